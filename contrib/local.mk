@@ -1,0 +1,1 @@
+EXTRA_DIST += contrib/try contrib/check

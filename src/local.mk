@@ -1,0 +1,3 @@
+bin_PROGRAMS += semlock
+semlock_SOURCES = \
+	src/main.c

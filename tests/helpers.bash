@@ -1,0 +1,1 @@
+# What every bats file loads first.

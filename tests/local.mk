@@ -1,0 +1,23 @@
+# Each bats file is a test program of automake's TAP driver, so that each @test in
+# it is a result of its own.  Run one file: make check TESTS=tests/queue.bats
+check_PROGRAMS += tests/probe
+tests_probe_SOURCES = tests/probe.c
+
+BATS_FILES =
+
+TEST_EXTENSIONS = .bats
+BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+BATS_LOG_COMPILER = $(BATS)
+AM_BATS_LOG_FLAGS = --tap
+AM_TESTS_ENVIRONMENT = \
+	SEMLOCK='$(abs_top_builddir)/semlock$(EXEEXT)'; export SEMLOCK; \
+	PROBE='$(abs_top_builddir)/tests/probe$(EXEEXT)'; export PROBE; \
+	HELPERS='$(abs_top_srcdir)/tests/helpers.bash'; export HELPERS; \
+	SOURCE='$(abs_top_srcdir)'; export SOURCE; \
+	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
+
+TESTS =
+if HAVE_BATS
+TESTS += $(BATS_FILES)
+endif
+EXTRA_DIST += tests/helpers.bash $(BATS_FILES)
