@@ -1,11 +1,226 @@
-/* semlock - run a command while holding a lock. */
+/* semlock - run a command while holding a lock.  The whole story, in order. */
 #include <config.h>
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-int main(void)
-{
-	static const char usage[] = "usage: semlock [OPTION...] LOCK COMMAND [ARG...]\n";
+#include "command.h"
+#include "environment.h"
+#include "exitcode.h"
+#include "lock.h"
+#include "lockfile.h"
+#include "options.h"
+#include "report.h"
+#include "several.h"
 
-	return write(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? 71 : 64;
+static int exit_status_of(enum trouble trouble)
+{
+	switch (trouble) {
+	case TROUBLE_USAGE:
+		return EXIT_USAGE;
+	case TROUBLE_LOCKABLE:
+		return EXIT_NOTLOCKABLE;
+	case TROUBLE_OPEN:
+		return EXIT_NOTOPEN;
+	case TROUBLE_CREATE:
+		return EXIT_CANTCREATE;
+	case TROUBLE_SYSTEM:
+		return EXIT_SYSTEM;
+	case TROUBLE_NONE:
+		break;
+	}
+	return EXIT_INTERNAL;
+}
+
+/* The command never ran: why, and the status that says so. */
+static int not_run(const struct options *opt, int errnum)
+{
+	if (opt->as_flock) {
+		complain("failed to execute %s: %s", opt->command[0], strerror(errnum));
+		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
+	}
+	complain("%s: cannot run it: %s", opt->command[0], strerror(errnum));
+	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
+}
+
+static int exit_status(const struct options *opt, const struct ending *ending)
+{
+	switch (ending->how) {
+	case ENDED_EXIT:
+		return ending->code;
+	case ENDED_SIGNAL:
+		return 128 + ending->code;
+	case ENDED_NOT_RUN:
+		break;
+	}
+	return not_run(opt, ending->code);
+}
+
+/* What --verbose says.  flock(1) says it on standard output, in these words. */
+static void say_taken(const struct options *opt, int64_t since)
+{
+	int64_t took = clock_now() - since;
+
+	if (!opt->verbose)
+		return;
+	if (opt->as_flock)
+		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds",
+		    (long long)(took / SECOND), (long long)(took % SECOND / 1000));
+	else
+		complain("%s: taken after %lld.%06lld s", opt->label, (long long)(took / SECOND),
+		    (long long)(took % SECOND / 1000));
+}
+
+static void say_running(const struct options *opt)
+{
+	if (!opt->verbose)
+		return;
+	if (opt->as_flock)
+		tell(STDOUT_FILENO, "executing %s", opt->command[0]);
+	else
+		complain("%s: running %s", opt->label, opt->command[0]);
+}
+
+static void say_busy(const struct options *opt, const char *label)
+{
+	bool waited = !opt->nonblocking && opt->wait > 0;
+
+	if (opt->as_flock) {
+		if (opt->verbose)
+			complain(waited ? "timeout while waiting to get lock" : "failed to get lock");
+	} else if (!opt->quiet && (opt->verbose || isatty(STDERR_FILENO))) {
+		complain("%s: %s", label, waited ? "still busy: the time is up" : "busy");
+	}
+}
+
+static const char *label_of(const struct options *opt, const struct lock *lock)
+{
+	return lock->name == NULL ? opt->label : lock->name;
+}
+
+static struct lock *make_locks(const struct options *opt)
+{
+	struct lock *locks = calloc(opt->nlocks, sizeof *locks);
+
+	if (locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
+	for (unsigned i = 0; i < opt->nlocks; i++) {
+		locks[i] = (struct lock){
+		    .method = opt->method,
+		    .name = opt->locks[i].name,
+		    .mode = opt->locks[i].mode,
+		    .slots = opt->slots,
+		    .range = opt->range,
+		    .create_mode = opt->create_mode,
+		    .exact_mode = opt->exact_mode,
+		    .may_be_deleted = opt->as_flock,
+		    .fd = opt->locks[i].fd,
+		    .slot = -1,
+		};
+		locks[i].access = opt->method->access(&locks[i]);
+	}
+	return locks;
+}
+
+static void take(const struct options *opt, struct lock *locks)
+{
+	struct patience patience = {
+	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
+	    .try_once = opt->nonblocking || opt->wait == 0,
+	    .unfair = opt->unfair,
+	};
+	const struct lock *culprit = locks;
+	struct why why = {0};
+	int64_t since = clock_now();
+
+	switch (opt->nlocks > 1 ? several_take(locks, opt->nlocks, &patience, &culprit, &why)
+				: lock_take(locks, &patience, &why)) {
+	case TAKEN:
+		say_taken(opt, since);
+		return;
+	case BUSY:
+		say_busy(opt, label_of(opt, culprit));
+		exit(opt->busy_status);
+	default:
+		die(exit_status_of(why.trouble), "%s: %s", label_of(opt, culprit), why.text);
+	}
+}
+
+static int undo(const struct options *opt, struct lock *lock)
+{
+	struct why why;
+
+	if (lock_undo(lock, &why) != 0)
+		die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
+	return EXIT_SUCCESS;
+}
+
+/* The one that was named first: several locks are taken in an order of their own. */
+static const struct lock *first_of(const struct options *opt, const struct lock *locks)
+{
+	const struct lock *lock = locks;
+
+	while (lock->name != opt->locks[0].name)
+		lock++;
+	return lock;
+}
+
+static int run(const struct options *opt, struct lock *locks)
+{
+	bool ours_alone = opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0;
+	int *fds = calloc(opt->nlocks, sizeof *fds);
+	struct command command = {
+	    .argv = opt->command,
+	    .locks = fds,
+	    .nlocks = opt->nlocks,
+	    .inherit = opt->become || !ours_alone,
+	    .tie = ours_alone,
+	};
+	struct ending ending;
+	struct why why;
+
+	if (fds == NULL)
+		die(EXIT_SYSTEM, "no memory");
+	for (unsigned i = 0; i < opt->nlocks; i++)
+		fds[i] = locks[i].fd;
+	if (!opt->unlock &&
+	    environment_set(first_of(opt, locks), opt->label, locks, opt->nlocks, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	say_running(opt);
+	if (opt->become) {
+		command_become(&command);
+		return not_run(opt, errno);
+	}
+	if (command_watch(&command, &ending, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	free(fds);
+	return exit_status(opt, &ending);
+}
+
+static int finish(const struct options *opt, struct lock *locks, int status)
+{
+	several_forget(locks, opt->nlocks);
+	if (opt->remove)
+		for (unsigned i = 0; i < opt->nlocks; i++)
+			lockfile_remove(&locks[i]);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options opt;
+	struct lock *locks;
+
+	options_parse(&opt, argc, argv);
+	locks = make_locks(&opt);
+	if (opt.unlock && opt.locks[0].name == NULL)
+		return undo(&opt, locks);
+	if (!opt.unlock)
+		take(&opt, locks);
+	if (opt.command == NULL)
+		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
+	return finish(&opt, locks, run(&opt, locks));
 }

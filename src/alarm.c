@@ -1,0 +1,119 @@
+#include <config.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "alarm.h"
+#include "deadline.h"
+
+/* The handler need not do anything: that the call is interrupted is the point. */
+static void wake(int signo)
+{
+	(void)signo;
+}
+
+#if HAVE_TIMER_CREATE
+#define ALARM_SIGNAL SIGRTMIN
+#else
+#include <sys/time.h>
+#define ALARM_SIGNAL SIGALRM
+#endif
+
+static bool listening, ticking;
+static struct sigaction old_action;
+static sigset_t old_mask;
+
+int alarm_signal(void)
+{
+	return ALARM_SIGNAL;
+}
+
+void alarm_listen(void)
+{
+	struct sigaction action = {.sa_handler = wake}; /* no SA_RESTART: calls must return */
+	sigset_t just_it;
+
+	if (listening)
+		return;
+	listening = true;
+	sigaction(ALARM_SIGNAL, &action, &old_action);
+	sigemptyset(&just_it);
+	sigaddset(&just_it, ALARM_SIGNAL);
+	sigprocmask(SIG_UNBLOCK, &just_it, &old_mask);
+}
+
+#if HAVE_TIMER_CREATE
+static timer_t timer;
+
+static int start(struct why *why)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = ALARM_SIGNAL};
+
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+		return why_set(why, TROUBLE_SYSTEM, "cannot set a timer");
+	return 0;
+}
+
+static void run(int64_t after)
+{
+	struct itimerspec when = {
+	    .it_value = {(time_t)(after / SECOND), (long)(after % SECOND)},
+	    .it_interval = {0, MILLISECOND},
+	};
+
+	timer_settime(timer, 0, &when, NULL);
+}
+
+static void stop(void)
+{
+	timer_delete(timer);
+}
+#else
+static int start(struct why *why)
+{
+	(void)why;
+	return 0;
+}
+
+static void run(int64_t after)
+{
+	struct itimerval when = {
+	    .it_value = {(time_t)(after / SECOND), (suseconds_t)(after % SECOND / 1000)},
+	    .it_interval = {0, 1000},
+	};
+
+	if (after < 1000)
+		when.it_value.tv_usec = 1;
+	setitimer(ITIMER_REAL, &when, NULL);
+}
+
+static void stop(void)
+{
+	struct itimerval none = {{0, 0}, {0, 0}};
+
+	setitimer(ITIMER_REAL, &none, NULL);
+}
+#endif
+
+int alarm_set(int64_t after, struct why *why)
+{
+	alarm_listen();
+	if (!ticking && start(why) != 0)
+		return -1;
+	ticking = true;
+	run(after > 0 ? after : 1);
+	return 0;
+}
+
+void alarm_off(void)
+{
+	if (ticking)
+		stop();
+	/* A tick that is under way is delivered here, to our handler, not to the command. */
+	if (listening) {
+		sigaction(ALARM_SIGNAL, &old_action, NULL);
+		sigprocmask(SIG_SETMASK, &old_mask, NULL);
+	}
+	ticking = listening = false;
+}

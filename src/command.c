@@ -1,0 +1,243 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if HAVE_SYS_PRCTL_H
+#include <sys/prctl.h>
+#endif
+
+#include "command.h"
+#include "crash.h"
+
+/* What we change for ourselves before the fork, and the command gets back. */
+struct inheritance {
+	sigset_t mask;
+	bool ignores_children; /* SIGCHLD was ignored when we were started */
+	pid_t parent;
+};
+
+/* Our view of the command while it runs. */
+struct child {
+	pid_t pid;
+	bool stopped;
+	bool keyboard; /* the terminal has asked everybody to stop */
+};
+
+static void ignore_nothing(int signo)
+{
+	(void)signo;
+}
+
+/* Everything is blocked from before the fork on, and only ever looked at in one place:
+ * so no signal is lost between two looks, and none ends us before the command.  SIGCHLD
+ * needs a handler, or a system may throw it away, or the exit status with it. */
+static void take_signals(struct inheritance *given, sigset_t *all)
+{
+	struct sigaction child = {.sa_handler = ignore_nothing}, before;
+
+	sigaction(SIGCHLD, &child, &before);
+	given->ignores_children = before.sa_handler == SIG_IGN;
+	given->parent = getpid();
+	sigfillset(all);
+	sigprocmask(SIG_BLOCK, all, &given->mask);
+}
+
+/* If semlock has died before the tie was made, nobody holds the lock any more. */
+static void tie_to(pid_t parent)
+{
+#if HAVE_SYS_PRCTL_H
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+#else
+	(void)parent;
+#endif
+}
+
+static void pass_descriptors(const struct command *command)
+{
+	for (unsigned i = 0; i < command->nlocks; i++)
+		fcntl(command->locks[i], F_SETFD, command->inherit ? 0 : FD_CLOEXEC);
+}
+
+/* In the child, which may share our memory: system calls alone, until the exec. */
+static int exec_in_child(const struct command *command, const struct inheritance *given)
+{
+	if (given->ignores_children)
+		signal(SIGCHLD, SIG_IGN);
+	if (command->tie)
+		tie_to(given->parent);
+	pass_descriptors(command);
+	sigprocmask(SIG_SETMASK, &given->mask, NULL);
+	execvp(command->argv[0], command->argv);
+	return errno;
+}
+
+#if HAVE_VFORK
+/* The parent stands still until the child has execed or exited, in the same memory: an
+ * exec that failed is known without a pipe. */
+static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
+{
+	volatile int errnum = 0;
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		errnum = exec_in_child(command, given);
+		_exit(EXIT_FAILURE);
+	}
+	*failure = errnum;
+	return pid;
+}
+#else
+static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
+{
+	int report[2], errnum = 0;
+	pid_t pid;
+
+	*failure = 0;
+	if (pipe(report) != 0)
+		return -1;
+	fcntl(report[1], F_SETFD, FD_CLOEXEC);
+	pid = fork();
+	if (pid == 0) {
+		close(report[0]);
+		errnum = exec_in_child(command, given);
+		if (write(report[1], &errnum, sizeof errnum) < 0)
+			_exit(EXIT_SUCCESS);
+		_exit(EXIT_FAILURE);
+	}
+	close(report[1]);
+	if (pid > 0 && read(report[0], &errnum, sizeof errnum) == (ssize_t)sizeof errnum)
+		*failure = errnum;
+	close(report[0]);
+	return pid;
+}
+#endif
+
+/* Did a key send it, to the whole foreground group, of which the command is one? */
+static bool command_has_it(const struct child *child, int signo, const siginfo_t *info)
+{
+	switch (signo) {
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGHUP:
+	case SIGWINCH:
+		return info->si_code > 0 && getpgid(child->pid) == getpgrp();
+	}
+	return false;
+}
+
+static void stop_like_it(struct child *child, int signo)
+{
+	sigset_t just_it;
+
+	/* A stop from outside that was meant for the command alone leaves us running: whoever
+	 * continues it would not know to continue us. */
+	if (signo == SIGSTOP && child->keyboard)
+		signo = SIGTSTP;
+	child->keyboard = false;
+	if (signo == SIGSTOP)
+		return;
+	sigemptyset(&just_it);
+	sigaddset(&just_it, signo);
+	raise(signo); /* the kernel drops it where there is no shell to continue us */
+	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	sigprocmask(SIG_BLOCK, &just_it, NULL);
+}
+
+/* Collect what has happened to the command.  Other children are orphans that came to us
+ * because we are process 1 of a container, or were there before semlock was execed. */
+static bool reap(struct child *child, struct ending *ending)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		if (pid != child->pid)
+			continue;
+		if (WIFCONTINUED(status)) {
+			child->stopped = false;
+		} else if (WIFSTOPPED(status)) {
+			child->stopped = true;
+			stop_like_it(child, WSTOPSIG(status));
+		} else {
+			ending->how = WIFSIGNALED(status) ? ENDED_SIGNAL : ENDED_EXIT;
+			ending->code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void pass_on(struct child *child, int signo, const siginfo_t *info)
+{
+	if (command_has_it(child, signo, info)) {
+		child->keyboard = child->keyboard || signo == SIGTSTP;
+		return;
+	}
+	kill(child->pid, signo);
+}
+
+/* A shell continues a job by one signal to the whole group: then the command runs already. */
+static bool was_continued(struct child *child, struct ending *ending, bool *over)
+{
+	bool before = child->stopped;
+
+	*over = reap(child, ending);
+	return before && !child->stopped;
+}
+
+static struct ending watch(struct child *child, const sigset_t *all)
+{
+	struct ending ending = {ENDED_EXIT, 0};
+	siginfo_t info;
+	bool over = false;
+	int signo;
+
+	while (!over) {
+		signo = sigwaitinfo(all, &info);
+		if (signo == SIGCHLD)
+			over = reap(child, &ending);
+		else if (signo == SIGCONT && was_continued(child, &ending, &over))
+			continue;
+		else if (signo > 0 && !over)
+			pass_on(child, signo, &info);
+	}
+	return ending;
+}
+
+int command_watch(const struct command *command, struct ending *ending, struct why *why)
+{
+	struct inheritance given;
+	struct child child = {0};
+	sigset_t all;
+	int failure;
+
+	take_signals(&given, &all);
+	child.pid = start(command, &given, &failure);
+	if (child.pid < 0)
+		return why_set(why, TROUBLE_SYSTEM, "cannot start a process");
+	CRASH_POINT("command.started");
+	if (failure != 0) {
+		while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		*ending = (struct ending){ENDED_NOT_RUN, failure};
+		return 0;
+	}
+	*ending = watch(&child, &all);
+	CRASH_POINT("command.ended");
+	return 0;
+}
+
+void command_become(const struct command *command)
+{
+	pass_descriptors(command);
+	execvp(command->argv[0], command->argv);
+}

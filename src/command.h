@@ -1,0 +1,31 @@
+/* command.h - running the command while the lock is held. */
+#ifndef SEMLOCK_COMMAND_H
+#define SEMLOCK_COMMAND_H
+
+#include <stdbool.h>
+
+#include "report.h"
+
+struct command {
+	char **argv;       /* NULL-terminated; [0] is looked up in PATH */
+	const int *locks;  /* the descriptors that carry the locks */
+	unsigned nlocks;
+	bool inherit;      /* the command gets them, and keeps the lock as long as it lives */
+	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */
+};
+
+/* How the command ended. */
+struct ending {
+	enum { ENDED_EXIT, ENDED_SIGNAL, ENDED_NOT_RUN } how;
+	int code; /* exit status, signal number, or errno of the exec */
+};
+
+/* Start the command and stay until it has ended.  Signals that come to us go to it; when
+ * it is stopped from the keyboard, so are we.  Returns 0 with *ENDING filled, or -1 with
+ * WHY filled when there can be no process. */
+int command_watch(const struct command *command, struct ending *ending, struct why *why);
+
+/* Become the command.  Returns only if that fails, with errno set. */
+void command_become(const struct command *command);
+
+#endif

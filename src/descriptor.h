@@ -1,0 +1,10 @@
+/* descriptor.h - small things about descriptors. */
+#ifndef SEMLOCK_DESCRIPTOR_H
+#define SEMLOCK_DESCRIPTOR_H
+
+/* Move FD, fresh from an open, above standard error, whatever was closed when we were
+ * started; what we open must not become somebody's standard input or output.  Closed at
+ * exec, like FD.  Returns the new descriptor, or -1 with errno set, and FD is closed. */
+int descriptor_above_standard(int fd);
+
+#endif

@@ -1,0 +1,22 @@
+/* exitcode.h - every status that semlock itself can end with.
+ *
+ * The list in semlock(1), EXIT STATUS, is checked against this one by a test.
+ * A command's own status is passed through untouched; --verbose, or standard
+ * error, tells one from the other. */
+#ifndef SEMLOCK_EXITCODE_H
+#define SEMLOCK_EXITCODE_H
+
+enum {
+	EXIT_BUSY = 1,        /* the lock is somebody else's, or the time ran out; -E changes it */
+	EXIT_USAGE = 64,      /* the command line makes no sense, or the method cannot do that */
+	EXIT_NOTLOCKABLE = 65, /* a descriptor, or a kind of file, that takes no lock */
+	EXIT_NOTOPEN = 66,    /* the lock file cannot be opened */
+	EXIT_UNAVAILABLE = 69, /* not built in; under the name flock: the command cannot start */
+	EXIT_INTERNAL = 70,   /* a fault of semlock's own */
+	EXIT_SYSTEM = 71,     /* no memory, processes, descriptors or locks left */
+	EXIT_CANTCREATE = 73, /* the lock file cannot be made: full, or read-only */
+	EXIT_NOTRUN = 126,    /* the command is there and cannot be run */
+	EXIT_NOTFOUND = 127   /* there is no such command */
+};
+
+#endif

@@ -1,0 +1,254 @@
+#include <config.h>
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "alarm.h"
+#include "crash.h"
+#include "fdinfo.h"
+#include "lock.h"
+#include "lockfile.h"
+#include "queue.h"
+#include "slots.h"
+
+static int look_at_descriptor(struct lock *lock, struct why *why)
+{
+	struct stat file;
+
+	if (fstat(lock->fd, &file) != 0)
+		return why_set(why, TROUBLE_LOCKABLE, "cannot lock this descriptor");
+	lock->device = file.st_dev;
+	lock->inode = file.st_ino;
+	lock->owner = file.st_uid;
+	lock->group = file.st_gid;
+	lock->permissions = file.st_mode;
+	return 0;
+}
+
+static int deleted(struct why *why)
+{
+	return why_say(why, TROUBLE_LOCKABLE,
+	    "the file behind this descriptor has been deleted, and whoever opens its name "
+	    "locks another: open it again");
+}
+
+int lock_open(struct lock *lock, struct why *why)
+{
+	lock->slot = -1;
+	if (lock->name != NULL) {
+		lock->fd = -1;
+		return lockfile_open(lock, why);
+	}
+	if (look_at_descriptor(lock, why) != 0)
+		return -1;
+	return lockfile_current(lock) ? 0 : deleted(why);
+}
+
+/* Give back whatever has been taken, and stay open. */
+static void drop(struct lock *lock)
+{
+	struct why ignored;
+
+	slots_drop(lock);
+	lock->method->drop(lock, &ignored);
+}
+
+/* Is the lock itself to be taken?  Not where a slot is a part of it (a byte of its
+ * range); where a slot is something else, the lock is the gate at which slot holders
+ * and plain holders meet. */
+static bool takes_whole(const struct lock *lock)
+{
+	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
+}
+
+static enum outcome try(struct lock *lock, struct why *why)
+{
+	enum outcome outcome = takes_whole(lock) ? lock->method->take(lock, TRY, why) : TAKEN;
+
+	if (outcome != TAKEN || lock->slots == 0)
+		return outcome;
+	outcome = slots_try(lock, why);
+	if (outcome != TAKEN)
+		drop(lock);
+	return outcome;
+}
+
+/* Sleep in the lock call itself.  A timer only breaks the sleep off; what it meant is
+ * for the clock to say, and when the time is up there is one last try. */
+static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
+    struct why *why)
+{
+	enum outcome outcome;
+
+	do {
+		if (!deadline->never && alarm_set(deadline_left(deadline), why) != 0)
+			return FAILED;
+		outcome = lock->method->take(lock, SLEEP, why);
+		if (outcome == BUSY && deadline_left(deadline) == 0)
+			return lock->method->take(lock, TRY, why);
+	} while (outcome == BUSY);
+	return outcome;
+}
+
+static enum outcome sleep_for(struct lock *lock, const struct deadline *deadline, struct why *why)
+{
+	enum outcome outcome = takes_whole(lock) ? sleep_in_call(lock, deadline, why) : TAKEN;
+
+	if (outcome != TAKEN || lock->slots == 0)
+		return outcome;
+	outcome = slots_try(lock, why);
+	if (outcome == BUSY)
+		outcome = slots_sleep(lock, deadline, why);
+	if (outcome != TAKEN)
+		drop(lock);
+	return outcome;
+}
+
+/* For a second the queue has not moved.  If the lock is free now, and free still a
+ * moment later, then the one whose turn it is has been stopped, and is passed by. */
+static enum outcome pass_stopped(struct lock *lock, struct queue *queue, struct why *why)
+{
+	static const struct timespec a_moment = {0, 50 * MILLISECOND};
+	enum outcome outcome = try(lock, why);
+
+	if (outcome != TAKEN)
+		return outcome;
+	drop(lock);
+	nanosleep(&a_moment, NULL);
+	return queue_stalled(queue) ? try(lock, why) : BUSY;
+}
+
+static enum outcome wait_in_queue(struct lock *lock, struct queue *queue,
+    const struct deadline *deadline, struct why *why)
+{
+	enum outcome outcome;
+
+	for (;;) {
+		switch (queue_await(queue, deadline)) {
+		case TURN_EXPIRED:
+			return BUSY;
+		case TURN_STALLED:
+			outcome = pass_stopped(lock, queue, why);
+			if (outcome != BUSY)
+				return outcome;
+			break;
+		case TURN_OURS:
+			CRASH_POINT("lock.head");
+			return sleep_for(lock, deadline, why);
+		case TURN_BROKEN:
+			return sleep_for(lock, deadline, why);
+		}
+	}
+}
+
+/* A caller's descriptor may hold the lock already, and the queue behind it would wait
+ * for us while we wait for the queue.  To ask for what it has is nothing new, and to
+ * ask for less can be had at once; to ask for more, it is let go first and then queued
+ * for like anybody's: the kernel's own conversions let go first, too. */
+static enum outcome convert(struct lock *lock, struct why *why)
+{
+	enum fdinfo_mode held = lock->name == NULL && lock->slots == 0
+				    ? fdinfo_held(lock)
+				    : FDINFO_NONE;
+	enum outcome outcome = BUSY;
+
+	if (held == FDINFO_NONE)
+		return BUSY;
+	if (held == FDINFO_EXCLUSIVE || lock->mode == SHARED)
+		outcome = lock->method->take(lock, TRY, why);
+	if (outcome == BUSY)
+		lock->method->drop(lock, why);
+	return outcome;
+}
+
+static enum outcome wait_for_turn(struct lock *lock, struct queue *queue,
+    const struct deadline *deadline, struct why *why)
+{
+	enum outcome outcome = convert(lock, why);
+
+	if (outcome == BUSY)
+		outcome = wait_in_queue(lock, queue, deadline, why);
+	return outcome;
+}
+
+/* Nobody has had to wait yet, or somebody has: that decides whether we may just try. */
+static enum outcome take_in_order(struct lock *lock, struct queue *queue,
+    const struct patience *patience, struct why *why)
+{
+	enum queue_state state = queue_open(queue, lock, false);
+	enum outcome outcome = BUSY;
+
+	if (state != QUEUE_OPEN || (patience->try_once && queue_empty(queue)))
+		outcome = try(lock, why);
+	if (outcome != BUSY || patience->try_once)
+		return outcome;
+	if (state == QUEUE_ABSENT)
+		state = queue_open(queue, lock, true);
+	if (state == QUEUE_OPEN)
+		return wait_for_turn(lock, queue, &patience->deadline, why);
+	return sleep_for(lock, &patience->deadline, why);
+}
+
+static enum outcome take_unfairly(struct lock *lock, const struct patience *patience,
+    struct why *why)
+{
+	if (patience->try_once)
+		return try(lock, why);
+	return sleep_for(lock, &patience->deadline, why);
+}
+
+enum outcome lock_take_open(struct lock *lock, const struct patience *patience, struct why *why)
+{
+	struct queue queue = {.fd = -1};
+	enum outcome outcome;
+
+	if (patience->unfair)
+		outcome = take_unfairly(lock, patience, why);
+	else
+		outcome = take_in_order(lock, &queue, patience, why);
+	alarm_off();
+	queue_leave(&queue);
+	if (outcome != TAKEN)
+		return outcome;
+	CRASH_POINT("lock.taken");
+	if (lockfile_current(lock))
+		return TAKEN;
+	if (lock->name != NULL)
+		return AGAIN;
+	drop(lock);
+	deleted(why);
+	return FAILED;
+}
+
+enum outcome lock_take(struct lock *lock, const struct patience *patience, struct why *why)
+{
+	enum outcome outcome = FAILED;
+
+	do {
+		if (lock_open(lock, why) != 0)
+			break;
+		outcome = lock_take_open(lock, patience, why);
+		if (outcome == TAKEN)
+			return TAKEN;
+		lock_forget(lock);
+	} while (outcome == AGAIN);
+	lock_forget(lock);
+	return outcome;
+}
+
+void lock_forget(struct lock *lock)
+{
+	if (lock->name == NULL || lock->fd < 0)
+		return;
+	close(lock->fd);
+	lock->fd = -1;
+	lock->slot = -1;
+}
+
+int lock_undo(struct lock *lock, struct why *why)
+{
+	if (look_at_descriptor(lock, why) != 0)
+		return -1;
+	return lock->method->drop(lock, why);
+}

@@ -1,0 +1,78 @@
+/* lock.h - taking a lock and giving it back: the policy over any method.
+ *
+ *              BUSY, time left: queue, sleep
+ *               .--------------.
+ *               v              |
+ *   FREE --> open --> take ----+--> TAKEN --> still what the name means? --> held
+ *              ^        |                                |
+ *              |        '--> BUSY (-n, time out), FAILED | no: somebody removed or
+ *              |                                         | replaced the file
+ *              '-----------------------------------------'
+ */
+#ifndef SEMLOCK_LOCK_H
+#define SEMLOCK_LOCK_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "deadline.h"
+#include "methods/method.h"
+#include "report.h"
+
+enum mode { EXCLUSIVE, SHARED };
+
+struct range {
+	off_t start;
+	off_t length; /* 0: to the end of the file, however far it grows */
+};
+
+/* A lock: what was asked for, and what has come of it. */
+struct lock {
+	const struct method *method;
+	const char *name; /* a path; NULL: the caller's open descriptor FD */
+	enum mode mode;
+	unsigned slots; /* at most so many holders at once; 0: a plain lock */
+	struct range range;
+	mode_t create_mode; /* permissions of a file that we create ... */
+	bool exact_mode;    /* ... whatever the umask is */
+	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
+
+	int fd;        /* the open description that carries the lock, or -1 */
+	int access;    /* O_RDONLY or O_RDWR: how it is open */
+	int slot;      /* which slot we have, from 0; -1: none */
+	dev_t device;  /* what FD is: the lock's identity */
+	ino_t inode;
+	uid_t owner;
+	mode_t permissions; /* with the file type */
+	gid_t group;
+};
+
+/* How long to wait, and whether behind the others. */
+struct patience {
+	struct deadline deadline; /* one that has passed already: do not wait at all */
+	bool try_once;
+	bool unfair;              /* do not queue */
+};
+
+/* Open what LOCK names, or look at the descriptor it came with, and note its
+ * identity.  Nothing is taken.  Returns 0, or -1 with WHY filled. */
+int lock_open(struct lock *lock, struct why *why);
+
+/* Take LOCK, opening it first and opening it again whenever its name has moved on
+ * to another file.  BUSY: not within PATIENCE.  Unless TAKEN, nothing is held and
+ * nothing of ours is open. */
+enum outcome lock_take(struct lock *lock, const struct patience *patience, struct why *why);
+
+/* Take the open LOCK.  AGAIN: taken or not, it has to be closed and opened anew. */
+enum outcome lock_take_open(struct lock *lock, const struct patience *patience, struct why *why);
+
+/* Let go: by closing our descriptor, so that whoever inherited it keeps the lock
+ * (flock(1)'s rule).  A caller's own descriptor is left as it is.  Copes with any
+ * half-filled state. */
+void lock_forget(struct lock *lock);
+
+/* Unlock the caller's descriptor (the fd form's -u).  Returns 0, or -1 with WHY filled. */
+int lock_undo(struct lock *lock, struct why *why);
+
+#endif

@@ -1,0 +1,26 @@
+/* lockfile.h - opening and removing the file that a kernel lock is taken on,
+ * among people who may wish us ill. */
+#ifndef SEMLOCK_LOCKFILE_H
+#define SEMLOCK_LOCKFILE_H
+
+#include <stdbool.h>
+
+#include "lock.h"
+#include "report.h"
+
+/* Open LOCK->name as LOCK->access says, making the file if there is none, and set
+ * LOCK->fd: never 0 to 2, closed at exec, and nothing truncated, followed or hung
+ * on that should not be.  Returns 0, or -1 with WHY filled. */
+int lockfile_open(struct lock *lock, struct why *why);
+
+/* Does the name still mean the file that LOCK->fd is?  Asked when the lock has been
+ * taken: if so, whoever opens the name meets our lock.  For a descriptor of the
+ * caller's: is its file still there at all? */
+bool lockfile_current(const struct lock *lock);
+
+/* Remove the file of a lock that we have already let go, unless somebody holds it,
+ * or the name means another file by now; not being able to is no error.  LOCK is
+ * used up. */
+void lockfile_remove(struct lock *lock);
+
+#endif

@@ -1,0 +1,180 @@
+/* fcntl(2) record locks, in their two kinds.
+ *
+ * "posix": the lock belongs to the process.  It is not inherited by a child, it
+ * is gone as soon as the process closes ANY descriptor of that file, even one
+ * that a library opened for a moment, and two threads of one process do not
+ * exclude each other.  So semlock opens the file once, keeps that descriptor to
+ * itself, and ties the command's life to its own.  Programs like dpkg use this
+ * kind, and that is why it is here.
+ *
+ * "ofd": the lock belongs to the open file description, as flock(2)'s does: it
+ * is inherited, and lasts until the last copy of the descriptor has been closed.
+ * Both kinds exclude each other.
+ *
+ * A write lock wants a descriptor that is open for writing, a read lock one that
+ * is open for reading, and neither works on a directory.  With -j, slot N is a
+ * write lock on the N-th byte of the range; whoever locks the whole range
+ * therefore waits for all the slots. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lock.h"
+#include "methods/fcntl.h"
+
+static enum outcome answer(int result)
+{
+	static const struct timespec a_moment = {0, 10000000};
+
+	if (result == 0)
+		return TAKEN;
+	if (errno == EAGAIN || errno == EACCES || errno == EINTR)
+		return BUSY;
+	if (errno != EDEADLK)
+		return FAILED;
+	/* The kernel looks no further than ten processes and can be wrong; nothing was
+	 * taken, and asking again is always right. */
+	nanosleep(&a_moment, NULL);
+	return BUSY;
+}
+
+static enum outcome lock_bytes(int fd, int command, short type, struct range range)
+{
+	struct flock bytes = {
+	    .l_type = type,
+	    .l_whence = SEEK_SET,
+	    .l_start = range.start,
+	    .l_len = range.length,
+	};
+
+	return answer(fcntl(fd, command, &bytes));
+}
+
+enum outcome fcntl_byte(int fd, int command, short type, off_t offset)
+{
+	return lock_bytes(fd, command, type, (struct range){offset, 1});
+}
+
+static int fcntl_access(const struct lock *lock)
+{
+	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_RDWR : O_RDONLY;
+}
+
+static void explain(const struct lock *lock, struct why *why)
+{
+	if (errno == ENOLCK || errno == ENOMEM)
+		why_set(why, TROUBLE_SYSTEM, "cannot lock");
+	else if (errno == EBADF && S_ISDIR(lock->permissions))
+		why_say(why, TROUBLE_LOCKABLE, "a directory takes no fcntl lock: use -m flock");
+	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
+		why_say(why, TROUBLE_LOCKABLE,
+		    lock->mode == EXCLUSIVE
+			? "an exclusive fcntl lock needs a descriptor open for writing"
+			: "a shared fcntl lock needs a descriptor open for reading");
+	else
+		why_set(why, TROUBLE_LOCKABLE, "cannot lock");
+}
+
+static enum outcome take(struct lock *lock, int command, struct why *why)
+{
+	short type = lock->mode == SHARED ? F_RDLCK : F_WRLCK;
+	enum outcome outcome = lock_bytes(lock->fd, command, type, lock->range);
+
+	if (outcome == FAILED)
+		explain(lock, why);
+	return outcome;
+}
+
+static int drop(struct lock *lock, int command, struct why *why)
+{
+	if (lock_bytes(lock->fd, command, F_UNLCK, lock->range) == TAKEN)
+		return 0;
+	return why_set(why, TROUBLE_LOCKABLE, "cannot unlock");
+}
+
+static enum outcome take_slot(struct lock *lock, unsigned slot, int command, struct why *why)
+{
+	enum outcome outcome =
+	    fcntl_byte(lock->fd, command, F_WRLCK, lock->range.start + (off_t)slot);
+
+	if (outcome == FAILED)
+		explain(lock, why);
+	return outcome;
+}
+
+static int drop_slot(struct lock *lock, unsigned slot, int command)
+{
+	off_t offset = lock->range.start + (off_t)slot;
+
+	return fcntl_byte(lock->fd, command, F_UNLCK, offset) == TAKEN ? 0 : -1;
+}
+
+#if HAVE_DECL_F_OFD_SETLK
+static enum outcome ofd_take(struct lock *lock, enum wait wait, struct why *why)
+{
+	return take(lock, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW, why);
+}
+
+static int ofd_drop(struct lock *lock, struct why *why)
+{
+	return drop(lock, F_OFD_SETLK, why);
+}
+
+static enum outcome ofd_take_slot(struct lock *lock, unsigned slot, enum wait wait,
+    struct why *why)
+{
+	return take_slot(lock, slot, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW, why);
+}
+
+static int ofd_drop_slot(struct lock *lock, unsigned slot)
+{
+	return drop_slot(lock, slot, F_OFD_SETLK);
+}
+
+const struct method method_ofd = {
+    .name = "ofd",
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
+    .what = "fcntl(2) lock of the open file description; --fcntl",
+    .access = fcntl_access,
+    .take = ofd_take,
+    .drop = ofd_drop,
+    .take_slot = ofd_take_slot,
+    .drop_slot = ofd_drop_slot,
+};
+#endif
+
+static enum outcome posix_take(struct lock *lock, enum wait wait, struct why *why)
+{
+	return take(lock, wait == TRY ? F_SETLK : F_SETLKW, why);
+}
+
+static int posix_drop(struct lock *lock, struct why *why)
+{
+	return drop(lock, F_SETLK, why);
+}
+
+static enum outcome posix_take_slot(struct lock *lock, unsigned slot, enum wait wait,
+    struct why *why)
+{
+	return take_slot(lock, slot, wait == TRY ? F_SETLK : F_SETLKW, why);
+}
+
+static int posix_drop_slot(struct lock *lock, unsigned slot)
+{
+	return drop_slot(lock, slot, F_SETLK);
+}
+
+const struct method method_posix = {
+    .name = "posix",
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
+    .what = "fcntl(2) lock of the process, as dpkg and mail programs",
+    .access = fcntl_access,
+    .take = posix_take,
+    .drop = posix_drop,
+    .take_slot = posix_take_slot,
+    .drop_slot = posix_drop_slot,
+};

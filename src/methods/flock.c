@@ -1,0 +1,102 @@
+/* flock(2).
+ *
+ * The lock belongs to the open file description: a child that inherits the
+ * descriptor holds it too, and it is free when the last copy has been closed, by
+ * whatever death.  A slot (-j) is a shared flock, which keeps plain exclusive
+ * holders out, and a record lock of the same description on a byte so far out
+ * that no program's own record locks meet it. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/file.h>
+#include <sys/types.h>
+
+#include "lock.h"
+#include "methods/fcntl.h"
+#include "methods/flock.h"
+
+#define FIRST_SLOT ((off_t)1 << 62)
+
+static int flock_access(const struct lock *lock)
+{
+	/* For reading, if that will do: a script that locks itself could not be
+	 * executed while somebody has it open for writing. */
+	return lock->slots > 0 ? O_RDWR : O_RDONLY;
+}
+
+static enum outcome refused(struct lock *lock, struct why *why)
+{
+	switch (errno) {
+	case EWOULDBLOCK:
+	case EINTR:
+		return BUSY;
+	case EBADF:
+	case EIO:
+		/* On NFS flock(2) is a record lock, and an exclusive one wants write access. */
+		if (lock->name != NULL && lock->access == O_RDONLY && lock->mode == EXCLUSIVE) {
+			lock->access = O_RDWR;
+			return AGAIN;
+		}
+		break;
+	case ENOLCK:
+	case ENOMEM:
+		why_set(why, TROUBLE_SYSTEM, "cannot lock");
+		return FAILED;
+	}
+	why_set(why, TROUBLE_LOCKABLE, "cannot lock");
+	return FAILED;
+}
+
+static enum outcome flock_take(struct lock *lock, enum wait wait, struct why *why)
+{
+	int operation = lock->mode == SHARED ? LOCK_SH : LOCK_EX;
+
+	if (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) == 0)
+		return TAKEN;
+	return refused(lock, why);
+}
+
+static int flock_drop(struct lock *lock, struct why *why)
+{
+	if (flock(lock->fd, LOCK_UN) != 0)
+		return why_set(why, TROUBLE_LOCKABLE, "cannot unlock");
+	return 0;
+}
+
+#if HAVE_DECL_F_OFD_SETLK
+static enum outcome flock_take_slot(struct lock *lock, unsigned slot, enum wait wait,
+    struct why *why)
+{
+	enum outcome outcome = fcntl_byte(lock->fd, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW,
+	    F_WRLCK, FIRST_SLOT + (off_t)slot);
+
+	if (outcome == FAILED)
+		why_set(why, TROUBLE_LOCKABLE, "cannot lock a slot");
+	return outcome;
+}
+
+static int flock_drop_slot(struct lock *lock, unsigned slot)
+{
+	enum outcome outcome =
+	    fcntl_byte(lock->fd, F_OFD_SETLK, F_UNLCK, FIRST_SLOT + (off_t)slot);
+
+	return outcome == TAKEN ? 0 : -1;
+}
+#endif
+
+const struct method method_flock = {
+    .name = "flock",
+    .what = "flock(2), as flock(1)",
+    .access = flock_access,
+    .take = flock_take,
+    .drop = flock_drop,
+#if HAVE_DECL_F_OFD_SETLK
+    .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
+    .take_slot = flock_take_slot,
+    .drop_slot = flock_drop_slot,
+#else
+    .can = CAN_SHARE | CAN_FD,
+#endif
+};

@@ -1,0 +1,55 @@
+/* methods/method.h - what a way of locking must be able to do.
+ *
+ * A method knows one mechanism and nothing else: no time limits, no order among
+ * waiters, no messages, no exit.  Those belong to lock.c and main.c. */
+#ifndef SEMLOCK_METHOD_H
+#define SEMLOCK_METHOD_H
+
+#include "report.h"
+
+struct lock;
+
+enum outcome {
+	TAKEN, /* it is ours */
+	BUSY,  /* it is somebody else's: ask again later; no error, and no words */
+	AGAIN, /* open the lock anew, then ask again */
+	FAILED /* it cannot work; WHY says why */
+};
+
+/* Sleep in the kernel until it is free, or just try. */
+enum wait { TRY, SLEEP };
+
+enum {
+	CAN_SHARE = 1,       /* -s */
+	CAN_SLOTS = 2,       /* -j */
+	CAN_RANGE = 4,       /* --start, --length */
+	CAN_FD = 8,          /* lock a caller's descriptor */
+	OWNED_BY_PROCESS = 16 /* the lock is semlock's own and dies with it: no child inherits it */
+};
+
+struct method {
+	const char *name; /* as typed after -m */
+	unsigned can;
+	const char *what; /* for --help: what it is, in a few words */
+
+	/* How the file must be open to be locked: O_RDONLY or O_RDWR. */
+	int (*access)(const struct lock *lock);
+
+	/* Lock LOCK->fd.  With SLEEP, BUSY means that a signal ended the sleep. */
+	enum outcome (*take)(struct lock *lock, enum wait wait, struct why *why);
+
+	/* Unlock LOCK->fd, for every process that shares its description. */
+	int (*drop)(struct lock *lock, struct why *why);
+
+	/* The same for slot SLOT alone: TAKEN, BUSY or FAILED; NULL without CAN_SLOTS. */
+	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct why *why);
+	int (*drop_slot)(struct lock *lock, unsigned slot);
+};
+
+/* The method called NAME, or NULL. */
+const struct method *method_named(const char *name);
+
+/* The N-th method, from 0; NULL past the last. */
+const struct method *method_nth(unsigned n);
+
+#endif

@@ -1,0 +1,32 @@
+#include <config.h>
+
+#include <stddef.h>
+#include <string.h>
+
+#include "methods/fcntl.h"
+#include "methods/flock.h"
+#include "methods/method.h"
+
+/* The first one is the default. */
+static const struct method *const methods[] = {
+    &method_flock,
+#if HAVE_DECL_F_OFD_SETLK
+    &method_ofd,
+#endif
+    &method_posix,
+};
+
+const struct method *method_nth(unsigned n)
+{
+	return n < sizeof methods / sizeof *methods ? methods[n] : NULL;
+}
+
+const struct method *method_named(const char *name)
+{
+	const struct method *method;
+
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
+		if (strcmp(method->name, name) == 0)
+			return method;
+	return NULL;
+}

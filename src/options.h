@@ -1,0 +1,43 @@
+/* options.h - the command line, understood.  Constant after options_parse(). */
+#ifndef SEMLOCK_OPTIONS_H
+#define SEMLOCK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lock.h"
+#include "methods/method.h"
+
+/* One lock as the command line names it. */
+struct wanted {
+	const char *name; /* NULL: descriptor FD */
+	int fd;
+	enum mode mode;
+};
+
+struct options {
+	bool as_flock; /* called by the name flock: where the two differ, flock's way */
+	const struct method *method;
+	struct wanted *locks; /* LOCK or FD first, then those of -f */
+	unsigned nlocks;
+	const char *label;    /* how the user named the first */
+	unsigned slots;
+	struct range range;
+	bool unlock;
+	bool nonblocking;
+	bool unfair;
+	int64_t wait; /* ns; -1: for ever */
+	int busy_status;
+	char **command; /* NULL: only lock the descriptor */
+	bool close_fd, become, remove;
+	bool exact_mode;
+	mode_t create_mode;
+	bool quiet, verbose;
+};
+
+/* Understand ARGV.  Does not return when it makes no sense (EXIT_USAGE, and a message),
+ * or asks for help or the version. */
+void options_parse(struct options *options, int argc, char **argv);
+
+#endif

@@ -1,0 +1,107 @@
+#include <config.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+
+static const char *program = "semlock";
+
+void report_as(const char *name)
+{
+	program = name;
+}
+
+static int keep(struct why *why, enum trouble trouble, int errnum, const char *fmt, va_list args)
+{
+	size_t used;
+
+	why->trouble = trouble;
+	why->errnum = errnum;
+	vsnprintf(why->text, sizeof why->text, fmt, args);
+	used = strlen(why->text);
+	if (errnum != 0)
+		snprintf(why->text + used, sizeof why->text - used, ": %s", strerror(errnum));
+	errno = errnum;
+	return -1;
+}
+
+int why_set(struct why *why, enum trouble trouble, const char *fmt, ...)
+{
+	int errnum = errno;
+	va_list args;
+
+	va_start(args, fmt);
+	keep(why, trouble, errnum, fmt, args);
+	va_end(args);
+	return -1;
+}
+
+int why_say(struct why *why, enum trouble trouble, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	keep(why, trouble, 0, fmt, args);
+	va_end(args);
+	return -1;
+}
+
+/* A lock's name is somebody's data: it must not steer a terminal, nor make two lines of one. */
+static void disarm(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
+/* One write, so that the lines of many processes do not mix.  A message that
+ * cannot be written changes nothing else: neither errno nor the exit status. */
+static void print(int fd, const char *fmt, va_list args)
+{
+	char line[5120];
+	int saved = errno;
+	size_t used;
+
+	snprintf(line, sizeof line - 1, "%s: ", program);
+	used = strlen(line);
+	vsnprintf(line + used, sizeof line - 1 - used, fmt, args);
+	disarm(line);
+	used = strlen(line);
+	line[used++] = '\n';
+	while (write(fd, line, used) < 0 && errno == EINTR)
+		;
+	errno = saved;
+}
+
+void complain(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	print(STDERR_FILENO, fmt, args);
+	va_end(args);
+}
+
+void tell(int fd, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	print(fd, fmt, args);
+	va_end(args);
+}
+
+void die(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	print(STDERR_FILENO, fmt, args);
+	va_end(args);
+	exit(status);
+}

@@ -1,0 +1,90 @@
+/* Whoever takes locks in one order known to all cannot close a circle of waiters.  The
+ * order here is that of the files' devices and inodes, whatever stood first on the
+ * command line; only locks that come earlier in it are held while waiting for a later
+ * one.  A file that two names lead to is one lock, in the stronger of the two modes. */
+#include <config.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "lockfile.h"
+#include "several.h"
+
+static bool same_file(const struct lock *a, const struct lock *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+/* Of one file's locks the exclusive one comes first: that is the one to take. */
+static int in_order(const void *left, const void *right)
+{
+	const struct lock *a = left, *b = right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->inode != b->inode)
+		return a->inode < b->inode ? -1 : 1;
+	return (a->mode == SHARED) - (b->mode == SHARED);
+}
+
+void several_forget(struct lock *locks, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		lock_forget(&locks[i]);
+}
+
+static int open_all(struct lock *locks, unsigned count, const struct lock **culprit,
+    struct why *why)
+{
+	for (unsigned i = 0; i < count; i++)
+		locks[i].fd = -1;
+	for (unsigned i = 0; i < count; i++) {
+		*culprit = &locks[i];
+		if (lock_open(&locks[i], why) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The second name of a file is covered by the lock on the first; it only has to mean
+ * that file still. */
+static enum outcome take_next(struct lock *locks, unsigned i, const struct patience *patience,
+    struct why *why)
+{
+	if (i > 0 && same_file(&locks[i - 1], &locks[i]))
+		return lockfile_current(&locks[i]) ? TAKEN : AGAIN;
+	return lock_take_open(&locks[i], patience, why);
+}
+
+static enum outcome take_once(struct lock *locks, unsigned count, const struct patience *patience,
+    const struct lock **culprit, struct why *why)
+{
+	enum outcome outcome = TAKEN;
+
+	if (open_all(locks, count, culprit, why) != 0)
+		return FAILED;
+	qsort(locks, count, sizeof *locks, in_order);
+	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
+		*culprit = &locks[i];
+		outcome = take_next(locks, i, patience, why);
+	}
+	/* While we waited for the later ones, nobody could replace the earlier ones who
+	 * plays by the rules; but whoever just deletes lock files plays by none. */
+	for (unsigned i = 0; i < count && outcome == TAKEN; i++)
+		if (!lockfile_current(&locks[i]))
+			outcome = AGAIN;
+	return outcome;
+}
+
+enum outcome several_take(struct lock *locks, unsigned count, const struct patience *patience,
+    const struct lock **culprit, struct why *why)
+{
+	enum outcome outcome;
+
+	do {
+		outcome = take_once(locks, count, patience, culprit, why);
+		if (outcome != TAKEN)
+			several_forget(locks, count);
+	} while (outcome == AGAIN);
+	return outcome;
+}
