@@ -2,16 +2,15 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "environment.h"
 #include "exitcode.h"
 #include "lock.h"
 #include "lockfile.h"
+#include "messages.h"
 #include "options.h"
 #include "report.h"
 #include "several.h"
@@ -59,43 +58,6 @@ static int exit_status(const struct options *opt, const struct ending *ending)
 	return not_run(opt, ending->code);
 }
 
-/* What --verbose says.  flock(1) says it on standard output, in these words. */
-static void say_taken(const struct options *opt, int64_t since)
-{
-	int64_t took = clock_now() - since;
-
-	if (!opt->verbose)
-		return;
-	if (opt->as_flock)
-		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds",
-		    (long long)(took / SECOND), (long long)(took % SECOND / 1000));
-	else
-		complain("%s: taken after %lld.%06lld s", opt->label, (long long)(took / SECOND),
-		    (long long)(took % SECOND / 1000));
-}
-
-static void say_running(const struct options *opt)
-{
-	if (!opt->verbose)
-		return;
-	if (opt->as_flock)
-		tell(STDOUT_FILENO, "executing %s", opt->command[0]);
-	else
-		complain("%s: running %s", opt->label, opt->command[0]);
-}
-
-static void say_busy(const struct options *opt, const char *label)
-{
-	bool waited = !opt->nonblocking && opt->wait > 0;
-
-	if (opt->as_flock) {
-		if (opt->verbose)
-			complain(waited ? "timeout while waiting to get lock" : "failed to get lock");
-	} else if (!opt->quiet && (opt->verbose || isatty(STDERR_FILENO))) {
-		complain("%s: %s", label, waited ? "still busy: the time is up" : "busy");
-	}
-}
-
 static const char *label_of(const struct options *opt, const struct lock *lock)
 {
 	return lock->name == NULL ? opt->label : lock->name;
@@ -139,10 +101,10 @@ static void take(const struct options *opt, struct lock *locks)
 	switch (opt->nlocks > 1 ? several_take(locks, opt->nlocks, &patience, &culprit, &why)
 				: lock_take(locks, &patience, &why)) {
 	case TAKEN:
-		say_taken(opt, since);
+		messages_taken(opt, since);
 		return;
 	case BUSY:
-		say_busy(opt, label_of(opt, culprit));
+		messages_busy(opt, label_of(opt, culprit));
 		exit(opt->busy_status);
 	default:
 		die(exit_status_of(why.trouble), "%s: %s", label_of(opt, culprit), why.text);
@@ -189,7 +151,7 @@ static int run(const struct options *opt, struct lock *locks)
 	if (!opt->unlock &&
 	    environment_set(first_of(opt, locks), opt->label, locks, opt->nlocks, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
-	say_running(opt);
+	messages_running(opt);
 	if (opt->become) {
 		command_become(&command);
 		return not_run(opt, errno);

@@ -1,18 +1,15 @@
 #include <config.h>
 
-#include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "deadline.h"
 #include "exitcode.h"
 #include "options.h"
 #include "report.h"
-#include "slots.h"
+#include "rules.h"
 #include "usage.h"
+#include "values.h"
 
 enum { OPT_FCNTL = 256, OPT_FD, OPT_LENGTH, OPT_MODE, OPT_RM, OPT_START, OPT_UNFAIR };
 
@@ -45,110 +42,6 @@ static const struct option long_options[] = {
     {"wait", required_argument, NULL, 'w'},
     {NULL, 0, NULL, 0},
 };
-
-/* What has been read so far, and is not an option yet. */
-struct reading {
-	enum mode mode;
-	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
-	int fd;
-};
-
-/* Decimal digits and nothing else, up to MOST; -1: it is not. */
-static long number(const char *text, long most)
-{
-	long value;
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return -1;
-	errno = 0;
-	value = strtol(text, &end, 10);
-	return *end == '\0' && errno == 0 && value <= most ? value : -1;
-}
-
-static const struct method *parse_method(const char *name)
-{
-	const struct method *method = method_named(name);
-
-	if (method == NULL)
-		die(EXIT_USAGE, "-m %s: there is no such method (see semlock --help)", name);
-	return method;
-}
-
-static int64_t parse_wait(const struct options *options, const char *text)
-{
-	int64_t wait;
-
-	if (!duration_parse(text, &wait))
-		die(EXIT_USAGE, "-w %s: not a number of seconds, such as 10, .5, 500ms, 2m, 1h, 1d",
-		    text);
-	if (wait < 0)
-		die(options->as_flock ? EXIT_SYSTEM : EXIT_USAGE, "-w %s: cannot wait a negative time",
-		    text);
-	return wait;
-}
-
-static int parse_status(const char *text)
-{
-	long status = number(text, 255);
-
-	if (status < 0)
-		die(EXIT_USAGE, "-E %s: not an exit status, 0 to 255", text);
-	return (int)status;
-}
-
-static unsigned parse_slots(const char *text)
-{
-	long slots = number(text, SLOTS_MOST);
-
-	if (slots < 1)
-		die(EXIT_USAGE, "-j %s: not a number of slots, 1 to %d", text, SLOTS_MOST);
-	return (unsigned)slots;
-}
-
-static mode_t parse_mode(const char *text)
-{
-	unsigned long mode;
-	char *end;
-
-	mode = strtoul(text, &end, 8);
-	if (!isdigit((unsigned char)*text) || *end != '\0' || mode > 0777)
-		die(EXIT_USAGE, "--mode %s: not octal permissions, such as 0660", text);
-	return (mode_t)mode;
-}
-
-static int parse_fd(const char *text)
-{
-	long fd = number(text, INT_MAX);
-
-	if (fd < 0)
-		die(EXIT_USAGE, "%s: not a descriptor number; to lock a file, name a command as well",
-		    text);
-	return (int)fd;
-}
-
-/* "100", "4K", "1MiB", "1MB": sizes as flock(1) takes them. */
-static off_t parse_size(const char *option, const char *text)
-{
-	static const char units[] = "KMGTPE";
-	const char *unit;
-	unsigned long long size, factor = 1;
-	char *end;
-
-	errno = 0;
-	size = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || errno != 0)
-		die(EXIT_USAGE, "%s %s: not a number of bytes", option, text);
-	unit = *end == '\0' ? NULL : strchr(units, toupper((unsigned char)*end));
-	if (unit != NULL) {
-		for (long i = 0; i <= unit - units; i++)
-			factor *= strcmp(end + 1, "B") == 0 ? 1000 : 1024;
-		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
-	}
-	if (*end != '\0' || size > (unsigned long long)LLONG_MAX / 4 / factor)
-		die(EXIT_USAGE, "%s %s: not a number of bytes", option, text);
-	return (off_t)(size * factor);
-}
 
 /* Room for LOCK itself, and for one -f in every two words. */
 static void make_room(struct options *options, int argc)
@@ -190,10 +83,10 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->nonblocking = true;
 		break;
 	case 'w':
-		options->wait = parse_wait(options, optarg);
+		options->wait = value_wait(optarg, options->as_flock ? EXIT_SYSTEM : EXIT_USAGE);
 		break;
 	case 'E':
-		options->busy_status = parse_status(optarg);
+		options->busy_status = value_status(optarg);
 		break;
 	case 'o':
 		options->close_fd = true;
@@ -205,10 +98,10 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->locks[options->nlocks++] = (struct wanted){optarg, -1, reading->mode};
 		break;
 	case 'j':
-		options->slots = parse_slots(optarg);
+		options->slots = value_slots(optarg);
 		break;
 	case 'm':
-		options->method = parse_method(optarg);
+		options->method = value_method(optarg);
 		reading->method_named = true;
 		break;
 	case 'q':
@@ -221,15 +114,15 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		reading->fcntl_asked = true;
 		break;
 	case OPT_START:
-		options->range.start = parse_size("--start", optarg);
+		options->range.start = value_size("--start", optarg);
 		reading->range_asked = true;
 		break;
 	case OPT_LENGTH:
-		options->range.length = parse_size("--length", optarg);
+		options->range.length = value_size("--length", optarg);
 		reading->range_asked = true;
 		break;
 	case OPT_MODE:
-		options->create_mode = parse_mode(optarg);
+		options->create_mode = value_mode(optarg);
 		options->exact_mode = true;
 		break;
 	case OPT_RM:
@@ -239,7 +132,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->unfair = true;
 		break;
 	case OPT_FD:
-		reading->fd = parse_fd(optarg);
+		reading->fd = value_fd(optarg);
 		options->label = optarg;
 		reading->fd_given = true;
 		break;
@@ -296,7 +189,7 @@ static void read_operands(struct options *options, struct reading *reading, char
 			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
 		options->label = words[0];
 		if (words[1] == NULL) {
-			first->fd = parse_fd(words[0]);
+			first->fd = value_fd(words[0]);
 			return;
 		}
 		first->name = *words++;
@@ -312,61 +205,6 @@ static void read_operands(struct options *options, struct reading *reading, char
 		options->command = shell_command(words);
 	else if (words[0] != NULL)
 		options->command = words;
-}
-
-static void choose_method(struct options *options, const struct reading *reading)
-{
-	const struct method *ofd = method_named("ofd");
-
-	if (reading->fcntl_asked && (!reading->method_named || options->method != ofd)) {
-		if (reading->method_named)
-			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
-			    options->method->name);
-		options->method = ofd;
-	} else if (reading->range_asked && !reading->method_named) {
-		options->method = ofd; /* flock(1): a range means fcntl */
-	}
-	if (options->method == NULL)
-		die(EXIT_UNAVAILABLE, "this system has no fcntl locks of open file descriptions: "
-				      "use -m posix");
-	if (reading->range_asked && (options->method->can & CAN_RANGE) == 0)
-		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
-		    options->method->name);
-}
-
-static void refuse(bool bad, const char *reason)
-{
-	if (bad)
-		die(EXIT_USAGE, "%s", reason);
-}
-
-/* What cannot be honoured is refused, never ignored. */
-static void refuse_nonsense(const struct options *options, const struct reading *reading)
-{
-	bool by_fd = options->locks[0].name == NULL;
-	unsigned can = options->method->can;
-
-	refuse(options->become && options->close_fd,
-	    "-F and -o: the command would close its own lock; leave one out");
-	refuse(options->become && options->remove,
-	    "-F and --rm: nobody is left to remove the file; leave one out");
-	refuse(options->unlock && !by_fd && !options->as_flock,
-	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
-	refuse(by_fd && (can & CAN_FD) == 0,
-	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which "
-	    "excludes the same programs");
-	refuse(by_fd && options->remove, "--rm: a descriptor says nothing of the file's name");
-	refuse(by_fd && options->exact_mode, "--mode: there is no file to create");
-	refuse(by_fd && options->nlocks > 1, "-f: only together with LOCK and a command");
-	refuse(options->slots > 0 && reading->mode_given && reading->mode == SHARED,
-	    "-j and -s: a slot is held by one; leave one out");
-	refuse(options->slots > 0 && (can & CAN_SLOTS) == 0,
-	    "-j: this method has no slots on this system; use -m posix");
-	refuse(options->slots > 0 && options->nlocks > 1,
-	    "-j and -f: several locks are whole ones; leave one out");
-	refuse(options->slots > 0 && options->range.length > 0 &&
-		   options->range.length < (off_t)options->slots,
-	    "-j: each slot is a byte, and --length has room for fewer");
 }
 
 static bool called_flock(const char *path)
@@ -392,8 +230,7 @@ void options_parse(struct options *options, int argc, char **argv)
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
 	read_operands(options, &reading, argv + optind);
-	choose_method(options, &reading);
-	refuse_nonsense(options, &reading);
+	rules_apply(options, &reading);
 	if (options->slots > 0 && (options->method->can & CAN_RANGE) == 0)
 		options->locks[0].mode = SHARED; /* the gate */
 }

@@ -16,7 +16,8 @@ void report_as(const char *name)
 	program = name;
 }
 
-static int keep(struct why *why, enum trouble trouble, int errnum, const char *fmt, va_list args)
+static int PRINTF_LIKE(4, 0)
+keep(struct why *why, enum trouble trouble, int errnum, const char *fmt, va_list args)
 {
 	size_t used;
 
@@ -61,7 +62,8 @@ static void disarm(char *text)
 
 /* One write, so that the lines of many processes do not mix.  A message that
  * cannot be written changes nothing else: neither errno nor the exit status. */
-static void print(int fd, const char *fmt, va_list args)
+static void PRINTF_LIKE(2, 0)
+print(int fd, const char *fmt, va_list args)
 {
 	char line[5120];
 	int saved = errno;

@@ -1,0 +1,20 @@
+/* messages.h - what people are told while all goes as it should.
+ *
+ * By the name flock, in flock(1)'s words and on the stream that it uses. */
+#ifndef SEMLOCK_MESSAGES_H
+#define SEMLOCK_MESSAGES_H
+
+#include <stdint.h>
+
+#include "options.h"
+
+/* With --verbose: the lock was taken, after waiting since SINCE on clock_now()'s clock. */
+void messages_taken(const struct options *options, int64_t since);
+
+/* With --verbose: the command is about to run. */
+void messages_running(const struct options *options);
+
+/* The lock called LABEL is not to be had: on a terminal, or with --verbose; never with -q. */
+void messages_busy(const struct options *options, const char *label);
+
+#endif

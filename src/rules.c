@@ -1,0 +1,68 @@
+#include <config.h>
+
+#include <stddef.h>
+
+#include "exitcode.h"
+#include "report.h"
+#include "rules.h"
+
+static void choose_method(struct options *options, const struct reading *reading)
+{
+	const struct method *ofd = method_named("ofd");
+
+	if (reading->fcntl_asked && (!reading->method_named || options->method != ofd)) {
+		if (reading->method_named)
+			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
+			    options->method->name);
+		options->method = ofd;
+	} else if (reading->range_asked && !reading->method_named) {
+		options->method = ofd; /* flock(1): a range means fcntl */
+	}
+	if (options->method == NULL)
+		die(EXIT_UNAVAILABLE, "this system has no fcntl locks of open file descriptions: "
+				      "use -m posix");
+	if (reading->range_asked && (options->method->can & CAN_RANGE) == 0)
+		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
+		    options->method->name);
+}
+
+static void refuse(bool bad, const char *reason)
+{
+	if (bad)
+		die(EXIT_USAGE, "%s", reason);
+}
+
+/* What cannot be honoured is refused, never ignored. */
+static void refuse_nonsense(const struct options *options, const struct reading *reading)
+{
+	bool by_fd = options->locks[0].name == NULL;
+	unsigned can = options->method->can;
+
+	refuse(options->become && options->close_fd,
+	    "-F and -o: the command would close its own lock; leave one out");
+	refuse(options->become && options->remove,
+	    "-F and --rm: nobody is left to remove the file; leave one out");
+	refuse(options->unlock && !by_fd && !options->as_flock,
+	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
+	refuse(by_fd && (can & CAN_FD) == 0,
+	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which "
+	    "excludes the same programs");
+	refuse(by_fd && options->remove, "--rm: a descriptor says nothing of the file's name");
+	refuse(by_fd && options->exact_mode, "--mode: there is no file to create");
+	refuse(by_fd && options->nlocks > 1, "-f: only together with LOCK and a command");
+	refuse(options->slots > 0 && reading->mode_given && reading->mode == SHARED,
+	    "-j and -s: a slot is held by one; leave one out");
+	refuse(options->slots > 0 && (can & CAN_SLOTS) == 0,
+	    "-j: this method has no slots on this system; use -m posix");
+	refuse(options->slots > 0 && options->nlocks > 1,
+	    "-j and -f: several locks are whole ones; leave one out");
+	refuse(options->slots > 0 && options->range.length > 0 &&
+		   options->range.length < (off_t)options->slots,
+	    "-j: each slot is a byte, and --length has room for fewer");
+}
+
+void rules_apply(struct options *options, const struct reading *reading)
+{
+	choose_method(options, reading);
+	refuse_nonsense(options, reading);
+}

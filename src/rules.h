@@ -1,0 +1,20 @@
+/* rules.h - which options go together, and with which method. */
+#ifndef SEMLOCK_RULES_H
+#define SEMLOCK_RULES_H
+
+#include <stdbool.h>
+
+#include "options.h"
+
+/* What the command line has said on the way, beside the options it set. */
+struct reading {
+	enum mode mode; /* of the next lock to be named */
+	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
+	int fd;
+};
+
+/* Settle the method, and refuse what cannot be honoured: with a sentence, and EXIT_USAGE.
+ * Nothing is ever ignored. */
+void rules_apply(struct options *options, const struct reading *reading);
+
+#endif

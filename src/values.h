@@ -1,0 +1,35 @@
+/* values.h - what stands behind an option, as text, made into what it means.
+ *
+ * Each of these ends semlock with EXIT_USAGE, and a message that names the option and
+ * the text, when the text makes no sense. */
+#ifndef SEMLOCK_VALUES_H
+#define SEMLOCK_VALUES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "methods/method.h"
+
+/* -m: the method of that name. */
+const struct method *value_method(const char *text);
+
+/* -w: nanoseconds.  A negative time ends semlock with NEGATIVE_STATUS. */
+int64_t value_wait(const char *text, int negative_status);
+
+/* -E: 0 to 255. */
+int value_status(const char *text);
+
+/* -j: 1 to SLOTS_MOST. */
+unsigned value_slots(const char *text);
+
+/* --mode: octal, up to 0777. */
+mode_t value_mode(const char *text);
+
+/* FD and --fd: a descriptor's number, open or not. */
+int value_fd(const char *text);
+
+/* --start, --length (OPTION, for the message): bytes, with the suffixes that flock(1) takes
+ * (K, KiB: 1024; KB: 1000; up to E). */
+off_t value_size(const char *option, const char *text);
+
+#endif
