@@ -1,1 +1,36 @@
-EXTRA_DIST += contrib/try contrib/check
+EXTRA_DIST += \
+	.ci/run \
+	contrib/check \
+	contrib/fresh-tree \
+	contrib/install-packages \
+	contrib/packages \
+	contrib/try
+
+# ---- make lint: the shell, the manual, and what another compiler would not see ----
+SHELL_FILES = \
+	.ci/run \
+	contrib/check \
+	contrib/fresh-tree \
+	contrib/install-packages \
+	contrib/try \
+	tests/helpers.bash \
+	$(BATS_FILES)
+
+.PHONY: lint lint-shell lint-man lint-c
+lint: lint-shell lint-man lint-c
+
+lint-shell:
+	cd $(srcdir) && shellcheck $(SHELL_FILES)
+
+lint-man:
+	cd $(srcdir) && mandoc -Tlint -Wwarning $(dist_man_MANS)
+
+lint-c:
+	@if command -v cppcheck >/dev/null; then \
+		set -x; \
+		cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr \
+			--enable=warning,performance,portability \
+			-DHAVE_CONFIG_H -I . -I $(srcdir)/src $(srcdir)/src $(srcdir)/tests; \
+	else \
+		echo 'lint-c: cppcheck is not installed'; \
+	fi
