@@ -16,8 +16,8 @@ SHELL_FILES = \
 	tests/helpers.bash \
 	$(BATS_FILES)
 
-.PHONY: lint lint-shell lint-man lint-c
-lint: lint-shell lint-man lint-c
+.PHONY: lint lint-shell lint-man lint-c lint-tests
+lint: lint-shell lint-man lint-c lint-tests
 
 lint-shell:
 	cd $(srcdir) && shellcheck $(SHELL_FILES)
@@ -34,3 +34,12 @@ lint-c:
 	else \
 		echo 'lint-c: cppcheck is not installed'; \
 	fi
+
+# A bats file that nobody listed would never run, and nobody would notice.
+lint-tests:
+	@cd $(srcdir) && for file in tests/*.bats; do \
+		case ' $(BATS_FILES) ' in \
+		*" $$file "*) ;; \
+		*) echo "$$file: not in BATS_FILES of tests/local.mk" >&2; exit 1 ;; \
+		esac; \
+	done
