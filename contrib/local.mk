@@ -38,6 +38,7 @@ lint-c:
 # A bats file that nobody listed would never run, and nobody would notice.
 lint-tests:
 	@cd $(srcdir) && for file in tests/*.bats; do \
+		test -e "$$file" || continue; \
 		case ' $(BATS_FILES) ' in \
 		*" $$file "*) ;; \
 		*) echo "$$file: not in BATS_FILES of tests/local.mk" >&2; exit 1 ;; \
