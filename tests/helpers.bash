@@ -1,1 +1,209 @@
-# What every bats file loads first.
+# What every bats file loads first.  By hand, after a build in ./build:
+#	HELPERS=$PWD/tests/helpers.bash bats tests/queue.bats      (or: bats tests)
+#
+# A test works in a directory of its own.  What it starts with "start" and the like runs in
+# the background under a NAME: its output is in NAME.out and NAME.err.  Nothing outlives the
+# test: teardown, or after TEST_LIMIT seconds a watchdog, kills all that works in there.
+# shellcheck shell=bash
+
+SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
+SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
+PROBE=${PROBE:-$SOURCE/build/tests/probe}
+CRASHABLE=${CRASHABLE:-no}
+TEST_LIMIT=${TEST_LIMIT:-60}
+declare -gA PID=() COMMAND=()
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	chmod 755 .
+	mkdir bin
+	ln -s "$SEMLOCK" bin/semlock
+	ln -s "$SEMLOCK" bin/flock
+	FLOCK=$PWD/bin/flock
+	"$PROBE" watchdog "$TEST_LIMIT" "$PWD" </dev/null >/dev/null 2>&1 3>&- 4>&- &
+	watchdog=$!
+	disown
+	if declare -F prepare >/dev/null; then prepare; fi
+}
+
+teardown() {
+	if declare -F tidy >/dev/null; then tidy; fi
+	kill -KILL "$watchdog"
+	if [ -e time-is-up ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
+	"$PROBE" sweep "$PWD" >/dev/null
+}
+
+# util-linux's own flock, to prove a test right; empty where there is none.
+system_flock() {
+	local path
+	path=$(PATH=/usr/bin:/bin command -v flock) || return 0
+	case $("$path" --version 2>&1) in *util-linux*) echo "$path" ;; esac
+}
+
+complain() {
+	printf '%s\n' "$@" >&2
+	return 1
+}
+
+# capture CMD...: its status in $status, what it printed in $out and $err.
+# (Descriptor 3 is bats' own: who keeps it open keeps bats waiting.)
+capture() {
+	status=0
+	"$@" >.out 2>.err 3>&- 4>&- || status=$?
+	out=$(tr -d '\0' <.out)
+	err=$(tr -d '\0' <.err)
+}
+
+# expect_status N CMD...
+expect_status() {
+	local want=$1
+	shift
+	capture "$@"
+	[ "$status" -eq "$want" ] ||
+		complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
+}
+
+expect_out() {
+	[ "$out" = "$1" ] || complain "standard output is '$out'" "instead of '$1'" "stderr: $err"
+}
+
+expect_silent() {
+	[ ! -s .out ] && [ ! -s .err ] || complain "not silent:" "stdout: $out" "stderr: $err"
+}
+
+# refused N THING CMD...: status N, nothing on standard output, and one line on standard
+# error that begins with the program's name and names THING.
+refused() {
+	local want=$1 thing=$2
+	shift 2
+	expect_status "$want" "$@" || return
+	[ ! -s .out ] || complain "$*" "printed on standard output: $out" || return
+	[ "$(wc -l <.err)" -eq 1 ] || complain "$*" "not one line on standard error:" "$err" || return
+	case $err in
+	"semlock: "*"$thing"*) ;;
+	*) complain "$*" "the message does not name '$thing': $err" ;;
+	esac
+}
+
+# start NAME CMD...: in the background; PID[NAME] is CMD's own.
+# (A shell's "&" ignores INT and QUIT, and what is ignored stays ignored: undo that.)
+start() {
+	local name=$1
+	shift
+	"$PROBE" with-default INT QUIT -- "$@" </dev/null >"$name.out" 2>"$name.err" 3>&- 4>&- &
+	PID[$name]=$!
+}
+
+# next_line NAME: the next line on the FIFO NAME.up, in $line.
+next_line() {
+	local tries=0
+	until read -r -t 1 line <>"$1.up"; do
+		tries=$((tries + 1))
+		if [ $tries -ge 20 ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
+			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
+		fi
+	done
+}
+
+# ready NAME: returns when the probe under NAME's lock runs; COMMAND[NAME] is its pid.
+ready() {
+	next_line "$1" || return
+	case $line in
+	"ready "*) COMMAND[$1]=${line#ready } ;;
+	*) complain "$1 said '$line' instead of 'ready'" ;;
+	esac
+}
+
+fifos() {
+	mkfifo "$1.up" "$1.down"
+}
+
+# hold_as NAME ARGS...: semlock ARGS with a command that stands still; returns when it runs.
+hold_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
+	ready "$name"
+}
+
+hold_lock() {
+	hold_as holder "$@"
+}
+
+# queue_as NAME ARGS...: the same, but returns when it sleeps in the kernel, waiting.
+queue_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
+	"$PROBE" blocked "${PID[$name]}"
+}
+
+# report_as NAME ARGS...: semlock ARGS with a command that reports its signals on NAME.up.
+report_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" "$@" "$PROBE" signals "$name.up" "$name.down"
+	ready "$name"
+}
+
+# reports NAME WORD...: the next lines on NAME.up are these.
+reports() {
+	local name=$1 word
+	shift
+	for word; do
+		next_line "$name" || return
+		[ "$line" = "$word" ] || complain "$name reports '$line' instead of '$word'" || return
+	done
+}
+
+# release NAME: lets its command end, and does not wait for that.
+release() {
+	printf . 1<>"$1.down"
+}
+
+# ended NAME N: waits for NAME to end, and it must end with N.
+ended() {
+	status=0
+	wait "${PID[$1]}" || status=$?
+	[ "$status" -eq "$2" ] ||
+		complain "$1 ended with $status instead of $2" "$(cat "$1.out" "$1.err")"
+}
+
+# let_go [NAME]: lets its command end, and waits for semlock.
+let_go() {
+	release "${1:-holder}"
+	ended "${1:-holder}" 0
+}
+
+expect_free() {
+	local said
+	said=$("$PROBE" free "$@") || complain "$1 is $said instead of free"
+}
+
+expect_held() {
+	local said
+	said=$("$PROBE" free "$@") || true
+	[ "$said" = held ] || complain "$1 is $said instead of held"
+}
+
+expect_shared() {
+	local said
+	said=$("$PROBE" free "$@") || true
+	[ "$said" = shared ] || complain "$1 is $said instead of shared"
+}
+
+# as_nobody CMD...: as a user without rights.  Only root can; others are without them anyway.
+as_nobody() {
+	if [ "$(id -u)" -eq 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
+root_only() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root: $1"
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# What makes no sense or cannot be: one line that names it, a documented status, nothing done.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+# usage THING ARGS...: 64, THING named in one line, and no lock file "l" made.
+usage() {
+	refused 64 "$1" "$SEMLOCK" "${@:2}" || return
+	[ ! -e l ] && [ ! -e ran ] || complain "semlock ${*:2}" "left something behind: $(ls)"
+}
+
+# with_mount OPTIONS CMD...: with a file system of its own at mnt, in a mount namespace.
+with_mount() {
+	local options=$1
+	shift
+	mkdir -p mnt
+	unshare -m sh -c 'mount -t tmpfs -o "$0" tmpfs mnt && exec "$@"' "$options" "$@"
+}
+
+@test "an option that is not there" {
+	usage --no-such-option --no-such-option l touch ran
+	usage Z -Z l touch ran
+	usage Z -nZ l touch ran
+}
+
+@test "a long option that could be two" {
+	usage --no --no l touch ran
+}
+
+@test "an option without its argument, and one with an argument that takes none" {
+	usage w -w
+	usage timeout --timeout
+	usage shared --shared=yes l touch ran
+}
+
+@test "numbers that are none, or out of range" {
+	usage -1 -w -1 l touch ran
+	usage abc -w abc l touch ran
+	usage 256 -E 256 l touch ran
+	usage -1 -E -1 l touch ran
+	usage 1x -E 1x l touch ran
+	usage E -E '' l touch ran
+}
+
+@test "too little" {
+	refused 64 semlock "$SEMLOCK"
+	refused 64 '' "$SEMLOCK" -n
+	usage l l
+	usage c l -c
+	usage c l -c 'touch ran' more
+}
+
+@test "what the method cannot do is refused and not ignored" {
+	usage start -m flock --start 0 l touch ran
+	usage length -m flock --length=10 l touch ran
+	usage nosuch -m nosuch l touch ran
+	usage -o -F -o l touch ran
+	usage rm -F --rm l touch ran
+	usage u -u l touch ran
+}
+
+@test "ranges that are none" {
+	usage x --fcntl --start x l touch ran
+	usage -1 --fcntl --start -1 l touch ran
+	usage abc --fcntl --length abc l touch ran
+}
+
+@test "modes that are none" {
+	usage 999 --mode 999 l touch ran
+	usage rw --mode rw l touch ran
+	usage 77777 --mode 77777 l touch ran
+}
+
+@test "a descriptor that is not open" {
+	refused 65 77 "$SEMLOCK" 77
+}
+
+@test "a directory that is not there" {
+	refused 66 /nonexist/x "$SEMLOCK" /nonexist/x touch ran
+	refused 66 missing/l "$SEMLOCK" missing/l touch ran
+	: >plain
+	refused 66 plain/l "$SEMLOCK" plain/l touch ran
+	[ ! -e ran ]
+	[ ! -e missing ]
+}
+
+@test "an empty name, and one that is too long" {
+	capture "$SEMLOCK" '' touch ran
+	[ "$status" -eq 66 ]
+	[ "$(wc -l <.err)" -eq 1 ]
+	long=$(printf '%0300d' 0)
+	refused 66 "$long" "$SEMLOCK" "$long" touch ran
+	[ ! -e ran ]
+}
+
+@test "a file that one may not open, in a directory where one may not make any" {
+	echo precious >l
+	chmod 000 l
+	refused 66 l as_nobody "$SEMLOCK" l touch ran
+	refused 66 l as_nobody "$SEMLOCK" -n l touch ran
+	mkdir closed
+	chmod 555 closed
+	refused 66 closed/l as_nobody "$SEMLOCK" closed/l touch ran
+	chmod 644 l
+	[ "$(cat l)" = precious ]
+	[ ! -e closed/l ]
+	[ ! -e ran ]
+}
+
+@test "a full disk: 73" {
+	root_only "mounts a small file system"
+	refused 73 mnt/l with_mount nr_inodes=1 "$SEMLOCK" mnt/l touch ran
+	[ ! -e ran ]
+}
+
+@test "a read-only file system: 73 for a lock that is not there, and one that is there is locked" {
+	root_only "mounts a read-only file system"
+	refused 73 mnt/l with_mount ro "$SEMLOCK" mnt/l touch ran
+	[ ! -e ran ]
+	expect_status 0 with_mount size=1m sh -c ': >mnt/l; mount -o remount,ro mnt; exec "$0" mnt/l echo locked' "$SEMLOCK"
+	expect_out locked
+}
+
+@test "no descriptor left: 71" {
+	refused 71 l "$PROBE" rlimit-nofile 3 -- "$PROBE" with-closed 0 -- "$SEMLOCK" l touch ran
+	[ ! -e ran ]
+}
+
+@test "no process left: 71" {
+	root_only "limits another user's processes"
+	command -v prlimit >/dev/null
+	chmod 777 .
+	refused 71 l prlimit --nproc=0 setpriv --reuid=65533 --regid=65533 --clear-groups \
+		"$SEMLOCK" l touch ran
+	[ ! -e ran ]
+}
+
+@test "a name of odd characters is one line in a message" {
+	odd=$'no\nsuch/\e[31mred'
+	capture "$SEMLOCK" "$odd" touch ran
+	[ "$status" -eq 66 ]
+	[ "$(wc -l <.err)" -eq 1 ]
+	[[ $err != *$'\e'* ]]
+	expect_status 0 "$SEMLOCK" $'a\nb c' true
+	[ -f $'a\nb c' ]
+}
+
+@test "under the name flock the same is refused with the same status" {
+	for args in "--no-such-option l true" "-Z l true" "-E 256 l true" "-w abc l true" "l -c" "-F -o l true" "8x"; do
+		# shellcheck disable=SC2086
+		expect_status 64 "$FLOCK" $args
+		[[ $err == "flock: "* ]]
+	done
+	[ ! -e l ]
+}

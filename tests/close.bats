@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# -o: what the command leaves behind does not keep the lock.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+daemon_under() {
+	fifos daemon
+	PID[daemon]=$$
+	expect_status 0 "$SEMLOCK" "$@" l "$PROBE" leave-behind daemon.up daemon.down
+	: >daemon.out
+	: >daemon.err
+	ready daemon
+}
+
+@test "without -o a daemon that the command leaves behind keeps the lock" {
+	daemon_under
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	release daemon
+	"$PROBE" until-free l
+}
+
+@test "with -o it does not" {
+	daemon_under -o
+	kill -0 "${COMMAND[daemon]}"
+	expect_free l
+	expect_status 0 "$SEMLOCK" -n l true
+	release daemon
+}
+
+@test "with --close the lock is held while the command runs" {
+	hold_lock --close l
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	let_go
+	expect_free l
+}
+
+@test "with -o the command does not get the descriptor, without it does" {
+	expect_status 0 "$SEMLOCK" l "$PROBE" fds list
+	grep -q "$PWD/l\$" list
+	expect_status 0 "$SEMLOCK" -o l "$PROBE" fds list
+	! grep -q "$PWD/l\$" list || complain "$(cat list)"
+}
+
+@test "with -o and without, the command gets no descriptor that is not its own" {
+	"$PROBE" fds bare 3>&- 4>&-
+	expect_status 0 "$SEMLOCK" -o l "$PROBE" fds list
+	diff <(cut -d' ' -f1 bare) <(cut -d' ' -f1 list)
+	hold_lock busy
+	queue_as second -o busy
+	let_go
+	ready second
+	expect_out ''
+	[ "$(ls -l "/proc/${COMMAND[second]}/fd" | grep -c 'semlock\|shm\|/busy')" -eq 0 ]
+	let_go second
+}
+
+@test "with -o the command dies with a semlock that was killed" {
+	hold_lock -o l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	"$PROBE" gone "${COMMAND[holder]}"
+	"$PROBE" until-free l
+}
+
+@test "with -o the command's status is its own" {
+	expect_status 6 "$SEMLOCK" -o l sh -c 'exit 6'
+	expect_status 143 "$SEMLOCK" -o l sh -c 'kill -TERM $$'
+	expect_status 127 "$SEMLOCK" -o l nosuch
+	expect_free l
+}

@@ -1,0 +1,204 @@
+#!/usr/bin/env bats
+# semlock 8: the caller's own descriptor, locked and left so.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+export SEMLOCK PROBE
+
+@test "a descriptor is locked, and stays so when semlock has ended" {
+	exec 8>l
+	expect_status 0 "$SEMLOCK" 8
+	expect_silent
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	exec 8>&-
+	expect_free l
+}
+
+@test "-u lets it go, and the descriptor stays open" {
+	exec 8>l
+	expect_status 0 "$SEMLOCK" -x 8
+	expect_held l
+	expect_status 0 "$SEMLOCK" -u 8
+	expect_free l
+	echo still open >&8
+	expect_status 0 "$SEMLOCK" 8
+	expect_held l
+	expect_status 0 "$SEMLOCK" --unlock 8
+	expect_free l
+	exec 8>&-
+	[ "$(cat l)" = "still open" ]
+}
+
+@test "descriptors of two digits" {
+	exec 12>l
+	expect_status 0 "$SEMLOCK" 12
+	expect_held l
+	expect_status 0 "$SEMLOCK" -u 12
+	expect_free l
+	exec 12>&-
+	exec 99<l
+	expect_status 0 "$SEMLOCK" -n 99
+	expect_held l
+	exec 99>&-
+	expect_free l
+}
+
+@test "a held lock is refused with 1, silently" {
+	hold_lock l
+	exec 8>>l
+	expect_status 1 "$SEMLOCK" -n 8
+	expect_silent
+	expect_status 1 "$SEMLOCK" -w .01 8
+	expect_silent
+	expect_status 7 "$SEMLOCK" -n -E 7 8
+	let_go
+	expect_status 0 "$SEMLOCK" -n 8
+	exec 8>&-
+}
+
+@test "waiting for a descriptor, in line with those who wait by name" {
+	hold_lock l
+	exec 8>>l
+	start waiter "$SEMLOCK" 8
+	"$PROBE" blocked "${PID[waiter]}"
+	queue_as later l
+	let_go
+	ended waiter 0
+	expect_held l
+	"$PROBE" blocked "${PID[later]}"
+	expect_status 0 "$SEMLOCK" -u 8
+	exec 8>&-
+	ready later
+	let_go later
+}
+
+@test "-s on a descriptor" {
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" -s 8
+	expect_shared l
+	expect_status 0 "$SEMLOCK" -n -s l true
+	expect_status 1 "$SEMLOCK" -n l true
+	exec 8>&-
+}
+
+@test "locking what one has locked already succeeds" {
+	exec 8>l
+	expect_status 0 "$SEMLOCK" 8
+	expect_status 0 "$SEMLOCK" -n 8
+	expect_held l
+	exec 8>&-
+}
+
+@test "the subshell form" {
+	for shell in bash dash; do
+		rm -f order
+		expect_status 0 "$shell" -c '
+			(
+				"$SEMLOCK" -n 9 || exit 1
+				echo inside >>order
+				"$PROBE" free l >>order
+			) 9>l
+			"$PROBE" free l >>order'
+		[ "$(tr '\n' ' ' <order)" = "inside held free " ]
+		hold_lock l
+		expect_status 1 "$shell" -c '( "$SEMLOCK" -n 9 || exit 1; echo inside ) 9>l'
+		expect_silent
+		let_go
+		rm holder.*
+	done
+}
+
+@test "exec 8>lock in a script of bash and of dash" {
+	for shell in bash dash; do
+		expect_status 0 "$shell" -c '
+			exec 8>l
+			"$SEMLOCK" -n 8 || exit 1
+			"$PROBE" free l; "$SEMLOCK" -u 8; "$PROBE" free l
+			"$SEMLOCK" 8; exec 8>&-; "$PROBE" free l'
+		expect_out "held"$'\n'"free"$'\n'"free"
+	done
+}
+
+@test "a script that locks itself" {
+	cat >script <<'END'
+#!/bin/sh
+exec 9<"$0"
+"$SEMLOCK" -n 9 || exit 75
+"$PROBE" hold holder.up holder.down
+END
+	chmod +x script
+	fifos holder
+	start holder ./script
+	ready holder
+	expect_status 75 ./script
+	let_go
+	[ "$("$PROBE" free script)" = free ]
+}
+
+@test "a descriptor that is only read, and one of a directory" {
+	: >l
+	exec 8<l
+	expect_status 0 "$SEMLOCK" 8
+	expect_held l
+	exec 8<&-
+	mkdir d
+	exec 8<d
+	expect_status 0 "$SEMLOCK" 8
+	expect_held d
+	expect_status 1 "$SEMLOCK" -n d true
+	exec 8<&-
+	expect_free d
+}
+
+@test "/dev/fd/N before a command" {
+	exec 8>l
+	expect_status 1 "$SEMLOCK" /dev/fd/8 "$PROBE" free l
+	expect_out held
+	exec 8>&-
+	expect_free l
+}
+
+@test "a descriptor that is not open is refused with 65, and named" {
+	refused 65 77 "$SEMLOCK" 77
+	refused 65 77 "$SEMLOCK" -n 77
+	refused 65 77 "$SEMLOCK" -u 77
+}
+
+@test "what is no descriptor is refused with 64" {
+	refused 64 8x "$SEMLOCK" 8x
+	refused 64 "$PWD/l" "$SEMLOCK" "$PWD/l"
+	[ ! -e l ]
+}
+
+@test "a descriptor whose file was deleted excludes nobody: refused with 65, but not under the name flock" {
+	exec 8>l
+	rm l
+	refused 65 8 "$SEMLOCK" 8
+	expect_status 0 "$FLOCK" 8
+	exec 8>&-
+}
+
+@test "--fd N COMMAND runs it under the lock" {
+	exec 8>l
+	expect_status 1 "$SEMLOCK" --fd 8 "$PROBE" free l
+	expect_out held
+	expect_status 5 "$SEMLOCK" --fd 8 -c 'exit 5'
+	exec 8>&-
+	hold_lock l
+	exec 8>l
+	expect_status 1 "$SEMLOCK" -n --fd 8 echo ran
+	expect_silent
+	exec 8>&-
+	let_go
+}
+
+@test "the lock goes with the last copy of the descriptor, not with the first" {
+	exec 8>l
+	expect_status 0 "$SEMLOCK" 8
+	fifos child
+	start child "$PROBE" hold child.up child.down
+	ready child
+	exec 8>&-
+	expect_held l
+	let_go child
+	expect_free l
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# In a terminal: Ctrl-Z, fg, bg, Ctrl-C.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+export SEMLOCK PROBE
+
+# in_terminal SHELL <SCRIPT: an interactive shell follows it; what it shows is in $out.
+in_terminal() {
+	local shell=$1
+	if [ "$shell" = bash ]; then set -- bash --norc --noprofile --noediting -i; else set -- dash -i; fi
+	ENV='' PS1='$ ' HISTFILE='' expect_status 0 "$PROBE" pty "$@"
+}
+
+times_shown() {
+	grep -c "^$1\$" <<<"$(tr -d '\r' <<<"$out" | sed 's/^\(\$ \)*//')" || true
+}
+
+stop_and_go() {
+	in_terminal "$1" <<-'END'
+		line "$SEMLOCK" l "$PROBE" signals - -
+		expect ready
+		send ^Z
+		expect Stopped
+		line echo "the lock is $("$PROBE" free l)"
+		expect the lock is held
+		line fg
+		expect CONT
+		send ^C
+		expect INT
+		line end
+		line echo "status $?"
+		expect status 0
+		line echo "the lock is $("$PROBE" free l)"
+		expect the lock is free
+		line exit
+	END
+	[ "$(times_shown INT)" -eq 1 ] || complain "INT came $(times_shown INT) times:" "$out"
+}
+
+@test "bash: Ctrl-Z stops, fg goes on, Ctrl-C reaches the command once" {
+	stop_and_go bash
+}
+
+@test "dash: Ctrl-Z stops, fg goes on, Ctrl-C reaches the command once" {
+	stop_and_go dash
+}
+
+@test "stopped twice, continued in the foreground and in the background" {
+	for shell in bash dash; do
+		in_terminal $shell <<-'END'
+			line mkfifo down
+			line "$SEMLOCK" l "$PROBE" signals - down
+			expect ready
+			send ^Z
+			expect Stopped
+			line fg
+			expect CONT
+			send ^Z
+			expect Stopped
+			line bg
+			expect CONT
+			line echo . 1<>down; wait; echo "the lock is $("$PROBE" free l)"
+			expect the lock is free
+			line exit
+		END
+		rm down
+	done
+}
+
+@test "Ctrl-C ends the command: 130, and the lock is free" {
+	for shell in bash dash; do
+		in_terminal $shell <<-'END'
+			line "$SEMLOCK" l sh -c 'echo running; exec cat'
+			expect running
+			send ^C
+			line echo "status $?"
+			expect status 130
+			line echo "the lock is $("$PROBE" free l)"
+			expect the lock is free
+			line exit
+		END
+	done
+}
+
+@test "Ctrl-C ends the wait, and Ctrl-Z with fg does not lose it" {
+	hold_lock l
+	for shell in bash dash; do
+		in_terminal $shell <<-'END'
+			line (echo waiting; exec "$SEMLOCK" -q l echo never)
+			expect waiting
+			send ^C
+			line echo "status $?"
+			expect status 130
+			line exit
+		END
+		[[ $out != *never* ]]
+	done
+	in_terminal bash <<-'END'
+		line (echo waiting; exec "$SEMLOCK" -q l echo served)
+		expect waiting
+		send ^Z
+		expect Stopped
+		line echo . 1<>holder.down; fg
+		expect served
+		line exit
+	END
+	ended holder 0
+}
+
+@test "a command that stops itself stops semlock, and goes on with it" {
+	in_terminal bash <<-'END'
+		line "$SEMLOCK" l sh -c 'echo running; kill -TSTP $$; echo woken; exit 5'
+		expect running
+		expect Stopped
+		line fg
+		expect woken
+		line echo "status $?"
+		expect status 5
+		line exit
+	END
+}
+
+@test "the command may read from the terminal" {
+	in_terminal bash <<-'END'
+		line "$SEMLOCK" l sh -c 'echo name; read name; echo "hello $name"'
+		expect name
+		line world
+		expect hello world
+		line exit
+	END
+}

@@ -1,0 +1,101 @@
+/* probe-hold.c - commands to run under a lock: they say that they run, and stand still. */
+#include <config.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "probe.h"
+
+/* FIFOs are opened for both ways: then open() never waits, whoever comes first,
+ * and a line stays in the FIFO until the test has read it. */
+static int open_fifo(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		fail("cannot open the FIFO", name);
+	return fd;
+}
+
+static void say_ready(int up)
+{
+	char line[32];
+	int n = snprintf(line, sizeof line, "ready %d\n", (int)getpid());
+
+	if (write(up, line, (size_t)n) != n)
+		fail("cannot write", "up");
+}
+
+static int stand_still(int up, int down)
+{
+	char c;
+
+	say_ready(up);
+	while (read(down, &c, 1) < 0)
+		if (errno != EINTR)
+			fail("cannot read", "down");
+	return 0;
+}
+
+/* hold UP DOWN: writes "ready PID" on FIFO UP, ends when a byte comes down DOWN. */
+int cmd_hold(int argc, char **argv)
+{
+	if (argc != 3)
+		misuse("hold UP DOWN");
+	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+}
+
+/* closefrom-then-hold UP DOWN: first closes all that it did not open, as sudo does. */
+int cmd_closefrom_then_hold(int argc, char **argv)
+{
+	if (argc != 3)
+		misuse("closefrom-then-hold UP DOWN");
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+}
+
+/* leave-behind UP DOWN: starts a daemon that holds, and ends at once with 0. */
+int cmd_leave_behind(int argc, char **argv)
+{
+	pid_t pid;
+
+	if (argc != 3)
+		misuse("leave-behind UP DOWN");
+	pid = fork();
+	if (pid < 0)
+		fail("cannot fork", "leave-behind");
+	if (pid > 0)
+		return 0;
+	setsid();
+	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+}
+
+/* fds FILE: writes "N TARGET" into FILE for each descriptor it was started with. */
+int cmd_fds(int argc, char **argv)
+{
+	char path[64], target[PATH_MAX];
+	char text[65536];
+	size_t used = 0;
+	int out;
+
+	if (argc != 2)
+		misuse("fds FILE");
+	for (int fd = 0; fd < 1024 && used < sizeof text - PATH_MAX - 64; fd++) {
+		ssize_t n;
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof target - 1);
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		used += (size_t)snprintf(text + used, sizeof text - used, "%d %s\n", fd, target);
+	}
+	out = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (out < 0 || write(out, text, used) != (ssize_t)used)
+		fail("cannot write", argv[1]);
+	return 0;
+}

@@ -1,0 +1,118 @@
+/* probe-look.c - returns when another process has come to a certain point. */
+#include <config.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "probe.h"
+
+/* The kernel tells nobody when a process falls asleep: these two have to look again. */
+static int within_patience(int (*holds)(const char *pid, const char *what), const char *pid,
+    const char *what)
+{
+	long long end = now_ms() + PATIENCE_MS;
+
+	while (!holds(pid, what)) {
+		if (now_ms() > end || kill((pid_t)number(pid), 0) != 0) {
+			fprintf(stderr, "probe: process %s did not come to %s\n", pid, what);
+			return 1;
+		}
+		pause_ms(1);
+	}
+	return 0;
+}
+
+static int read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	return 0;
+}
+
+static int is_blocking_lock(const char *line)
+{
+	long call, fd;
+	unsigned long how;
+
+	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
+		return 0;
+	if (call == SYS_flock)
+		return 1;
+	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW);
+}
+
+static int sleeps_in_lock(const char *pid, const char *what)
+{
+	char path[300], line[300];
+	struct dirent *entry;
+	int found = 0;
+	DIR *tasks;
+
+	(void)what;
+	snprintf(path, sizeof path, "/proc/%s/task", pid);
+	tasks = opendir(path);
+	while (tasks != NULL && !found && (entry = readdir(tasks)) != NULL) {
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) > 20)
+			continue;
+		snprintf(path, sizeof path, "/proc/%s/task/%.20s/syscall", pid, entry->d_name);
+		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(line);
+	}
+	if (tasks != NULL)
+		closedir(tasks);
+	return found;
+}
+
+/* blocked PID: returns 0 when a thread of PID sleeps in a lock call. */
+int cmd_blocked(int argc, char **argv)
+{
+	if (argc != 2)
+		misuse("blocked PID");
+	return within_patience(sleeps_in_lock, argv[1], "a blocking lock call");
+}
+
+static int state_is(const char *pid, const char *letters)
+{
+	char path[64], text[512];
+	const char *state;
+
+	snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+	if (read_text(path, text, sizeof text) != 0)
+		return 0;
+	state = strrchr(text, ')');
+	return state != NULL && state[1] == ' ' && strchr(letters, state[2]) != NULL;
+}
+
+/* state PID LETTERS: returns 0 when PID is in one of these states (T stopped, S asleep). */
+int cmd_state(int argc, char **argv)
+{
+	if (argc != 3)
+		misuse("state PID LETTERS");
+	return within_patience(state_is, argv[1], argv[2]);
+}
+
+/* gone PID: returns 0 when PID has ended. */
+int cmd_gone(int argc, char **argv)
+{
+	struct pollfd end = { .events = POLLIN };
+
+	if (argc != 2)
+		misuse("gone PID");
+	end.fd = (int)syscall(SYS_pidfd_open, (pid_t)number(argv[1]), 0);
+	if (end.fd < 0)
+		return errno == ESRCH ? 0 : 71;
+	if (poll(&end, 1, PATIENCE_MS) == 1)
+		return 0;
+	fprintf(stderr, "probe: process %s lives on\n", argv[1]);
+	return 1;
+}

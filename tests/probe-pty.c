@@ -1,0 +1,142 @@
+/* probe-pty.c - types at a command through a terminal of its own, and reads what it prints. */
+#include <config.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+#include "probe.h"
+
+static char text[1 << 18];      /* all that the terminal has shown */
+static size_t shown, matched;   /* how much; and up to where "expect" has found it */
+static int terminal;
+
+/* No echo: what the test types must not be taken for what the command says. */
+static void quieten(int slave)
+{
+	struct termios t;
+
+	if (tcgetattr(slave, &t) != 0)
+		fail("cannot set up", "terminal");
+	t.c_lflag &= (tcflag_t)~(ECHO | ECHOE | ECHOK | ECHONL | ECHOCTL);
+	t.c_oflag &= (tcflag_t)~ONLCR;
+	tcsetattr(slave, TCSANOW, &t);
+}
+
+static pid_t start_in_terminal(char **command)
+{
+	int slave;
+	pid_t pid;
+
+	terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+		fail("cannot open", "terminal");
+	slave = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0)
+		fail("cannot open", "terminal");
+	quieten(slave);
+	pid = fork();
+	if (pid != 0) {
+		close(slave);
+		return pid;
+	}
+	setsid();
+	ioctl(slave, TIOCSCTTY, 0);
+	for (int fd = 0; fd < 3; fd++)
+		dup2(slave, fd);
+	become(command);
+}
+
+/* Reads what there is; 0 when nothing came for MS milliseconds or at the end. */
+static int listen_for(long long ms)
+{
+	struct pollfd in = { .fd = terminal, .events = POLLIN };
+	ssize_t n;
+
+	if (ms < 0 || poll(&in, 1, (int)ms) <= 0 || shown == sizeof text)
+		return 0;
+	n = read(terminal, text + shown, sizeof text - shown);
+	if (n <= 0)
+		return 0;
+	fwrite(text + shown, 1, (size_t)n, stdout);
+	fflush(stdout);
+	shown += (size_t)n;
+	return 1;
+}
+
+static int expect(const char *word)
+{
+	long long end = now_ms() + PATIENCE_MS / 2;
+	char *at;
+
+	while ((at = memmem(text + matched, shown - matched, word, strlen(word))) == NULL)
+		if (!listen_for(end - now_ms()))
+			return -1;
+	matched = (size_t)(at - text) + strlen(word);
+	return 0;
+}
+
+/* ^C is control-C, ^Z control-Z, and so on. */
+static void type(const char *words, int enter)
+{
+	for (; *words != '\0'; words++) {
+		char c = *words;
+		if (c == '^' && words[1] >= '@' && words[1] <= '_')
+			c = (char)(*++words & 0x1f);
+		if (write(terminal, &c, 1) != 1)
+			fail("cannot type", words);
+	}
+	if (enter && write(terminal, "\n", 1) != 1)
+		fail("cannot type", "a newline");
+}
+
+/* One line of the script: "line TEXT" types it and Enter, "send TEXT" without Enter,
+ * "expect TEXT" waits until the terminal shows it. */
+static int follow(char *line)
+{
+	line[strcspn(line, "\n")] = '\0';
+	if (strncmp(line, "line ", 5) == 0)
+		type(line + 5, 1);
+	else if (strncmp(line, "send ", 5) == 0)
+		type(line + 5, 0);
+	else if (strncmp(line, "expect ", 7) == 0 && expect(line + 7) != 0) {
+		fprintf(stderr, "probe: the terminal did not show '%s'\n", line + 7);
+		return -1;
+	}
+	return 0;
+}
+
+/* pty COMMAND...: runs it in a terminal, follows the script on standard input, then reads
+ * until COMMAND ends.  All that the terminal shows goes to standard output; the exit status
+ * is COMMAND's, or 99 when an "expect" was in vain or COMMAND did not end. */
+int cmd_pty(int argc, char **argv)
+{
+	static char line[4096];
+	long long end;
+	int status, ok = 1;
+	pid_t pid;
+
+	if (argc < 2)
+		misuse("pty COMMAND... <SCRIPT");
+	pid = start_in_terminal(argv + 1);
+	while (ok && fgets(line, sizeof line, stdin) != NULL)
+		ok = follow(line) == 0;
+	end = now_ms() + PATIENCE_MS / 2;
+	while (ok && listen_for(end - now_ms()))
+		;
+	while (ok && waitpid(pid, &status, WNOHANG) == 0) {
+		ok = now_ms() < end;
+		pause_ms(1);
+	}
+	if (!ok) {
+		close(terminal);
+		kill(pid, SIGKILL);
+		return 99;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

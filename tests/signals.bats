@@ -1,0 +1,139 @@
+#!/usr/bin/env bats
+# Signals: what is sent to semlock is the command's, and the lock outlives the command.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+@test "each signal reaches the command exactly once" {
+	report_as holder l
+	for name in TERM HUP INT QUIT USR1 USR2 ALRM CONT WINCH TERM; do
+		kill -"$name" "${PID[holder]}"
+		reports holder "$name"
+	done
+	# a second copy of one of them would come before these
+	kill -USR1 "${PID[holder]}"
+	reports holder USR1
+	kill -USR2 "${PID[holder]}"
+	reports holder USR2
+	let_go
+}
+
+@test "after TERM the lock is free only when the command has ended" {
+	report_as holder l
+	kill -TERM "${PID[holder]}"
+	reports holder TERM
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	kill -0 "${PID[holder]}"
+	release holder
+	ended holder 0
+	expect_free l
+}
+
+@test "a command that a signal ends gives 128 and its number" {
+	for pair in TERM:143 HUP:129 INT:130 QUIT:131 USR1:138; do
+		hold_as "$pair" l
+		kill -"${pair%:*}" "${PID[$pair]}"
+		ended "$pair" "${pair#*:}"
+		"$PROBE" gone "${COMMAND[$pair]}"
+		expect_free l
+	done
+}
+
+@test "KILL to semlock: the lock is not free while the command lives" {
+	hold_lock l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	kill -0 "${COMMAND[holder]}"
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	queue_as second l
+	release holder
+	ready second
+	let_go second
+}
+
+@test "KILL to the command: semlock says so, and the lock is free" {
+	hold_lock l
+	kill -KILL "${COMMAND[holder]}"
+	ended holder 137
+	expect_free l
+}
+
+@test "a command that closes all descriptors keeps the lock to the end" {
+	fifos holder
+	start holder "$SEMLOCK" l "$PROBE" closefrom-then-hold holder.up holder.down
+	ready holder
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	let_go
+	expect_free l
+}
+
+@test "signals that were ignored stay ignored" {
+	"$PROBE" with-ignored INT QUIT HUP TERM USR1 PIPE TSTP -- grep '^SigIgn' /proc/self/status >bare
+	expect_status 0 "$PROBE" with-ignored INT QUIT HUP TERM USR1 PIPE TSTP -- \
+		"$SEMLOCK" -w 5 l grep '^SigIgn' /proc/self/status
+	expect_out "$(cat bare)"
+	fifos holder
+	start holder "$PROBE" with-ignored INT HUP -- "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+	ready holder
+	kill -INT "${PID[holder]}"
+	kill -HUP "${PID[holder]}"
+	kill -INT "${COMMAND[holder]}"
+	expect_held l
+	let_go
+}
+
+@test "nothing is ignored that was not" {
+	grep '^Sig[IC]' /proc/self/status >bare
+	expect_status 0 "$SEMLOCK" l grep '^Sig[IC]' /proc/self/status
+	expect_out "$(cat bare)"
+}
+
+@test "the command's signal mask is the caller's" {
+	grep '^SigBlk' /proc/self/status >bare
+	expect_status 0 "$SEMLOCK" l grep '^SigBlk' /proc/self/status
+	expect_out "$(cat bare)"
+	"$PROBE" with-mask USR1 CHLD TERM ALRM -- grep '^SigBlk' /proc/self/status >bare
+	expect_status 0 "$PROBE" with-mask USR1 CHLD TERM ALRM -- \
+		"$SEMLOCK" -w 5 l grep '^SigBlk' /proc/self/status
+	expect_out "$(cat bare)"
+}
+
+@test "semlock works when SIGCHLD was blocked or ignored" {
+	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" l sh -c 'exit 3'
+	expect_status 3 "$PROBE" with-ignored CHLD -- "$SEMLOCK" l sh -c 'exit 3'
+	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" -o l sh -c 'exit 3'
+}
+
+@test "a signal ends the wait, and the others in line are served" {
+	for pair in TERM:143 HUP:129 INT:130; do
+		hold_as holder l
+		queue_as "$pair" l
+		queue_as last l
+		kill -"${pair%:*}" "${PID[$pair]}"
+		ended "$pair" "${pair#*:}"
+		let_go
+		ready last
+		let_go last
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a command that ends at once is not missed" {
+	expect_status 0 "$PROBE" storm 1000 2 "$SEMLOCK" -w 60 "$PWD/l" true
+	expect_out "0 x 1000"
+	expect_status 0 "$PROBE" storm 1000 2 "$SEMLOCK" "$PWD/l" false
+	expect_out "1 x 1000"
+}
+
+@test "signals in a storm: no command is left behind, and the lock is free" {
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		start "run$n" "$SEMLOCK" l "$PROBE" inside room 1000000000
+	done
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		kill -TERM "${PID[run$n]}"
+		ended "run$n" 143
+	done
+	expect_free l
+	expect_status 0 "$SEMLOCK" -n l true
+}
