@@ -121,7 +121,7 @@ with_mount() {
 }
 
 @test "no descriptor left: 71" {
-	refused 71 l "$PROBE" rlimit-nofile 3 -- "$PROBE" with-closed 0 -- "$SEMLOCK" l touch ran
+	refused 71 l "$PROBE" with-closed 0 -- "$PROBE" rlimit-nofile 3 -- "$SEMLOCK" l touch ran
 	[ ! -e ran ]
 }
 

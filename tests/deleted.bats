@@ -3,10 +3,10 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 # overlap PROGRAM: three commands under one lock; the first deletes the lock file as its
-# last act, while the second waits.  Prints how the third, which comes then, fares while the
-# second is inside.
+# last act, while the second waits.  How the third, which comes then, fares while the
+# second is inside, is left in $status and $out.
 overlap() {
-	local program=$1
+	local program=$1 third
 	rm -f l ./*.up ./*.down
 	fifos first
 	fifos second
@@ -18,7 +18,9 @@ overlap() {
 	ended first 0
 	ready second
 	capture "$program" -n l echo inside too
+	third=$status
 	let_go second
+	status=$third
 }
 
 @test "deleting the lock file as the last act lets nobody in beside the next" {

@@ -29,17 +29,16 @@ export SEMLOCK PROBE
 }
 
 @test "descriptors of two digits" {
-	exec 12>l
-	expect_status 0 "$SEMLOCK" 12
-	expect_held l
-	expect_status 0 "$SEMLOCK" -u 12
-	expect_free l
-	exec 12>&-
-	exec 99<l
-	expect_status 0 "$SEMLOCK" -n 99
-	expect_held l
-	exec 99>&-
-	expect_free l
+	: >l
+	expect_status 0 bash -c '
+		exec 12>l
+		"$SEMLOCK" 12 && "$PROBE" free l
+		"$SEMLOCK" -u 12 && "$PROBE" free l
+		exec 99<l
+		"$SEMLOCK" -n 99 && "$PROBE" free l
+		exec 99>&-
+		"$PROBE" free l'
+	expect_out "$(printf '%s\n' held free held free)"
 }
 
 @test "a held lock is refused with 1, silently" {

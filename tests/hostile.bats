@@ -74,14 +74,14 @@ shared_directory() {
 	shared_directory
 	: >target
 	chmod 666 target
-	ln -s "$PWD/target" pub/l
+	ln -s ../target pub/l
 	hold_lock pub/l
 	expect_held target
 	let_go
 	expect_status 0 as_nobody "$SEMLOCK" pub/l true
 	if [ "$(id -u)" -eq 0 ]; then
 		chown 65534 pub
-		ln -s "$PWD/target" pub/theirs
+		ln -s ../target pub/theirs
 		chown -h 65534:65534 pub/theirs
 		expect_status 0 "$SEMLOCK" pub/theirs true
 	fi

@@ -8,7 +8,7 @@ tests_probe_SOURCES = tests/probe.h tests/probe.c tests/probe-hold.c tests/probe
 BATS_FILES = tests/bad-input.bats tests/become.bats tests/close.bats \
 	tests/conversion.bats tests/deleted.bats tests/drop-in.bats tests/environment.bats \
 	tests/exit-status.bats tests/fd.bats tests/hostile.bats tests/job-control.bats \
-	tests/layering.bats tests/methods.bats tests/queue.bats tests/reject.bats \
+	tests/layering.bats tests/manual.bats tests/methods.bats tests/queue.bats tests/reject.bats \
 	tests/shared.bats tests/signals.bats tests/timeout.bats
 
 TEST_EXTENSIONS = .bats

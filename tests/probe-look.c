@@ -52,20 +52,19 @@ static int is_blocking_lock(const char *line)
 	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW);
 }
 
-static int sleeps_in_lock(const char *pid, const char *what)
+int sleeps_in_lock(pid_t pid)
 {
 	char path[300], line[300];
 	struct dirent *entry;
 	int found = 0;
 	DIR *tasks;
 
-	(void)what;
-	snprintf(path, sizeof path, "/proc/%s/task", pid);
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
 	while (tasks != NULL && !found && (entry = readdir(tasks)) != NULL) {
 		if (entry->d_name[0] == '.' || strlen(entry->d_name) > 20)
 			continue;
-		snprintf(path, sizeof path, "/proc/%s/task/%.20s/syscall", pid, entry->d_name);
+		snprintf(path, sizeof path, "/proc/%d/task/%.20s/syscall", (int)pid, entry->d_name);
 		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(line);
 	}
 	if (tasks != NULL)
@@ -73,12 +72,18 @@ static int sleeps_in_lock(const char *pid, const char *what)
 	return found;
 }
 
+static int is_blocked(const char *pid, const char *what)
+{
+	(void)what;
+	return sleeps_in_lock((pid_t)number(pid));
+}
+
 /* blocked PID: returns 0 when a thread of PID sleeps in a lock call. */
 int cmd_blocked(int argc, char **argv)
 {
 	if (argc != 2)
 		misuse("blocked PID");
-	return within_patience(sleeps_in_lock, argv[1], "a blocking lock call");
+	return within_patience(is_blocked, argv[1], "a blocking lock call");
 }
 
 static int state_is(const char *pid, const char *letters)

@@ -95,8 +95,22 @@ static void type(const char *words, int enter)
 		fail("cannot type", "a newline");
 }
 
+/* Returns when the terminal's foreground job sleeps in a lock call. */
+static int foreground_blocked(void)
+{
+	long long end = now_ms() + PATIENCE_MS / 2;
+
+	do {
+		pid_t job = tcgetpgrp(terminal);
+		if (job > 0 && sleeps_in_lock(job))
+			return 0;
+		pause_ms(1);
+	} while (now_ms() < end);
+	return -1;
+}
+
 /* One line of the script: "line TEXT" types it and Enter, "send TEXT" without Enter,
- * "expect TEXT" waits until the terminal shows it. */
+ * "expect TEXT" waits until the terminal shows it, "blocked" until what runs waits for a lock. */
 static int follow(char *line)
 {
 	line[strcspn(line, "\n")] = '\0';
@@ -106,6 +120,9 @@ static int follow(char *line)
 		type(line + 5, 0);
 	else if (strncmp(line, "expect ", 7) == 0 && expect(line + 7) != 0) {
 		fprintf(stderr, "probe: the terminal did not show '%s'\n", line + 7);
+		return -1;
+	} else if (strcmp(line, "blocked") == 0 && foreground_blocked() != 0) {
+		fprintf(stderr, "probe: what runs in the terminal does not wait for a lock\n");
 		return -1;
 	}
 	return 0;

@@ -21,6 +21,8 @@ long long now_ms(void);                 /* the monotonic clock, in milliseconds 
 void pause_ms(long ms);                 /* sleeps MS milliseconds, come what may */
 void become(char **argv) __attribute__((noreturn)); /* exec, or 127 with a message */
 
+int sleeps_in_lock(pid_t pid);  /* probe-look.c: is a thread of PID in a blocking lock call now? */
+
 int cmd_hold(int argc, char **argv);
 int cmd_closefrom_then_hold(int argc, char **argv);
 int cmd_leave_behind(int argc, char **argv);
