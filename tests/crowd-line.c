@@ -1,0 +1,92 @@
+/* In line: waiters whose order of arrival is certain, and in which order they are served. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "crowd.h"
+
+int crowd_number(char **argv)
+{
+	int fd = open(argv[0], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	char line[32];
+	int n = snprintf(line, sizeof line, "%s\n", argv[1]);
+
+	return write(fd, line, (size_t)n) == n ? 0 : 70;
+}
+
+static int count_log(const char *path, int *inversions)
+{
+	FILE *log = fopen(path, "r");
+	int lines = 0, number, last = -1;
+
+	while (log != NULL && fscanf(log, "%d", &number) == 1) {
+		*inversions += number < last;
+		last = number;
+		lines++;
+	}
+	if (log != NULL)
+		fclose(log);
+	return lines;
+}
+
+int crowd_line(char **argv)
+{
+	int n = atoi(argv[0]), kills = atoi(argv[1]), killed = 0, inversions = 0, served, status;
+	unsigned seed = (unsigned)atoi(argv[2]);
+	pid_t *pids = calloc((size_t)n, sizeof *pids);
+	char *log = argv[3], number[16];
+	int let_go[2];
+	pid_t holder;
+
+	if (pids == NULL || pipe(let_go) != 0)
+		fail("line");
+	fcntl(let_go[1], F_SETFD, FD_CLOEXEC);
+	snprintf(number, sizeof number, "%d", let_go[0]);
+	holder = start((const char *const *)argv + 4, (const char *const[]){self, "stand", number, log, NULL});
+	while (access(log, F_OK) != 0)
+		nap(100000);
+	close(let_go[0]);
+	for (int i = 0; i < n; i++) {
+		snprintf(number, sizeof number, "%d", i);
+		pids[i] = start((const char *const *)argv + 4, (const char *const[]){self, "number", log, number, NULL});
+		if (!until_asleep(pids[i]))
+			return 1; /* it did not wait: the lock does not lock */
+	}
+	while (killed < kills) {
+		int i = (int)((unsigned)rand_r(&seed) % (unsigned)n);
+
+		if (pids[i] > 0 && kill(pids[i], SIGKILL) == 0) {
+			waitpid(pids[i], NULL, 0);
+			pids[i] = -1;
+			killed++;
+		}
+	}
+	close(let_go[1]);
+	waitpid(holder, &status, 0);
+	for (int i = 0; i < n; i++)
+		if (pids[i] > 0)
+			waitpid(pids[i], &status, 0);
+	served = count_log(log, &inversions);
+	printf("waiters %d killed %d served %d inversions %d\n", n, killed, served, inversions);
+	return served == n - killed && inversions == 0 ? 0 : 1;
+}
+
+/* The holder: makes the log, and stands until the other end of the pipe is closed. */
+int crowd_stand(char **argv)
+{
+	int fd = open(argv[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char c;
+
+	if (fd < 0)
+		return 70;
+	while (read(atoi(argv[0]), &c, 1) > 0)
+		;
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* crowd.h - what the parts of crowd share. */
+#ifndef CROWD_H
+#define CROWD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { MOST_VISITS = 1 << 16 };
+
+struct visit {
+	int64_t arrived, entered;
+};
+
+/* Shared by all processes: who came when, and who is in. */
+struct board {
+	atomic_int visits, inside, overlaps;
+	struct visit visit[MOST_VISITS];
+};
+
+extern const char *self; /* what to run to be another crowd */
+
+/* CLOCK_MONOTONIC in ns; sleep for NS; print WHAT and errno, and exit with 70. */
+int64_t now(void);
+void nap(int64_t ns);
+void fail(const char *what);
+
+/* Map the board in the file PATH, made if need be. */
+struct board *board_open(const char *path);
+
+/* Run CMD with the words of MORE behind it. */
+pid_t start(const char *const *cmd, const char *const more[]);
+
+/* Until the process sleeps in a lock call, or has ended: false.  One that does neither
+ * within ten seconds is a failure of the test. */
+bool until_asleep(pid_t pid);
+
+/* The verbs: each gets its words and returns the exit status. */
+int crowd_line(char **argv);
+int crowd_number(char **argv);
+int crowd_stand(char **argv);
+int crowd_loops(char **argv);
+int crowd_visit(char **argv);
+int crowd_writer(char **argv);
+int crowd_stay(char **argv);
+int crowd_look(char **argv);
+int crowd_kills(char **argv);
+int crowd_claim(char **argv);
+int crowd_dine(char **argv);
+int crowd_meal(char **argv);
+
+#endif

@@ -1,0 +1,301 @@
+#!/usr/bin/env bats
+# Waiters are served in the order in which they came, and nothing in the way costs more than order.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+CROWD=${CROWD:-$SOURCE/build/tests/crowd}
+
+# Where the queue of the lock file $1 is.
+queue_of() {
+	printf '/dev/shm/semlock-%x-%x\n' "$(($(stat -c %d "$1")))" "$(stat -c %i "$1")"
+}
+
+tidy() {
+	local lock
+	for lock in l l2; do
+		if [ -e "$lock" ]; then rm -rf "$(queue_of "$lock")"; fi
+	done
+}
+
+@test "a thousand waiters are served in order of arrival, also when a quarter of them were killed" {
+	expect_status 0 "$CROWD" line 1000 250 7 log "$SEMLOCK" l
+	expect_out "waiters 1000 killed 250 served 750 inversions 0"
+}
+
+@test "the same count finds flock(1)'s waiters out of order" {
+	FLOCK=$(system_flock)
+	[ -n "$FLOCK" ]
+	expect_status 1 "$CROWD" line 300 75 7 log "$FLOCK" l
+	[[ $out == "waiters 300 killed 75 served 225 inversions "[1-9]* ]] || complain "$out"
+}
+
+@test "every method queues" {
+	local method
+	for method in ofd posix; do
+		expect_status 0 "$CROWD" line 100 25 3 "log.$method" "$SEMLOCK" -m $method "l.$method"
+		expect_out "waiters 100 killed 25 served 75 inversions 0"
+	done
+	expect_status 0 "$CROWD" line 40 10 3 log.slot "$SEMLOCK" -j 1 l.slot
+	expect_out "waiters 40 killed 10 served 30 inversions 0"
+	rm -f "$(queue_of l.ofd)" "$(queue_of l.posix)" "$(queue_of l.slot)"
+}
+
+@test "in loops nobody overtakes, where flock(1)'s waiters do" {
+	local ours theirs
+	FLOCK=$(system_flock)
+	[ -n "$FLOCK" ]
+	expect_status 0 "$CROWD" loops 8 100 1000 5000 "$SEMLOCK" l
+	ours=${out##*overtakes }
+	expect_status 0 "$CROWD" loops 8 100 0 1000 "$SEMLOCK" l
+	expect_status 0 "$CROWD" loops 8 100 1000 5000 "$FLOCK" l2
+	theirs=${out##*overtakes }
+	# A loaded machine may hold a process up before it has drawn its ticket.
+	[ "$ours" -le $((theirs / 5 + 2)) ] || complain "overtakes: $ours, flock(1): $theirs"
+}
+
+@test "a writer gets in among readers that never cease" {
+	expect_status 0 "$CROWD" writer 8 100 2000 "$SEMLOCK" l
+	expect_status 0 "$CROWD" writer 8 20 2000 "$SEMLOCK" l # "overtaken by at most 8" is checked there
+}
+
+@test "a reader that comes after a writer waits behind it" {
+	hold_as reader -s l
+	queue_as writer l
+	queue_as late -s l
+	release reader
+	ready writer
+	"$PROBE" blocked "${PID[late]}"
+	release writer
+	ready late
+	ended reader 0
+	ended writer 0
+	let_go late
+}
+
+@test "a descriptor waits in the same line" {
+	exec 8>>l
+	hold_lock l
+	queue_as first l
+	start second "$SEMLOCK" 8
+	"$PROBE" blocked "${PID[second]}"
+	queue_as third l 8>&-
+	release holder
+	ready first
+	"$PROBE" blocked "${PID[second]}"
+	release first
+	ended second 0
+	"$PROBE" blocked "${PID[third]}"
+	exec 8>&-
+	ready third
+	let_go third
+}
+
+@test "a killed descriptor waiter leaves no ticket behind in the shell" {
+	exec 8>>l
+	hold_lock l
+	start waiter "$SEMLOCK" 8
+	"$PROBE" blocked "${PID[waiter]}"
+	kill -KILL "${PID[waiter]}"
+	ended waiter 137
+	let_go
+	expect_status 0 "$SEMLOCK" -n l true
+	exec 8>&-
+}
+
+@test "-n is refused while others wait, even if nobody holds the lock; --unfair is not" {
+	hold_lock l
+	queue_as waiter l
+	kill -STOP "${PID[waiter]}"
+	let_go
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_status 1 "$SEMLOCK" -w 0 l true
+	expect_status 0 "$SEMLOCK" --unfair -n l true
+	expect_status 0 "$SEMLOCK" --unfair l true
+	kill -CONT "${PID[waiter]}"
+	ready waiter
+	let_go waiter
+}
+
+@test "a stopped waiter is passed by, and is next when it goes on" {
+	local began=$SECONDS
+	hold_lock l
+	queue_as stopped l
+	queue_as behind l
+	kill -STOP "${PID[stopped]}"
+	let_go
+	ready behind
+	[ $((SECONDS - began)) -le 5 ] || complain "it took $((SECONDS - began)) seconds"
+	queue_as last l
+	kill -CONT "${PID[stopped]}"
+	release behind
+	ready stopped
+	"$PROBE" blocked "${PID[last]}"
+	release stopped
+	ready last
+	let_go last
+	ended stopped 0
+	ended behind 0
+}
+
+@test "the time limit counts in the queue, too" {
+	hold_lock l
+	queue_as waiter l
+	expect_status 1 "$SEMLOCK" -w .2 l true
+	expect_status 9 "$SEMLOCK" -E 9 -w 50ms l true
+	release holder
+	ready waiter
+	let_go waiter
+	ended holder 0
+}
+
+@test "nothing is made before somebody has to wait" {
+	: >l
+	expect_status 0 "$SEMLOCK" l true
+	expect_status 0 "$SEMLOCK" -n l true
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -n l true
+	[ ! -e "$(queue_of l)" ]
+	expect_status 1 "$SEMLOCK" -w .01 l true
+	[ -f "$(queue_of l)" ]
+	[ ! -s "$(queue_of l)" ]
+	let_go
+}
+
+# With a queue that is no use: the lock excludes, waits, is handed on, and times out.
+works_all_the_same() {
+	rm -f holder.up holder.down waiter.up waiter.down
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_silent
+	expect_status 1 "$SEMLOCK" -w .05 l true
+	queue_as waiter l
+	release holder
+	ready waiter
+	expect_status 1 "$SEMLOCK" -n l true
+	let_go waiter
+	ended holder 0
+}
+
+@test "a directory in the queue's place costs order only" {
+	: >l
+	mkdir "$(queue_of l)"
+	works_all_the_same
+	[ -d "$(queue_of l)" ]
+}
+
+@test "a symbolic link in the queue's place costs order only, and is not followed" {
+	: >l
+	echo precious >precious
+	ln -s "$PWD/precious" "$(queue_of l)"
+	works_all_the_same
+	rm "$(queue_of l)"
+	ln -s "$PWD/made" "$(queue_of l)"
+	works_all_the_same
+	[ "$(cat precious)" = precious ]
+	[ ! -e made ]
+}
+
+@test "a FIFO, or a file with a second name, in the queue's place costs order only" {
+	: >l
+	mkfifo "$(queue_of l)"
+	works_all_the_same
+	rm "$(queue_of l)"
+	: >"$(queue_of l)"
+	ln "$(queue_of l)" "$(queue_of l).second"
+	works_all_the_same
+	rm "$(queue_of l).second"
+}
+
+@test "another user's file in the queue's place is not trusted" {
+	root_only "to be two users"
+	: >l
+	as_nobody touch "$(queue_of l)"
+	chmod 666 "$(queue_of l)"
+	# nobody locks all of it, and so would hold up everybody who trusted it.
+	fifos blocker
+	start blocker setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$PROBE" fcntl-hold "$(queue_of l)" ofd write 0 0 blocker.up blocker.down
+	chmod 666 blocker.up blocker.down
+	ready blocker
+	expect_status 0 "$SEMLOCK" -n l true
+	works_all_the_same
+	let_go blocker
+}
+
+@test "a queue that may not be opened costs order only" {
+	root_only "to be two users"
+	: >l
+	chmod 644 l
+	: >"$(queue_of l)"
+	chmod 600 "$(queue_of l)"
+	hold_lock l
+	expect_status 1 as_nobody "$SEMLOCK" -w .05 l true
+	let_go
+	expect_status 0 as_nobody "$SEMLOCK" -n l true
+}
+
+@test "a full or missing /dev/shm costs order only" {
+	root_only "to mount"
+	cat >inside <<-'END'
+		set -e
+		mount -t tmpfs -o "$1" none /dev/shm
+		[ -z "$2" ] || umount /dev/shm
+		[ -z "$2" ] || mount --bind /proc/self/fdinfo /dev/shm
+		mkfifo up down
+		"$SEMLOCK" l "$PROBE" hold up down & read -r _ <up
+		status=0
+		"$SEMLOCK" -w .05 l true || status=$?
+		[ $status -eq 1 ]
+		echo . >down
+		wait
+		"$SEMLOCK" -w 5 l true
+	END
+	export SEMLOCK PROBE
+	expect_status 0 unshare -m sh inside nr_inodes=1 ''
+	rm up down
+	expect_status 0 unshare -m sh inside size=4k missing
+}
+
+@test "whoever may read the lock file may queue for it" {
+	: >l
+	chmod 640 l
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -w .01 l true
+	[ "$(stat -c %a "$(queue_of l)")" = 660 ]
+	let_go
+	: >l2
+	chmod 644 l2
+	hold_as second l2
+	expect_status 1 "$SEMLOCK" -w .01 l2 true
+	[ "$(stat -c %a "$(queue_of l2)")" = 666 ]
+	let_go second
+}
+
+@test "a command that locks the whole lock file by itself does not meet the queue" {
+	fifos holder
+	start holder "$SEMLOCK" l "$PROBE" fcntl-hold l posix write 0 0 holder.up holder.down
+	ready holder
+	queue_as waiter l
+	release holder
+	ready waiter
+	ended holder 0
+	fifos second
+	start second "$SEMLOCK" l "$PROBE" fcntl-hold l ofd write 0 0 second.up second.down
+	"$PROBE" blocked "${PID[second]}"
+	release waiter
+	ready second
+	let_go second
+	ended waiter 0
+}
+
+@test "--rm takes the queue away with the file" {
+	local queue
+	hold_lock --rm l
+	queue_as waiter --rm l
+	queue=$(queue_of l)
+	[ -e "$queue" ]
+	release holder
+	ready waiter
+	let_go waiter
+	ended holder 0
+	[ ! -e l ]
+	[ ! -e "$queue" ]
+}

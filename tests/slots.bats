@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# -j N: up to N at once, each in a slot of its own.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+CROWD=${CROWD:-$SOURCE/build/tests/crowd}
+export SEMLOCK PROBE
+
+slot_of() {
+	tr '\0' '\n' <"/proc/${COMMAND[$1]}/environ" | sed -n 's/^SEMLOCK_SLOT=//p'
+}
+
+# For each method: $OPTS are its options.
+each_method() {
+	local method check=$1
+	shift
+	for method in flock ofd posix; do
+		OPTS="-m $method"
+		"$check" "l.$method" "$@" || complain "with $OPTS" || return
+	done
+}
+
+# shellcheck disable=SC2086 # $OPTS are words
+three_fit() {
+	hold_as a $OPTS -j 3 "$1" &&
+		hold_as b $OPTS -j 3 "$1" &&
+		hold_as c $OPTS -j 3 "$1" &&
+		[ "$(slot_of a)$(slot_of b)$(slot_of c)" = 012 ] &&
+		expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true &&
+		expect_silent &&
+		expect_status 1 "$SEMLOCK" $OPTS -w .05 -j 3 "$1" true &&
+		let_go b &&
+		hold_as d $OPTS -j 3 "$1" &&
+		[ "$(slot_of d)" = 1 ] &&
+		let_go a && let_go c && let_go d &&
+		rm -f ./*.up ./*.down
+}
+
+@test "as many as there are slots, and no more" {
+	each_method three_fit
+}
+
+# shellcheck disable=SC2086
+waits_for_any() {
+	hold_as a $OPTS -j 2 "$1" &&
+		hold_as b $OPTS -j 2 "$1" &&
+		fifos w &&
+		start w "$SEMLOCK" $OPTS -j 2 "$1" "$PROBE" hold w.up w.down &&
+		"$PROBE" blocked "${PID[w]}" &&
+		let_go "$2" &&
+		ready w &&
+		[ "$(slot_of w)" = "$3" ] &&
+		let_go w && let_go "$4" &&
+		rm -f ./*.up ./*.down
+}
+
+@test "a waiter gets whichever slot comes free first" {
+	each_method waits_for_any a 0 b
+	each_method waits_for_any b 1 a
+}
+
+# shellcheck disable=SC2086
+frees_the_dead() {
+	hold_as a $OPTS -j 2 "$1" &&
+		hold_as b $OPTS -j 2 "$1" &&
+		kill -KILL "${PID[a]}" "${COMMAND[a]}" &&
+		ended a 137 &&
+		expect_status 0 "$SEMLOCK" $OPTS -w 10 -j 2 "$1" true &&
+		hold_as c $OPTS -j 2 "$1" &&
+		[ "$(slot_of c)" = 0 ] &&
+		expect_status 1 "$SEMLOCK" $OPTS -n -j 2 "$1" true &&
+		let_go b && let_go c &&
+		rm -f ./*.up ./*.down
+}
+
+@test "the slot of whoever is killed is free" {
+	each_method frees_the_dead
+}
+
+@test "a killed semlock leaves the slot to its command" {
+	hold_as a -j 1 l
+	kill -KILL "${PID[a]}"
+	ended a 137
+	expect_status 1 "$SEMLOCK" -n -j 1 l true
+	release a
+	expect_status 0 "$SEMLOCK" -w 10 -j 1 l true
+}
+
+# shellcheck disable=SC2086
+plain_waits_for_all() {
+	hold_as a $OPTS -j 3 "$1" &&
+		hold_as b $OPTS -j 3 "$1" &&
+		expect_status 1 "$SEMLOCK" $OPTS -n "$1" true &&
+		queue_as plain $OPTS "$1" &&
+		let_go a &&
+		"$PROBE" blocked "${PID[plain]}" &&
+		let_go b &&
+		ready plain &&
+		expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true &&
+		let_go plain &&
+		rm -f ./*.up ./*.down
+}
+
+@test "a plain holder waits for all slots, and keeps all slots out" {
+	each_method plain_waits_for_all
+}
+
+@test "flock(1) keeps slots out, and slots keep flock(1) out" {
+	FLOCK=$(system_flock)
+	[ -n "$FLOCK" ]
+	hold_as a -j 3 l
+	expect_status 1 "$FLOCK" -n l true
+	let_go a
+	expect_status 1 "$FLOCK" l "$SEMLOCK" -n -j 3 l true
+	expect_status 0 "$FLOCK" l true
+}
+
+@test "a program that locks a byte takes the slot of that number" {
+	: >l
+	fifos other
+	start other "$PROBE" fcntl-hold l posix write 1 1 other.up other.down
+	ready other
+	hold_as a -m ofd -j 3 l
+	hold_as b -m ofd -j 3 l
+	[ "$(slot_of a)$(slot_of b)" = 02 ]
+	expect_status 1 "$SEMLOCK" -m ofd -n -j 3 l true
+	let_go other
+	expect_status 0 "$SEMLOCK" -m ofd -n -j 3 l true
+	let_go a
+	let_go b
+}
+
+@test "holders who disagree see the slots they asked for" {
+	hold_as a -j 1 l
+	expect_status 1 "$SEMLOCK" -n -j 1 l true
+	hold_as b -j 3 l
+	[ "$(slot_of b)" = 1 ]
+	expect_status 1 "$SEMLOCK" -n -j 2 l true
+	hold_as c -j 3 l
+	[ "$(slot_of c)" = 2 ]
+	expect_status 1 "$SEMLOCK" -n -j 3 l true
+	let_go a
+	let_go b
+	let_go c
+}
+
+@test "a range of the file has room for its slots only" {
+	refused 64 -j "$SEMLOCK" -j 3 --length 2 l true
+	[ ! -e l ]
+	hold_as a -j 2 --start 100 --length 2 l
+	expect_status 1 "$SEMLOCK" -n --start 100 --length 1 l true
+	expect_status 0 "$SEMLOCK" -n --start 101 --length 1 l true
+	let_go a
+}
+
+@test "a descriptor can be one of several holders" {
+	exec 7>l 8>l 9>l
+	expect_status 0 "$SEMLOCK" -n -j 2 7
+	expect_status 0 "$SEMLOCK" -n -j 2 8
+	expect_status 1 "$SEMLOCK" -n -j 2 9
+	exec 7>&-
+	expect_status 0 "$SEMLOCK" -n -j 2 9
+	exec 8>&- 9>&-
+}
+
+@test "what makes no sense is refused" {
+	refused 64 -j "$SEMLOCK" -j 0 l true
+	refused 64 -j "$SEMLOCK" -j x l true
+	refused 64 -j "$SEMLOCK" -j -1 l true
+	refused 64 -j "$SEMLOCK" -j 5000 l true
+	refused 64 -j "$SEMLOCK" -j 2 -s l true
+	refused 64 -j "$SEMLOCK" -s -j 2 l true
+	refused 64 -j "$SEMLOCK" -j 2 -f k l true
+	[ ! -e l ]
+	[ ! -e k ]
+}
+
+@test "a file that cannot be written has no slots, and says so" {
+	: >l
+	chmod 444 l
+	expect_status 66 as_nobody "$SEMLOCK" -n -j 2 l true
+	[[ $err == *"l: cannot open for writing"* ]] || complain "$err"
+	expect_status 65 "$SEMLOCK" -n -j 2 . true
+}
+
+@test "an inner lock's command does not see the outer lock's slot" {
+	expect_status 0 "$SEMLOCK" -j 2 l "$SEMLOCK" k sh -c 'echo "${SEMLOCK_SLOT-none}"'
+	expect_out none
+}
+
+@test "slots are waited for in order of arrival" {
+	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
+	expect_out "waiters 40 killed 10 served 30 inversions 0"
+}
+
+@test "never more than three inside, whoever is killed, and all three slots stay in use" {
+	local method
+	for method in flock ofd; do
+		mkdir $method
+		expect_status 0 "$CROWD" kills 20 4 1 3 $method "$SEMLOCK" -m $method -j 3 "$method/l"
+		[[ $out == "visits "*" overlaps 0 places-used 3" ]] || complain "$out"
+		hold_as a -m $method -j 3 "$method/l"
+		hold_as b -m $method -j 3 "$method/l"
+		hold_as c -m $method -j 3 "$method/l"
+		[ "$(slot_of a)$(slot_of b)$(slot_of c)" = 012 ]
+		let_go a
+		let_go b
+		let_go c
+		rm -f ./*.up ./*.down
+	done
+}
+
+@test "the overlap check of these tests can fail" {
+	mkdir d
+	expect_status 1 "$CROWD" kills 8 1 1 1 d env SEMLOCK_SLOT=0
+	[[ $out != *"overlaps 0 "* ]] || complain "$out"
+}
