@@ -9,6 +9,7 @@ semlock_SOURCES = \
 	src/environment.c src/environment.h \
 	src/exitcode.h \
 	src/fdinfo.c src/fdinfo.h \
+	src/links.c src/links.h \
 	src/lock.c src/lock.h \
 	src/lockfile.c src/lockfile.h \
 	src/messages.c src/messages.h \

@@ -36,6 +36,7 @@ struct lock {
 	struct range range;
 	mode_t create_mode; /* permissions of a file that we create ... */
 	bool exact_mode;    /* ... whatever the umask is */
+	bool to_be_removed; /* the file, at the end */
 	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
 
 	int fd;        /* the open description that carries the lock, or -1 */

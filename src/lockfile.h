@@ -18,9 +18,8 @@ int lockfile_open(struct lock *lock, struct why *why);
  * caller's: is its file still there at all? */
 bool lockfile_current(const struct lock *lock);
 
-/* Remove the file of a lock that we have already let go, unless somebody holds it,
- * or the name means another file by now; not being able to is no error.  LOCK is
- * used up. */
+/* Remove the file of a lock that we have already let go, unless somebody holds it, or the
+ * name means another file by now; not being able to is no error. */
 void lockfile_remove(struct lock *lock);
 
 #endif

@@ -78,6 +78,7 @@ static struct lock *make_locks(const struct options *opt)
 		    .range = opt->range,
 		    .create_mode = opt->create_mode,
 		    .exact_mode = opt->exact_mode,
+		    .to_be_removed = opt->remove,
 		    .may_be_deleted = opt->as_flock,
 		    .fd = opt->locks[i].fd,
 		    .slot = -1,
