@@ -155,10 +155,10 @@ static int run(const struct options *opt, struct lock *locks)
 	messages_running(opt);
 	if (opt->become) {
 		command_become(&command);
-		return not_run(opt, errno);
-	}
-	if (command_watch(&command, &ending, &why) != 0)
+		ending = (struct ending){ENDED_NOT_RUN, errno};
+	} else if (command_watch(&command, &ending, &why) != 0) {
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	}
 	free(fds);
 	return exit_status(opt, &ending);
 }
@@ -174,8 +174,8 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 
 int main(int argc, char **argv)
 {
-	struct options opt;
-	struct lock *locks;
+	static struct options opt; /* static: both last as long as the process, on all ways out */
+	static struct lock *locks;
 
 	options_parse(&opt, argc, argv);
 	locks = make_locks(&opt);

@@ -73,6 +73,7 @@ int crowd_line(char **argv)
 	for (int i = 0; i < n; i++)
 		if (pids[i] > 0)
 			waitpid(pids[i], &status, 0);
+	free(pids);
 	served = count_log(log, &inversions);
 	printf("waiters %d killed %d served %d inversions %d\n", n, killed, served, inversions);
 	return served == n - killed && inversions == 0 ? 0 : 1;
