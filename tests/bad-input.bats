@@ -5,7 +5,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 # usage THING ARGS...: 64, THING named in one line, and no lock file "l" made.
 usage() {
 	refused 64 "$1" "$SEMLOCK" "${@:2}" || return
-	[ ! -e l ] && [ ! -e ran ] || complain "semlock ${*:2}" "left something behind: $(ls)"
+	if [ -e l ] || [ -e ran ]; then complain "semlock ${*:2}" "left something behind: $(ls)"; fi
 }
 
 # with_mount OPTIONS CMD...: with a file system of its own at mnt, in a mount namespace.

@@ -42,17 +42,18 @@ daemon_under() {
 	! grep -q "$PWD/l\$" list || complain "$(cat list)"
 }
 
-@test "with -o and without, the command gets no descriptor that is not its own" {
+@test "the command gets no descriptor beside the lock's, not even after a wait" {
 	"$PROBE" fds bare 3>&- 4>&-
 	expect_status 0 "$SEMLOCK" -o l "$PROBE" fds list
 	diff <(cut -d' ' -f1 bare) <(cut -d' ' -f1 list)
-	hold_lock busy
-	queue_as second -o busy
+	expect_status 0 "$SEMLOCK" -v -w 5 l "$PROBE" fds list
+	[ "$(wc -l <list)" -eq $(($(wc -l <bare) + 1)) ]
+	hold_lock l
+	start second "$SEMLOCK" -w 60 l "$PROBE" fds list
+	"$PROBE" blocked "${PID[second]}"
 	let_go
-	ready second
-	expect_out ''
-	[ "$(ls -l "/proc/${COMMAND[second]}/fd" | grep -c 'semlock\|shm\|/busy')" -eq 0 ]
-	let_go second
+	ended second 0
+	[ "$(wc -l <list)" -eq $(($(wc -l <bare) + 1)) ] || complain "$(cat list)"
 }
 
 @test "with -o the command dies with a semlock that was killed" {

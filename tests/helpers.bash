@@ -4,7 +4,7 @@
 # A test works in a directory of its own.  What it starts with "start" and the like runs in
 # the background under a NAME: its output is in NAME.out and NAME.err.  Nothing outlives the
 # test: teardown, or after TEST_LIMIT seconds a watchdog, kills all that works in there.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # used by the tests
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
@@ -20,7 +20,7 @@ setup() {
 	ln -s "$SEMLOCK" bin/semlock
 	ln -s "$SEMLOCK" bin/flock
 	FLOCK=$PWD/bin/flock
-	"$PROBE" watchdog "$TEST_LIMIT" "$PWD" </dev/null >/dev/null 2>&1 3>&- 4>&- &
+	"$PROBE" watchdog "$TEST_LIMIT" "$BATS_TEST_TMPDIR" </dev/null >/dev/null 2>&1 3>&- 4>&- &
 	watchdog=$!
 	disown
 	if declare -F prepare >/dev/null; then prepare; fi
@@ -29,8 +29,8 @@ setup() {
 teardown() {
 	if declare -F tidy >/dev/null; then tidy; fi
 	kill -KILL "$watchdog"
-	if [ -e time-is-up ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
-	"$PROBE" sweep "$PWD" >/dev/null
+	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
+	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
 }
 
 # util-linux's own flock, to prove a test right; empty where there is none.
@@ -68,7 +68,7 @@ expect_out() {
 }
 
 expect_silent() {
-	[ ! -s .out ] && [ ! -s .err ] || complain "not silent:" "stdout: $out" "stderr: $err"
+	if [ -s .out ] || [ -s .err ]; then complain "not silent:" "stdout: $out" "stderr: $err"; fi
 }
 
 # refused N THING CMD...: status N, nothing on standard output, and one line on standard

@@ -172,6 +172,7 @@ shared_directory() {
 	chmod 666 l
 	hold_lock l
 	queue_as second l
+	# shellcheck disable=SC2012
 	queue=$(ls -l "/proc/${PID[second]}/fd" | sed -n 's|.* -> \(/dev/shm/[^ ]*\).*|\1|p')
 	[ -n "$queue" ]
 	let_go

@@ -32,4 +32,4 @@ TESTS =
 if HAVE_BATS
 TESTS += $(BATS_FILES)
 endif
-EXTRA_DIST += tests/helpers.bash $(BATS_FILES)
+EXTRA_DIST += tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)

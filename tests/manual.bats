@@ -83,8 +83,8 @@ same() {
 	{
 		"$SEMLOCK" l env
 		"$SEMLOCK" -j 2 slot.l env
-	} | grep -oE '^SEMLOCK_[A-Z]+' | sort -u >command
-	same environment manual command
+	} | grep -oE '^SEMLOCK_[A-Z]+' | sort -u >given
+	same environment manual given
 }
 
 # examples: the blocks of the section EXAMPLES, as files example.1, example.2 ..., which
@@ -101,7 +101,7 @@ examples() {
 
 @test "the examples in the manual work, in sh and in bash" {
 	examples
-	[ "$(ls example.* | wc -l)" -ge 5 ]
+	[ -e example.5 ]
 	for example in example.*; do
 		for shell in dash bash; do
 			{
