@@ -176,16 +176,14 @@ static enum outcome wait_for_turn(struct lock *lock, struct queue *queue,
 static enum outcome take_in_order(struct lock *lock, struct queue *queue,
     const struct patience *patience, struct why *why)
 {
-	enum queue_state state = queue_open(queue, lock, false);
+	enum queue_state state = queue_open(queue, lock);
 	enum outcome outcome = BUSY;
 
 	if (state != QUEUE_OPEN || (patience->try_once && queue_empty(queue)))
 		outcome = try(lock, why);
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
-	if (state == QUEUE_ABSENT)
-		state = queue_open(queue, lock, true);
-	if (state == QUEUE_OPEN)
+	if (state != QUEUE_UNUSABLE && queue_join(queue, lock))
 		return wait_for_turn(lock, queue, &patience->deadline, why);
 	return sleep_for(lock, &patience->deadline, why);
 }
@@ -208,7 +206,7 @@ enum outcome lock_take_open(struct lock *lock, const struct patience *patience, 
 	else
 		outcome = take_in_order(lock, &queue, patience, why);
 	alarm_off();
-	queue_leave(&queue);
+	queue_leave(&queue, lock);
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");

@@ -18,6 +18,13 @@
 /* Never on a descriptor that anybody inherits: a ticket must end with its drawer. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
+static void close_file(struct queue *queue)
+{
+	if (queue->fd >= 0)
+		close(queue->fd);
+	queue->fd = -1;
+}
+
 static void name_of(const struct lock *lock, char name[64])
 {
 	snprintf(name, 64, "/semlock-%llx-%llx", (unsigned long long)lock->device,
@@ -36,14 +43,18 @@ static mode_t queue_mode(const struct lock *lock, int fd)
 	return mode;
 }
 
+enum trust { TRUSTED, REMOVED, NOT_TRUSTED };
+
 /* Somebody else's file of that name could be locked all over to hold us up. */
-static bool trusted(int fd, const struct lock *lock)
+static enum trust look_at(int fd, const struct lock *lock)
 {
 	struct stat file;
 
-	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink != 1)
-		return false;
-	return file.st_uid == 0 || file.st_uid == lock->owner || file.st_uid == geteuid();
+	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1)
+		return NOT_TRUSTED;
+	if (file.st_uid != 0 && file.st_uid != lock->owner && file.st_uid != geteuid())
+		return NOT_TRUSTED;
+	return file.st_nlink == 1 ? TRUSTED : REMOVED;
 }
 
 static int create(const char *name, const struct lock *lock)
@@ -57,25 +68,32 @@ static int create(const char *name, const struct lock *lock)
 	return fd;
 }
 
-enum queue_state queue_open(struct queue *queue, const struct lock *lock, bool may_create)
+static int open_or_create(const char *name, const struct lock *lock)
+{
+	int fd;
+
+	do { /* another waiter may make it, or the last one remove it, between the two */
+		fd = shm_open(name, QUEUE_FLAGS, 0);
+		if (fd < 0 && errno == ENOENT)
+			fd = create(name, lock);
+	} while (fd < 0 && errno == EEXIST);
+	return fd;
+}
+
+enum queue_state queue_open(struct queue *queue, const struct lock *lock)
 {
 	char name[64];
 	int fd;
 
 	*queue = (struct queue){.fd = -1};
 	name_of(lock, name);
-	do { /* another waiter may make it, or a holder remove it, between the two */
-		fd = shm_open(name, QUEUE_FLAGS, 0);
-		if (fd < 0 && errno == ENOENT) {
-			if (!may_create)
-				return QUEUE_ABSENT;
-			fd = create(name, lock);
-		}
-	} while (fd < 0 && errno == EEXIST);
-	queue->fd = fd < 0 ? -1 : descriptor_above_standard(fd);
-	if (queue->fd >= 0 && trusted(queue->fd, lock))
+	fd = shm_open(name, QUEUE_FLAGS, 0);
+	if (fd < 0)
+		return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
+	queue->fd = descriptor_above_standard(fd);
+	if (queue->fd >= 0 && look_at(queue->fd, lock) == TRUSTED)
 		return QUEUE_OPEN;
-	queue_leave(queue);
+	close_file(queue);
 	return QUEUE_UNUSABLE;
 }
 
@@ -156,6 +174,35 @@ static int draw(struct queue *queue)
 	return -1;
 }
 
+/* Until we had our ticket, the last of the others may have removed the file under us:
+ * then there is another one to draw from, where the next ones will look. */
+bool queue_join(struct queue *queue, const struct lock *lock)
+{
+	enum trust trust;
+	char name[64];
+	int fd;
+
+	name_of(lock, name);
+	do {
+		close_file(queue);
+		fd = open_or_create(name, lock);
+		if (fd < 0)
+			return false;
+		queue->fd = descriptor_above_standard(fd);
+		if (queue->fd < 0)
+			return false;
+		trust = look_at(queue->fd, lock);
+		if (trust == TRUSTED && draw(queue) == 0)
+			trust = look_at(queue->fd, lock);
+		else if (trust == TRUSTED)
+			trust = NOT_TRUSTED;
+	} while (trust == REMOVED);
+	if (trust == TRUSTED)
+		return true;
+	close_file(queue);
+	return false;
+}
+
 bool queue_empty(const struct queue *queue)
 {
 	int64_t ticket;
@@ -178,8 +225,6 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 	struct why ignored;
 	int64_t before, left;
 
-	if (queue->ticket == 0 && draw(queue) != 0)
-		return TURN_BROKEN;
 	while (nearest(queue, &before)) {
 		left = deadline_left(deadline);
 		if (alarm_set(left < SECOND ? left : SECOND, &ignored) != 0)
@@ -196,11 +241,22 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 	return TURN_OURS;
 }
 
-void queue_leave(struct queue *queue)
+/* Is nobody else in the queue?  If so, nobody can get in until we close the file: the
+ * whole of it is ours. */
+static bool alone(const struct queue *queue)
 {
-	if (queue->fd >= 0)
-		close(queue->fd);
-	queue->fd = -1;
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(queue->fd, F_OFD_SETLK, &all) == 0;
+}
+
+void queue_leave(struct queue *queue, const struct lock *lock)
+{
+	if (queue->fd >= 0 && queue->ticket != 0 && alone(queue)) {
+		CRASH_POINT("queue.alone");
+		queue_remove(lock);
+	}
+	close_file(queue);
 }
 
 void queue_remove(const struct lock *lock)
@@ -213,12 +269,18 @@ void queue_remove(const struct lock *lock)
 
 #else /* no such locks, or no shared memory */
 
-enum queue_state queue_open(struct queue *queue, const struct lock *lock, bool create)
+enum queue_state queue_open(struct queue *queue, const struct lock *lock)
 {
 	(void)lock;
-	(void)create;
 	*queue = (struct queue){.fd = -1};
 	return QUEUE_UNUSABLE;
+}
+
+bool queue_join(struct queue *queue, const struct lock *lock)
+{
+	(void)queue;
+	(void)lock;
+	return false;
 }
 
 bool queue_empty(const struct queue *queue)
@@ -240,9 +302,10 @@ bool queue_stalled(struct queue *queue)
 	return false;
 }
 
-void queue_leave(struct queue *queue)
+void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	(void)queue;
+	(void)lock;
 }
 
 void queue_remove(const struct lock *lock)

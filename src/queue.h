@@ -7,8 +7,8 @@
  * ticket up.  There is nothing in the file and nothing to repair: the kernel drops the
  * ticket of whoever dies.
  *
- * The queue file is shared memory named after the lock's device and inode, and is made
- * when somebody first has to wait.  It decides order, never exclusion: whatever is
+ * The queue file is shared memory named after the lock's device and inode.  It is made when
+ * somebody has to wait, and removed by the last to leave.  It decides order, never exclusion: whatever is
  * wrong with it costs order, and nothing else. */
 #ifndef SEMLOCK_QUEUE_H
 #define SEMLOCK_QUEUE_H
@@ -29,12 +29,16 @@ struct queue {
 
 enum queue_state {
 	QUEUE_OPEN,
-	QUEUE_ABSENT,  /* nobody has had to wait for this lock since it was made */
+	QUEUE_ABSENT,  /* nobody is waiting */
 	QUEUE_UNUSABLE /* no tickets here: the kernel's order has to do */
 };
 
-/* Open LOCK's queue; with CREATE, make it if it is absent.  Nothing is drawn. */
-enum queue_state queue_open(struct queue *queue, const struct lock *lock, bool create);
+/* Open LOCK's queue to look at it.  Nothing is drawn. */
+enum queue_state queue_open(struct queue *queue, const struct lock *lock);
+
+/* Draw a ticket from LOCK's queue, which is made if there is none.  Returns false when that
+ * cannot be done, or the queue is not to be trusted. */
+bool queue_join(struct queue *queue, const struct lock *lock);
 
 /* Is nobody waiting? */
 bool queue_empty(const struct queue *queue);
@@ -46,16 +50,16 @@ enum turn {
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* Draw a ticket, unless that is done, and sleep until it is our turn, DEADLINE, or a
- * second without any movement; may be called again after TURN_STALLED.  alarm_off() is
- * left to the caller. */
+/* With a ticket: sleep until it is our turn, DEADLINE, or a second without any movement; may
+ * be called again after TURN_STALLED.  alarm_off() is left to the caller. */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline);
 
 /* Has the oldest ticket still not moved since the last TURN_STALLED? */
 bool queue_stalled(struct queue *queue);
 
-/* Give the ticket up: the next one's turn.  Copes with a queue that is not open. */
-void queue_leave(struct queue *queue);
+/* Give the ticket up: the next one's turn.  Whoever is the last to leave removes the queue.
+ * Copes with one that is not open. */
+void queue_leave(struct queue *queue, const struct lock *lock);
 
 /* LOCK's file has been removed: so may its queue be, for no newcomer can find it. */
 void queue_remove(const struct lock *lock);
