@@ -33,3 +33,12 @@ if HAVE_BATS
 TESTS += $(BATS_FILES)
 endif
 EXTRA_DIST += tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)
+
+# ---- make bench: ratios to flock(1), from interleaved runs ----
+EXTRA_PROGRAMS = tests/bench
+tests_bench_SOURCES = tests/bench.c
+CLEANFILES += tests/bench$(EXEEXT)
+
+.PHONY: bench
+bench: semlock$(EXEEXT) tests/bench$(EXEEXT)
+	cd tests && ./bench '$(abs_top_builddir)/semlock$(EXEEXT)' $(BENCH_ROUNDS)
