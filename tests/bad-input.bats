@@ -121,6 +121,8 @@ with_mount() {
 }
 
 @test "no descriptor left: 71" {
+	timeout -s KILL 5 "$PROBE" with-closed 0 -- "$PROBE" rlimit-nofile 3 -- "$SEMLOCK" --version >/dev/null ||
+		skip "this build cannot start with one descriptor (a sanitizer's runtime needs more)"
 	refused 71 l "$PROBE" with-closed 0 -- "$PROBE" rlimit-nofile 3 -- "$SEMLOCK" l touch ran
 	[ ! -e ran ]
 }

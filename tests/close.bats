@@ -66,7 +66,7 @@ daemon_under() {
 
 @test "with -o the command's status is its own" {
 	expect_status 6 "$SEMLOCK" -o l sh -c 'exit 6'
-	expect_status 143 "$SEMLOCK" -o l sh -c 'kill -TERM $$'
+	expect_status 143 "$PROBE" with-default TERM -- "$SEMLOCK" -o l sh -c 'kill -TERM $$'
 	expect_status 127 "$SEMLOCK" -o l nosuch
 	expect_free l
 }

@@ -12,7 +12,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "128 and the number of the signal that ended it" {
 	ulimit -c 0
 	for pair in HUP:129 INT:130 QUIT:131 KILL:137 USR1:138 SEGV:139 PIPE:141 ALRM:142 TERM:143; do
-		expect_status "${pair#*:}" "$SEMLOCK" l sh -c "kill -${pair%:*} \$\$"
+		expect_status "${pair#*:}" "$PROBE" with-default HUP INT QUIT PIPE TERM -- \
+			"$SEMLOCK" l sh -c "kill -${pair%:*} \$\$"
 		expect_silent
 	done
 }

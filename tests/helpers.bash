@@ -31,6 +31,20 @@ teardown() {
 	kill -KILL "$watchdog"
 	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
 	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
+	forget_queues
+}
+
+# Where the queue of the lock file $1 is.
+queue_of() {
+	printf '/dev/shm/semlock-%x-%x\n' "$(stat -c %d "$1")" "$(stat -c %i "$1")"
+}
+
+# Inode numbers come back: a later test's lock must not find this one's queue.
+forget_queues() {
+	local device inode
+	find "$BATS_TEST_TMPDIR" -printf '%D %i\n' | while read -r device inode; do
+		printf '/dev/shm/semlock-%x-%x\n' "$device" "$inode"
+	done | xargs rm -rf
 }
 
 # util-linux's own flock, to prove a test right; empty where there is none.
@@ -86,11 +100,11 @@ refused() {
 }
 
 # start NAME CMD...: in the background; PID[NAME] is CMD's own.
-# (A shell's "&" ignores INT and QUIT, and what is ignored stays ignored: undo that.)
+# (A shell's "&" and nohup ignore signals, and what is ignored stays ignored: undo that.)
 start() {
 	local name=$1
 	shift
-	"$PROBE" with-default INT QUIT -- "$@" </dev/null >"$name.out" 2>"$name.err" 3>&- 4>&- &
+	"$PROBE" with-default INT QUIT HUP TERM -- "$@" </dev/null >"$name.out" 2>"$name.err" 3>&- 4>&- &
 	PID[$name]=$!
 }
 

@@ -9,7 +9,8 @@ export SEMLOCK PROBE
 in_terminal() {
 	local shell=$1
 	if [ "$shell" = bash ]; then set -- bash --norc --noprofile --noediting -i; else set -- dash -i; fi
-	ENV='' PS1='$ ' HISTFILE='' expect_status 0 "$PROBE" pty "$@"
+	ENV='' PS1='$ ' HISTFILE='' expect_status 0 \
+		"$PROBE" with-default INT QUIT TERM HUP TSTP TTIN TTOU -- "$PROBE" pty "$@"
 }
 
 times_shown() {

@@ -3,24 +3,11 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}
 
-# Where the queue of the lock file $1 is.
-queue_of() {
-	printf '/dev/shm/semlock-%x-%x\n' "$(($(stat -c %d "$1")))" "$(stat -c %i "$1")"
-}
-
 # An inode may have been another lock's, whose waiters were all killed.
 prepare() {
 	: >l
 	: >l2
 	rm -rf "$(queue_of l)" "$(queue_of l2)"
-	rm l l2
-}
-
-tidy() {
-	local lock
-	for lock in l l2; do
-		if [ -e "$lock" ]; then rm -rf "$(queue_of "$lock")"; fi
-	done
 }
 
 @test "a thousand waiters are served in order of arrival, also when a quarter of them were killed" {
@@ -43,7 +30,6 @@ tidy() {
 	done
 	expect_status 0 "$CROWD" line 40 10 3 log.slot "$SEMLOCK" -j 1 l.slot
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
-	rm -f "$(queue_of l.ofd)" "$(queue_of l.posix)" "$(queue_of l.slot)"
 }
 
 @test "in loops nobody overtakes, where flock(1)'s waiters do" {
@@ -112,6 +98,7 @@ tidy() {
 	hold_lock l
 	queue_as waiter l
 	kill -STOP "${PID[waiter]}"
+	"$PROBE" state "${PID[waiter]}" T
 	let_go
 	expect_status 1 "$SEMLOCK" -n l true
 	expect_status 1 "$SEMLOCK" -w 0 l true
