@@ -10,7 +10,7 @@ SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
 PROBE=${PROBE:-$SOURCE/build/tests/probe}
 CRASHABLE=${CRASHABLE:-no}
-TEST_LIMIT=${TEST_LIMIT:-60}
+TEST_LIMIT=${TEST_LIMIT:-120}
 declare -gA PID=() COMMAND=()
 
 setup() {
