@@ -6,6 +6,8 @@
 #ifndef SEMLOCK_EXITCODE_H
 #define SEMLOCK_EXITCODE_H
 
+#include "report.h"
+
 enum {
 	EXIT_BUSY = 1,        /* the lock is somebody else's, or the time ran out; -E changes it */
 	EXIT_USAGE = 64,      /* the command line makes no sense, or the method cannot do that */
@@ -18,5 +20,8 @@ enum {
 	EXIT_NOTRUN = 126,    /* the command is there and cannot be run */
 	EXIT_NOTFOUND = 127   /* there is no such command */
 };
+
+/* The status for a kind of trouble. */
+int exit_status_of(enum trouble trouble);
 
 #endif

@@ -7,20 +7,32 @@ semlock_SOURCES = \
 	src/deadline.c src/deadline.h \
 	src/descriptor.c src/descriptor.h \
 	src/environment.c src/environment.h \
-	src/exitcode.h \
+	src/exitcode.c src/exitcode.h \
 	src/fdinfo.c src/fdinfo.h \
+	src/grips.c src/grips.h \
+	src/holds.c src/holds.h \
+	src/json.c src/json.h \
 	src/links.c src/links.h \
 	src/lock.c src/lock.h \
 	src/lockfile.c src/lockfile.h \
 	src/messages.c src/messages.h \
+	src/mounts.c src/mounts.h \
+	src/occupants.c src/occupants.h \
 	src/options.c src/options.h \
+	src/process.c src/process.h \
+	src/procfs.c src/procfs.h \
 	src/queue.c src/queue.h \
 	src/report.c src/report.h \
 	src/rules.c src/rules.h \
+	src/scene.c src/scene.h \
+	src/sentence.c src/sentence.h \
 	src/several.c src/several.h \
 	src/slots.c src/slots.h \
+	src/text.c src/text.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
+	src/waiters.c src/waiters.h \
+	src/who.c src/who.h \
 	src/methods/method.h src/methods/table.c \
 	src/methods/flock.c src/methods/flock.h \
 	src/methods/fcntl.c src/methods/fcntl.h

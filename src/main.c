@@ -14,25 +14,7 @@
 #include "options.h"
 #include "report.h"
 #include "several.h"
-
-static int exit_status_of(enum trouble trouble)
-{
-	switch (trouble) {
-	case TROUBLE_USAGE:
-		return EXIT_USAGE;
-	case TROUBLE_LOCKABLE:
-		return EXIT_NOTLOCKABLE;
-	case TROUBLE_OPEN:
-		return EXIT_NOTOPEN;
-	case TROUBLE_CREATE:
-		return EXIT_CANTCREATE;
-	case TROUBLE_SYSTEM:
-		return EXIT_SYSTEM;
-	case TROUBLE_NONE:
-		break;
-	}
-	return EXIT_INTERNAL;
-}
+#include "who.h"
 
 /* The command never ran: why, and the status that says so. */
 static int not_run(const struct options *opt, int errnum)
@@ -178,6 +160,8 @@ int main(int argc, char **argv)
 	static struct lock *locks;
 
 	options_parse(&opt, argc, argv);
+	if (opt.who)
+		return who(&opt);
 	locks = make_locks(&opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, locks);

@@ -11,7 +11,21 @@
 #include "usage.h"
 #include "values.h"
 
-enum { OPT_FCNTL = 256, OPT_FD, OPT_LENGTH, OPT_MODE, OPT_RM, OPT_START, OPT_UNFAIR };
+enum {
+	OPT_FCNTL = 256,
+	OPT_FD,
+	OPT_JSON,
+	OPT_LENGTH,
+	OPT_MODE,
+	OPT_RM,
+	OPT_START,
+	OPT_UNFAIR,
+	OPT_WHO,
+};
+
+/* What flock(1) understands as the beginning of an option of its own, and we should not once
+ * there are others that begin so. */
+#define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
 static const struct option long_options[] = {
     {"close", no_argument, NULL, 'o'},
@@ -22,6 +36,7 @@ static const struct option long_options[] = {
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
+    {"json", no_argument, NULL, OPT_JSON},
     {"length", required_argument, NULL, OPT_LENGTH},
     {"method", required_argument, NULL, 'm'},
     {"mode", required_argument, NULL, OPT_MODE},
@@ -40,6 +55,12 @@ static const struct option long_options[] = {
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
     {"wait", required_argument, NULL, 'w'},
+    {"who", no_argument, NULL, OPT_WHO},
+    FLOCKS_OWN("s", no_argument, 's'),
+    FLOCKS_OWN("t", required_argument, 'w'),
+    FLOCKS_OWN("u", no_argument, 'u'),
+    FLOCKS_OWN("un", no_argument, 'u'),
+    FLOCKS_OWN("w", required_argument, 'w'),
     {NULL, 0, NULL, 0},
 };
 
@@ -131,6 +152,12 @@ static bool take_option(struct options *options, struct reading *reading, int op
 	case OPT_UNFAIR:
 		options->unfair = true;
 		break;
+	case OPT_WHO:
+		options->who = true;
+		break;
+	case OPT_JSON:
+		options->json = true;
+		break;
 	case OPT_FD:
 		reading->fd = value_fd(optarg);
 		options->label = optarg;
@@ -149,6 +176,13 @@ static bool take_option(struct options *options, struct reading *reading, int op
 	return true;
 }
 
+/* Does this option make sense when nothing is taken and nothing run? */
+static bool only_looks(int option)
+{
+	return option < 0 || option == OPT_WHO || option == OPT_JSON || option == 'm' ||
+	       option == OPT_FCNTL || option == 'h' || option == 'V';
+}
+
 static void read_options(struct options *options, struct reading *reading, int argc, char **argv)
 {
 	int option;
@@ -160,6 +194,7 @@ static void read_options(struct options *options, struct reading *reading, int a
 			die(EXIT_USAGE, "%s: an argument is missing", argv[optind - 1]);
 		if (option == '?')
 			refuse_option(argc, argv);
+		reading->acts = reading->acts || !only_looks(option);
 	} while (option >= 0 && take_option(options, reading, option));
 }
 
@@ -207,6 +242,17 @@ static void read_operands(struct options *options, struct reading *reading, char
 		options->command = words;
 }
 
+/* Behind --who: locks and nothing else. */
+static void read_locks(struct options *options, char **words)
+{
+	if (words[0] == NULL)
+		die(EXIT_USAGE, "--who: which lock? (see semlock --help)");
+	options->nlocks = 0;
+	for (; *words != NULL; words++)
+		options->locks[options->nlocks++] = (struct wanted){.name = *words, .fd = -1};
+	options->label = options->locks[0].name;
+}
+
 static bool called_flock(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -229,7 +275,11 @@ void options_parse(struct options *options, int argc, char **argv)
 		report_as("flock");
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
-	read_operands(options, &reading, argv + optind);
+	if (options->who)
+		read_locks(options, argv + optind);
+	else
+		read_operands(options, &reading, argv + optind);
+	options->method_named = reading.method_named || reading.fcntl_asked;
 	rules_apply(options, &reading);
 	if (options->slots > 0 && (options->method->can & CAN_RANGE) == 0)
 		options->locks[0].mode = SHARED; /* the gate */

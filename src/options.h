@@ -34,6 +34,8 @@ struct options {
 	bool exact_mode;
 	mode_t create_mode;
 	bool quiet, verbose;
+	bool who, json;    /* only look; LOCKS are all that were named */
+	bool method_named; /* and the others do not count */
 };
 
 /* Understand ARGV.  Does not return when it makes no sense (EXIT_USAGE, and a message),

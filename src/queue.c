@@ -31,6 +31,14 @@ static void name_of(const struct lock *lock, char name[64])
 	    (unsigned long long)lock->inode);
 }
 
+void queue_path(const struct lock *lock, char *path, size_t size)
+{
+	char name[64];
+
+	name_of(lock, name);
+	snprintf(path, size, "/dev/shm%s", name); /* where glibc, musl and bionic have it */
+}
+
 /* Whoever may read the lock file may lock it, and so may queue for it. */
 static mode_t queue_mode(const struct lock *lock, int fd)
 {
@@ -311,6 +319,13 @@ void queue_leave(struct queue *queue, const struct lock *lock)
 void queue_remove(const struct lock *lock)
 {
 	(void)lock;
+}
+
+void queue_path(const struct lock *lock, char *path, size_t size)
+{
+	(void)lock;
+	if (size > 0)
+		path[0] = '\0';
 }
 
 #endif

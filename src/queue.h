@@ -14,6 +14,7 @@
 #define SEMLOCK_QUEUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "deadline.h"
@@ -60,6 +61,11 @@ bool queue_stalled(struct queue *queue);
 /* Give the ticket up: the next one's turn.  Whoever is the last to leave removes the queue.
  * Copes with one that is not open. */
 void queue_leave(struct queue *queue, const struct lock *lock);
+
+/* Where LOCK's queue file is if there is one: a write lock on its byte N is ticket N, and
+ * that is twice the time (ns, CLOCK_MONOTONIC) at which the waiter came.  "" where there are
+ * no queues. */
+void queue_path(const struct lock *lock, char *path, size_t size);
 
 /* LOCK's file has been removed: so may its queue be, for no newcomer can find it. */
 void queue_remove(const struct lock *lock);

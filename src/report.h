@@ -13,7 +13,8 @@ enum trouble {
 	TROUBLE_LOCKABLE, /* this descriptor or kind of file takes no lock */
 	TROUBLE_OPEN,     /* the lock file cannot be opened */
 	TROUBLE_CREATE,   /* ... or made */
-	TROUBLE_SYSTEM    /* the system is out of something */
+	TROUBLE_SYSTEM,   /* the system is out of something */
+	TROUBLE_UNAVAILABLE /* this system does not offer that */
 };
 
 /* Why something failed: filled in at the failing call, where the words are

@@ -38,6 +38,9 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	bool by_fd = options->locks[0].name == NULL;
 	unsigned can = options->method->can;
 
+	refuse(options->json && !options->who, "--json goes with --who");
+	refuse(options->who && reading->acts,
+	    "--who only looks: beside it there may be --json, -m and --fcntl, and nothing else");
 	refuse(options->become && options->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(options->become && options->remove,

@@ -17,8 +17,6 @@
 #include "methods/fcntl.h"
 #include "methods/flock.h"
 
-#define FIRST_SLOT ((off_t)1 << 62)
-
 static int flock_access(const struct lock *lock)
 {
 	/* For reading, if that will do: a script that locks itself could not be
@@ -70,7 +68,7 @@ static enum outcome flock_take_slot(struct lock *lock, unsigned slot, enum wait 
     struct why *why)
 {
 	enum outcome outcome = fcntl_byte(lock->fd, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW,
-	    F_WRLCK, FIRST_SLOT + (off_t)slot);
+	    F_WRLCK, FLOCK_FIRST_SLOT + (off_t)slot);
 
 	if (outcome == FAILED)
 		why_set(why, TROUBLE_LOCKABLE, "cannot lock a slot");
@@ -80,7 +78,7 @@ static enum outcome flock_take_slot(struct lock *lock, unsigned slot, enum wait 
 static int flock_drop_slot(struct lock *lock, unsigned slot)
 {
 	enum outcome outcome =
-	    fcntl_byte(lock->fd, F_OFD_SETLK, F_UNLCK, FIRST_SLOT + (off_t)slot);
+	    fcntl_byte(lock->fd, F_OFD_SETLK, F_UNLCK, FLOCK_FIRST_SLOT + (off_t)slot);
 
 	return outcome == TAKEN ? 0 : -1;
 }

@@ -1,0 +1,67 @@
+#include <config.h>
+
+#include <string.h>
+#include <time.h>
+
+#include "deadline.h"
+#include "json.h"
+#include "text.h"
+
+static void character(FILE *out, const char *text, size_t length)
+{
+	if (length == 0)
+		fputs("\\ufffd", out);
+	else if (*text == '"' || *text == '\\')
+		fprintf(out, "\\%c", *text);
+	else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+		fprintf(out, "\\u%04x", (unsigned)*text);
+	else
+		fwrite(text, 1, length, out);
+}
+
+void json_string(FILE *out, const char *text, size_t length)
+{
+	size_t step;
+
+	putc('"', out);
+	while (length > 0) {
+		step = text_character(text, length);
+		character(out, text, step);
+		step = step == 0 ? 1 : step;
+		text += step;
+		length -= step;
+	}
+	putc('"', out);
+}
+
+void json_moment(FILE *out, int64_t moment)
+{
+	time_t seconds = (time_t)(moment / SECOND);
+	char text[40];
+	struct tm when;
+
+	if (moment == 0 || gmtime_r(&seconds, &when) == NULL) {
+		fputs("null", out);
+		return;
+	}
+	strftime(text, sizeof text, "\"%Y-%m-%dT%H:%M:%SZ\"", &when);
+	fputs(text, out);
+}
+
+void json_words(FILE *out, const char *words, size_t length)
+{
+	const char *end;
+	size_t word;
+
+	putc('[', out);
+	while (length > 0) {
+		end = memchr(words, '\0', length);
+		word = end == NULL ? length : (size_t)(end - words);
+		json_string(out, words, word);
+		length -= end == NULL ? word : word + 1;
+		words += end == NULL ? word : word + 1;
+		if (length > 0)
+			fputs(", ", out);
+	}
+	putc(']', out);
+}

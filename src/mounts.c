@@ -1,0 +1,32 @@
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mounts.h"
+#include "process.h"
+
+static int id_of(int fd)
+{
+	char path[64], text[1024];
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	return process_file(path, text, sizeof text) < 0 ? -1 : procfs_mount_id(text);
+}
+
+bool mounts_find(int fd, struct procfs_mount *mount)
+{
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	int id = id_of(fd);
+	bool found = false;
+	char *line = NULL;
+	size_t size = 0;
+
+	if (mounts == NULL)
+		return false;
+	while (!found && id >= 0 && getline(&line, &size, mounts) > 0)
+		found = procfs_mount_line(line, mount) && mount->id == id;
+	free(line);
+	fclose(mounts);
+	return found;
+}

@@ -1,0 +1,125 @@
+#include <config.h>
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "holds.h"
+#include "methods/flock.h"
+#include "occupants.h"
+#include "scene.h"
+#include "waiters.h"
+
+struct occupant *occupants_add(struct occupants *found)
+{
+	struct occupant *list = found->list;
+
+	if ((found->count & (found->count - 1)) == 0)
+		list = realloc(list, (found->count == 0 ? 1 : 2 * found->count) * sizeof *list);
+	if (list == NULL) {
+		found->failed = true;
+		return NULL;
+	}
+	found->list = list;
+	list[found->count] = (struct occupant){.slot = -1};
+	return &list[found->count++];
+}
+
+void occupants_drop(struct occupants *found, size_t i)
+{
+	free(found->list[i].members);
+	memmove(&found->list[i], &found->list[i + 1],
+	    (found->count - i - 1) * sizeof found->list[0]);
+	found->count--;
+}
+
+unsigned occupants_kinds(const struct lock *lock)
+{
+	return (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
+}
+
+static bool is_flock_slot(const struct procfs_lock *lock)
+{
+	return lock->kind == KIND_OFD && lock->first >= FLOCK_FIRST_SLOT;
+}
+
+bool occupants_count_lock(const struct procfs_lock *lock, unsigned kinds)
+{
+	return is_flock_slot(lock) ? (kinds & KIND_FLOCK) != 0 : (kinds & lock->kind) != 0;
+}
+
+static const char *method_of(unsigned kind)
+{
+	return kind == KIND_FLOCK ? "flock" : kind == KIND_OFD ? "ofd" : "posix";
+}
+
+void occupant_describe(struct occupant *occupant, const struct procfs_lock *lock)
+{
+	bool slot = is_flock_slot(lock);
+
+	occupant->kind = slot ? KIND_FLOCK : lock->kind;
+	occupant->method = method_of(occupant->kind);
+	occupant->mode = slot ? MODE_SLOT : lock->exclusive ? MODE_EXCLUSIVE : MODE_SHARED;
+	occupant->slot = slot ? (int)(lock->first - FLOCK_FIRST_SLOT) : -1;
+	occupant->first = slot ? 0 : lock->first;
+	occupant->last = slot ? LLONG_MAX : lock->last;
+}
+
+/* The first in the queue for a slot has the shared lock already: that is no hold. */
+static bool waits_for_slot(const struct occupants *found, const struct occupant *gate)
+{
+	if (gate->waits || gate->mode != MODE_SHARED || gate->nmembers != 1)
+		return false;
+	for (size_t i = found->holders; i < found->count; i++)
+		if (found->list[i].process.pid == gate->members[0].pid)
+			return true;
+	return false;
+}
+
+static void drop_gates(struct occupants *found)
+{
+	for (size_t i = found->holders; i > 0; i--)
+		if (waits_for_slot(found, &found->list[i - 1])) {
+			occupants_drop(found, i - 1);
+			found->holders--;
+		}
+}
+
+/* A lock that is passed on while we look can be missed, or be nobody's for a moment.  Unless
+ * there are processes that cannot be looked into, such a look is repeated. */
+static bool look_again(const struct occupants *found, const struct scene *scene)
+{
+	return found->unseen && !scene->grips.blind;
+}
+
+int occupants_look(struct occupants *found, const struct lock *lock, unsigned kinds,
+    struct why *why)
+{
+	struct scene scene;
+
+	*found = (struct occupants){0};
+	for (int tries = 0; tries < 4; tries++) {
+		occupants_forget(found);
+		if (scene_take(&scene, lock, why) != 0) {
+			scene_forget(&scene);
+			return -1;
+		}
+		holds_add(found, &scene, kinds);
+		waiters_add(found, &scene, kinds);
+		drop_gates(found);
+		found->failed = found->failed || scene.grips.failed;
+		if (!look_again(found, &scene))
+			break;
+		scene_forget(&scene);
+	}
+	scene_forget(&scene);
+	return 0;
+}
+
+void occupants_forget(struct occupants *found)
+{
+	for (size_t i = 0; i < found->count; i++)
+		free(found->list[i].members);
+	free(found->list);
+	*found = (struct occupants){0};
+}

@@ -1,0 +1,77 @@
+/* occupants.h - who holds a lock, and who waits for it.
+ *
+ * Nothing is taken and nobody is disturbed.  A kernel lock keeps no record: what is said here
+ * comes from /proc, and what /proc does not let us see is said to be unseen, never guessed. */
+#ifndef SEMLOCK_OCCUPANTS_H
+#define SEMLOCK_OCCUPANTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lock.h"
+#include "process.h"
+#include "report.h"
+
+/* Who takes part in a lock: most often a watcher and its command, which share it. */
+struct member {
+	pid_t pid;
+	int fd;
+};
+
+struct occupant {
+	bool waits;
+	const char *method; /* flock, ofd, posix ... */
+	unsigned kind;      /* the kernel's name for that; 0: a lock of another making */
+	enum { MODE_UNKNOWN, MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOT } mode;
+	int slot;              /* with MODE_SLOT; -1: not known */
+	long long first, last; /* the bytes, for fcntl locks; LLONG_MAX: to the end */
+
+	/* The process: the command where semlock or flock(1) watches over one.  pid 0: it
+	 * cannot be seen, and then TAKER, if not 0, is the process that once took the lock. */
+	struct process process;
+	pid_t watcher; /* semlock or flock(1), waiting for the command to end; 0: none */
+	pid_t taker;
+	const char *host; /* NULL: this one */
+
+	int64_t since;    /* nanoseconds after 1970; 0: not known */
+	bool since_exact; /* since then it holds or waits; otherwise since then the process runs,
+			     and the lock came later */
+
+	struct member *members; /* everybody through whom the lock is held */
+	size_t nmembers;
+};
+
+struct occupants {
+	struct occupant *list; /* first who holds, then who waits, in the order of their turns */
+	size_t count, holders;
+	bool unseen; /* some of them are processes that we may not look into */
+	bool failed; /* no memory: some are missing */
+};
+
+/* Look at LOCK, whose name is enough, or its FD.  KINDS says which kernel locks count.  A
+ * file that is not there is nobody's.  Returns 0, or -1 with WHY filled when the file cannot
+ * be looked at, or the system does not tell. */
+int occupants_look(struct occupants *found, const struct lock *lock, unsigned kinds,
+    struct why *why);
+
+/* The kinds of kernel lock that keep LOCK's method from its lock. */
+unsigned occupants_kinds(const struct lock *lock);
+
+/* Add room for one more at the end of the list, all zero; NULL when there is no memory. */
+struct occupant *occupants_add(struct occupants *found);
+
+/* Remove the I-th. */
+void occupants_drop(struct occupants *found, size_t i);
+
+/* Set OCCUPANT's method, mode, slot and bytes as LOCK, from /proc, has them. */
+void occupant_describe(struct occupant *occupant, const struct procfs_lock *lock);
+
+/* Does this kernel lock count among KINDS?  A slot of a flock is a record lock, and counts as
+ * a flock. */
+bool occupants_count_lock(const struct procfs_lock *lock, unsigned kinds);
+
+void occupants_forget(struct occupants *found);
+
+#endif

@@ -1,0 +1,16 @@
+/* text.h - other people's words, made safe to print. */
+#ifndef SEMLOCK_TEXT_H
+#define SEMLOCK_TEXT_H
+
+#include <stddef.h>
+
+/* The length in bytes of the character at TEXT, of which LEFT bytes are there: 1 to 4 for
+ * well-formed UTF-8, 0 for anything else. */
+size_t text_character(const char *text, size_t left);
+
+/* Copy the LENGTH bytes at FROM into TEXT (SIZE bytes, always ended by a zero), at most
+ * COLUMNS characters of them.  What could steer a terminal, and what is not UTF-8, becomes a
+ * question mark; what does not fit is cut between two characters, and ends in "...". */
+void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
+
+#endif

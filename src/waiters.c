@@ -1,0 +1,187 @@
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "deadline.h"
+#include "waiters.h"
+
+struct ticket {
+	long long number;
+	pid_t pid; /* 0: cannot be seen */
+	bool used;
+};
+
+struct tickets {
+	struct ticket *list;
+	size_t count;
+};
+
+static int earlier_first(const void *left, const void *right)
+{
+	const struct ticket *a = left, *b = right;
+
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+static bool is_ticket(const struct procfs_lock *lock)
+{
+	return lock->kind == KIND_OFD && lock->exclusive && !lock->waiting;
+}
+
+static bool known(const struct tickets *tickets, long long number)
+{
+	for (size_t i = 0; i < tickets->count; i++)
+		if (tickets->list[i].number == number)
+			return true;
+	return false;
+}
+
+/* From the descriptors, which name their process, then from the list, which shows what is
+ * left. */
+static void collect(struct tickets *tickets, const struct scene *scene)
+{
+	const struct grips *grips = &scene->grips;
+	const struct procfs_lock *lock;
+
+	*tickets = (struct tickets){calloc(grips->count + scene->nlisted + 1,
+					sizeof(struct ticket)), 0};
+	if (tickets->list == NULL)
+		return;
+	for (size_t i = 0; i < grips->count; i++) {
+		lock = &grips->list[i].lock;
+		if (grips->list[i].file == SCENE_QUEUE && grips->list[i].locked && is_ticket(lock))
+			tickets->list[tickets->count++] =
+			    (struct ticket){lock->first, grips->list[i].pid, false};
+	}
+	for (size_t i = 0; i < scene->nlisted; i++) {
+		lock = &scene->listed[i].lock;
+		if (scene->listed[i].file == SCENE_QUEUE && is_ticket(lock) &&
+		    !known(tickets, lock->first))
+			tickets->list[tickets->count++] = (struct ticket){lock->first, 0, false};
+	}
+	qsort(tickets->list, tickets->count, sizeof *tickets->list, earlier_first);
+}
+
+static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
+{
+	for (size_t i = 0; i < tickets->count; i++)
+		if (tickets->list[i].pid == pid)
+			return &tickets->list[i];
+	return NULL;
+}
+
+/* A ticket is the time at which it was drawn. */
+static int64_t drawn(const struct ticket *ticket)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (clock_now() - ticket->number / 2);
+}
+
+static void add(struct occupants *found, pid_t pid, struct ticket *ticket,
+    const struct procfs_lock *lock)
+{
+	struct occupant *occupant = occupants_add(found);
+
+	if (occupant == NULL)
+		return;
+	occupant->waits = true;
+	if (lock != NULL)
+		occupant_describe(occupant, lock);
+	if (pid > 0 && process_read(pid, &occupant->process))
+		occupant->since = process_start(occupant->process.started);
+	else
+		found->unseen = true;
+	if (ticket != NULL) {
+		ticket->used = true;
+		occupant->since = drawn(ticket);
+		occupant->since_exact = true;
+	}
+}
+
+/* The first ticket's drawer stands in the kernel's queue as well.  Where the ticket is all
+ * that we may see of it, it is the first semlock there. */
+static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
+{
+	struct ticket *ticket = ticket_of(tickets, pid);
+	struct procfs_stat stat;
+
+	if (ticket == NULL && tickets->count > 0 && tickets->list[0].pid == 0 &&
+	    !tickets->list[0].used && process_stat(pid, &stat) && strcmp(stat.name, "semlock") == 0)
+		ticket = &tickets->list[0];
+	return ticket;
+}
+
+/* Everybody in the kernel's queue whom it names.  Returns how many it does not name. */
+static size_t add_named(struct occupants *found, const struct scene *scene,
+    const struct tickets *tickets, unsigned kinds)
+{
+	const struct procfs_lock *lock;
+	size_t nameless = 0;
+
+	for (size_t i = 0; i < scene->nlisted; i++) {
+		lock = &scene->listed[i].lock;
+		if (scene->listed[i].file != SCENE_LOCK || !lock->waiting ||
+		    !occupants_count_lock(lock, kinds))
+			continue;
+		if (lock->pid > 0)
+			add(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);
+		else
+			nameless++;
+	}
+	return nameless;
+}
+
+static bool takes_part(const struct occupants *found, pid_t pid)
+{
+	const struct occupant *occupant;
+
+	for (size_t i = 0; i < found->count; i++) {
+		occupant = &found->list[i];
+		if (occupant->process.pid == pid)
+			return true;
+		for (size_t j = 0; j < occupant->nmembers; j++)
+			if (occupant->members[j].pid == pid)
+				return true;
+	}
+	return false;
+}
+
+/* Who waits for a lock of its open file description is not named.  In semlock's queue it is
+ * the first there, and has been named by its ticket.  Outside of it, it must be one of those
+ * who have the file open and nothing locked; if there are more of them than waiters, who it
+ * is stays unknown. */
+static void add_nameless(struct occupants *found, const struct scene *scene, size_t nameless)
+{
+	const struct grips *grips = &scene->grips;
+	size_t candidates = 0;
+
+	for (size_t i = 0; i < grips->count; i++)
+		candidates += grips->list[i].file == SCENE_LOCK && !grips->list[i].locked &&
+			      !takes_part(found, grips->list[i].pid);
+	for (size_t i = 0; i < grips->count && candidates <= nameless; i++)
+		if (grips->list[i].file == SCENE_LOCK && !grips->list[i].locked &&
+		    !takes_part(found, grips->list[i].pid))
+			add(found, grips->list[i].pid, NULL, NULL);
+	if (candidates == 0 || candidates > nameless)
+		while (nameless-- > 0)
+			add(found, 0, NULL, NULL);
+}
+
+void waiters_add(struct occupants *found, const struct scene *scene, unsigned kinds)
+{
+	struct tickets tickets;
+	size_t nameless;
+
+	collect(&tickets, scene);
+	nameless = add_named(found, scene, &tickets, kinds);
+	for (size_t i = 0; i < tickets.count; i++)
+		if (!tickets.list[i].used)
+			add(found, tickets.list[i].pid, &tickets.list[i], NULL);
+	if (nameless > 0 && tickets.count == 0)
+		add_nameless(found, scene, nameless);
+	free(tickets.list);
+}

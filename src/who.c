@@ -1,0 +1,237 @@
+#include <config.h>
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exitcode.h"
+#include "json.h"
+#include "occupants.h"
+#include "report.h"
+#include "sentence.h"
+#include "text.h"
+#include "who.h"
+
+/* What is left of 80 columns for the command. */
+enum { COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + 8 + 1 + 9 + 1 + 12 + 1) };
+
+static void user_name(const struct process *process, char *name, size_t size)
+{
+	struct passwd *entry;
+
+	if (process->pid == 0 || process->user == (uid_t)-1) {
+		snprintf(name, size, "?");
+		return;
+	}
+	entry = getpwuid(process->user);
+	if (entry == NULL)
+		snprintf(name, size, "%lu", (unsigned long)process->user);
+	else
+		text_printable(name, size, entry->pw_name, strlen(entry->pw_name), size - 1);
+}
+
+static void mode_name(const struct occupant *occupant, char *name, size_t size)
+{
+	static const char *const names[] = {"-", "exclusive", "shared", "slot"};
+
+	if (occupant->mode == MODE_SLOT && occupant->slot >= 0)
+		snprintf(name, size, "slot %d", occupant->slot);
+	else
+		snprintf(name, size, "%s", names[occupant->mode]);
+}
+
+/* ">" before a time: the process is that old, and its lock younger. */
+static void since_name(const struct occupant *occupant, char *name, size_t size)
+{
+	snprintf(name, size, "%s", occupant->since_exact ? " " : ">");
+	if (occupant->since == 0)
+		snprintf(name, size, " -");
+	else
+		moment_text(occupant->since, name + 1, size - 1);
+}
+
+static void command_name(const struct occupant *occupant, char *name, size_t size)
+{
+	char words[512];
+
+	if (occupant->process.pid == 0 && occupant->taker > 0)
+		snprintf(words, sizeof words, "(cannot be seen; %ld took it)",
+		    (long)occupant->taker);
+	else if (occupant->process.pid == 0)
+		snprintf(words, sizeof words, "(cannot be seen)");
+	else
+		process_command(&occupant->process, words, sizeof words, COMMAND_COLUMNS);
+	if (occupant->host == NULL)
+		snprintf(name, size, "%s", words);
+	else
+		snprintf(name, size, "on %s: %s", occupant->host, words);
+}
+
+static void print_row(const struct occupant *occupant, size_t turn)
+{
+	char rank[16] = "held", pid[24] = "?", user[9], mode[16], since[32], command[600];
+
+	if (occupant->waits)
+		snprintf(rank, sizeof rank, "%zu.", turn);
+	if (occupant->process.pid != 0)
+		snprintf(pid, sizeof pid, "%ld", (long)occupant->process.pid);
+	user_name(&occupant->process, user, sizeof user);
+	mode_name(occupant, mode, sizeof mode);
+	since_name(occupant, since, sizeof since);
+	command_name(occupant, command, sizeof command);
+	printf("%4s %8s %-8s %-9s %-12s %s\n", rank, pid, user, mode, since, command);
+}
+
+static void print_table(const char *label, const struct occupants *found)
+{
+	char name[4096];
+
+	text_printable(name, sizeof name, label, strlen(label), sizeof name);
+	if (found->count == 0) {
+		printf("%s: free\n", name);
+		return;
+	}
+	printf("%s: %s, %zu waiting\n", name, found->holders > 0 ? "held" : "free",
+	    found->count - found->holders);
+	printf("          PID USER     MODE       SINCE       COMMAND\n");
+	for (size_t i = 0; i < found->count; i++)
+		print_row(&found->list[i], i - found->holders + 1);
+	if (found->unseen)
+		printf("     Some of this is in other users' processes, and not to be seen by this "
+		       "one.\n");
+}
+
+static void json_number_or_null(const char *key, long long number, bool known)
+{
+	if (known)
+		printf("\"%s\": %lld, ", key, number);
+	else
+		printf("\"%s\": null, ", key);
+}
+
+static void json_user(const struct process *process)
+{
+	char name[64];
+
+	json_number_or_null("uid", (long long)process->user,
+	    process->pid != 0 && process->user != (uid_t)-1);
+	user_name(process, name, sizeof name);
+	printf("\"user\": ");
+	if (strcmp(name, "?") == 0)
+		printf("null");
+	else
+		json_string(stdout, name, strlen(name));
+}
+
+static void json_mode(const struct occupant *occupant)
+{
+	static const char *const modes[] = {"null", "\"exclusive\"", "\"shared\"", "\"slot\""};
+
+	printf(", \"method\": ");
+	if (occupant->method == NULL)
+		printf("null");
+	else
+		json_string(stdout, occupant->method, strlen(occupant->method));
+	printf(", \"mode\": %s, ", modes[occupant->mode]);
+	json_number_or_null("slot", occupant->slot, occupant->slot >= 0);
+	json_number_or_null("start", occupant->first, occupant->method != NULL);
+	json_number_or_null("length", occupant->last - occupant->first + 1,
+	    occupant->method != NULL && occupant->last != LLONG_MAX);
+}
+
+static void json_occupant(const struct occupant *occupant)
+{
+	const struct process *process = &occupant->process;
+	char host[256] = "";
+
+	gethostname(host, sizeof host - 1);
+	printf("{");
+	json_number_or_null("pid", process->pid, process->pid != 0);
+	json_number_or_null("watcher", occupant->watcher, occupant->watcher != 0);
+	json_number_or_null("taker", occupant->taker, occupant->taker != 0);
+	json_user(process);
+	printf(", \"host\": ");
+	json_string(stdout, occupant->host == NULL ? host : occupant->host,
+	    strlen(occupant->host == NULL ? host : occupant->host));
+	json_mode(occupant);
+	printf("\"since\": ");
+	json_moment(stdout, occupant->since_exact ? occupant->since : 0);
+	printf(", \"started\": ");
+	json_moment(stdout, process->pid == 0 || process->started == 0
+				? 0
+				: process_start(process->started));
+	printf(", \"command\": ");
+	if (process->pid == 0)
+		printf("null");
+	else
+		json_words(stdout, process->command, process->command_length);
+	printf("}");
+}
+
+static void json_list(const char *key, const struct occupant *list, size_t count)
+{
+	printf("\"%s\": [", key);
+	for (size_t i = 0; i < count; i++) {
+		printf(i == 0 ? "\n    " : ",\n    ");
+		json_occupant(&list[i]);
+	}
+	printf("]");
+}
+
+static void print_json(const char *label, const struct occupants *found, bool first)
+{
+	printf("%s{\"lock\": ", first ? "" : ",\n ");
+	json_string(stdout, label, strlen(label));
+	printf(", \"held\": %s, \"unseen\": %s,\n  ", found->holders > 0 ? "true" : "false",
+	    found->unseen ? "true" : "false");
+	json_list("holders", found->list, found->holders);
+	printf(",\n  ");
+	json_list("waiters", found->list + found->holders, found->count - found->holders);
+	printf("}");
+}
+
+static int show(const struct options *options, const struct wanted *wanted, bool first)
+{
+	struct lock lock = {.method = options->method, .name = wanted->name, .fd = -1};
+	unsigned kinds = KIND_FLOCK | KIND_OFD | KIND_POSIX;
+	struct occupants found;
+	struct why why;
+	int status;
+
+	if (options->method_named)
+		kinds = occupants_kinds(&lock);
+	if (occupants_look(&found, &lock, kinds, &why) != 0) {
+		complain("%s: %s", wanted->name, why.text);
+		return exit_status_of(why.trouble);
+	}
+	if (options->json)
+		print_json(wanted->name, &found, first);
+	else
+		print_table(wanted->name, &found);
+	status = found.holders > 0 ? EXIT_BUSY : EXIT_SUCCESS;
+	occupants_forget(&found);
+	return status;
+}
+
+int who(const struct options *options)
+{
+	int worst = EXIT_SUCCESS, status;
+	bool first = true;
+
+	if (options->json)
+		printf("[");
+	for (unsigned i = 0; i < options->nlocks; i++) {
+		status = show(options, &options->locks[i], first);
+		first = first && status > EXIT_BUSY;
+		if (status > worst)
+			worst = status;
+	}
+	if (options->json)
+		printf("]\n");
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	return worst;
+}
