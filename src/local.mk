@@ -21,6 +21,7 @@ semlock_SOURCES = \
 	src/options.c src/options.h \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \
+	src/progress.c src/progress.h \
 	src/queue.c src/queue.h \
 	src/report.c src/report.h \
 	src/rules.c src/rules.h \

@@ -172,6 +172,12 @@ static enum outcome wait_for_turn(struct lock *lock, struct queue *queue,
 	return outcome;
 }
 
+static void say_waiting(const struct lock *lock, const struct patience *patience)
+{
+	if (patience->waits != NULL)
+		patience->waits(lock, patience->context);
+}
+
 /* Nobody has had to wait yet, or somebody has: that decides whether we may just try. */
 static enum outcome take_in_order(struct lock *lock, struct queue *queue,
     const struct patience *patience, struct why *why)
@@ -183,6 +189,7 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 		outcome = try(lock, why);
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
+	say_waiting(lock, patience);
 	if (state != QUEUE_UNUSABLE && queue_join(queue, lock))
 		return wait_for_turn(lock, queue, &patience->deadline, why);
 	return sleep_for(lock, &patience->deadline, why);
@@ -191,8 +198,11 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 static enum outcome take_unfairly(struct lock *lock, const struct patience *patience,
     struct why *why)
 {
-	if (patience->try_once)
-		return try(lock, why);
+	enum outcome outcome = try(lock, why);
+
+	if (outcome != BUSY || patience->try_once)
+		return outcome;
+	say_waiting(lock, patience);
 	return sleep_for(lock, &patience->deadline, why);
 }
 

@@ -54,6 +54,10 @@ struct patience {
 	struct deadline deadline; /* one that has passed already: do not wait at all */
 	bool try_once;
 	bool unfair;              /* do not queue */
+
+	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
+	void (*waits)(const struct lock *lock, void *context);
+	void *context;
 };
 
 /* Open what LOCK names, or look at the descriptor it came with, and note its

@@ -12,6 +12,7 @@
 #include "lockfile.h"
 #include "messages.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "several.h"
 #include "who.h"
@@ -72,22 +73,32 @@ static struct lock *make_locks(const struct options *opt)
 
 static void take(const struct options *opt, struct lock *locks)
 {
+	struct progress progress = {
+	    .verbose = opt->verbose && !opt->as_flock,
+	    .live = !opt->quiet && !opt->as_flock,
+	};
 	struct patience patience = {
 	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
 	    .try_once = opt->nonblocking || opt->wait == 0,
 	    .unfair = opt->unfair,
+	    .waits = progress_waits,
+	    .context = &progress,
 	};
 	const struct lock *culprit = locks;
 	struct why why = {0};
 	int64_t since = clock_now();
+	enum outcome outcome;
 
-	switch (opt->nlocks > 1 ? several_take(locks, opt->nlocks, &patience, &culprit, &why)
-				: lock_take(locks, &patience, &why)) {
+	progress.deadline = patience.deadline;
+	outcome = opt->nlocks > 1 ? several_take(locks, opt->nlocks, &patience, &culprit, &why)
+				  : lock_take(locks, &patience, &why);
+	progress_end();
+	switch (outcome) {
 	case TAKEN:
 		messages_taken(opt, since);
 		return;
 	case BUSY:
-		messages_busy(opt, label_of(opt, culprit));
+		messages_busy(opt, label_of(opt, culprit), culprit);
 		exit(opt->busy_status);
 	default:
 		die(exit_status_of(why.trouble), "%s: %s", label_of(opt, culprit), why.text);

@@ -14,7 +14,8 @@ void messages_taken(const struct options *options, int64_t since);
 /* With --verbose: the command is about to run. */
 void messages_running(const struct options *options);
 
-/* The lock called LABEL is not to be had: on a terminal, or with --verbose; never with -q. */
-void messages_busy(const struct options *options, const char *label);
+/* LOCK, called LABEL, is not to be had, and who holds it: on a terminal, or with --verbose;
+ * never with -q. */
+void messages_busy(const struct options *options, const char *label, const struct lock *lock);
 
 #endif

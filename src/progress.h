@@ -1,0 +1,30 @@
+/* progress.h - nobody waits in the dark.
+ *
+ * After a second of waiting on a terminal there is one line that says who holds the lock, our
+ * place in the queue, how long we have waited, and how much time is left.  It is redrawn in
+ * place, and gone without a trace at the end.  With --verbose, one line of the ordinary kind
+ * says at once, wherever standard error goes, who holds the lock.
+ *
+ * All this is done by a thread: whoever left the lock call to draw would lose its place. */
+#ifndef SEMLOCK_PROGRESS_H
+#define SEMLOCK_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "deadline.h"
+#include "lock.h"
+
+struct progress {
+	bool verbose, live;       /* what is wanted: the line at once, the live line */
+	struct deadline deadline; /* of the wait */
+};
+
+/* LOCK has turned out to be busy, and we are about to wait for it.  CONTEXT is a struct
+ * progress, which has to last until progress_end().  May be called again for another lock.
+ * Where there can be no thread there is no line. */
+void progress_waits(const struct lock *lock, void *context);
+
+/* The wait is over, one way or the other: erase the line.  Does nothing when there was none. */
+void progress_end(void);
+
+#endif
