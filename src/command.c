@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "crash.h"
+#include "deadline.h"
 
 /* What we change for ourselves before the fork, and the command gets back. */
 struct inheritance {
@@ -25,6 +26,9 @@ struct child {
 	pid_t pid;
 	bool stopped;
 	bool keyboard; /* the terminal has asked everybody to stop */
+	const struct command *command;
+	struct deadline next; /* when the limit has something to do */
+	bool told;            /* it has been asked to end */
 };
 
 static void ignore_nothing(int signo)
@@ -69,6 +73,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 {
 	if (given->ignores_children)
 		signal(SIGCHLD, SIG_IGN);
+	if (command->own_group)
+		setpgid(0, 0);
 	if (command->tie)
 		tie_to(given->parent);
 	pass_descriptors(command);
@@ -176,13 +182,66 @@ static bool reap(struct child *child, struct ending *ending)
 	return false;
 }
 
+/* To the command, and where it has a group, to all in it. */
+static void end_it(const struct child *child, int signo)
+{
+	kill(child->command->own_group ? -child->pid : child->pid, signo);
+}
+
+static bool asks_to_end(int signo)
+{
+	return signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT;
+}
+
+/* The time is up: the limit's signal, and a stopped command has to run to obey it; after
+ * that, SIGKILL.  It has not been waited for, so its number is still its own. */
+static void enforce(struct child *child, struct ending *ending)
+{
+	const struct limit *limit = &child->command->limit;
+	int signo = child->told ? SIGKILL : limit->signal;
+
+	ending->timed_out = ending->timed_out || !child->told;
+	ending->killed = signo == SIGKILL;
+	end_it(child, signo);
+	if (signo != SIGKILL && signo != SIGCONT)
+		end_it(child, SIGCONT);
+	child->next = child->told || limit->kill_after == 0 ? deadline_never()
+							    : deadline_after(limit->kill_after);
+	child->told = true;
+}
+
+/* Asked to end by a signal to us, it has no longer than after the limit's own. */
+static void start_countdown(struct child *child)
+{
+	if (child->told || child->command->limit.kill_after == 0)
+		return;
+	child->told = true;
+	child->next = deadline_after(child->command->limit.kill_after);
+}
+
+/* The next signal to us; -1 when the limit's time has come, or at random. */
+static int next_signal(const struct child *child, const sigset_t *all, siginfo_t *info)
+{
+	int64_t left = deadline_left(&child->next);
+	struct timespec pause = {(time_t)(left / SECOND), (long)(left % SECOND)};
+
+	if (child->next.never)
+		return sigwaitinfo(all, info);
+	return sigtimedwait(all, info, &pause);
+}
+
 static void pass_on(struct child *child, int signo, const siginfo_t *info)
 {
 	if (command_has_it(child, signo, info)) {
 		child->keyboard = child->keyboard || signo == SIGTSTP;
 		return;
 	}
-	kill(child->pid, signo);
+	if (asks_to_end(signo)) {
+		end_it(child, signo);
+		start_countdown(child);
+	} else {
+		kill(child->pid, signo);
+	}
 }
 
 /* A shell continues a job by one signal to the whole group: then the command runs already. */
@@ -196,19 +255,21 @@ static bool was_continued(struct child *child, struct ending *ending, bool *over
 
 static struct ending watch(struct child *child, const sigset_t *all)
 {
-	struct ending ending = {ENDED_EXIT, 0};
+	struct ending ending = {.how = ENDED_EXIT};
 	siginfo_t info;
 	bool over = false;
 	int signo;
 
 	while (!over) {
-		signo = sigwaitinfo(all, &info);
+		signo = next_signal(child, all, &info);
 		if (signo == SIGCHLD)
 			over = reap(child, &ending);
 		else if (signo == SIGCONT && was_continued(child, &ending, &over))
 			continue;
 		else if (signo > 0 && !over)
 			pass_on(child, signo, &info);
+		else if (signo < 0 && deadline_left(&child->next) == 0 && !(over = reap(child, &ending)))
+			enforce(child, &ending);
 	}
 	return ending;
 }
@@ -216,7 +277,7 @@ static struct ending watch(struct child *child, const sigset_t *all)
 int command_watch(const struct command *command, struct ending *ending, struct why *why)
 {
 	struct inheritance given;
-	struct child child = {0};
+	struct child child = {.command = command, .next = deadline_never()};
 	sigset_t all;
 	int failure;
 
@@ -228,9 +289,11 @@ int command_watch(const struct command *command, struct ending *ending, struct w
 	if (failure != 0) {
 		while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
 			;
-		*ending = (struct ending){ENDED_NOT_RUN, failure};
+		*ending = (struct ending){.how = ENDED_NOT_RUN, .code = failure};
 		return 0;
 	}
+	if (command->limit.time > 0)
+		child.next = deadline_after(command->limit.time);
 	*ending = watch(&child, &all);
 	CRASH_POINT("command.ended");
 	return 0;

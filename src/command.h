@@ -3,20 +3,33 @@
 #define SEMLOCK_COMMAND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "report.h"
+
+/* How long the command may run. */
+struct limit {
+	int64_t time;       /* ns; 0: as long as it likes */
+	int signal;         /* what it gets then ... */
+	int64_t kill_after; /* ... and SIGKILL so many ns after that, or after it was told to end by
+			       a signal to us; 0: never */
+};
 
 struct command {
 	char **argv;       /* NULL-terminated; [0] is looked up in PATH */
 	const int *locks;  /* the descriptors that carry the locks */
 	unsigned nlocks;
 	bool inherit;      /* the command gets them, and keeps the lock as long as it lives */
+	bool own_group;    /* the command leads a process group, which is signalled as a whole */
+	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */
 };
 
 /* How the command ended. */
 struct ending {
 	enum { ENDED_EXIT, ENDED_SIGNAL, ENDED_NOT_RUN } how;
+	bool timed_out; /* the limit was reached, and it was told to end */
+	bool killed;    /* ... by SIGKILL */
 	int code; /* exit status, signal number, or errno of the exec */
 };
 

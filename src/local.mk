@@ -28,6 +28,7 @@ semlock_SOURCES = \
 	src/scene.c src/scene.h \
 	src/sentence.c src/sentence.h \
 	src/several.c src/several.h \
+	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
 	src/text.c src/text.h \
 	src/usage.c src/usage.h \

@@ -2,8 +2,11 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "environment.h"
@@ -30,6 +33,8 @@ static int not_run(const struct options *opt, int errnum)
 
 static int exit_status(const struct options *opt, const struct ending *ending)
 {
+	if (ending->timed_out && !(ending->killed && ending->how == ENDED_SIGNAL))
+		return EXIT_RUNTIMEOUT;
 	switch (ending->how) {
 	case ENDED_EXIT:
 		return ending->code;
@@ -124,6 +129,17 @@ static const struct lock *first_of(const struct options *opt, const struct lock 
 	return lock;
 }
 
+/* In the foreground of a terminal, the command has to stay in the group that the keys reach. */
+static bool at_terminal(void)
+{
+	int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+
+	if (terminal >= 0)
+		close(terminal);
+	return foreground;
+}
+
 static int run(const struct options *opt, struct lock *locks)
 {
 	bool ours_alone = opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0;
@@ -134,6 +150,8 @@ static int run(const struct options *opt, struct lock *locks)
 	    .nlocks = opt->nlocks,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
+	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
+	    .own_group = opt->run_timeout > 0 && !at_terminal(),
 	};
 	struct ending ending;
 	struct why why;

@@ -15,9 +15,12 @@ enum {
 	OPT_FCNTL = 256,
 	OPT_FD,
 	OPT_JSON,
+	OPT_KILL_AFTER,
 	OPT_LENGTH,
 	OPT_MODE,
 	OPT_RM,
+	OPT_RUN_TIMEOUT,
+	OPT_SIGNAL,
 	OPT_START,
 	OPT_UNFAIR,
 	OPT_WHO,
@@ -37,6 +40,7 @@ static const struct option long_options[] = {
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPT_JSON},
+    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
     {"method", required_argument, NULL, 'm'},
     {"mode", required_argument, NULL, OPT_MODE},
@@ -46,7 +50,9 @@ static const struct option long_options[] = {
     {"nonblocking", no_argument, NULL, 'n'},
     {"quiet", no_argument, NULL, 'q'},
     {"rm", no_argument, NULL, OPT_RM},
+    {"run-timeout", required_argument, NULL, OPT_RUN_TIMEOUT},
     {"shared", no_argument, NULL, 's'},
+    {"signal", required_argument, NULL, OPT_SIGNAL},
     {"slots", required_argument, NULL, 'j'},
     {"start", required_argument, NULL, OPT_START},
     {"timeout", required_argument, NULL, 'w'},
@@ -151,6 +157,17 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_UNFAIR:
 		options->unfair = true;
+		break;
+	case OPT_RUN_TIMEOUT:
+		options->run_timeout = value_duration("--run-timeout", optarg);
+		reading->limited = true;
+		break;
+	case OPT_SIGNAL:
+		options->signal = value_signal("--signal", optarg);
+		break;
+	case OPT_KILL_AFTER:
+		options->kill_after = value_duration("--kill-after", optarg);
+		reading->kills = true;
 		break;
 	case OPT_WHO:
 		options->who = true;

@@ -34,6 +34,9 @@ struct options {
 	bool exact_mode;
 	mode_t create_mode;
 	bool quiet, verbose;
+	int64_t run_timeout; /* ns; 0: none */
+	int64_t kill_after;  /* ns; 0: never */
+	int signal;          /* what --run-timeout sends */
 	bool who, json;    /* only look; LOCKS are all that were named */
 	bool method_named; /* and the others do not count */
 };

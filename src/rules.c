@@ -45,6 +45,12 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(options->become && options->remove,
 	    "-F and --rm: nobody is left to remove the file; leave one out");
+	refuse(options->become && reading->limited,
+	    "-F and --run-timeout: nobody is left to stop the command; leave one out");
+	refuse(reading->limited && options->command == NULL && !options->who,
+	    "--run-timeout: there is no command to stop");
+	refuse(options->signal != 0 && !reading->limited, "--signal goes with --run-timeout");
+	refuse(reading->kills && !reading->limited, "--kill-after goes with --run-timeout");
 	refuse(options->unlock && !by_fd && !options->as_flock,
 	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
 	refuse(by_fd && (can & CAN_FD) == 0,

@@ -41,6 +41,8 @@ static const char help[] =
     "  -c, --command STRING     after LOCK: run STRING by $SHELL, else /bin/sh\n"
     "  -o, --close              what COMMAND leaves behind does not keep the lock\n"
     "  -F, --no-fork            become COMMAND instead of watching over it\n"
+    "      --run-timeout=SECS   end COMMAND after so long, by --signal=SIG (TERM), and by KILL\n"
+    "                           so long after that: --kill-after=SECS; exit status 124\n"
     "      --fd=N               lock the open descriptor N, then run COMMAND\n"
     "\n"
     "  -u, --unlock             with FD: unlock it\n"

@@ -9,6 +9,7 @@
 #include "deadline.h"
 #include "exitcode.h"
 #include "report.h"
+#include "signals.h"
 #include "slots.h"
 #include "values.h"
 
@@ -44,6 +45,25 @@ int64_t value_wait(const char *text, int negative_status)
 	if (wait < 0)
 		die(negative_status, "-w %s: cannot wait a negative time", text);
 	return wait;
+}
+
+int64_t value_duration(const char *option, const char *text)
+{
+	int64_t duration;
+
+	if (!duration_parse(text, &duration) || duration < 0)
+		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 2m, 1h, 1d",
+		    option, text);
+	return duration;
+}
+
+int value_signal(const char *option, const char *text)
+{
+	int number = signals_number(text);
+
+	if (number < 0)
+		die(EXIT_USAGE, "%s %s: not a signal, such as TERM, INT, 9", option, text);
+	return number;
 }
 
 int value_status(const char *text)

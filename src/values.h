@@ -19,6 +19,12 @@ int64_t value_wait(const char *text, int negative_status);
 /* -E: 0 to 255. */
 int value_status(const char *text);
 
+/* --run-timeout and the like (OPTION, for the message): nanoseconds, not negative. */
+int64_t value_duration(const char *option, const char *text);
+
+/* --signal and the like: a signal's number, from its name or number. */
+int value_signal(const char *option, const char *text);
+
 /* -j: 1 to SLOTS_MOST. */
 unsigned value_slots(const char *text);
 
