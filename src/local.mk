@@ -7,6 +7,7 @@ semlock_SOURCES = \
 	src/deadline.c src/deadline.h \
 	src/descriptor.c src/descriptor.h \
 	src/environment.c src/environment.h \
+	src/events.c src/events.h \
 	src/exitcode.c src/exitcode.h \
 	src/fdinfo.c src/fdinfo.h \
 	src/grips.c src/grips.h \
@@ -17,12 +18,16 @@ semlock_SOURCES = \
 	src/lockfile.c src/lockfile.h \
 	src/messages.c src/messages.h \
 	src/mounts.c src/mounts.h \
+	src/names.c src/names.h \
+	src/nesting.c src/nesting.h \
+	src/obtain.c src/obtain.h \
 	src/occupants.c src/occupants.h \
 	src/options.c src/options.h \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \
 	src/progress.c src/progress.h \
 	src/queue.c src/queue.h \
+	src/replace.c src/replace.h \
 	src/report.c src/report.h \
 	src/rules.c src/rules.h \
 	src/scene.c src/scene.h \

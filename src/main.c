@@ -10,12 +10,13 @@
 
 #include "command.h"
 #include "environment.h"
+#include "events.h"
 #include "exitcode.h"
 #include "lock.h"
 #include "lockfile.h"
 #include "messages.h"
+#include "obtain.h"
 #include "options.h"
-#include "progress.h"
 #include "report.h"
 #include "several.h"
 #include "who.h"
@@ -23,6 +24,7 @@
 /* The command never ran: why, and the status that says so. */
 static int not_run(const struct options *opt, int errnum)
 {
+	event("not-run %s", event_errno(errnum));
 	if (opt->as_flock) {
 		complain("failed to execute %s: %s", opt->command[0], strerror(errnum));
 		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
@@ -33,6 +35,10 @@ static int not_run(const struct options *opt, int errnum)
 
 static int exit_status(const struct options *opt, const struct ending *ending)
 {
+	if (ending->timed_out)
+		event("run-timeout");
+	if (ending->how != ENDED_NOT_RUN)
+		event(ending->how == ENDED_SIGNAL ? "signal %d" : "exit %d", ending->code);
 	if (ending->timed_out && !(ending->killed && ending->how == ENDED_SIGNAL))
 		return EXIT_RUNTIMEOUT;
 	switch (ending->how) {
@@ -44,11 +50,6 @@ static int exit_status(const struct options *opt, const struct ending *ending)
 		break;
 	}
 	return not_run(opt, ending->code);
-}
-
-static const char *label_of(const struct options *opt, const struct lock *lock)
-{
-	return lock->name == NULL ? opt->label : lock->name;
 }
 
 static struct lock *make_locks(const struct options *opt)
@@ -74,40 +75,6 @@ static struct lock *make_locks(const struct options *opt)
 		locks[i].access = opt->method->access(&locks[i]);
 	}
 	return locks;
-}
-
-static void take(const struct options *opt, struct lock *locks)
-{
-	struct progress progress = {
-	    .verbose = opt->verbose && !opt->as_flock,
-	    .live = !opt->quiet && !opt->as_flock,
-	};
-	struct patience patience = {
-	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
-	    .try_once = opt->nonblocking || opt->wait == 0,
-	    .unfair = opt->unfair,
-	    .waits = progress_waits,
-	    .context = &progress,
-	};
-	const struct lock *culprit = locks;
-	struct why why = {0};
-	int64_t since = clock_now();
-	enum outcome outcome;
-
-	progress.deadline = patience.deadline;
-	outcome = opt->nlocks > 1 ? several_take(locks, opt->nlocks, &patience, &culprit, &why)
-				  : lock_take(locks, &patience, &why);
-	progress_end();
-	switch (outcome) {
-	case TAKEN:
-		messages_taken(opt, since);
-		return;
-	case BUSY:
-		messages_busy(opt, label_of(opt, culprit), culprit);
-		exit(opt->busy_status);
-	default:
-		die(exit_status_of(why.trouble), "%s: %s", label_of(opt, culprit), why.text);
-	}
 }
 
 static int undo(const struct options *opt, struct lock *lock)
@@ -140,14 +107,14 @@ static bool at_terminal(void)
 	return foreground;
 }
 
-static int run(const struct options *opt, struct lock *locks)
+static int run(const struct options *opt, struct lock *locks, unsigned held)
 {
 	bool ours_alone = opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0;
-	int *fds = calloc(opt->nlocks, sizeof *fds);
+	int *fds = calloc(held + 1, sizeof *fds);
 	struct command command = {
 	    .argv = opt->command,
 	    .locks = fds,
-	    .nlocks = opt->nlocks,
+	    .nlocks = held,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
 	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
@@ -158,15 +125,15 @@ static int run(const struct options *opt, struct lock *locks)
 
 	if (fds == NULL)
 		die(EXIT_SYSTEM, "no memory");
-	for (unsigned i = 0; i < opt->nlocks; i++)
+	for (unsigned i = 0; i < held; i++)
 		fds[i] = locks[i].fd;
-	if (!opt->unlock &&
-	    environment_set(first_of(opt, locks), opt->label, locks, opt->nlocks, &why) != 0)
+	if (held > 0 && !opt->unlock &&
+	    environment_set(first_of(opt, locks), opt->label, locks, held, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
 	messages_running(opt);
 	if (opt->become) {
 		command_become(&command);
-		ending = (struct ending){ENDED_NOT_RUN, errno};
+		ending = (struct ending){.how = ENDED_NOT_RUN, .code = errno};
 	} else if (command_watch(&command, &ending, &why) != 0) {
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
 	}
@@ -187,6 +154,8 @@ int main(int argc, char **argv)
 {
 	static struct options opt; /* static: both last as long as the process, on all ways out */
 	static struct lock *locks;
+	bool under_ancestor = false;
+	int status = OBTAINED;
 
 	options_parse(&opt, argc, argv);
 	if (opt.who)
@@ -195,8 +164,12 @@ int main(int argc, char **argv)
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, locks);
 	if (!opt.unlock)
-		take(&opt, locks);
+		status = obtain(&opt, locks, &under_ancestor);
+	if (status != OBTAINED)
+		return status;
 	if (opt.command == NULL)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	return finish(&opt, locks, run(&opt, locks));
+	if (under_ancestor)
+		return run(&opt, locks, 0);
+	return finish(&opt, locks, run(&opt, locks, opt.nlocks));
 }

@@ -33,6 +33,12 @@ void messages_running(const struct options *opt)
 		complain("%s: running %s", opt->label, opt->command[0]);
 }
 
+void messages_stopped(const struct options *opt, pid_t pid)
+{
+	if (opt->verbose && !opt->as_flock)
+		complain("%s: stopped process %ld", opt->label, (long)pid);
+}
+
 /* Who holds it now, which is a moment after it was refused. */
 static bool holder(const struct lock *lock, char *text, size_t size)
 {

@@ -14,6 +14,9 @@ void messages_taken(const struct options *options, int64_t since);
 /* With --verbose: the command is about to run. */
 void messages_running(const struct options *options);
 
+/* With --verbose: process PID has been told to let go. */
+void messages_stopped(const struct options *options, pid_t pid);
+
 /* LOCK, called LABEL, is not to be had, and who holds it: on a terminal, or with --verbose;
  * never with -q. */
 void messages_busy(const struct options *options, const char *label, const struct lock *lock);

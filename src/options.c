@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "events.h"
 #include "exitcode.h"
+#include "names.h"
 #include "options.h"
 #include "report.h"
 #include "rules.h"
@@ -18,10 +20,15 @@ enum {
 	OPT_KILL_AFTER,
 	OPT_LENGTH,
 	OPT_MODE,
+	OPT_NAME,
+	OPT_NESTED,
+	OPT_REPLACE,
 	OPT_RM,
 	OPT_RUN_TIMEOUT,
 	OPT_SIGNAL,
 	OPT_START,
+	OPT_STATUS_FD,
+	OPT_TOGGLE,
 	OPT_UNFAIR,
 	OPT_WHO,
 };
@@ -44,18 +51,23 @@ static const struct option long_options[] = {
     {"length", required_argument, NULL, OPT_LENGTH},
     {"method", required_argument, NULL, 'm'},
     {"mode", required_argument, NULL, OPT_MODE},
+    {"name", required_argument, NULL, OPT_NAME},
     {"nb", no_argument, NULL, 'n'},
+    {"nested", no_argument, NULL, OPT_NESTED},
     {"no-fork", no_argument, NULL, 'F'},
     {"nonblock", no_argument, NULL, 'n'},
     {"nonblocking", no_argument, NULL, 'n'},
     {"quiet", no_argument, NULL, 'q'},
+    {"replace", optional_argument, NULL, OPT_REPLACE},
     {"rm", no_argument, NULL, OPT_RM},
     {"run-timeout", required_argument, NULL, OPT_RUN_TIMEOUT},
     {"shared", no_argument, NULL, 's'},
     {"signal", required_argument, NULL, OPT_SIGNAL},
     {"slots", required_argument, NULL, 'j'},
     {"start", required_argument, NULL, OPT_START},
+    {"status-fd", required_argument, NULL, OPT_STATUS_FD},
     {"timeout", required_argument, NULL, 'w'},
+    {"toggle", optional_argument, NULL, OPT_TOGGLE},
     {"unfair", no_argument, NULL, OPT_UNFAIR},
     {"unlock", no_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'v'},
@@ -158,6 +170,24 @@ static bool take_option(struct options *options, struct reading *reading, int op
 	case OPT_UNFAIR:
 		options->unfair = true;
 		break;
+	case OPT_NAME:
+		reading->name = optarg;
+		break;
+	case OPT_NESTED:
+		options->nested = true;
+		break;
+	case OPT_STATUS_FD:
+		if (events_to(value_fd(optarg)) != 0)
+			die(EXIT_USAGE, "--status-fd %s: there is no such descriptor", optarg);
+		break;
+	case OPT_REPLACE:
+		options->steer = STEER_REPLACE;
+		options->steer_signal = value_signal("--replace", optarg == NULL ? "TERM" : optarg);
+		break;
+	case OPT_TOGGLE:
+		options->steer = STEER_TOGGLE;
+		options->steer_signal = value_signal("--toggle", optarg == NULL ? "TERM" : optarg);
+		break;
 	case OPT_RUN_TIMEOUT:
 		options->run_timeout = value_duration("--run-timeout", optarg);
 		reading->limited = true;
@@ -181,7 +211,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		reading->fd_given = true;
 		break;
 	case 'c':
-		if (!reading->fd_given)
+		if (!reading->fd_given && reading->name == NULL)
 			die(EXIT_USAGE, "-c stands behind LOCK: semlock LOCK -c 'SHELL COMMAND'");
 		reading->shell = true;
 		return false;
@@ -197,7 +227,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 static bool only_looks(int option)
 {
 	return option < 0 || option == OPT_WHO || option == OPT_JSON || option == 'm' ||
-	       option == OPT_FCNTL || option == 'h' || option == 'V';
+	       option == OPT_FCNTL || option == OPT_NAME || option == 'h' || option == 'V';
 }
 
 static void read_options(struct options *options, struct reading *reading, int argc, char **argv)
@@ -229,6 +259,16 @@ static char **shell_command(char **words)
 	return argv;
 }
 
+static const char *named(const char *name, bool create)
+{
+	struct why why;
+	const char *path = names_path(name, create, &why);
+
+	if (path == NULL)
+		die(exit_status_of(why.trouble), "--name %s: %s", name, why.text);
+	return path;
+}
+
 /* What stands behind the options: LOCK and a command, or FD alone; behind --fd, a command. */
 static void read_operands(struct options *options, struct reading *reading, char **words)
 {
@@ -236,7 +276,9 @@ static void read_operands(struct options *options, struct reading *reading, char
 	bool is_shell = reading->shell;
 
 	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
-	if (!reading->fd_given) {
+	if (reading->name != NULL) {
+		options->label = first->name = named(reading->name, true);
+	} else if (!reading->fd_given) {
 		if (words[0] == NULL)
 			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
 		options->label = words[0];
@@ -257,14 +299,18 @@ static void read_operands(struct options *options, struct reading *reading, char
 		options->command = shell_command(words);
 	else if (words[0] != NULL)
 		options->command = words;
+	if (reading->name != NULL && options->command == NULL)
+		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
 }
 
 /* Behind --who: locks and nothing else. */
-static void read_locks(struct options *options, char **words)
+static void read_locks(struct options *options, const struct reading *reading, char **words)
 {
-	if (words[0] == NULL)
-		die(EXIT_USAGE, "--who: which lock? (see semlock --help)");
 	options->nlocks = 0;
+	if (reading->name != NULL)
+		options->locks[options->nlocks++].name = named(reading->name, false);
+	else if (words[0] == NULL)
+		die(EXIT_USAGE, "--who: which lock? (see semlock --help)");
 	for (; *words != NULL; words++)
 		options->locks[options->nlocks++] = (struct wanted){.name = *words, .fd = -1};
 	options->label = options->locks[0].name;
@@ -293,7 +339,7 @@ void options_parse(struct options *options, int argc, char **argv)
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
 	if (options->who)
-		read_locks(options, argv + optind);
+		read_locks(options, &reading, argv + optind);
 	else
 		read_operands(options, &reading, argv + optind);
 	options->method_named = reading.method_named || reading.fcntl_asked;

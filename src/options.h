@@ -34,6 +34,9 @@ struct options {
 	bool exact_mode;
 	mode_t create_mode;
 	bool quiet, verbose;
+	bool nested;
+	enum { STEER_NOT, STEER_REPLACE, STEER_TOGGLE } steer;
+	int steer_signal;    /* what the holder is to be stopped with */
 	int64_t run_timeout; /* ns; 0: none */
 	int64_t kill_after;  /* ns; 0: never */
 	int signal;          /* what --run-timeout sends */

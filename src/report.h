@@ -14,7 +14,8 @@ enum trouble {
 	TROUBLE_OPEN,     /* the lock file cannot be opened */
 	TROUBLE_CREATE,   /* ... or made */
 	TROUBLE_SYSTEM,   /* the system is out of something */
-	TROUBLE_UNAVAILABLE /* this system does not offer that */
+	TROUBLE_UNAVAILABLE, /* this system does not offer that */
+	TROUBLE_PERMISSION /* that is somebody else's, and not for us to touch */
 };
 
 /* Why something failed: filled in at the failing call, where the words are

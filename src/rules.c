@@ -33,6 +33,17 @@ static void refuse(bool bad, const char *reason)
 }
 
 /* What cannot be honoured is refused, never ignored. */
+static void refuse_steering(const struct options *options)
+{
+	refuse(options->nonblocking,
+	    "-n with --replace or --toggle: to stop the holder takes time; use -w");
+	refuse(options->nlocks > 1 || options->slots > 0,
+	    "--replace and --toggle stop the holder of one lock: leave out -f and -j");
+	refuse(options->steer == STEER_TOGGLE && options->command == NULL,
+	    "--toggle: there is no command to switch on");
+	refuse(options->unlock, "-u with --replace or --toggle makes no sense");
+}
+
 static void refuse_nonsense(const struct options *options, const struct reading *reading)
 {
 	bool by_fd = options->locks[0].name == NULL;
@@ -50,7 +61,12 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	refuse(reading->limited && options->command == NULL && !options->who,
 	    "--run-timeout: there is no command to stop");
 	refuse(options->signal != 0 && !reading->limited, "--signal goes with --run-timeout");
-	refuse(reading->kills && !reading->limited, "--kill-after goes with --run-timeout");
+	refuse(reading->kills && !reading->limited && options->steer == STEER_NOT,
+	    "--kill-after goes with --run-timeout, --replace and --toggle");
+	refuse(reading->name != NULL && reading->fd_given,
+	    "--name and --fd are two locks: choose one");
+	refuse(options->nested && (by_fd || options->nlocks > 1),
+	    "--nested: only together with one LOCK and a command");
 	refuse(options->unlock && !by_fd && !options->as_flock,
 	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
 	refuse(by_fd && (can & CAN_FD) == 0,
@@ -74,4 +90,6 @@ void rules_apply(struct options *options, const struct reading *reading)
 {
 	choose_method(options, reading);
 	refuse_nonsense(options, reading);
+	if (options->steer != STEER_NOT)
+		refuse_steering(options);
 }

@@ -9,6 +9,7 @@
 /* What the command line has said on the way, beside the options it set. */
 struct reading {
 	enum mode mode; /* of the next lock to be named */
+	const char *name; /* --name; NULL */
 	bool limited, kills; /* --run-timeout, --kill-after */
 	bool acts; /* an option that is about taking the lock, or about a command */
 	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;

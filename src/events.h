@@ -1,0 +1,30 @@
+/* events.h - --status-fd: what happens, for programs, one line per event.
+ *
+ *	acquired            the lock is ours
+ *	busy                it is not to be had, and we were not to wait
+ *	timeout             ... or not in time
+ *	stopped PID         --replace or --toggle has stopped process PID
+ *	nested              an ancestor holds the lock, and the command runs under it (--nested)
+ *	not-run ERRNO       the command could not be started, ENOENT for instance
+ *	run-timeout         --run-timeout has ended the command; how it ended follows
+ *	exit N              the command has ended with status N
+ *	signal N            signal N has ended the command
+ *	failed N            semlock itself ends with status N, for a reason that is on standard error
+ *
+ * There may be more kinds of line one day; what is here stays as it is. */
+#ifndef SEMLOCK_EVENTS_H
+#define SEMLOCK_EVENTS_H
+
+#include "report.h"
+
+/* Write events on FD, and keep FD from the command unless it is one of 0 to 2.  Until this is called there are none.
+ * Returns 0, or -1 when FD is not open. */
+int events_to(int fd);
+
+/* Write one line, newline added, in one write.  A reader that has gone is no trouble. */
+void event(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* The symbol of an errno that execve(2) returns: "ENOENT"; a number where it has none here. */
+const char *event_errno(int errnum);
+
+#endif

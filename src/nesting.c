@@ -1,0 +1,86 @@
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grips.h"
+#include "nesting.h"
+
+/* Is it in SEMLOCK_HELD?  Most often there is no such variable at all. */
+static bool said_to_be_held(const struct lock *lock)
+{
+	const char *held = getenv("SEMLOCK_HELD");
+	struct stat file;
+	char entry[64];
+
+	if (held == NULL)
+		return false;
+	if ((lock->name != NULL ? stat(lock->name, &file) : fstat(lock->fd, &file)) != 0)
+		return false;
+	snprintf(entry, sizeof entry, "%llx:%llx:", (unsigned long long)file.st_dev,
+	    (unsigned long long)file.st_ino);
+	for (held = strstr(held, entry); held != NULL; held = strstr(held + 1, entry))
+		if (held == getenv("SEMLOCK_HELD") || held[-1] == ' ')
+			return true;
+	return false;
+}
+
+static bool is_above(pid_t pid)
+{
+	return pid > 0 && (pid == getpid() || process_descends(getpid(), pid));
+}
+
+/* The ancestor through whom it is held, or 0.  Where we may not look into the ancestors, the
+ * process that took it must be one. */
+static pid_t ancestor(const struct occupant *holder)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (is_above(holder->members[i].pid))
+			return holder->members[i].pid;
+	return holder->nmembers == 0 && is_above(holder->taker) ? holder->taker : 0;
+}
+
+/* The command has inherited the lock's own descriptor: to lock that once more is no wait. */
+static bool is_this_descriptor(const struct lock *lock, const struct occupant *holder)
+{
+	if (lock->name != NULL)
+		return false;
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (grips_same_description(holder->members[i].pid, holder->members[i].fd, getpid(),
+			lock->fd) == 1)
+			return true;
+	return false;
+}
+
+static enum nesting compare(const struct lock *lock, const struct occupant *holder)
+{
+	if (holder->mode != MODE_SHARED)
+		return NESTING_COVERS;
+	if (lock->slots > 0)
+		return NESTING_NONE; /* a slot of another kind: what keeps it is not our ancestor */
+	return lock->mode == SHARED ? NESTING_SHARES : NESTING_LESS;
+}
+
+enum nesting nesting_look(const struct lock *lock, struct process *holder)
+{
+	enum nesting nesting = NESTING_NONE;
+	struct occupants found;
+	struct why ignored;
+	pid_t pid;
+
+	if (!said_to_be_held(lock) ||
+	    occupants_look(&found, lock, occupants_kinds(lock), &ignored) != 0)
+		return NESTING_NONE;
+	for (size_t i = 0; i < found.holders && nesting == NESTING_NONE; i++) {
+		pid = ancestor(&found.list[i]);
+		if (is_this_descriptor(lock, &found.list[i]))
+			break;
+		if (pid > 0 && process_read(pid, holder))
+			nesting = compare(lock, &found.list[i]);
+	}
+	occupants_forget(&found);
+	return nesting;
+}

@@ -1,0 +1,22 @@
+/* nesting.h - a command that runs under a lock asks for the same lock once more.
+ *
+ * SEMLOCK_HELD, which it has inherited, only says where to look; whether an ancestor really
+ * holds the lock now is seen in /proc. */
+#ifndef SEMLOCK_NESTING_H
+#define SEMLOCK_NESTING_H
+
+#include "lock.h"
+#include "occupants.h"
+
+enum nesting {
+	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for */
+	NESTING_SHARES, /* one holds it shared, and we want it shared: there is room for both */
+	NESTING_COVERS, /* one holds it, in a mode that covers what we want */
+	NESTING_LESS    /* one holds it shared, and we want it exclusively */
+};
+
+/* What is LOCK, which is not open yet unless it is a caller's descriptor, to our ancestors?
+ * Unless NESTING_NONE, the first of them that holds it is in *HOLDER. */
+enum nesting nesting_look(const struct lock *lock, struct process *holder);
+
+#endif

@@ -1,0 +1,158 @@
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "events.h"
+#include "exitcode.h"
+#include "messages.h"
+#include "nesting.h"
+#include "obtain.h"
+#include "progress.h"
+#include "replace.h"
+#include "several.h"
+
+static const char *label_of(const struct options *opt, const struct lock *lock)
+{
+	return lock->name == NULL ? opt->label : lock->name;
+}
+
+static int failed(const struct options *opt, const struct lock *lock, const struct why *why)
+{
+	int status = exit_status_of(why->trouble);
+
+	complain("%s: %s", label_of(opt, lock), why->text);
+	event("failed %d", status);
+	return status;
+}
+
+static int busy(const struct options *opt, const struct lock *lock, const struct patience *patience)
+{
+	messages_busy(opt, label_of(opt, lock), lock);
+	event(patience->try_once ? "busy" : "timeout");
+	return opt->busy_status;
+}
+
+static int taken(const struct options *opt, int64_t since)
+{
+	messages_taken(opt, since);
+	event("acquired");
+	return OBTAINED;
+}
+
+/* Who would wait for itself is told so at once. */
+static int refuse_nesting(const struct options *opt, const struct lock *lock,
+    const struct process *holder, bool less)
+{
+	char command[128];
+	struct why why;
+
+	process_command(holder, command, sizeof command, 40);
+	if (less)
+		why_say(&why, TROUBLE_USAGE,
+		    "held shared by process %ld (%s), under which this one runs: to have it "
+		    "exclusively, it would wait for itself",
+		    (long)holder->pid, command);
+	else
+		why_say(&why, TROUBLE_USAGE,
+		    "held by process %ld (%s), under which this one runs: it would wait for itself; "
+		    "--nested runs the command under that lock",
+		    (long)holder->pid, command);
+	return failed(opt, lock, &why);
+}
+
+/* Returns OBTAINED when there is nothing to object. */
+static int check_nesting(const struct options *opt, const struct lock *locks,
+    struct patience *patience, bool *under_ancestor)
+{
+	struct process holder;
+
+	for (unsigned i = 0; i < opt->nlocks; i++) {
+		switch (nesting_look(&locks[i], &holder)) {
+		case NESTING_NONE:
+			continue;
+		case NESTING_SHARES:
+			/* A writer that queues between the two would wait for the outer, and the
+			 * inner one for the writer. */
+			patience->unfair = true;
+			continue;
+		case NESTING_LESS:
+			return refuse_nesting(opt, &locks[i], &holder, true);
+		case NESTING_COVERS:
+			if (!opt->nested)
+				return refuse_nesting(opt, &locks[i], &holder, false);
+			*under_ancestor = true;
+		}
+	}
+	return OBTAINED;
+}
+
+/* Stop the holder first, or instead. */
+static int steer(const struct options *opt, struct lock *lock, const struct patience *patience,
+    int64_t since)
+{
+	struct steering steering = {
+	    .signal = opt->steer_signal,
+	    .kill_after = opt->kill_after,
+	    .patience = patience,
+	};
+	struct why why = {0};
+	enum outcome outcome = opt->steer == STEER_TOGGLE ? toggle_take(lock, &steering, &why)
+							   : replace_take(lock, &steering, &why);
+
+	progress_end();
+	if (steering.stopped > 0) {
+		messages_stopped(opt, steering.stopped);
+		event("stopped %ld", (long)steering.stopped);
+	}
+	if (outcome == TAKEN)
+		return taken(opt, since);
+	if (outcome == BUSY)
+		return steering.done ? EXIT_SUCCESS : busy(opt, lock, patience);
+	return failed(opt, lock, &why);
+}
+
+static int wait_for(const struct options *opt, struct lock *locks, const struct patience *patience,
+    int64_t since)
+{
+	const struct lock *culprit = locks;
+	struct why why = {0};
+	enum outcome outcome = opt->nlocks > 1
+				   ? several_take(locks, opt->nlocks, patience, &culprit, &why)
+				   : lock_take(locks, patience, &why);
+
+	progress_end();
+	if (outcome == TAKEN)
+		return taken(opt, since);
+	return outcome == BUSY ? busy(opt, culprit, patience) : failed(opt, culprit, &why);
+}
+
+int obtain(const struct options *opt, struct lock *locks, bool *under_ancestor)
+{
+	struct progress progress = {
+	    .verbose = opt->verbose && !opt->as_flock,
+	    .live = !opt->quiet && !opt->as_flock,
+	};
+	struct patience patience = {
+	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
+	    .try_once = opt->nonblocking || opt->wait == 0,
+	    .unfair = opt->unfair,
+	    .waits = progress_waits,
+	    .context = &progress,
+	};
+	int64_t since = clock_now();
+	int status;
+
+	progress.deadline = patience.deadline;
+	if (!opt->as_flock) {
+		status = check_nesting(opt, locks, &patience, under_ancestor);
+		if (status != OBTAINED)
+			return status;
+	}
+	if (*under_ancestor) {
+		event("nested");
+		return OBTAINED;
+	}
+	if (opt->steer != STEER_NOT)
+		return steer(opt, locks, &patience, since);
+	return wait_for(opt, locks, &patience, since);
+}

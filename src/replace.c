@@ -1,0 +1,355 @@
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
+
+#include "grips.h"
+#include "occupants.h"
+#include "replace.h"
+
+/* A process that has to do with the lock; its descriptor stays its own, whatever its number
+ * does. */
+struct target {
+	pid_t pid;
+	int pidfd;
+	bool told;
+	struct deadline kill; /* when it has had its time */
+};
+
+struct hunt {
+	struct lock *lock;
+	struct steering *steering;
+	struct target *targets;
+	size_t count;
+	pid_t taker;          /* of the first holder's lock, if the kernel says */
+	bool toggles;
+	int64_t nobody_since; /* busy since then, and no holder to be seen; 0: there is one */
+	long pause;           /* ms, until the next look */
+	struct why *why;
+};
+
+static int open_process(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+	(void)pid;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+static int send(int pidfd, int signo)
+{
+#ifdef SYS_pidfd_send_signal
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
+#else
+	(void)pidfd;
+	(void)signo;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+/* The proof: PID, at this moment, has a descriptor that carries a lock of a kind that keeps
+ * us out.  Asked after its pidfd was opened: if the process that we opened has ended since,
+ * the signal finds nobody, whatever PID is now. */
+static bool holds_now(const struct lock *lock, pid_t pid)
+{
+	struct identity file = {lock->device, lock->inode};
+	unsigned kinds = occupants_kinds(lock);
+	struct grips grips = {0};
+	bool holds = false;
+
+	grips_of(&grips, pid, &file, 1);
+	for (size_t i = 0; i < grips.count; i++)
+		holds = holds || (grips.list[i].locked &&
+				     occupants_count_lock(&grips.list[i].lock, kinds));
+	grips_forget(&grips);
+	return holds;
+}
+
+static int forbidden(struct why *why, pid_t pid)
+{
+	if (errno == EPERM)
+		return why_say(why, TROUBLE_PERMISSION,
+		    "cannot stop the holder: process %ld is another user's", (long)pid);
+	return why_set(why, TROUBLE_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
+}
+
+static struct target *target_of(const struct hunt *hunt, pid_t pid)
+{
+	for (size_t i = 0; i < hunt->count; i++)
+		if (hunt->targets[i].pid == pid && send(hunt->targets[i].pidfd, 0) == 0)
+			return &hunt->targets[i];
+	return NULL;
+}
+
+/* Returns 0 also when PID has ended: then there is no such target. */
+static int aim(struct hunt *hunt, pid_t pid)
+{
+	struct target *targets;
+	int pidfd;
+
+	if (target_of(hunt, pid) != NULL)
+		return 0;
+	pidfd = open_process(pid);
+	if (pidfd < 0)
+		return errno == ESRCH ? 0 : forbidden(hunt->why, pid);
+	targets = realloc(hunt->targets, (hunt->count + 1) * sizeof *targets);
+	if (targets == NULL) {
+		close(pidfd);
+		return why_set(hunt->why, TROUBLE_SYSTEM, "no memory");
+	}
+	targets[hunt->count++] = (struct target){.pid = pid, .pidfd = pidfd};
+	hunt->targets = targets;
+	return 0;
+}
+
+/* A pidfd of somebody who has ended is good for nothing, and would keep poll() awake. */
+static void forget_ended(struct hunt *hunt)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < hunt->count; i++) {
+		if (send(hunt->targets[i].pidfd, 0) == 0 || errno == EPERM)
+			hunt->targets[kept++] = hunt->targets[i];
+		else
+			close(hunt->targets[i].pidfd);
+	}
+	hunt->count = kept;
+}
+
+/* Prove that PID holds the lock, then signal it.  TARGET was there before the proof: should
+ * it have ended since, the signal finds nobody, whoever PID is now. */
+static int stop(struct hunt *hunt, pid_t pid, int signo)
+{
+	struct target *target = target_of(hunt, pid);
+
+	if (target == NULL || !holds_now(hunt->lock, pid))
+		return 0;
+	if (send(target->pidfd, signo) != 0)
+		return errno == ESRCH ? 0 : forbidden(hunt->why, pid);
+	if (signo != SIGKILL && signo != SIGCONT)
+		send(target->pidfd, SIGCONT); /* a stopped one has to run to obey */
+	if (!target->told)
+		target->kill = hunt->steering->kill_after > 0
+				   ? deadline_after(hunt->steering->kill_after)
+				   : deadline_never();
+	target->told = true;
+	hunt->steering->stopped = pid;
+	return 0;
+}
+
+static bool shares(const struct occupant *holder, pid_t pid)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (holder->members[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Whom to signal so that the lock comes free.  semlock passes signals on to its command and
+ * then lets go; flock(1) does not, so there it has to be the command.  KILL cannot be passed
+ * on: the command gets it, and semlock ends with it; where the command has not got the lock,
+ * it is tied to its semlock.  Whoever is left after that is the holder at the next look. */
+static pid_t whom(const struct occupant *holder, int signo)
+{
+	struct procfs_stat watcher;
+
+	if (holder->watcher == 0 || !shares(holder, holder->watcher))
+		return holder->process.pid;
+	if (!shares(holder, holder->process.pid))
+		return holder->watcher;
+	if (signo != SIGKILL && process_stat(holder->watcher, &watcher) &&
+	    strcmp(watcher.name, "semlock") == 0)
+		return holder->watcher;
+	return holder->process.pid;
+}
+
+static int refuse_own_caller(struct hunt *hunt, const struct occupant *holder)
+{
+	pid_t pid;
+
+	for (size_t i = 0; i < holder->nmembers; i++) {
+		pid = holder->members[i].pid;
+		if (pid == getpid() || process_descends(getpid(), pid))
+			return why_say(hunt->why, TROUBLE_USAGE,
+			    "held by process %ld, from which this very command was started",
+			    (long)pid);
+	}
+	return 0;
+}
+
+static int stop_holder(struct hunt *hunt, const struct occupant *holder)
+{
+	int signo = hunt->steering->signal;
+	pid_t pid = whom(holder, signo);
+	struct target *target;
+
+	if (holder->process.pid == 0)
+		return why_say(hunt->why, TROUBLE_PERMISSION,
+		    "cannot stop the holder: it is a process that we may not look into");
+	if (refuse_own_caller(hunt, holder) != 0)
+		return -1;
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (aim(hunt, holder->members[i].pid) != 0)
+			return -1;
+	target = target_of(hunt, pid);
+	if (target == NULL || !target->told)
+		return stop(hunt, pid, signo);
+	if (deadline_left(&target->kill) > 0)
+		return 0;
+	return stop(hunt, whom(holder, SIGKILL), SIGKILL);
+}
+
+/* A toggle stops who held the lock when it looked, and whom those have left behind; not who
+ * gets it after them. */
+static bool concerns_us(const struct hunt *hunt, const struct occupant *holder)
+{
+	if (!hunt->toggles || hunt->steering->stopped == 0)
+		return true;
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (target_of(hunt, holder->members[i].pid) != NULL)
+			return true;
+	return hunt->taker > 0 && holder->taker == hunt->taker;
+}
+
+/* Returns how many holders there still are to wait for, or -1 with WHY filled. */
+static int stop_all(struct hunt *hunt, const struct occupants *found)
+{
+	const struct occupant *holder;
+	int count = 0;
+
+	for (size_t i = 0; i < found->holders; i++) {
+		holder = &found->list[i];
+		if (!concerns_us(hunt, holder))
+			continue;
+		if (hunt->steering->stopped == 0)
+			hunt->taker = holder->taker;
+		if (stop_holder(hunt, holder) != 0)
+			return -1;
+		count++;
+	}
+	return count;
+}
+
+/* LEFT milliseconds, or less if TARGET is to be killed before that. */
+static int64_t sooner(int64_t left, const struct target *target)
+{
+	int64_t killed = target->told && !target->kill.never
+			     ? deadline_left(&target->kill) / MILLISECOND + 1
+			     : left;
+
+	return killed < left ? killed : left;
+}
+
+/* Until one of them ends, or a while: a lock can be let go without an end. */
+static void pause_a_while(struct hunt *hunt)
+{
+	struct pollfd ends[32];
+	nfds_t count = 0;
+	int64_t left = deadline_left(&hunt->steering->patience->deadline) / MILLISECOND + 1;
+
+	forget_ended(hunt);
+	for (size_t i = 0; i < hunt->count; i++) {
+		if (count < sizeof ends / sizeof *ends)
+			ends[count++] = (struct pollfd){hunt->targets[i].pidfd, POLLIN, 0};
+		left = sooner(left, &hunt->targets[i]);
+	}
+	poll(ends, count, (int)(left < hunt->pause ? left : hunt->pause));
+	if (hunt->pause < 200)
+		hunt->pause *= 2;
+}
+
+/* Busy for a second, and nobody to be seen who holds it: then he is not to be seen from
+ * here, on another machine or in another container. */
+static int check_seen(struct hunt *hunt, int count)
+{
+	if (count > 0)
+		hunt->nobody_since = 0;
+	else if (hunt->nobody_since == 0)
+		hunt->nobody_since = clock_now();
+	else if (clock_now() - hunt->nobody_since > SECOND)
+		return why_say(hunt->why, TROUBLE_UNAVAILABLE,
+		    "cannot stop the holder: it is not to be seen from here");
+	return 0;
+}
+
+static enum outcome try(struct hunt *hunt)
+{
+	struct patience patience = {.try_once = true, .unfair = true};
+
+	return lock_take(hunt->lock, &patience, hunt->why);
+}
+
+/* Look, and stop whom there is to stop.  Returns how many there are, or -1. */
+static int look_and_stop(struct hunt *hunt)
+{
+	struct occupants found;
+	int count;
+
+	if (occupants_look(&found, hunt->lock, occupants_kinds(hunt->lock), hunt->why) != 0)
+		return -1;
+	count = stop_all(hunt, &found);
+	occupants_forget(&found);
+	return count;
+}
+
+static enum outcome hunt_down(struct hunt *hunt)
+{
+	enum outcome outcome;
+	int count;
+
+	for (;;) {
+		if (!hunt->toggles || hunt->steering->stopped == 0) {
+			outcome = try(hunt);
+			if (outcome != BUSY)
+				return outcome;
+		}
+		count = look_and_stop(hunt);
+		if (count < 0 || check_seen(hunt, count) != 0)
+			return FAILED;
+		hunt->steering->done = hunt->toggles && hunt->steering->stopped != 0 && count == 0;
+		if (hunt->steering->done || deadline_left(&hunt->steering->patience->deadline) == 0)
+			return BUSY;
+		hunt->steering->patience->waits(hunt->lock, hunt->steering->patience->context);
+		pause_a_while(hunt);
+	}
+}
+
+static enum outcome steer(struct lock *lock, struct steering *steering, bool toggles,
+    struct why *why)
+{
+	struct hunt hunt = {
+	    .lock = lock,
+	    .steering = steering,
+	    .toggles = toggles,
+	    .pause = 1,
+	    .why = why,
+	};
+	enum outcome outcome = hunt_down(&hunt);
+
+	for (size_t i = 0; i < hunt.count; i++)
+		close(hunt.targets[i].pidfd);
+	free(hunt.targets);
+	return outcome;
+}
+
+enum outcome replace_take(struct lock *lock, struct steering *steering, struct why *why)
+{
+	return steer(lock, steering, false, why);
+}
+
+enum outcome toggle_take(struct lock *lock, struct steering *steering, struct why *why)
+{
+	return steer(lock, steering, true, why);
+}

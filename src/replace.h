@@ -1,0 +1,35 @@
+/* replace.h - stopping whoever holds a lock: --replace and --toggle.
+ *
+ * A process is signalled only through a descriptor of that very process (pidfd), and only
+ * after a look at it has shown that it has the lock: if its number is somebody else's by
+ * then, the signal goes nowhere. */
+#ifndef SEMLOCK_REPLACE_H
+#define SEMLOCK_REPLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lock.h"
+#include "report.h"
+
+struct steering {
+	int signal;               /* what the holder gets, SIGTERM say ... */
+	int64_t kill_after;       /* ... and SIGKILL so many ns after that; 0: never */
+	const struct patience *patience; /* how long all this may take, and whom to tell */
+	pid_t stopped;            /* out: the last one that was signalled; 0: nobody had to be */
+	bool done;                /* out: a toggle has seen to it that who was stopped lets go */
+};
+
+/* Take LOCK, stopping whoever holds it, and whoever gets it before us.  TAKEN, BUSY (not by
+ * the deadline), or FAILED with WHY filled, as when the holder may not be signalled, or is
+ * our own caller. */
+enum outcome replace_take(struct lock *lock, struct steering *steering, struct why *why);
+
+/* Take LOCK if it is free.  If it is held, stop who holds it, wait until it has let go, and
+ * come back with nothing taken: BUSY with DONE set.  BUSY without: not by the deadline.
+ * Every call either takes the lock or stops one holder, so that of two at the same moment
+ * one undoes what the other does. */
+enum outcome toggle_take(struct lock *lock, struct steering *steering, struct why *why);
+
+#endif
