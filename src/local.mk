@@ -35,6 +35,7 @@ semlock_SOURCES = \
 	src/several.c src/several.h \
 	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
+	src/targets.c src/targets.h \
 	src/text.c src/text.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \

@@ -1,63 +1,26 @@
 #include <config.h>
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#if HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
 #include "grips.h"
 #include "occupants.h"
 #include "replace.h"
-
-/* A process that has to do with the lock; its descriptor stays its own, whatever its number
- * does. */
-struct target {
-	pid_t pid;
-	int pidfd;
-	bool told;
-	struct deadline kill; /* when it has had its time */
-};
+#include "targets.h"
 
 struct hunt {
 	struct lock *lock;
 	struct steering *steering;
-	struct target *targets;
-	size_t count;
+	struct targets targets;
 	pid_t taker;          /* of the first holder's lock, if the kernel says */
 	bool toggles;
 	int64_t nobody_since; /* busy since then, and no holder to be seen; 0: there is one */
 	long pause;           /* ms, until the next look */
 	struct why *why;
 };
-
-static int open_process(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-	(void)pid;
-	errno = ENOSYS;
-	return -1;
-#endif
-}
-
-static int send(int pidfd, int signo)
-{
-#ifdef SYS_pidfd_send_signal
-	return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
-#else
-	(void)pidfd;
-	(void)signo;
-	errno = ENOSYS;
-	return -1;
-#endif
-}
 
 /* The proof: PID, at this moment, has a descriptor that carries a lock of a kind that keeps
  * us out.  Asked after its pidfd was opened: if the process that we opened has ended since,
@@ -85,61 +48,16 @@ static int forbidden(struct why *why, pid_t pid)
 	return why_set(why, TROUBLE_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
 }
 
-static struct target *target_of(const struct hunt *hunt, pid_t pid)
-{
-	for (size_t i = 0; i < hunt->count; i++)
-		if (hunt->targets[i].pid == pid && send(hunt->targets[i].pidfd, 0) == 0)
-			return &hunt->targets[i];
-	return NULL;
-}
-
-/* Returns 0 also when PID has ended: then there is no such target. */
-static int aim(struct hunt *hunt, pid_t pid)
-{
-	struct target *targets;
-	int pidfd;
-
-	if (target_of(hunt, pid) != NULL)
-		return 0;
-	pidfd = open_process(pid);
-	if (pidfd < 0)
-		return errno == ESRCH ? 0 : forbidden(hunt->why, pid);
-	targets = realloc(hunt->targets, (hunt->count + 1) * sizeof *targets);
-	if (targets == NULL) {
-		close(pidfd);
-		return why_set(hunt->why, TROUBLE_SYSTEM, "no memory");
-	}
-	targets[hunt->count++] = (struct target){.pid = pid, .pidfd = pidfd};
-	hunt->targets = targets;
-	return 0;
-}
-
-/* A pidfd of somebody who has ended is good for nothing, and would keep poll() awake. */
-static void forget_ended(struct hunt *hunt)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < hunt->count; i++) {
-		if (send(hunt->targets[i].pidfd, 0) == 0 || errno == EPERM)
-			hunt->targets[kept++] = hunt->targets[i];
-		else
-			close(hunt->targets[i].pidfd);
-	}
-	hunt->count = kept;
-}
-
 /* Prove that PID holds the lock, then signal it.  TARGET was there before the proof: should
  * it have ended since, the signal finds nobody, whoever PID is now. */
 static int stop(struct hunt *hunt, pid_t pid, int signo)
 {
-	struct target *target = target_of(hunt, pid);
+	struct target *target = targets_find(&hunt->targets, pid);
 
 	if (target == NULL || !holds_now(hunt->lock, pid))
 		return 0;
-	if (send(target->pidfd, signo) != 0)
-		return errno == ESRCH ? 0 : forbidden(hunt->why, pid);
-	if (signo != SIGKILL && signo != SIGCONT)
-		send(target->pidfd, SIGCONT); /* a stopped one has to run to obey */
+	if (targets_signal(target, signo) != 0)
+		return forbidden(hunt->why, pid);
 	if (!target->told)
 		target->kill = hunt->steering->kill_after > 0
 				   ? deadline_after(hunt->steering->kill_after)
@@ -201,9 +119,9 @@ static int stop_holder(struct hunt *hunt, const struct occupant *holder)
 	if (refuse_own_caller(hunt, holder) != 0)
 		return -1;
 	for (size_t i = 0; i < holder->nmembers; i++)
-		if (aim(hunt, holder->members[i].pid) != 0)
-			return -1;
-	target = target_of(hunt, pid);
+		if (targets_add(&hunt->targets, holder->members[i].pid) != 0)
+			return forbidden(hunt->why, holder->members[i].pid);
+	target = targets_find(&hunt->targets, pid);
 	if (target == NULL || !target->told)
 		return stop(hunt, pid, signo);
 	if (deadline_left(&target->kill) > 0)
@@ -218,7 +136,7 @@ static bool concerns_us(const struct hunt *hunt, const struct occupant *holder)
 	if (!hunt->toggles || hunt->steering->stopped == 0)
 		return true;
 	for (size_t i = 0; i < holder->nmembers; i++)
-		if (target_of(hunt, holder->members[i].pid) != NULL)
+		if (targets_find(&hunt->targets, holder->members[i].pid) != NULL)
 			return true;
 	return hunt->taker > 0 && holder->taker == hunt->taker;
 }
@@ -242,30 +160,12 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 	return count;
 }
 
-/* LEFT milliseconds, or less if TARGET is to be killed before that. */
-static int64_t sooner(int64_t left, const struct target *target)
-{
-	int64_t killed = target->told && !target->kill.never
-			     ? deadline_left(&target->kill) / MILLISECOND + 1
-			     : left;
-
-	return killed < left ? killed : left;
-}
-
 /* Until one of them ends, or a while: a lock can be let go without an end. */
 static void pause_a_while(struct hunt *hunt)
 {
-	struct pollfd ends[32];
-	nfds_t count = 0;
 	int64_t left = deadline_left(&hunt->steering->patience->deadline) / MILLISECOND + 1;
 
-	forget_ended(hunt);
-	for (size_t i = 0; i < hunt->count; i++) {
-		if (count < sizeof ends / sizeof *ends)
-			ends[count++] = (struct pollfd){hunt->targets[i].pidfd, POLLIN, 0};
-		left = sooner(left, &hunt->targets[i]);
-	}
-	poll(ends, count, (int)(left < hunt->pause ? left : hunt->pause));
+	targets_wait(&hunt->targets, left < hunt->pause ? left : hunt->pause);
 	if (hunt->pause < 200)
 		hunt->pause *= 2;
 }
@@ -338,9 +238,7 @@ static enum outcome steer(struct lock *lock, struct steering *steering, bool tog
 	};
 	enum outcome outcome = hunt_down(&hunt);
 
-	for (size_t i = 0; i < hunt.count; i++)
-		close(hunt.targets[i].pidfd);
-	free(hunt.targets);
+	targets_forget(&hunt.targets);
 	return outcome;
 }
 

@@ -2,7 +2,7 @@
 # it is a result of its own.  Run one file: make check TESTS=tests/queue.bats
 check_PROGRAMS += tests/probe
 tests_probe_SOURCES = tests/probe.h tests/probe.c tests/probe-hold.c tests/probe-inside.c \
-	tests/probe-lock.c tests/probe-look.c tests/probe-pty.c tests/probe-signals.c \
+	tests/probe-json.c tests/probe-lock.c tests/probe-look.c tests/probe-pty.c tests/probe-signals.c \
 	tests/probe-start.c tests/probe-storm.c tests/probe-sweep.c tests/probe-timer.c
 
 check_PROGRAMS += tests/crowd
@@ -14,7 +14,7 @@ BATS_FILES = tests/bad-input.bats tests/become.bats tests/close.bats \
 	tests/exit-status.bats tests/fd.bats tests/hostile.bats tests/job-control.bats \
 	tests/layering.bats tests/manual.bats tests/methods.bats tests/order.bats tests/queue.bats \
 	tests/reject.bats tests/several.bats tests/shared.bats tests/signals.bats tests/slots.bats \
-	tests/timeout.bats
+	tests/timeout.bats tests/who.bats
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh

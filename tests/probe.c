@@ -37,6 +37,7 @@ static const struct {
 	{ "inside", cmd_inside },
 	{ "verdict", cmd_verdict },
 	{ "storm", cmd_storm },
+	{ "json", cmd_json },
 	{ "pty", cmd_pty },
 	{ "timer", cmd_timer },
 	{ "socket", cmd_socket },

@@ -1,0 +1,123 @@
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#if HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
+
+#include "targets.h"
+
+static int open_process(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+	(void)pid;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+static int send(int pidfd, int signo)
+{
+#ifdef SYS_pidfd_send_signal
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
+#else
+	(void)pidfd;
+	(void)signo;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
+/* Whoever has ended and not been waited for yet still takes signals, and has let go. */
+static bool lives(const struct target *target)
+{
+	struct pollfd end = {target->pidfd, POLLIN, 0};
+
+	return poll(&end, 1, 0) == 0;
+}
+
+struct target *targets_find(const struct targets *targets, pid_t pid)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (targets->list[i].pid == pid && lives(&targets->list[i]))
+			return &targets->list[i];
+	return NULL;
+}
+
+int targets_add(struct targets *targets, pid_t pid)
+{
+	struct target *list;
+	int pidfd;
+
+	if (targets_find(targets, pid) != NULL)
+		return 0;
+	pidfd = open_process(pid);
+	if (pidfd < 0)
+		return errno == ESRCH ? 0 : -1;
+	list = realloc(targets->list, (targets->count + 1) * sizeof *list);
+	if (list == NULL) {
+		close(pidfd);
+		errno = ENOMEM;
+		return -1;
+	}
+	list[targets->count++] = (struct target){.pid = pid, .pidfd = pidfd};
+	targets->list = list;
+	return 0;
+}
+
+int targets_signal(const struct target *target, int signo)
+{
+	if (send(target->pidfd, signo) != 0)
+		return errno == ESRCH ? 0 : -1;
+	if (signo != SIGKILL && signo != SIGCONT)
+		send(target->pidfd, SIGCONT);
+	return 0;
+}
+
+/* A descriptor of somebody who has ended is good for nothing, and would keep poll() awake. */
+static void forget_ended(struct targets *targets)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < targets->count; i++) {
+		if (lives(&targets->list[i]))
+			targets->list[kept++] = targets->list[i];
+		else
+			close(targets->list[i].pidfd);
+	}
+	targets->count = kept;
+}
+
+void targets_wait(struct targets *targets, int64_t most)
+{
+	struct pollfd ends[32];
+	const struct target *target;
+	nfds_t count = 0;
+	int64_t left;
+
+	forget_ended(targets);
+	for (size_t i = 0; i < targets->count; i++) {
+		target = &targets->list[i];
+		if (count < sizeof ends / sizeof *ends)
+			ends[count++] = (struct pollfd){target->pidfd, POLLIN, 0};
+		if (!target->told || target->kill.never)
+			continue;
+		left = deadline_left(&target->kill) / MILLISECOND + 1;
+		most = left < most ? left : most;
+	}
+	poll(ends, count, (int)most);
+}
+
+void targets_forget(struct targets *targets)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		close(targets->list[i].pidfd);
+	free(targets->list);
+	*targets = (struct targets){0};
+}

@@ -1,0 +1,322 @@
+#!/usr/bin/env bats
+# --who: who holds a lock, and who waits for it.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+# table ARGS...: what --who says, in $out and .out; it must say that the lock is held.
+table() {
+	expect_status 1 "$SEMLOCK" --who "$@" || return
+	[ -z "$err" ] || complain "--who $*:" "$err"
+}
+
+# column N WHO: the N-th column of those who are "held", or whose turn is "1." and so on
+column() {
+	awk -v column="$1" -v who="$2" '$1 == who { print $column }' .out
+}
+
+# shows NAME FILE COMMAND: NAME's process holds FILE, and nobody else, with such a command line
+shows() {
+	table "$2" || return
+	[ "$(column 2 held)" = "$1" ] || complain "$1 holds $2, and --who says" "$out" || return
+	case $(grep '^held' .out) in
+	*"$3"*) ;;
+	*) complain "the command should be like '$3':" "$out" ;;
+	esac
+}
+
+# next NAME: it has got the lock by now, or soon, and lets it go.
+next() {
+	ready "$1" && let_go "$1"
+}
+
+json() {
+	"$SEMLOCK" --who --json "$@" >.json || [ $? -eq 1 ] || return
+	"$PROBE" json <.json >.flat || complain "$(cat .json)"
+}
+
+@test "a free lock: says so, 0, and makes nothing" {
+	expect_status 0 "$SEMLOCK" --who nothing
+	expect_out "nothing: free"
+	[ ! -e nothing ]
+	: >l
+	expect_status 0 "$SEMLOCK" --who l
+	expect_out "l: free"
+}
+
+@test "several locks: each is shown, and 1 if one is held" {
+	hold_as one a
+	expect_status 1 "$SEMLOCK" --who a b
+	grep -q '^a: held, 0 waiting$' .out
+	grep -q '^b: free$' .out
+	expect_status 1 "$SEMLOCK" --who b a
+	let_go one
+	expect_status 0 "$SEMLOCK" --who b a
+}
+
+@test "a watched command: its own pid, command line and start" {
+	hold_as one l
+	shows "${COMMAND[one]}" l "probe hold one.up one.down"
+	[[ "$(column 5 held)" =~ ^[0-2][0-9]:[0-5][0-9]:[0-6][0-9]$ ]]
+	[ "$(column 3 held)" = "$(id -un)" ]
+	[ "$(column 4 held)" = exclusive ]
+	let_go one
+}
+
+@test "-o, -F, -s, -m ofd, -m posix: the command's pid" {
+	for way in -o -F -s "-m ofd" "-m posix" "-F -m posix" "-o -m ofd"; do
+		# shellcheck disable=SC2086
+		hold_as way $way l
+		shows "${COMMAND[way]}" l "probe hold way.up way.down"
+		let_go way
+		rm way.up way.down
+	done
+}
+
+@test "-j: each holder and its slot, and the one who waits" {
+	for method in flock ofd posix; do
+		hold_as one -m $method -j 2 l
+		hold_as two -m $method -j 2 l
+		queue_as three -m $method -j 2 l
+		table -m $method l
+		[ "$(column 2 held | sort)" = "$(printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" | sort)" ]
+		[ "$(column 2 1.)" = "${PID[three]}" ]
+		if [ $method = flock ]; then grep -q "^held *${COMMAND[two]} .* slot 1 " .out; fi
+		let_go one
+		let_go two
+		next three
+		rm ./*.up ./*.down
+	done
+}
+
+@test "flock(1): the command, not the process that waits for it" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos one
+	start one "$system" l "$PROBE" hold one.up one.down
+	ready one
+	shows "${COMMAND[one]}" l "probe hold one.up one.down"
+	let_go one
+}
+
+@test "a descriptor of dash and of bash: the shell, not the process that has locked it and ended" {
+	for shell in dash bash; do
+		fifos shell
+		start shell "$(command -v $shell)" -c 'exec 8>l; "$0" 8; "$1" hold shell.up shell.down; :' "$SEMLOCK" "$PROBE"
+		ready shell
+		shows "${PID[shell]}" l "$shell -c exec 8>l"
+		[[ "$(column 5 held)" == ">"* ]]
+		let_go shell
+		rm shell.up shell.down
+	done
+}
+
+@test "what a command leaves behind with the lock is the holder then" {
+	fifos one
+	start one "$SEMLOCK" l "$PROBE" leave-behind one.up one.down
+	ended one 0
+	ready one
+	shows "${COMMAND[one]}" l "probe leave-behind one.up"
+	release one
+	"$PROBE" gone "${COMMAND[one]}"
+	expect_status 0 "$SEMLOCK" --who l
+}
+
+@test "a killed semlock: its command is the holder" {
+	hold_as one l
+	kill -KILL "${PID[one]}"
+	ended one 137
+	shows "${COMMAND[one]}" l "probe hold"
+	release one
+}
+
+@test "another program's fcntl lock, a process's own" {
+	fifos one
+	: >l
+	start one "$PROBE" fcntl-hold l posix write 0 0 one.up one.down
+	ready one
+	shows "${PID[one]}" l "probe fcntl-hold"
+	table -m posix l
+	expect_status 0 "$SEMLOCK" --who -m flock l
+	let_go one
+}
+
+@test "a lock on a directory, and by a path that is a link" {
+	mkdir d
+	ln -s d link
+	hold_as one d
+	shows "${COMMAND[one]}" link "probe hold"
+	let_go one
+}
+
+@test "a file that nobody may read" {
+	hold_as one l
+	chmod 0 l
+	expect_status 1 as_nobody "$SEMLOCK" --who l
+	let_go one
+}
+
+@test "50 waiters, in the order in which they are served" {
+	hold_lock l
+	for i in $(seq 50); do
+		start "w$i" "$SEMLOCK" l sh -c "echo $i >>order"
+		"$PROBE" blocked "${PID[w$i]}"
+	done
+	table l
+	grep -q '^l: held, 50 waiting$' .out
+	awk '$1 ~ /^[0-9]+\.$/ { print $2 }' .out >said
+	for i in $(seq 50); do echo "${PID[w$i]}"; done >came
+	diff came said
+	let_go
+	for i in $(seq 50); do ended "w$i" 0; done
+	seq 50 | diff - order
+}
+
+@test "waiters who do not queue, flock(1)'s and --unfair, are named, too" {
+	hold_lock l
+	queue_as one l
+	queue_as two --unfair l
+	queue_as three -s l
+	table l
+	[ "$(column 2 1.)" = "${PID[one]}" ]
+	[ "$(column 2 2.)" = "${PID[two]}" ]
+	[ "$(column 2 3.)" = "${PID[three]}" ]
+	let_go
+	next one
+	next two
+	next three
+}
+
+@test "another user's holder and waiters: said not to be seen, and not guessed" {
+	root_only "to be two users"
+	hold_lock l
+	queue_as one l
+	queue_as two l
+	chmod 644 l
+	expect_status 1 as_nobody "$SEMLOCK" --who l
+	grep -q "^held *? .*(cannot be seen; ${PID[holder]} took it)" .out
+	grep -q '^l: held, 2 waiting$' .out
+	[ "$(grep -c '(cannot be seen)' .out)" -ge 1 ]
+	grep -q "not to be seen" .out
+	! grep -q "${COMMAND[holder]}" .out
+	expect_status 1 as_nobody "$SEMLOCK" --who --json l
+	"$PROBE" json <.out >.flat
+	grep -qx '\[0\].unseen boolean true' .flat
+	grep -qx '\[0\].holders\[0\].pid null' .flat
+	let_go
+	next one
+	next two
+}
+
+@test "whoever took a lock and has ended is not named as its holder" {
+	fifos shell
+	start shell bash -c 'exec 8>l; "$0" 8; exec "$1" hold shell.up shell.down' "$SEMLOCK" "$PROBE"
+	ready shell
+	taker=$(awk -v inode="$(stat -c %i l)" '$6 ~ ":" inode "$" { print $5 }' /proc/locks)
+	[ -n "$taker" ] && [ "$taker" != "${PID[shell]}" ]
+	shows "${PID[shell]}" l "probe hold"
+	let_go shell
+}
+
+@test "the table fits 80 columns, and other people's words do not steer the terminal" {
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' \
+		$'evil \e[31m\nname '"$(printf 'x%.0s' {1..300})" "$PROBE"
+	ready one
+	table l
+	[ "$(awk 'length > 80' .out)" = "" ]
+	[ "$(wc -l <.out)" -eq 3 ]
+	grep -q 'evil ?\[31m?name' .out
+	! grep -q $'\e' .out
+	let_go one
+}
+
+@test "JSON: what is in it, and of which type" {
+	hold_lock l
+	queue_as one l
+	json l free
+	sed -E 's/^\[0\]/L/; s/ (number|string|boolean|array) .*/ \1/; s/\[[0-9]+\]/[]/g' .flat |
+		sort -u >types
+	cat >schema <<-'END'
+		L.held boolean
+		L.holders array
+		L.holders[].command array
+		L.holders[].command[] string
+		L.holders[].host string
+		L.holders[].length null
+		L.holders[].method string
+		L.holders[].mode string
+		L.holders[].pid number
+		L.holders[].since string
+		L.holders[].slot null
+		L.holders[].start number
+		L.holders[].started string
+		L.holders[].taker number
+		L.holders[].uid number
+		L.holders[].user string
+		L.holders[].watcher number
+		L.lock string
+		L.unseen boolean
+		L.waiters array
+		L.waiters[].command array
+		L.waiters[].command[] string
+		L.waiters[].host string
+		L.waiters[].length null
+		L.waiters[].method string
+		L.waiters[].mode string
+		L.waiters[].pid number
+		L.waiters[].since string
+		L.waiters[].slot null
+		L.waiters[].start number
+		L.waiters[].started string
+		L.waiters[].taker null
+		L.waiters[].uid number
+		L.waiters[].user string
+		L.waiters[].watcher null
+	END
+	grep '^L' types | diff schema -
+	grep -qx '\[0\].held boolean true' .flat
+	grep -qx '\[1\].held boolean false' .flat
+	grep -qx '\[1\].waiters array 0' .flat
+	grep -qx "\[0\].holders\[0\].pid number ${COMMAND[holder]}" .flat
+	grep -qx "\[0\].holders\[0\].watcher number ${PID[holder]}" .flat
+	grep -qx "\[0\].holders\[0\].command\[1\] string hold" .flat
+	grep -qx "\[0\].waiters\[0\].pid number ${PID[one]}" .flat
+	grep -qE '^\[0\].holders\[0\].since string 20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z$' .flat
+	let_go
+	next one
+}
+
+@test "JSON: quotes, newlines and what is not UTF-8 in a command line" {
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' \
+		$'a"b\\c\n\td\xff\xc3\xa9\x7f' "$PROBE"
+	ready one
+	json l
+	grep -qxF '[0].holders[0].command[0] string a\"b\\c\u000a\u0009d\ufffd'$'\xc3\xa9''\u007f' .flat
+	let_go one
+}
+
+@test "--who takes nothing: the lock can be had as if nobody looked" {
+	: >l
+	for _ in 1 2 3 4 5; do "$SEMLOCK" --who l; done &
+	for _ in 1 2 3 4 5 6 7 8 9 10; do expect_status 0 "$SEMLOCK" -n l true; done
+	wait $!
+	[ ! -e "/dev/shm/semlock-$(printf '%x' "$(stat -c %d l)")-$(printf '%x' "$(stat -c %i l)")" ]
+}
+
+@test "options that take or run make no sense together with --who" {
+	for option in -n -s -x -o -F -u "-w 1" "-j 2" --rm --unfair; do
+		# shellcheck disable=SC2086
+		refused 64 --who "$SEMLOCK" --who $option l
+	done
+	refused 64 --json "$SEMLOCK" --json l true
+	refused 64 --who "$SEMLOCK" --who
+}
+
+@test "a lock that cannot be looked at: 66, and the others are shown" {
+	root_only "to be two users"
+	mkdir -m 700 closed
+	: >l
+	expect_status 66 as_nobody "$SEMLOCK" --who closed/l l
+	case $err in "semlock: closed/l: cannot look at it"*) ;; *) complain "$err" ;; esac
+	expect_out "l: free"
+}
