@@ -77,3 +77,12 @@ int cmd_timer(int argc, char **argv)
 	fprintf(stderr, "probe: %s ended without starting a timer\n", argv[1]);
 	return 1;
 }
+
+/* pause MS: where time itself is what is tested. */
+int cmd_pause(int argc, char **argv)
+{
+	if (argc != 2)
+		misuse("pause MS");
+	pause_ms(number(argv[1]));
+	return 0;
+}

@@ -38,6 +38,7 @@ static const struct {
 	{ "verdict", cmd_verdict },
 	{ "storm", cmd_storm },
 	{ "json", cmd_json },
+	{ "pause", cmd_pause },
 	{ "pty", cmd_pty },
 	{ "timer", cmd_timer },
 	{ "socket", cmd_socket },

@@ -51,6 +51,7 @@ int cmd_inside(int argc, char **argv);
 int cmd_verdict(int argc, char **argv);
 int cmd_storm(int argc, char **argv);
 int cmd_json(int argc, char **argv);
+int cmd_pause(int argc, char **argv);
 int cmd_pty(int argc, char **argv);
 int cmd_timer(int argc, char **argv);
 int cmd_socket(int argc, char **argv);

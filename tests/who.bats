@@ -196,7 +196,7 @@ json() {
 	grep -q '^l: held, 2 waiting$' .out
 	[ "$(grep -c '(cannot be seen)' .out)" -ge 1 ]
 	grep -q "not to be seen" .out
-	! grep -q "${COMMAND[holder]}" .out
+	[ "$(grep -c "${COMMAND[holder]}" .out)" -eq 0 ]
 	expect_status 1 as_nobody "$SEMLOCK" --who --json l
 	"$PROBE" json <.out >.flat
 	grep -qx '\[0\].unseen boolean true' .flat
@@ -225,7 +225,7 @@ json() {
 	[ "$(awk 'length > 80' .out)" = "" ]
 	[ "$(wc -l <.out)" -eq 3 ]
 	grep -q 'evil ?\[31m?name' .out
-	! grep -q $'\e' .out
+	[ "$(grep -c $'\e' .out)" -eq 0 ]
 	let_go one
 }
 

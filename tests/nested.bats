@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# A command under a lock asks for the same lock once more.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+@test "found at once, whatever the way of holding: 64, and a sentence" {
+	for way in "" -o -F "-m ofd" "-m posix" "-o -m ofd" "-F -m posix" "-j 2"; do
+		method=${way#-?}
+		case $way in *-m*|-j*) method=${way##*-} method=-$method ;; *) method= ;; esac
+		# shellcheck disable=SC2086
+		refused 64 "under which this one runs" "$SEMLOCK" $way l "$SEMLOCK" $method l true
+	done
+}
+
+@test "through a shell, a link and another name" {
+	: >l
+	ln l other
+	ln -s l link
+	refused 64 "process" "$SEMLOCK" l sh -c '"$0" link true' "$SEMLOCK"
+	refused 64 "process" "$SEMLOCK" l sh -c 'sh -c "$0\ other\ true"; "$0" other true' "$SEMLOCK" 2>&1 || true
+	expect_status 64 "$SEMLOCK" l sh -c '"$0" other true' "$SEMLOCK"
+}
+
+@test "a descriptor of the same file is refused, too; the lock's own descriptor is not" {
+	expect_status 64 "$SEMLOCK" l sh -c 'exec 9>l; exec "$0" 9' "$SEMLOCK"
+	expect_status 0 "$SEMLOCK" l sh -c 'for fd in /proc/self/fd/*; do [ "$fd" -ef l ] && break; done; exec "$0" "${fd##*/}"' "$SEMLOCK"
+}
+
+@test "--nested runs the command under the ancestor's lock" {
+	expect_status 5 "$SEMLOCK" l "$SEMLOCK" --nested l sh -c 'exit 5'
+	expect_status 0 "$SEMLOCK" l "$SEMLOCK" --nested -s l true
+	expect_free l
+}
+
+@test "--nested without an ancestor takes the lock" {
+	hold_as holder --nested l
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n --nested l true
+	let_go
+}
+
+@test "shared under shared is granted, even with a writer in the queue" {
+	fifos go
+	start outer "$SEMLOCK" -s l sh -c '"$1" hold go.up go.down && "$0" -s l true' "$SEMLOCK" "$PROBE"
+	read -r _ _ <>go.up
+	queue_as writer l
+	printf . 1<>go.down
+	ended outer 0
+	ready writer
+	let_go writer
+}
+
+@test "exclusive under shared would wait for itself: 64, with --nested as well" {
+	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" l true
+	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" --nested l true
+}
+
+@test "SEMLOCK_HELD is not believed: the ancestor has let go" {
+	expect_status 0 "$SEMLOCK" l sh -c 'for fd in /proc/self/fd/*; do [ "$fd" -ef l ] && "$0" -u "${fd##*/}"; done; exec "$0" -n l echo free' "$SEMLOCK"
+	expect_out free
+}
+
+@test "SEMLOCK_HELD is not believed: somebody else holds it" {
+	hold_lock l
+	held=$(stat -c '%D:' l)$(printf '%x' "$(stat -c %i l)"):exclusive
+	SEMLOCK_HELD=$held expect_status 1 "$SEMLOCK" -n l true
+	let_go
+	SEMLOCK_HELD=$held expect_status 0 "$SEMLOCK" l true
+}
+
+@test "another lock under a lock is another lock" {
+	expect_status 0 "$SEMLOCK" a "$SEMLOCK" b "$SEMLOCK" c true
+	expect_status 64 "$SEMLOCK" a "$SEMLOCK" b "$SEMLOCK" a true
+	expect_status 64 "$SEMLOCK" a "$SEMLOCK" -f b a true
+}
+
+@test "a nested call of another user's command is found, too" {
+	root_only "to be two users"
+	: >l
+	chmod 666 l
+	expect_status 64 "$SEMLOCK" l setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" l true
+	expect_status 64 "$SEMLOCK" -o l setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" l true
+}
+
+@test "--nested makes sense with one lock and a command only" {
+	refused 64 --nested "$SEMLOCK" --nested 8
+	refused 64 --nested "$SEMLOCK" --nested -f a b true
+}
