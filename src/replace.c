@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "crash.h"
 #include "grips.h"
 #include "occupants.h"
 #include "replace.h"
@@ -56,6 +57,7 @@ static int stop(struct hunt *hunt, pid_t pid, int signo)
 
 	if (target == NULL || !holds_now(hunt->lock, pid))
 		return 0;
+	CRASH_POINT("replace.proven");
 	if (targets_signal(target, signo) != 0)
 		return forbidden(hunt->why, pid);
 	if (!target->told)
@@ -121,6 +123,7 @@ static int stop_holder(struct hunt *hunt, const struct occupant *holder)
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (targets_add(&hunt->targets, holder->members[i].pid) != 0)
 			return forbidden(hunt->why, holder->members[i].pid);
+	CRASH_POINT("replace.aimed");
 	target = targets_find(&hunt->targets, pid);
 	if (target == NULL || !target->told)
 		return stop(hunt, pid, signo);
@@ -199,6 +202,7 @@ static int look_and_stop(struct hunt *hunt)
 
 	if (occupants_look(&found, hunt->lock, occupants_kinds(hunt->lock), hunt->why) != 0)
 		return -1;
+	CRASH_POINT("replace.looked");
 	count = stop_all(hunt, &found);
 	occupants_forget(&found);
 	return count;

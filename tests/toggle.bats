@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# --toggle: the second call switches off what the first has switched on.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+@test "on, off, on, off" {
+	for _ in 1 2; do
+		hold_as on --toggle l
+		expect_status 0 "$SEMLOCK" --toggle l echo on again
+		expect_out ""
+		ended on 143
+		expect_free l
+		rm on.up on.down
+	done
+}
+
+@test "each way of holding is switched off" {
+	for way in -o -F "-m ofd" "-m posix"; do
+		method=
+		case $way in *-m*) method=$way ;; esac
+		# shellcheck disable=SC2086
+		hold_as on $way l
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $method --toggle l true
+		ended on 143
+		rm on.up on.down
+	done
+}
+
+@test "it comes back when the lock is free, not before" {
+	fifos on
+	start on "$SEMLOCK" l sh -c 'trap "" TERM; "$0" hold on.up on.down; :' "$PROBE"
+	ready on
+	start off "$SEMLOCK" --toggle l true
+	"$PROBE" pause 300
+	kill -0 "${PID[off]}"
+	release on
+	ended off 0
+	ended on 0
+}
+
+@test "-w: 1 when the holder takes too long; --kill-after: then it has to" {
+	fifos on
+	start on "$SEMLOCK" l "$PROBE" with-ignored TERM -- "$PROBE" hold on.up on.down
+	ready on
+	expect_status 1 "$SEMLOCK" -w .2 --toggle l true
+	expect_status 0 "$SEMLOCK" --kill-after .1 --toggle l true
+	ended on 137
+}
+
+@test "who gets the lock after the one that was stopped is left alone" {
+	hold_as on l
+	queue_as next l
+	expect_status 0 "$SEMLOCK" --toggle l true
+	ended on 143
+	ready next
+	let_go next
+}
+
+# The command takes a second lock, and would end with 99 if another one had it.
+@test "100 pairs at the same moment: never two runs, and always a defined end" {
+	for i in $(seq 100); do
+		start a "$SEMLOCK" --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
+		start b "$SEMLOCK" --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
+		for name in a b; do
+			status=0
+			wait "${PID[$name]}" || status=$?
+			[ $status -eq 0 ] || [ $status -eq 143 ] || complain "pair $i: $name ended with $status" "$(cat $name.err)"
+		done
+		expect_free l
+	done
+}
+
+@test "what makes no sense is refused" {
+	refused 64 --toggle "$SEMLOCK" --toggle 8
+	refused 64 --toggle "$SEMLOCK" --toggle -n l true
+}

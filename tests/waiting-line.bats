@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# What a waiter, or a refused one, is told, on a terminal and elsewhere.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+# terminal ARGS... <SCRIPT: semlock ARGS on a terminal; what it showed is in .shown
+terminal() {
+	status=0
+	TERM=xterm "$PROBE" pty "$SEMLOCK" "$@" >.shown 2>.err 3>&- 4>&- || status=$?
+}
+
+# the terminal's line as it is at the end: what a carriage return and ESC [ K leave
+at_the_end() {
+	awk 'BEGIN { RS = "\r" } { sub(/^\n/, ""); line = substr($0, 1) }
+		index(line, "\033[K") { sub(/.*\033\[K/, "", line) } END { printf "%s", line }' .shown
+}
+
+@test "after a second there is one line: holder, place, waited; and it is gone at the end" {
+	hold_lock l
+	start clerk sh -c '"$0" pause 2300; printf . 1<>holder.down' "$PROBE"
+	printf 'expect place 1 of 1: held by %s (probe hold holder.up\nexpect waited 2 s\n' "${COMMAND[holder]}" >script
+	terminal l true <script
+	[ "$status" -eq 0 ]
+	ended holder 0
+	[ -z "$(at_the_end)" ]
+	[ "$(tr -cd '\n' <.shown | wc -c)" -eq 0 ]
+}
+
+@test "the time left, and at its end who holds the lock still" {
+	hold_lock l
+	printf 'expect waited 1 s, 1 s left\n' >script
+	terminal -w 1.9 l true <script
+	[ "$status" -eq 1 ]
+	case $(at_the_end) in
+	"semlock: l: held by ${COMMAND[holder]} (probe hold holder.up holder.down) since "*"; the time is up"*) ;;
+	*) complain "$(cat -v .shown)" ;;
+	esac
+	let_go
+}
+
+@test "the place in the queue" {
+	hold_lock l
+	queue_as one l
+	printf 'expect place 2 of 2\nsend ^C\n' >script
+	terminal l true <script
+	[ "$status" -eq 130 ]
+	let_go
+	ready one
+	let_go one
+}
+
+@test "interrupted by a key: no trace" {
+	hold_lock l
+	printf 'expect waited 1 s\nsend ^C\n' >script
+	terminal l true <script
+	[ "$status" -eq 130 ]
+	[ -z "$(at_the_end)" ]
+	let_go
+}
+
+@test "it keeps its place: who came later is served later" {
+	hold_lock l
+	printf 'expect waited 2 s\n' >script
+	TERM=xterm start first "$PROBE" pty "$SEMLOCK" l sh -c 'echo first >>order' <script
+	inode=$(stat -c %i l)
+	until grep -q -e "-> FLOCK.*:$inode " /proc/locks; do "$PROBE" pause 1; done
+	start second "$SEMLOCK" l sh -c 'echo second >>order'
+	"$PROBE" blocked "${PID[second]}"
+	"$PROBE" pause 1200
+	let_go
+	ended first 0
+	ended second 0
+	[ "$(tr '\n' , <order)" = first,second, ]
+}
+
+@test "-q, a dumb terminal, and the name flock: nothing" {
+	hold_lock l
+	terminal -q -w 1.3 l true </dev/null
+	[ ! -s .shown ]
+	status=0
+	TERM=dumb "$PROBE" pty "$SEMLOCK" -q -w 1.3 l true >.shown </dev/null 3>&- || status=$?
+	[ ! -s .shown ]
+	TERM=dumb "$PROBE" pty "$SEMLOCK" -w 1.3 l true >.shown </dev/null 3>&- || status=$?
+	[ "$(grep -c 'waited' .shown)" -eq 0 ]
+	grep -q "held by" .shown
+	TERM=xterm "$PROBE" pty "$FLOCK" -w 1.3 l true >.shown </dev/null 3>&- || status=$?
+	[ ! -s .shown ]
+	let_go
+}
+
+@test "NO_COLOR: no colour, as ever" {
+	hold_lock l
+	printf 'expect waited 1 s\nsend ^C\n' >script
+	NO_COLOR=1 terminal l true <script
+	[ "$(tr -d '\r' <.shown | grep -c $'\e\[[0-9;]*m')" -eq 0 ]
+	let_go
+}
+
+@test "in a pipe: not one byte, neither waiting nor refused" {
+	hold_lock l
+	for how in -n "-w 1.3"; do
+		# shellcheck disable=SC2086
+		expect_status 1 "$SEMLOCK" $how l true
+		expect_silent
+	done
+	let_go
+}
+
+@test "-v in a pipe: a line when the wait begins, and one when it was in vain" {
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -v -w .3 l true
+	[ "$(wc -l <.err)" -eq 2 ]
+	holder="held by ${COMMAND[holder]} (probe hold holder.up holder.down) since [0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
+	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder"
+	sed -n 2p .err | grep -qx "semlock: l: $holder; the time is up"
+	expect_status 1 "$SEMLOCK" -v -n l true
+	grep -qx "semlock: l: $holder" .err
+	let_go
+}
+
+@test "a descriptor's holder may be older than its lock: started, not since" {
+	fifos shell
+	start shell bash -c 'exec 8>l; "$0" 8; "$1" hold shell.up shell.down; :' "$SEMLOCK" "$PROBE"
+	ready shell
+	expect_status 1 "$SEMLOCK" -v -n l true
+	grep -q "held by ${PID[shell]} (bash -c .*, started [0-9:]*)" .err
+	let_go shell
+}
+
+@test "several holders are counted" {
+	hold_as one -s l
+	hold_as two -s l
+	expect_status 1 "$SEMLOCK" -v -n l true
+	grep -q "held by .* and 1 more" .err
+	let_go one
+	let_go two
+}
