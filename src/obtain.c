@@ -130,7 +130,7 @@ int obtain(const struct options *opt, struct lock *locks, bool *under_ancestor)
 {
 	struct progress progress = {
 	    .verbose = opt->verbose && !opt->as_flock,
-	    .live = !opt->quiet && !opt->as_flock,
+	    .live = !opt->quiet && !opt->verbose && !opt->as_flock,
 	};
 	struct patience patience = {
 	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),

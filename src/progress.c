@@ -32,7 +32,7 @@ static struct {
 	struct progress *wanted;
 	int64_t began;
 	sigset_t caller, watched;
-	bool drawn;
+	bool drawn, told;
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void write_out(const char *text, size_t length)
@@ -131,14 +131,15 @@ static void draw(void)
 	state.drawn = true;
 }
 
-static void tell_at_once(void)
+static void tell_once(void)
 {
 	struct occupants found;
 	struct lock lock;
 	char holder[400];
 
-	if (!look(&found, &lock))
+	if (state.told || !look(&found, &lock))
 		return;
+	state.told = true;
 	if (!occupants_sentence(&found, holder, sizeof holder))
 		snprintf(holder, sizeof holder, "busy");
 	if (lock.name != NULL)
@@ -169,11 +170,7 @@ static void *run(void *unused)
 	int signo;
 
 	(void)unused;
-	if (state.wanted->verbose)
-		tell_at_once();
 	for (;;) {
-		if (!state.wanted->live)
-			next = 3600 * SECOND;
 		pause = (struct timespec){(time_t)(next / SECOND), (long)(next % SECOND)};
 		signo = sigtimedwait(&state.watched, NULL, &pause);
 		if (signo == WAKE)
@@ -181,10 +178,15 @@ static void *run(void *unused)
 		if (signo > 0)
 			obey(signo);
 		started = clock_now();
+		if (state.wanted->verbose)
+			tell_once();
 		if (state.wanted->live)
 			draw();
 		next = 20 * (clock_now() - started);
-		next = next > SECOND ? next : SECOND;
+		if (next < SECOND)
+			next = SECOND;
+		if (!state.wanted->live)
+			next = 3600 * SECOND;
 	}
 	erase();
 	return NULL;

@@ -2,8 +2,8 @@
  *
  * After a second of waiting on a terminal there is one line that says who holds the lock, our
  * place in the queue, how long we have waited, and how much time is left.  It is redrawn in
- * place, and gone without a trace at the end.  With --verbose, one line of the ordinary kind
- * says at once, wherever standard error goes, who holds the lock.
+ * place, and gone without a trace at the end.  With --verbose, there is instead, wherever
+ * standard error goes, one line of the ordinary kind, which stays.
  *
  * All this is done by a thread: whoever left the lock call to draw would lose its place. */
 #ifndef SEMLOCK_PROGRESS_H
@@ -15,7 +15,7 @@
 #include "lock.h"
 
 struct progress {
-	bool verbose, live;       /* what is wanted: the line at once, the live line */
+	bool verbose, live;       /* what is wanted: one line, the live line */
 	struct deadline deadline; /* of the wait */
 };
 
