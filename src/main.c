@@ -8,6 +8,7 @@
 #include "command.h"
 #include "environment.h"
 #include "exitcode.h"
+#include "keeper.h"
 #include "lock.h"
 #include "lockfile.h"
 #include "messages.h"
@@ -63,7 +64,7 @@ static const char *label_of(const struct options *opt, const struct lock *lock)
 	return lock->name == NULL ? opt->label : lock->name;
 }
 
-static struct lock *make_locks(const struct options *opt)
+static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 {
 	struct lock *locks = calloc(opt->nlocks, sizeof *locks);
 
@@ -78,18 +79,32 @@ static struct lock *make_locks(const struct options *opt)
 		    .range = opt->range,
 		    .create_mode = opt->create_mode,
 		    .exact_mode = opt->exact_mode,
+		    .stale = opt->stale,
+		    .init = opt->init,
+		    .bearer = bearer,
 		    .to_be_removed = opt->remove,
 		    .may_be_deleted = opt->as_flock,
 		    .fd = opt->locks[i].fd,
 		    .slot = -1,
 		};
-		locks[i].access = opt->method->access(&locks[i]);
+		if (opt->method->access != NULL)
+			locks[i].access = opt->method->access(&locks[i]);
 	}
 	return locks;
 }
 
-static void take(const struct options *opt, struct lock *locks)
+/* All that is to be done, and with what. */
+struct job {
+	const struct options *opt;
+	struct lock *locks;
+	struct command *command;
+	struct bearer bearer;
+};
+
+static void take(const struct job *job)
 {
+	const struct options *opt = job->opt;
+	struct lock *locks = job->locks;
 	struct patience patience = {
 	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
 	    .try_once = opt->nonblocking || opt->wait == 0,
@@ -105,6 +120,9 @@ static void take(const struct options *opt, struct lock *locks)
 		messages_taken(opt, since);
 		return;
 	case BUSY:
+		command_cancel(job->command);
+		if (why.trouble != TROUBLE_NONE && !opt->quiet)
+			complain("%s: %s", label_of(opt, culprit), why.text);
 		messages_busy(opt, label_of(opt, culprit));
 		exit(opt->busy_status);
 	default:
@@ -131,42 +149,83 @@ static const struct lock *first_of(const struct options *opt, const struct lock 
 	return lock;
 }
 
-static int run(const struct options *opt, struct lock *locks)
+static struct command make_command(const struct options *opt)
 {
 	bool ours_alone = opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0;
-	int *fds = calloc(opt->nlocks, sizeof *fds);
 	struct command command = {
 	    .argv = opt->command,
-	    .locks = fds,
+	    .locks = calloc(opt->nlocks, sizeof *command.locks),
 	    .nlocks = opt->nlocks,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
 	};
+
+	if (command.locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
+	return command;
+}
+
+/* What the command is told of its locks, and gets of them. */
+static int give_locks(const struct job *job, struct why *why)
+{
+	const struct options *opt = job->opt;
+
+	for (unsigned i = 0; i < opt->nlocks; i++)
+		job->command->locks[i] = job->locks[i].fd;
+	if (opt->unlock)
+		return 0;
+	return environment_set(first_of(opt, job->locks), opt->label, job->locks, opt->nlocks, why);
+}
+
+/* A record is to name the command: up to its gate. */
+static pid_t start_command(struct bearer *bearer, struct why *why)
+{
+	const struct job *job = bearer->context;
+
+	if (give_locks(job, why) != 0)
+		return -1;
+	return command_prepare(job->command, why);
+}
+
+static int run(const struct job *job)
+{
+	const struct options *opt = job->opt;
 	struct ending ending;
+	struct keeper keeper;
 	struct why why;
 
-	if (fds == NULL)
-		die(EXIT_SYSTEM, "no memory");
-	for (unsigned i = 0; i < opt->nlocks; i++)
-		fds[i] = locks[i].fd;
-	if (!opt->unlock &&
-	    environment_set(first_of(opt, locks), opt->label, locks, opt->nlocks, &why) != 0)
+	if (job->bearer.pid == 0 && give_locks(job, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
 	messages_running(opt);
 	if (opt->become) {
-		command_become(&command);
-		ending = (struct ending){ENDED_NOT_RUN, errno};
-	} else if (command_watch(&command, &ending, &why) != 0) {
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		command_become(job->command);
+		return not_run(opt, errno);
 	}
-	free(fds);
+	keeper_start(&keeper, job->locks, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	if (command_watch(job->command, &ending, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	keeper_stop(&keeper);
 	return exit_status(opt, &ending);
+}
+
+/* Somebody who does not heed the lock has removed or replaced it: another command may have
+ * run beside ours, and that is worth more than how ours ended. */
+static int status_if_lost(const struct options *opt, const struct lock *locks, int status)
+{
+	for (unsigned i = 0; i < opt->nlocks; i++)
+		if (locks[i].lost) {
+			complain("%s: the lock was lost while the command ran",
+			    label_of(opt, &locks[i]));
+			status = EXIT_LOST;
+		}
+	return status;
 }
 
 static int finish(const struct options *opt, struct lock *locks, int status)
 {
 	several_forget(locks, opt->nlocks);
-	if (opt->remove)
+	status = status_if_lost(opt, locks, status);
+	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
 			lockfile_remove(&locks[i]);
 	return status;
@@ -174,16 +233,23 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 
 int main(int argc, char **argv)
 {
-	static struct options opt; /* static: both last as long as the process, on all ways out */
-	static struct lock *locks;
+	static struct options opt; /* static: all of it lasts as long as the process, on all ways out */
+	static struct command command;
+	static struct job job = {.opt = &opt, .command = &command};
 
 	options_parse(&opt, argc, argv);
-	locks = make_locks(&opt);
+	command = make_command(&opt);
+	job.bearer = (struct bearer){
+	    .start = start_command,
+	    .context = &job,
+	    .inherits = command.inherit,
+	};
+	job.locks = make_locks(&opt, &job.bearer);
 	if (opt.unlock && opt.locks[0].name == NULL)
-		return undo(&opt, locks);
+		return undo(&opt, job.locks);
 	if (!opt.unlock)
-		take(&opt, locks);
+		take(&job);
 	if (opt.command == NULL)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	return finish(&opt, locks, run(&opt, locks));
+	return finish(&opt, job.locks, run(&job));
 }

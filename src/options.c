@@ -11,7 +11,7 @@
 #include "usage.h"
 #include "values.h"
 
-enum { OPT_FCNTL = 256, OPT_FD, OPT_LENGTH, OPT_MODE, OPT_RM, OPT_START, OPT_UNFAIR };
+enum { OPT_FCNTL = 256, OPT_FD, OPT_INIT, OPT_LENGTH, OPT_MODE, OPT_ON_LOST, OPT_RM, OPT_STALE, OPT_START, OPT_UNFAIR };
 
 static const struct option long_options[] = {
     {"close", no_argument, NULL, 'o'},
@@ -22,6 +22,7 @@ static const struct option long_options[] = {
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
+    {"init", no_argument, NULL, OPT_INIT},
     {"length", required_argument, NULL, OPT_LENGTH},
     {"method", required_argument, NULL, 'm'},
     {"mode", required_argument, NULL, OPT_MODE},
@@ -29,10 +30,12 @@ static const struct option long_options[] = {
     {"no-fork", no_argument, NULL, 'F'},
     {"nonblock", no_argument, NULL, 'n'},
     {"nonblocking", no_argument, NULL, 'n'},
+    {"on-lost", required_argument, NULL, OPT_ON_LOST},
     {"quiet", no_argument, NULL, 'q'},
     {"rm", no_argument, NULL, OPT_RM},
     {"shared", no_argument, NULL, 's'},
     {"slots", required_argument, NULL, 'j'},
+    {"stale", required_argument, NULL, OPT_STALE},
     {"start", required_argument, NULL, OPT_START},
     {"timeout", required_argument, NULL, 'w'},
     {"unfair", no_argument, NULL, OPT_UNFAIR},
@@ -127,6 +130,15 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_RM:
 		options->remove = true;
+		break;
+	case OPT_INIT:
+		options->init = true;
+		break;
+	case OPT_ON_LOST:
+		options->on_lost = value_on_lost(optarg);
+		break;
+	case OPT_STALE:
+		options->stale = value_time("--stale", optarg);
 		break;
 	case OPT_UNFAIR:
 		options->unfair = true;
