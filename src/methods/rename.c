@@ -138,8 +138,10 @@ static int prepare(struct lock *lock, struct why *why)
 	return 0;
 }
 
+/* The command at its gate shares our flock, and would keep it against ourselves. */
 static void reopen(struct lock *lock)
 {
+	flock(lock->fd, LOCK_UN);
 	close(lock->fd);
 	lock->fd = -1;
 	lock->file->ready = false;
@@ -194,6 +196,26 @@ static int get_ready(struct lock *lock, struct why *why)
 	return 0;
 }
 
+/* Somebody without a flock may have been faster: then it is his token now, with our name
+ * in it. */
+static enum outcome not_moved(struct lock *lock, struct why *why)
+{
+	int errnum = errno;
+
+	if (ftruncate(lock->fd, 0) != 0)
+		why_set(why, TROUBLE_SYSTEM, "cannot erase the token");
+	reopen(lock);
+	errno = errnum;
+	if (errno == ENOENT)
+		return AGAIN;
+	if (errno == EEXIST)
+		why_say(why, TROUBLE_OPEN, "there are two tokens, this one and one with .held "
+					   "behind it: remove one");
+	else
+		namefile_cannot_create(why, "cannot rename the token");
+	return FAILED;
+}
+
 /* The token is under our flock, and is LOCK, or LOCK.held with nobody to hold it. */
 static enum outcome carry_off(struct lock *lock, bool is_free, struct why *why)
 {
@@ -203,14 +225,8 @@ static enum outcome carry_off(struct lock *lock, bool is_free, struct why *why)
 	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0)
 		return FAILED;
 	CRASH_POINT("rename.written");
-	if (is_free && move(file, file->base, held_name(file, held)) != 0) {
-		if (errno == EEXIST)
-			why_say(why, TROUBLE_OPEN, "there are two tokens, this one and one with "
-						   ".held behind it: remove one");
-		else
-			namefile_cannot_create(why, "cannot rename the token");
-		return FAILED;
-	}
+	if (is_free && move(file, file->base, held_name(file, held)) != 0)
+		return not_moved(lock, why);
 	file->held = true;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
