@@ -124,6 +124,30 @@ static pid_t start(const struct command *command, const struct inheritance *give
 }
 #endif
 
+pid_t command_prepare(struct command *command, struct why *why)
+{
+	struct inheritance given = {.parent = getpid()};
+	pid_t pid = gate_start(&command->gate, &given.mask);
+
+	if (pid == 0)
+		gate_fail(&command->gate, exec_in_child(command, &given));
+	if (pid < 0)
+		why_set(why, TROUBLE_SYSTEM, "cannot start a process");
+	return pid;
+}
+
+void command_cancel(struct command *command)
+{
+	gate_cancel(&command->gate);
+}
+
+/* Let it run at last. */
+static pid_t start_prepared(struct command *command, int *failure)
+{
+	*failure = gate_open(&command->gate);
+	return command->gate.pid;
+}
+
 /* Did a key send it, to the whole foreground group, of which the command is one? */
 static bool command_has_it(const struct child *child, int signo, const siginfo_t *info)
 {
@@ -274,7 +298,7 @@ static struct ending watch(struct child *child, const sigset_t *all)
 	return ending;
 }
 
-int command_watch(const struct command *command, struct ending *ending, struct why *why)
+int command_watch(struct command *command, struct ending *ending, struct why *why)
 {
 	struct inheritance given;
 	struct child child = {.command = command, .next = deadline_never()};
@@ -282,14 +306,17 @@ int command_watch(const struct command *command, struct ending *ending, struct w
 	int failure;
 
 	take_signals(&given, &all);
-	child.pid = start(command, &given, &failure);
+	child.pid = command->gate.pid > 0 ? start_prepared(command, &failure)
+					  : start(command, &given, &failure);
 	if (child.pid < 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot start a process");
 	CRASH_POINT("command.started");
 	if (failure != 0) {
 		while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
 			;
-		*ending = (struct ending){.how = ENDED_NOT_RUN, .code = failure};
+		*ending = failure < 0
+			      ? (struct ending){.how = ENDED_SIGNAL, .code = SIGKILL}
+			      : (struct ending){.how = ENDED_NOT_RUN, .code = failure};
 		return 0;
 	}
 	if (command->limit.time > 0)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gate.h"
 #include "report.h"
 
 /* How long the command may run. */
@@ -17,12 +18,13 @@ struct limit {
 
 struct command {
 	char **argv;       /* NULL-terminated; [0] is looked up in PATH */
-	const int *locks;  /* the descriptors that carry the locks */
+	int *locks;        /* the descriptors that carry the locks */
 	unsigned nlocks;
 	bool inherit;      /* the command gets them, and keeps the lock as long as it lives */
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */
+	struct gate gate;  /* where it stands already, after command_prepare() */
 };
 
 /* How the command ended. */
@@ -33,10 +35,17 @@ struct ending {
 	int code; /* exit status, signal number, or errno of the exec */
 };
 
+/* Start the command, but keep it from running until command_watch(): a lock's record has to
+ * name it before.  It inherits what is open now.  Returns its PID, or -1 with WHY filled. */
+pid_t command_prepare(struct command *command, struct why *why);
+
+/* It will not run.  Does nothing if it was not prepared. */
+void command_cancel(struct command *command);
+
 /* Start the command and stay until it has ended.  Signals that come to us go to it; when
  * it is stopped from the keyboard, so are we.  Returns 0 with *ENDING filled, or -1 with
  * WHY filled when there can be no process. */
-int command_watch(const struct command *command, struct ending *ending, struct why *why);
+int command_watch(struct command *command, struct ending *ending, struct why *why);
 
 /* Become the command.  Returns only if that fails, with errno set. */
 void command_become(const struct command *command);

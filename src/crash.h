@@ -1,16 +1,22 @@
 /* crash.h - named places between two steps whose order matters, where a test may kill
- * us, or stop us to look around.  SEMLOCK_CRASH=lock.taken:kill, or :stop; nothing of
- * this is in a normal build. */
+ * us, or stop us to look around; and named calls that a test may have fail.
+ * SEMLOCK_CRASH=lock.taken:kill, or :stop, or namefile.tmpfile:fail=95 (an errno), several
+ * with blanks between; nothing of this is in a normal build. */
 #ifndef SEMLOCK_CRASH_H
 #define SEMLOCK_CRASH_H
 
 #include <config.h>
 
+#include <stdbool.h>
+
 #ifdef ENABLE_CRASH_POINTS
 void crash_point(const char *name);
+bool fault_point(const char *name); /* true, with errno set: the call is to have failed */
 #define CRASH_POINT(name) crash_point(name)
+#define FAULT_POINT(name) fault_point(name)
 #else
 #define CRASH_POINT(name) ((void)0)
+#define FAULT_POINT(name) false
 #endif
 
 #endif

@@ -27,10 +27,13 @@ static int add_held(const struct lock *held, unsigned count)
 	text[0] = '\0';
 	if (outer != NULL)
 		used = (size_t)snprintf(text, room, "%s", outer);
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
+		if (held[i].file != NULL)
+			continue; /* its record tells */
 		used += (size_t)snprintf(text + used, room - used, "%s%llx:%llx:%s",
 		    used > 0 ? " " : "", (unsigned long long)held[i].device,
 		    (unsigned long long)held[i].inode, mode_name(&held[i]));
+	}
 	result = setenv("SEMLOCK_HELD", text, 1);
 	free(text);
 	return result;

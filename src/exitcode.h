@@ -17,6 +17,7 @@ enum {
 	EXIT_INTERNAL = 70,   /* a fault of semlock's own */
 	EXIT_SYSTEM = 71,     /* no memory, processes, descriptors or locks left */
 	EXIT_CANTCREATE = 73, /* the lock file cannot be made: full, or read-only */
+	EXIT_LOST = 76,       /* somebody took the lock away while the command ran */
 	EXIT_NOTPERMITTED = 77, /* the holder is somebody else's, and not for us to stop */
 	EXIT_RUNTIMEOUT = 124, /* --run-timeout has ended the command */
 	EXIT_NOTRUN = 126,    /* the command is there and cannot be run */

@@ -10,10 +10,14 @@ semlock_SOURCES = \
 	src/events.c src/events.h \
 	src/exitcode.c src/exitcode.h \
 	src/fdinfo.c src/fdinfo.h \
+	src/gate.c src/gate.h \
 	src/grips.c src/grips.h \
+	src/here.c src/holder.c src/holder.h \
 	src/holds.c src/holds.h \
 	src/json.c src/json.h \
+	src/keeper.c src/keeper.h \
 	src/links.c src/links.h \
+	src/liveness.c src/liveness.h \
 	src/lock.c src/lock.h \
 	src/lockfile.c src/lockfile.h \
 	src/messages.c src/messages.h \
@@ -43,4 +47,13 @@ semlock_SOURCES = \
 	src/who.c src/who.h \
 	src/methods/method.h src/methods/table.c \
 	src/methods/flock.c src/methods/flock.h \
-	src/methods/fcntl.c src/methods/fcntl.h
+	src/methods/fcntl.c src/methods/fcntl.h \
+	src/methods/existing.c src/methods/existing.h \
+	src/methods/filemethods.h \
+	src/methods/filesystem.c src/methods/filesystem.h \
+	src/methods/namefile.c src/methods/namefile.h src/methods/temporary.c \
+	src/methods/plainfile.c src/methods/plainfile.h \
+	src/methods/rename2.c src/methods/rename2.h \
+	src/methods/stranger.c src/methods/stranger.h \
+	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
+	src/methods/rename.c src/methods/symlink.c

@@ -36,6 +36,9 @@ static int deleted(struct why *why)
 int lock_open(struct lock *lock, struct why *why)
 {
 	lock->slot = -1;
+	lock->lost = false;
+	if (lock->method->open != NULL)
+		return lock->method->open(lock, why);
 	if (lock->name != NULL) {
 		lock->fd = -1;
 		return lockfile_open(lock, why);
@@ -105,16 +108,28 @@ static enum outcome sleep_for(struct lock *lock, const struct deadline *deadline
 	return outcome;
 }
 
+/* TAKEN: it could be had.  It is not kept. */
+static enum outcome free_now(struct lock *lock, struct why *why)
+{
+	enum outcome outcome;
+
+	if (lock->method->idle != NULL)
+		return lock->method->idle(lock) ? TAKEN : BUSY;
+	outcome = try(lock, why);
+	if (outcome == TAKEN)
+		drop(lock);
+	return outcome;
+}
+
 /* For a second the queue has not moved.  If the lock is free now, and free still a
  * moment later, then the one whose turn it is has been stopped, and is passed by. */
 static enum outcome pass_stopped(struct lock *lock, struct queue *queue, struct why *why)
 {
 	static const struct timespec a_moment = {0, 50 * MILLISECOND};
-	enum outcome outcome = try(lock, why);
+	enum outcome outcome = free_now(lock, why);
 
 	if (outcome != TAKEN)
 		return outcome;
-	drop(lock);
 	nanosleep(&a_moment, NULL);
 	return queue_stalled(queue) ? try(lock, why) : BUSY;
 }
@@ -220,7 +235,7 @@ enum outcome lock_take_open(struct lock *lock, const struct patience *patience, 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lockfile_current(lock))
+	if (lock->file != NULL || lockfile_current(lock)) /* K3; what was published under the name is current */
 		return TAKEN;
 	if (lock->name != NULL)
 		return AGAIN;
@@ -247,6 +262,10 @@ enum outcome lock_take(struct lock *lock, const struct patience *patience, struc
 
 void lock_forget(struct lock *lock)
 {
+	if (lock->method->release != NULL) {
+		lock->method->release(lock);
+		return;
+	}
 	if (lock->name == NULL || lock->fd < 0)
 		return;
 	close(lock->fd);

@@ -13,6 +13,7 @@
 #define SEMLOCK_LOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -27,6 +28,18 @@ struct range {
 	off_t length; /* 0: to the end of the file, however far it grows */
 };
 
+/* The command, as far as a lock needs to know it: a record has to name it before it may
+ * run.  One for all the locks it will hold. */
+struct bearer {
+	pid_t pid; /* 0: not started yet */
+	bool inherits; /* it gets the locks' descriptors */
+	/* Start it, up to its gate.  Returns its PID, or -1 with WHY filled. */
+	pid_t (*start)(struct bearer *bearer, struct why *why);
+	void *context;
+};
+
+struct namefile;
+
 /* A lock: what was asked for, and what has come of it. */
 struct lock {
 	const struct method *method;
@@ -37,6 +50,9 @@ struct lock {
 	mode_t create_mode; /* permissions of a file that we create ... */
 	bool exact_mode;    /* ... whatever the umask is */
 	bool to_be_removed; /* the file, at the end */
+	int64_t stale;       /* ns without a sign of life; 0: never too long */
+	bool init;           /* make the token, if there is none */
+	struct bearer *bearer; /* for methods that leave a record */
 	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
 
 	int fd;        /* the open description that carries the lock, or -1 */
@@ -47,6 +63,8 @@ struct lock {
 	uid_t owner;
 	mode_t permissions; /* with the file type */
 	gid_t group;
+	struct namefile *file; /* methods that leave a record keep here what is theirs alone */
+	bool lost;             /* found out: somebody has taken it away from us */
 };
 
 /* How long to wait, and whether behind the others. */

@@ -12,6 +12,7 @@
 #include "environment.h"
 #include "events.h"
 #include "exitcode.h"
+#include "keeper.h"
 #include "lock.h"
 #include "lockfile.h"
 #include "messages.h"
@@ -52,7 +53,12 @@ static int exit_status(const struct options *opt, const struct ending *ending)
 	return not_run(opt, ending->code);
 }
 
-static struct lock *make_locks(const struct options *opt)
+static const char *label_of(const struct options *opt, const struct lock *lock)
+{
+	return lock->name == NULL ? opt->label : lock->name;
+}
+
+static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 {
 	struct lock *locks = calloc(opt->nlocks, sizeof *locks);
 
@@ -67,15 +73,27 @@ static struct lock *make_locks(const struct options *opt)
 		    .range = opt->range,
 		    .create_mode = opt->create_mode,
 		    .exact_mode = opt->exact_mode,
+		    .stale = opt->stale,
+		    .init = opt->init,
+		    .bearer = bearer,
 		    .to_be_removed = opt->remove,
 		    .may_be_deleted = opt->as_flock,
 		    .fd = opt->locks[i].fd,
 		    .slot = -1,
 		};
-		locks[i].access = opt->method->access(&locks[i]);
+		if (opt->method->access != NULL)
+			locks[i].access = opt->method->access(&locks[i]);
 	}
 	return locks;
 }
+
+/* All that is to be done, and with what. */
+struct job {
+	const struct options *opt;
+	struct lock *locks;
+	struct command *command;
+	struct bearer bearer;
+};
 
 static int undo(const struct options *opt, struct lock *lock)
 {
@@ -107,44 +125,85 @@ static bool at_terminal(void)
 	return foreground;
 }
 
-static int run(const struct options *opt, struct lock *locks, unsigned held)
+static struct command make_command(const struct options *opt)
 {
 	bool ours_alone = opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0;
-	int *fds = calloc(held + 1, sizeof *fds);
 	struct command command = {
 	    .argv = opt->command,
-	    .locks = fds,
-	    .nlocks = held,
+	    .locks = calloc(opt->nlocks, sizeof *command.locks),
+	    .nlocks = opt->nlocks,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
 	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
 	    .own_group = opt->run_timeout > 0 && !at_terminal(),
 	};
+
+	if (command.locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
+	return command;
+}
+
+/* What the command is told of its locks, and gets of them. */
+static int give_locks(const struct job *job, struct why *why)
+{
+	const struct options *opt = job->opt;
+
+	for (unsigned i = 0; i < opt->nlocks; i++)
+		job->command->locks[i] = job->locks[i].fd;
+	if (opt->unlock)
+		return 0;
+	return environment_set(first_of(opt, job->locks), opt->label, job->locks, opt->nlocks, why);
+}
+
+/* A record is to name the command: up to its gate. */
+static pid_t start_command(struct bearer *bearer, struct why *why)
+{
+	const struct job *job = bearer->context;
+
+	if (give_locks(job, why) != 0)
+		return -1;
+	return command_prepare(job->command, why);
+}
+
+static int run(const struct job *job)
+{
+	const struct options *opt = job->opt;
 	struct ending ending;
+	struct keeper keeper;
 	struct why why;
 
-	if (fds == NULL)
-		die(EXIT_SYSTEM, "no memory");
-	for (unsigned i = 0; i < held; i++)
-		fds[i] = locks[i].fd;
-	if (held > 0 && !opt->unlock &&
-	    environment_set(first_of(opt, locks), opt->label, locks, held, &why) != 0)
+	if (job->command->nlocks > 0 && job->bearer.pid == 0 && give_locks(job, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
 	messages_running(opt);
 	if (opt->become) {
-		command_become(&command);
-		ending = (struct ending){.how = ENDED_NOT_RUN, .code = errno};
-	} else if (command_watch(&command, &ending, &why) != 0) {
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		command_become(job->command);
+		return exit_status(opt, &(struct ending){.how = ENDED_NOT_RUN, .code = errno});
 	}
-	free(fds);
+	keeper_start(&keeper, job->locks, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	if (command_watch(job->command, &ending, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	keeper_stop(&keeper);
 	return exit_status(opt, &ending);
+}
+
+/* Somebody who does not heed the lock has removed or replaced it: another command may have
+ * run beside ours, and that is worth more than how ours ended. */
+static int status_if_lost(const struct options *opt, const struct lock *locks, int status)
+{
+	for (unsigned i = 0; i < opt->nlocks; i++)
+		if (locks[i].lost) {
+			complain("%s: the lock was lost while the command ran",
+			    label_of(opt, &locks[i]));
+			status = EXIT_LOST;
+		}
+	return status;
 }
 
 static int finish(const struct options *opt, struct lock *locks, int status)
 {
 	several_forget(locks, opt->nlocks);
-	if (opt->remove)
+	status = status_if_lost(opt, locks, status);
+	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
 			lockfile_remove(&locks[i]);
 	return status;
@@ -152,24 +211,35 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 
 int main(int argc, char **argv)
 {
-	static struct options opt; /* static: both last as long as the process, on all ways out */
-	static struct lock *locks;
+	static struct options opt; /* static: all of it lasts as long as the process, on all ways out */
+	static struct command command;
+	static struct job job = {.opt = &opt, .command = &command};
 	bool under_ancestor = false;
 	int status = OBTAINED;
 
 	options_parse(&opt, argc, argv);
 	if (opt.who)
 		return who(&opt);
-	locks = make_locks(&opt);
+	command = make_command(&opt);
+	job.bearer = (struct bearer){
+	    .start = start_command,
+	    .context = &job,
+	    .inherits = command.inherit,
+	};
+	job.locks = make_locks(&opt, &job.bearer);
 	if (opt.unlock && opt.locks[0].name == NULL)
-		return undo(&opt, locks);
+		return undo(&opt, job.locks);
 	if (!opt.unlock)
-		status = obtain(&opt, locks, &under_ancestor);
-	if (status != OBTAINED)
+		status = obtain(&opt, job.locks, &under_ancestor);
+	if (status != OBTAINED) {
+		command_cancel(&command);
 		return status;
+	}
 	if (opt.command == NULL)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (under_ancestor)
-		return run(&opt, locks, 0);
-	return finish(&opt, locks, run(&opt, locks, opt.nlocks));
+	if (under_ancestor) {
+		command.nlocks = 0;
+		return run(&job);
+	}
+	return finish(&opt, job.locks, run(&job));
 }

@@ -123,6 +123,8 @@ static int wait_for(const struct options *opt, struct lock *locks, const struct 
 	progress_end();
 	if (outcome == TAKEN)
 		return taken(opt, since);
+	if (outcome == BUSY && why.trouble != TROUBLE_NONE && !opt->quiet)
+		complain("%s: %s", label_of(opt, culprit), why.text); /* it will not end by itself */
 	return outcome == BUSY ? busy(opt, culprit, patience) : failed(opt, culprit, &why);
 }
 

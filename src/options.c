@@ -16,16 +16,19 @@
 enum {
 	OPT_FCNTL = 256,
 	OPT_FD,
+	OPT_INIT,
 	OPT_JSON,
 	OPT_KILL_AFTER,
 	OPT_LENGTH,
 	OPT_MODE,
 	OPT_NAME,
 	OPT_NESTED,
+	OPT_ON_LOST,
 	OPT_REPLACE,
 	OPT_RM,
 	OPT_RUN_TIMEOUT,
 	OPT_SIGNAL,
+	OPT_STALE,
 	OPT_START,
 	OPT_STATUS_FD,
 	OPT_TOGGLE,
@@ -46,6 +49,7 @@ static const struct option long_options[] = {
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
+    {"init", no_argument, NULL, OPT_INIT},
     {"json", no_argument, NULL, OPT_JSON},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
@@ -57,6 +61,7 @@ static const struct option long_options[] = {
     {"no-fork", no_argument, NULL, 'F'},
     {"nonblock", no_argument, NULL, 'n'},
     {"nonblocking", no_argument, NULL, 'n'},
+    {"on-lost", required_argument, NULL, OPT_ON_LOST},
     {"quiet", no_argument, NULL, 'q'},
     {"replace", optional_argument, NULL, OPT_REPLACE},
     {"rm", no_argument, NULL, OPT_RM},
@@ -64,6 +69,7 @@ static const struct option long_options[] = {
     {"shared", no_argument, NULL, 's'},
     {"signal", required_argument, NULL, OPT_SIGNAL},
     {"slots", required_argument, NULL, 'j'},
+    {"stale", required_argument, NULL, OPT_STALE},
     {"start", required_argument, NULL, OPT_START},
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
     {"timeout", required_argument, NULL, 'w'},
@@ -166,6 +172,15 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_RM:
 		options->remove = true;
+		break;
+	case OPT_INIT:
+		options->init = true;
+		break;
+	case OPT_ON_LOST:
+		options->on_lost = value_on_lost(optarg);
+		break;
+	case OPT_STALE:
+		options->stale = value_time("--stale", optarg);
 		break;
 	case OPT_UNFAIR:
 		options->unfair = true;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "keeper.h"
 #include "lock.h"
 #include "methods/method.h"
 
@@ -33,6 +34,9 @@ struct options {
 	bool close_fd, become, remove;
 	bool exact_mode;
 	mode_t create_mode;
+	bool init;
+	enum on_lost on_lost;
+	int64_t stale; /* ns; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { STEER_NOT, STEER_REPLACE, STEER_TOGGLE } steer;

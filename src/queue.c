@@ -11,6 +11,7 @@
 #include "crash.h"
 #include "descriptor.h"
 #include "lock.h"
+#include "methods/namefile.h"
 #include "queue.h"
 
 #if HAVE_DECL_F_OFD_SETLK && HAVE_SHM_OPEN
@@ -25,10 +26,24 @@ static void close_file(struct queue *queue)
 	queue->fd = -1;
 }
 
+/* A lock that is a name in a directory: two names of one hash would share a queue. */
+static uint64_t hash_of(const char *name)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+	return hash;
+}
+
 static void name_of(const struct lock *lock, char name[64])
 {
-	snprintf(name, 64, "/semlock-%llx-%llx", (unsigned long long)lock->device,
+	int used = snprintf(name, 64, "/semlock-%llx-%llx", (unsigned long long)lock->device,
 	    (unsigned long long)lock->inode);
+
+	if (lock->file != NULL)
+		snprintf(name + used, (size_t)(64 - used), "-%llx",
+		    (unsigned long long)hash_of(lock->file->base));
 }
 
 void queue_path(const struct lock *lock, char *path, size_t size)

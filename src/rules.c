@@ -32,6 +32,29 @@ static void refuse(bool bad, const char *reason)
 		die(EXIT_USAGE, "%s", reason);
 }
 
+/* A lock that is a name in a directory is there or is not. */
+static void refuse_of_files(const struct options *options)
+{
+	refuse(options->init && (options->method->can & KEEPS_TOKEN) == 0,
+	    "--init: only -m rename has a token that must be there");
+	refuse(options->stale > 0 && (options->method->can & LEAVES_RECORD) == 0,
+	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
+	    "can be stale");
+	refuse(options->on_lost != LOST_UNSAID && (options->method->can & LEAVES_RECORD) == 0,
+	    "--on-lost: nobody can take this lock away from its holder");
+	if ((options->method->can & LEAVES_RECORD) == 0)
+		return;
+	refuse(options->locks[0].name == NULL,
+	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
+	    "a command");
+	for (unsigned i = 0; i < options->nlocks; i++)
+		refuse(options->locks[i].mode == SHARED,
+		    "-s: a lock made of files has one holder; use -m flock, ofd or posix");
+	refuse(options->slots > 0,
+	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
+	refuse(options->become, "-F: somebody must stay to remove the lock file; leave it out");
+}
+
 /* What cannot be honoured is refused, never ignored. */
 static void refuse_steering(const struct options *options)
 {
@@ -52,6 +75,7 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	refuse(options->json && !options->who, "--json goes with --who");
 	refuse(options->who && reading->acts,
 	    "--who only looks: beside it there may be --json, -m and --fcntl, and nothing else");
+	refuse_of_files(options);
 	refuse(options->become && options->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(options->become && options->remove,

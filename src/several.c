@@ -6,13 +6,23 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lockfile.h"
+#include "methods/namefile.h"
 #include "several.h"
+
+/* Locks that are names in a directory have the directory's device and inode. */
+static int by_name(const struct lock *a, const struct lock *b)
+{
+	if (a->file == NULL || b->file == NULL)
+		return (a->file == NULL) - (b->file == NULL);
+	return strcmp(a->file->base, b->file->base);
+}
 
 static bool same_file(const struct lock *a, const struct lock *b)
 {
-	return a->device == b->device && a->inode == b->inode;
+	return a->device == b->device && a->inode == b->inode && by_name(a, b) == 0;
 }
 
 /* Of one file's locks the exclusive one comes first: that is the one to take. */
@@ -24,6 +34,8 @@ static int in_order(const void *left, const void *right)
 		return a->device < b->device ? -1 : 1;
 	if (a->inode != b->inode)
 		return a->inode < b->inode ? -1 : 1;
+	if (by_name(a, b) != 0)
+		return by_name(a, b);
 	return (a->mode == SHARED) - (b->mode == SHARED);
 }
 
@@ -46,13 +58,31 @@ static int open_all(struct lock *locks, unsigned count, const struct lock **culp
 	return 0;
 }
 
+/* A command that a record has to name inherits what is there before it is started, and it
+ * is started once for all the locks. */
+static int prepare_all(struct lock *locks, unsigned count, const struct lock **culprit,
+    struct why *why)
+{
+	for (unsigned i = 0; i < count; i++) {
+		*culprit = &locks[i];
+		if (locks[i].method->prepare != NULL && locks[i].method->prepare(&locks[i], why) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_current(const struct lock *lock)
+{
+	return lock->file != NULL || lockfile_current(lock);
+}
+
 /* The second name of a file is covered by the lock on the first; it only has to mean
  * that file still. */
 static enum outcome take_next(struct lock *locks, unsigned i, const struct patience *patience,
     struct why *why)
 {
 	if (i > 0 && same_file(&locks[i - 1], &locks[i]))
-		return lockfile_current(&locks[i]) ? TAKEN : AGAIN;
+		return is_current(&locks[i]) ? TAKEN : AGAIN;
 	return lock_take_open(&locks[i], patience, why);
 }
 
@@ -64,6 +94,8 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct p
 	if (open_all(locks, count, culprit, why) != 0)
 		return FAILED;
 	qsort(locks, count, sizeof *locks, in_order);
+	if (prepare_all(locks, count, culprit, why) != 0)
+		return FAILED;
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
 		*culprit = &locks[i];
 		outcome = take_next(locks, i, patience, why);
@@ -71,7 +103,7 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct p
 	/* While we waited for the later ones, nobody could replace the earlier ones who
 	 * plays by the rules; but whoever just deletes lock files plays by none. */
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++)
-		if (!lockfile_current(&locks[i]))
+		if (!is_current(&locks[i]))
 			outcome = AGAIN;
 	return outcome;
 }

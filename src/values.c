@@ -66,6 +66,27 @@ int value_signal(const char *option, const char *text)
 	return number;
 }
 
+int64_t value_time(const char *option, const char *text)
+{
+	int64_t time;
+
+	if (!duration_parse(text, &time) || time <= 0)
+		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 2m, 1h, 1d",
+		    option, text);
+	return time;
+}
+
+enum on_lost value_on_lost(const char *text)
+{
+	if (strcmp(text, "warn") == 0)
+		return LOST_WARN;
+	if (strcmp(text, "term") == 0)
+		return LOST_TERM;
+	if (strcmp(text, "kill") == 0)
+		return LOST_KILL;
+	die(EXIT_USAGE, "--on-lost %s: not one of warn, term, kill", text);
+}
+
 int value_status(const char *text)
 {
 	long status = number(text, 255);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "keeper.h"
 #include "methods/method.h"
 
 /* -m: the method of that name. */
@@ -15,6 +16,12 @@ const struct method *value_method(const char *text);
 
 /* -w: nanoseconds.  A negative time ends semlock with NEGATIVE_STATUS. */
 int64_t value_wait(const char *text, int negative_status);
+
+/* OPTION, for the message: nanoseconds, more than none. */
+int64_t value_time(const char *option, const char *text);
+
+/* --on-lost: warn, term or kill. */
+enum on_lost value_on_lost(const char *text);
 
 /* -E: 0 to 255. */
 int value_status(const char *text);

@@ -9,10 +9,40 @@ check_PROGRAMS += tests/crowd
 tests_crowd_SOURCES = tests/crowd.h tests/crowd.c tests/crowd-kills.c tests/crowd-line.c \
 	tests/crowd-loops.c
 
-BATS_FILES = tests/bad-input.bats tests/become.bats tests/close.bats \
+check_PROGRAMS += tests/liveness-check
+tests_liveness_check_SOURCES = tests/liveness-check.c src/liveness.c src/liveness.h src/here.c \
+	src/holder.c src/holder.h
+
+# semlock with the places compiled in where a test may kill it, or have a call fail
+check_PROGRAMS += tests/semlock-crashable
+tests_semlock_crashable_SOURCES = $(semlock_SOURCES)
+tests_semlock_crashable_CPPFLAGS = $(AM_CPPFLAGS) -DENABLE_CRASH_POINTS=1
+
+check_PROGRAMS += tests/torture/torture
+tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/naive.c tests/torture/naive.h
+
+# make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1
+METHOD = excl link mkdir symlink rename
+ACQUISITIONS = 100000
+KILLS = 1000
+SEED = 1
+torture: all tests/torture/torture$(EXEEXT)
+	@$(SHELL) $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
+
+# make models LEVEL=2: the big ones as well
+LEVEL = 1
+models:
+	@$(SHELL) $(srcdir)/tests/models/run $(LEVEL)
+.PHONY: torture models
+EXTRA_DIST += tests/torture/run tests/models/run tests/models/suite.txt \
+	tests/models/existlock.pml tests/models/flock_unlink.pml tests/models/open_noexcl.pml \
+	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
+	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
+
+BATS_FILES = tests/bad-input.bats tests/become.bats tests/close.bats tests/crash.bats \
 	tests/conversion.bats tests/deleted.bats tests/drop-in.bats tests/environment.bats \
-	tests/exit-status.bats tests/fd.bats tests/hostile.bats tests/job-control.bats \
-	tests/layering.bats tests/manual.bats tests/methods.bats tests/order.bats tests/queue.bats \
+	tests/exit-status.bats tests/fd.bats tests/fallbacks.bats tests/hostile.bats tests/interoperation.bats tests/job-control.bats \
+	tests/layering.bats tests/liveness.bats tests/lock-made-of-files.bats tests/models.bats tests/on-lost.bats tests/stale.bats tests/torture.bats tests/manual.bats tests/methods.bats tests/order.bats tests/queue.bats \
 	tests/reject.bats tests/several.bats tests/shared.bats tests/signals.bats tests/slots.bats \
 	tests/timeout.bats tests/name.bats tests/nested.bats \
 	tests/replace.bats tests/run-timeout.bats tests/status-fd.bats tests/toggle.bats \
@@ -28,6 +58,9 @@ AM_TESTS_ENVIRONMENT = \
 	CROWD='$(abs_top_builddir)/tests/crowd$(EXEEXT)'; export CROWD; \
 	HELPERS='$(abs_top_srcdir)/tests/helpers.bash'; export HELPERS; \
 	SOURCE='$(abs_top_srcdir)'; export SOURCE; \
+	CRASHABLE_SEMLOCK='$(abs_top_builddir)/tests/semlock-crashable$(EXEEXT)'; export CRASHABLE_SEMLOCK; \
+	LIVENESS='$(abs_top_builddir)/tests/liveness-check$(EXEEXT)'; export LIVENESS; \
+	TORTURE='$(abs_top_builddir)/tests/torture/torture$(EXEEXT)'; export TORTURE; \
 	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
 
 TESTS =

@@ -5,6 +5,8 @@
 #ifndef SEMLOCK_METHOD_H
 #define SEMLOCK_METHOD_H
 
+#include <stdbool.h>
+
 #include "report.h"
 
 struct lock;
@@ -24,7 +26,12 @@ enum {
 	CAN_SLOTS = 2,       /* -j */
 	CAN_RANGE = 4,       /* --start, --length */
 	CAN_FD = 8,          /* lock a caller's descriptor */
-	OWNED_BY_PROCESS = 16 /* the lock is semlock's own and dies with it: no child inherits it */
+	OWNED_BY_PROCESS = 16, /* the lock is semlock's own and dies with it: no child inherits it */
+	LEAVES_RECORD = 32,    /* the lock is an entry in a directory, and its record names the
+				* command: which is started, at a gate, before the lock is taken */
+	KEEPS_TOKEN = 64,      /* --init: the lock must have been made once */
+	BEATS = 128,           /* others take it for abandoned when it looks old: beat unasked */
+	NEEDS_AN_EYE = 256     /* at the end it cannot be told any more who took it away */
 };
 
 struct method {
@@ -44,6 +51,26 @@ struct method {
 	/* The same for slot SLOT alone: TAKEN, BUSY or FAILED; NULL without CAN_SLOTS. */
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct why *why);
 	int (*drop_slot)(struct lock *lock, unsigned slot);
+
+	/* With LEAVES_RECORD, instead of opening the file that the name means, of unlocking
+	 * and of closing it.  All of them are NULL without.
+	 *
+	 * open: look at the directory that the lock is to be in.  Nothing is made.
+	 * prepare: make ready whatever must be there before the command is started, which
+	 *	inherits it.  May be called again.
+	 * idle: is it free, or its holder dead?
+	 * owned: is it ours still?
+	 * beat: give a sign of life, if it is.
+	 * listen: a descriptor that becomes readable when the lock may have changed; or -1.
+	 * release: let go what is held, and undo what was prepared; notes LOCK->lost.  Copes
+	 *	with any half-filled state. */
+	int (*open)(struct lock *lock, struct why *why);
+	int (*prepare)(struct lock *lock, struct why *why);
+	bool (*idle)(struct lock *lock);
+	bool (*owned)(struct lock *lock);
+	void (*beat)(struct lock *lock);
+	int (*listen)(struct lock *lock);
+	void (*release)(struct lock *lock);
 };
 
 /* The method called NAME, or NULL. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "methods/fcntl.h"
+#include "methods/filemethods.h"
 #include "methods/flock.h"
 #include "methods/method.h"
 
@@ -14,6 +15,11 @@ static const struct method *const methods[] = {
     &method_ofd,
 #endif
     &method_posix,
+    &method_excl,
+    &method_link,
+    &method_mkdir,
+    &method_rename,
+    &method_symlink,
 };
 
 const struct method *method_nth(unsigned n)

@@ -1,0 +1,109 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "alarm.h"
+#include "crash.h"
+#include "descriptor.h"
+#include "gate.h"
+
+static ssize_t receive(int fd, void *data, size_t size)
+{
+	ssize_t got;
+
+	do {
+		got = recv(fd, data, size, 0);
+	} while (got < 0 && errno == EINTR);
+	return got;
+}
+
+/* What a timer of the parent's has changed is undone first: the command shall find its
+ * signals as we found them. */
+static void stand(const struct gate *gate, const sigset_t *before, sigset_t *mask)
+{
+	sigset_t all;
+	char word;
+
+	sigprocmask(SIG_SETMASK, before, NULL);
+	alarm_off();
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, mask);
+	if (receive(gate->socket, &word, 1) != 1)
+		_exit(EXIT_FAILURE);
+}
+
+static int make_socket(int ends[2])
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+		ends[i] = descriptor_above_standard(ends[i]);
+		if (ends[i] < 0)
+			return -1;
+	}
+	return 0;
+}
+
+pid_t gate_start(struct gate *gate, sigset_t *mask)
+{
+	sigset_t all, before;
+	int ends[2];
+	pid_t pid;
+
+	if (make_socket(ends) != 0)
+		return -1;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		gate->socket = ends[1];
+		stand(gate, &before, mask);
+		return 0;
+	}
+	close(ends[1]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid < 0) {
+		close(ends[0]);
+		return -1;
+	}
+	gate->pid = pid;
+	gate->socket = ends[0];
+	CRASH_POINT("gate.started");
+	return pid;
+}
+
+void gate_fail(const struct gate *gate, int errnum)
+{
+	send(gate->socket, &errnum, sizeof errnum, MSG_NOSIGNAL);
+	_exit(EXIT_FAILURE);
+}
+
+int gate_open(struct gate *gate)
+{
+	int errnum = 0;
+
+	if (send(gate->socket, "", 1, MSG_NOSIGNAL) != 1)
+		return -1;
+	CRASH_POINT("gate.opened");
+	if (receive(gate->socket, &errnum, sizeof errnum) != (ssize_t)sizeof errnum)
+		errnum = 0; /* closed by the exec */
+	close(gate->socket);
+	return errnum;
+}
+
+void gate_cancel(struct gate *gate)
+{
+	if (gate->pid <= 0)
+		return;
+	close(gate->socket);
+	while (waitpid(gate->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	gate->pid = 0;
+}

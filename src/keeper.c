@@ -1,0 +1,204 @@
+#include <config.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "descriptor.h"
+#include "holder.h"
+#include "keeper.h"
+#include "report.h"
+
+/* Once it has ended, its record names a dead process, and whoever takes the lock over then
+ * is in the right. */
+static bool command_lives(const struct keeper *keeper)
+{
+	uint64_t start;
+	char state;
+
+	return process_look(keeper->command, &state, &start) && state != 'Z' && state != 'X';
+}
+
+/* By pidfd: the number could have become another's. */
+static void send_signal(const struct keeper *keeper, int signo)
+{
+#ifdef SYS_pidfd_send_signal
+	if (keeper->process >= 0) {
+		syscall(SYS_pidfd_send_signal, keeper->process, signo, NULL, 0);
+		return;
+	}
+#endif
+	if (command_lives(keeper))
+		kill(keeper->command, signo);
+}
+
+static void act(const struct keeper *keeper)
+{
+	switch (keeper->on_lost) {
+	case LOST_TERM:
+		send_signal(keeper, SIGTERM);
+		send_signal(keeper, SIGCONT);
+		break;
+	case LOST_KILL:
+		send_signal(keeper, SIGKILL);
+		break;
+	case LOST_UNSAID:
+	case LOST_WARN:
+		break;
+	}
+}
+
+static void look_at(const struct keeper *keeper, struct lock *lock)
+{
+	if (lock->lost || lock->method->owned(lock) || !command_lives(keeper))
+		return;
+	lock->lost = true;
+	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+	act(keeper);
+}
+
+/* What exactly has changed is for the look to find out. */
+static void drain(int fd)
+{
+	char events[4096];
+
+	while (read(fd, events, sizeof events) > 0)
+		;
+}
+
+#define SOON 1000 /* ms */
+
+static int pause_until(const struct deadline *beat)
+{
+	int64_t left = deadline_left(beat) / MILLISECOND + 1;
+
+	if (beat->never || left > SOON)
+		return SOON;
+	return (int)left;
+}
+
+static void look_at_all(const struct keeper *keeper, const struct pollfd *sources, bool beat)
+{
+	for (unsigned i = 0; i < keeper->count; i++) {
+		if (sources[i].revents != 0)
+			drain(sources[i].fd);
+		look_at(keeper, &keeper->locks[i]);
+		if (beat && !keeper->locks[i].lost)
+			keeper->locks[i].method->beat(&keeper->locks[i]);
+	}
+}
+
+/* To be told at once has its price; who has not asked for it is told soon. */
+static int listen_to(const struct keeper *keeper, struct lock *lock)
+{
+	return keeper->on_lost == LOST_UNSAID ? -1 : lock->method->listen(lock);
+}
+
+static struct deadline next_beat(const struct keeper *keeper)
+{
+	return keeper->every == INT64_MAX ? deadline_never() : deadline_after(keeper->every);
+}
+
+static void *keep(void *argument)
+{
+	struct keeper *keeper = argument;
+	struct pollfd *sources = calloc(keeper->count + 1, sizeof *sources);
+	struct deadline beat = next_beat(keeper);
+
+	if (sources == NULL)
+		return NULL;
+	for (unsigned i = 0; i < keeper->count; i++)
+		sources[i] = (struct pollfd){listen_to(keeper, &keeper->locks[i]), POLLIN, 0};
+	sources[keeper->count] = (struct pollfd){keeper->stop[0], POLLIN, 0};
+	do {
+		look_at_all(keeper, sources, deadline_left(&beat) == 0);
+		if (deadline_left(&beat) == 0)
+			beat = next_beat(keeper);
+	} while (poll(sources, keeper->count + 1, pause_until(&beat)) >= 0 &&
+		 sources[keeper->count].revents == 0);
+	free(sources);
+	return NULL;
+}
+
+/* Age-breakers among mail programs wait for five minutes and more. */
+static int64_t interval(const struct lock *locks, unsigned count, int64_t stale)
+{
+	int64_t every = stale > 0 ? stale / 4 : INT64_MAX;
+
+	for (unsigned i = 0; i < count; i++)
+		if ((locks[i].method->can & BEATS) != 0 && every > 60 * SECOND)
+			every = 60 * SECOND;
+	return every;
+}
+
+static bool needed(const struct keeper *keeper)
+{
+	if (keeper->every != INT64_MAX || keeper->on_lost != LOST_UNSAID)
+		return true;
+	for (unsigned i = 0; i < keeper->count; i++)
+		if ((keeper->locks[i].method->can & NEEDS_AN_EYE) != 0)
+			return true;
+	return false;
+}
+
+/* Signals are for the main thread, which waits for them. */
+static bool start_thread(struct keeper *keeper)
+{
+	sigset_t all, before;
+	pthread_attr_t small;
+	bool started;
+
+	sigfillset(&all);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, (size_t)128 * 1024);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	started = pthread_create(&keeper->thread, &small, keep, keeper) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&small);
+	return started;
+}
+
+static bool make_pipe(int ends[2])
+{
+	if (pipe(ends) != 0)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+		ends[i] = descriptor_above_standard(ends[i]);
+	}
+	return ends[0] >= 0 && ends[1] >= 0;
+}
+
+void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
+    enum on_lost on_lost, pid_t command)
+{
+	*keeper = (struct keeper){
+	    .locks = locks,
+	    .count = count,
+	    .on_lost = on_lost,
+	    .every = interval(locks, count, stale),
+	    .command = command,
+	    .process = -1,
+	};
+	if (command <= 0 || !needed(keeper) || !make_pipe(keeper->stop))
+		return;
+#ifdef SYS_pidfd_open
+	keeper->process = (int)syscall(SYS_pidfd_open, command, 0);
+#endif
+	keeper->running = start_thread(keeper);
+}
+
+void keeper_stop(struct keeper *keeper)
+{
+	if (!keeper->running)
+		return;
+	close(keeper->stop[1]);
+	pthread_join(keeper->thread, NULL);
+	close(keeper->stop[0]);
+	if (keeper->process >= 0)
+		close(keeper->process);
+	keeper->running = false;
+}

@@ -1,0 +1,39 @@
+/* keeper.h - while the command runs: signs of life for its locks, and an eye on them.
+ *
+ * A lock made of files can be taken away by somebody who does not heed it, or takes it for
+ * old.  A beat keeps away those who go by age; and if it has happened, the sooner the
+ * command ends, the less it can spoil. */
+#ifndef SEMLOCK_KEEPER_H
+#define SEMLOCK_KEEPER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock.h"
+
+/* What a lost lock means for the command. */
+enum on_lost { LOST_UNSAID, LOST_WARN, LOST_TERM, LOST_KILL };
+
+struct keeper {
+	struct lock *locks;
+	unsigned count;
+	enum on_lost on_lost;
+	int64_t every;   /* ns between two beats; INT64_MAX: none */
+	pid_t command;
+	int process;     /* the same as a pidfd, or -1 */
+	int stop[2];     /* a pipe */
+	pthread_t thread;
+	bool running;
+};
+
+/* Begin, if there is anything to be done for the COUNT locks at LOCKS, which are held; beat
+ * at a quarter of STALE ns (0: as the method needs it).  COMMAND is the process that runs
+ * under them.  Without memory or threads nothing begins, and the locks are as they are. */
+void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
+    enum on_lost on_lost, pid_t command);
+
+/* The command has ended.  A lock that was found lost has lock->lost set by now. */
+void keeper_stop(struct keeper *keeper);
+
+#endif

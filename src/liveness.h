@@ -1,0 +1,40 @@
+/* liveness.h - is the holder that a record names still alive?
+ *
+ * Death may be concluded only from what proves it.  What proves neither life nor death
+ * is UNKNOWN, and left alone unless the user has said after how long not to (--stale). */
+#ifndef SEMLOCK_LIVENESS_H
+#define SEMLOCK_LIVENESS_H
+
+#include <stdbool.h>
+
+#include "holder.h"
+
+enum verdict { ALIVE, DEAD, UNKNOWN };
+
+/* What the kernel says of the recorded PID. */
+enum process {
+	PROCESS_GONE,   /* there is none */
+	PROCESS_HIDDEN, /* there is one, and no more is told of it (hidepid, no /proc) */
+	PROCESS_SEEN    /* there is one, in STATE, started at START */
+};
+
+/* All that the judgement rests on, beside the record itself. */
+struct facts {
+	bool flocked;     /* somebody has the lock object under flock(2) */
+	bool local;       /* its file system is this kernel's alone */
+	bool young;       /* it may be a moment old, and still being written */
+	bool before_boot; /* a regular file last written before this boot */
+	const struct here *here;
+	enum process process;
+	char state;
+	uint64_t start;
+};
+
+/* Judge.  Looks at nothing but its arguments. */
+enum verdict liveness(const struct record *record, const struct facts *facts);
+
+/* Ask the kernel for FACTS->process, state and start, as far as the verdict may turn on
+ * them.  NOBODY: a PID that is our own command's, not started yet, and no holder. */
+void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody);
+
+#endif

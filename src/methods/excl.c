@@ -1,0 +1,49 @@
+/* A file that exists while the lock is held, with the holder's PID in its first line. */
+#include <config.h>
+
+#include "methods/filemethods.h"
+#include "methods/plainfile.h"
+#include "methods/stranger.h"
+
+static int make(struct lock *lock, struct why *why)
+{
+	return plainfile_make(lock, lock->create_mode, why);
+}
+
+static int write_record(struct lock *lock, struct why *why)
+{
+	char text[RECORD_LONGEST];
+	size_t length = record_write(&lock->file->record, lock->method->name, text);
+
+	return plainfile_put(lock->fd, text, length, why);
+}
+
+static const struct object object = {
+    .what = "a regular file with its holder's PID",
+    .type = S_IFREG,
+    .make = make,
+    .write = write_record,
+    .publish = plainfile_publish,
+    .read = plainfile_read,
+    .remove = plainfile_remove,
+};
+
+static int open_excl(struct lock *lock, struct why *why)
+{
+	return namefile_open(lock, &object, why);
+}
+
+const struct method method_excl = {
+    .name = "excl",
+    .can = LEAVES_RECORD,
+    .what = "a file with the holder's PID, as O_EXCL makes it",
+    .open = open_excl,
+    .take = namefile_take,
+    .drop = namefile_drop,
+    .prepare = namefile_prepare,
+    .idle = namefile_idle,
+    .listen = stranger_listen,
+    .owned = namefile_owned,
+    .beat = namefile_beat,
+    .release = namefile_release,
+};

@@ -1,0 +1,222 @@
+/* The order of the steps is the proof (tests/models/semlock_file.pml): the object's own
+ * flock, then the judgement, and only THEN the comparison of name and descriptor.  Whoever
+ * compares first, or takes a guard and judges what it read before, removes a lock that
+ * somebody else has taken in the meantime. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "methods/existing.h"
+#include "methods/stranger.h"
+
+/* For so long after its making an empty file may be about to be written: then it must not
+ * even be flocked, or its maker could be kept out of its own file for ever. */
+#define GRACE (2 * SECOND)
+
+struct found {
+	int fd;
+	struct stat status;
+	struct record record;
+};
+
+/* In ns; -1: cannot be told. */
+static int64_t age_of(struct lock *lock, const struct stat *status)
+{
+	int64_t now = namefile_now(lock->file);
+
+	return now < 0 ? -1 : now - namefile_mtime(status);
+}
+
+enum verdict existing_judge(struct lock *lock, const struct record *record,
+    const struct stat *status, bool flocked)
+{
+	struct facts facts = {
+	    .flocked = flocked,
+	    .local = lock->file->local,
+	    .here = here(),
+	};
+	int64_t age;
+
+	if (record->kind == RECORD_EMPTY && S_ISREG(status->st_mode)) {
+		age = age_of(lock, status);
+		facts.young = age > -GRACE && age < GRACE;
+		facts.before_boot =
+		    facts.here->booted > 0 && status->st_mtim.tv_sec < facts.here->booted;
+	}
+	liveness_ask(record, &facts, lock->bearer->pid);
+	return liveness(record, &facts);
+}
+
+bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status)
+{
+	if (verdict == DEAD)
+		return true;
+	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status) > lock->stale;
+}
+
+static int not_a_lock(const struct lock *lock, struct why *why)
+{
+	return why_say(why, TROUBLE_OPEN, "is no lock of method %s, which is %s: left alone",
+	    lock->method->name, lock->file->object->what);
+}
+
+static enum outcome cannot_open(const struct lock *lock, struct why *why)
+{
+	switch (errno) {
+	case ENOENT:
+	case EINTR:
+	case ESTALE:
+		return AGAIN;
+	case EACCES:
+	case EPERM:
+		return BUSY; /* somebody has it; more we may not know */
+	case ELOOP:
+	case EMLINK:
+	case ENXIO:
+	case ENOTDIR:
+		not_a_lock(lock, why);
+		return FAILED;
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		why_set(why, TROUBLE_SYSTEM, "cannot look at the lock");
+		return FAILED;
+	}
+	why_set(why, TROUBLE_OPEN, "cannot look at the lock");
+	return FAILED;
+}
+
+/* Over NFS an exclusive flock wants to be able to write. */
+static int open_name(const struct namefile *file)
+{
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
+
+	if (file->object->type == S_IFDIR)
+		return openat(file->directory, file->base, O_RDONLY | O_DIRECTORY | flags);
+	if (!file->local)
+		fd = openat(file->directory, file->base, O_RDWR | flags);
+	return fd >= 0 ? fd : openat(file->directory, file->base, O_RDONLY | flags);
+}
+
+/* I1.  TAKEN: found. */
+static enum outcome find(struct lock *lock, struct found *found, struct why *why)
+{
+	found->fd = open_name(lock->file);
+	if (found->fd < 0)
+		return cannot_open(lock, why);
+	if (fstat(found->fd, &found->status) != 0) {
+		why_set(why, TROUBLE_SYSTEM, "cannot look at the lock");
+		return FAILED;
+	}
+	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
+		not_a_lock(lock, why);
+		return FAILED;
+	}
+	return TAKEN;
+}
+
+static enum verdict judge(struct lock *lock, struct found *found)
+{
+	lock->file->object->read(found->fd, &found->record);
+	fstat(found->fd, &found->status);
+	return existing_judge(lock, &found->record, &found->status, false);
+}
+
+/* Not ours to take.  PID: a holder to watch; 0: none that is known to live. */
+static enum outcome leave(struct lock *lock, const struct found *found, enum wait wait, pid_t pid)
+{
+	if (wait == TRY)
+		return BUSY;
+	if (found->fd >= 0)
+		flock(found->fd, LOCK_UN); /* while we sleep it must not look as if held by us */
+	return stranger_await(lock->file, pid, false);
+}
+
+static enum outcome leave_to(struct lock *lock, const struct found *found, enum wait wait,
+    enum verdict verdict)
+{
+	return leave(lock, found, wait, verdict == ALIVE ? found->record.pid : 0);
+}
+
+/* I3.  Where it is held, we sleep in it: one wake-up, on release or death. */
+static enum outcome guard(struct lock *lock, struct found *found, enum wait wait)
+{
+	if (flock(found->fd, LOCK_EX | LOCK_NB) == 0)
+		return TAKEN;
+	if (errno != EWOULDBLOCK)
+		return leave(lock, found, wait, 0); /* no flock here, so no safe way to take over */
+	if (wait == TRY || flock(found->fd, LOCK_EX) != 0)
+		return BUSY;
+	return namefile_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
+}
+
+/* I6.  In a sticky directory the owner alone may. */
+static enum outcome take_away(struct lock *lock, const struct found *found, enum wait wait,
+    struct why *why)
+{
+	if (lock->file->object->remove(lock, found->fd) != 0 && errno != ENOENT) {
+		why_set(why, TROUBLE_CREATE,
+		    "its holder, process %ld, is dead, but the lock cannot be taken away",
+		    (long)found->record.pid);
+		return leave(lock, found, wait, 0);
+	}
+	CRASH_POINT("existing.removed");
+	namefile_sweep(lock);
+	return AGAIN;
+}
+
+static enum outcome inspect(struct lock *lock, struct found *found, enum wait wait, struct why *why)
+{
+	enum verdict verdict = judge(lock, found); /* I2: a peek */
+	enum outcome outcome;
+
+	if (found->record.kind == RECORD_EMPTY && verdict == ALIVE)
+		return leave(lock, found, wait, 0);
+	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
+		return BUSY;
+	outcome = guard(lock, found, wait); /* I3 */
+	if (outcome != TAKEN)
+		return outcome;
+	CRASH_POINT("existing.guarded");
+	verdict = judge(lock, found); /* I4 */
+	if (!existing_yields(lock, verdict, &found->status))
+		return leave_to(lock, found, wait, verdict);
+	CRASH_POINT("existing.judged");
+	if (!namefile_same(lock->file, lock->file->base, found->fd)) /* I5: after I4 */
+		return AGAIN;
+	CRASH_POINT("existing.compared");
+	return take_away(lock, found, wait, why); /* I6 */
+}
+
+enum outcome existing_inspect(struct lock *lock, enum wait wait, struct why *why)
+{
+	struct found found = {.fd = -1};
+	enum outcome outcome = find(lock, &found, why);
+
+	if (outcome == TAKEN)
+		outcome = inspect(lock, &found, wait, why);
+	else if (outcome == BUSY)
+		outcome = leave(lock, &found, wait, 0);
+	if (found.fd >= 0)
+		close(found.fd); /* I7 */
+	return outcome;
+}
+
+bool namefile_idle(struct lock *lock)
+{
+	struct found found = {.fd = -1};
+	struct why ignored;
+	enum outcome outcome = find(lock, &found, &ignored);
+	bool idle = outcome == AGAIN;
+
+	if (outcome == TAKEN)
+		idle = existing_yields(lock, judge(lock, &found), &found.status) &&
+		       flock(found.fd, LOCK_EX | LOCK_NB) == 0;
+	if (found.fd >= 0)
+		close(found.fd);
+	return idle;
+}

@@ -1,0 +1,20 @@
+/* methods/existing.h - what stands in the way: another's lock under the name that we want.
+ * Whether its holder lives; waiting for it; taking over from the dead. */
+#ifndef SEMLOCK_METHOD_EXISTING_H
+#define SEMLOCK_METHOD_EXISTING_H
+
+#include "methods/namefile.h"
+
+/* Deal with it.  AGAIN: it is gone, or something has happened: try to publish now.  BUSY: it
+ * is held; with SLEEP: a signal ended the sleep.  FAILED: no lock of this method. */
+enum outcome existing_inspect(struct lock *lock, enum wait wait, struct why *why);
+
+/* The verdict on RECORD, of an object with STATUS, as if nobody had it under flock(2); or,
+ * with FLOCKED, as somebody has. */
+enum verdict existing_judge(struct lock *lock, const struct record *record,
+    const struct stat *status, bool flocked);
+
+/* May it be taken over?  Dead, or unknown and without a sign of life for LOCK->stale. */
+bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status);
+
+#endif

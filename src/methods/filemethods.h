@@ -1,0 +1,13 @@
+/* methods/filemethods.h - the methods whose locks are made of files. */
+#ifndef SEMLOCK_METHOD_FILEMETHODS_H
+#define SEMLOCK_METHOD_FILEMETHODS_H
+
+#include "methods/method.h"
+
+extern const struct method method_excl;
+extern const struct method method_link;
+extern const struct method method_mkdir;
+extern const struct method method_rename;
+extern const struct method method_symlink;
+
+#endif

@@ -1,0 +1,53 @@
+/* The mail programs' lock: a unique file that is linked to the lock's name.  They want
+ * nothing in it but a PID: a record longer than 16 bytes makes some of them stumble, and
+ * others never take the lock from the dead. */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "methods/filemethods.h"
+#include "methods/plainfile.h"
+#include "methods/stranger.h"
+
+static int make(struct lock *lock, struct why *why)
+{
+	return plainfile_make(lock, lock->exact_mode ? lock->create_mode : 0444, why);
+}
+
+static int write_record(struct lock *lock, struct why *why)
+{
+	char text[16];
+	int length = snprintf(text, sizeof text, "%ld\n", (long)lock->file->record.pid);
+
+	return plainfile_put(lock->fd, text, (size_t)length, why);
+}
+
+static const struct object object = {
+    .what = "a regular file with its holder's PID",
+    .type = S_IFREG,
+    .make = make,
+    .write = write_record,
+    .publish = plainfile_publish,
+    .read = plainfile_read,
+    .remove = plainfile_remove,
+};
+
+static int open_link(struct lock *lock, struct why *why)
+{
+	return namefile_open(lock, &object, why);
+}
+
+const struct method method_link = {
+    .name = "link",
+    .can = LEAVES_RECORD | BEATS,
+    .what = "a file made by link(2), as mail programs; NFS",
+    .open = open_link,
+    .take = namefile_take,
+    .drop = namefile_drop,
+    .prepare = namefile_prepare,
+    .idle = namefile_idle,
+    .listen = stranger_listen,
+    .owned = namefile_owned,
+    .beat = namefile_beat,
+    .release = namefile_release,
+};

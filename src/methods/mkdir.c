@@ -1,0 +1,226 @@
+/* A directory that exists while the lock is held, with the record in it: made and filled
+ * under another name, and then renamed, so that nobody ever sees it empty.  An empty one is
+ * somebody else's.  A plain rename(2) would do for a wrong reason: it replaces an empty
+ * directory, which is just what a plain mkdir(1) locker has. */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "descriptor.h"
+#include "methods/filemethods.h"
+#include "methods/namefile.h"
+#include "methods/rename2.h"
+#include "methods/stranger.h"
+
+#define RECORD_NAME "pid"
+#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* Whoever may read a file of that mode may look into the directory. */
+static mode_t mode_of(const struct lock *lock)
+{
+	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
+
+	return mode | (mode & 0444) >> 2;
+}
+
+static int open_new(const struct lock *lock, const char *name)
+{
+	int fd = openat(lock->file->directory, name, DIRECTORY_FLAGS);
+
+	if (fd >= 0)
+		fd = descriptor_above_standard(fd);
+	if (fd >= 0 && lock->exact_mode && fchmod(fd, mode_of(lock)) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* D1. */
+static int make(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+	int made;
+
+	do {
+		namefile_temporary(file, "");
+		made = mkdirat(file->directory, file->temporary, mode_of(lock));
+	} while (made != 0 && errno == EEXIST);
+	if (made != 0) {
+		file->temporary[0] = '\0';
+		return namefile_cannot_create(why, "cannot create a directory in its directory");
+	}
+	CRASH_POINT("mkdir.made");
+	lock->fd = open_new(lock, file->temporary);
+	if (lock->fd >= 0)
+		return 0;
+	namefile_cannot_create(why, "cannot open what we have made");
+	unlinkat(file->directory, file->temporary, AT_REMOVEDIR);
+	file->temporary[0] = '\0';
+	return -1;
+}
+
+static int write_record(struct lock *lock, struct why *why)
+{
+	char text[RECORD_LONGEST];
+	size_t length = record_write(&lock->file->record, lock->method->name, text);
+	int fd = openat(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    lock->create_mode);
+	ssize_t put;
+
+	if (fd < 0)
+		return namefile_cannot_create(why, "cannot create its record");
+	CRASH_POINT("mkdir.record");
+	put = write(fd, text, length);
+	close(fd);
+	if (put == (ssize_t)length)
+		return 0;
+	if (put >= 0)
+		errno = ENOSPC;
+	return why_set(why, TROUBLE_CREATE, "cannot write its record");
+}
+
+/* D1': where a rename cannot be kept from replacing (NFS, FUSE).  For a moment it is empty,
+ * and if we die in it, it stays so. */
+static enum outcome publish_empty(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+	enum outcome outcome;
+	int fd;
+
+	if (mkdirat(file->directory, file->base, mode_of(lock)) != 0) {
+		if (errno == EEXIST)
+			return AGAIN;
+		namefile_cannot_create(why, "cannot create");
+		return FAILED;
+	}
+	CRASH_POINT("mkdir.empty");
+	fd = open_new(lock, file->base);
+	if (fd < 0)
+		return AGAIN; /* taken away again */
+	outcome = namefile_claim(lock, fd, why);
+	if (outcome != TAKEN) {
+		close(fd);
+		return outcome;
+	}
+	namefile_replace(lock, fd);
+	if (write_record(lock, why) == 0)
+		return TAKEN;
+	unlinkat(fd, RECORD_NAME, 0);
+	unlinkat(file->directory, file->base, AT_REMOVEDIR);
+	return FAILED;
+}
+
+/* D2. */
+static enum outcome publish(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+
+	if (!FAULT_POINT("mkdir.rename") &&
+	    rename_noreplace(file->directory, file->temporary, file->base) == 0) {
+		file->temporary[0] = '\0';
+		return TAKEN;
+	}
+	switch (errno) {
+	case EEXIST:
+	case ENOTEMPTY:
+		return AGAIN;
+	case EINVAL:
+	case ENOSYS:
+	case EOPNOTSUPP:
+		return publish_empty(lock, why);
+	}
+	namefile_cannot_create(why, "cannot create");
+	return FAILED;
+}
+
+static void read_record(int fd, struct record *record)
+{
+	char text[RECORD_LIMIT + 1];
+	int inner = openat(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+
+	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
+	if (inner < 0)
+		return;
+	record_read(record, text, namefile_slurp(inner, text, sizeof text));
+	close(inner);
+}
+
+/* Somebody's directory full of files is no lock, whatever one of them is called. */
+static bool has_other_files(int fd)
+{
+	int copy = openat(fd, ".", DIRECTORY_FLAGS);
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	bool others = directory == NULL;
+
+	while (!others && (entry = readdir(directory)) != NULL)
+		others = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+			 strcmp(entry->d_name, RECORD_NAME) != 0;
+	if (directory != NULL)
+		closedir(directory);
+	else if (copy >= 0)
+		close(copy);
+	return others;
+}
+
+/* D6: the name goes in one step, and is free; the rest is taken apart under another. */
+static int remove_directory(struct lock *lock, int fd)
+{
+	struct namefile *file = lock->file;
+	char ours[NAME_SIZE];
+	int result;
+
+	if (!file->held && has_other_files(fd)) {
+		errno = ENOTEMPTY;
+		return -1;
+	}
+	memcpy(ours, file->temporary, sizeof ours);
+	namefile_temporary(file, "gone.");
+	result = renameat(file->directory, file->base, file->directory, file->temporary);
+	if (result == 0) {
+		CRASH_POINT("mkdir.gone");
+		unlinkat(fd, RECORD_NAME, 0);
+		CRASH_POINT("mkdir.emptied");
+		unlinkat(file->directory, file->temporary, AT_REMOVEDIR);
+	}
+	memcpy(file->temporary, ours, sizeof ours);
+	return result;
+}
+
+static const struct object object = {
+    .what = "a directory, empty or with a record in it",
+    .type = S_IFDIR,
+    .make = make,
+    .write = write_record,
+    .publish = publish,
+    .read = read_record,
+    .remove = remove_directory,
+};
+
+static int open_mkdir(struct lock *lock, struct why *why)
+{
+	return namefile_open(lock, &object, why);
+}
+
+const struct method method_mkdir = {
+    .name = "mkdir",
+    .can = LEAVES_RECORD,
+    .what = "a directory, as mkdir(1) makes it, with a record in it",
+    .open = open_mkdir,
+    .take = namefile_take,
+    .drop = namefile_drop,
+    .prepare = namefile_prepare,
+    .idle = namefile_idle,
+    .listen = stranger_listen,
+    .owned = namefile_owned,
+    .beat = namefile_beat,
+    .release = namefile_release,
+};

@@ -1,0 +1,338 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "descriptor.h"
+#include "methods/existing.h"
+#include "methods/filesystem.h"
+#include "methods/namefile.h"
+#include "methods/stranger.h"
+
+#ifndef O_PATH
+#define O_PATH O_RDONLY
+#endif
+
+/* ---- the directory ---- */
+
+static int open_directory(const char *path, const char *slash)
+{
+	char name[PATH_MAX];
+	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+
+	if (slash == NULL)
+		return open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (length == 0)
+		return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (length >= sizeof name) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(name, path, length);
+	name[length] = '\0';
+	return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The directory is what identifies the lock, together with the name; and whoever may
+ * write there may take the lock, as readers may lock a file: the queue goes by that. */
+static int note_directory(struct lock *lock, struct why *why)
+{
+	struct stat status;
+
+	if (fstat(lock->file->directory, &status) != 0)
+		return why_set(why, TROUBLE_OPEN, "cannot look at its directory");
+	lock->device = status.st_dev;
+	lock->inode = status.st_ino;
+	lock->owner = status.st_uid;
+	lock->group = status.st_gid;
+	lock->permissions = S_IFDIR | (status.st_mode & (S_IWGRP | S_IWOTH)) << 1;
+	return 0;
+}
+
+int namefile_open(struct lock *lock, const struct object *object, struct why *why)
+{
+	const char *slash = strrchr(lock->name, '/');
+	const char *base = slash == NULL ? lock->name : slash + 1;
+	struct namefile *file;
+	int fd;
+
+	lock->fd = -1;
+	if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+		return why_say(why, TROUBLE_USAGE, "names a directory, and no lock in it");
+	file = calloc(1, sizeof *file);
+	if (file == NULL)
+		return why_set(why, TROUBLE_SYSTEM, "no memory");
+	*file = (struct namefile){.object = object, .base = base, .second = -1, .notify = -1};
+	lock->file = file;
+	fd = open_directory(lock->name, slash);
+	file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
+	if (file->directory < 0)
+		return why_set(why, TROUBLE_OPEN, "cannot open its directory");
+	file->local = filesystem_is_local(file->directory);
+	return note_directory(lock, why);
+}
+
+int namefile_cannot_create(struct why *why, const char *what)
+{
+	switch (errno) {
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case ENOLCK:
+		return why_set(why, TROUBLE_SYSTEM, "%s", what);
+	}
+	return why_set(why, TROUBLE_CREATE, "%s", what);
+}
+
+bool namefile_same(const struct namefile *file, const char *name, int fd)
+{
+	struct stat named, open;
+
+	return fstat(fd, &open) == 0 &&
+	       fstatat(file->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+int64_t namefile_mtime(const struct stat *status)
+{
+	return (int64_t)status->st_mtim.tv_sec * SECOND + status->st_mtim.tv_nsec;
+}
+
+
+size_t namefile_slurp(int fd, char *text, size_t size)
+{
+	ssize_t got;
+	size_t used = 0;
+
+	while (used < size && (got = pread(fd, text + used, size - used, (off_t)used)) != 0) {
+		if (got < 0 && errno != EINTR)
+			break;
+		if (got > 0)
+			used += (size_t)got;
+	}
+	return used;
+}
+
+/* ---- our own object ---- */
+
+/* Who is to hold the lock has to be known before its record is written, and inherits only
+ * what is there before it is started. */
+int namefile_prepare(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+
+	if (lock->fd >= 0)
+		return 0;
+	if (file->object->make(lock, why) != 0)
+		return -1;
+	file->inherited = lock->bearer->pid == 0 && lock->bearer->inherits;
+	CRASH_POINT("namefile.made");
+	return 0;
+}
+
+int namefile_describe(struct lock *lock, struct why *why)
+{
+	struct bearer *bearer = lock->bearer;
+
+	if (bearer->pid == 0) {
+		pid_t pid = bearer->start(bearer, why);
+
+		if (pid < 0)
+			return -1;
+		bearer->pid = pid;
+	}
+	record_describe(&lock->file->record, bearer->pid);
+	lock->file->record.flocked = lock->file->local && lock->file->inherited;
+	return 0;
+}
+
+/* A3, D1: nobody can hold it, unless it had a name in the meantime that others could open. */
+static int lock_object(struct lock *lock, struct why *why)
+{
+	static const struct timespec a_moment = {0, MILLISECOND};
+
+	for (int tries = 0; flock(lock->fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+		if (errno == EWOULDBLOCK && tries < 1000)
+			nanosleep(&a_moment, NULL);
+		else if (!lock->file->local)
+			return 0; /* no flock here: then the record alone has to prove life */
+		else if (errno != EINTR)
+			return why_set(why, TROUBLE_LOCKABLE, "cannot lock what we have made");
+	}
+	return 0;
+}
+
+static int get_ready(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+
+	if (file->ready)
+		return 0;
+	if (namefile_prepare(lock, why) != 0 || namefile_describe(lock, why) != 0 ||
+	    file->object->write(lock, why) != 0) /* A2, D1 */
+		return -1;
+	CRASH_POINT("namefile.written");
+	if (lock_object(lock, why) != 0)
+		return -1;
+	CRASH_POINT("namefile.flocked");
+	file->ready = true;
+	return 0;
+}
+
+/* On some file systems (FUSE) a flock taken through one name, or before there was one, does
+ * not meet one taken through another.  Then a second one, through the lock's own name, has
+ * to be held as well: it is what others will meet. */
+static void hold_by_name(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
+
+	if (file->local)
+		return;
+	file->second = openat(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind);
+	if (file->second < 0 || flock(file->second, LOCK_EX | LOCK_NB) == 0)
+		return;
+	close(file->second);
+	file->second = -1;
+}
+
+static enum outcome publish(struct lock *lock, struct why *why)
+{
+	enum outcome outcome = lock->file->object->publish(lock, why);
+
+	if (outcome == TAKEN) {
+		lock->file->held = true;
+		CRASH_POINT("namefile.published");
+		hold_by_name(lock);
+	}
+	return outcome;
+}
+
+/* With TRY, the name is looked at first: a refusal costs no process. */
+enum outcome namefile_take(struct lock *lock, enum wait wait, struct why *why)
+{
+	enum outcome outcome = wait == TRY ? existing_inspect(lock, TRY, why) : AGAIN;
+
+	while (outcome == AGAIN) {
+		if (get_ready(lock, why) != 0)
+			return FAILED;
+		outcome = publish(lock, why);
+		if (outcome == AGAIN)
+			outcome = existing_inspect(lock, wait, why);
+	}
+	return outcome;
+}
+
+/* R1: not ours any more if the name means something else.  R2: the name goes first; then,
+ * R3, the flock, for all who share it: waiters sleep in it, and what the command has left
+ * behind may have inherited it. */
+static void let_go(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+
+	if (namefile_same(file, file->base, lock->fd)) {
+		CRASH_POINT("namefile.release");
+		if (file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
+			lock->lost = true;
+	} else {
+		lock->lost = true;
+	}
+	file->held = false;
+	CRASH_POINT("namefile.released");
+	flock(lock->fd, LOCK_UN);
+}
+
+static void discard(const struct namefile *file, const char *name, int fd)
+{
+	if (file->object != NULL && file->object->type == S_IFDIR) {
+		unlinkat(fd, "pid", 0);
+		unlinkat(file->directory, name, AT_REMOVEDIR);
+	} else {
+		unlinkat(file->directory, name, 0);
+	}
+}
+
+/* An attacker who is fast can flock a file that he sees, and keep us from writing it; then
+ * it is given up. */
+enum outcome namefile_claim(const struct lock *lock, int fd, struct why *why)
+{
+	static const struct timespec a_moment = {0, MILLISECOND};
+
+	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
+		if (tries == 1000) {
+			why_set(why, TROUBLE_CREATE, "somebody keeps the new lock file locked");
+			unlinkat(lock->file->directory, lock->file->base,
+			    lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+			return FAILED;
+		}
+		nanosleep(&a_moment, NULL);
+	}
+	return namefile_same(lock->file, lock->file->base, fd) ? TAKEN : AGAIN;
+}
+
+/* The command was started before, and has not got this descriptor: so the flock does not
+ * last as long as it does, and the record says so. */
+void namefile_replace(struct lock *lock, int fd)
+{
+	struct namefile *file = lock->file;
+
+	if (file->temporary[0] != '\0')
+		discard(file, file->temporary, lock->fd);
+	file->temporary[0] = '\0';
+	close(lock->fd);
+	lock->fd = fd;
+	file->inherited = file->record.flocked = false;
+}
+
+void namefile_forget(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+
+	if (file == NULL)
+		return;
+	stranger_forget(file);
+	if (file->temporary[0] != '\0')
+		discard(file, file->temporary, lock->fd);
+	if (file->second >= 0)
+		close(file->second);
+	if (lock->fd >= 0)
+		close(lock->fd);
+	if (file->directory >= 0)
+		close(file->directory);
+	free(file);
+	lock->file = NULL;
+	lock->fd = -1;
+}
+
+void namefile_release(struct lock *lock)
+{
+	if (lock->file != NULL && lock->file->held)
+		let_go(lock);
+	namefile_forget(lock);
+}
+
+int namefile_drop(struct lock *lock, struct why *why)
+{
+	(void)why;
+	if (lock->file->held)
+		let_go(lock);
+	return 0;
+}
+
+bool namefile_owned(struct lock *lock)
+{
+	return namefile_same(lock->file, lock->file->base, lock->fd);
+}
+
+void namefile_beat(struct lock *lock)
+{
+	futimens(lock->fd, NULL); /* by descriptor: never somebody else's */
+}

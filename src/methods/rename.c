@@ -1,0 +1,347 @@
+/* The lock the other way round: a token, a file that is there as long as nobody holds the
+ * lock.  To take the lock is to rename the token away, LOCK to LOCK.held; to let go is to
+ * rename it back.  The holder has the token under flock(2) as well: whoever finds it away
+ * and not flocked has found a dead holder's, and keeps it.
+ *
+ * The record is written before the token goes away, and erased after it has come back, so
+ * that the token is never away without one.  Nothing ever makes a token but --init: for a
+ * moment in every rename neither name can be seen. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "descriptor.h"
+#include "methods/existing.h"
+#include "methods/filemethods.h"
+#include "methods/plainfile.h"
+#include "methods/rename2.h"
+#include "methods/stranger.h"
+
+#define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+
+static const struct object object = {.what = "a token made by --init", .type = S_IFREG};
+
+static const char *held_name(const struct namefile *file, char name[NAME_SIZE])
+{
+	snprintf(name, NAME_SIZE, "%.240s.held", file->base);
+	return name;
+}
+
+static int open_rename(struct lock *lock, struct why *why)
+{
+	if (namefile_open(lock, &object, why) != 0)
+		return -1;
+	if (strlen(lock->file->base) <= 240)
+		return 0;
+	errno = ENAMETOOLONG;
+	return why_set(why, TROUBLE_OPEN, "cannot have a name beside it");
+}
+
+/* ---- the token ---- */
+
+/* Under one name or the other; between the two looks it can have changed from the second
+ * to the first. */
+static int open_token(const struct namefile *file)
+{
+	char held[NAME_SIZE];
+	int fd = -1;
+
+	held_name(file, held);
+	for (int looks = 0; fd < 0 && looks < 100; looks++) {
+		fd = openat(file->directory, looks % 2 == 0 ? file->base : held, TOKEN_FLAGS);
+		if (fd < 0 && errno != ENOENT && errno != EINTR)
+			break;
+	}
+	return fd;
+}
+
+/* Made under no name, and flocked: nobody can take it before it is certain that no other
+ * has been away in the meantime. */
+static int init(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+	char held[NAME_SIZE], path[40];
+	struct stat other;
+	const char *from = path;
+	int fd = namefile_create(file, lock->create_mode), result;
+
+	if (fd < 0)
+		return namefile_cannot_create(why, "cannot make the token");
+	if (lock->exact_mode)
+		fchmod(fd, lock->create_mode);
+	flock(fd, LOCK_EX | LOCK_NB);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (file->temporary[0] != '\0')
+		from = file->temporary;
+	result = linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW);
+	if (result != 0 && errno != EEXIST)
+		namefile_cannot_create(why, "cannot make the token");
+	else if (result == 0 && fstatat(file->directory, held_name(file, held), &other, 0) == 0)
+		unlinkat(file->directory, file->base, 0);
+	if (file->temporary[0] != '\0')
+		unlinkat(file->directory, file->temporary, 0);
+	file->temporary[0] = '\0';
+	close(fd);
+	return result == 0 || errno == EEXIST ? 0 : -1;
+}
+
+static int cannot_open(struct why *why)
+{
+	switch (errno) {
+	case ENOENT:
+		return why_say(why, TROUBLE_OPEN,
+		    "there is no token, neither under this name nor with .held behind it: "
+		    "--init makes it, once");
+	case ELOOP:
+	case ENXIO:
+	case EISDIR:
+		return why_say(why, TROUBLE_OPEN,
+		    "is no lock of method rename, which is %s: left alone", object.what);
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		return why_set(why, TROUBLE_SYSTEM, "cannot open the token");
+	}
+	return why_set(why, TROUBLE_OPEN, "cannot open the token");
+}
+
+static int prepare(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+	struct stat status;
+	int fd;
+
+	if (lock->fd >= 0)
+		return 0;
+	fd = open_token(file);
+	if (fd < 0 && errno == ENOENT && lock->init) {
+		if (init(lock, why) != 0)
+			return -1;
+		fd = open_token(file);
+	}
+	if (fd >= 0)
+		fd = lock->fd = descriptor_above_standard(fd);
+	if (fd < 0)
+		return cannot_open(why);
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+		errno = ENXIO;
+		return cannot_open(why);
+	}
+	file->inherited = lock->bearer->pid == 0 && lock->bearer->inherits;
+	return 0;
+}
+
+/* The command at its gate shares our flock, and would keep it against ourselves. */
+static void reopen(struct lock *lock)
+{
+	flock(lock->fd, LOCK_UN);
+	close(lock->fd);
+	lock->fd = -1;
+	lock->file->ready = false;
+}
+
+/* ---- taking it ---- */
+
+static enum outcome lock_token(struct lock *lock, enum wait wait, struct why *why)
+{
+	if (flock(lock->fd, wait == TRY ? LOCK_EX | LOCK_NB : LOCK_EX) == 0)
+		return TAKEN;
+	if (errno == EWOULDBLOCK || errno == EINTR)
+		return BUSY;
+	why_set(why, TROUBLE_LOCKABLE, "cannot lock the token: use -m link here");
+	return FAILED;
+}
+
+/* Rename without replacing.  Where the system cannot, the flock on the one token there is
+ * keeps others from doing it between the look and the call. */
+static int move(const struct namefile *file, const char *from, const char *to)
+{
+	struct stat other;
+
+	if (!FAULT_POINT("rename.rename") && rename_noreplace(file->directory, from, to) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (fstatat(file->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(file->directory, from, file->directory, to);
+}
+
+static int write_record(struct lock *lock, struct why *why)
+{
+	char text[RECORD_LONGEST];
+	size_t length = record_write(&lock->file->record, lock->method->name, text);
+
+	if (plainfile_put(lock->fd, text, length, why) != 0)
+		return -1;
+	if (ftruncate(lock->fd, (off_t)length) != 0)
+		return why_set(why, TROUBLE_CREATE, "cannot write the token");
+	return 0;
+}
+
+static int get_ready(struct lock *lock, struct why *why)
+{
+	if (!lock->file->ready && namefile_describe(lock, why) != 0)
+		return -1;
+	lock->file->ready = true;
+	return 0;
+}
+
+/* Somebody without a flock may have been faster: then it is his token now, with our name
+ * in it. */
+static enum outcome not_moved(struct lock *lock, struct why *why)
+{
+	int errnum = errno;
+
+	if (ftruncate(lock->fd, 0) != 0)
+		why_set(why, TROUBLE_SYSTEM, "cannot erase the token");
+	reopen(lock);
+	errno = errnum;
+	if (errno == ENOENT)
+		return AGAIN;
+	if (errno == EEXIST)
+		why_say(why, TROUBLE_OPEN, "there are two tokens, this one and one with .held "
+					   "behind it: remove one");
+	else
+		namefile_cannot_create(why, "cannot rename the token");
+	return FAILED;
+}
+
+/* The token is under our flock, and is LOCK, or LOCK.held with nobody to hold it. */
+static enum outcome carry_off(struct lock *lock, bool is_free, struct why *why)
+{
+	struct namefile *file = lock->file;
+	char held[NAME_SIZE];
+
+	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0)
+		return FAILED;
+	CRASH_POINT("rename.written");
+	if (is_free && move(file, file->base, held_name(file, held)) != 0)
+		return not_moved(lock, why);
+	file->held = true;
+	CRASH_POINT("rename.moved");
+	return TAKEN;
+}
+
+static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *why)
+{
+	struct stat status;
+	struct record record;
+	enum verdict verdict;
+
+	plainfile_read(lock->fd, &record);
+	fstat(lock->fd, &status);
+	verdict = existing_judge(lock, &record, &status, false);
+	CRASH_POINT("rename.judged");
+	if (existing_yields(lock, verdict, &status))
+		return carry_off(lock, false, why);
+	flock(lock->fd, LOCK_UN);
+	if (wait == TRY)
+		return BUSY;
+	return stranger_await(lock->file, verdict == ALIVE ? record.pid : 0, false);
+}
+
+static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why)
+{
+	struct namefile *file = lock->file;
+	char held[NAME_SIZE];
+	enum outcome outcome = lock_token(lock, wait, why);
+
+	if (outcome != TAKEN)
+		return outcome;
+	CRASH_POINT("rename.flocked");
+	if (namefile_same(file, file->base, lock->fd))
+		return carry_off(lock, true, why);
+	if (namefile_same(file, held_name(file, held), lock->fd))
+		return look_at_held(lock, wait, why);
+	reopen(lock); /* it has been replaced */
+	return AGAIN;
+}
+
+static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
+{
+	enum outcome outcome;
+
+	do {
+		if (prepare(lock, why) != 0 || (wait == SLEEP && get_ready(lock, why) != 0))
+			return FAILED;
+		outcome = try_token(lock, wait, why);
+	} while (outcome == AGAIN);
+	return outcome;
+}
+
+static bool idle(struct lock *lock)
+{
+	struct why ignored;
+	bool free;
+
+	if (prepare(lock, &ignored) != 0 || lock_token(lock, TRY, &ignored) != TAKEN)
+		return false;
+	free = namefile_same(lock->file, lock->file->base, lock->fd);
+	flock(lock->fd, LOCK_UN);
+	return free;
+}
+
+/* ---- giving it back ---- */
+
+static void let_go(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+	char held[NAME_SIZE];
+
+	if (!namefile_same(file, held_name(file, held), lock->fd) ||
+	    move(file, held, file->base) != 0)
+		lock->lost = true;
+	file->held = false;
+	CRASH_POINT("rename.back");
+	if (!lock->lost && ftruncate(lock->fd, 0) != 0)
+		CRASH_POINT("rename.not-erased"); /* no harm: the next one writes over it */
+	CRASH_POINT("rename.erased");
+	flock(lock->fd, LOCK_UN);
+}
+
+static void release(struct lock *lock)
+{
+	if (lock->file != NULL && lock->file->held)
+		let_go(lock);
+	namefile_forget(lock);
+}
+
+static int drop(struct lock *lock, struct why *why)
+{
+	(void)why;
+	if (lock->file->held)
+		let_go(lock);
+	return 0;
+}
+
+static bool owned(struct lock *lock)
+{
+	char held[NAME_SIZE];
+
+	return namefile_same(lock->file, held_name(lock->file, held), lock->fd);
+}
+
+const struct method method_rename = {
+    .name = "rename",
+    .can = LEAVES_RECORD | KEEPS_TOKEN,
+    .what = "a token that is renamed away; --init makes it",
+    .open = open_rename,
+    .take = take,
+    .drop = drop,
+    .prepare = prepare,
+    .idle = idle,
+    .listen = stranger_listen,
+    .owned = owned,
+    .beat = namefile_beat,
+    .release = release,
+};

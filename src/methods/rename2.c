@@ -1,0 +1,22 @@
+#include <config.h>
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "methods/rename2.h"
+
+#define NOREPLACE 1
+
+int rename_noreplace(int directory, const char *from, const char *to)
+{
+#ifdef SYS_renameat2
+	return (int)syscall(SYS_renameat2, directory, from, directory, to, NOREPLACE);
+#else
+	(void)directory;
+	(void)from;
+	(void)to;
+	errno = ENOSYS;
+	return -1;
+#endif
+}

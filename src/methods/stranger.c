@@ -1,0 +1,149 @@
+/* Changes of the directory come from inotify, the holder's death from a pidfd.  Either can
+ * be missing (no permission, no such call, another host's holder), and nothing tells of a
+ * lock that only grows old: so there is a look at the clock as well, every second at
+ * least, and where nothing else tells, from every millisecond to every tenth of a second.
+ *
+ * inotify is not for free: to close it takes the kernel ten milliseconds.  So it is opened
+ * for strangers only, and closed when the lock has been let go. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if HAVE_SYS_INOTIFY_H
+#include <sys/inotify.h>
+#endif
+
+#include "deadline.h"
+#include "methods/stranger.h"
+
+#define LONGEST_PAUSE (SECOND / 10)
+
+#if HAVE_SYS_INOTIFY_H
+static int listen_to(const struct namefile *file)
+{
+	char path[40];
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file->directory);
+	if (inotify_add_watch(fd, path, IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE) >= 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Has any of what happened happened to our name, or may it have? */
+static bool concerns_us(const struct namefile *file)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	const struct inotify_event *event;
+	ssize_t got = read(file->notify, events, sizeof events);
+	size_t length = strlen(file->base);
+
+	for (char *p = events; got > 0 && p < events + got; p += sizeof *event + event->len) {
+		event = (const struct inotify_event *)(const void *)p;
+		if ((event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
+		    (event->len > 0 && strncmp(event->name, file->base, length) == 0))
+			return true;
+	}
+	return false;
+}
+#else
+static int listen_to(const struct namefile *file)
+{
+	(void)file;
+	return -1;
+}
+
+static bool concerns_us(const struct namefile *file)
+{
+	(void)file;
+	return true;
+}
+#endif
+
+static int open_process(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+	if (pid > 0)
+		return (int)syscall(SYS_pidfd_open, pid, 0);
+#endif
+	(void)pid;
+	errno = ENOSYS;
+	return -1;
+}
+
+static int next_pause(struct namefile *file, bool told)
+{
+	if (told)
+		return 1000;
+	if (file->pause < MILLISECOND)
+		file->pause = MILLISECOND;
+	else if (file->pause < LONGEST_PAUSE)
+		file->pause *= 2;
+	return (int)(file->pause / MILLISECOND);
+}
+
+static enum outcome sleep_until_told(struct namefile *file, int process, bool told)
+{
+	struct pollfd sources[2] = {
+	    {.fd = file->notify, .events = POLLIN},
+	    {.fd = process, .events = POLLIN},
+	};
+	int left = next_pause(file, told), ready;
+	struct deadline look_anyway = deadline_after(left * MILLISECOND);
+
+	do {
+		ready = poll(sources, 2, left);
+		if (ready < 0)
+			return errno == EINTR ? BUSY : AGAIN;
+		if (ready == 0 || sources[1].revents != 0 || concerns_us(file))
+			return AGAIN;
+		left = (int)(deadline_left(&look_anyway) / MILLISECOND);
+	} while (left > 0); /* only other files have changed */
+	return AGAIN;
+}
+
+enum outcome stranger_await(struct namefile *file, pid_t pid, bool dies_with_it)
+{
+	enum outcome outcome;
+	int process = open_process(pid);
+
+	if (process < 0 && pid > 0 && errno == ESRCH)
+		return AGAIN;
+	if (process < 0)
+		dies_with_it = false;
+	if (!dies_with_it && file->notify < 0 && file->pause == 0) {
+		file->notify = listen_to(file);
+		file->pause = 1;
+		outcome = AGAIN;
+	} else {
+		outcome = sleep_until_told(file, process,
+		    dies_with_it || (file->notify >= 0 && file->local));
+	}
+	if (process >= 0)
+		close(process);
+	return outcome;
+}
+
+int stranger_listen(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+
+	if (file->notify < 0)
+		file->notify = listen_to(file);
+	return file->notify;
+}
+
+void stranger_forget(struct namefile *file)
+{
+	if (file->notify >= 0)
+		close(file->notify);
+	file->notify = -1;
+	file->pause = 0;
+}

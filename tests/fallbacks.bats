@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# File systems that cannot do what most can: as their calls say it.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+FAILING=(
+	"namefile.tmpfile:fail=95"
+	"plainfile.linkat:fail=2"
+	"namefile.tmpfile:fail=21 plainfile.link:fail=1"
+	"namefile.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22"
+	"filesystem.local:fail=5"
+	"filesystem.local:fail=5 namefile.tmpfile:fail=95"
+)
+
+works() {
+	hold_lock -m $1 l
+	expect_status 1 "$SEMLOCK" -n -m $1 l true
+	expect_status 1 "$CRASHABLE_SEMLOCK" -n -m $1 l true
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m $1 l true
+	kill -KILL "${COMMAND[holder]}"
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m $1 l true
+	expect_status 0 "$CRASHABLE_SEMLOCK" -m $1 l true
+	rm -f room ./*.up ./*.down ./*.out ./*.err
+	expect_status 0 "$PROBE" storm 80 8 "$CRASHABLE_SEMLOCK" -m $1 l "$PROBE" inside room 20
+	expect_out "0 x 80"
+	expect_status 0 "$PROBE" verdict room 1600
+	left=$(ls -A | grep -vxE 'bin|\.out|\.err|room' || true)
+	[ -z "$left" ] || [ "$left $1" = "l rename" ] || complain "left: $left"
+}
+
+@test "no O_TMPFILE, no /proc, no hard links, no renaming without replacing, not local" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for failing in "${FAILING[@]}"; do
+		export SEMLOCK_CRASH=$failing
+		for method in excl link; do works $method || complain "$failing"; done
+	done
+}
+
+@test "mkdir without renaming without replacing" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=mkdir.rename:fail=22
+	works mkdir
+}
+
+@test "rename without renaming without replacing" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	export SEMLOCK_CRASH=rename.rename:fail=22
+	works rename
+	: >l.held
+	refused 66 "two tokens" "$SEMLOCK" -m rename l true
+}
+
+@test "a lock file that cannot be written: 73, and nothing is left" {
+	export SEMLOCK_CRASH=plainfile.write:fail=28
+	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m excl l touch ran
+	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m link l touch ran
+	[ ! -e ran ] && [ ! -e l ]
+}
+
+@test "a read-only and a full file system: 73" {
+	root_only "mounts"
+	mkdir full readonly
+	mount -t tmpfs -o size=4k,nr_inodes=1 none full || skip "cannot mount here"
+	mount -t tmpfs -o ro none readonly
+	for method in excl link mkdir symlink; do
+		refused 73 full "$SEMLOCK" -m $method full/l touch ran
+		refused 73 readonly "$SEMLOCK" -m $method readonly/l touch ran
+	done
+	umount full readonly
+	[ ! -e ran ]
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# Who is alive, who is dead, and of whom it cannot be told: the table, and real situations.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+LIVENESS=${LIVENESS:-$SOURCE/build/tests/liveness-check}
+
+# record PID [KEY=VALUE...]: a full record of this system, with some of it changed
+record() {
+	local pid=$1 pair
+	shift
+	"$SEMLOCK" -m excl sample cat sample >whole
+	{ echo "$pid" && tail -n +2 whole; } >changed
+	for pair; do sed -i "s|\b${pair%%=*}=[^ ]*|$pair|" changed; done
+	cat changed
+}
+
+# judged VERDICT: semlock takes the lock l over ("dead"), or leaves it alone ("held")
+judged() {
+	local want=1
+	[ "$1" = dead ] && want=0
+	expect_status $want "$SEMLOCK" -n -m excl l true
+}
+
+@test "every row of the table, and every format of a record" {
+	"$LIVENESS" >rows || complain "$(grep '^not ok' rows)"
+	[ "$(grep -c '^ok' rows)" -ge 60 ]
+}
+
+@test "a zombie holds nothing" {
+	fifos parent
+	start parent bash -c 'true & echo $! >zombie; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	pid=$(cat zombie)
+	until grep -q ') Z ' "/proc/$pid/stat"; do :; done
+	echo "$pid" >l
+	judged dead
+	let_go parent
+}
+
+@test "a reused PID is another process" {
+	start other sleep 100
+	record "${PID[other]}" start=1 >l
+	judged dead
+	start=$(sed 's/.*) //' "/proc/${PID[other]}/stat" | cut -d' ' -f20)
+	record "${PID[other]}" start="$start" >l
+	judged held
+}
+
+@test "a record of an earlier boot is dead, of another host unknown" {
+	start other sleep 100
+	record "${PID[other]}" boot=00000000-0000-0000-0000-000000000000 >l
+	judged dead
+	record 99999999 host=elsewhere >l
+	judged held
+	record 99999999 machine=another >l
+	judged held
+}
+
+@test "junk, a PID of 0, an empty file: unknown, and left alone" {
+	for content in 0 hello '-1' 99999999999999999999; do
+		echo "$content" >l
+		judged held
+		[ "$(cat l)" = "$content" ]
+	done
+	: >l
+	judged held
+	touch -d '1 hour ago' l
+	judged held
+	head -c 5000000 /dev/zero | tr '\0' 1 >l
+	judged held
+}
+
+@test "a holder in another PID namespace is alive as long as it has the file under flock" {
+	root_only "makes a PID namespace"
+	fifos holder
+	start holder unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m excl l "$PROBE" hold holder.up holder.down
+	next_line holder
+	judged held
+	expect_status 1 "$SEMLOCK" -n -m link l true
+	kill -KILL "${PID[holder]}"
+	expect_status 0 "$SEMLOCK" -w 10 -m excl l true
+}
+
+@test "an earlier holder's file that the machine lost the contents of is dead" {
+	: >l
+	touch -d '20 years ago' l
+	judged dead
+}

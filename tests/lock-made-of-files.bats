@@ -1,0 +1,263 @@
+#!/usr/bin/env bats
+# excl, link, mkdir, rename and symlink: what a user sees of a lock that is made of files.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+METHODS="excl link mkdir symlink rename"
+
+# each CMD...: in a directory of its own for each method, with $method set
+each() {
+	for method in $METHODS; do
+		mkdir "at.$method"
+		cd "at.$method" || return
+		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		"$@" || complain "method $method" || return
+		cd ..
+	done
+}
+
+# nothing_left: but the token
+nothing_left() {
+	rm -f ./*.up ./*.down ./*.out ./*.err .out .err order
+	local left
+	left=$(ls -A)
+	if [ "$method" = rename ]; then [ "$left" = l ]; else [ -z "$left" ]; fi || complain "left behind: $left"
+}
+
+recorded() {
+	case $method in
+	symlink) readlink l | sed 's/:.*//' ;;
+	mkdir) head -n 1 l/pid ;;
+	rename) head -n 1 l.held ;;
+	*) head -n 1 l ;;
+	esac
+}
+
+held_waited_for_and_free() {
+	hold_lock -m $method l
+	expect_status 1 "$SEMLOCK" -n -m $method l touch ran
+	expect_status 7 "$SEMLOCK" -E 7 -w .01 -m $method l touch ran
+	[ ! -e ran ]
+	start second "$SEMLOCK" -m $method l true
+	let_go
+	ended second 0
+	expect_status 0 "$SEMLOCK" -n -m $method l true
+	expect_silent
+	nothing_left
+}
+
+@test "held, waited for, free again, and nothing left behind" {
+	each held_waited_for_and_free
+}
+
+names_the_command() {
+	hold_lock -m $method l
+	[ "$(recorded)" = "${COMMAND[holder]}" ] || complain "recorded: $(recorded)" "command: ${COMMAND[holder]}"
+	let_go
+}
+
+@test "the record names the command" {
+	each names_the_command
+}
+
+killed_semlock() {
+	hold_lock -m $method l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m $method l true
+	start second "$SEMLOCK" -w 20 -m $method l true
+	release holder
+	ended second 0
+	nothing_left
+}
+
+@test "a killed semlock does not free the lock under its command; afterwards the next one gets in" {
+	each killed_semlock
+}
+
+killed_both() {
+	hold_lock -m $method l
+	start second "$SEMLOCK" -w 20 -m $method l true
+	kill -KILL "${PID[holder]}" "${COMMAND[holder]}"
+	ended holder 137
+	ended second 0
+	nothing_left
+}
+
+@test "both killed: the waiter gets in" {
+	each killed_both
+}
+
+never_runs() {
+	hold_lock -m $method l
+	start second "$SEMLOCK" -m $method l touch ran
+	"$PROBE" blocked "${PID[second]}"
+	kill -KILL "${PID[second]}"
+	ended second 137
+	let_go
+	expect_status 0 "$SEMLOCK" -m $method l true
+	[ ! -e ran ]
+	if [ $method = mkdir ]; then # what it had prepared goes with the next take-over
+		expect_status 137 "$SEMLOCK" -m $method l sh -c 'kill -KILL $PPID $$'
+		expect_status 0 "$SEMLOCK" -m $method l true
+	fi
+	nothing_left
+}
+
+@test "a waiter that is killed never runs its command" {
+	each never_runs
+}
+
+in_order() {
+	hold_lock -m $method l
+	for name in a b c d; do
+		start $name "$SEMLOCK" -m $method l sh -c 'echo "$0" >>order' $name
+		"$PROBE" blocked "${PID[$name]}"
+	done
+	let_go
+	for name in a b c d; do ended $name 0; done
+	[ "$(tr '\n' ' ' <order)" = "a b c d " ] || complain "$(cat order)"
+	rm -f a.* b.* c.* d.*
+	nothing_left
+}
+
+@test "waiters are served in the order in which they came" {
+	each in_order
+}
+
+own_status() {
+	expect_status 3 "$SEMLOCK" -m $method l sh -c 'exit 3'
+	expect_status 137 "$SEMLOCK" -m $method l sh -c 'kill -KILL $$'
+	expect_status 127 "$SEMLOCK" -m $method l ./no-such-command
+	expect_status 143 "$SEMLOCK" -m $method l sh -c 'kill -TERM $PPID; exec sleep 10'
+	expect_status 0 "$SEMLOCK" -o --rm -m $method l -c 'exit 0'
+	nothing_left
+}
+
+@test "the command's status, its signals, and what it cannot do, are its own" {
+	each own_status
+}
+
+refusals() {
+	refused 64 -s "$SEMLOCK" -s -m $method l touch ran
+	refused 64 -j "$SEMLOCK" -j 2 -m $method l touch ran
+	refused 64 -F "$SEMLOCK" -F -m $method l touch ran
+	refused 64 --start "$SEMLOCK" --start 1 -m $method l touch ran
+	refused 64 --fcntl "$SEMLOCK" --fcntl -m $method l touch ran
+	refused 64 descriptor "$SEMLOCK" -m $method 8
+	refused 64 descriptor "$SEMLOCK" --fd 8 -m $method touch ran
+	[ $method = rename ] || refused 64 --init "$SEMLOCK" --init -m $method l touch ran
+	refused 64 directory "$SEMLOCK" -m $method ./ touch ran
+	refused 64 directory "$SEMLOCK" -m $method .. touch ran
+	refused 66 no/such "$SEMLOCK" -m $method no/such/l touch ran
+	nothing_left
+}
+
+@test "what it cannot honour is refused with 64" {
+	each refusals
+	refused 64 --stale "$SEMLOCK" --stale 1 l true
+	refused 64 --on-lost "$SEMLOCK" --on-lost term l true
+	refused 64 --on-lost "$SEMLOCK" --on-lost maybe -m excl l true
+	refused 64 --stale "$SEMLOCK" --stale 0 -m excl l true
+}
+
+both_or_none() {
+	[ $method != rename ] || "$SEMLOCK" -m rename --init k true
+	hold_lock -m $method -f k l
+	expect_status 1 "$SEMLOCK" -n -m $method k true
+	expect_status 1 "$SEMLOCK" -n -m $method l true
+	let_go
+	hold_as one -m $method k
+	expect_status 1 "$SEMLOCK" -n -m $method -f k l true
+	expect_status 0 "$SEMLOCK" -n -m $method l true
+	let_go one
+	expect_status 0 "$SEMLOCK" -m $method -f l l true
+	[ $method != rename ] || rm k
+	nothing_left
+}
+
+@test "several: both or none" {
+	each both_or_none
+}
+
+something_else() {
+	local before
+	mkfifo fifo
+	ln -s "$PWD/fifo" link
+	: >file
+	mkdir dir
+	: >dir/precious
+	before=$(ls -AlR --time-style=full-iso . | grep -v '\.out$\|\.err$\|^total\|^d')
+	for object in $1; do
+		refused 66 "$object" "$SEMLOCK" -n -m $method $object touch ran
+	done
+	[ "$before" = "$(ls -AlR --time-style=full-iso . | grep -v '\.out$\|\.err$\|^total\|^d')" ]
+	rm -r fifo link file dir
+}
+
+@test "something else under the name is left alone: 66" {
+	METHODS="excl link" each something_else "fifo link dir"
+	rm -r at.*
+	METHODS=mkdir each something_else "fifo link file"
+	rm -r at.*
+	METHODS=symlink each something_else "fifo file dir"
+	rm -r at.*
+	METHODS=rename each something_else "fifo link dir"
+}
+
+@test "a directory full of files is no lock, even if one of them is called pid" {
+	mkdir l
+	echo 99999999 >l/pid
+	: >l/precious
+	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l true
+	[ -e l/precious ] && [ -e l/pid ]
+}
+
+@test "a dead holder's lock that may not be taken away is held, and it is said why" {
+	root_only "needs two users"
+	mkdir sticky
+	chmod 1777 sticky
+	true &
+	wait $!
+	echo $! >sticky/l
+	chmod 644 sticky/l
+	capture as_nobody "$SEMLOCK" -v -n -m excl sticky/l true
+	[ "$status" -eq 1 ]
+	[[ $err == *"cannot be taken away"* ]] || complain "$err"
+	expect_status 0 "$SEMLOCK" -n -m excl sticky/l true
+}
+
+@test "--mode, and without it the umask, decide who may read it" {
+	umask 027
+	expect_status 0 "$SEMLOCK" -m excl l stat -c %a l
+	expect_out 640
+	expect_status 0 "$SEMLOCK" -m excl --mode 0606 l stat -c %a l
+	expect_out 606
+	umask 022
+	expect_status 0 "$SEMLOCK" -m link l stat -c %a l
+	expect_out 444
+	expect_status 0 "$SEMLOCK" -m mkdir --mode 0660 l stat -c %a l
+	expect_out 770
+}
+
+@test "rename: no token, no lock; --init makes it once; two tokens are refused" {
+	refused 66 --init "$SEMLOCK" -m rename l true
+	expect_status 0 "$SEMLOCK" -m rename --init l true
+	[ -e l ] && [ ! -s l ]
+	expect_status 0 "$SEMLOCK" -m rename --init l sh -c '[ ! -e l ] && [ -s l.held ]'
+	: >l.held
+	refused 66 "two tokens" "$SEMLOCK" -m rename l touch ran
+	[ ! -e ran ]
+}
+
+@test "link: nothing in it but the PID" {
+	expect_status 0 "$SEMLOCK" -m link l sh -c '[ "$(cat l)" = $$ ] && [ "$(wc -l <l)" -eq 1 ]'
+}
+
+@test "no two commands are ever inside at once" {
+	for method in $METHODS; do
+		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m $method l "$PROBE" inside "room.$method" 20
+		expect_out "0 x 160"
+		expect_status 0 "$PROBE" verdict "room.$method" 3200
+	done
+}

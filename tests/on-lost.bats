@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# Somebody who does not heed the lock takes it away while the command runs.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+METHODS="excl link mkdir symlink rename"
+
+take_away() {
+	rm -rf l l.held
+}
+
+prepare() {
+	export SEMLOCK
+}
+
+# robbed ARGS...: semlock ARGS, robbed while the command runs
+robbed() {
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+	hold_lock -m $method "$@" l
+	take_away
+}
+
+@test "--on-lost=term and =kill end the command at once, and the status is 76" {
+	for method in $METHODS; do
+		for what in term kill; do
+			robbed --on-lost=$what
+			ended holder 76
+			grep -q "^semlock: l: somebody has taken the lock away" holder.err
+			rm -rf l ./*.up ./*.down
+		done
+	done
+}
+
+@test "--on-lost=warn says so at once, lets the command run, and ends with 76" {
+	for method in $METHODS; do
+		robbed --on-lost=warn
+		until grep -q "^semlock: l: somebody has taken the lock away" holder.err; do
+			kill -0 "${PID[holder]}"
+		done
+		kill -0 "${COMMAND[holder]}"
+		release holder
+		ended holder 76
+		rm -rf l ./*.up ./*.down
+	done
+}
+
+@test "without it, it is found out at the end" {
+	for method in excl link mkdir rename; do
+		robbed
+		release holder
+		ended holder 76
+		grep -q "^semlock: l: the lock was lost" holder.err
+		rm -rf l ./*.up ./*.down
+	done
+}
+
+@test "a lock that somebody else has made in its place is left alone" {
+	for method in excl link; do
+		robbed
+		echo 1 >l
+		release holder
+		ended holder 76
+		[ "$(cat l)" = 1 ]
+		rm -f l ./*.up ./*.down
+	done
+	method=mkdir
+	robbed
+	mkdir l
+	release holder
+	ended holder 76
+	[ -d l ]
+}

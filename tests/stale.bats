@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# --stale: locks whose holder cannot be asked.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+old() {
+	touch -h -d '1 hour ago' "$1"
+}
+
+# elsewhere METHOD: a lock l of somebody on another host
+elsewhere() {
+	local record="4711
+semlock 1 $1
+start=5 boot=00000000-0000-0000-0000-000000000000 pidns=1 flock=1
+host=elsewhere machine=another since=1 uid=0"
+	rm -rf l l.held
+	case $1 in
+	mkdir) mkdir l && echo "$record" >l/pid ;;
+	symlink) ln -s "4711:5:00000000-0000-0000-0000-000000000000:1@elsewhere" l ;;
+	rename) echo "$record" >l.held ;;
+	*) echo "$record" >l ;;
+	esac
+}
+
+@test "a lock from another host: held, and taken over when it is older than --stale" {
+	for method in excl link mkdir symlink rename; do
+		name=l
+		[ $method != rename ] || name=l.held
+		elsewhere $method
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 30m -m $method l true
+		old $name
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 2h -m $method l true
+		expect_status 0 "$SEMLOCK" -n --stale 30m -m $method l true
+	done
+}
+
+@test "foreign ones without a PID: the same" {
+	for method in excl link; do
+		for content in '' 0 what; do
+			printf '%s' "$content" >l
+			old l
+			expect_status 1 "$SEMLOCK" -n -m $method l true
+			expect_status 0 "$SEMLOCK" -n --stale 30m -m $method l true
+		done
+	done
+	mkdir l
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m mkdir l true
+	old l
+	expect_status 1 "$SEMLOCK" -n -m mkdir l true
+	expect_status 0 "$SEMLOCK" -n --stale 30m -m mkdir l true
+	[ ! -e l ]
+}
+
+@test "one that is known to live is never robbed, however old" {
+	for method in excl link mkdir symlink; do
+		hold_lock -m $method l
+		old l
+		expect_status 1 "$SEMLOCK" -n --stale 1m -m $method l true
+		let_go
+		rm ./*.up ./*.down
+	done
+	start other sleep 100
+	echo "${PID[other]}" >l
+	old l
+	expect_status 1 "$SEMLOCK" -n --stale 1m -m excl l true
+}
+
+@test "a waiter takes over when the time has come" {
+	elsewhere excl
+	start waiter "$SEMLOCK" --stale .5 -m excl l true
+	ended waiter 0
+}
+
+@test "holders with --stale give signs of life" {
+	for method in excl link mkdir symlink rename; do
+		name=l
+		[ $method != rename ] || { "$SEMLOCK" -m rename --init l true && name=l.held; }
+		hold_lock --stale .2 -m $method l
+		old $name
+		tries=0
+		until [ "$(stat -c %Y $name)" -gt "$(date -d '10 minutes ago' +%s)" ]; do
+			tries=$((tries + 1))
+			[ $tries -lt 5000 ] || complain "$method: no beat"
+		done
+		let_go
+		rm -f ./*.up ./*.down
+	done
+}
