@@ -232,16 +232,16 @@ static void processes(void)
 	char state = 0;
 	uint64_t start = 0;
 
-	check(process_read("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &state,
+	check(stat_read("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &state,
 		  &start) &&
 		  state == 'S' && start == 4711,
 	    "a process", "something else");
-	check(process_read("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", &state,
+	check(stat_read("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", &state,
 		  &start) &&
 		  state == 'Z' && start == 4711,
 	    "a process called \") ) R 1 (\"", "something else");
-	check(!process_read("", &state, &start), "no process", "one");
-	check(!process_read("12 (a) S 1 2", &state, &start), "a process cut off", "one");
+	check(!stat_read("", &state, &start), "no process", "one");
+	check(!stat_read("12 (a) S 1 2", &state, &start), "a process cut off", "one");
 }
 
 int main(void)
