@@ -2,6 +2,7 @@ bin_PROGRAMS += semlock
 semlock_SOURCES = \
 	src/main.c \
 	src/alarm.c src/alarm.h \
+	src/check.c src/check.h \
 	src/command.c src/command.h \
 	src/crash.c src/crash.h \
 	src/deadline.c src/deadline.h \
@@ -26,11 +27,13 @@ semlock_SOURCES = \
 	src/nesting.c src/nesting.h \
 	src/obtain.c src/obtain.h \
 	src/occupants.c src/occupants.h \
+	src/operands.c src/operands.h \
 	src/options.c src/options.h \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \
 	src/progress.c src/progress.h \
 	src/queue.c src/queue.h \
+	src/reach.c src/reach.h \
 	src/replace.c src/replace.h \
 	src/report.c src/report.h \
 	src/rules.c src/rules.h \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "command.h"
 #include "environment.h"
 #include "events.h"
@@ -220,6 +221,8 @@ int main(int argc, char **argv)
 	options_parse(&opt, argc, argv);
 	if (opt.who)
 		return who(&opt);
+	if (opt.check)
+		return check(&opt);
 	command = make_command(&opt);
 	job.bearer = (struct bearer){
 	    .start = start_command,

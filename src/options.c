@@ -6,7 +6,7 @@
 
 #include "events.h"
 #include "exitcode.h"
-#include "names.h"
+#include "operands.h"
 #include "options.h"
 #include "report.h"
 #include "rules.h"
@@ -15,6 +15,7 @@
 
 enum {
 	OPT_FCNTL = 256,
+	OPT_CHECK,
 	OPT_FD,
 	OPT_INIT,
 	OPT_JSON,
@@ -41,6 +42,7 @@ enum {
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
 static const struct option long_options[] = {
+    {"check", no_argument, NULL, OPT_CHECK},
     {"close", no_argument, NULL, 'o'},
     {"command", no_argument, NULL, 'c'},
     {"conflict-exit-code", required_argument, NULL, 'E'},
@@ -214,6 +216,9 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->kill_after = value_duration("--kill-after", optarg);
 		reading->kills = true;
 		break;
+	case OPT_CHECK:
+		options->check = true;
+		break;
 	case OPT_WHO:
 		options->who = true;
 		break;
@@ -241,7 +246,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 /* Does this option make sense when nothing is taken and nothing run? */
 static bool only_looks(int option)
 {
-	return option < 0 || option == OPT_WHO || option == OPT_JSON || option == 'm' ||
+	return option < 0 || option == OPT_WHO || option == OPT_CHECK || option == OPT_JSON || option == 'm' ||
 	       option == OPT_FCNTL || option == OPT_NAME || option == 'h' || option == 'V';
 }
 
@@ -258,77 +263,6 @@ static void read_options(struct options *options, struct reading *reading, int a
 			refuse_option(argc, argv);
 		reading->acts = reading->acts || !only_looks(option);
 	} while (option >= 0 && take_option(options, reading, option));
-}
-
-static char **shell_command(char **words)
-{
-	static char *argv[4];
-	static char dash_c[] = "-c", sh[] = "/bin/sh";
-	char *shell = getenv("SHELL");
-
-	if (words[0] == NULL || words[1] != NULL)
-		die(EXIT_USAGE, "-c takes exactly one string, the shell command");
-	argv[0] = shell != NULL && *shell != '\0' ? shell : sh;
-	argv[1] = dash_c;
-	argv[2] = words[0];
-	return argv;
-}
-
-static const char *named(const char *name, bool create)
-{
-	struct why why;
-	const char *path = names_path(name, create, &why);
-
-	if (path == NULL)
-		die(exit_status_of(why.trouble), "--name %s: %s", name, why.text);
-	return path;
-}
-
-/* What stands behind the options: LOCK and a command, or FD alone; behind --fd, a command. */
-static void read_operands(struct options *options, struct reading *reading, char **words)
-{
-	struct wanted *first = &options->locks[0];
-	bool is_shell = reading->shell;
-
-	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
-	if (reading->name != NULL) {
-		options->label = first->name = named(reading->name, true);
-	} else if (!reading->fd_given) {
-		if (words[0] == NULL)
-			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
-		options->label = words[0];
-		if (words[1] == NULL) {
-			first->fd = value_fd(words[0]);
-			return;
-		}
-		first->name = *words++;
-	}
-	if (!is_shell && words[0] != NULL &&
-	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
-		is_shell = true;
-		words++;
-	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {
-		words++;
-	}
-	if (is_shell)
-		options->command = shell_command(words);
-	else if (words[0] != NULL)
-		options->command = words;
-	if (reading->name != NULL && options->command == NULL)
-		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
-}
-
-/* Behind --who: locks and nothing else. */
-static void read_locks(struct options *options, const struct reading *reading, char **words)
-{
-	options->nlocks = 0;
-	if (reading->name != NULL)
-		options->locks[options->nlocks++].name = named(reading->name, false);
-	else if (words[0] == NULL)
-		die(EXIT_USAGE, "--who: which lock? (see semlock --help)");
-	for (; *words != NULL; words++)
-		options->locks[options->nlocks++] = (struct wanted){.name = *words, .fd = -1};
-	options->label = options->locks[0].name;
 }
 
 static bool called_flock(const char *path)
@@ -353,10 +287,10 @@ void options_parse(struct options *options, int argc, char **argv)
 		report_as("flock");
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
-	if (options->who)
-		read_locks(options, &reading, argv + optind);
+	if (options->who || options->check)
+		operands_locks(options, &reading, argv + optind);
 	else
-		read_operands(options, &reading, argv + optind);
+		operands_read(options, &reading, argv + optind);
 	options->method_named = reading.method_named || reading.fcntl_asked;
 	rules_apply(options, &reading);
 	if (options->slots > 0 && (options->method->can & CAN_RANGE) == 0)

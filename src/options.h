@@ -44,7 +44,7 @@ struct options {
 	int64_t run_timeout; /* ns; 0: none */
 	int64_t kill_after;  /* ns; 0: never */
 	int signal;          /* what --run-timeout sends */
-	bool who, json;    /* only look; LOCKS are all that were named */
+	bool who, check, json; /* only look; LOCKS are all that were named */
 	bool method_named; /* and the others do not count */
 };
 

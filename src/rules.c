@@ -73,6 +73,9 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	unsigned can = options->method->can;
 
 	refuse(options->json && !options->who, "--json goes with --who");
+	refuse(options->check && (options->who || reading->acts || options->nlocks != 1),
+	    "--check looks at one LOCK: beside it there may be -m, --fcntl and --name, and nothing "
+	    "else");
 	refuse(options->who && reading->acts,
 	    "--who only looks: beside it there may be --json, -m and --fcntl, and nothing else");
 	refuse_of_files(options);

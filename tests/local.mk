@@ -4,6 +4,8 @@ check_PROGRAMS += tests/probe
 tests_probe_SOURCES = tests/probe.h tests/probe.c tests/probe-hold.c tests/probe-inside.c \
 	tests/probe-json.c tests/probe-lock.c tests/probe-look.c tests/probe-pty.c tests/probe-signals.c \
 	tests/probe-start.c tests/probe-storm.c tests/probe-sweep.c tests/probe-timer.c
+check_PROGRAMS += tests/parse
+tests_parse_SOURCES = tests/parse.c src/procfs.c src/procfs.h src/reach.c src/reach.h
 
 check_PROGRAMS += tests/crowd
 tests_crowd_SOURCES = tests/crowd.h tests/crowd.c tests/crowd-kills.c tests/crowd-line.c \
@@ -39,7 +41,47 @@ EXTRA_DIST += tests/torture/run tests/models/run tests/models/suite.txt \
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
-BATS_FILES = tests/bad-input.bats tests/become.bats tests/close.bats tests/crash.bats \
+BATS_FILES = \
+	tests/bad-input.bats \
+	tests/become.bats \
+	tests/check.bats \
+	tests/close.bats \
+	tests/conversion.bats \
+	tests/crash.bats \
+	tests/deleted.bats \
+	tests/drop-in.bats \
+	tests/environment.bats \
+	tests/exit-status.bats \
+	tests/fallbacks.bats \
+	tests/fd.bats \
+	tests/hostile.bats \
+	tests/interoperation.bats \
+	tests/job-control.bats \
+	tests/layering.bats \
+	tests/liveness.bats \
+	tests/lock-made-of-files.bats \
+	tests/manual.bats \
+	tests/methods.bats \
+	tests/models.bats \
+	tests/name.bats \
+	tests/nested.bats \
+	tests/on-lost.bats \
+	tests/order.bats \
+	tests/queue.bats \
+	tests/reject.bats \
+	tests/replace.bats \
+	tests/run-timeout.bats \
+	tests/several.bats \
+	tests/shared.bats \
+	tests/signals.bats \
+	tests/slots.bats \
+	tests/stale.bats \
+	tests/status-fd.bats \
+	tests/timeout.bats \
+	tests/toggle.bats \
+	tests/torture.bats \
+	tests/waiting-line.bats \
+	tests/who.bats
 	tests/conversion.bats tests/deleted.bats tests/drop-in.bats tests/environment.bats \
 	tests/exit-status.bats tests/fd.bats tests/fallbacks.bats tests/hostile.bats tests/interoperation.bats tests/job-control.bats \
 	tests/layering.bats tests/liveness.bats tests/lock-made-of-files.bats tests/models.bats tests/on-lost.bats tests/stale.bats tests/torture.bats tests/manual.bats tests/methods.bats tests/order.bats tests/queue.bats \

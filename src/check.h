@@ -1,0 +1,12 @@
+/* check.h - --check: does a lock really exclude in this place? */
+#ifndef SEMLOCK_CHECK_H
+#define SEMLOCK_CHECK_H
+
+#include "options.h"
+
+/* Try each method on a file beside the lock, which itself is left alone, and print what came
+ * of it, a line each.  Returns 0 when the method of OPTIONS excludes, EXIT_UNAVAILABLE when it
+ * does not, or the status of the trouble that there was. */
+int check(const struct options *options);
+
+#endif

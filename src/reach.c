@@ -1,0 +1,53 @@
+#include <config.h>
+
+#include <stddef.h>
+#include <string.h>
+
+#include "reach.h"
+
+/* Is WORD one of the options, which have commas between them? */
+static bool has(const struct procfs_mount *mount, const char *word)
+{
+	size_t length = strlen(word);
+	const char *at = mount->options;
+
+	while (at != NULL) {
+		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+		at = strchr(at, ',');
+		at = at == NULL ? NULL : at + 1;
+	}
+	return false;
+}
+
+static enum reach here_only_if(bool local)
+{
+	return local ? REACH_HERE_ONLY : REACH_EVERYWHERE;
+}
+
+static enum reach nfs(const struct procfs_mount *mount, unsigned kind)
+{
+	return here_only_if(has(mount, "local_lock=all") || has(mount, "nolock") ||
+			    has(mount, kind == KIND_FLOCK ? "local_lock=flock" : "local_lock=posix"));
+}
+
+enum reach reach_of(const struct procfs_mount *mount, unsigned kind)
+{
+	static const char *const unknown[] = {"9p", "virtiofs", "vboxsf", "afs", "fuse", "fuseblk"};
+	const char *type = mount->type;
+
+	if (strcmp(type, "nfs") == 0 || strcmp(type, "nfs4") == 0)
+		return nfs(mount, kind);
+	if (strcmp(type, "cifs") == 0 || strcmp(type, "smb3") == 0)
+		return here_only_if(has(mount, "nobrl"));
+	if (strcmp(type, "lustre") == 0)
+		return here_only_if(!has(mount, "flock"));
+	if (strcmp(type, "ocfs2") == 0)
+		return here_only_if(kind == KIND_FLOCK && has(mount, "localflocks"));
+	if (strcmp(type, "ceph") == 0 || strcmp(type, "gfs2") == 0)
+		return here_only_if(has(mount, "localflocks"));
+	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+		if (strcmp(type, unknown[i]) == 0)
+			return REACH_UNKNOWN;
+	return strncmp(type, "fuse.", 5) == 0 ? REACH_UNKNOWN : REACH_MACHINE;
+}

@@ -1,0 +1,17 @@
+/* reach.h - how far a lock on a file system reaches, from its type and mount options. */
+#ifndef SEMLOCK_REACH_H
+#define SEMLOCK_REACH_H
+
+#include "procfs.h"
+
+enum reach {
+	REACH_MACHINE,    /* the file system is this machine's own: there is nobody else */
+	REACH_EVERYWHERE, /* locks go through the server, and exclude other machines as well */
+	REACH_HERE_ONLY,  /* others use the files, and do not see our locks */
+	REACH_UNKNOWN     /* others may use the files; the type does not say what they see */
+};
+
+/* For locks of KIND (KIND_FLOCK, or KIND_OFD and KIND_POSIX, which go the same way). */
+enum reach reach_of(const struct procfs_mount *mount, unsigned kind);
+
+#endif
