@@ -1,1 +1,1 @@
-dist_man_MANS += man/semlock.1
+dist_man_MANS += man/semlock.1 man/semlock-methods.7

@@ -44,6 +44,13 @@ static void refuse_of_files(const struct options *options)
 	    "--on-lost: nobody can take this lock away from its holder");
 	if ((options->method->can & LEAVES_RECORD) == 0)
 		return;
+	refuse(options->who,
+	    "--who looks for kernel locks: without -m it finds the holder of a lock file that "
+	    "semlock made");
+	refuse(options->steer != STEER_NOT,
+	    "--replace and --toggle stop the holders of kernel locks; use -m flock, ofd or posix");
+	refuse(options->nested,
+	    "--nested: only locks of the kernel can be nested; use -m flock, ofd or posix");
 	refuse(options->locks[0].name == NULL,
 	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
 	    "a command");

@@ -82,13 +82,6 @@ BATS_FILES = \
 	tests/torture.bats \
 	tests/waiting-line.bats \
 	tests/who.bats
-	tests/conversion.bats tests/deleted.bats tests/drop-in.bats tests/environment.bats \
-	tests/exit-status.bats tests/fd.bats tests/fallbacks.bats tests/hostile.bats tests/interoperation.bats tests/job-control.bats \
-	tests/layering.bats tests/liveness.bats tests/lock-made-of-files.bats tests/models.bats tests/on-lost.bats tests/stale.bats tests/torture.bats tests/manual.bats tests/methods.bats tests/order.bats tests/queue.bats \
-	tests/reject.bats tests/several.bats tests/shared.bats tests/signals.bats tests/slots.bats \
-	tests/timeout.bats tests/name.bats tests/nested.bats \
-	tests/replace.bats tests/run-timeout.bats tests/status-fd.bats tests/toggle.bats \
-	tests/waiting-line.bats tests/who.bats
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh

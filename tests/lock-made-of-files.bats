@@ -261,3 +261,15 @@ something_else() {
 		expect_status 0 "$PROBE" verdict "room.$method" 3200
 	done
 }
+
+waits_for_itself() {
+	expect_status 0 "$SEMLOCK" -m $method l sh -c '"$0" -m "$1" l true 2>said; [ $? -eq 64 ]' "$SEMLOCK" $method
+	grep -q "wait for itself" said
+	rm said
+	expect_status 0 "$SEMLOCK" -m $method l sh -c '"$0" -n -m "$1" l true; [ $? -eq 1 ]' "$SEMLOCK" $method
+	nothing_left
+}
+
+@test "whoever would wait for itself is told so" {
+	each waits_for_itself
+}

@@ -12,6 +12,7 @@
 #include "crash.h"
 #include "methods/existing.h"
 #include "methods/stranger.h"
+#include "process.h"
 
 /* For so long after its making an empty file may be about to be written: then it must not
  * even be flocked, or its maker could be kept out of its own file for ever. */
@@ -56,6 +57,16 @@ bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat 
 	if (verdict == DEAD)
 		return true;
 	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status) > lock->stale;
+}
+
+bool existing_is_above(const struct record *record, struct why *why)
+{
+	if (record->pid <= 1 || !process_descends(getpid(), record->pid))
+		return false;
+	why_say(why, TROUBLE_USAGE,
+	    "held by process %ld, under which this one runs: it would wait for itself",
+	    (long)record->pid);
+	return true;
 }
 
 static int not_a_lock(const struct lock *lock, struct why *why)
@@ -178,6 +189,8 @@ static enum outcome inspect(struct lock *lock, struct found *found, enum wait wa
 		return leave(lock, found, wait, 0);
 	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
 		return BUSY;
+	if (verdict == ALIVE && existing_is_above(&found->record, why))
+		return FAILED;
 	outcome = guard(lock, found, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;

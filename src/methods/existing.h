@@ -14,6 +14,10 @@ enum outcome existing_inspect(struct lock *lock, enum wait wait, struct why *why
 enum verdict existing_judge(struct lock *lock, const struct record *record,
     const struct stat *status, bool flocked);
 
+/* Would we wait for ourselves?  True, with WHY filled, when the holder of RECORD, who is
+ * alive, is what has started us. */
+bool existing_is_above(const struct record *record, struct why *why);
+
 /* May it be taken over?  Dead, or unknown and without a sign of life for LOCK->stale. */
 bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status);
 

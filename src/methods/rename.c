@@ -23,16 +23,9 @@
 #include "methods/plainfile.h"
 #include "methods/rename2.h"
 #include "methods/stranger.h"
-
-#define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+#include "methods/token.h"
 
 static const struct object object = {.what = "a token made by --init", .type = S_IFREG};
-
-static const char *held_name(const struct namefile *file, char name[NAME_SIZE])
-{
-	snprintf(name, NAME_SIZE, "%.240s.held", file->base);
-	return name;
-}
 
 static int open_rename(struct lock *lock, struct why *why)
 {
@@ -45,52 +38,6 @@ static int open_rename(struct lock *lock, struct why *why)
 }
 
 /* ---- the token ---- */
-
-/* Under one name or the other; between the two looks it can have changed from the second
- * to the first. */
-static int open_token(const struct namefile *file)
-{
-	char held[NAME_SIZE];
-	int fd = -1;
-
-	held_name(file, held);
-	for (int looks = 0; fd < 0 && looks < 100; looks++) {
-		fd = openat(file->directory, looks % 2 == 0 ? file->base : held, TOKEN_FLAGS);
-		if (fd < 0 && errno != ENOENT && errno != EINTR)
-			break;
-	}
-	return fd;
-}
-
-/* Made under no name, and flocked: nobody can take it before it is certain that no other
- * has been away in the meantime. */
-static int init(struct lock *lock, struct why *why)
-{
-	struct namefile *file = lock->file;
-	char held[NAME_SIZE], path[40];
-	struct stat other;
-	const char *from = path;
-	int fd = namefile_create(file, lock->create_mode), result;
-
-	if (fd < 0)
-		return namefile_cannot_create(why, "cannot make the token");
-	if (lock->exact_mode)
-		fchmod(fd, lock->create_mode);
-	flock(fd, LOCK_EX | LOCK_NB);
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	if (file->temporary[0] != '\0')
-		from = file->temporary;
-	result = linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW);
-	if (result != 0 && errno != EEXIST)
-		namefile_cannot_create(why, "cannot make the token");
-	else if (result == 0 && fstatat(file->directory, held_name(file, held), &other, 0) == 0)
-		unlinkat(file->directory, file->base, 0);
-	if (file->temporary[0] != '\0')
-		unlinkat(file->directory, file->temporary, 0);
-	file->temporary[0] = '\0';
-	close(fd);
-	return result == 0 || errno == EEXIST ? 0 : -1;
-}
 
 static int cannot_open(struct why *why)
 {
@@ -120,11 +67,11 @@ static int prepare(struct lock *lock, struct why *why)
 
 	if (lock->fd >= 0)
 		return 0;
-	fd = open_token(file);
+	fd = token_open(file);
 	if (fd < 0 && errno == ENOENT && lock->init) {
-		if (init(lock, why) != 0)
+		if (token_make(lock, why) != 0)
 			return -1;
-		fd = open_token(file);
+		fd = token_open(file);
 	}
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
@@ -225,7 +172,7 @@ static enum outcome carry_off(struct lock *lock, bool is_free, struct why *why)
 	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0)
 		return FAILED;
 	CRASH_POINT("rename.written");
-	if (is_free && move(file, file->base, held_name(file, held)) != 0)
+	if (is_free && move(file, file->base, token_held_name(file, held)) != 0)
 		return not_moved(lock, why);
 	file->held = true;
 	CRASH_POINT("rename.moved");
@@ -261,10 +208,21 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 	CRASH_POINT("rename.flocked");
 	if (namefile_same(file, file->base, lock->fd))
 		return carry_off(lock, true, why);
-	if (namefile_same(file, held_name(file, held), lock->fd))
+	if (namefile_same(file, token_held_name(file, held), lock->fd))
 		return look_at_held(lock, wait, why);
 	reopen(lock); /* it has been replaced */
 	return AGAIN;
+}
+
+/* What a holder has written stays until it is let go. */
+static bool is_above(const struct lock *lock, struct why *why)
+{
+	struct record record;
+	char held[NAME_SIZE];
+
+	plainfile_read(lock->fd, &record);
+	return namefile_same(lock->file, token_held_name(lock->file, held), lock->fd) &&
+	       existing_is_above(&record, why);
 }
 
 static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
@@ -272,7 +230,8 @@ static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
 	enum outcome outcome;
 
 	do {
-		if (prepare(lock, why) != 0 || (wait == SLEEP && get_ready(lock, why) != 0))
+		if (prepare(lock, why) != 0 || (wait == SLEEP && is_above(lock, why)) ||
+		    (wait == SLEEP && get_ready(lock, why) != 0))
 			return FAILED;
 		outcome = try_token(lock, wait, why);
 	} while (outcome == AGAIN);
@@ -298,7 +257,7 @@ static void let_go(struct lock *lock)
 	struct namefile *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (!namefile_same(file, held_name(file, held), lock->fd) ||
+	if (!namefile_same(file, token_held_name(file, held), lock->fd) ||
 	    move(file, held, file->base) != 0)
 		lock->lost = true;
 	file->held = false;
@@ -328,7 +287,7 @@ static bool owned(struct lock *lock)
 {
 	char held[NAME_SIZE];
 
-	return namefile_same(lock->file, held_name(lock->file, held), lock->fd);
+	return namefile_same(lock->file, token_held_name(lock->file, held), lock->fd);
 }
 
 const struct method method_rename = {

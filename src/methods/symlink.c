@@ -153,6 +153,8 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct why *why)
 		return take_over(lock, target, (size_t)length, wait, why);
 	if (wait == TRY)
 		return BUSY;
+	if (verdict == ALIVE && existing_is_above(&record, why))
+		return FAILED;
 	return stranger_await(lock->file, verdict == ALIVE ? record.pid : 0,
 	    record.kind == RECORD_FULL);
 }
