@@ -12,7 +12,7 @@
 enum verdict { ALIVE, DEAD, UNKNOWN };
 
 /* What the kernel says of the recorded PID. */
-enum process {
+enum process_state {
 	PROCESS_GONE,   /* there is none */
 	PROCESS_HIDDEN, /* there is one, and no more is told of it (hidepid, no /proc) */
 	PROCESS_SEEN    /* there is one, in STATE, started at START */
@@ -25,7 +25,7 @@ struct facts {
 	bool young;       /* it may be a moment old, and still being written */
 	bool before_boot; /* a regular file last written before this boot */
 	const struct here *here;
-	enum process process;
+	enum process_state process;
 	char state;
 	uint64_t start;
 };

@@ -87,7 +87,7 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	do {
 		if (!deadline->never && alarm_set(deadline_left(deadline), why) != 0)
 			return FAILED;
-		outcome = lock->method->take(lock, SLEEP, why);
+		outcome = lock->method->take(lock, SLEEP, why); /* K2 */
 		if (outcome == BUSY && deadline_left(deadline) == 0)
 			return lock->method->take(lock, TRY, why);
 	} while (outcome == BUSY);
@@ -235,7 +235,7 @@ enum outcome lock_take_open(struct lock *lock, const struct patience *patience, 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lock->file != NULL || lockfile_current(lock)) /* K3; what was published under the name is current */
+	if (lock->file != NULL || lockfile_current(lock)) /* K3; a name made of files is its own proof */
 		return TAKEN;
 	if (lock->name != NULL)
 		return AGAIN;

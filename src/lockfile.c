@@ -79,7 +79,7 @@ static void refused(const struct lock *lock, struct why *why)
 		cannot(why, "cannot open");
 }
 
-/* Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even root may
+/* K1.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even root may
  * not open another user's file in a sticky directory with O_CREAT.  Never through a link
  * that has not been looked at. */
 static int open_or_create(const struct lock *lock, struct why *why)

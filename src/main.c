@@ -195,6 +195,7 @@ static int status_if_lost(const struct options *opt, const struct lock *locks, i
 		if (locks[i].lost) {
 			complain("%s: the lock was lost while the command ran",
 			    label_of(opt, &locks[i]));
+			event("lost");
 			status = EXIT_LOST;
 		}
 	return status;

@@ -41,9 +41,6 @@ mode_t value_mode(const char *text);
 /* FD and --fd: a descriptor's number, open or not. */
 int value_fd(const char *text);
 
-/* -c: the command that runs the one word of WORDS by $SHELL, else /bin/sh. */
-char **value_shell(char **words);
-
 /* --start, --length (OPTION, for the message): bytes, with the suffixes that flock(1) takes
  * (K, KiB: 1024; KB: 1000; up to E). */
 off_t value_size(const char *option, const char *text);
