@@ -44,3 +44,5 @@ lint-tests:
 		*) echo "$$file: not in BATS_FILES of tests/local.mk" >&2; exit 1 ;; \
 		esac; \
 	done
+EXTRA_DIST += contrib/try contrib/check
+include contrib/foreachmail/local.mk
