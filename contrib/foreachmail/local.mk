@@ -1,6 +1,7 @@
 if ENABLE_FOREACHMAIL
 bin_PROGRAMS += contrib/foreachmail/foreachmail
 dist_man_MANS += contrib/foreachmail/foreachmail.1
+BATS_FILES += tests/foreachmail.bats
 endif
 
 contrib_foreachmail_foreachmail_SOURCES = \
@@ -8,4 +9,8 @@ contrib_foreachmail_foreachmail_SOURCES = \
 	contrib/foreachmail/foreachmail.c \
 	contrib/foreachmail/mbox.c contrib/foreachmail/mbox.h
 
-EXTRA_DIST += contrib/foreachmail/README
+AM_TESTS_ENVIRONMENT += \
+	FOREACHMAIL='$(abs_top_builddir)/contrib/foreachmail/foreachmail$(EXEEXT)'; \
+	export FOREACHMAIL;
+
+EXTRA_DIST += contrib/foreachmail/README tests/foreachmail.bats tests/mailboxes.perl
