@@ -241,10 +241,9 @@ static int keep_from_line(struct mbox *box)
 /* The input may begin with blank lines: they belong to no message. */
 static int skip_blank_lines(struct mbox *box)
 {
-	enum line kind;
-
 	for (;;) {
-		kind = UNSURE;
+		enum line kind = UNSURE;
+
 		if (box->start < box->end)
 			kind = line_kind(box, box->start);
 		if (kind == BLANK)
