@@ -518,7 +518,7 @@ foreachmail: message 3: the command failed: exit status 7\n'
 
 # in_background COMMAND...: with INT and QUIT as at a terminal, not ignored as with a script's &
 in_background() {
-	perl -e '@SIG{qw(INT QUIT)} = ("DEFAULT") x 2; exec @ARGV or die' "$FOREACHMAIL" "$@" <&0 > out 2> err 3>&- 5>&- &
+	perl -e '@SIG{qw(INT QUIT)} = ("DEFAULT") x 2; exec @ARGV or die' "$FOREACHMAIL" "$@" <&0 > out 2> err 3>&- 5>&- 6>&- &
 	pid=$!
 }
 
@@ -536,6 +536,7 @@ make_told() {
 			$SIG{$signal} = sub { open my $log, '>>', 'log';
 				print $log "$ENV{FOREACHMAIL_NUMBER} $signal\n"; close $log; exit };
 		}
+		alarm 30; # nobody ended it
 		1 while !$ENV{UNREAD} && <STDIN>;
 		open my $up, '>', 'up'; print $up "ready\n"; close $up;
 		sleep 60 while 1;
@@ -589,6 +590,59 @@ make_told() {
 	[ "$status" -eq 143 ]
 }
 
+# until_ended PID: it may not have been waited for
+until_ended() {
+	while [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; do :; done
+}
+
+@test "a signal while the input is awaited ends the program, also after a command has ended" {
+	[ -e /proc/self/status ]
+	mkfifo input up
+	exec 5<> input
+	in_background -j 2 -c 'echo $$ > up' < input
+	printf 'From a\nA: 1\n\nFrom b\nB: 2\n\nhalf a mess' >&5
+	hear up
+	until_ended "$line"
+	kill -s TERM "$pid"
+	perl -e 'sleep 30; kill KILL => @ARGV' "$pid" 3>&- & # if it is deaf it must not keep us
+	watch=$!
+	status=0
+	wait "$pid" || status=$?
+	kill "$watch"
+	exec 5>&-
+	[ "$status" -eq 143 ]
+}
+
+@test "a failure is reported, and output with -k shown, while the input is awaited" {
+	mkfifo input
+	exec 5<> input
+	in_background -j 2 -k -c 'echo output; exit 3' < input
+	printf 'From a\nA: 1\n\nFrom b\nB: 2\n\nhalf a mess' >&5
+	perl -e 'alarm 30; 1 until -s "out" && -s "err"'
+	exec 5>&-
+	wait "$pid" && false
+	is out 'output\noutput\n'
+	[ "$(wc -l < err)" -eq 2 ]
+}
+
+@test "-j: commands that end while the input is awaited make room for others" {
+	[ -e /proc/self/status ]
+	mkfifo input up
+	exec 5<> input 6<> up # up stays open: two may write at once, and nothing is to be lost
+	in_background -j 2 -c 'echo $$ > up' < input
+	printf 'From a\nA: 1\n\nFrom b\nB: 2\n\nFrom c\nC: 3\n\n' >&5
+	hear up
+	until_ended "$line"
+	hear up
+	until_ended "$line"
+	printf 'From d\nD: 4\n\n' >&5
+	hear up
+	exec 5>&-
+	hear up
+	wait "$pid"
+	exec 6>&-
+}
+
 @test "a signal while the command does not read ends the program, and the command" {
 	make_told
 	mailboxes big 3000000 > box # more than the pipe takes
@@ -638,30 +692,54 @@ make_told() {
 	cmp out mbox
 }
 
-@test "^C at the terminal ends all of it, and the command has it once" {
+# ctrl_c COMMAND...: what happens when ^C is typed while `COMMAND catcher` has a part of a message
+ctrl_c() {
 	command -v script > /dev/null || skip "script(1) is not installed"
-	mkfifo up keys seen
-	exec 5<> keys # before the other end is opened: neither waits
+	mkfifo up keys input
+	exec 5<> keys 6<> input # before the other ends are opened: nobody waits
 	cat > catcher <<-'END'
-		use strict; $| = 1;
-		$SIG{INT} = sub { open my $log, '>>', 'log'; print $log "INT\n"; close $log;
-			open my $seen, '>', 'seen'; print $seen "$$\n" };
+		sub note { open my $log, '>>', 'log'; print $log @_; close $log }
+		$SIG{INT} = sub { note "INT\n" };
+		alarm 30;
+		my $from = <STDIN>;
 		open my $up, '>', 'up'; print $up "ready\n"; close $up;
-		sleep 60 while 1;
+		1 while <STDIN>; # its end comes when all signals have been passed on
+		note "end\n";
 	END
-	timeout 60 script -qec "$FOREACHMAIL perl catcher < mbox" /dev/null \
-	    < keys > out 2> err 3>&- 5>&- &
+	timeout 60 script -qec "$FOREACHMAIL $* catcher < input" /dev/null \
+	    < keys > out 2> err 3>&- 5>&- 6>&- &
 	pid=$!
+	printf 'From a\nA: 1\n\nhalf a mess' >&6
 	hear up
 	[ "$line" = ready ]
 	printf '\003' >&5
-	hear seen
-	kill -s KILL "$line"
 	status=0
 	wait "$pid" || status=$?
-	exec 5>&-
+	exec 5>&- 6>&-
 	[ "$status" -eq 130 ]
-	is log 'INT\n'
+}
+
+@test "^C at the terminal ends all of it" {
+	ctrl_c perl
+	is log 'INT\nend\n'
+}
+
+@test "^C at the terminal is left to the terminal: foreachmail does not pass it on as well" {
+	ctrl_c setsid -w perl # where the terminal's signal does not come to
+	is log 'end\n'
+}
+
+@test "the command finds the signals blocked and ignored that foreachmail found so" {
+	[ -e /proc/self/status ]
+	for start in '' 'use POSIX; sigprocmask SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGTERM);' \
+	    '@SIG{qw(PIPE HUP USR2)} = ("IGNORE") x 3;'; do
+		expect 0 perl -e "$start"'exec @ARGV or die' grep 'Sig[BI]' /proc/self/status
+		cat out out out | sed 's/:.*\(.......\)$/ \1/' > wanted
+		expect 0 perl -e "$start"'exec @ARGV or die' "$FOREACHMAIL" \
+		    grep 'Sig[BI]' /proc/self/status < mbox
+		# the last seven digits: above them libc has signals of its own
+		sed 's/:.*\(.......\)$/ \1/' out | cmp - wanted
+	done
 }
 
 @test "-k: nobody reads the output any more: ended by SIGPIPE" {

@@ -172,19 +172,26 @@ static void wait_for_command(void)
 	reap();
 }
 
-/* Sleep until `fd` can be read or written, or a signal comes. */
+/* Sleep until `fd` can be read or written.  A command that ends is no reason to come back: what the
+ * caller does next would sleep then, and deaf. */
 static void wait_for_fd(int fd, bool to_write)
 {
 	fd_set set;
+	int ready;
 
 	if (fd >= FD_SETSIZE)
 		give_up(EX_OSERR, "too many open files", "no way to wait for another");
-	FD_ZERO(&set);
-	FD_SET((unsigned)fd, &set); /* the macro of musl counts in unsigned */
-	if (pselect(fd + 1, to_write ? NULL : &set, to_write ? &set : NULL, NULL, NULL,
-		&mask_asleep) < 0 && errno != EINTR)
-		give_up(EX_OSERR, "pselect", strerror(errno));
-	obey_signals();
+	do {
+		FD_ZERO(&set);
+		FD_SET((unsigned)fd, &set); /* the macro of musl counts in unsigned */
+		ready = pselect(fd + 1, to_write ? NULL : &set, to_write ? &set : NULL, NULL, NULL,
+		    &mask_asleep);
+		if (ready < 0 && errno != EINTR)
+			give_up(EX_OSERR, "pselect", strerror(errno));
+		obey_signals();
+		if (child_ended && !to_write)
+			reap(); /* with slow input its failure or output is not to come late */
+	} while (ready < 0);
 }
 
 void wait_to_read(int fd)
