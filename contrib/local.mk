@@ -30,7 +30,8 @@ lint-c:
 		set -x; \
 		cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr \
 			--enable=warning,performance,portability \
-			-DHAVE_CONFIG_H -I . -I $(srcdir)/src $(srcdir)/src $(srcdir)/tests; \
+			-DHAVE_CONFIG_H -I . -I $(srcdir)/src $(srcdir)/src $(srcdir)/tests \
+			$(srcdir)/contrib/foreachmail; \
 	else \
 		echo 'lint-c: cppcheck is not installed'; \
 	fi
@@ -44,5 +45,4 @@ lint-tests:
 		*) echo "$$file: not in BATS_FILES of tests/local.mk" >&2; exit 1 ;; \
 		esac; \
 	done
-EXTRA_DIST += contrib/try contrib/check
 include contrib/foreachmail/local.mk
