@@ -109,6 +109,20 @@ static int refuse_own_caller(struct hunt *hunt, const struct occupant *holder)
 	return 0;
 }
 
+/* Who is stopped has to run to obey.  semlock, whether it is stopped itself or only its
+ * command, passes this on, too. */
+static void let_run(const struct target *told, const struct occupant *holder)
+{
+	struct procfs_stat stat;
+	bool stopped = false;
+
+	for (size_t i = 0; i < holder->nmembers; i++)
+		stopped = stopped ||
+			  (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
+	if (stopped)
+		targets_signal(told, SIGCONT);
+}
+
 static int stop_holder(struct hunt *hunt, const struct occupant *holder)
 {
 	int signo = hunt->steering->signal;
@@ -125,8 +139,11 @@ static int stop_holder(struct hunt *hunt, const struct occupant *holder)
 			return forbidden(hunt->why, holder->members[i].pid);
 	CRASH_POINT("replace.aimed");
 	target = targets_find(&hunt->targets, pid);
+	if (target != NULL && !target->told && stop(hunt, pid, signo) != 0)
+		return -1;
 	if (target == NULL || !target->told)
-		return stop(hunt, pid, signo);
+		return 0;
+	let_run(target, holder);
 	if (deadline_left(&target->kill) > 0)
 		return 0;
 	return stop(hunt, whom(holder, SIGKILL), SIGKILL);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 #if HAVE_SYS_SYSCALL_H
@@ -73,11 +72,7 @@ int targets_add(struct targets *targets, pid_t pid)
 
 int targets_signal(const struct target *target, int signo)
 {
-	if (send(target->pidfd, signo) != 0)
-		return errno == ESRCH ? 0 : -1;
-	if (signo != SIGKILL && signo != SIGCONT)
-		send(target->pidfd, SIGCONT);
-	return 0;
+	return send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
 }
 
 /* A descriptor of somebody who has ended is good for nothing, and would keep poll() awake. */

@@ -30,8 +30,7 @@ struct target *targets_find(const struct targets *targets, pid_t pid);
  * errno set. */
 int targets_add(struct targets *targets, pid_t pid);
 
-/* Send SIGNO to TARGET, and to one that is stopped the leave to run and obey.  Returns 0, also
- * when it has ended; -1 with errno set. */
+/* Send SIGNO to TARGET.  Returns 0, also when it has ended; -1 with errno set. */
 int targets_signal(const struct target *target, int signo);
 
 /* Sleep until one of TARGETS ends, or is to be killed, or for MOST milliseconds. */
