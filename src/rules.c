@@ -44,6 +44,7 @@ static void refuse_of_files(const struct options *options)
 	    "--on-lost: nobody can take this lock away from its holder");
 	if ((options->method->can & LEAVES_RECORD) == 0)
 		return;
+	refuse(options->check, "--check tries the locks of the kernel: flock, ofd and posix");
 	refuse(options->who,
 	    "--who looks for kernel locks: without -m it finds the holder of a lock file that "
 	    "semlock made");

@@ -49,6 +49,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	refused 64 --check "$SEMLOCK" --check a b
 	refused 64 --check "$SEMLOCK" --check -n l
 	refused 64 --check "$SEMLOCK" --check --who l
+	refused 64 --check "$SEMLOCK" --check -m excl l
 }
 
 # reads KIND LINE: what is made of LINE, in $out
