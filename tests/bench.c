@@ -52,7 +52,7 @@ static pid_t start(const char *const words[])
 	} command = {{NULL}};
 	pid_t pid;
 
-	for (int i = 0; words[i] != NULL && i < 15; i++)
+	for (int i = 0; i < 15 && words[i] != NULL; i++)
 		command.words[i] = words[i];
 	errno = posix_spawnp(&pid, command.words[0], NULL, NULL, command.argv, environ);
 	if (errno != 0) {
@@ -195,7 +195,7 @@ static int by_size(const void *a, const void *b)
 
 static void compare(const char *what, double (*measure)(void), int rounds, const char *const tools[2])
 {
-	double ratios[1000], took[2];
+	double ratios[1000] = {0}, took[2];
 
 	for (int i = -1; i < rounds; i++) {
 		for (int j = 0; j < 2; j++) {

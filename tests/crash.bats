@@ -21,7 +21,7 @@ next_gets_in() {
 	stale "$1"
 	expect_status 0 "$SEMLOCK" -n -m "$1" l true || complain "$1 killed at $2" || return
 	local left
-	left=$(ls -A | grep -vxE 'bin|\.out|\.err|killed' || true)
+	left=$(find . -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vxE 'bin|\.out|\.err|killed' || true)
 	if [ "$1" = rename ]; then left=${left#l}; fi
 	[ -z "$left" ] || complain "$1 killed at $2 leaves $left"
 }

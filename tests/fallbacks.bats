@@ -13,21 +13,21 @@ FAILING=(
 )
 
 works() {
-	hold_lock -m $1 l
-	expect_status 1 "$SEMLOCK" -n -m $1 l true
-	expect_status 1 "$CRASHABLE_SEMLOCK" -n -m $1 l true
+	hold_lock -m "$1" l
+	expect_status 1 "$SEMLOCK" -n -m "$1" l true
+	expect_status 1 "$CRASHABLE_SEMLOCK" -n -m "$1" l true
 	kill -KILL "${PID[holder]}"
 	ended holder 137
-	expect_status 1 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m $1 l true
+	expect_status 1 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m "$1" l true
 	kill -KILL "${COMMAND[holder]}"
 	"$PROBE" gone "${COMMAND[holder]}"
-	expect_status 0 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m $1 l true
-	expect_status 0 "$CRASHABLE_SEMLOCK" -m $1 l true
+	expect_status 0 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m "$1" l true
+	expect_status 0 "$CRASHABLE_SEMLOCK" -m "$1" l true
 	rm -f room ./*.up ./*.down ./*.out ./*.err
-	expect_status 0 "$PROBE" storm 80 8 "$CRASHABLE_SEMLOCK" -m $1 l "$PROBE" inside room 20
+	expect_status 0 "$PROBE" storm 80 8 "$CRASHABLE_SEMLOCK" -m "$1" l "$PROBE" inside room 20
 	expect_out "0 x 80"
 	expect_status 0 "$PROBE" verdict room 1600
-	left=$(ls -A | grep -vxE 'bin|\.out|\.err|room' || true)
+	left=$(find . -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vxE 'bin|\.out|\.err|room' || true)
 	[ -z "$left" ] || [ "$left $1" = "l rename" ] || complain "left: $left"
 }
 

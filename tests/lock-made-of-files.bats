@@ -9,7 +9,7 @@ each() {
 	for method in $METHODS; do
 		mkdir "at.$method"
 		cd "at.$method" || return
-		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		"$@" || complain "method $method" || return
 		cd ..
 	done
@@ -33,14 +33,14 @@ recorded() {
 }
 
 held_waited_for_and_free() {
-	hold_lock -m $method l
-	expect_status 1 "$SEMLOCK" -n -m $method l touch ran
-	expect_status 7 "$SEMLOCK" -E 7 -w .01 -m $method l touch ran
+	hold_lock -m "$method" l
+	expect_status 1 "$SEMLOCK" -n -m "$method" l touch ran
+	expect_status 7 "$SEMLOCK" -E 7 -w .01 -m "$method" l touch ran
 	[ ! -e ran ]
-	start second "$SEMLOCK" -m $method l true
+	start second "$SEMLOCK" -m "$method" l true
 	let_go
 	ended second 0
-	expect_status 0 "$SEMLOCK" -n -m $method l true
+	expect_status 0 "$SEMLOCK" -n -m "$method" l true
 	expect_silent
 	nothing_left
 }
@@ -50,7 +50,7 @@ held_waited_for_and_free() {
 }
 
 names_the_command() {
-	hold_lock -m $method l
+	hold_lock -m "$method" l
 	[ "$(recorded)" = "${COMMAND[holder]}" ] || complain "recorded: $(recorded)" "command: ${COMMAND[holder]}"
 	let_go
 }
@@ -60,11 +60,11 @@ names_the_command() {
 }
 
 killed_semlock() {
-	hold_lock -m $method l
+	hold_lock -m "$method" l
 	kill -KILL "${PID[holder]}"
 	ended holder 137
-	expect_status 1 "$SEMLOCK" -n -m $method l true
-	start second "$SEMLOCK" -w 20 -m $method l true
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	start second "$SEMLOCK" -w 20 -m "$method" l true
 	release holder
 	ended second 0
 	nothing_left
@@ -75,8 +75,8 @@ killed_semlock() {
 }
 
 killed_both() {
-	hold_lock -m $method l
-	start second "$SEMLOCK" -w 20 -m $method l true
+	hold_lock -m "$method" l
+	start second "$SEMLOCK" -w 20 -m "$method" l true
 	kill -KILL "${PID[holder]}" "${COMMAND[holder]}"
 	ended holder 137
 	ended second 0
@@ -88,17 +88,17 @@ killed_both() {
 }
 
 never_runs() {
-	hold_lock -m $method l
-	start second "$SEMLOCK" -m $method l touch ran
+	hold_lock -m "$method" l
+	start second "$SEMLOCK" -m "$method" l touch ran
 	"$PROBE" blocked "${PID[second]}"
 	kill -KILL "${PID[second]}"
 	ended second 137
 	let_go
-	expect_status 0 "$SEMLOCK" -m $method l true
+	expect_status 0 "$SEMLOCK" -m "$method" l true
 	[ ! -e ran ]
-	if [ $method = mkdir ]; then # what it had prepared goes with the next take-over
-		expect_status 137 "$SEMLOCK" -m $method l sh -c 'kill -KILL $PPID $$'
-		expect_status 0 "$SEMLOCK" -m $method l true
+	if [ "$method" = mkdir ]; then # what it had prepared goes with the next take-over
+		expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $PPID $$'
+		expect_status 0 "$SEMLOCK" -m "$method" l true
 	fi
 	nothing_left
 }
@@ -108,9 +108,9 @@ never_runs() {
 }
 
 in_order() {
-	hold_lock -m $method l
+	hold_lock -m "$method" l
 	for name in a b c d; do
-		start $name "$SEMLOCK" -m $method l sh -c 'echo "$0" >>order' $name
+		start $name "$SEMLOCK" -m "$method" l sh -c 'echo "$0" >>order' $name
 		"$PROBE" blocked "${PID[$name]}"
 	done
 	let_go
@@ -125,11 +125,11 @@ in_order() {
 }
 
 own_status() {
-	expect_status 3 "$SEMLOCK" -m $method l sh -c 'exit 3'
-	expect_status 137 "$SEMLOCK" -m $method l sh -c 'kill -KILL $$'
-	expect_status 127 "$SEMLOCK" -m $method l ./no-such-command
-	expect_status 143 "$SEMLOCK" -m $method l sh -c 'kill -TERM $PPID; exec sleep 10'
-	expect_status 0 "$SEMLOCK" -o --rm -m $method l -c 'exit 0'
+	expect_status 3 "$SEMLOCK" -m "$method" l sh -c 'exit 3'
+	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $$'
+	expect_status 127 "$SEMLOCK" -m "$method" l ./no-such-command
+	expect_status 143 "$SEMLOCK" -m "$method" l sh -c 'kill -TERM $PPID; exec sleep 10'
+	expect_status 0 "$SEMLOCK" -o --rm -m "$method" l -c 'exit 0'
 	nothing_left
 }
 
@@ -138,17 +138,17 @@ own_status() {
 }
 
 refusals() {
-	refused 64 -s "$SEMLOCK" -s -m $method l touch ran
-	refused 64 -j "$SEMLOCK" -j 2 -m $method l touch ran
-	refused 64 -F "$SEMLOCK" -F -m $method l touch ran
-	refused 64 --start "$SEMLOCK" --start 1 -m $method l touch ran
-	refused 64 --fcntl "$SEMLOCK" --fcntl -m $method l touch ran
-	refused 64 descriptor "$SEMLOCK" -m $method 8
-	refused 64 descriptor "$SEMLOCK" --fd 8 -m $method touch ran
-	[ $method = rename ] || refused 64 --init "$SEMLOCK" --init -m $method l touch ran
-	refused 64 directory "$SEMLOCK" -m $method ./ touch ran
-	refused 64 directory "$SEMLOCK" -m $method .. touch ran
-	refused 66 no/such "$SEMLOCK" -m $method no/such/l touch ran
+	refused 64 -s "$SEMLOCK" -s -m "$method" l touch ran
+	refused 64 -j "$SEMLOCK" -j 2 -m "$method" l touch ran
+	refused 64 -F "$SEMLOCK" -F -m "$method" l touch ran
+	refused 64 --start "$SEMLOCK" --start 1 -m "$method" l touch ran
+	refused 64 --fcntl "$SEMLOCK" --fcntl -m "$method" l touch ran
+	refused 64 descriptor "$SEMLOCK" -m "$method" 8
+	refused 64 descriptor "$SEMLOCK" --fd 8 -m "$method" touch ran
+	[ "$method" = rename ] || refused 64 --init "$SEMLOCK" --init -m "$method" l touch ran
+	refused 64 directory "$SEMLOCK" -m "$method" ./ touch ran
+	refused 64 directory "$SEMLOCK" -m "$method" .. touch ran
+	refused 66 no/such "$SEMLOCK" -m "$method" no/such/l touch ran
 	nothing_left
 }
 
@@ -161,17 +161,17 @@ refusals() {
 }
 
 both_or_none() {
-	[ $method != rename ] || "$SEMLOCK" -m rename --init k true
-	hold_lock -m $method -f k l
-	expect_status 1 "$SEMLOCK" -n -m $method k true
-	expect_status 1 "$SEMLOCK" -n -m $method l true
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init k true
+	hold_lock -m "$method" -f k l
+	expect_status 1 "$SEMLOCK" -n -m "$method" k true
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
 	let_go
-	hold_as one -m $method k
-	expect_status 1 "$SEMLOCK" -n -m $method -f k l true
-	expect_status 0 "$SEMLOCK" -n -m $method l true
+	hold_as one -m "$method" k
+	expect_status 1 "$SEMLOCK" -n -m "$method" -f k l true
+	expect_status 0 "$SEMLOCK" -n -m "$method" l true
 	let_go one
-	expect_status 0 "$SEMLOCK" -m $method -f l l true
-	[ $method != rename ] || rm k
+	expect_status 0 "$SEMLOCK" -m "$method" -f l l true
+	[ "$method" != rename ] || rm k
 	nothing_left
 }
 
@@ -186,18 +186,18 @@ something_else() {
 	: >file
 	mkdir dir
 	: >dir/precious
-	before=$(ls -AlR --time-style=full-iso . | grep -v '\.out$\|\.err$\|^total\|^d')
+	before=$(find . ! -type d ! -name '*.out' ! -name '*.err' -ls)
 	for object in $1; do
-		refused 66 "$object" "$SEMLOCK" -n -m $method $object touch ran
+		refused 66 "$object" "$SEMLOCK" -n -m "$method" "$object" touch ran
 	done
-	[ "$before" = "$(ls -AlR --time-style=full-iso . | grep -v '\.out$\|\.err$\|^total\|^d')" ]
+	[ "$before" = "$(find . ! -type d ! -name '*.out' ! -name '*.err' -ls)" ]
 	rm -r fifo link file dir
 }
 
 @test "something else under the name is left alone: 66" {
 	METHODS="excl link" each something_else "fifo link dir"
 	rm -r at.*
-	METHODS=mkdir each something_else "fifo link file"
+	METHODS="mkdir" each something_else "fifo link file"
 	rm -r at.*
 	METHODS=symlink each something_else "fifo file dir"
 	rm -r at.*
@@ -255,18 +255,18 @@ something_else() {
 
 @test "no two commands are ever inside at once" {
 	for method in $METHODS; do
-		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
-		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m $method l "$PROBE" inside "room.$method" 20
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m "$method" l "$PROBE" inside "room.$method" 20
 		expect_out "0 x 160"
 		expect_status 0 "$PROBE" verdict "room.$method" 3200
 	done
 }
 
 waits_for_itself() {
-	expect_status 0 "$SEMLOCK" -m $method l sh -c '"$0" -m "$1" l true 2>said; [ $? -eq 64 ]' "$SEMLOCK" $method
+	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -m "$1" l true 2>said; [ $? -eq 64 ]' "$SEMLOCK" "$method"
 	grep -q "wait for itself" said
 	rm said
-	expect_status 0 "$SEMLOCK" -m $method l sh -c '"$0" -n -m "$1" l true; [ $? -eq 1 ]' "$SEMLOCK" $method
+	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -n -m "$1" l true; [ $? -eq 1 ]' "$SEMLOCK" "$method"
 	nothing_left
 }
 

@@ -15,7 +15,7 @@ prepare() {
 # robbed ARGS...: semlock ARGS, robbed while the command runs
 robbed() {
 	[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
-	hold_lock -m $method "$@" l
+	hold_lock -m "$method" "$@" l
 	take_away
 }
 
@@ -62,7 +62,7 @@ robbed() {
 		[ "$(cat l)" = 1 ]
 		rm -f l ./*.up ./*.down
 	done
-	method=mkdir
+	method="mkdir"
 	robbed
 	mkdir l
 	release holder

@@ -110,7 +110,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 		wait "${PID[r$i]}" || status=$?
 		echo $status
 	done >statuses
-	[ -z "$(grep -vx -e 0 -e 143 statuses)" ] || complain "$(cat statuses)"
+	! grep -qvx -e 0 -e 143 statuses || complain "$(cat statuses)"
 	[ "$(grep -c '^0$' statuses)" -ge 1 ]
 	expect_free l
 }

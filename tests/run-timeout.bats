@@ -22,7 +22,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "--signal: another signal, by name or number" {
 	mkfifo never
 	for signal in INT SIGINT int 2; do
-		expect_status 124 "$SEMLOCK" --run-timeout .1 --signal "$signal" "l.$signal" \
+		expect_status 124 "$PROBE" with-default INT -- "$SEMLOCK" --run-timeout .1 --signal "$signal" "l.$signal" \
 			sh -c 'trap "echo INT; exit" INT; read -r _ <>never & wait'
 		expect_out INT
 	done

@@ -101,7 +101,8 @@ says() {
 
 @test "a reader that has gone does no harm" {
 	mkfifo pipe
-	exec 6<>pipe 7>pipe 6>&-
+	exec 6<>pipe
+	exec 7>pipe 6>&-
 	expect_status 3 "$SEMLOCK" --status-fd 7 l sh -c 'exit 3'
 	exec 7>&-
 }

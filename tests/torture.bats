@@ -18,14 +18,14 @@ in_a_room() {
 
 @test "400 acquisitions by 8 with 40 kills: nothing overlaps, is lost, stuck, or left" {
 	for method in $METHODS; do
-		in_a_room $method 0 sh -c 'cd "$(mktemp -d -p .)" && if [ -e ../lock ]; then cp ../lock .; fi && exec "$@"' sh \
-			"$TORTURE" $method "$SEMLOCK" 400 40 8 11
+		in_a_room "$method" 0 sh -c 'cd "$(mktemp -d -p .)" && if [ -e ../lock ]; then cp ../lock .; fi && exec "$@"' sh \
+			"$TORTURE" "$method" "$SEMLOCK" 400 40 8 11
 	done
 }
 
 @test "8 breakers of a dead holder's lock: exactly one winner, each time" {
 	for method in $METHODS; do
-		in_a_room $method 0 "$TORTURE" breakers $method "$SEMLOCK" 5 8
+		in_a_room "$method" 0 "$TORTURE" breakers "$method" "$SEMLOCK" 5 8
 	done
 }
 
