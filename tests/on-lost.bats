@@ -69,3 +69,11 @@ robbed() {
 	ended holder 76
 	[ -d l ]
 }
+
+@test "--status-fd says so" {
+	hold_lock -m mkdir --status-fd=9 l 9>events
+	take_away
+	release holder
+	ended holder 76
+	[ "$(tr '\n' ' ' <events)" = "acquired exit 0 lost " ] || complain "$(cat events)"
+}
