@@ -3,7 +3,8 @@
 check_PROGRAMS += tests/probe
 tests_probe_SOURCES = tests/probe.c
 
-BATS_FILES =
+BATS_FILES = \
+	tests/locksmith-ftp.bats
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
@@ -21,3 +22,10 @@ if HAVE_BATS
 TESTS += $(BATS_FILES)
 endif
 EXTRA_DIST += tests/helpers.bash $(BATS_FILES)
+
+# ---- the locksmith ----
+if HAVE_NETWORK
+AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)'; export LOCKSMITH;
+endif
+EXTRA_DIST += tests/locksmith.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
+	tests/torture/locksmith.py

@@ -76,15 +76,25 @@ static int check(struct etcdlock *k)
 {
 	int64_t until = clock_now() + FIRST_ANSWER;
 	bool made = false, fit;
+	enum etcd_reply reply;
 
 	snprintf(k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
 	names(k);
 	fit = expect(k, "a lease is granted", etcdlock_grant(k, until), true);
-	fit = fit && expect(k, "a key can be made under it", etcdlock_queue(k, -1, until, &made), made);
-	fit = fit && expect(k, "and is seen", etcdlock_look(k, k->revision, until), k->place.found);
+	if (fit) {
+		reply = etcdlock_queue(k, -1, until, &made);
+		fit = expect(k, "a key can be made under it", reply, made);
+	}
+	if (fit) {
+		reply = etcdlock_look(k, k->revision, until);
+		fit = expect(k, "and is seen", reply, k->place.found);
+	}
 	fit = fit && expect(k, "the lease can be renewed", etcdlock_keep(k, until), true);
 	fit = fit && expect(k, "the lease can be revoked", etcdlock_revoke(k, until), true);
-	fit = fit && expect(k, "and the key is gone with it", etcdlock_look(k, k->revision, until), !k->place.found);
+	if (fit) {
+		reply = etcdlock_look(k, k->revision, until);
+		fit = expect(k, "and the key is gone with it", reply, !k->place.found);
+	}
 	version(k);
 	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
 }

@@ -15,7 +15,7 @@ struct entry {
 	unsigned int slots;
 	int64_t revision;
 	const char *key; /* base64 */
-	char value[512];
+	char value[350];
 };
 
 int64_t etcdqueue_int(const json_t *object, const char *key)
@@ -50,7 +50,7 @@ static void describe(const struct entry *e, char *text, size_t size)
 	char key[600];
 
 	if (e->value[0] != '\0') {
-		snprintf(text, size, "mode=%s", e->value);
+		snprintf(text, size, "mode=%s%s", e->mode == MODE_SLOTS ? "slots " : "", e->value);
 		return;
 	}
 	if (base64_decode(e->key, key, sizeof key) != 0)

@@ -17,7 +17,7 @@ free_ports() {
 }
 
 ETCD_SCHEME=http
-declare -A ETCD_CLIENT ETCD_PEER ETCD_PID
+declare -gA ETCD_CLIENT ETCD_PEER ETCD_PID
 ETCD_CLUSTER= ETCD_STATE=new
 
 etcd_start() {
