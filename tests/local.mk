@@ -4,7 +4,9 @@ check_PROGRAMS += tests/probe
 tests_probe_SOURCES = tests/probe.c
 
 BATS_FILES = \
-	tests/locksmith-ftp.bats
+	tests/locksmith-ftp.bats \
+	tests/locksmith-etcd.bats \
+	tests/locksmith-model.bats
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
@@ -29,3 +31,10 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT
 endif
 EXTRA_DIST += tests/locksmith.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
 	tests/torture/locksmith.py
+
+# The lock protocol on FTP, tried in every interleaving; seconds, needs python3 alone.
+.PHONY: models models-ftp
+models: models-ftp
+models-ftp:
+	python3 $(srcdir)/tests/models/ftp.py
+EXTRA_DIST += tests/models/ftp.py

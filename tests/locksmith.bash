@@ -22,20 +22,24 @@ field() {
 	return 1
 }
 
+# Runs a program in the background's stead, without the descriptors of the tests: an input that somebody
+# else has open as well does not end.
+apart() {
+	local fd
+	for fd in "${SMITH_IN[@]}" "${SMITH_OUT[@]}"; do exec {fd}>&-; done
+	exec 3>&- 4>&- 5>&- 6>&-
+	exec "$@"
+}
+
 smith() {
-	local name=$1 in out fd
+	local name=$1 in out
 	shift
 	rm -f "$DIR/$name.in" "$DIR/$name.out"
 	mkfifo "$DIR/$name.in" "$DIR/$name.out"
 	# Open both ways, so that opening does not wait for the other side.
 	exec {in}<>"$DIR/$name.in" {out}<>"$DIR/$name.out"
 	SMITH_IN[$name]=$in SMITH_OUT[$name]=$out
-	(
-		# Nobody else may keep an input open that is to end.
-		for fd in "${SMITH_IN[@]}" "${SMITH_OUT[@]}"; do exec {fd}>&-; done
-		exec 3>&- 4>&-
-		exec "$LOCKSMITH" "$@" 2>>"$DIR/$name.err"
-	) <"$DIR/$name.in" >"$DIR/$name.out" &
+	apart "$LOCKSMITH" "$@" <"$DIR/$name.in" >"$DIR/$name.out" 2>>"$DIR/$name.err" &
 	SMITH_PID[$name]=$!
 }
 

@@ -24,12 +24,12 @@ etcd_start() {
 	local name=$1 client peer
 	shift
 	client=$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]} peer=http://127.0.0.1:${ETCD_PEER[$name]}
-	etcd --name "$name" --data-dir "$DIR/$name" --listen-client-urls "$client" \
+	apart etcd --name "$name" --data-dir "$DIR/$name" --listen-client-urls "$client" \
 		--advertise-client-urls "$client" --listen-peer-urls "$peer" \
 		--initial-advertise-peer-urls "$peer" --initial-cluster "$ETCD_CLUSTER" \
 		--initial-cluster-token semlock --initial-cluster-state "$ETCD_STATE" --logger zap \
 		--log-level error --unsafe-no-fsync --heartbeat-interval 50 --election-timeout 500 \
-		"$@" >>"$DIR/$name.log" 2>&1 3>&- 4>&- </dev/null &
+		"$@" >>"$DIR/$name.log" 2>&1 </dev/null &
 	ETCD_PID[$name]=$!
 }
 

@@ -11,6 +11,7 @@ A fault is a file, used up when it strikes, unless its name ends in ".always":
   miss-CMD    break the connection without doing CMD
   421-CMD     reply 421 and close
   stop-CMD    wait before CMD until the file is taken away (one connection waits, others go on)
+  skip-one-CMD  the next CMD is let through by stop-CMD
   521         refuse an existing directory with 521 instead of 550
   nostat      STAT with a path is unknown
   yes-MKD     MKD always says 257
@@ -53,7 +54,7 @@ class Faulty:
             log.write("421 %s\n" % line)
             self.respond("421 No more of this.")
             self.close_when_done()
-        elif os.path.exists(os.path.join(faults, "stop-" + cmd)):
+        elif os.path.exists(os.path.join(faults, "stop-" + cmd)) and not fault("skip-one-" + cmd):
             log.write("stop %s\n" % line)
             self.wait_for(os.path.join(faults, "stop-" + cmd), line, cmd, arg)
         else:
