@@ -4,7 +4,8 @@ semlock_SOURCES = \
 
 # ---- the locksmith: locks on a server; the only program linked with more than libc ----
 libexec_PROGRAMS =
-LOCKSMITH_SOURCES = \
+# Everything but main, which its tests are linked with too.
+LOCKSMITH_PARTS_SOURCES = \
 	src/locksmith/base64.c src/locksmith/base64.h \
 	src/locksmith/buffer.c src/locksmith/buffer.h \
 	src/locksmith/clock.c src/locksmith/clock.h \
@@ -27,7 +28,6 @@ LOCKSMITH_SOURCES = \
 	src/locksmith/http.c src/locksmith/http.h \
 	src/locksmith/listing.c src/locksmith/listing.h \
 	src/locksmith/login.c src/locksmith/login.h \
-	src/locksmith/main.c \
 	src/locksmith/netrc.c src/locksmith/netrc.h \
 	src/locksmith/options.c src/locksmith/options.h \
 	src/locksmith/protocol.c src/locksmith/protocol.h \
@@ -41,6 +41,6 @@ LOCKSMITH_SOURCES = \
 if HAVE_NETWORK
 libexec_PROGRAMS += semlock-locksmith
 endif
-semlock_locksmith_SOURCES = $(LOCKSMITH_SOURCES)
+semlock_locksmith_SOURCES = src/locksmith/main.c $(LOCKSMITH_PARTS_SOURCES)
 semlock_locksmith_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
 semlock_locksmith_LDADD = $(NETWORK_LIBS)

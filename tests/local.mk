@@ -6,7 +6,9 @@ tests_probe_SOURCES = tests/probe.c
 BATS_FILES = \
 	tests/locksmith-ftp.bats \
 	tests/locksmith-etcd.bats \
-	tests/locksmith-model.bats
+	tests/locksmith-model.bats \
+	tests/locksmith-parts.bats \
+	tests/locksmith-servers.bats
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
@@ -27,8 +29,13 @@ EXTRA_DIST += tests/helpers.bash $(BATS_FILES)
 
 # ---- the locksmith ----
 if HAVE_NETWORK
-AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)'; export LOCKSMITH;
+AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)'; export LOCKSMITH; \
+	LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_parts$(EXEEXT)'; export LOCKSMITH_PARTS;
+check_PROGRAMS += tests/locksmith_parts
 endif
+tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCES)
+tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
+tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
 EXTRA_DIST += tests/locksmith.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
 	tests/torture/locksmith.py
 
