@@ -37,7 +37,7 @@ tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCE
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
 tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
 EXTRA_DIST += tests/locksmith.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
-	tests/torture/locksmith.py
+	tests/torture/locksmith tests/torture/locksmith.py
 
 # The lock protocol on FTP, tried in every interleaving; seconds, needs python3 alone.
 .PHONY: models models-ftp

@@ -30,7 +30,7 @@ server() {
 restart() {
 	kill -KILL "$SERVER"
 	wait "$SERVER" || true
-	server "--port=$PORT" "$@"
+	server "--port=$PORT"
 }
 
 fault() { : >"$DIR/faults/$1"; }
@@ -380,7 +380,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	run_smith "$URL/L"
 	[ "$status" -eq 77 ]
 	[[ $output == "ERR 77 no user for "* ]]
-	! grep -q "USER anonymous" "$DIR/log"
+	none -q "USER anonymous" "$DIR/log"
 }
 
 @test "~/.netrc and NETRC are read, and a readable one is complained of" {
@@ -400,13 +400,13 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "a password in the URL is refused, and none is ever in a command line" {
 	server
-	run_smith ftp://lock:secret@127.0.0.1:$PORT/L
+	run_smith "ftp://lock:secret@127.0.0.1:$PORT/L"
 	[ "$status" -eq 64 ]
 	[[ $output == "ERR 64 a password in a URL"* ]]
-	! grep -q secret <<<"$output"
+	none -q secret <<<"$output"
 	smith a "$URL/L"
 	expect a OK
-	! tr '\0' ' ' <"/proc/${SMITH_PID[a]}/cmdline" | grep -q secret
+	none -q secret <(tr '\0' ' ' <"/proc/${SMITH_PID[a]}/cmdline")
 }
 
 @test "unreachable is 69, unwritable is 73 with the reason, a missing parent is 73" {
@@ -442,7 +442,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	run_smith --check "$URL/L"
 	[ "$status" -eq 0 ]
-	! grep -q "CHECK no" <<<"$output"
+	none -q "CHECK no" <<<"$output"
 	[ -z "$(ls "$ROOT")" ]
 	fault yes-MKD.always
 	run_smith --check "$URL/L"
@@ -468,7 +468,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	run_smith --who "ftpes://127.0.0.1:$PORT/L"
 	[ "$status" -eq 69 ]
 	[[ $output == "ERR 69 the server does not do TLS"* ]]
-	! grep -q "^USER" "$DIR/log"
+	none -q "^USER" "$DIR/log"
 }
 
 @test "implicit TLS" {
@@ -529,7 +529,7 @@ gone() {
 	smith c --interval=0.1 "$URL/L"
 	until_line c OK
 	gone "$SMITH"
-	! grep -q "taken over" "$DIR/c.err"
+	none -q "taken over" "$DIR/c.err"
 }
 
 @test "semlock is SIGKILLed and the lock is lost: the command is stopped before anybody enters" {

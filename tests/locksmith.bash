@@ -95,6 +95,11 @@ in_file() {
 	done
 }
 
+# Fails if grep finds it. (A "!" before a command makes no bats test fail.)
+none() {
+	if grep "$@"; then return 1; fi
+}
+
 # Runs the locksmith for one answer, without input.
 run_smith() { run "$LOCKSMITH" "$@" </dev/null; }
 

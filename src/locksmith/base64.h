@@ -10,7 +10,8 @@
 /* Writes the encoding of text into out, which has room for BASE64_SIZE(strlen(text)). */
 void base64_encode(const char *text, char *out);
 
-/* Writes what text encodes into out as a string, cut off to fit size. 0, or -1 if it is no base64. */
+/* Writes what text encodes into out as a string, cut off to fit size. 0, or -1 if it is no base64.
+ */
 int base64_decode(const char *text, char *out, size_t size);
 
 #endif

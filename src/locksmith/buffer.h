@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct buffer {
-	char *bytes;   /* always ends in a '\0' that is not counted; NULL while nothing came */
+	char *bytes; /* always ends in a '\0' that is not counted; NULL while nothing came */
 	size_t used;
 	size_t limit;  /* more than this many bytes are refused */
 	bool overflow; /* something was refused: what is here is not the whole */

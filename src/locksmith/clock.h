@@ -15,13 +15,15 @@ int64_t clock_now(void);
 /* The earlier of two moments. */
 int64_t clock_min(int64_t a, int64_t b);
 
-/* A random duration from three quarters to five quarters of ns, so that pollers do not march in step. */
+/* A random duration from three quarters to five quarters of ns, so that pollers do not march in
+ * step. */
 int64_t clock_jitter(int64_t ns);
 
 /* Fills size bytes at into with random bytes that other hosts and processes do not draw too. */
 void clock_random(void *into, size_t size);
 
-/* Reads seconds ("90", ".5", "1e1") of at most a hundred days into *ns. 0, or -1 if it is no such number. */
+/* Reads seconds ("90", ".5", "1e1") of at most a hundred days into *ns. 0, or -1 if it is no such
+ * number. */
 int clock_parse(const char *text, int64_t *ns);
 
 #endif

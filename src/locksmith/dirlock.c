@@ -31,7 +31,8 @@ const char *dirlock_beside(const struct dirlock *k, const char *prefix, const ch
 {
 	static char path[1200];
 
-	snprintf(path, sizeof path, "%s%s%s%s", k->parent, k->parent[1] == '\0' ? "" : "/", prefix, nonce);
+	snprintf(path, sizeof path, "%s%s%s%s", k->parent, k->parent[1] == '\0' ? "" : "/", prefix,
+	    nonce);
 	return path;
 }
 
@@ -58,7 +59,10 @@ void dirlock_describe(const struct token *t, char *text, size_t size)
 	if (t->mode == 'n')
 		snprintf(slot, sizeof slot, " slot=%u", t->slot);
 	snprintf(text, size, "pid=%ld host=%s mode=%s%s", t->pid, t->host,
-	    t->mode == 'x' ? "exclusive" : t->mode == 's' ? "shared" : "slots", slot);
+	    t->mode == 'x'   ? "exclusive"
+	    : t->mode == 's' ? "shared"
+			     : "slots",
+	    slot);
 }
 
 void dirlock_give_back(struct dirlock *k)
@@ -66,14 +70,16 @@ void dirlock_give_back(struct dirlock *k)
 	enum reply reply = REPLY_UNKNOWN;
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = k->remote.ops->rmdir(&k->remote, dirlock_path(k, k->mine.name), dirlock_patience());
-	/* Only if it was surely our token that left it empty: else the directory may be a newcomer's. */
+		reply = k->remote.ops->rmdir(
+		    &k->remote, dirlock_path(k, k->mine.name), dirlock_patience());
+	/* Only if it was surely our token that left it empty: else the directory may be a
+	 * newcomer's. */
 	if (reply == REPLY_DONE)
 		k->remote.ops->rmdir(&k->remote, k->lock, dirlock_patience());
 }
 
-/* A path that begins with a slash is absolute, others start at the login directory; in sftp: URLs it
-   is the other way about, as everywhere: /~/ is the login directory. */
+/* A path that begins with a slash is absolute, others start at the login directory; in sftp: URLs
+   it is the other way about, as everywhere: /~/ is the login directory. */
 static int set_paths(struct dirlock *k, struct why *why)
 {
 	const char *path = k->options->url.path;
@@ -86,7 +92,8 @@ static int set_paths(struct dirlock *k, struct why *why)
 	else if (sftp || path[0] == '/')
 		home = "/";
 	path += strspn(path, "/");
-	snprintf(k->lock, sizeof k->lock, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/", path);
+	snprintf(k->lock, sizeof k->lock, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/",
+	    path);
 	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
 	slash = strrchr(k->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
@@ -139,7 +146,8 @@ int dirlock_run(const struct options *o, struct why *why)
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
 	sightings_forget(&k->sightings);
 	while ((reply = remote_open(&k->remote, &o->url, dirlock_patience())) == REPLY_UNKNOWN &&
-	    !o->no_wait && o->wait == NEVER && o->action == ACTION_LOCK && !protocol_released()) {
+	       !o->no_wait && o->wait == NEVER && o->action == ACTION_LOCK &&
+	       !protocol_released()) {
 		say_wait("note=the server is busy");
 		remote_close(&k->remote);
 		transfer_wait(clock_now() + clock_jitter(2 * o->interval), NULL, NULL);

@@ -14,11 +14,11 @@
 
 enum step {
 	STEP_HELD,
-	STEP_AGAIN,     /* at once */
-	STEP_BACK,      /* after a short random pause: two of us met */
-	STEP_WAIT,      /* another has it */
-	STEP_UNKNOWN,   /* no answer */
-	STEP_FAILED     /* remote.why is filled */
+	STEP_AGAIN,   /* at once */
+	STEP_BACK,    /* after a short random pause: two of us met */
+	STEP_WAIT,    /* another has it */
+	STEP_UNKNOWN, /* no answer */
+	STEP_FAILED   /* remote.why is filled */
 };
 
 static enum step trouble(enum reply reply)
@@ -48,8 +48,8 @@ static enum step missed(struct dirlock *k, const char *refusal)
 		return trouble(reply);
 	}
 	reply = r->ops->enter(r, k->parent, dirlock_patience());
-	why_set(&r->why, EXIT_CANNOT_CREATE, "cannot create: %s (the directory above it is %s)", refusal,
-	    reply == REPLY_DONE ? "there" : "missing, or closed to us");
+	why_set(&r->why, EXIT_CANNOT_CREATE, "cannot create: %s (the directory above it is %s)",
+	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
 }
 
@@ -74,9 +74,11 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 	if (reply == REPLY_DONE) {
 		k->misses = 0;
 		if (looked == REPLY_DONE)
-			snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory without a token");
+			snprintf(k->who, sizeof k->who,
+			    "mode=exclusive note=a directory without a token");
 		else
-			snprintf(k->who, sizeof k->who, "note=a directory that we cannot look into");
+			snprintf(
+			    k->who, sizeof k->who, "note=a directory that we cannot look into");
 		return STEP_WAIT;
 	}
 	sightings_forget(&k->sightings);
@@ -87,7 +89,8 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 
 	reply = r->ops->list(r, k->parent, dirlock_patience(), compare, &s);
 	if (reply == REPLY_DONE && s.found && k->misses < MISSES_MOST) {
-		/* A file, or a directory made a moment ago. It counts as a miss, lest a file block us in silence. */
+		/* A file, or a directory made a moment ago. It counts as a miss, lest a file block
+		 * us in silence. */
 		k->misses++;
 		snprintf(k->who, sizeof k->who, "note=something else of this name is in the way");
 		return STEP_WAIT;
@@ -97,13 +100,15 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 	return missed(k, refusal);
 }
 
-/* A directory that has been empty for --stale: a plain client died, or one of ours between A1 and A2. */
+/* A directory that has been empty for --stale: a plain client died, or one of ours between A1 and
+ * A2. */
 static enum step bare(struct dirlock *k)
 {
 	struct remote *r = &k->remote;
 	int64_t now = clock_now(), stamp = 0;
 
-	/* Where the server tells times, a directory made anew is told from the one we saw before. */
+	/* Where the server tells times, a directory made anew is told from the one we saw before.
+	 */
 	if (r->ops->modified != NULL &&
 	    r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
 		stamp = 0;
@@ -126,10 +131,11 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 	struct remote *r = &k->remote;
 	const struct token *t = sightings_silent(&k->sightings, &k->listing, asked);
 
-	if (t == NULL || r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
+	if (t == NULL ||
+	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
 		return false;
-	fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %u s\n", k->lock, t->pid, t->host,
-	    t->ttl + 1);
+	fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %u s\n", k->lock,
+	    t->pid, t->host, t->ttl + 1);
 	/* The directory goes too, unless somebody else's token is in it. */
 	r->ops->rmdir(r, k->lock, dirlock_patience());
 	return true;
@@ -167,9 +173,9 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 /* A3: is the lock ours, now that our token is in? */
 static enum step alone(struct dirlock *k, int64_t began)
 {
-	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed meanwhile;
-	   nobody beats twice so soon, so the second cannot miss it too. Only who was slow can have met a
-	   holder that is old enough to beat. */
+	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
+	   meanwhile; nobody beats twice so soon, so the second cannot miss it too. Only who was
+	   slow can have met a holder that is old enough to beat. */
 	int looks = clock_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
@@ -180,7 +186,8 @@ static enum step alone(struct dirlock *k, int64_t began)
 
 			k->unseen = seen || reply != REPLY_DONE ? 0 : k->unseen + 1;
 			dirlock_give_back(k);
-			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK : trouble(reply);
+			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK
+									     : trouble(reply);
 		}
 	}
 	k->unseen = 0;
@@ -222,7 +229,8 @@ static enum step attempt(struct dirlock *k)
 }
 
 /* Tells whether to stop trying, with which status; or -1. */
-static int verdict(struct dirlock *k, enum step step, bool last, unsigned int tries, struct why *why)
+static int verdict(
+    struct dirlock *k, enum step step, bool last, unsigned int tries, struct why *why)
 {
 	*why = k->remote.why;
 	if (step == STEP_HELD)
@@ -231,7 +239,8 @@ static int verdict(struct dirlock *k, enum step step, bool last, unsigned int tr
 	if (step == STEP_FAILED)
 		return why->status;
 	if (k->unseen >= 3) {
-		why_set(why, EXIT_UNAVAILABLE, "the server does not list what was made there; try --check");
+		why_set(why, EXIT_UNAVAILABLE,
+		    "the server does not list what was made there; try --check");
 		return why->status;
 	}
 	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)
@@ -264,7 +273,8 @@ int dirlock_acquire(struct dirlock *k, struct why *why)
 			say_wait(k->who);
 			pause = clock_jitter(o->interval);
 		} else if (step == STEP_BACK) {
-			pause = clock_min(clock_jitter(200 * NS_PER_MS) - 140 * NS_PER_MS, clock_jitter(o->interval));
+			pause = clock_min(clock_jitter(200 * NS_PER_MS) - 140 * NS_PER_MS,
+			    clock_jitter(o->interval));
 		} else if (step == STEP_UNKNOWN) {
 			say_wait("note=the server does not answer");
 			pause = clock_jitter(2 * o->interval);

@@ -1,4 +1,5 @@
-/* The age of a lock by the server's own clock, for one who will not wait long enough to watch it. */
+/* The age of a lock by the server's own clock, for one who will not wait long enough to watch it.
+ */
 #include <config.h>
 
 #include "locksmith/clock.h"
@@ -16,7 +17,8 @@ static enum reply server_now(struct dirlock *k, int64_t *seconds)
 	const char *path;
 	enum reply reply;
 
-	/* A directory made this moment carries the server's time. No dot before it: some hide those. */
+	/* A directory made this moment carries the server's time. No dot before it: some hide
+	 * those. */
 	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
 	path = dirlock_beside(k, "sl-probe-", probe.nonce);
 	reply = r->ops->mkdir(r, path, dirlock_patience());
@@ -50,8 +52,8 @@ bool dirlock_break_by_age(struct dirlock *k)
 
 		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
 			continue;
-		fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %lld s\n", k->lock, t->pid,
-		    t->host, (long long)(now - beaten));
+		fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %lld s\n",
+		    k->lock, t->pid, t->host, (long long)(now - beaten));
 		broken = true;
 	}
 	if (broken)

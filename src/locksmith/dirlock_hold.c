@@ -11,11 +11,11 @@
 
 struct hold {
 	int64_t ttl;
-	int64_t deadline; /* nobody may take the lock from us before */
+	int64_t deadline;  /* nobody may take the lock from us before */
 	int64_t last_call; /* no renewal by then: lost */
-	int64_t next;     /* the next heartbeat */
-	int64_t tried;    /* when the heartbeat under way was first sent; 0 if none is */
-	bool doubt;       /* a removal of our token was sent, and no answer came */
+	int64_t next;	   /* the next heartbeat */
+	int64_t tried;	   /* when the heartbeat under way was first sent; 0 if none is */
+	bool doubt;	   /* a removal of our token was sent, and no answer came */
 };
 
 static void renewed(struct dirlock *k, struct hold *h, int64_t sent)
@@ -29,7 +29,8 @@ static void renewed(struct dirlock *k, struct hold *h, int64_t sent)
 	guard_lease(h->deadline, h->ttl);
 }
 
-/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try again. */
+/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try
+ * again. */
 static enum reply beat(struct dirlock *k, struct hold *h)
 {
 	struct remote *r = &k->remote;
@@ -64,7 +65,8 @@ static enum reply let_go(struct dirlock *k, struct hold *h)
 	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
 
 	if (reply == REPLY_DONE) {
-		/* Once only: a repetition could hit the directory of a plain client that came after us. */
+		/* Once only: a repetition could hit the directory of a plain client that came after
+		 * us. */
 		r->ops->rmdir(r, k->lock, dirlock_patience());
 		return REPLY_DONE;
 	}
@@ -102,7 +104,8 @@ static int release(struct dirlock *k, struct hold *h, struct why *why)
 		}
 		transfer_pause(clock_now() + RETRY);
 	} while (clock_now() < give_up);
-	why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s", k->remote.why.text);
+	why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+	    k->remote.why.text);
 	return EXIT_UNAVAILABLE;
 }
 

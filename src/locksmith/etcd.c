@@ -62,12 +62,14 @@ static void version(struct etcdlock *k)
 	json_t *answer = NULL;
 	const char *v;
 
-	if (etcdrpc_call(&k->etcd, "/v3/maintenance/status", json_object(), clock_now() + FIRST_ANSWER, &answer) !=
-	    ETCD_OK)
+	if (etcdrpc_call(&k->etcd, "/v3/maintenance/status", json_object(),
+		clock_now() + FIRST_ANSWER, &answer) != ETCD_OK)
 		return;
 	v = json_string_value(json_object_get(answer, "version"));
-	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke leases that were "
-	    "renewed: use SEMLOCK_TOKEN", v != NULL ? v : "of unknown version");
+	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke "
+	    "leases that were "
+	    "renewed: use SEMLOCK_TOKEN",
+	    v != NULL ? v : "of unknown version");
 	json_decref(answer);
 }
 
@@ -78,7 +80,8 @@ static int check(struct etcdlock *k)
 	bool made = false, fit;
 	enum etcd_reply reply;
 
-	snprintf(k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
+	snprintf(
+	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
 	names(k);
 	fit = expect(k, "a lease is granted", etcdlock_grant(k, until), true);
 	if (fit) {
@@ -121,7 +124,8 @@ int etcd_run(const struct options *o, struct why *why)
 
 	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
 	if (o->stale_given) {
-		why_set(why, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
+		why_set(
+		    why, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
 		return EXIT_USAGE;
 	}
 	patience = k->ttl / 6 > LEAST_PATIENCE ? k->ttl / 6 : LEAST_PATIENCE;

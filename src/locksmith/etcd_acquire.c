@@ -16,7 +16,8 @@ static int64_t patience(const struct etcdlock *k)
 	return clock_now() + (k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER);
 }
 
-/* Looks, and only if nobody is in the way, makes the key, if still nobody is. Busy leaves no trace. */
+/* Looks, and only if nobody is in the way, makes the key, if still nobody is. Busy leaves no trace.
+ */
 static enum wait at_once(struct etcdlock *k)
 {
 	for (int tries = 0; tries < TRIES_NO_WAIT; tries++) {
@@ -70,8 +71,8 @@ static enum wait queue(struct etcdlock *k, int64_t give_up)
 		if (reply == ETCD_OK)
 			watch(k);
 		/* A member that is stopped leaves a watch silently open: look now and then. */
-		transfer_wait(clock_min(clock_min(keep_at, give_up), clock_now() + k->ttl / 2), &k->watch.stirred,
-		    &k->watch.transfer.ended);
+		transfer_wait(clock_min(clock_min(keep_at, give_up), clock_now() + k->ttl / 2),
+		    &k->watch.stirred, &k->watch.transfer.ended);
 		if (k->watch.transfer.ended && !k->watch.deleted) {
 			etcdrpc_rotate(&k->etcd);
 			transfer_wait(clock_min(clock_now() + NS_PER_S / 5, give_up), NULL, NULL);
@@ -131,7 +132,8 @@ int etcd_acquire(struct etcdlock *k, struct why *why)
 		etcdlock_revoke(k, patience(k));
 		k->lease = 0;
 		k->revision = 0;
-		if (w == WAIT_BUSY || protocol_released() || clock_now() >= give_up || k->options->no_wait)
+		if (w == WAIT_BUSY || protocol_released() || clock_now() >= give_up ||
+		    k->options->no_wait)
 			break;
 		transfer_wait(clock_now() + NS_PER_S / 5, NULL, NULL);
 	}

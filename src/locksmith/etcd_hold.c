@@ -8,10 +8,10 @@
 #include <inttypes.h>
 
 struct hold {
-	int64_t last_call; /* no renewal by then: lost */
-	int64_t next;      /* the next keepalive */
+	int64_t last_call;     /* no renewal by then: lost */
+	int64_t next;	       /* the next keepalive */
 	unsigned int endpoint; /* where the watch is */
-	int64_t watch_at;  /* not before: a watch that failed is not started again at once */
+	int64_t watch_at;      /* not before: a watch that failed is not started again at once */
 };
 
 static void renewed(struct etcdlock *k, struct hold *h)
@@ -53,7 +53,8 @@ static int release(struct etcdlock *k, struct why *why)
 		why_set(why, EXIT_LOST, "the lease had ended before it was released");
 		return EXIT_LOST;
 	default:
-		why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s", k->etcd.why.text);
+		why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		    k->etcd.why.text);
 		return EXIT_UNAVAILABLE;
 	}
 }

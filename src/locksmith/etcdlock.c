@@ -24,8 +24,8 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 
 	k->revision = 0;
 	k->slot = -1;
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant", json_pack("{s:o}", "TTL", number(seconds)), until,
-	    &answer);
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
+	    json_pack("{s:o}", "TTL", number(seconds)), until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
 	k->lease = etcdqueue_int(answer, "ID");
@@ -37,7 +37,8 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 		return ETCD_FATAL;
 	}
 	k->ttl = seconds * NS_PER_S;
-	/* A lost reply was sent again: the lease is not older than the last one sent, but the first is safe. */
+	/* A lost reply was sent again: the lease is not older than the last one sent, but the first
+	 * is safe. */
 	k->deadline = sent + k->ttl;
 	snprintf(name, sizeof name, "%s/%016" PRIx64, k->name, (uint64_t)k->lease);
 	base64_encode(name, k->key);
@@ -50,8 +51,8 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	json_t *answer, *result;
 	enum etcd_reply reply;
 
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/keepalive", json_pack("{s:o}", "ID", number(k->lease)), until,
-	    &answer);
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/keepalive",
+	    json_pack("{s:o}", "ID", number(k->lease)), until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
 	result = json_object_get(answer, "result");
@@ -69,7 +70,8 @@ static json_t *put(const char *key, const char *text, int64_t lease)
 	char value[BASE64_SIZE(600)];
 
 	base64_encode(text, value);
-	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", value, "lease", number(lease));
+	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", value, "lease",
+	    number(lease));
 }
 
 enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made)
@@ -80,11 +82,12 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 
 	etcdqueue_value(k->options, text, sizeof text);
 	if (unless_newer >= 0)
-		compare = json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", k->first, "range_end", k->end, "target",
-		    "MOD", "result", "LESS", "mod_revision", number(unless_newer + 1));
+		compare = json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", k->first, "range_end",
+		    k->end, "target", "MOD", "result", "LESS", "mod_revision",
+		    number(unless_newer + 1));
 	else
-		compare = json_pack("{s:s, s:s, s:s, s:s}", "key", k->key, "target", "CREATE", "result", "EQUAL",
-		    "create_revision", "0");
+		compare = json_pack("{s:s, s:s, s:s, s:s}", "key", k->key, "target", "CREATE",
+		    "result", "EQUAL", "create_revision", "0");
 	/* If the reply is lost and the call repeated, the failure branch finds our key. */
 	body = json_pack("{s:[o], s:[o], s:[{s:{s:s}}]}", "compare", compare, "success",
 	    put(k->key, text, k->lease), "failure", "request_range", "key", k->key);
@@ -95,9 +98,10 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	if (json_is_true(json_object_get(answer, "succeeded"))) {
 		k->revision = etcdqueue_int(json_object_get(answer, "header"), "revision");
 	} else {
-		response = json_object_get(json_array_get(json_object_get(answer, "responses"), 0),
-		    "response_range");
-		k->revision = etcdqueue_int(json_array_get(json_object_get(response, "kvs"), 0), "create_revision");
+		response = json_object_get(
+		    json_array_get(json_object_get(answer, "responses"), 0), "response_range");
+		k->revision = etcdqueue_int(
+		    json_array_get(json_object_get(response, "kvs"), 0), "create_revision");
 	}
 	json_decref(answer);
 	*made = k->revision > 0;
@@ -106,8 +110,8 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 
 enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, json_t **answer)
 {
-	json_t *body = json_pack("{s:s, s:s, s:s, s:s}", "key", k->first, "range_end", k->end, "sort_order",
-	    "ASCEND", "sort_target", "CREATE");
+	json_t *body = json_pack("{s:s, s:s, s:s, s:s}", "key", k->first, "range_end", k->end,
+	    "sort_order", "ASCEND", "sort_target", "CREATE");
 	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/range", body, until, answer);
 
 	if (reply == ETCD_OK)
@@ -122,7 +126,8 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 
 	if (reply != ETCD_OK)
 		return reply;
-	etcdqueue_place(json_object_get(answer, "kvs"), k->options->mode, k->options->slots, revision, &k->place);
+	etcdqueue_place(json_object_get(answer, "kvs"), k->options->mode, k->options->slots,
+	    revision, &k->place);
 	json_decref(answer);
 	return ETCD_OK;
 }
@@ -137,16 +142,20 @@ static enum etcd_reply try_slot(struct etcdlock *k, unsigned int n, int64_t unti
 	snprintf(name, sizeof name, "%s#slot/%u", k->name, n);
 	base64_encode(name, key);
 	snprintf(text, sizeof text, "%" PRId64, k->revision);
-	body = json_pack("{s:[{s:s, s:s, s:s, s:s}], s:[o], s:[{s:{s:s}}]}", "compare", "key", key, "target",
-	    "CREATE", "result", "EQUAL", "create_revision", "0", "success", put(key, text, k->lease), "failure",
-	    "request_range", "key", key);
+	body = json_pack("{s:[{s:s, s:s, s:s, s:s}], s:[o], s:[{s:{s:s}}]}", "compare", "key", key,
+	    "target", "CREATE", "result", "EQUAL", "create_revision", "0", "success",
+	    put(key, text, k->lease), "failure", "request_range", "key", key);
 	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
 	/* After a lost reply the number may be ours already. */
-	kv = json_array_get(json_object_get(json_object_get(json_array_get(json_object_get(answer, "responses"),
-	    0), "response_range"), "kvs"), 0);
-	if (json_is_true(json_object_get(answer, "succeeded")) || etcdqueue_int(kv, "lease") == k->lease)
+	kv = json_array_get(
+	    json_object_get(json_object_get(json_array_get(json_object_get(answer, "responses"), 0),
+				"response_range"),
+		"kvs"),
+	    0);
+	if (json_is_true(json_object_get(answer, "succeeded")) ||
+	    etcdqueue_int(kv, "lease") == k->lease)
 		k->slot = (int)n;
 	json_decref(answer);
 	return ETCD_OK;
@@ -156,7 +165,8 @@ enum etcd_reply etcdlock_slot(struct etcdlock *k, int64_t until)
 {
 	enum etcd_reply reply = ETCD_OK;
 
-	/* Those before us in the queue are fewer than N, so one is free, unless others count otherwise. */
+	/* Those before us in the queue are fewer than N, so one is free, unless others count
+	 * otherwise. */
 	for (unsigned int n = 0; n < k->options->slots && k->slot < 0 && reply == ETCD_OK; n++)
 		reply = try_slot(k, n, until);
 	return reply;
@@ -169,8 +179,8 @@ enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t until)
 
 	if (k->lease == 0)
 		return ETCD_OK;
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/revoke", json_pack("{s:o}", "ID", number(k->lease)), until,
-	    &answer);
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/revoke",
+	    json_pack("{s:o}", "ID", number(k->lease)), until, &answer);
 	json_decref(answer);
 	if (reply == ETCD_GONE && k->etcd.sent > 1)
 		reply = ETCD_OK; /* an earlier one had done it */

@@ -32,11 +32,13 @@ static void read_entry(const json_t *kv, struct entry *e)
 	const char *value = json_string_value(json_object_get(kv, "value"));
 	const char *key = json_string_value(json_object_get(kv, "key"));
 
-	*e = (struct entry){.mode = MODE_EXCLUSIVE, .revision = etcdqueue_int(kv, "create_revision")};
+	*e = (struct entry){
+	    .mode = MODE_EXCLUSIVE, .revision = etcdqueue_int(kv, "create_revision")};
 	e->key = key != NULL ? key : "";
 	if (value == NULL || base64_decode(value, e->value, sizeof e->value) != 0)
 		e->value[0] = '\0';
-	/* What we do not know, etcdctl's empty value for one, is taken for exclusive: it excludes all. */
+	/* What we do not know, etcdctl's empty value for one, is taken for exclusive: it excludes
+	 * all. */
 	if (strncmp(e->value, "shared ", 7) == 0)
 		e->mode = MODE_SHARED;
 	if (strncmp(e->value, "slots=", 6) == 0) {

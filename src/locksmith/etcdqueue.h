@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 struct etcdqueue_place {
-	bool found;        /* our own key is there */
+	bool found; /* our own key is there */
 	bool blocked;
 	char blocker[1600]; /* the key, in base64, whose end may let us in */
-	char who[400];     /* the holder, for people and --who */
+	char who[400];	    /* the holder, for people and --who */
 };
 
 /* An integer that the gateway writes as a string, as a number, or, being 0, not at all. */

@@ -37,15 +37,18 @@ static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
 	why_set(&e->why, EXIT_UNAVAILABLE, "HTTP %d: %s", status, text);
 	if (strstr(text, "lease not found") != NULL)
 		return ETCD_GONE;
-	if (code == GRPC_DENIED || strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
+	if (code == GRPC_DENIED || strstr(text, "authentication") != NULL ||
+	    strstr(text, "user name") != NULL)
 		return fatal(e, EXIT_NOT_PERMITTED, text);
 	if (status == 404 || status == 400 || status == 403 || status == 405 || status == 401)
 		return ETCD_FATAL;
-	return ETCD_SILENT; /* no leader, timed out, overloaded: the next endpoint, or the next moment */
+	return ETCD_SILENT; /* no leader, timed out, overloaded: the next endpoint, or the next
+			       moment */
 }
 
 /* One endpoint, once. */
-static enum etcd_reply ask(struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
+static enum etcd_reply ask(
+    struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
 {
 	char url[400];
 	int status;
@@ -54,8 +57,9 @@ static enum etcd_reply ask(struct etcd *e, const char *path, const char *body, i
 	http_prepare(&e->transfer, url, e->headers, body);
 	e->sent++;
 	status = http_post(&e->transfer, &e->answer, until, e->abort);
-	*answer = status != 0 && !e->answer.overflow ?
-	    json_loads(buffer_text(&e->answer), JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+	*answer = status != 0 && !e->answer.overflow
+		      ? json_loads(buffer_text(&e->answer), JSON_DISABLE_EOF_CHECK, NULL)
+		      : NULL;
 	if (status == 0) {
 		why_set(&e->why, EXIT_UNAVAILABLE, "%s", e->transfer.error);
 		return ETCD_SILENT;
@@ -74,11 +78,13 @@ static bool must_log_in(const struct etcd *e, const json_t *answer)
 
 	if (e->login.user[0] == '\0')
 		return false;
-	return code == GRPC_UNAUTHENTICATED || (text != NULL && strstr(text, "invalid auth token") != NULL) ||
-	    (text != NULL && strstr(text, "revision of auth store is old") != NULL);
+	return code == GRPC_UNAUTHENTICATED ||
+	       (text != NULL && strstr(text, "invalid auth token") != NULL) ||
+	       (text != NULL && strstr(text, "revision of auth store is old") != NULL);
 }
 
-static enum etcd_reply call(struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
+static enum etcd_reply call(
+    struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
 {
 	bool may_log_in = strcmp(path, "/v3/auth/authenticate") != 0;
 	enum etcd_reply reply;
@@ -112,7 +118,8 @@ static enum etcd_reply call(struct etcd *e, const char *path, const char *body, 
 	}
 }
 
-enum etcd_reply etcdrpc_call(struct etcd *e, const char *path, json_t *body, int64_t until, json_t **answer)
+enum etcd_reply etcdrpc_call(
+    struct etcd *e, const char *path, json_t *body, int64_t until, json_t **answer)
 {
 	char *text = json_dumps(body, JSON_COMPACT);
 	enum etcd_reply reply;
@@ -146,7 +153,8 @@ static enum etcd_reply headers(struct etcd *e, const char *token)
 
 static enum etcd_reply login(struct etcd *e, int64_t until)
 {
-	json_t *body = json_pack("{s:s, s:s}", "name", e->login.user, "password", e->login.password);
+	json_t *body =
+	    json_pack("{s:s, s:s}", "name", e->login.user, "password", e->login.password);
 	json_t *answer = NULL;
 	enum etcd_reply reply;
 	unsigned int sent = e->sent;
@@ -176,7 +184,8 @@ static void endpoints(struct etcd *e)
 		const char *bracket = strrchr(host, ']');
 		bool port = strchr(bracket != NULL ? bracket : host, ':') != NULL;
 
-		snprintf(e->base[i], sizeof e->base[i], "http%s://%s%s", tls ? "s" : "", host, port ? "" : ":2379");
+		snprintf(e->base[i], sizeof e->base[i], "http%s://%s%s", tls ? "s" : "", host,
+		    port ? "" : ":2379");
 	}
 	/* Not everybody at the first one. */
 	e->current = (unsigned int)getpid() % e->url->hosts;
@@ -191,8 +200,10 @@ enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t pati
 	if (login_find(url, &e->login, &e->why) != 0)
 		return ETCD_FATAL;
 	if (e->login.user[0] != '\0' && !e->login.has_password) {
-		why_set(&e->why, EXIT_NOT_PERMITTED, "no password for %s at %.100s: put it into ~/.netrc or set "
-		    "SEMLOCK_PASSWORD", e->login.user, url->host[0]);
+		why_set(&e->why, EXIT_NOT_PERMITTED,
+		    "no password for %s at %.100s: put it into ~/.netrc or set "
+		    "SEMLOCK_PASSWORD",
+		    e->login.user, url->host[0]);
 		return ETCD_FATAL;
 	}
 	if (e->login.user[0] != '\0')

@@ -19,7 +19,8 @@ static void line(struct etcdwatch *w, const char *text)
 	const json_t *events = json_object_get(result, "events");
 
 	for (size_t i = 0; i < json_array_size(events); i++) {
-		const char *type = json_string_value(json_object_get(json_array_get(events, i), "type"));
+		const char *type =
+		    json_string_value(json_object_get(json_array_get(events, i), "type"));
 
 		if (type != NULL && strcmp(type, "DELETE") == 0)
 			w->deleted = w->stirred = true;
@@ -55,7 +56,8 @@ static struct curl_slist *copy(const struct curl_slist *from)
 	return to;
 }
 
-int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const char *key, const char *end, int64_t revision)
+int etcdwatch_start(
+    struct etcdwatch *w, struct etcd *e, const char *key, const char *end, int64_t revision)
 {
 	char number[24], url[400], *text;
 	json_t *body;
@@ -64,8 +66,8 @@ int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const char *key, const 
 	w->text.limit = LONGEST_LINE;
 	snprintf(number, sizeof number, "%" PRId64, revision);
 	snprintf(url, sizeof url, "%s/v3/watch", e->base[e->current]);
-	body = json_pack("{s:{s:s, s:s*, s:s, s:[s]}}", "create_request", "key", key, "range_end", end,
-	    "start_revision", number, "filters", "NOPUT");
+	body = json_pack("{s:{s:s, s:s*, s:s, s:[s]}}", "create_request", "key", key, "range_end",
+	    end, "start_revision", number, "filters", "NOPUT");
 	text = json_dumps(body, JSON_COMPACT);
 	json_decref(body);
 	if (text == NULL || http_open(&w->transfer, &w->text) != 0) {
@@ -77,7 +79,8 @@ int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const char *key, const 
 	free(text);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEFUNCTION, receive);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEDATA, w);
-	curl_easy_setopt(w->transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->patience / 1000000));
+	curl_easy_setopt(
+	    w->transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->patience / 1000000));
 	transfer_start(&w->transfer);
 	return 0;
 }

@@ -6,15 +6,16 @@
 
 struct etcdwatch {
 	struct transfer transfer; /* transfer.ended: the stream is over */
-	struct buffer text;       /* what has come of the line under way */
+	struct buffer text;	  /* what has come of the line under way */
 	struct curl_slist *headers;
-	bool deleted;             /* a key that is watched went away */
-	bool stirred;             /* deleted, or the server gave the watch up */
+	bool deleted; /* a key that is watched went away */
+	bool stirred; /* deleted, or the server gave the watch up */
 };
 
-/* Watches key (base64), or from key to end if end is not NULL, for deletions since revision. An earlier
-   watch ends. 0, or -1 (no memory). */
-int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const char *key, const char *end, int64_t revision);
+/* Watches key (base64), or from key to end if end is not NULL, for deletions since revision. An
+   earlier watch ends. 0, or -1 (no memory). */
+int etcdwatch_start(
+    struct etcdwatch *w, struct etcd *e, const char *key, const char *end, int64_t revision);
 
 /* True if the watch hears nothing any more, or has heard something. */
 bool etcdwatch_over(const struct etcdwatch *w);

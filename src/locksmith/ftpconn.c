@@ -1,5 +1,5 @@
-/* An FTP control connection: single commands and their replies. No data connection is needed unless the
-   server cannot list by STAT. */
+/* An FTP control connection: single commands and their replies. No data connection is needed unless
+   the server cannot list by STAT. */
 #include <config.h>
 
 #include "locksmith/clock.h"
@@ -22,7 +22,8 @@ static void keep_text(struct remote *r)
 		if (*p == '\n' && p[1] != '\0')
 			last = p + 1;
 	n = strcspn(last, "\r\n");
-	snprintf(r->text, sizeof r->text, "%.*s", n < sizeof r->text ? (int)n : (int)sizeof r->text - 1, last);
+	snprintf(r->text, sizeof r->text, "%.*s",
+	    n < sizeof r->text ? (int)n : (int)sizeof r->text - 1, last);
 	why_clean(r->text);
 }
 
@@ -182,8 +183,8 @@ static enum reply ftp_modified(struct remote *r, const char *path, int64_t until
 	return REPLY_DONE;
 }
 
-static const struct remote_ops ftp_ops = {ftp_mkdir, ftp_rmdir, ftp_rename, ftp_list, ftp_enter,
-    ftp_modified};
+static const struct remote_ops ftp_ops = {
+    ftp_mkdir, ftp_rmdir, ftp_rename, ftp_list, ftp_enter, ftp_modified};
 
 static int credentials(struct remote *r)
 {
@@ -198,9 +199,10 @@ static int credentials(struct remote *r)
 	/* Left alone, libcurl would log in as anonymous. */
 	if (l->user[0] == '\0' || !l->has_password)
 		return why_set(&r->why, EXIT_NOT_PERMITTED,
-		    "no %s for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
-		    "SEMLOCK_USER and SEMLOCK_PASSWORD", l->user[0] == '\0' ? "user" : "password",
-		    r->url->host[0], r->url->host[0]);
+		    "no %s for %.100s: put \"machine %.100s login USER password ...\" into "
+		    "~/.netrc, or set "
+		    "SEMLOCK_USER and SEMLOCK_PASSWORD",
+		    l->user[0] == '\0' ? "user" : "password", r->url->host[0], r->url->host[0]);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_USERNAME, l->user);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_PASSWORD, l->password);
 	explicit_bzero(l->password, sizeof l->password);
@@ -213,7 +215,8 @@ static void settings(struct remote *r)
 	const char *ca = getenv("SEMLOCK_CACERT");
 	bool explicit_tls = strcmp(r->url->scheme, "ftpes") == 0;
 
-	snprintf(r->base, sizeof r->base, "%s://%s/", explicit_tls ? "ftp" : r->url->scheme, r->url->host[0]);
+	snprintf(r->base, sizeof r->base, "%s://%s/", explicit_tls ? "ftp" : r->url->scheme,
+	    r->url->host[0]);
 	curl_easy_setopt(c, CURLOPT_URL, r->base);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "ftp,ftps");
 	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);

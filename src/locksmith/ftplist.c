@@ -45,10 +45,11 @@ static bool next_line(const char **text, char *line, size_t size)
 static bool is_reply_line(const char *line)
 {
 	return isdigit((unsigned char)line[0]) && isdigit((unsigned char)line[1]) &&
-	    isdigit((unsigned char)line[2]) && (line[3] == '-' || line[3] == ' ');
+	       isdigit((unsigned char)line[2]) && (line[3] == '-' || line[3] == ' ');
 }
 
-/* After a new login the text begins with the replies to that: only the last reply is the listing. */
+/* After a new login the text begins with the replies to that: only the last reply is the listing.
+ */
 static const char *last_reply(const char *text)
 {
 	const char *start = text, *code = NULL;
@@ -106,8 +107,8 @@ int ftplist_modify(const char *reply, long long *seconds)
 	const char *p = strcasestr(reply, "modify=");
 	int year, month, day, hour, minute, second;
 
-	if (p == NULL || sscanf(p + 7, "%4d%2d%2d%2d%2d%2d", &year, &month, &day, &hour, &minute,
-	    &second) != 6)
+	if (p == NULL ||
+	    sscanf(p + 7, "%4d%2d%2d%2d%2d%2d", &year, &month, &day, &hour, &minute, &second) != 6)
 		return -1;
 	*seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
 	return 0;

@@ -53,7 +53,8 @@ static size_t count_slot(const struct listing *l, unsigned int slot)
 
 bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot)
 {
-	/* An empty directory is a plain mkdir client's, or another's who is about to put a token in. */
+	/* An empty directory is a plain mkdir client's, or another's who is about to put a token
+	 * in. */
 	if (mode == 'x' || l->foreign > 0 || l->tokens == 0 || count_mode(l, mode) != l->tokens)
 		return false;
 	if (mode == 's')

@@ -26,7 +26,8 @@ static char *read_netrc(struct why *why)
 	file = fopen(name, "re");
 	if (file == NULL) {
 		if (errno != ENOENT && errno != ENOTDIR)
-			why_set(why, EXIT_NOT_PERMITTED, "cannot read %s: %s", name, strerror(errno));
+			why_set(
+			    why, EXIT_NOT_PERMITTED, "cannot read %s: %s", name, strerror(errno));
 		return NULL;
 	}
 	if (fstat(fileno(file), &st) == 0 && (st.st_mode & 077) != 0)

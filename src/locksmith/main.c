@@ -1,4 +1,5 @@
-/* semlock-locksmith - waits for a lock on a server, keeps it, and lets it go when its input ends. */
+/* semlock-locksmith - waits for a lock on a server, keeps it, and lets it go when its input ends.
+ */
 #include <config.h>
 
 #include "locksmith/clock.h"
@@ -18,8 +19,8 @@
    would let the lock lapse under a command that still runs. */
 static void outlive_signals(void)
 {
-	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU,
-	    SIGALRM, SIGUSR1, SIGUSR2};
+	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
+	    SIGTTOU, SIGALRM, SIGUSR1, SIGUSR2};
 	sigset_t none;
 
 	for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
@@ -36,8 +37,8 @@ static void no_core_file(void)
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-/* The lock is lost: see to it that the command is, too. With semlock alive this is its work, and we stay
-   until it has closed our input, or until the lease ends. */
+/* The lock is lost: see to it that the command is, too. With semlock alive this is its work, and we
+   stay until it has closed our input, or until the lease ends. */
 static void see_it_stopped(void)
 {
 	guard_lost();
@@ -51,8 +52,8 @@ static int run(const struct options *o, struct why *why)
 
 	if (strcmp(scheme, "etcd") == 0 || strcmp(scheme, "etcds") == 0)
 		return etcd_run(o, why);
-	if (strcmp(scheme, "ftp") == 0 || strcmp(scheme, "ftpes") == 0 || strcmp(scheme, "ftps") == 0 ||
-	    strcmp(scheme, "sftp") == 0)
+	if (strcmp(scheme, "ftp") == 0 || strcmp(scheme, "ftpes") == 0 ||
+	    strcmp(scheme, "ftps") == 0 || strcmp(scheme, "sftp") == 0)
 		return dirlock_run(o, why);
 	why_set(why, EXIT_USAGE, "unknown kind of URL: %s://", scheme);
 	return EXIT_USAGE;
@@ -72,7 +73,8 @@ int main(int argc, char **argv)
 		return why.status;
 	}
 	if (options.action == ACTION_HELP || options.action == ACTION_VERSION) {
-		fputs(options.action == ACTION_HELP ? options_help : "semlock-locksmith (" PACKAGE_STRING ")\n",
+		fputs(options.action == ACTION_HELP ? options_help
+						    : "semlock-locksmith (" PACKAGE_STRING ")\n",
 		    stdout);
 		return fflush(stdout) == 0 ? 0 : EXIT_INTERNAL;
 	}

@@ -15,7 +15,8 @@ const char options_help[] =
     "  --mode=exclusive|shared   how to hold it (exclusive)\n"
     "  --slots=N                 one of N slots\n"
     "  --ttl=SECS                lease (etcd 15, others 60)\n"
-    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 never)\n"
+    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 "
+    "never)\n"
     "  --interval=SECS           between two looks (2)\n"
     "  --wait[=SECS]             wait for it, at most so long (the default: for ever)\n"
     "  --no-wait                 do not wait\n"
@@ -23,23 +24,30 @@ const char options_help[] =
     "  --who                     say who holds it, take nothing\n"
     "  --check                   try whether the server is fit for locks\n";
 
-enum { OPT_MODE = 256, OPT_SLOTS, OPT_TTL, OPT_STALE, OPT_INTERVAL, OPT_WAIT, OPT_NO_WAIT, OPT_PID,
-       OPT_NOTE, OPT_WHO, OPT_CHECK, OPT_HELP, OPT_VERSION };
+enum {
+	OPT_MODE = 256,
+	OPT_SLOTS,
+	OPT_TTL,
+	OPT_STALE,
+	OPT_INTERVAL,
+	OPT_WAIT,
+	OPT_NO_WAIT,
+	OPT_PID,
+	OPT_NOTE,
+	OPT_WHO,
+	OPT_CHECK,
+	OPT_HELP,
+	OPT_VERSION
+};
 
-static const struct option table[] = {
-    {"mode", required_argument, NULL, OPT_MODE},
-    {"slots", required_argument, NULL, OPT_SLOTS},
-    {"ttl", required_argument, NULL, OPT_TTL},
+static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE},
+    {"slots", required_argument, NULL, OPT_SLOTS}, {"ttl", required_argument, NULL, OPT_TTL},
     {"stale", required_argument, NULL, OPT_STALE},
     {"interval", required_argument, NULL, OPT_INTERVAL},
-    {"wait", optional_argument, NULL, OPT_WAIT},
-    {"no-wait", no_argument, NULL, OPT_NO_WAIT},
-    {"pid", required_argument, NULL, OPT_PID},
-    {"note", required_argument, NULL, OPT_NOTE},
-    {"who", no_argument, NULL, OPT_WHO},
-    {"check", no_argument, NULL, OPT_CHECK},
-    {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},
+    {"wait", optional_argument, NULL, OPT_WAIT}, {"no-wait", no_argument, NULL, OPT_NO_WAIT},
+    {"pid", required_argument, NULL, OPT_PID}, {"note", required_argument, NULL, OPT_NOTE},
+    {"who", no_argument, NULL, OPT_WHO}, {"check", no_argument, NULL, OPT_CHECK},
+    {"help", no_argument, NULL, OPT_HELP}, {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
 
 static int number(const char *text, long least, long most, long *n)
@@ -133,12 +141,17 @@ int options_parse(int argc, char **argv, struct options *o, struct why *why)
 {
 	int option, which = 0;
 
-	*o = (struct options){.mode = MODE_EXCLUSIVE, .stale = 600 * NS_PER_S, .interval = 2 * NS_PER_S,
-	    .wait = NEVER, .pid = (long)getppid(), .note = ""};
+	*o = (struct options){.mode = MODE_EXCLUSIVE,
+	    .stale = 600 * NS_PER_S,
+	    .interval = 2 * NS_PER_S,
+	    .wait = NEVER,
+	    .pid = (long)getppid(),
+	    .note = ""};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
 		if (option == '?')
-			return why_set(why, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
+			return why_set(
+			    why, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
 		if (one(o, option, optarg) != 0)
 			return why_set(why, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");

@@ -15,15 +15,15 @@ enum mode { MODE_EXCLUSIVE = 'x', MODE_SHARED = 's', MODE_SLOTS = 'n' };
 struct options {
 	enum action action;
 	enum mode mode;
-	unsigned int slots;   /* MODE_SLOTS: how many may hold at once */
-	int64_t ttl;          /* nanoseconds, like all times here; 0 = the method's own */
-	int64_t stale;        /* age at which a lock directory without a token may go; 0 = never */
+	unsigned int slots; /* MODE_SLOTS: how many may hold at once */
+	int64_t ttl;	    /* nanoseconds, like all times here; 0 = the method's own */
+	int64_t stale;	    /* age at which a lock directory without a token may go; 0 = never */
 	bool stale_given;
-	int64_t interval;     /* between two looks, where one cannot be woken */
+	int64_t interval; /* between two looks, where one cannot be woken */
 	bool no_wait;
-	int64_t wait;         /* give up after so long; NEVER = do not */
-	long pid;             /* shown to others as the holder */
-	const char *note;     /* shown to others, "" if none */
+	int64_t wait;	  /* give up after so long; NEVER = do not */
+	long pid;	  /* shown to others as the holder */
+	const char *note; /* shown to others, "" if none */
 	struct url url;
 };
 

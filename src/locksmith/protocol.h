@@ -12,7 +12,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "WAIT who", but only when who differs from the last one said. */
 void say_wait(const char *who);
 
-/* "OK ...". token < 0: the method has no fencing token; slot < 0: no slots. Times in nanoseconds. */
+/* "OK ...". token < 0: the method has no fencing token; slot < 0: no slots. Times in nanoseconds.
+ */
 void say_ok(int64_t token, int slot, int64_t lease, int64_t deadline);
 
 /* The descriptor to poll for the core's lines, or -1 after the end of input. */

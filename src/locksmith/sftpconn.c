@@ -86,7 +86,8 @@ static enum reply sftp_list(struct remote *r, const char *path, int64_t until,
 
 	n = (size_t)snprintf(url, sizeof url, "%.*s", (int)strlen(r->base) - 1, r->base);
 	for (const char *p = path; *p != '\0' && n + 8 < sizeof url; p++)
-		n += (size_t)snprintf(url + n, sizeof url - n, *p == '/' ? "/" : "%%%02X", (unsigned char)*p);
+		n += (size_t)snprintf(
+		    url + n, sizeof url - n, *p == '/' ? "/" : "%%%02X", (unsigned char)*p);
 	snprintf(url + n, sizeof url - n, "/");
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
@@ -112,7 +113,8 @@ static enum reply sftp_enter(struct remote *r, const char *path, int64_t until)
 	return sftp_list(r, path, until, nothing, NULL);
 }
 
-static const struct remote_ops sftp_ops = {sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, NULL};
+static const struct remote_ops sftp_ops = {
+    sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, NULL};
 
 static int credentials(struct remote *r)
 {
@@ -123,7 +125,8 @@ static int credentials(struct remote *r)
 		return -1;
 	if (r->login.user[0] == '\0')
 		return why_set(&r->why, EXIT_NOT_PERMITTED,
-		    "no user for %.100s: sftp://USER@HOST/..., or set SEMLOCK_USER", r->url->host[0]);
+		    "no user for %.100s: sftp://USER@HOST/..., or set SEMLOCK_USER",
+		    r->url->host[0]);
 	curl_easy_setopt(c, CURLOPT_USERNAME, r->login.user);
 	if (r->login.has_password)
 		curl_easy_setopt(c, CURLOPT_PASSWORD, r->login.password);

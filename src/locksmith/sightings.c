@@ -42,7 +42,8 @@ void sightings_update(struct sightings *s, const struct listing *l, int64_t now)
 	*s = fresh;
 }
 
-const struct token *sightings_silent(const struct sightings *s, const struct listing *l, int64_t asked)
+const struct token *sightings_silent(
+    const struct sightings *s, const struct listing *l, int64_t asked)
 {
 	for (size_t i = 0; i < l->tokens; i++) {
 		const struct sighting *known = find(s, l->token[i].name);

@@ -1,5 +1,5 @@
-/* sightings - since when we have seen each token unchanged, on our own clock. This is how an owner that
-   has gone silent is told: no clock of the server or of the owner has to agree with ours. */
+/* sightings - since when we have seen each token unchanged, on our own clock. This is how an owner
+   that has gone silent is told: no clock of the server or of the owner has to agree with ours. */
 #ifndef LOCKSMITH_SIGHTINGS_H
 #define LOCKSMITH_SIGHTINGS_H
 
@@ -25,6 +25,7 @@ void sightings_update(struct sightings *s, const struct listing *l, int64_t now)
 
 /* The first token in l that had been silent for longer than it promised when l was asked for at the
    moment asked; NULL if none. */
-const struct token *sightings_silent(const struct sightings *s, const struct listing *l, int64_t asked);
+const struct token *sightings_silent(
+    const struct sightings *s, const struct listing *l, int64_t asked);
 
 #endif

@@ -31,8 +31,8 @@ void token_name(struct token *t)
 
 	if (t->mode == 'n')
 		snprintf(mode, sizeof mode, "n%u", t->slot);
-	snprintf(t->name, sizeof t->name, "sl1.%s.%u.%lu.%s.%ld.%s", mode, t->ttl, t->beat, t->nonce,
-	    t->pid, t->host);
+	snprintf(t->name, sizeof t->name, "sl1.%s.%u.%lu.%s.%ld.%s", mode, t->ttl, t->beat,
+	    t->nonce, t->pid, t->host);
 }
 
 void token_make(struct token *t, char mode, unsigned int slot, unsigned int ttl, long pid)
@@ -94,7 +94,8 @@ bool token_parse(const char *name, struct token *t)
 	if (strncasecmp(name, "sl1.", 4) != 0 || *p == '\0' || strlen(name) >= sizeof t->name)
 		return false;
 	if (!mode_field(&p, t) || !field(&p, TOKEN_LONGEST_TTL, &ttl) ||
-	    !field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) || !field(&p, INT32_MAX, &pid))
+	    !field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) ||
+	    !field(&p, INT32_MAX, &pid))
 		return false;
 	/* The name goes into commands again: nothing but these may be in it. */
 	if (*p == '\0' || strlen(p) >= sizeof t->host || p[strspn(p, HOST_CHARS)] != '\0')

@@ -2,22 +2,22 @@
 
      sl1.<mode>.<ttl>.<beat>.<nonce>.<pid>.<host>      mode: x exclusive, s shared, n<slot> a slot
 
-   Everything about the holder is in the name, so nothing has to be written, and renaming or removing
-   exactly this name is a compare-and-swap. */
+   Everything about the holder is in the name, so nothing has to be written, and renaming or
+   removing exactly this name is a compare-and-swap. */
 #ifndef LOCKSMITH_TOKEN_H
 #define LOCKSMITH_TOKEN_H
 
 #include <stdbool.h>
 
-#define TOKEN_NAME 200 /* longest name, with its '\0' */
+#define TOKEN_NAME 200		   /* longest name, with its '\0' */
 #define TOKEN_LONGEST_TTL 8640000u /* a hundred days, in seconds */
 
 struct token {
-	char mode;          /* 'x', 's' or 'n' */
+	char mode;	    /* 'x', 's' or 'n' */
 	unsigned int slot;  /* only with 'n' */
 	unsigned int ttl;   /* seconds within which the owner promises to beat */
 	unsigned long beat; /* counts up with each heartbeat */
-	char nonce[17];     /* 16 hexadecimal digits */
+	char nonce[17];	    /* 16 hexadecimal digits */
 	long pid;
 	char host[65];
 	char name[TOKEN_NAME];

@@ -43,7 +43,8 @@ static void collect(void)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		result = message->data.result; /* the message is gone once its handle is removed */
-		if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) != CURLE_OK || t == NULL)
+		if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) != CURLE_OK ||
+		    t == NULL)
 			continue;
 		t->result = result;
 		t->ended = true;

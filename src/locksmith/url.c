@@ -16,7 +16,8 @@ static int hex(char c)
 	return at != NULL ? (int)(at - digits) % 16 : -1;
 }
 
-/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable text. */
+/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable text.
+ */
 static int decode(const char *text, size_t length, char *out, size_t size)
 {
 	size_t used = 0;
@@ -82,10 +83,12 @@ static int take_path(const char *text, struct url *url, struct why *why)
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';
 	if (n == 0)
-		return why_set(why, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
+		return why_set(
+		    why, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
 	/* FTP servers take these for wildcards in a listing. */
 	if (strpbrk(url->path, "*?[]{}\"\\") != NULL)
-		return why_set(why, EXIT_USAGE, "the lock's name must have none of * ? [ ] { } \" \\");
+		return why_set(
+		    why, EXIT_USAGE, "the lock's name must have none of * ? [ ] { } \" \\");
 	return 0;
 }
 
@@ -117,5 +120,6 @@ void url_hostname(const char *host, char *name, unsigned int size)
 {
 	size_t n = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
 
-	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n), host[0] == '[' ? host + 1 : host);
+	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n),
+	    host[0] == '[' ? host + 1 : host);
 }

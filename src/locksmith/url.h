@@ -8,10 +8,10 @@
 
 struct url {
 	char scheme[8];
-	char user[128];             /* "" if none */
-	char host[URL_HOSTS][264];  /* each "name", "name:port" or "[v6]:port" */
+	char user[128];		   /* "" if none */
+	char host[URL_HOSTS][264]; /* each "name", "name:port" or "[v6]:port" */
 	unsigned int hosts;
-	char path[512];             /* percent-decoded, without the slash after the host */
+	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
 /* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no path, a password in it,

@@ -15,15 +15,17 @@ enum {
 };
 
 struct why {
-	int status;     /* one of the above */
+	int status;	/* one of the above */
 	char text[400]; /* one line without a newline */
 };
 
-/* Fills in *why; control characters in the result become '?'. Returns -1, for the caller to pass on. */
+/* Fills in *why; control characters in the result become '?'. Returns -1, for the caller to pass
+ * on. */
 int why_set(struct why *why, int status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
-/* Replaces control characters in text by '?': what a server says must not become a protocol line. */
+/* Replaces control characters in text by '?': what a server says must not become a protocol line.
+ */
 void why_clean(char *text);
 
 #endif

@@ -18,7 +18,7 @@ free_ports() {
 
 ETCD_SCHEME=http
 declare -gA ETCD_CLIENT ETCD_PEER ETCD_PID
-ETCD_CLUSTER= ETCD_STATE=new
+ETCD_CLUSTER='' ETCD_STATE=new
 
 etcd_start() {
 	local name=$1 client peer
@@ -54,7 +54,7 @@ etcd_single() {
 etcd_three() {
 	local ports i
 	read -ra ports <<<"$(free_ports 6)"
-	ETCD= ETCD_CLUSTER=
+	ETCD='' ETCD_CLUSTER=''
 	for i in 1 2 3; do
 		ETCD_CLIENT[n$i]=${ports[i - 1]} ETCD_PEER[n$i]=${ports[i + 2]}
 		ETCD=$ETCD${ETCD:+,}127.0.0.1:${ports[i - 1]}
