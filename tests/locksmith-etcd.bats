@@ -346,7 +346,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	etcd_single
 	run_smith --check "etcd://$ETCD/L"
 	[ "$status" -eq 0 ]
-	none -q "CHECK no" <<<"$output"
+	none -q "^CHECK no " <<<"$output"
 	[ -z "$(keys)" ]
 	run_smith --stale=5 "etcd://$ETCD/L"
 	[ "$status" -eq 64 ]

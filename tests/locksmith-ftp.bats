@@ -442,7 +442,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	run_smith --check "$URL/L"
 	[ "$status" -eq 0 ]
-	none -q "CHECK no" <<<"$output"
+	none -q "^CHECK no " <<<"$output"
 	[ -z "$(ls "$ROOT")" ]
 	fault yes-MKD.always
 	run_smith --check "$URL/L"

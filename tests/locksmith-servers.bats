@@ -100,7 +100,7 @@ sftp_server() {
 all_of_it() {
 	run_smith --check "$URL/L"
 	[ "$status" -eq 0 ]
-	none -q "CHECK no" <<<"$output"
+	none -q "^CHECK no " <<<"$output"
 	smith a --ttl=2 "$URL/L"
 	expect a OK
 	smith b --ttl=2 --interval=0.1 "$URL/L"
