@@ -247,7 +247,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 
 @test "the server goes for good: LOST before the deadline" {
 	etcd_single
-	smith a --ttl=2 "etcd://$ETCD/L"
+	smith a --ttl=5 "etcd://$ETCD/L"
 	expect a OK
 	local deadline=$(field "$LINE" deadline)
 	kill -KILL "${ETCD_PID[s1]}"

@@ -319,7 +319,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "the server goes for good: LOST before the deadline" {
 	server
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=5 "$URL/L"
 	expect a OK
 	local deadline=$(field "$LINE" deadline)
 	kill -KILL "$SERVER"
@@ -334,7 +334,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "a server that stops answering is not waited for beyond the lease" {
 	server
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=5 "$URL/L"
 	expect a OK
 	kill -STOP "$SERVER"
 	local deadline=$(field "$LINE" deadline)
