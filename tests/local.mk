@@ -39,14 +39,51 @@ EXTRA_DIST += tests/torture/run tests/models/run tests/models/suite.txt \
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
-BATS_FILES = tests/bad-input.bats tests/become.bats tests/close.bats tests/crash.bats \
-	tests/conversion.bats tests/deleted.bats tests/drop-in.bats tests/environment.bats \
-	tests/exit-status.bats tests/fd.bats tests/fallbacks.bats tests/hostile.bats tests/interoperation.bats tests/job-control.bats \
-	tests/layering.bats tests/liveness.bats tests/lock-made-of-files.bats tests/models.bats tests/on-lost.bats tests/stale.bats tests/torture.bats tests/manual.bats tests/methods.bats tests/order.bats tests/queue.bats \
-	tests/reject.bats tests/several.bats tests/shared.bats tests/signals.bats tests/slots.bats \
-	tests/timeout.bats tests/name.bats tests/nested.bats \
-	tests/replace.bats tests/run-timeout.bats tests/status-fd.bats tests/toggle.bats \
-	tests/waiting-line.bats tests/who.bats
+BATS_FILES = \
+	tests/bad-input.bats \
+	tests/become.bats \
+	tests/close.bats \
+	tests/conversion.bats \
+	tests/crash.bats \
+	tests/deleted.bats \
+	tests/drop-in.bats \
+	tests/environment.bats \
+	tests/exit-status.bats \
+	tests/fallbacks.bats \
+	tests/fd.bats \
+	tests/hostile.bats \
+	tests/interoperation.bats \
+	tests/job-control.bats \
+	tests/layering.bats \
+	tests/liveness.bats \
+	tests/lock-made-of-files.bats \
+	tests/locksmith-etcd.bats \
+	tests/locksmith-ftp.bats \
+	tests/locksmith-model.bats \
+	tests/locksmith-parts.bats \
+	tests/locksmith-servers.bats \
+	tests/manual.bats \
+	tests/methods.bats \
+	tests/models.bats \
+	tests/name.bats \
+	tests/nested.bats \
+	tests/on-lost.bats \
+	tests/order.bats \
+	tests/queue.bats \
+	tests/reject.bats \
+	tests/replace.bats \
+	tests/run-timeout.bats \
+	tests/several.bats \
+	tests/shared.bats \
+	tests/signals.bats \
+	tests/slots.bats \
+	tests/stale.bats \
+	tests/status-fd.bats \
+	tests/timeout.bats \
+	tests/toggle.bats \
+	tests/torture.bats \
+	tests/waiting-line.bats \
+	tests/who.bats
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
@@ -77,3 +114,22 @@ CLEANFILES += tests/bench$(EXEEXT)
 .PHONY: bench
 bench: semlock$(EXEEXT) tests/bench$(EXEEXT)
 	cd tests && ./bench '$(abs_top_builddir)/semlock$(EXEEXT)' $(BENCH_ROUNDS)
+
+# ---- the locksmith ----
+if HAVE_NETWORK
+AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)'; export LOCKSMITH; \
+	LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_parts$(EXEEXT)'; export LOCKSMITH_PARTS;
+check_PROGRAMS += tests/locksmith_parts
+endif
+tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCES)
+tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
+tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
+EXTRA_DIST += tests/locksmith.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
+	tests/torture/locksmith tests/torture/locksmith.py
+
+# The lock protocol on FTP, tried in every interleaving; seconds, needs python3 alone.
+.PHONY: models-ftp
+models: models-ftp
+models-ftp:
+	python3 $(srcdir)/tests/models/ftp.py
+EXTRA_DIST += tests/models/ftp.py
