@@ -16,10 +16,13 @@ semlock_SOURCES = \
 	src/holds.c src/holds.h \
 	src/json.c src/json.h \
 	src/keeper.c src/keeper.h \
+	src/lease.c src/lease.h \
 	src/links.c src/links.h \
 	src/liveness.c src/liveness.h \
 	src/lock.c src/lock.h \
 	src/lockfile.c src/lockfile.h \
+	src/locksmith.c src/locksmith.h \
+	src/locksmith/holders.c src/locksmith/holders.h \
 	src/messages.c src/messages.h \
 	src/mounts.c src/mounts.h \
 	src/names.c src/names.h \
@@ -41,6 +44,7 @@ semlock_SOURCES = \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
 	src/text.c src/text.h \
+	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
 	src/waiters.c src/waiters.h \
@@ -54,6 +58,7 @@ semlock_SOURCES = \
 	src/methods/namefile.c src/methods/namefile.h src/methods/temporary.c \
 	src/methods/plainfile.c src/methods/plainfile.h \
 	src/methods/rename2.c src/methods/rename2.h \
+	src/methods/remote.c src/methods/remote.h \
 	src/methods/stranger.c src/methods/stranger.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
 	src/methods/rename.c src/methods/symlink.c

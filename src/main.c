@@ -13,6 +13,7 @@
 #include "events.h"
 #include "exitcode.h"
 #include "keeper.h"
+#include "lease.h"
 #include "lock.h"
 #include "lockfile.h"
 #include "messages.h"
@@ -74,6 +75,9 @@ static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 		    .create_mode = opt->create_mode,
 		    .exact_mode = opt->exact_mode,
 		    .stale = opt->stale,
+		    .ttl = opt->ttl,
+		    .interval = opt->interval,
+		    .note = opt->command == NULL ? NULL : opt->command[0],
 		    .init = opt->init,
 		    .bearer = bearer,
 		    .to_be_removed = opt->remove,
@@ -165,11 +169,35 @@ static pid_t start_command(struct bearer *bearer, struct why *why)
 	return command_prepare(job->command, why);
 }
 
+/* What has to be looked after while the command runs. */
+struct watch {
+	struct keeper keeper;
+	struct lease lease;
+};
+
+static void watch_start(struct watch *watch, const struct job *job)
+{
+	const struct options *opt = job->opt;
+	struct lock *lock = job->locks;
+	struct why why;
+
+	watch->lease.running = false;
+	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	if (lock->smith != NULL && lease_start(&watch->lease, lock, opt->label, job->bearer.pid, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+}
+
+static void watch_stop(struct watch *watch)
+{
+	keeper_stop(&watch->keeper);
+	lease_stop(&watch->lease);
+}
+
 static int run(const struct job *job)
 {
 	const struct options *opt = job->opt;
 	struct ending ending;
-	struct keeper keeper;
+	struct watch watch;
 	struct why why;
 
 	if (job->command->nlocks > 0 && job->bearer.pid == 0 && give_locks(job, &why) != 0)
@@ -179,10 +207,10 @@ static int run(const struct job *job)
 		command_become(job->command);
 		return exit_status(opt, &(struct ending){.how = ENDED_NOT_RUN, .code = errno});
 	}
-	keeper_start(&keeper, job->locks, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	watch_start(&watch, job);
 	if (command_watch(job->command, &ending, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
-	keeper_stop(&keeper);
+	watch_stop(&watch);
 	return exit_status(opt, &ending);
 }
 
@@ -192,8 +220,10 @@ static int status_if_lost(const struct options *opt, const struct lock *locks, i
 {
 	for (unsigned i = 0; i < opt->nlocks; i++)
 		if (locks[i].lost) {
-			complain("%s: the lock was lost while the command ran",
-			    label_of(opt, &locks[i]));
+			if (!locks[i].lost_said)
+				complain("%s: the lock was lost while the command ran",
+				    label_of(opt, &locks[i]));
+			event("lost");
 			status = EXIT_LOST;
 		}
 	return status;
@@ -203,6 +233,9 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 {
 	several_forget(locks, opt->nlocks);
 	status = status_if_lost(opt, locks, status);
+	if (locks->stuck)
+		complain("%s: the server could not be told that the lock is free; it will be when the "
+			 "lease ends", opt->label);
 	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
 			lockfile_remove(&locks[i]);

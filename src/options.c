@@ -32,6 +32,7 @@ enum {
 	OPT_START,
 	OPT_STATUS_FD,
 	OPT_TOGGLE,
+	OPT_TTL,
 	OPT_UNFAIR,
 	OPT_WHO,
 };
@@ -50,6 +51,7 @@ static const struct option long_options[] = {
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
     {"init", no_argument, NULL, OPT_INIT},
+    {"interval", required_argument, NULL, 'i'},
     {"json", no_argument, NULL, OPT_JSON},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
@@ -74,6 +76,7 @@ static const struct option long_options[] = {
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
+    {"ttl", required_argument, NULL, OPT_TTL},
     {"unfair", no_argument, NULL, OPT_UNFAIR},
     {"unlock", no_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'v'},
@@ -182,6 +185,12 @@ static bool take_option(struct options *options, struct reading *reading, int op
 	case OPT_STALE:
 		options->stale = value_time("--stale", optarg);
 		break;
+	case OPT_TTL:
+		options->ttl = value_time("--ttl", optarg);
+		break;
+	case 'i':
+		options->interval = value_time("--interval", optarg);
+		break;
 	case OPT_UNFAIR:
 		options->unfair = true;
 		break;
@@ -251,7 +260,7 @@ static void read_options(struct options *options, struct reading *reading, int a
 
 	opterr = 0;
 	do {
-		option = getopt_long(argc, argv, "+:cef:hj:m:noqsuvw:xE:FV", long_options, NULL);
+		option = getopt_long(argc, argv, "+:cef:hi:j:m:noqsuvw:xE:FV", long_options, NULL);
 		if (option == ':')
 			die(EXIT_USAGE, "%s: an argument is missing", argv[optind - 1]);
 		if (option == '?')
@@ -359,6 +368,6 @@ void options_parse(struct options *options, int argc, char **argv)
 		read_operands(options, &reading, argv + optind);
 	options->method_named = reading.method_named || reading.fcntl_asked;
 	rules_apply(options, &reading);
-	if (options->slots > 0 && (options->method->can & CAN_RANGE) == 0)
+	if (options->slots > 0 && (options->method->can & (CAN_RANGE | ON_SERVER)) == 0)
 		options->locks[0].mode = SHARED; /* the gate */
 }

@@ -37,6 +37,7 @@ struct options {
 	bool init;
 	enum on_lost on_lost;
 	int64_t stale; /* ns; 0: not asked for */
+	int64_t ttl, interval; /* ns; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { STEER_NOT, STEER_REPLACE, STEER_TOGGLE } steer;

@@ -101,7 +101,7 @@ static void send(int sig)
 	else if (guard.child > 0)
 		kill(guard.child, sig);
 	if (guard_core_gone())
-		holders_signal(STDIN_FILENO, sig);
+		holders_signal(STDIN_FILENO, sig, 0);
 }
 
 bool guard_act(void)

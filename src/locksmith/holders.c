@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 static bool has_pipe(long pid, const char *pipe)
@@ -35,16 +37,41 @@ static bool has_pipe(long pid, const char *pipe)
 	return found;
 }
 
+#if defined SYS_pidfd_open && defined SYS_pidfd_send_signal
+static int open_process(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static void send(int fd, int sig)
+{
+	syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+}
+#else
+static int open_process(pid_t pid)
+{
+	(void)pid;
+	errno = ENOSYS;
+	return -1;
+}
+
+static void send(int fd, int sig)
+{
+	(void)fd;
+	(void)sig;
+}
+#endif
+
 static void signal_if_holder(long pid, const char *pipe, int sig)
 {
 	/* The pidfd first, the look second: what we looked at is then what we signal. */
-	int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	int fd = open_process((pid_t)pid);
 
 	if (fd < 0 && errno != ENOSYS)
 		return;
 	if (has_pipe(pid, pipe)) {
 		if (fd >= 0)
-			syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+			send(fd, sig);
 		else
 			kill((pid_t)pid, sig);
 	}
@@ -52,7 +79,7 @@ static void signal_if_holder(long pid, const char *pipe, int sig)
 		close(fd);
 }
 
-void holders_signal(int fd, int sig)
+void holders_signal(int fd, int sig, pid_t except)
 {
 	char self[32], pipe[64];
 	struct dirent *entry;
@@ -71,7 +98,7 @@ void holders_signal(int fd, int sig)
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
 
-		if (*end == '\0' && pid > 1 && pid != (long)getpid())
+		if (*end == '\0' && pid > 1 && pid != (long)getpid() && pid != (long)except)
 			signal_if_holder(pid, pipe, sig);
 	}
 	closedir(proc);

@@ -2,8 +2,11 @@
 #ifndef LOCKSMITH_HOLDERS_H
 #define LOCKSMITH_HOLDERS_H
 
-/* Sends sig to every process, except this one, that has the pipe behind fd open. Processes of other
+#include <sys/types.h>
+
+/* Sends sig to every process, except this one and the one called except (0: nobody), that has the pipe behind
+   fd open. Processes of other
    users cannot be looked into and are passed over. */
-void holders_signal(int fd, int sig);
+void holders_signal(int fd, int sig, pid_t except);
 
 #endif
