@@ -12,7 +12,7 @@ semlock_SOURCES = \
 	src/fdinfo.c src/fdinfo.h \
 	src/gate.c src/gate.h \
 	src/grips.c src/grips.h \
-	src/here.c src/holder.c src/holder.h \
+	src/here.c src/hold.c src/hold.h src/holder.c src/holder.h \
 	src/holds.c src/holds.h \
 	src/json.c src/json.h \
 	src/keeper.c src/keeper.h \
@@ -29,6 +29,7 @@ semlock_SOURCES = \
 	src/nesting.c src/nesting.h \
 	src/obtain.c src/obtain.h \
 	src/occupants.c src/occupants.h \
+	src/operands.c src/operands.h \
 	src/options.c src/options.h \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \
@@ -58,7 +59,7 @@ semlock_SOURCES = \
 	src/methods/namefile.c src/methods/namefile.h src/methods/temporary.c \
 	src/methods/plainfile.c src/methods/plainfile.h \
 	src/methods/rename2.c src/methods/rename2.h \
-	src/methods/remote.c src/methods/remote.h \
+	src/methods/remote.c src/methods/remote.h src/methods/scheme.c \
 	src/methods/stranger.c src/methods/stranger.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
 	src/methods/rename.c src/methods/symlink.c

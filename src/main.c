@@ -136,6 +136,7 @@ static struct command make_command(const struct options *opt)
 	    .argv = opt->command,
 	    .locks = calloc(opt->nlocks, sizeof *command.locks),
 	    .nlocks = opt->nlocks,
+	    .hold = opt->hold,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
 	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
@@ -193,7 +194,15 @@ static void watch_stop(struct watch *watch)
 	lease_stop(&watch->lease);
 }
 
-static int run(const struct job *job)
+/* Who only holds is no program to be started: it always stands at the gate first. */
+static int start_holding(struct job *job, struct why *why)
+{
+	if (job->opt->hold && job->bearer.pid == 0)
+		job->bearer.pid = start_command(&job->bearer, why);
+	return job->bearer.pid < 0 ? -1 : 0;
+}
+
+static int run(struct job *job)
 {
 	const struct options *opt = job->opt;
 	struct ending ending;
@@ -202,7 +211,10 @@ static int run(const struct job *job)
 
 	if (job->command->nlocks > 0 && job->bearer.pid == 0 && give_locks(job, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
-	messages_running(opt);
+	if (start_holding(job, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	if (!opt->hold)
+		messages_running(opt);
 	if (opt->become) {
 		command_become(job->command);
 		return exit_status(opt, &(struct ending){.how = ENDED_NOT_RUN, .code = errno});
@@ -268,7 +280,7 @@ int main(int argc, char **argv)
 		command_cancel(&command);
 		return status;
 	}
-	if (opt.command == NULL)
+	if (opt.command == NULL && !opt.hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
 	if (under_ancestor) {
 		command.nlocks = 0;

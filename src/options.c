@@ -6,7 +6,7 @@
 
 #include "events.h"
 #include "exitcode.h"
-#include "names.h"
+#include "operands.h"
 #include "options.h"
 #include "report.h"
 #include "rules.h"
@@ -16,6 +16,7 @@
 enum {
 	OPT_FCNTL = 256,
 	OPT_FD,
+	OPT_HOLD,
 	OPT_INIT,
 	OPT_JSON,
 	OPT_KILL_AFTER,
@@ -50,6 +51,7 @@ static const struct option long_options[] = {
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
+    {"hold", no_argument, NULL, OPT_HOLD},
     {"init", no_argument, NULL, OPT_INIT},
     {"interval", required_argument, NULL, 'i'},
     {"json", no_argument, NULL, OPT_JSON},
@@ -83,6 +85,7 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, 'V'},
     {"wait", required_argument, NULL, 'w'},
     {"who", no_argument, NULL, OPT_WHO},
+    FLOCKS_OWN("h", no_argument, 'h'),
     FLOCKS_OWN("s", no_argument, 's'),
     FLOCKS_OWN("t", required_argument, 'w'),
     FLOCKS_OWN("u", no_argument, 'u'),
@@ -175,6 +178,9 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_RM:
 		options->remove = true;
+		break;
+	case OPT_HOLD:
+		options->hold = true;
 		break;
 	case OPT_INIT:
 		options->init = true;
@@ -269,77 +275,6 @@ static void read_options(struct options *options, struct reading *reading, int a
 	} while (option >= 0 && take_option(options, reading, option));
 }
 
-static char **shell_command(char **words)
-{
-	static char *argv[4];
-	static char dash_c[] = "-c", sh[] = "/bin/sh";
-	char *shell = getenv("SHELL");
-
-	if (words[0] == NULL || words[1] != NULL)
-		die(EXIT_USAGE, "-c takes exactly one string, the shell command");
-	argv[0] = shell != NULL && *shell != '\0' ? shell : sh;
-	argv[1] = dash_c;
-	argv[2] = words[0];
-	return argv;
-}
-
-static const char *named(const char *name, bool create)
-{
-	struct why why;
-	const char *path = names_path(name, create, &why);
-
-	if (path == NULL)
-		die(exit_status_of(why.trouble), "--name %s: %s", name, why.text);
-	return path;
-}
-
-/* What stands behind the options: LOCK and a command, or FD alone; behind --fd, a command. */
-static void read_operands(struct options *options, struct reading *reading, char **words)
-{
-	struct wanted *first = &options->locks[0];
-	bool is_shell = reading->shell;
-
-	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
-	if (reading->name != NULL) {
-		options->label = first->name = named(reading->name, true);
-	} else if (!reading->fd_given) {
-		if (words[0] == NULL)
-			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
-		options->label = words[0];
-		if (words[1] == NULL) {
-			first->fd = value_fd(words[0]);
-			return;
-		}
-		first->name = *words++;
-	}
-	if (!is_shell && words[0] != NULL &&
-	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
-		is_shell = true;
-		words++;
-	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {
-		words++;
-	}
-	if (is_shell)
-		options->command = shell_command(words);
-	else if (words[0] != NULL)
-		options->command = words;
-	if (reading->name != NULL && options->command == NULL)
-		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
-}
-
-/* Behind --who: locks and nothing else. */
-static void read_locks(struct options *options, const struct reading *reading, char **words)
-{
-	options->nlocks = 0;
-	if (reading->name != NULL)
-		options->locks[options->nlocks++].name = named(reading->name, false);
-	else if (words[0] == NULL)
-		die(EXIT_USAGE, "--who: which lock? (see semlock --help)");
-	for (; *words != NULL; words++)
-		options->locks[options->nlocks++] = (struct wanted){.name = *words, .fd = -1};
-	options->label = options->locks[0].name;
-}
-
 static bool called_flock(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -363,9 +298,9 @@ void options_parse(struct options *options, int argc, char **argv)
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
 	if (options->who)
-		read_locks(options, &reading, argv + optind);
+		operands_locks(options, &reading, argv + optind);
 	else
-		read_operands(options, &reading, argv + optind);
+		operands_read(options, &reading, argv + optind);
 	options->method_named = reading.method_named || reading.fcntl_asked;
 	rules_apply(options, &reading);
 	if (options->slots > 0 && (options->method->can & (CAN_RANGE | ON_SERVER)) == 0)

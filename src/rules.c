@@ -115,6 +115,18 @@ static void refuse_steering(const struct options *options)
 	refuse(options->unlock, "-u with --replace or --toggle makes no sense");
 }
 
+static void refuse_of_holding(const struct options *options, const struct reading *reading)
+{
+	if (!options->hold)
+		return;
+	refuse(options->command != NULL,
+	    "--hold: no command is run; it holds LOCK until the end of standard input");
+	refuse(options->locks[0].name == NULL, "--hold: name a LOCK; a descriptor is the caller's to hold");
+	refuse(options->become || options->nested || options->unlock || options->steer == STEER_TOGGLE,
+	    "--hold goes with none of -F, -u, --nested and --toggle");
+	refuse(reading->limited, "--hold and --run-timeout: end its standard input instead");
+}
+
 static void refuse_nonsense(const struct options *options, const struct reading *reading)
 {
 	bool by_fd = options->locks[0].name == NULL;
@@ -125,6 +137,7 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	    "--who only looks: beside it there may be --json, -m and --fcntl, and nothing else");
 	refuse_of_files(options);
 	refuse_of_servers(options);
+	refuse_of_holding(options, reading);
 	refuse(options->become && options->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(options->become && options->remove,

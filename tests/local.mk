@@ -51,6 +51,7 @@ LOCAL_BATS = \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
 	tests/fd.bats \
+	tests/hold.bats \
 	tests/hostile.bats \
 	tests/interoperation.bats \
 	tests/job-control.bats \

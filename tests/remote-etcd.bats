@@ -259,3 +259,15 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	"$SEMLOCK" --status-fd=9 "$URL" sh -c 'exit 3' 9>events || true
 	[ "$(xargs <events)" = "acquired exit 3" ]
 }
+
+@test "--hold holds it, and is stopped when it is lost" {
+	mkfifo in up
+	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
+	exec {in}>in {up}<up
+	read -r -t 20 line <&"$up"
+	[ "$line" = OK ]
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	exec {in}>&- {up}<&-
+}

@@ -26,33 +26,6 @@ struct words {
 	size_t texts;
 };
 
-static const char *scheme_end(const char *name)
-{
-	return strstr(name, "://");
-}
-
-const struct method *remote_method(const char *name)
-{
-	static const struct {
-		const char *scheme;
-		const struct method *method;
-	} schemes[] = {
-	    {"etcd", &method_etcd},
-	    {"etcds", &method_etcd},
-	    {"ftp", &method_ftp},
-	    {"ftpes", &method_ftp},
-	    {"ftps", &method_ftp},
-	    {"sftp", &method_ftp},
-	};
-	const char *end = scheme_end(name);
-
-	for (size_t i = 0; end != NULL && i < sizeof schemes / sizeof *schemes; i++)
-		if (strlen(schemes[i].scheme) == (size_t)(end - name) &&
-		    strncmp(name, schemes[i].scheme, (size_t)(end - name)) == 0)
-			return schemes[i].method;
-	return NULL;
-}
-
 static void add(struct words *words, const char *word)
 {
 	words->list[words->count++] = word;
