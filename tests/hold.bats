@@ -8,7 +8,7 @@ holding() {
 	shift
 	mkfifo "$name.in" "$name.up"
 	"$PROBE" with-default INT QUIT HUP TERM -- "$SEMLOCK" --hold "$@" <"$name.in" >"$name.up" 2>"$name.err" 3>&- 4>&- &
-	PID[$name]=$!
+	PID["$name"]=$!
 	: >"$name.out"
 	exec {in}>"$name.in"
 	exec {up}<"$name.up"

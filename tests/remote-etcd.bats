@@ -29,14 +29,14 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 }
 
 @test "when semlock has ended the lock is free: the next -n has it" {
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		expect_status 0 "$SEMLOCK" -n "$URL" true
 	done
 }
 
 @test "the fencing token rises from holder to holder" {
 	last=0
-	for i in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo $SEMLOCK_TOKEN'
 		[ "$out" -gt "$last" ] || complain "token $out after $last"
 		last=$out

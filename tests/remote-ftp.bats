@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # semlock ftp://SERVER/PATH COMMAND; the server is started here.
+# shellcheck disable=SC2030,SC2031 # each test has a server of its own
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 load remote
 
@@ -30,7 +31,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "when semlock has ended the lock is free: the next -n has it" {
-	for i in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		expect_status 0 "$SEMLOCK" -n "$URL" true
 	done
 }

@@ -1,5 +1,5 @@
 # What the tests of locks on a server share: semlock with the helper of this build.
-# shellcheck shell=bash disable=SC2034 # used by the tests
+# shellcheck shell=bash disable=SC2034,SC1091 # used by the tests
 
 # shellcheck source=tests/locksmith.bash
 source "$SOURCE/tests/locksmith.bash"
