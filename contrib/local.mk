@@ -14,6 +14,7 @@ SHELL_FILES = \
 	contrib/install-packages \
 	contrib/try \
 	tests/helpers.bash \
+	tests/remote.bash \
 	$(BATS_FILES)
 
 .PHONY: lint lint-shell lint-man lint-c lint-tests

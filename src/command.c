@@ -13,6 +13,7 @@
 #include "command.h"
 #include "crash.h"
 #include "deadline.h"
+#include "hold.h"
 
 /* What we change for ourselves before the fork, and the command gets back. */
 struct inheritance {
@@ -68,6 +69,17 @@ static void pass_descriptors(const struct command *command)
 		fcntl(command->locks[i], F_SETFD, command->inherit ? 0 : FD_CLOEXEC);
 }
 
+/* Nothing is execed here that would close what is not to be inherited.  The end of the gate's
+ * socket says that we run. */
+static noreturn void hold(const struct command *command)
+{
+	for (unsigned i = 0; i < command->nlocks; i++)
+		if (!command->inherit)
+			close(command->locks[i]);
+	close(command->gate.socket);
+	hold_until_end();
+}
+
 /* In the child, which may share our memory: system calls alone, until the exec. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
@@ -79,6 +91,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		tie_to(given->parent);
 	pass_descriptors(command);
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
+	if (command->hold)
+		hold(command);
 	execvp(command->argv[0], command->argv);
 	return errno;
 }

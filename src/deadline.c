@@ -16,6 +16,18 @@ int64_t clock_now(void)
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
 }
 
+#ifndef CLOCK_BOOTTIME
+#define CLOCK_BOOTTIME CLOCK_MONOTONIC
+#endif
+
+int64_t clock_boottime(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+}
+
 static const char *digits(const char *p, double *value, int *count, double *scale)
 {
 	for (; *p >= '0' && *p <= '9'; p++, ++*count) {

@@ -17,6 +17,10 @@ struct deadline {
 /* CLOCK_MONOTONIC, now. */
 int64_t clock_now(void);
 
+/* The clock that leases are counted on, which goes on while the machine sleeps: CLOCK_BOOTTIME,
+ * or CLOCK_MONOTONIC where there is none. */
+int64_t clock_boottime(void);
+
 /* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5",
  * "1e1", "500ms", "2m", "1h", "1d"), into *DURATION, whatever the locale.  Returns
  * false, and leaves *DURATION alone, when TEXT is anything else.  A sign is read;

@@ -18,3 +18,19 @@ int descriptor_above_standard(int fd)
 	errno = errnum;
 	return higher;
 }
+
+int descriptor_pipe(int ends[2])
+{
+	if (pipe(ends) != 0)
+		return -1;
+	for (int i = 0; i < 2; i++)
+		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+	ends[0] = descriptor_above_standard(ends[0]);
+	ends[1] = descriptor_above_standard(ends[1]);
+	if (ends[0] >= 0 && ends[1] >= 0)
+		return 0;
+	for (int i = 0; i < 2; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+	return -1;
+}

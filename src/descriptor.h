@@ -7,4 +7,7 @@
  * exec, like FD.  Returns the new descriptor, or -1 with errno set, and FD is closed. */
 int descriptor_above_standard(int fd);
 
+/* A pipe, both ends as above.  Returns 0, or -1 with errno set, and nothing is open. */
+int descriptor_pipe(int ends[2]);
+
 #endif

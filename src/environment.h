@@ -4,7 +4,7 @@
 
 #include "lock.h"
 
-/* Set SEMLOCK_LOCK, _METHOD, _MODE and _SLOT, as LOCK, the one that was named first, has
+/* Set SEMLOCK_LOCK, _METHOD, _MODE, _SLOT and _TOKEN, as LOCK, the one that was named first, has
  * them, and add the COUNT locks held to SEMLOCK_HELD.  LABEL is how the user named LOCK.
  * Returns 0, or -1 with WHY filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, const struct lock *held,

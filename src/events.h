@@ -9,6 +9,7 @@
  *	run-timeout         --run-timeout has ended the command; how it ended follows
  *	exit N              the command has ended with status N
  *	signal N            signal N has ended the command
+ *	lost                the lock was lost while the command ran; how it ended stands before
  *	failed N            semlock itself ends with status N, for a reason that is on standard error
  *
  * There may be more kinds of line one day; what is here stays as it is. */

@@ -17,6 +17,8 @@ int exit_status_of(enum trouble trouble)
 		return EXIT_SYSTEM;
 	case TROUBLE_UNAVAILABLE:
 		return EXIT_UNAVAILABLE;
+	case TROUBLE_LOST:
+		return EXIT_LOST;
 	case TROUBLE_PERMISSION:
 		return EXIT_NOTPERMITTED;
 	case TROUBLE_NONE:

@@ -1,6 +1,5 @@
 #include <config.h>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -161,17 +160,6 @@ static bool start_thread(struct keeper *keeper)
 	return started;
 }
 
-static bool make_pipe(int ends[2])
-{
-	if (pipe(ends) != 0)
-		return false;
-	for (int i = 0; i < 2; i++) {
-		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-		ends[i] = descriptor_above_standard(ends[i]);
-	}
-	return ends[0] >= 0 && ends[1] >= 0;
-}
-
 void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
     enum on_lost on_lost, pid_t command)
 {
@@ -183,7 +171,7 @@ void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int
 	    .command = command,
 	    .process = -1,
 	};
-	if (command <= 0 || !needed(keeper) || !make_pipe(keeper->stop))
+	if (command <= 0 || locks->method->owned == NULL || !needed(keeper) || descriptor_pipe(keeper->stop) != 0)
 		return;
 #ifdef SYS_pidfd_open
 	keeper->process = (int)syscall(SYS_pidfd_open, command, 0);

@@ -13,14 +13,17 @@ semlock_SOURCES = \
 	src/fdinfo.c src/fdinfo.h \
 	src/gate.c src/gate.h \
 	src/grips.c src/grips.h \
-	src/here.c src/holder.c src/holder.h \
+	src/here.c src/hold.c src/hold.h src/holder.c src/holder.h \
 	src/holds.c src/holds.h \
 	src/json.c src/json.h \
 	src/keeper.c src/keeper.h \
+	src/lease.c src/lease.h \
 	src/links.c src/links.h \
 	src/liveness.c src/liveness.h \
 	src/lock.c src/lock.h \
 	src/lockfile.c src/lockfile.h \
+	src/locksmith.c src/locksmith.h \
+	src/locksmith/holders.c src/locksmith/holders.h \
 	src/messages.c src/messages.h \
 	src/mounts.c src/mounts.h \
 	src/names.c src/names.h \
@@ -44,6 +47,7 @@ semlock_SOURCES = \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
 	src/text.c src/text.h \
+	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
 	src/waiters.c src/waiters.h \
@@ -57,7 +61,51 @@ semlock_SOURCES = \
 	src/methods/namefile.c src/methods/namefile.h src/methods/temporary.c \
 	src/methods/plainfile.c src/methods/plainfile.h \
 	src/methods/rename2.c src/methods/rename2.h \
+	src/methods/remote.c src/methods/remote.h src/methods/scheme.c \
 	src/methods/stranger.c src/methods/stranger.h \
 	src/methods/token.c src/methods/token.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
 	src/methods/rename.c src/methods/symlink.c
+
+# ---- the locksmith: locks on a server; the only program linked with more than libc ----
+libexec_PROGRAMS =
+# Everything but main, which its tests are linked with too.
+LOCKSMITH_PARTS_SOURCES = \
+	src/locksmith/base64.c src/locksmith/base64.h \
+	src/locksmith/buffer.c src/locksmith/buffer.h \
+	src/locksmith/clock.c src/locksmith/clock.h \
+	src/locksmith/dirlock.c src/locksmith/dirlock.h \
+	src/locksmith/dirlock_acquire.c \
+	src/locksmith/dirlock_age.c \
+	src/locksmith/dirlock_check.c \
+	src/locksmith/dirlock_hold.c \
+	src/locksmith/etcd.c src/locksmith/etcd.h \
+	src/locksmith/etcd_acquire.c \
+	src/locksmith/etcd_hold.c \
+	src/locksmith/etcdlock.c src/locksmith/etcdlock.h \
+	src/locksmith/etcdqueue.c src/locksmith/etcdqueue.h \
+	src/locksmith/etcdrpc.c src/locksmith/etcdrpc.h \
+	src/locksmith/etcdwatch.c src/locksmith/etcdwatch.h \
+	src/locksmith/ftpconn.c \
+	src/locksmith/ftplist.c src/locksmith/ftplist.h \
+	src/locksmith/guard.c src/locksmith/guard.h \
+	src/locksmith/holders.c src/locksmith/holders.h \
+	src/locksmith/http.c src/locksmith/http.h \
+	src/locksmith/listing.c src/locksmith/listing.h \
+	src/locksmith/login.c src/locksmith/login.h \
+	src/locksmith/netrc.c src/locksmith/netrc.h \
+	src/locksmith/options.c src/locksmith/options.h \
+	src/locksmith/protocol.c src/locksmith/protocol.h \
+	src/locksmith/remote.c src/locksmith/remote.h \
+	src/locksmith/sftpconn.c \
+	src/locksmith/sightings.c src/locksmith/sightings.h \
+	src/locksmith/token.c src/locksmith/token.h \
+	src/locksmith/transfer.c src/locksmith/transfer.h \
+	src/locksmith/url.c src/locksmith/url.h \
+	src/locksmith/why.c src/locksmith/why.h
+if HAVE_NETWORK
+libexec_PROGRAMS += semlock-locksmith
+endif
+semlock_locksmith_SOURCES = src/locksmith/main.c $(LOCKSMITH_PARTS_SOURCES)
+semlock_locksmith_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
+semlock_locksmith_LDADD = $(NETWORK_LIBS)

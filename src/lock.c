@@ -248,6 +248,12 @@ enum outcome lock_take(struct lock *lock, const struct patience *patience, struc
 {
 	enum outcome outcome = FAILED;
 
+	if (lock->method->await != NULL) {
+		outcome = lock->method->await(lock, patience, why);
+		if (outcome != TAKEN)
+			lock_forget(lock);
+		return outcome;
+	}
 	do {
 		if (lock_open(lock, why) != 0)
 			break;

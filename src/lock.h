@@ -39,6 +39,10 @@ struct bearer {
 };
 
 struct namefile;
+struct locksmith;
+
+/* What a server tells of a holder, in one line. */
+enum { TOLD_SIZE = 256 };
 
 /* A lock: what was asked for, and what has come of it. */
 struct lock {
@@ -51,6 +55,9 @@ struct lock {
 	bool exact_mode;    /* ... whatever the umask is */
 	bool to_be_removed; /* the file, at the end */
 	int64_t stale;       /* ns without a sign of life; 0: never too long */
+	int64_t ttl;         /* ns of lease; 0: as the method has it */
+	int64_t interval;    /* ns between two looks; 0: as the method has it */
+	const char *note;    /* what others may be told about the command */
 	bool init;           /* make the token, if there is none */
 	struct bearer *bearer; /* for methods that leave a record */
 	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
@@ -64,7 +71,12 @@ struct lock {
 	mode_t permissions; /* with the file type */
 	gid_t group;
 	struct namefile *file; /* methods that leave a record keep here what is theirs alone */
-	bool lost;             /* found out: somebody has taken it away from us */
+	struct locksmith *smith; /* methods on a server: the helper that holds it */
+	long long token;         /* the fencing token; -1: none */
+	char told[TOLD_SIZE];    /* who holds it, by the helper's last word; "" */
+	bool lost;               /* found out: somebody has taken it away from us ... */
+	bool lost_said;          /* ... and the user has been told */
+	bool stuck;              /* the server could not be told that we let go */
 };
 
 /* How long to wait, and whether behind the others. */

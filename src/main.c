@@ -14,6 +14,7 @@
 #include "events.h"
 #include "exitcode.h"
 #include "keeper.h"
+#include "lease.h"
 #include "lock.h"
 #include "lockfile.h"
 #include "messages.h"
@@ -75,6 +76,9 @@ static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 		    .create_mode = opt->create_mode,
 		    .exact_mode = opt->exact_mode,
 		    .stale = opt->stale,
+		    .ttl = opt->ttl,
+		    .interval = opt->interval,
+		    .note = opt->command == NULL ? NULL : opt->command[0],
 		    .init = opt->init,
 		    .bearer = bearer,
 		    .to_be_removed = opt->remove,
@@ -133,6 +137,7 @@ static struct command make_command(const struct options *opt)
 	    .argv = opt->command,
 	    .locks = calloc(opt->nlocks, sizeof *command.locks),
 	    .nlocks = opt->nlocks,
+	    .hold = opt->hold,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
 	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
@@ -166,24 +171,59 @@ static pid_t start_command(struct bearer *bearer, struct why *why)
 	return command_prepare(job->command, why);
 }
 
-static int run(const struct job *job)
+/* What has to be looked after while the command runs. */
+struct watch {
+	struct keeper keeper;
+	struct lease lease;
+};
+
+static void watch_start(struct watch *watch, const struct job *job)
+{
+	const struct options *opt = job->opt;
+	struct lock *lock = job->locks;
+	struct why why;
+
+	watch->lease.running = false;
+	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	if (lock->smith != NULL && lease_start(&watch->lease, lock, opt->label, job->bearer.pid, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+}
+
+static void watch_stop(struct watch *watch)
+{
+	keeper_stop(&watch->keeper);
+	lease_stop(&watch->lease);
+}
+
+/* Who only holds is no program to be started: it always stands at the gate first. */
+static int start_holding(struct job *job, struct why *why)
+{
+	if (job->opt->hold && job->bearer.pid == 0)
+		job->bearer.pid = start_command(&job->bearer, why);
+	return job->bearer.pid < 0 ? -1 : 0;
+}
+
+static int run(struct job *job)
 {
 	const struct options *opt = job->opt;
 	struct ending ending;
-	struct keeper keeper;
+	struct watch watch;
 	struct why why;
 
 	if (job->command->nlocks > 0 && job->bearer.pid == 0 && give_locks(job, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
-	messages_running(opt);
+	if (start_holding(job, &why) != 0)
+		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+	if (!opt->hold)
+		messages_running(opt);
 	if (opt->become) {
 		command_become(job->command);
 		return exit_status(opt, &(struct ending){.how = ENDED_NOT_RUN, .code = errno});
 	}
-	keeper_start(&keeper, job->locks, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	watch_start(&watch, job);
 	if (command_watch(job->command, &ending, &why) != 0)
 		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
-	keeper_stop(&keeper);
+	watch_stop(&watch);
 	return exit_status(opt, &ending);
 }
 
@@ -193,8 +233,9 @@ static int status_if_lost(const struct options *opt, const struct lock *locks, i
 {
 	for (unsigned i = 0; i < opt->nlocks; i++)
 		if (locks[i].lost) {
-			complain("%s: the lock was lost while the command ran",
-			    label_of(opt, &locks[i]));
+			if (!locks[i].lost_said)
+				complain("%s: the lock was lost while the command ran",
+				    label_of(opt, &locks[i]));
 			event("lost");
 			status = EXIT_LOST;
 		}
@@ -205,6 +246,9 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 {
 	several_forget(locks, opt->nlocks);
 	status = status_if_lost(opt, locks, status);
+	if (locks->stuck)
+		complain("%s: the server could not be told that the lock is free; it will be when the "
+			 "lease ends", opt->label);
 	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
 			lockfile_remove(&locks[i]);
@@ -239,7 +283,7 @@ int main(int argc, char **argv)
 		command_cancel(&command);
 		return status;
 	}
-	if (opt.command == NULL)
+	if (opt.command == NULL && !opt.hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
 	if (under_ancestor) {
 		command.nlocks = 0;

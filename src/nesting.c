@@ -16,7 +16,7 @@ static bool said_to_be_held(const struct lock *lock)
 	struct stat file;
 	char entry[64];
 
-	if (held == NULL)
+	if (held == NULL || (lock->method->can & ON_SERVER) != 0)
 		return false;
 	if ((lock->name != NULL ? stat(lock->name, &file) : fstat(lock->fd, &file)) != 0)
 		return false;

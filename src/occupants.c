@@ -8,6 +8,7 @@
 #include "methods/flock.h"
 #include "occupants.h"
 #include "scene.h"
+#include "told.h"
 #include "waiters.h"
 
 struct occupant *occupants_add(struct occupants *found)
@@ -98,6 +99,11 @@ int occupants_look(struct occupants *found, const struct lock *lock, unsigned ki
 	struct scene scene;
 
 	*found = (struct occupants){0};
+	if ((lock->method->can & ON_SERVER) != 0) {
+		if (lock->told[0] != '\0')
+			told_add(found, lock->method->name, lock->told, false);
+		return 0;
+	}
 	for (int tries = 0; tries < 4; tries++) {
 		occupants_forget(found);
 		if (scene_take(&scene, lock, why) != 0) {

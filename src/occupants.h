@@ -33,7 +33,7 @@ struct occupant {
 	struct process process;
 	pid_t watcher; /* semlock or flock(1), waiting for the command to end; 0: none */
 	pid_t taker;
-	const char *host; /* NULL: this one */
+	char host[65]; /* "": this one */
 
 	int64_t since;    /* nanoseconds after 1970; 0: not known */
 	bool since_exact; /* since then it holds or waits; otherwise since then the process runs,
@@ -50,7 +50,8 @@ struct occupants {
 	bool failed; /* no memory: some are missing */
 };
 
-/* Look at LOCK, whose name is enough, or its FD.  KINDS says which kernel locks count.  A
+/* Look at LOCK, whose name is enough, or its FD; one on a server is looked at in what its helper
+ * has told.  KINDS says which kernel locks count.  A
  * file that is not there is nobody's.  Returns 0, or -1 with WHY filled when the file cannot
  * be looked at, or the system does not tell. */
 int occupants_look(struct occupants *found, const struct lock *lock, unsigned kinds,

@@ -33,7 +33,7 @@ static const char *named(const char *name, bool create)
 	return path;
 }
 
-void operands_read(struct options *options, struct reading *reading, char **words)
+void operands_read(struct options *options, const struct reading *reading, char **words)
 {
 	struct wanted *first = &options->locks[0];
 	bool is_shell = reading->shell;
@@ -45,7 +45,7 @@ void operands_read(struct options *options, struct reading *reading, char **word
 		if (words[0] == NULL)
 			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
 		options->label = words[0];
-		if (words[1] == NULL) {
+		if (words[1] == NULL && !options->hold) {
 			first->fd = value_fd(words[0]);
 			return;
 		}
@@ -62,7 +62,7 @@ void operands_read(struct options *options, struct reading *reading, char **word
 		options->command = shell_command(words);
 	else if (words[0] != NULL)
 		options->command = words;
-	if (reading->name != NULL && options->command == NULL)
+	if (reading->name != NULL && options->command == NULL && !options->hold)
 		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
 }
 

@@ -17,6 +17,7 @@ enum {
 	OPT_FCNTL = 256,
 	OPT_CHECK,
 	OPT_FD,
+	OPT_HOLD,
 	OPT_INIT,
 	OPT_JSON,
 	OPT_KILL_AFTER,
@@ -33,6 +34,7 @@ enum {
 	OPT_START,
 	OPT_STATUS_FD,
 	OPT_TOGGLE,
+	OPT_TTL,
 	OPT_UNFAIR,
 	OPT_WHO,
 };
@@ -51,7 +53,9 @@ static const struct option long_options[] = {
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
+    {"hold", no_argument, NULL, OPT_HOLD},
     {"init", no_argument, NULL, OPT_INIT},
+    {"interval", required_argument, NULL, 'i'},
     {"json", no_argument, NULL, OPT_JSON},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
@@ -76,12 +80,14 @@ static const struct option long_options[] = {
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
+    {"ttl", required_argument, NULL, OPT_TTL},
     {"unfair", no_argument, NULL, OPT_UNFAIR},
     {"unlock", no_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
     {"wait", required_argument, NULL, 'w'},
     {"who", no_argument, NULL, OPT_WHO},
+    FLOCKS_OWN("h", no_argument, 'h'),
     FLOCKS_OWN("s", no_argument, 's'),
     FLOCKS_OWN("t", required_argument, 'w'),
     FLOCKS_OWN("u", no_argument, 'u'),
@@ -175,6 +181,9 @@ static bool take_option(struct options *options, struct reading *reading, int op
 	case OPT_RM:
 		options->remove = true;
 		break;
+	case OPT_HOLD:
+		options->hold = true;
+		break;
 	case OPT_INIT:
 		options->init = true;
 		break;
@@ -183,6 +192,12 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_STALE:
 		options->stale = value_time("--stale", optarg);
+		break;
+	case OPT_TTL:
+		options->ttl = value_time("--ttl", optarg);
+		break;
+	case 'i':
+		options->interval = value_time("--interval", optarg);
 		break;
 	case OPT_UNFAIR:
 		options->unfair = true;
@@ -256,7 +271,7 @@ static void read_options(struct options *options, struct reading *reading, int a
 
 	opterr = 0;
 	do {
-		option = getopt_long(argc, argv, "+:cef:hj:m:noqsuvw:xE:FV", long_options, NULL);
+		option = getopt_long(argc, argv, "+:cef:hi:j:m:noqsuvw:xE:FV", long_options, NULL);
 		if (option == ':')
 			die(EXIT_USAGE, "%s: an argument is missing", argv[optind - 1]);
 		if (option == '?')
@@ -293,6 +308,6 @@ void options_parse(struct options *options, int argc, char **argv)
 		operands_read(options, &reading, argv + optind);
 	options->method_named = reading.method_named || reading.fcntl_asked;
 	rules_apply(options, &reading);
-	if (options->slots > 0 && (options->method->can & CAN_RANGE) == 0)
+	if (options->slots > 0 && (options->method->can & (CAN_RANGE | ON_SERVER)) == 0)
 		options->locks[0].mode = SHARED; /* the gate */
 }

@@ -35,8 +35,10 @@ struct options {
 	bool exact_mode;
 	mode_t create_mode;
 	bool init;
+	bool hold; /* no command: hold until the end of input */
 	enum on_lost on_lost;
 	int64_t stale; /* ns; 0: not asked for */
+	int64_t ttl, interval; /* ns; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { STEER_NOT, STEER_REPLACE, STEER_TOGGLE } steer;

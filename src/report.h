@@ -15,6 +15,7 @@ enum trouble {
 	TROUBLE_CREATE,   /* ... or made */
 	TROUBLE_SYSTEM,   /* the system is out of something */
 	TROUBLE_UNAVAILABLE, /* this system does not offer that */
+	TROUBLE_LOST,      /* it was ours, and is not any more */
 	TROUBLE_PERMISSION /* that is somebody else's, and not for us to touch */
 };
 

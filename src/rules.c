@@ -3,8 +3,32 @@
 #include <stddef.h>
 
 #include "exitcode.h"
+#include "methods/remote.h"
 #include "report.h"
 #include "rules.h"
+
+/* A URL's scheme names its method, and these methods lock nothing but URLs.  By the name flock
+ * there are only files. */
+static void choose_by_url(struct options *options, const struct reading *reading)
+{
+	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;
+
+	for (unsigned i = 0; i < options->nlocks && !options->as_flock; i++) {
+		const char *name = options->locks[i].name;
+		const struct method *method = name == NULL ? NULL : remote_method(name);
+
+		if (method != NULL && options->nlocks > 1 && !options->who)
+			die(EXIT_USAGE, "-f: %s is on a server; several locks are on this machine", name);
+		if (method != NULL && named && options->method != method)
+			die(EXIT_USAGE, "%s: a URL names its method, which is %s: leave out the other",
+			    name, method->name);
+		if (method != NULL && !options->who)
+			options->method = method;
+		else if (method == NULL && (options->method->can & ON_SERVER) != 0)
+			die(EXIT_USAGE, "-m %s locks what a URL names, such as %s://HOST/NAME",
+			    options->method->name, options->method->name);
+	}
+}
 
 static void choose_method(struct options *options, const struct reading *reading)
 {
@@ -37,10 +61,13 @@ static void refuse_of_files(const struct options *options)
 {
 	refuse(options->init && (options->method->can & KEEPS_TOKEN) == 0,
 	    "--init: only -m rename has a token that must be there");
-	refuse(options->stale > 0 && (options->method->can & LEAVES_RECORD) == 0,
+	refuse(options->stale > 0 && options->method == method_named("etcd"),
+	    "--stale: on etcd a dead holder's lock ends with its lease; use --ttl");
+	refuse(options->stale > 0 && (options->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
-	refuse(options->on_lost != LOST_UNSAID && (options->method->can & LEAVES_RECORD) == 0,
+	refuse(options->on_lost != LOST_UNSAID &&
+		   (options->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
 	    "--on-lost: nobody can take this lock away from its holder");
 	if ((options->method->can & LEAVES_RECORD) == 0)
 		return;
@@ -63,6 +90,27 @@ static void refuse_of_files(const struct options *options)
 	refuse(options->become, "-F: somebody must stay to remove the lock file; leave it out");
 }
 
+/* What a server has nothing to do with, or semlock cannot know of it. */
+static void refuse_of_servers(const struct options *options)
+{
+	bool on_server = (options->method->can & ON_SERVER) != 0;
+
+	refuse(options->ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
+	refuse(options->interval > 0 && !on_server,
+	    "-i: this lock is waited for, not asked for again and again; -i is for locks on a server");
+	if (!on_server)
+		return;
+	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
+	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
+	refuse(options->exact_mode, "--mode: on a server semlock makes no file");
+	refuse(options->nested, "--nested: who holds a lock on a server cannot be checked so");
+	refuse(options->unfair, "--unfair: the order of waiters is the server's");
+	refuse(options->steer != STEER_NOT,
+	    "--replace and --toggle: the holder of a lock on a server is not within reach");
+	refuse(options->on_lost != LOST_UNSAID,
+	    "--on-lost: when a lock on a server is lost, the command is stopped in any case");
+}
+
 /* What cannot be honoured is refused, never ignored. */
 static void refuse_steering(const struct options *options)
 {
@@ -73,6 +121,18 @@ static void refuse_steering(const struct options *options)
 	refuse(options->steer == STEER_TOGGLE && options->command == NULL,
 	    "--toggle: there is no command to switch on");
 	refuse(options->unlock, "-u with --replace or --toggle makes no sense");
+}
+
+static void refuse_of_holding(const struct options *options, const struct reading *reading)
+{
+	if (!options->hold)
+		return;
+	refuse(options->command != NULL,
+	    "--hold: no command is run; it holds LOCK until the end of standard input");
+	refuse(options->locks[0].name == NULL, "--hold: name a LOCK; a descriptor is the caller's to hold");
+	refuse(options->become || options->nested || options->unlock || options->steer == STEER_TOGGLE,
+	    "--hold goes with none of -F, -u, --nested and --toggle");
+	refuse(reading->limited, "--hold and --run-timeout: end its standard input instead");
 }
 
 static void refuse_nonsense(const struct options *options, const struct reading *reading)
@@ -87,6 +147,8 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	refuse(options->who && reading->acts,
 	    "--who only looks: beside it there may be --json, -m and --fcntl, and nothing else");
 	refuse_of_files(options);
+	refuse_of_servers(options);
+	refuse_of_holding(options, reading);
 	refuse(options->become && options->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(options->become && options->remove,
@@ -124,6 +186,7 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 void rules_apply(struct options *options, const struct reading *reading)
 {
 	choose_method(options, reading);
+	choose_by_url(options, reading);
 	refuse_nonsense(options, reading);
 	if (options->steer != STEER_NOT)
 		refuse_steering(options);

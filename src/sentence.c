@@ -32,6 +32,30 @@ static void unseen(const struct occupant *occupant, char *text, size_t size)
 		snprintf(text, size, "held by a process that cannot be seen");
 }
 
+/* A server knows less of them. */
+static void elsewhere(const struct occupant *occupant, char *text, size_t size)
+{
+	const struct process *process = &occupant->process;
+	char command[256], since[32];
+	size_t used;
+
+	if (process->pid == 0) {
+		snprintf(text, size, "held by %s", process->command_length > 0 ? process->command : "somebody");
+		return;
+	}
+	snprintf(text, size, "held by %ld on %s", (long)process->pid, occupant->host);
+	used = strlen(text);
+	if (process->command_length > 0) {
+		process_command(process, command, sizeof command, 60);
+		snprintf(text + used, size - used, " (%s)", command);
+		used = strlen(text);
+	}
+	if (occupant->since != 0) {
+		moment_text(occupant->since, since, sizeof since);
+		snprintf(text + used, size - used, " since %s", since);
+	}
+}
+
 bool occupants_sentence(const struct occupants *found, char *text, size_t size)
 {
 	const struct occupant *first = found->list;
@@ -40,7 +64,9 @@ bool occupants_sentence(const struct occupants *found, char *text, size_t size)
 
 	if (found->holders == 0)
 		return false;
-	if (first->process.pid == 0) {
+	if (first->host[0] != '\0') {
+		elsewhere(first, text, size);
+	} else if (first->process.pid == 0) {
 		unseen(first, text, size);
 	} else {
 		process_command(&first->process, command, sizeof command, 60);

@@ -11,10 +11,12 @@ static const char help[] =
     "Usage: semlock [OPTION...] LOCK COMMAND [ARG...]\n"
     "       semlock [OPTION...] LOCK -c 'SHELL COMMAND'\n"
     "       semlock [OPTION...] FD\n"
+    "       semlock --hold [OPTION...] LOCK\n"
     "       semlock --who [--json] LOCK...\n"
     "       semlock --check LOCK\n"
-    "Run COMMAND while holding LOCK, a file or a directory; or lock the open\n"
-    "descriptor number FD of the calling shell, and leave it locked.\n"
+    "Run COMMAND while holding LOCK, a file, a directory, or the URL of a lock on a server\n"
+    "(ftp, ftpes, ftps, sftp://[USER@]HOST/PATH; etcd, etcds://[USER@]HOST[,HOST...]/NAME);\n"
+    "or lock the open descriptor number FD of the calling shell, and leave it locked.\n"
     "\n"
     "Which lock:\n"
     "  -x, -e, --exclusive      nobody else at the same time (the default)\n"
@@ -32,6 +34,8 @@ static const char help[] =
     "      --init               with -m rename: make the token, if there is none\n"
     "      --stale=SECS         with a method of files: take the lock over if its holder cannot\n"
     "                           be asked, and has given no sign of life for so long\n"
+    "                           (FTP: if it is a directory without anything in it)\n"
+    "      --ttl=SECS           lease of a lock on a server: etcd 15, others 60\n"
     "      --rm                 remove the lock file at the end, if nobody wants it\n"
     "\n"
     "How long to wait:\n"
@@ -39,6 +43,7 @@ static const char help[] =
     "                           not at all: fail at once\n"
     "  -w, --wait, --timeout=SECS\n"
     "                           so long at most: 10, .5, 1e1, 500ms, 2m, 1h, 1d\n"
+    "  -i, --interval=SECS      FTP: time between two looks at a lock that is held (2)\n"
     "  -E, --conflict-exit-code=N\n"
     "                           exit status when the lock is not to be had (1)\n"
     "      --replace[=SIG]      stop who holds the lock by SIG (TERM), and take its place\n"
@@ -52,6 +57,8 @@ static const char help[] =
     "  -F, --no-fork            become COMMAND instead of watching over it\n"
     "      --run-timeout=SECS   end COMMAND after so long, by --signal=SIG (TERM), and by KILL\n"
     "                           so long after that: --kill-after=SECS; exit status 124\n"
+    "      --hold               no COMMAND: say OK on standard output once LOCK is held, and let\n"
+    "                           it go when standard input ends\n"
     "      --fd=N               lock the open descriptor N, then run COMMAND\n"
     "\n"
     "  -u, --unlock             with FD: unlock it\n"
@@ -67,8 +74,8 @@ static const char help[] =
 static const char epilogue[] =
     "\n"
     "Exit status: COMMAND's own; 128+n if signal n ended it; 1 or -E when the lock is busy;\n"
-    "64 usage; 65 cannot be locked; 66 cannot be opened; 71 system; 73 cannot be created;\n"
-    "126, 127 COMMAND cannot be run.  All of it is in semlock(1).\n";
+    "64 usage; 65 cannot be locked; 66 cannot be opened; 69 no server; 71 system; 73 cannot be\n"
+    "created; 76 lost; 77 not permitted; 126, 127 COMMAND cannot be run.  All of it is in semlock(1).\n";
 
 static noreturn void finish(void)
 {

@@ -9,10 +9,12 @@
 
 #include "exitcode.h"
 #include "json.h"
+#include "methods/remote.h"
 #include "occupants.h"
 #include "report.h"
 #include "sentence.h"
 #include "text.h"
+#include "told.h"
 #include "who.h"
 
 /* What is left of 80 columns for the command. */
@@ -57,14 +59,17 @@ static void command_name(const struct occupant *occupant, char *name, size_t siz
 {
 	char words[512];
 
-	if (occupant->process.pid == 0 && occupant->taker > 0)
+	if (occupant->process.pid == 0 && occupant->process.command_length > 0)
+		text_printable(words, sizeof words, occupant->process.command,
+		    strlen(occupant->process.command), COMMAND_COLUMNS);
+	else if (occupant->process.pid == 0 && occupant->taker > 0)
 		snprintf(words, sizeof words, "(cannot be seen; %ld took it)",
 		    (long)occupant->taker);
 	else if (occupant->process.pid == 0)
 		snprintf(words, sizeof words, "(cannot be seen)");
 	else
 		process_command(&occupant->process, words, sizeof words, COMMAND_COLUMNS);
-	if (occupant->host == NULL)
+	if (occupant->host[0] == '\0')
 		snprintf(name, size, "%s", words);
 	else
 		snprintf(name, size, "on %s: %s", occupant->host, words);
@@ -137,9 +142,9 @@ static void json_mode(const struct occupant *occupant)
 		json_string(stdout, occupant->method, strlen(occupant->method));
 	printf(", \"mode\": %s, ", modes[occupant->mode]);
 	json_number_or_null("slot", occupant->slot, occupant->slot >= 0);
-	json_number_or_null("start", occupant->first, occupant->method != NULL);
+	json_number_or_null("start", occupant->first, occupant->kind != 0);
 	json_number_or_null("length", occupant->last - occupant->first + 1,
-	    occupant->method != NULL && occupant->last != LLONG_MAX);
+	    occupant->kind != 0 && occupant->last != LLONG_MAX);
 }
 
 static void json_occupant(const struct occupant *occupant)
@@ -154,8 +159,8 @@ static void json_occupant(const struct occupant *occupant)
 	json_number_or_null("taker", occupant->taker, occupant->taker != 0);
 	json_user(process);
 	printf(", \"host\": ");
-	json_string(stdout, occupant->host == NULL ? host : occupant->host,
-	    strlen(occupant->host == NULL ? host : occupant->host));
+	json_string(stdout, occupant->host[0] == '\0' ? host : occupant->host,
+	    strlen(occupant->host[0] == '\0' ? host : occupant->host));
 	json_mode(occupant);
 	printf("\"since\": ");
 	json_moment(stdout, occupant->since_exact ? occupant->since : 0);
@@ -193,6 +198,13 @@ static void print_json(const char *label, const struct occupants *found, bool fi
 	printf("}");
 }
 
+static int look(struct occupants *found, const struct lock *lock, unsigned kinds, struct why *why)
+{
+	if ((lock->method->can & ON_SERVER) != 0)
+		return told_ask(found, lock, why);
+	return occupants_look(found, lock, kinds, why);
+}
+
 static int show(const struct options *options, const struct wanted *wanted, bool first)
 {
 	struct lock lock = {.method = options->method, .name = wanted->name, .fd = -1};
@@ -201,9 +213,11 @@ static int show(const struct options *options, const struct wanted *wanted, bool
 	struct why why;
 	int status;
 
-	if (options->method_named)
+	if (remote_method(wanted->name) != NULL)
+		lock.method = remote_method(wanted->name);
+	else if (options->method_named)
 		kinds = occupants_kinds(&lock);
-	if (occupants_look(&found, &lock, kinds, &why) != 0) {
+	if (look(&found, &lock, kinds, &why) != 0) {
 		complain("%s: %s", wanted->name, why.text);
 		return exit_status_of(why.trouble);
 	}

@@ -22,14 +22,14 @@ prepare() {
 
 @test "every header has a guard and is included by somebody" {
 	for header in *.h */*.h; do
-		grep -q '^#ifndef SEMLOCK_' "$header" || echo "$header has no guard"
+		grep -qE '^#ifndef (SEMLOCK|LOCKSMITH)_' "$header" || echo "$header has no guard"
 		grep -rlq --include='*.c' --include='*.h' "include \".*$(basename "$header")\"" . ||
 			echo "$header is nobody's"
 	done | clean "headers:"
 }
 
 @test "only the command line's files know getopt" {
-	grep -lE 'getopt|optarg|optind' ./*.c ./*.h ./*/*.c ./*/*.h | grep -v '^\./options\.[ch]$' |
+	grep -lE 'getopt|optarg|optind' ./*.c ./*.h ./*/*.c ./*/*.h | grep -vE '^\./(locksmith/)?options\.[ch]$' |
 		clean "these know getopt:"
 }
 
@@ -48,7 +48,7 @@ prepare() {
 }
 
 @test "only main and what it has for that exit" {
-	grep -nE '\b_?exit\(' ./*.c methods/*.c | grep -vE '^\./(main|report|usage|options|command|crash|gate)\.c:' |
+	grep -nE '\b_?exit\(' ./*.c methods/*.c | grep -vE '^\./(main|report|usage|options|command|crash|gate|hold|locksmith)\.c:' |
 		clean "these exit:"
 }
 

@@ -41,7 +41,7 @@ EXTRA_DIST += tests/torture/run tests/torture/killat tests/models/run tests/mode
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
-BATS_FILES = \
+LOCAL_BATS = \
 	tests/bad-input.bats \
 	tests/become.bats \
 	tests/check.bats \
@@ -54,12 +54,14 @@ BATS_FILES = \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
 	tests/fd.bats \
+	tests/hold.bats \
 	tests/hostile.bats \
 	tests/interoperation.bats \
 	tests/job-control.bats \
 	tests/layering.bats \
 	tests/liveness.bats \
 	tests/lock-made-of-files.bats \
+	tests/locksmith-model.bats \
 	tests/manual.bats \
 	tests/methods.bats \
 	tests/models.bats \
@@ -83,6 +85,17 @@ BATS_FILES = \
 	tests/waiting-line.bats \
 	tests/who.bats
 
+# They start servers and need semlock-locksmith: not run in a build without it.
+NETWORK_BATS = \
+	tests/locksmith-etcd.bats \
+	tests/locksmith-ftp.bats \
+	tests/locksmith-parts.bats \
+	tests/locksmith-servers.bats \
+	tests/remote-etcd.bats \
+	tests/remote-ftp.bats
+
+BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS)
+
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 BATS_LOG_COMPILER = $(BATS)
@@ -100,8 +113,20 @@ AM_TESTS_ENVIRONMENT = \
 
 TESTS =
 if HAVE_BATS
-TESTS += $(BATS_FILES)
+TESTS += $(LOCAL_BATS)
 endif
+if HAVE_NETWORK
+if HAVE_BATS
+TESTS += $(NETWORK_BATS)
+endif
+else
+check-local: say-no-network
+endif
+
+.PHONY: say-no-network
+say-no-network:
+	@echo 'NOT RUN, for locks on a server are not in this build (configure --with-network): $(NETWORK_BATS)'
+
 EXTRA_DIST += tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make bench: ratios to flock(1), from interleaved runs ----
@@ -112,3 +137,22 @@ CLEANFILES += tests/bench$(EXEEXT)
 .PHONY: bench
 bench: semlock$(EXEEXT) tests/bench$(EXEEXT)
 	cd tests && ./bench '$(abs_top_builddir)/semlock$(EXEEXT)' $(BENCH_ROUNDS)
+
+# ---- the locksmith ----
+if HAVE_NETWORK
+AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)'; export LOCKSMITH; \
+	LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_parts$(EXEEXT)'; export LOCKSMITH_PARTS;
+check_PROGRAMS += tests/locksmith_parts
+endif
+tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCES)
+tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
+tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
+EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
+	tests/torture/locksmith tests/torture/locksmith.py
+
+# The lock protocol on FTP, tried in every interleaving; seconds, needs python3 alone.
+.PHONY: models-ftp
+models: models-ftp
+models-ftp:
+	python3 $(srcdir)/tests/models/ftp.py
+EXTRA_DIST += tests/models/ftp.py

@@ -83,6 +83,7 @@ same() {
 	{
 		"$SEMLOCK" l env
 		"$SEMLOCK" -j 2 slot.l env
+		echo SEMLOCK_TOKEN # from a server: remote-etcd.bats
 	} | grep -oE '^SEMLOCK_[A-Z]+' | sort -u >given
 	same environment manual given
 }

@@ -10,6 +10,7 @@
 #include "report.h"
 
 struct lock;
+struct patience;
 
 enum outcome {
 	TAKEN, /* it is ours */
@@ -31,7 +32,8 @@ enum {
 				* command: which is started, at a gate, before the lock is taken */
 	KEEPS_TOKEN = 64,      /* --init: the lock must have been made once */
 	BEATS = 128,           /* others take it for abandoned when it looks old: beat unasked */
-	NEEDS_AN_EYE = 256     /* at the end it cannot be told any more who took it away */
+	NEEDS_AN_EYE = 256,    /* at the end it cannot be told any more who took it away */
+	ON_SERVER = 512        /* LOCK is a URL; a helper waits for the lock, and keeps its lease */
 };
 
 struct method {
@@ -71,6 +73,11 @@ struct method {
 	void (*beat)(struct lock *lock);
 	int (*listen)(struct lock *lock);
 	void (*release)(struct lock *lock);
+
+	/* With ON_SERVER, instead of all but release: have it waited for, within PATIENCE, start
+	 * the command up to its gate, and set LOCK->fd, which keeps the lock as long as anybody
+	 * has it open.  TAKEN, BUSY or FAILED. */
+	enum outcome (*await)(struct lock *lock, const struct patience *patience, struct why *why);
 };
 
 /* The method called NAME, or NULL. */

@@ -1,0 +1,17 @@
+/* base64 - keys and values on their way through etcd's JSON gateway. */
+#ifndef LOCKSMITH_BASE64_H
+#define LOCKSMITH_BASE64_H
+
+#include <stddef.h>
+
+/* Room for the encoding of n bytes. */
+#define BASE64_SIZE(n) (((n) + 2) / 3 * 4 + 1)
+
+/* Writes the encoding of text into out, which has room for BASE64_SIZE(strlen(text)). */
+void base64_encode(const char *text, char *out);
+
+/* Writes what text encodes into out as a string, cut off to fit size. 0, or -1 if it is no base64.
+ */
+int base64_decode(const char *text, char *out, size_t size);
+
+#endif

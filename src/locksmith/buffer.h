@@ -1,0 +1,27 @@
+/* buffer - bytes that come from a server, up to a limit. */
+#ifndef LOCKSMITH_BUFFER_H
+#define LOCKSMITH_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buffer {
+	char *bytes; /* always ends in a '\0' that is not counted; NULL while nothing came */
+	size_t used;
+	size_t limit;  /* more than this many bytes are refused */
+	bool overflow; /* something was refused: what is here is not the whole */
+};
+
+/* Adds size bytes. 0, or -1 when the limit is passed or memory is short; then overflow is set. */
+int buffer_add(struct buffer *b, const char *bytes, size_t size);
+
+/* Forgets the contents, keeps the limit. */
+void buffer_clear(struct buffer *b);
+
+/* The contents as a string, "" when there are none. */
+const char *buffer_text(const struct buffer *b);
+
+/* libcurl's write and header callback: data points to a struct buffer. */
+size_t buffer_receive(char *bytes, size_t one, size_t size, void *data);
+
+#endif

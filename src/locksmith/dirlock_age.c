@@ -1,0 +1,62 @@
+/* The age of a lock by the server's own clock, for one who will not wait long enough to watch it.
+ */
+#include <config.h>
+
+#include "locksmith/clock.h"
+#include "locksmith/dirlock.h"
+
+#include <stdio.h>
+
+/* The server's grain is a second, at both ends. */
+#define MARGIN_SECONDS 2
+
+static enum reply server_now(struct dirlock *k, int64_t *seconds)
+{
+	struct remote *r = &k->remote;
+	struct token probe;
+	const char *path;
+	enum reply reply;
+
+	/* A directory made this moment carries the server's time. No dot before it: some hide
+	 * those. */
+	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
+	path = dirlock_beside(k, "sl-probe-", probe.nonce);
+	reply = r->ops->mkdir(r, path, dirlock_patience());
+	if (reply != REPLY_DONE)
+		return reply;
+	reply = r->ops->modified(r, path, dirlock_patience(), seconds);
+	r->ops->rmdir(r, path, dirlock_patience());
+	return reply;
+}
+
+bool dirlock_break_by_age(struct dirlock *k)
+{
+	struct remote *r = &k->remote;
+	int64_t beaten, now;
+	unsigned int longest = 0;
+	bool broken = false;
+
+	if (k->listing.tokens == 0 || r->ops->modified == NULL)
+		return false;
+	/* Every beat is a rename in the directory, and so its modification. */
+	if (r->ops->modified(r, k->lock, dirlock_patience(), &beaten) != REPLY_DONE ||
+	    server_now(k, &now) != REPLY_DONE)
+		return false;
+	for (size_t i = 0; i < k->listing.tokens; i++)
+		if (k->listing.token[i].ttl > longest)
+			longest = k->listing.token[i].ttl;
+	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS)
+		return false;
+	for (size_t i = 0; i < k->listing.tokens; i++) {
+		const struct token *t = &k->listing.token[i];
+
+		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
+			continue;
+		fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %lld s\n",
+		    k->lock, t->pid, t->host, (long long)(now - beaten));
+		broken = true;
+	}
+	if (broken)
+		r->ops->rmdir(r, k->lock, dirlock_patience());
+	return broken;
+}

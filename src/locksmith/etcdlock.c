@@ -1,0 +1,190 @@
+#include <config.h>
+
+#include "locksmith/etcdlock.h"
+
+#include "locksmith/base64.h"
+#include "locksmith/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* int64 travels as a string: a JSON number would lose its last digits on the way. */
+static json_t *number(int64_t n)
+{
+	return json_sprintf("%" PRId64, n);
+}
+
+enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
+{
+	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = clock_now();
+	char name[700];
+	json_t *answer;
+	enum etcd_reply reply;
+
+	k->revision = 0;
+	k->slot = -1;
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
+	    json_pack("{s:o}", "TTL", number(seconds)), until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	k->lease = etcdqueue_int(answer, "ID");
+	/* The server may give more than was asked for. */
+	seconds = etcdqueue_int(answer, "TTL");
+	json_decref(answer);
+	if (k->lease == 0 || seconds <= 0 || seconds > 100 * 86400) {
+		why_set(&k->etcd.why, EXIT_UNAVAILABLE, "the server granted no lease");
+		return ETCD_FATAL;
+	}
+	k->ttl = seconds * NS_PER_S;
+	/* A lost reply was sent again: the lease is not older than the last one sent, but the first
+	 * is safe. */
+	k->deadline = sent + k->ttl;
+	snprintf(name, sizeof name, "%s/%016" PRIx64, k->name, (uint64_t)k->lease);
+	base64_encode(name, k->key);
+	return ETCD_OK;
+}
+
+enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
+{
+	int64_t sent = clock_now(), seconds;
+	json_t *answer, *result;
+	enum etcd_reply reply;
+
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/keepalive",
+	    json_pack("{s:o}", "ID", number(k->lease)), until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	result = json_object_get(answer, "result");
+	/* A dead lease is answered like a living one, only without a TTL. */
+	seconds = etcdqueue_int(result, "TTL");
+	reply = !json_is_object(result) ? ETCD_SILENT : seconds <= 0 ? ETCD_GONE : ETCD_OK;
+	json_decref(answer);
+	if (reply == ETCD_OK)
+		k->deadline = sent + (seconds * NS_PER_S < k->ttl ? seconds * NS_PER_S : k->ttl);
+	return reply;
+}
+
+static json_t *put(const char *key, const char *text, int64_t lease)
+{
+	char value[BASE64_SIZE(600)];
+
+	base64_encode(text, value);
+	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", value, "lease",
+	    number(lease));
+}
+
+enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made)
+{
+	char text[600];
+	json_t *compare, *body, *answer, *response;
+	enum etcd_reply reply;
+
+	etcdqueue_value(k->options, text, sizeof text);
+	if (unless_newer >= 0)
+		compare = json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", k->first, "range_end",
+		    k->end, "target", "MOD", "result", "LESS", "mod_revision",
+		    number(unless_newer + 1));
+	else
+		compare = json_pack("{s:s, s:s, s:s, s:s}", "key", k->key, "target", "CREATE",
+		    "result", "EQUAL", "create_revision", "0");
+	/* If the reply is lost and the call repeated, the failure branch finds our key. */
+	body = json_pack("{s:[o], s:[o], s:[{s:{s:s}}]}", "compare", compare, "success",
+	    put(k->key, text, k->lease), "failure", "request_range", "key", k->key);
+	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	k->revision = 0;
+	if (json_is_true(json_object_get(answer, "succeeded"))) {
+		k->revision = etcdqueue_int(json_object_get(answer, "header"), "revision");
+	} else {
+		response = json_object_get(
+		    json_array_get(json_object_get(answer, "responses"), 0), "response_range");
+		k->revision = etcdqueue_int(
+		    json_array_get(json_object_get(response, "kvs"), 0), "create_revision");
+	}
+	json_decref(answer);
+	*made = k->revision > 0;
+	return ETCD_OK;
+}
+
+enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, json_t **answer)
+{
+	json_t *body = json_pack("{s:s, s:s, s:s, s:s}", "key", k->first, "range_end", k->end,
+	    "sort_order", "ASCEND", "sort_target", "CREATE");
+	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/range", body, until, answer);
+
+	if (reply == ETCD_OK)
+		k->seen = etcdqueue_int(json_object_get(*answer, "header"), "revision");
+	return reply;
+}
+
+enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t until)
+{
+	json_t *answer;
+	enum etcd_reply reply = etcdlock_range(k, until, &answer);
+
+	if (reply != ETCD_OK)
+		return reply;
+	etcdqueue_place(json_object_get(answer, "kvs"), k->options->mode, k->options->slots,
+	    revision, &k->place);
+	json_decref(answer);
+	return ETCD_OK;
+}
+
+/* One number: OK and k->slot set if it was free. */
+static enum etcd_reply try_slot(struct etcdlock *k, unsigned int n, int64_t until)
+{
+	char name[700], key[BASE64_SIZE(700)], text[32];
+	json_t *body, *answer, *kv;
+	enum etcd_reply reply;
+
+	snprintf(name, sizeof name, "%s#slot/%u", k->name, n);
+	base64_encode(name, key);
+	snprintf(text, sizeof text, "%" PRId64, k->revision);
+	body = json_pack("{s:[{s:s, s:s, s:s, s:s}], s:[o], s:[{s:{s:s}}]}", "compare", "key", key,
+	    "target", "CREATE", "result", "EQUAL", "create_revision", "0", "success",
+	    put(key, text, k->lease), "failure", "request_range", "key", key);
+	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	/* After a lost reply the number may be ours already. */
+	kv = json_array_get(
+	    json_object_get(json_object_get(json_array_get(json_object_get(answer, "responses"), 0),
+				"response_range"),
+		"kvs"),
+	    0);
+	if (json_is_true(json_object_get(answer, "succeeded")) ||
+	    etcdqueue_int(kv, "lease") == k->lease)
+		k->slot = (int)n;
+	json_decref(answer);
+	return ETCD_OK;
+}
+
+enum etcd_reply etcdlock_slot(struct etcdlock *k, int64_t until)
+{
+	enum etcd_reply reply = ETCD_OK;
+
+	/* Those before us in the queue are fewer than N, so one is free, unless others count
+	 * otherwise. */
+	for (unsigned int n = 0; n < k->options->slots && k->slot < 0 && reply == ETCD_OK; n++)
+		reply = try_slot(k, n, until);
+	return reply;
+}
+
+enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t until)
+{
+	json_t *answer;
+	enum etcd_reply reply;
+
+	if (k->lease == 0)
+		return ETCD_OK;
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/revoke",
+	    json_pack("{s:o}", "ID", number(k->lease)), until, &answer);
+	json_decref(answer);
+	if (reply == ETCD_GONE && k->etcd.sent > 1)
+		reply = ETCD_OK; /* an earlier one had done it */
+	if (reply == ETCD_OK)
+		k->lease = 0;
+	return reply;
+}

@@ -1,0 +1,16 @@
+/* ftplist - the names in a listing that an FTP server sends. Pure text. */
+#ifndef LOCKSMITH_FTPLIST_H
+#define LOCKSMITH_FTPLIST_H
+
+/* Calls each with every name in the text of a reply to STAT: a first and a last line that begin
+   with the reply's number, and between them lines as of ls -l, or bare names. */
+void ftplist_stat(const char *reply, void (*each)(void *data, const char *name), void *data);
+
+/* The same for NLST: a name on each line, maybe with its directory before it. */
+void ftplist_names(const char *body, void (*each)(void *data, const char *name), void *data);
+
+/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds of a calendar without leap seconds,
+   good for differences. 0, or -1 if there is none. */
+int ftplist_modify(const char *reply, long long *seconds);
+
+#endif

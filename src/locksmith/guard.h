@@ -1,0 +1,41 @@
+/* guard - stops the command in time when nobody else does.
+
+   While semlock lives, stopping the command of a lost lock is its work, and the locksmith only
+   steps in with KILL just before the lease ends, in case semlock is stopped. When semlock was
+   SIGKILLed, the locksmith does all of it: TERM at two thirds of the lease, KILL before its end, to
+   the command and to every process that inherited the write end of the locksmith's input. */
+#ifndef LOCKSMITH_GUARD_H
+#define LOCKSMITH_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Remembers the parent (semlock). Call it first: a parent that ends before cannot be noticed. */
+void guard_start(void);
+
+/* The parent's process id at the start. */
+pid_t guard_core(void);
+
+/* Descriptor that becomes readable when the parent ends, or -1. */
+int guard_core_fd(void);
+
+/* True when the parent has ended. */
+bool guard_core_gone(void);
+
+/* The command is pid, a living process. 0, or -1 if there is none of that number. */
+int guard_child(pid_t pid);
+
+/* The lock is held until deadline (CLOCK_BOOTTIME), by a lease of so many nanoseconds. */
+void guard_lease(int64_t deadline, int64_t lease);
+
+/* The lock is lost already: TERM now, KILL a second later or when the lease ends. */
+void guard_lost(void);
+
+/* The moment at which guard_act has something to do next, or NEVER. */
+int64_t guard_next(void);
+
+/* Does what is due. Returns true once KILL has been sent. */
+bool guard_act(void);
+
+#endif

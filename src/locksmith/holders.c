@@ -1,0 +1,105 @@
+#include <config.h>
+
+#include "locksmith/holders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
+#include <unistd.h>
+
+static bool has_pipe(long pid, const char *pipe)
+{
+	char path[64], link[64];
+	struct dirent *entry;
+	bool found = false;
+	DIR *fds;
+
+	snprintf(path, sizeof path, "/proc/%ld/fd", pid);
+	fds = opendir(path);
+	if (fds == NULL)
+		return false;
+	while (!found && (entry = readdir(fds)) != NULL) {
+		ssize_t n = readlinkat(dirfd(fds), entry->d_name, link, sizeof link - 1);
+
+		if (n <= 0)
+			continue;
+		link[n] = '\0';
+		found = strcmp(link, pipe) == 0;
+	}
+	closedir(fds);
+	return found;
+}
+
+#if defined SYS_pidfd_open && defined SYS_pidfd_send_signal
+static int open_process(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static void send(int fd, int sig)
+{
+	syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+}
+#else
+static int open_process(pid_t pid)
+{
+	(void)pid;
+	errno = ENOSYS;
+	return -1;
+}
+
+static void send(int fd, int sig)
+{
+	(void)fd;
+	(void)sig;
+}
+#endif
+
+static void signal_if_holder(long pid, const char *pipe, int sig)
+{
+	/* The pidfd first, the look second: what we looked at is then what we signal. */
+	int fd = open_process((pid_t)pid);
+
+	if (fd < 0 && errno != ENOSYS)
+		return;
+	if (has_pipe(pid, pipe)) {
+		if (fd >= 0)
+			send(fd, sig);
+		else
+			kill((pid_t)pid, sig);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+void holders_signal(int fd, int sig, pid_t except)
+{
+	char self[32], pipe[64];
+	struct dirent *entry;
+	ssize_t n;
+	DIR *proc;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+	n = readlink(self, pipe, sizeof pipe - 1);
+	if (n <= 0)
+		return;
+	pipe[n] = '\0';
+	/* Only an anonymous pipe is private to the lock; a terminal or a file is everybody's. */
+	if (strncmp(pipe, "pipe:[", 6) != 0 || (proc = opendir("/proc")) == NULL)
+		return;
+	while ((entry = readdir(proc)) != NULL) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (*end == '\0' && pid > 1 && pid != (long)getpid() && pid != (long)except)
+			signal_if_holder(pid, pipe, sig);
+	}
+	closedir(proc);
+}

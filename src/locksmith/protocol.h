@@ -1,0 +1,31 @@
+/* protocol - the lines between semlock and its locksmith; semlock-locksmith(8) describes them. */
+#ifndef LOCKSMITH_PROTOCOL_H
+#define LOCKSMITH_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Writes one line to standard output. A reader that is gone or does not read never blocks the
+   caller: the heartbeat matters more than the line. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "WAIT who", but only when who differs from the last one said. */
+void say_wait(const char *who);
+
+/* "OK ...". token < 0: the method has no fencing token; slot < 0: no slots. Times in nanoseconds.
+ */
+void say_ok(int64_t token, int slot, int64_t lease, int64_t deadline);
+
+/* The descriptor to poll for the core's lines, or -1 after the end of input. */
+int protocol_fd(void);
+
+/* Reads what the core has sent, without blocking, and acts on it. */
+void protocol_pump(void);
+
+/* True after UNLOCK or the end of input: let the lock go. */
+bool protocol_released(void);
+
+/* True after the end of input: nobody holds the other end any more. */
+bool protocol_ended(void);
+
+#endif

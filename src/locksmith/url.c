@@ -1,0 +1,125 @@
+#include <config.h>
+
+#include "locksmith/url.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a name may be made of that goes into another URL without quoting. */
+#define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]"
+
+static int hex(char c)
+{
+	const char *digits = "0123456789abcdef0123456789ABCDEF";
+	const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+	return at != NULL ? (int)(at - digits) % 16 : -1;
+}
+
+/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable text.
+ */
+static int decode(const char *text, size_t length, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		int c = (unsigned char)text[i];
+
+		if (c == '%') {
+			int high = i + 2 < length ? hex(text[i + 1]) : -1;
+			int low = i + 2 < length ? hex(text[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return -1;
+			c = high * 16 + low;
+			i += 2;
+		}
+		/* A newline would end an FTP command and begin another. */
+		if (c < ' ' || c == 0x7f || used + 1 >= size)
+			return -1;
+		out[used++] = (char)c;
+	}
+	out[used] = '\0';
+	return 0;
+}
+
+static int take_user(const char *text, size_t length, struct url *url, struct why *why)
+{
+	if (memchr(text, ':', length) != NULL)
+		return why_set(why, EXIT_USAGE,
+		    "a password in a URL can be read by everybody (ps): put it into ~/.netrc "
+		    "(machine HOST login USER password ...) or into SEMLOCK_PASSWORD");
+	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
+		return why_set(why, EXIT_USAGE, "the user name in the URL makes no sense");
+	return 0;
+}
+
+static int take_hosts(const char *text, size_t length, struct url *url, struct why *why)
+{
+	const char *end = text + length;
+
+	while (text <= end) {
+		const char *comma = memchr(text, ',', (size_t)(end - text));
+		size_t n = (size_t)((comma != NULL ? comma : end) - text);
+
+		if (n == 0 || n >= sizeof url->host[0] || strspn(text, HOST_CHARS) < n)
+			return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
+		if (url->hosts == URL_HOSTS)
+			return why_set(why, EXIT_USAGE, "more than %d hosts in the URL", URL_HOSTS);
+		memcpy(url->host[url->hosts], text, n);
+		url->host[url->hosts++][n] = '\0';
+		text += n + 1;
+	}
+	return 0;
+}
+
+static int take_path(const char *text, struct url *url, struct why *why)
+{
+	size_t n;
+
+	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
+		return why_set(why, EXIT_USAGE, "the path in the URL is too long or no text");
+	n = strlen(url->path);
+	while (n > 0 && url->path[n - 1] == '/')
+		url->path[--n] = '\0';
+	if (n == 0)
+		return why_set(
+		    why, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
+	/* FTP servers take these for wildcards in a listing. */
+	if (strpbrk(url->path, "*?[]{}\"\\") != NULL)
+		return why_set(
+		    why, EXIT_USAGE, "the lock's name must have none of * ? [ ] { } \" \\");
+	return 0;
+}
+
+int url_parse(const char *text, struct url *url, struct why *why)
+{
+	const char *host = strstr(text, "://"), *slash, *at;
+
+	*url = (struct url){.hosts = 0};
+	if (host == NULL || (size_t)(host - text) >= sizeof url->scheme)
+		return why_set(why, EXIT_USAGE, "this is no URL: %.100s", text);
+	memcpy(url->scheme, text, (size_t)(host - text));
+	host += 3;
+	slash = strchr(host, '/');
+	if (slash == NULL)
+		slash = host + strlen(host);
+	for (at = slash; at > host && at[-1] != '@'; at--)
+		;
+	if (at > host) {
+		if (take_user(host, (size_t)(at - host) - 1, url, why) != 0)
+			return -1;
+		host = at;
+	}
+	if (take_hosts(host, (size_t)(slash - host), url, why) != 0)
+		return -1;
+	return take_path(*slash == '/' ? slash + 1 : slash, url, why);
+}
+
+void url_hostname(const char *host, char *name, unsigned int size)
+{
+	size_t n = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
+
+	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n),
+	    host[0] == '[' ? host + 1 : host);
+}

@@ -1,0 +1,328 @@
+/* Locks on a server: semlock-locksmith waits for them, keeps them alive and lets them go.  What
+ * is here tells it what to do, and believes what it says. */
+#include <config.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exitcode.h"
+#include "lock.h"
+#include "locksmith.h"
+#include "methods/remote.h"
+
+/* What it answers beyond the time to wait is still an answer; a helper that says nothing at all
+ * (stopped, say) is not waited for. */
+#define GRACE SECOND
+
+enum { MOST_WORDS = 16 };
+
+/* The words to start it with. */
+struct words {
+	const char *list[MOST_WORDS];
+	size_t count;
+	char text[6][48];
+	size_t texts;
+};
+
+static void add(struct words *words, const char *word)
+{
+	words->list[words->count++] = word;
+}
+
+static void add_time(struct words *words, const char *option, int64_t time)
+{
+	char *text = words->text[words->texts++];
+
+	snprintf(text, sizeof words->text[0], "%s=%lld.%09lld", option, (long long)(time / SECOND),
+	    (long long)(time % SECOND));
+	add(words, text);
+}
+
+/* It takes no time that is longer than some months, and to wait that long is to wait for ever. */
+static void add_patience(struct words *words, const struct patience *patience)
+{
+	int64_t left = deadline_left(&patience->deadline);
+
+	if (patience->try_once)
+		add(words, "--no-wait");
+	else if (left < 90 * 86400 * SECOND)
+		add_time(words, "--wait", left);
+}
+
+static void add_wishes(struct words *words, const struct lock *lock)
+{
+	char *text = words->text[words->texts++];
+
+	if (lock->slots > 0) {
+		snprintf(text, sizeof words->text[0], "--slots=%u", lock->slots);
+		add(words, text);
+	} else if (lock->mode == SHARED) {
+		add(words, "--mode=shared");
+	}
+	if (lock->ttl > 0)
+		add_time(words, "--ttl", lock->ttl);
+	if (lock->stale > 0)
+		add_time(words, "--stale", lock->stale);
+	if (lock->interval > 0)
+		add_time(words, "--interval", lock->interval);
+}
+
+static int start(struct lock *lock, const struct patience *patience, struct why *why)
+{
+	struct words words = {.count = 1};
+	char note[160];
+
+	add_wishes(&words, lock);
+	add_patience(&words, patience);
+	if (lock->note != NULL) {
+		snprintf(note, sizeof note, "--note=%.100s", lock->note);
+		add(&words, note);
+	}
+	add(&words, "--"); /* and then, whatever it looks like, the URL */
+	add(&words, lock->name);
+	return locksmith_start(lock->smith, words.list, why);
+}
+
+/* Its ERR line: STATUS and words. */
+static int refused(const char *text, struct why *why)
+{
+	char *words;
+	enum trouble trouble = TROUBLE_NONE;
+
+	switch (strtol(text, &words, 10)) {
+	case EXIT_USAGE:
+		trouble = TROUBLE_USAGE;
+		break;
+	case EXIT_UNAVAILABLE:
+		trouble = TROUBLE_UNAVAILABLE;
+		break;
+	case EXIT_CANTCREATE:
+		trouble = TROUBLE_CREATE;
+		break;
+	case EXIT_NOTPERMITTED:
+		trouble = TROUBLE_PERMISSION;
+		break;
+	}
+	return why_say(why, trouble, "%s", words + strspn(words, " "));
+}
+
+static int died(struct why *why)
+{
+	return why_say(why, TROUBLE_UNAVAILABLE, "semlock-locksmith ended without an answer");
+}
+
+static int lost(const char *text, struct why *why)
+{
+	return why_say(why, TROUBLE_LOST, "lost before the command was started: %s", text);
+}
+
+static void keep_told(struct lock *lock, const char *who)
+{
+	snprintf(lock->told, sizeof lock->told, "%s", who);
+}
+
+static void note_taken(struct lock *lock, const char *line)
+{
+	long long number;
+
+	lock->smith->held = true;
+	locksmith_note(lock->smith, line);
+	if (locksmith_number(line, "token=", &number))
+		lock->token = number;
+	if (locksmith_number(line, "slot=", &number))
+		lock->slot = (int)number;
+}
+
+/* It has to know the command before that may run: when we are killed, it is the one who stops
+ * the command in time, and until it has answered the number cannot be another's. */
+static int introduce(struct lock *lock, struct why *why)
+{
+	struct locksmith *smith = lock->smith;
+	struct deadline end = locksmith_lease_end(smith);
+	char words[32];
+	const char *line, *text;
+	int got;
+
+	snprintf(words, sizeof words, "CHILD %ld\n", (long)lock->bearer->pid);
+	locksmith_tell(smith, words);
+	while ((got = locksmith_line(smith, &end, &line)) == LINE_READ) {
+		if (locksmith_says(line, "CHILD") != NULL)
+			return 0;
+		if ((text = locksmith_says(line, "LOST")) != NULL)
+			return lost(text, why);
+		if ((text = locksmith_says(line, "ERR")) != NULL)
+			return refused(text, why);
+		if (locksmith_says(line, "HELD") != NULL)
+			locksmith_note(smith, line);
+	}
+	return lost(got == LINE_LATE ? "semlock-locksmith does not answer"
+				     : "semlock-locksmith has ended", why);
+}
+
+static enum outcome begin(struct lock *lock, struct why *why)
+{
+	struct bearer *bearer = lock->bearer;
+
+	lock->fd = lock->smith->in;
+	bearer->pid = bearer->start(bearer, why);
+	if (bearer->pid < 0) {
+		bearer->pid = 0;
+		return FAILED;
+	}
+	return introduce(lock, why) == 0 ? TAKEN : FAILED;
+}
+
+static enum outcome wait_for_word(struct lock *lock, const struct patience *patience,
+    struct why *why)
+{
+	struct deadline until = patience->deadline;
+	const char *line, *text;
+	int got;
+
+	until.at += GRACE;
+	until.never = until.never || patience->try_once;
+	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
+		if (locksmith_says(line, "OK") != NULL) {
+			note_taken(lock, line);
+			return begin(lock, why);
+		}
+		if ((text = locksmith_says(line, "BUSY")) != NULL) {
+			keep_told(lock, text);
+			return BUSY;
+		}
+		if ((text = locksmith_says(line, "ERR")) != NULL) {
+			refused(text, why);
+			return FAILED;
+		}
+		if ((text = locksmith_says(line, "WAIT")) != NULL) {
+			keep_told(lock, text);
+			if (patience->waits != NULL)
+				patience->waits(lock, patience->context);
+		}
+	}
+	if (got == LINE_LATE)
+		return BUSY;
+	died(why);
+	return FAILED;
+}
+
+static enum outcome await(struct lock *lock, const struct patience *patience, struct why *why)
+{
+	lock->fd = -1;
+	lock->token = -1;
+	lock->smith = calloc(1, sizeof *lock->smith);
+	if (lock->smith == NULL) {
+		why_set(why, TROUBLE_SYSTEM, "no memory");
+		return FAILED;
+	}
+	if (start(lock, patience, why) != 0)
+		return FAILED;
+	return wait_for_word(lock, patience, why);
+}
+
+/* Whoever has had enough may say so: then the lock goes when the helper gets round to it. */
+static bool told_to_end(void)
+{
+	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
+		if (sigismember(&pending, enough[i]))
+			return true;
+	return false;
+}
+
+/* Until it says FREE; at the end of the lease the lock is free whatever it says. */
+static bool wait_until_free(struct lock *lock)
+{
+	struct deadline end = locksmith_lease_end(lock->smith), slice;
+	const char *line;
+	int got;
+
+	lock->stuck = true;
+	do {
+		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
+									: SECOND / 5);
+		got = locksmith_line(lock->smith, &slice, &line);
+		if (got != LINE_READ)
+			continue;
+		if (locksmith_says(line, "FREE") != NULL)
+			lock->stuck = false;
+		if (locksmith_says(line, "LOST") != NULL) {
+			lock->stuck = false;
+			lock->lost = true;
+		}
+	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
+	return got == LINE_END;
+}
+
+/* Given up: it takes its place in the queue back, which takes a moment at most. */
+static bool wait_until_gone(struct locksmith *smith)
+{
+	struct deadline end = deadline_after(GRACE);
+	const char *line;
+	int got;
+
+	while ((got = locksmith_line(smith, &end, &line)) == LINE_READ)
+		;
+	return got == LINE_END;
+}
+
+static void release(struct lock *lock)
+{
+	struct locksmith *smith = lock->smith;
+	bool ended = false, alone;
+
+	if (smith == NULL)
+		return;
+	if (smith->pid > 0) {
+		alone = locksmith_let_go(smith);
+		if (!smith->held)
+			ended = wait_until_gone(smith);
+		else if (alone && !lock->lost)
+			ended = wait_until_free(lock);
+		/* else what the command has left behind keeps the lock, or nobody has it */
+	}
+	locksmith_forget(smith, ended);
+	free(smith);
+	lock->smith = NULL;
+	lock->fd = -1;
+}
+
+int remote_ask(const struct lock *lock, void (*see)(const char *who, bool waits, void *context),
+    void *context, struct why *why)
+{
+	const char *argv[] = {NULL, "--who", "--", lock->name, NULL};
+	const struct deadline never = deadline_never();
+	struct locksmith smith;
+	const char *line, *text;
+	int result = locksmith_start(&smith, argv, why);
+
+	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
+		if ((text = locksmith_says(line, "ERR")) != NULL)
+			result = refused(text, why);
+		else if ((text = locksmith_says(line, "WHO")) != NULL)
+			see(text, strncmp(text, "state=waits", 11) == 0, context);
+	}
+	locksmith_forget(&smith, true);
+	return result;
+}
+
+const struct method method_ftp = {
+    .name = "ftp",
+    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
+    .what = "a directory on an FTP or SFTP server; LOCK is a URL",
+    .await = await,
+    .release = release,
+};
+
+const struct method method_etcd = {
+    .name = "etcd",
+    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
+    .what = "a key on an etcd cluster; LOCK is a URL",
+    .await = await,
+    .release = release,
+};

@@ -1,0 +1,87 @@
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "locksmith.h"
+#include "methods/remote.h"
+#include "told.h"
+
+/* The word of the field KEY ("host="). */
+static void word(const char *who, const char *key, char *text, size_t size)
+{
+	const char *at = strstr(who, key);
+	size_t length;
+
+	text[0] = '\0';
+	if (at == NULL || (at != who && at[-1] != ' '))
+		return;
+	at += strlen(key);
+	length = strcspn(at, " ");
+	snprintf(text, size, "%.*s", (int)(length < size ? length : size - 1), at);
+}
+
+/* What the holder calls itself: the one field with blanks in it, and so the last. */
+static void note(struct process *process, const char *who)
+{
+	const char *at = strstr(who, "note=");
+
+	if (at == NULL || (at != who && at[-1] != ' '))
+		return;
+	snprintf(process->command, sizeof process->command, "%s", at + 5);
+	process->command_length = strlen(process->command) + 1;
+}
+
+void told_add(struct occupants *found, const char *method, const char *who, bool waits)
+{
+	struct occupant *one = occupants_add(found);
+	long long number;
+	char mode[16];
+
+	if (one == NULL)
+		return;
+	word(who, "mode=", mode, sizeof mode);
+	one->waits = waits;
+	one->method = method;
+	one->mode = strcmp(mode, "exclusive") == 0 ? MODE_EXCLUSIVE
+		    : strcmp(mode, "shared") == 0  ? MODE_SHARED
+		    : mode[0] == '\0'		   ? MODE_UNKNOWN
+						   : MODE_SLOT;
+	if (locksmith_number(who, "slot=", &number)) {
+		one->mode = MODE_SLOT;
+		one->slot = (int)number;
+	}
+	one->process.user = (uid_t)-1;
+	if (locksmith_number(who, "pid=", &number))
+		one->process.pid = (pid_t)number;
+	word(who, "host=", one->host, sizeof one->host);
+	if (one->host[0] == '\0')
+		snprintf(one->host, sizeof one->host, "?");
+	if (locksmith_number(who, "since=", &number)) {
+		one->since = number * SECOND;
+		one->since_exact = true;
+	}
+	note(&one->process, who);
+	if (!waits)
+		found->holders++;
+}
+
+struct asked {
+	struct occupants *found;
+	const char *method;
+};
+
+static void see(const char *who, bool waits, void *context)
+{
+	struct asked *asked = context;
+
+	told_add(asked->found, asked->method, who, waits);
+}
+
+int told_ask(struct occupants *found, const struct lock *lock, struct why *why)
+{
+	struct asked asked = {found, lock->method->name};
+
+	*found = (struct occupants){0};
+	return remote_ask(lock, see, &asked, why);
+}

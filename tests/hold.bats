@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# --hold: a lock for programs in other languages; OK on standard output, let go at end of input.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+# holding NAME ARG...: returns when it has said OK; its input is the FIFO NAME.in, open as $in.
+holding() {
+	local name=$1
+	shift
+	mkfifo "$name.in" "$name.up"
+	"$PROBE" with-default INT QUIT HUP TERM -- "$SEMLOCK" --hold "$@" <"$name.in" >"$name.up" 2>"$name.err" 3>&- 4>&- &
+	PID["$name"]=$!
+	: >"$name.out"
+	exec {in}>"$name.in"
+	exec {up}<"$name.up"
+	read -r -t 20 line <&"$up"
+	[ "$line" = OK ] || complain "it said '$line'" "$(cat "$name.err")"
+}
+
+@test "it says OK, holds, and lets go at the end of its input, whatever the method" {
+	for method in flock ofd posix excl link mkdir rename symlink; do
+		args="-m $method"
+		[ "$method" != rename ] || args="$args --init"
+		# shellcheck disable=SC2086 # several words
+		holding $method $args $method.lock
+		expect_status 1 "$SEMLOCK" -n -m $method $method.lock true
+		exec {in}>&-
+		ended $method 0
+		expect_status 0 "$SEMLOCK" -n -m $method $method.lock true
+	done
+}
+
+@test "what is written to it is read and means nothing" {
+	holding one l
+	printf 'a line\n' >&"$in"
+	expect_status 1 "$SEMLOCK" -n l true
+	exec {in}>&-
+	ended one 0
+}
+
+@test "a busy lock is busy: no OK, status 1" {
+	hold_lock l
+	expect_status 1 "$SEMLOCK" --hold -n l </dev/null
+	expect_out ""
+	expect_status 1 "$SEMLOCK" --hold -w 0.1 l </dev/null
+	expect_out ""
+}
+
+@test "TERM ends it, and the lock is free" {
+	for method in flock posix excl; do
+		holding $method -m $method $method.lock
+		kill -TERM "${PID[$method]}"
+		ended $method 143
+		exec {in}>&-
+		expect_status 0 "$SEMLOCK" -n -m $method $method.lock true
+	done
+}
+
+@test "an output that nobody reads: no lock is kept" {
+	expect_status 1 bash -c '"$1" --hold l >/dev/full' - "$SEMLOCK"
+	expect_status 0 "$SEMLOCK" -n l true
+}
+
+@test "shared, slots and several locks are held as well" {
+	holding one -s l
+	expect_status 0 "$SEMLOCK" -n -s l true
+	expect_status 1 "$SEMLOCK" -n l true
+	exec {in}>&-
+	ended one 0
+	holding two -f b a
+	expect_status 1 "$SEMLOCK" -n a true
+	expect_status 1 "$SEMLOCK" -n b true
+	exec {in}>&-
+	ended two 0
+}
+
+@test "what makes no sense with it is refused" {
+	refused 64 "no command" "$SEMLOCK" --hold l true
+	refused 64 "-F" "$SEMLOCK" --hold -F l
+	refused 64 "--toggle" "$SEMLOCK" --hold --toggle l
+	refused 64 "--run-timeout" "$SEMLOCK" --hold --run-timeout=1 l
+	refused 64 "descriptor" "$SEMLOCK" --hold --fd=0
+	[ ! -e l ]
+}

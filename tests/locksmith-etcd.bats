@@ -1,0 +1,355 @@
+#!/usr/bin/env bats
+# Locks on etcd, held by semlock-locksmith alone; the servers are started here.
+
+load locksmith
+load servers/etcd
+
+setup() {
+	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
+	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
+	export HOME=$DIR
+	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
+}
+
+teardown() {
+	[ -n "$LOCKSMITH" ] || return 0
+	smiths_stop_all
+	etcd_stop_all
+}
+
+keys() { ctl get "" --prefix --keys-only | grep . || true; }
+
+# Waits until the lock has so many keys.
+key_count() {
+	local end=$((SECONDS + LINE_SECONDS))
+	until [ "$(ctl get "$1/" --prefix --keys-only | grep -c .)" -eq "$2" ]; do
+		((SECONDS < end)) || { keys >&2; return 1; }
+	done
+}
+
+lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
+
+@test "one holds, others wait and enter in the order of their coming, tokens rise" {
+	etcd_single
+	local last token i
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	last=$(field "$LINE" token)
+	[ "$(field "$LINE" lease)" = 15000000000 ]
+	for i in 1 2 3; do
+		smith w$i "etcd://$ETCD/L"
+		expect w$i WAIT
+	done
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	expect a FREE
+	for i in 1 2 3; do
+		until_line w$i OK
+		token=$(field "$LINE" token)
+		[ "$token" -gt "$last" ]
+		last=$token
+		unlock w$i
+		[ "$STATUS" -eq 0 ]
+	done
+	[ -z "$(keys)" ]
+}
+
+@test "a waiter that goes, or is killed, costs nobody anything" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=2 "etcd://$ETCD/L"
+	expect b WAIT
+	smith c "etcd://$ETCD/L"
+	expect c WAIT
+	smith d "etcd://$ETCD/L"
+	expect d WAIT
+	unlock c
+	[ "$STATUS" -eq 0 ]
+	kill -KILL "${SMITH_PID[b]}"
+	unlock a
+	until_line d OK
+}
+
+@test "--no-wait says BUSY with 1 and writes nothing; --wait gives up and takes its key along" {
+	etcd_single
+	smith a --note="rsync -a /srv" "etcd://$ETCD/L"
+	expect a OK
+	local before=$(ctl get "" --prefix --keys-only -w json | jq .header.revision)
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY mode=exclusive pid=$$ host="*"note=rsync -a /srv" ]]
+	run_smith --no-wait --mode=shared "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[ "$(ctl get "" --prefix --keys-only -w json | jq .header.revision)" -eq "$before" ]
+	smith b --wait=0.3 "etcd://$ETCD/L"
+	expect b WAIT
+	expect b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(keys | wc -l)" -eq 1 ]
+	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 1 ]
+}
+
+@test "--no-wait takes a free lock, shared ones together" {
+	etcd_single
+	smith a --no-wait "etcd://$ETCD/L"
+	expect a OK
+	unlock a
+	smith r1 --no-wait --mode=shared "etcd://$ETCD/L"
+	expect r1 OK
+	smith r2 --no-wait --mode=shared "etcd://$ETCD/L"
+	expect r2 OK
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+}
+
+@test "readers share; a writer among them waits for those before and holds up those after" {
+	etcd_single
+	smith r1 --mode=shared "etcd://$ETCD/L"
+	expect r1 OK
+	smith r2 --mode=shared "etcd://$ETCD/L"
+	expect r2 OK
+	smith w "etcd://$ETCD/L"
+	expect w WAIT
+	smith r3 --mode=shared "etcd://$ETCD/L"
+	expect r3 WAIT
+	unlock r1
+	unlock r2
+	until_line w OK
+	unlock w
+	until_line r3 OK
+}
+
+@test "slots have different numbers, and there are not more than N" {
+	etcd_single
+	local i seen=
+	for i in 1 2 3; do
+		smith s$i --slots=3 "etcd://$ETCD/L"
+		expect s$i OK
+		seen="$seen $(field "$LINE" slot)"
+	done
+	[ "$seen" = " 0 1 2" ]
+	smith s4 --slots=3 "etcd://$ETCD/L"
+	expect s4 WAIT
+	run_smith --no-wait --slots=3 "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock s2
+	until_line s4 OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "etcdctl lock is excluded, and excludes" {
+	etcd_single
+	smith a "etcd://$ETCD/nightly"
+	expect a OK
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly touch "$DIR/ran" >/dev/null 2>&1 </dev/null &
+	local other=$!
+	key_count nightly 2
+	[ ! -e "$DIR/ran" ]
+	unlock a
+	wait "$other"
+	[ -e "$DIR/ran" ]
+	mkfifo "$DIR/go"
+	printf '#!/bin/sh\nread x <%s/go\n' "$DIR" >"$DIR/job"
+	chmod +x "$DIR/job"
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly "$DIR/job" >/dev/null 2>&1 </dev/null &
+	other=$!
+	key_count nightly 1
+	run_smith --no-wait "etcd://$ETCD/nightly"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY mode=exclusive note=another program's key nightly/"* ]]
+	smith b "etcd://$ETCD/nightly"
+	expect b WAIT
+	echo >"$DIR/go"
+	wait "$other"
+	until_line b OK
+}
+
+@test "--who: holders and waiters" {
+	etcd_single
+	run_smith --who "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	smith a --pid=4242 "etcd://$ETCD/L"
+	expect a OK
+	smith b --pid=4343 --mode=shared "etcd://$ETCD/L"
+	expect b WAIT
+	[ "$(field "$LINE" pid)" = 4242 ]
+	run_smith --who "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ ${lines[0]} == "WHO state=holds mode=exclusive pid=4242 "* ]]
+	[[ ${lines[1]} == "WHO state=waits mode=shared pid=4343 "* ]]
+}
+
+@test "the lease revoked behind its back: LOST at once, not at the next keepalive" {
+	etcd_single
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	# Until the watch on the key stands, the loss would be found by looking: both are right.
+	local before=$(now)
+	ctl lease revoke "$(lease_of L)" >/dev/null
+	expect a LOST
+	[ $(($(now) - before)) -lt 1000000000 ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "the key deleted behind its back: LOST" {
+	etcd_single
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	ctl del L/ --prefix >/dev/null
+	expect a LOST
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "a waiter whose lease is revoked stands at the back of the queue again" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=3 --pid=2222 "etcd://$ETCD/L"
+	expect b WAIT
+	local lease=$(ctl get L/ --prefix --sort-by=CREATE --keys-only | grep . | tail -1 | sed 's,.*/0*,,')
+	ctl lease revoke "$lease" >/dev/null
+	unlock a
+	until_line b OK
+}
+
+@test "a frozen holder is LOST, and its successor had waited for the lease to end" {
+	etcd_single
+	smith a --ttl=2 "etcd://$ETCD/L"
+	expect a OK
+	local deadline=$(field "$LINE" deadline)
+	kill -STOP "${SMITH_PID[a]}"
+	smith b "etcd://$ETCD/L"
+	until_line b OK
+	[ "$(now)" -gt "$deadline" ]
+	kill -CONT "${SMITH_PID[a]}"
+	until_line a LOST
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "the server is killed and comes back: held on" {
+	etcd_single
+	smith a --ttl=10 "etcd://$ETCD/L"
+	expect a OK
+	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
+	etcd_start s1
+	expect a HELD
+	expect a HELD
+	ctl del L/ --prefix >/dev/null
+	until_line a LOST
+	[[ $LINE == "LOST its key was deleted" ]]
+}
+
+@test "the server goes for good: LOST before the deadline" {
+	etcd_single
+	smith a --ttl=5 "etcd://$ETCD/L"
+	expect a OK
+	local deadline=$(field "$LINE" deadline)
+	kill -KILL "${ETCD_PID[s1]}"
+	while IFS= read -r -t 20 -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+		deadline=$(field "$LINE" deadline)
+	done
+	[ "$LINE" = "LOST no endpoint answered in time" ]
+	[ "$(now)" -lt "$deadline" ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "three nodes: the leader is killed, then a member stopped; the lock is kept, waiters enter" {
+	etcd_three
+	smith a --ttl=6 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=6 "etcd://$ETCD/L"
+	expect b WAIT
+	local leader=$(etcd_leader) other
+	kill -KILL "${ETCD_PID[$leader]}"; wait "${ETCD_PID[$leader]}" || true
+	expect a HELD
+	expect a HELD
+	etcd_start "$leader"
+	etcd_wait "$leader"
+	other=n1; [ "$leader" != n1 ] || other=n2
+	kill -STOP "${ETCD_PID[$other]}"
+	expect a HELD
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	until_line b OK
+	kill -CONT "${ETCD_PID[$other]}"
+	expect b HELD
+}
+
+@test "an endpoint that is dead from the start is passed over" {
+	etcd_single
+	smith a "etcd://127.0.0.1:1,$ETCD,127.0.0.1:2/L"
+	expect a OK
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith --no-wait etcd://127.0.0.1:1,127.0.0.1:2/L
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == "ERR 69 "* ]]
+}
+
+@test "users: wrong password 77, no rights 77, login again after a restart" {
+	etcd_single
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl role add locks >/dev/null
+	ctl role grant-permission locks readwrite --prefix=true jobs/ >/dev/null
+	ctl user add cron:pw >/dev/null
+	ctl user grant-role cron locks >/dev/null
+	ctl auth enable >/dev/null
+	run_smith --no-wait "etcd://$ETCD/jobs/L"
+	[ "$status" -eq 77 ]
+	export SEMLOCK_PASSWORD=wrong
+	run_smith --no-wait "etcd://cron@$ETCD/jobs/L"
+	[ "$status" -eq 77 ]
+	[ "${#lines[@]}" -eq 1 ]
+	export SEMLOCK_PASSWORD=pw
+	run_smith --no-wait "etcd://cron@$ETCD/other/L"
+	[ "$status" -eq 77 ]
+	smith a --ttl=10 "etcd://cron@$ETCD/jobs/L"
+	expect a OK
+	# A restart forgets all logins.
+	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
+	etcd_start s1
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith "etcd://cron:pw@$ETCD/jobs/L"
+	[ "$status" -eq 64 ]
+}
+
+@test "TLS is verified with the given authority, and refused without" {
+	certificates
+	ETCD_SCHEME=https
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key"
+	run_smith --no-wait "etcds://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 "*certificate* ]]
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	smith a --ttl=3 "etcds://$ETCD/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 69 ]
+}
+
+@test "--check, --stale, and what is no etcd" {
+	etcd_single
+	run_smith --check "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	none -q "^CHECK no " <<<"$output"
+	[ -z "$(keys)" ]
+	run_smith --stale=5 "etcd://$ETCD/L"
+	[ "$status" -eq 64 ]
+	run_smith --no-wait "etcd://127.0.0.1:${ETCD_PEER[s1]}/L"
+	[ "$status" -eq 69 ]
+}

@@ -1,0 +1,586 @@
+#!/usr/bin/env bats
+# Locks on an FTP server, held by semlock-locksmith alone; the server is started here.
+
+load locksmith
+
+setup() {
+	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
+	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
+	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret HOME=$DIR
+	unset NETRC SEMLOCK_CACERT
+}
+
+teardown() {
+	[ -n "$LOCKSMITH" ] || return 0
+	smiths_stop_all
+	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+}
+
+# server [ARG...]: starts the server and sets PORT and URL
+server() {
+	: >"$DIR/ready"
+	apart /usr/bin/python3 "$SOURCE/tests/servers/ftp.py" "$DIR" "$@" >"$DIR/ready" 2>"$DIR/server.err" </dev/null &
+	SERVER=$!
+	in_file "$DIR/ready" READY
+	read -r _ PORT <"$DIR/ready"
+	URL=ftp://127.0.0.1:$PORT
+	ROOT=$DIR/root
+}
+
+restart() {
+	kill -KILL "$SERVER"
+	wait "$SERVER" || true
+	server "--port=$PORT"
+}
+
+fault() { : >"$DIR/faults/$1"; }
+mend() { rm -f "$DIR/faults/$1"; }
+
+@test "one holds, another waits and is told by whom, and gets it at release" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	[ "$(field "$LINE" lease)" = 60000000000 ]
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	smith b --interval=0.05 "$URL/L"
+	expect b WAIT
+	[ "$(field "$LINE" pid)" = "$$" ]
+	[ "$(field "$LINE" mode)" = exclusive ]
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	expect a FREE
+	expect b OK
+	unlock b
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "UNLOCK lets go like the end of input" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	tell a UNLOCK
+	expect a FREE
+	ended a
+	[ "$STATUS" -eq 0 ]
+	[ ! -e "$ROOT/L" ]
+}
+
+@test "--no-wait and --wait=SECS end with BUSY and 1, naming the holder" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY pid=$$ host="* ]]
+	smith b --wait=0.3 --interval=0.05 "$URL/L"
+	until_line b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(ls "$ROOT/L" | wc -l)" -eq 1 ]
+}
+
+@test "--who names the holder, and is 0 when the lock is free" {
+	server
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	smith a --mode=shared --pid=4242 "$URL/L"
+	expect a OK
+	run_smith --who "$URL/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "WHO state=holds pid=4242 host="*" mode=shared" ]]
+}
+
+@test "a plain MKD client is excluded, and its reaper does no harm" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	run curl -s -u lock:secret "$URL/" -Q "MKD L" -I
+	[ "$status" -eq 21 ]
+	run curl -s -u lock:secret "$URL/" -Q "RMD L" -I
+	[ "$status" -eq 21 ]
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	curl -s -u lock:secret "$URL/" -Q "MKD L" -I
+}
+
+@test "a plain MKD client excludes" {
+	server
+	curl -s -u lock:secret "$URL/" -Q "MKD L" -I
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	[ "$output" = "BUSY mode=exclusive note=a directory without a token" ]
+	smith a --interval=0.05 "$URL/L"
+	expect a WAIT
+	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
+	expect a OK
+}
+
+@test "readers share, a writer waits for the last of them" {
+	server
+	smith r1 --mode=shared "$URL/L"
+	expect r1 OK
+	smith r2 --mode=shared "$URL/L"
+	expect r2 OK
+	smith w --interval=0.05 "$URL/L"
+	expect w WAIT
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	unlock r1
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	unlock r2
+	until_line w OK
+	run_smith --no-wait --mode=shared "$URL/L"
+	[ "$status" -eq 1 ]
+}
+
+@test "slots have different numbers, and there are not more than N" {
+	server
+	local i seen=
+	for i in 1 2 3; do
+		smith s$i --slots=3 "$URL/L"
+		expect s$i OK
+		seen="$seen $(field "$LINE" slot)"
+	done
+	[ "$(tr ' ' '\n' <<<"$seen" | sort | xargs)" = "0 1 2" ]
+	run_smith --no-wait --slots=3 "$URL/L"
+	[ "$status" -eq 1 ]
+	unlock s2
+	smith s4 --slots=3 "$URL/L"
+	expect s4 OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "the heartbeat renames the token and moves the deadline" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	local first=$(field "$LINE" deadline)
+	expect a HELD
+	[ "$(field "$LINE" deadline)" -gt "$first" ]
+	expect a HELD
+	[[ $(ls "$ROOT/L") == sl1.x.2.[2-9].* ]]
+}
+
+@test "a killed holder is taken over after its ttl, a living one never" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	smith b --ttl=2 --interval=0.1 "$URL/L"
+	expect b WAIT
+	local i
+	for i in 1 2 3 4 5 6 7 8; do expect a HELD; done
+	kill -KILL "${SMITH_PID[a]}"
+	expect b OK
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	grep -q "taken over from $$" "$DIR/b.err"
+}
+
+@test "a holder that was frozen finds the lock taken over, and leaves the new one alone" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	kill -STOP "${SMITH_PID[a]}"
+	smith b --ttl=2 --interval=0.1 "$URL/L"
+	until_line b OK
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	kill -CONT "${SMITH_PID[a]}"
+	until_line a LOST
+	unlock a
+	[ "$STATUS" -eq 76 ]
+	expect b HELD
+	unlock b
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "a token broken behind its owner's back is noticed at the next heartbeat" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	rmdir "$ROOT"/L/*
+	until_line a LOST
+	[[ $LINE == *"taken over"* ]]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "who will not wait tells a dead holder by the server's clock" {
+	server
+	mkdir -p "$ROOT/L/sl1.x.60.5.0123456789abcdef.99.elsewhere"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	touch -d '-63 seconds' "$ROOT/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
+@test "a directory without a token goes after --stale, and never with --stale=0" {
+	server
+	mkdir "$ROOT/L"
+	smith z --stale=0 --wait=1 --interval=0.1 "$URL/L"
+	expect z WAIT
+	expect z BUSY
+	smith a --stale=0.5 --interval=0.1 "$URL/L"
+	expect a WAIT
+	expect a OK
+	grep -q "empty for too long" "$DIR/a.err"
+}
+
+@test "a directory with other things in it is never taken" {
+	server
+	mkdir -p "$ROOT/L/something"
+	smith a --stale=0.2 --wait=1 --interval=0.1 "$URL/L"
+	expect a WAIT
+	expect a BUSY
+	[ -d "$ROOT/L/something" ]
+}
+
+@test "an acquirer that slept between lock and token meets the one who took over, and steps back" {
+	server
+	# Catch its second MKD, the token's: the fault is set while the first is known to be under way.
+	fault stop-PWD
+	smith a --stale=0.3 --interval=0.05 "$URL/L"
+	in_file "$DIR/log" "stop PWD"
+	fault skip-one-MKD
+	fault stop-MKD
+	mend stop-PWD
+	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
+	# It sleeps; another takes the empty directory for a dead one, and holds.
+	rmdir "$ROOT/L"
+	mkdir -p "$ROOT/L/sl1.x.60.0.0123456789abcdef.1.other"
+	mend stop-MKD
+	expect a WAIT
+	[ "$(field "$LINE" host)" = other ]
+	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
+}
+
+@test "two tokens in one directory: the later one goes back" {
+	server
+	fault stop-STAT
+	smith a "$URL/L"
+	in_file "$DIR/log" "stop STAT"
+	mkdir "$ROOT/L/sl1.x.60.0.0123456789abcdef.1.other"
+	mend stop-STAT
+	expect a WAIT
+	[ "$(field "$LINE" host)" = other ]
+	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
+}
+
+@test "lost replies: token, heartbeat, release" {
+	server
+	fault lose-RNTO
+	smith a --ttl=3 "$URL/L"
+	expect a OK
+	expect a HELD
+	grep -q "lost 250" "$DIR/log"
+	fault lose-RMD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	expect a FREE
+}
+
+@test "the reply to the token's MKD is lost: the listing tells that it was made" {
+	server
+	mkdir "$ROOT/L" "$ROOT/L/sl1.s.600.0.0123456789abcdef.1.other"
+	fault stop-STAT
+	smith a --mode=shared --interval=0.05 "$URL/L"
+	in_file "$DIR/log" "stop STAT"
+	fault lose-MKD
+	mend stop-STAT
+	expect a OK
+	grep -q "lost 257" "$DIR/log"
+}
+
+@test "a request that never arrived is sent again" {
+	server
+	smith a --ttl=3 "$URL/L"
+	expect a OK
+	fault miss-RNFR
+	expect a HELD
+	grep -q "^miss RNFR" "$DIR/log"
+	fault 421-RNFR
+	expect a HELD
+	grep -q "^421 RNFR" "$DIR/log"
+}
+
+@test "the server is restarted while the lock is held: held on" {
+	server
+	smith a --ttl=4 "$URL/L"
+	expect a OK
+	restart
+	expect a HELD
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ ! -e "$ROOT/L" ]
+}
+
+@test "the server goes for good: LOST before the deadline" {
+	server
+	smith a --ttl=5 "$URL/L"
+	expect a OK
+	local deadline=$(field "$LINE" deadline)
+	kill -KILL "$SERVER"
+	while IFS= read -r -t 20 -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+		deadline=$(field "$LINE" deadline)
+	done
+	[[ $LINE == "LOST the server did not answer in time" ]]
+	[ "$(now)" -lt "$deadline" ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "a server that stops answering is not waited for beyond the lease" {
+	server
+	smith a --ttl=5 "$URL/L"
+	expect a OK
+	kill -STOP "$SERVER"
+	local deadline=$(field "$LINE" deadline)
+	while IFS= read -r -t 20 -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+		deadline=$(field "$LINE" deadline)
+	done
+	[[ $LINE == LOST* ]]
+	[ "$(now)" -lt "$deadline" ]
+	kill -CONT "$SERVER"
+}
+
+@test "521 for a directory that exists, a long greeting, no STAT" {
+	mkdir -p "$DIR/faults"
+	fault banner
+	server
+	fault 521.always
+	fault nostat.always
+	smith a "$URL/L"
+	expect a OK
+	smith b --interval=0.05 "$URL/L"
+	expect b WAIT
+	unlock a
+	until_line b OK
+}
+
+@test "names that matter to FTP: absolute, relative, spaces" {
+	server
+	mkdir "$ROOT/sub"
+	smith a "$URL//sub/L%20ock"
+	expect a OK
+	[ -d "$ROOT/sub/L ock" ]
+	run_smith --no-wait "$URL/sub/L%20ock"
+	[ "$status" -eq 1 ]
+}
+
+@test "wrong password is 77, no credentials are 77, never anonymous" {
+	server
+	SEMLOCK_PASSWORD=wrong run_smith "$URL/L"
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 login denied: 530"* ]]
+	[ "${#lines[@]}" -eq 1 ]
+	unset SEMLOCK_PASSWORD SEMLOCK_USER
+	run_smith "$URL/L"
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 no user for "* ]]
+	none -q "USER anonymous" "$DIR/log"
+}
+
+@test "~/.netrc and NETRC are read, and a readable one is complained of" {
+	server
+	unset SEMLOCK_PASSWORD SEMLOCK_USER
+	printf 'machine elsewhere login x password y\nmachine 127.0.0.1 login lock password secret\n' >"$DIR/.netrc"
+	chmod 600 "$DIR/.netrc"
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	mv "$DIR/.netrc" "$DIR/other"
+	chmod 644 "$DIR/other"
+	NETRC=$DIR/other run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"chmod 600"* ]]
+}
+
+@test "a password in the URL is refused, and none is ever in a command line" {
+	server
+	run_smith "ftp://lock:secret@127.0.0.1:$PORT/L"
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 a password in a URL"* ]]
+	none -q secret <<<"$output"
+	smith a "$URL/L"
+	expect a OK
+	none -q secret <(tr '\0' ' ' <"/proc/${SMITH_PID[a]}/cmdline")
+}
+
+@test "unreachable is 69, unwritable is 73 with the reason, a missing parent is 73" {
+	server
+	run_smith ftp://127.0.0.1:1/L
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	SEMLOCK_USER=guest run_smith --no-wait "$URL/L"
+	[ "$status" -eq 73 ]
+	[[ $output == "ERR 73 cannot create: 550"*"is there)" ]]
+	run_smith --no-wait "$URL/none/L"
+	[ "$status" -eq 73 ]
+	[[ $output == *"missing, or closed to us)" ]]
+}
+
+@test "options and URLs that make no sense are 64" {
+	local bad
+	for bad in "ftp://h" "ftp://h/" "gopher://h/x" "x" "ftp://h/a%0d%0aDELE%20b" "ftp://h/a*" "ftp:///L" \
+		"ftp://h/%zz" "ftp://a,b/L"; do
+		run_smith "$bad"
+		[ "$status" -eq 64 ] || { echo "$bad: $status $output" >&2; false; }
+		[[ $output == "ERR 64 "* ]]
+	done
+	run_smith --ttl=1 ftp://h/L
+	[ "$status" -eq 64 ]
+	run_smith --slots=2 --mode=shared ftp://h/L
+	[ "$status" -eq 64 ]
+	run_smith --frobnicate ftp://h/L
+	[ "$status" -eq 64 ]
+}
+
+@test "--check: a fit server is 0; one that always says yes to MKD is 69" {
+	server
+	run_smith --check "$URL/L"
+	[ "$status" -eq 0 ]
+	none -q "^CHECK no " <<<"$output"
+	[ -z "$(ls "$ROOT")" ]
+	fault yes-MKD.always
+	run_smith --check "$URL/L"
+	[ "$status" -eq 69 ]
+	grep -q "CHECK no it cannot be made twice: the server did it" <<<"$output"
+}
+
+@test "explicit TLS: verified, and refused rather than clear text" {
+	certificates
+	server --cert="$DIR/server.pem"
+	run_smith --who "ftpes://127.0.0.1:$PORT/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 TLS:"* ]]
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	smith a --ttl=3 "ftpes://127.0.0.1:$PORT/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	kill -KILL "$SERVER"; wait "$SERVER" || true
+	: >"$DIR/log"
+	server
+	run_smith --who "ftpes://127.0.0.1:$PORT/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 the server does not do TLS"* ]]
+	none -q "^USER" "$DIR/log"
+}
+
+@test "implicit TLS" {
+	certificates
+	server --cert="$DIR/server.pem" --implicit
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	smith a --ttl=3 "ftps://127.0.0.1:$PORT/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "signals do not make it drop the lock" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	kill -TERM "${SMITH_PID[a]}"
+	kill -INT "${SMITH_PID[a]}"
+	kill -HUP "${SMITH_PID[a]}"
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+# core COMMAND...: a stand-in for semlock on fd 5/6; sets CORE, SMITH and COMMAND
+core() {
+	mkfifo "$DIR/core.in" "$DIR/core.out"
+	exec 5<>"$DIR/core.in" 6<>"$DIR/core.out"
+	apart /usr/bin/python3 "$SOURCE/tests/servers/core.py" "$@" <"$DIR/core.in" >"$DIR/core.out" &
+	CORE=$!
+	local word rest
+	while read -r -t 20 -u 6 word rest; do
+		[ "$word" != SMITH ] || SMITH=$rest
+		[ "$word" != COMMAND ] || { COMMAND=$rest; return 0; }
+	done
+	return 1
+}
+
+gone() {
+	local end=$((SECONDS + 20))
+	while [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; do
+		((SECONDS < end)) || return 1
+		read -r -t 0.02 <> <(:) || true
+	done
+}
+
+@test "semlock is SIGKILLed: the lock stays until the command ends, and no longer" {
+	server
+	core "$LOCKSMITH" --ttl=2 "$URL/L" -- sleep 1000
+	kill -KILL "$CORE"; wait "$CORE" || true
+	# Longer than the lease: it is renewed for the command's sake.
+	smith b --ttl=2 --interval=0.1 --wait=4 "$URL/L"
+	expect b WAIT
+	expect b BUSY
+	kill -0 "$COMMAND"
+	kill -KILL "$COMMAND"
+	smith c --interval=0.1 "$URL/L"
+	until_line c OK
+	gone "$SMITH"
+	none -q "taken over" "$DIR/c.err"
+}
+
+@test "semlock is SIGKILLed and the lock is lost: the command is stopped before anybody enters" {
+	server
+	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000
+	kill -KILL "$CORE"; wait "$CORE" || true
+	kill -STOP "$SERVER"
+	gone "$COMMAND"
+	kill -CONT "$SERVER"
+	gone "$SMITH"
+	smith b --ttl=2 --interval=0.1 "$URL/L"
+	until_line b OK
+}
+
+@test "a command that ignores TERM is killed before the lease ends" {
+	server
+	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c 'trap "" TERM; while :; do sleep 1000; done'
+	kill -KILL "$CORE"; wait "$CORE" || true
+	kill -STOP "$SERVER"
+	gone "$COMMAND"
+	kill -CONT "$SERVER"
+	gone "$SMITH"
+}
+
+@test "semlock is stopped (SIGSTOP) and the lock is lost: the command is killed all the same" {
+	server
+	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000
+	kill -STOP "$CORE"
+	rmdir "$ROOT"/L/*
+	gone "$COMMAND"
+	kill -KILL "$CORE"; wait "$CORE" || true
+}
+
+@test "a command that did not inherit the pipe: the lock ends with semlock" {
+	server
+	core --no-inherit "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000
+	kill -KILL "$CORE"; wait "$CORE" || true
+	gone "$SMITH"
+	[ ! -e "$ROOT/L" ]
+	kill -KILL "$COMMAND"
+}
+
+@test "what the command left behind holds the lock too, and is stopped with it" {
+	server
+	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & exit 0"
+	in_file "$DIR/left" .
+	local left
+	left=$(cat "$DIR/left")
+	kill -KILL "$CORE"; wait "$CORE" || true
+	kill -0 "$left"
+	rmdir "$ROOT"/L/*
+	gone "$left"
+	gone "$SMITH"
+}

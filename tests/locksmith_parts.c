@@ -1,0 +1,304 @@
+/* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text. Prints "ok NAME"
+   or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
+#include <config.h>
+
+#include "locksmith/base64.h"
+#include "locksmith/buffer.h"
+#include "locksmith/clock.h"
+#include "locksmith/etcdqueue.h"
+#include "locksmith/ftplist.h"
+#include "locksmith/listing.h"
+#include "locksmith/netrc.h"
+#include "locksmith/sightings.h"
+#include "locksmith/url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int wrong;
+
+#define MUST(e) ((e) ? (void)0 : (void)(wrong++, printf("wrong %d: %s\n", __LINE__, #e)))
+
+static void tokens(void)
+{
+	struct token t, u;
+	static const char *const bad[] = {"", "sl1", "sl1.", "sl1.x",
+	    "sl2.x.60.17.3c25951782f8c905.1.h", "sl1.y.60.17.3c25951782f8c905.1.h",
+	    "sl1.x.60.17.3c25951782f8c90.1.h", "sl1.x.60.17.3c25951782f8c905.1.",
+	    "sl1.x.60.17.3c25951782f8c905.1.a/b", "sl1.x.60.17.3c25951782f8c905.1.a b",
+	    "sl1.x.-1.17.3c25951782f8c905.1.h", "sl1.x.99999999.17.3c25951782f8c905.1.h",
+	    "sl1.n.60.17.3c25951782f8c905.1.h", "sl1.x.60..3c25951782f8c905.1.h",
+	    "sl1.x.60.17.3c25951782f8c905.99999999999999999999.h",
+	    "sl1.x.60.17.3c25951782f8c90g.1.h"};
+
+	token_make(&t, 'n', 7, 60, 4242);
+	t.beat = 18;
+	token_name(&t);
+	MUST(token_parse(t.name, &u));
+	MUST(u.mode == 'n' && u.slot == 7 && u.ttl == 60 && u.beat == 18 && u.pid == 4242);
+	MUST(strcmp(t.host, u.host) == 0 && strcmp(t.nonce, u.nonce) == 0 &&
+	     strcmp(t.name, u.name) == 0);
+	MUST(token_parse("sl1.x.60.17.3c25951782f8c905.15496.web1.example.org", &u));
+	MUST(u.mode == 'x' && strcmp(u.host, "web1.example.org") == 0);
+	MUST(token_parse("SL1.X.60.17.3C25951782F8C905.15496.WEB1", &u) && u.mode == 'x');
+	MUST(token_same("sl1.x.1", "SL1.X.1") && !token_same("sl1.x.1", "sl1.x.2"));
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (token_parse(bad[i], &u))
+			wrong++, printf("wrong: took %s\n", bad[i]);
+	puts("ok tokens");
+}
+
+static void listings(void)
+{
+	static struct listing l;
+	struct token x, s, s2, n0, n1;
+	unsigned int slot;
+
+	token_make(&x, 'x', 0, 60, 1);
+	token_make(&s, 's', 0, 60, 1);
+	token_make(&s2, 's', 0, 60, 1);
+	token_make(&n0, 'n', 0, 60, 1);
+	token_make(&n1, 'n', 0, 60, 1);
+	listing_clear(&l);
+	listing_add(&l, ".");
+	listing_add(&l, "..");
+	MUST(listing_empty(&l) && !listing_may_join(&l, 's', 0, &slot) && !listing_holds(&l, &x));
+	listing_add(&l, x.name);
+	MUST(listing_holds(&l, &x) && !listing_may_join(&l, 's', 0, &slot) &&
+	     !listing_may_join(&l, 'n', 9, &slot));
+	listing_add(&l, s.name);
+	MUST(!listing_holds(&l, &x) && !listing_holds(&l, &s));
+	listing_clear(&l);
+	listing_add(&l, s.name);
+	MUST(listing_may_join(&l, 's', 0, &slot) && !listing_may_join(&l, 'x', 0, &slot));
+	listing_add(&l, s2.name);
+	MUST(listing_holds(&l, &s) && listing_holds(&l, &s2));
+	listing_add(&l, "a foreign thing");
+	MUST(!listing_holds(&l, &s) && !listing_may_join(&l, 's', 0, &slot));
+	listing_clear(&l);
+	listing_add(&l, n0.name);
+	MUST(listing_holds(&l, &n0) && listing_may_join(&l, 'n', 2, &slot) && slot == 1);
+	MUST(!listing_may_join(&l, 'n', 1, &slot));
+	listing_add(&l, n1.name);
+	MUST(!listing_holds(&l, &n0) && !listing_holds(&l, &n1)); /* the same number twice */
+	listing_clear(&l);
+	for (int i = 0; i < LISTING_MOST + 5; i++) {
+		token_make(&s, 's', 0, 60, 1);
+		listing_add(&l, s.name);
+	}
+	MUST(l.tokens == LISTING_MOST && l.foreign == 5);
+	puts("ok listings");
+}
+
+static void silence(void)
+{
+	static struct sightings s;
+	static struct listing l;
+	struct token t;
+
+	token_make(&t, 'x', 0, 10, 1);
+	sightings_forget(&s);
+	listing_clear(&l);
+	listing_add(&l, t.name);
+	sightings_update(&s, &l, 100 * NS_PER_S);
+	MUST(sightings_silent(&s, &l, 111 * NS_PER_S) == NULL);
+	MUST(sightings_silent(&s, &l, 111 * NS_PER_S + 1) != NULL);
+	t.beat++;
+	token_name(&t);
+	listing_clear(&l);
+	listing_add(&l, t.name);
+	sightings_update(&s, &l, 112 * NS_PER_S);
+	MUST(sightings_silent(&s, &l, 120 * NS_PER_S) == NULL);
+	listing_clear(&l);
+	sightings_update(&s, &l, 113 * NS_PER_S);
+	sightings_update(&s, &l, 114 * NS_PER_S);
+	MUST(s.empty_since == 113 * NS_PER_S && s.count == 0);
+	puts("ok silence");
+}
+
+static char names[4096];
+
+static void note(void *data, const char *name)
+{
+	(void)data;
+	strncat(names, name, sizeof names - strlen(names) - 2);
+	strcat(names, "|");
+}
+
+static const char *stat_names(const char *reply)
+{
+	names[0] = '\0';
+	ftplist_stat(reply, note, NULL);
+	return names;
+}
+
+static void ftp_listings(void)
+{
+	long long a, b;
+
+	MUST(strcmp(stat_names("213-Status follows:\r\ndrwxr-xr-x    2 0        0            4096 "
+			       "Nov 20 21:10 .\r\n"
+			       "drwxr-xr-x    2 0        0            4096 Nov 20 21:10 "
+			       "sl1.x\r\n213 End of status\r\n"),
+		 ".|sl1.x|") == 0);
+	MUST(strcmp(stat_names(
+			"220-hello\r\nsl1.trap\r\n220 go\r\n331 x\r\n230 in\r\n212-Status of L\r\n"
+			" drwxr-xr-x   2 u g 4096 Nov 20 21:10 a b\r\n212 End\r\n"),
+		 "a b|") == 0);
+	MUST(strcmp(stat_names("213 Empty\r\n"), "") == 0 && strcmp(stat_names(""), "") == 0);
+	MUST(strcmp(stat_names(
+			"213-x\r\ntotal 0\r\n-rw-r--r-- 1 u 4096 Nov 20 21:10 f\r\n213 End\r\n"),
+		 "f|") == 0);
+	names[0] = '\0';
+	ftplist_names("L/a\r\nb\n", note, NULL);
+	MUST(strcmp(names, "a|b|") == 0);
+	MUST(ftplist_modify("250-x\r\n modify=20240229235959;type=dir; /L\r\n", &a) == 0);
+	MUST(ftplist_modify("MODIFY=20240301000009.123; x", &b) == 0 && b - a == 10);
+	MUST(ftplist_modify("modify=2024", &a) == -1 && ftplist_modify("", &a) == -1);
+	puts("ok FTP listings");
+}
+
+static void urls(void)
+{
+	struct url u;
+	struct why why;
+	char name[64];
+
+	MUST(url_parse("etcd://cron@h1,h2:1,[::1]:23/jobs/nightly/", &u, &why) == 0);
+	MUST(u.hosts == 3 && strcmp(u.host[2], "[::1]:23") == 0 &&
+	     strcmp(u.path, "jobs/nightly") == 0);
+	MUST(strcmp(u.user, "cron") == 0);
+	url_hostname(u.host[2], name, sizeof name);
+	MUST(strcmp(name, "::1") == 0);
+	url_hostname(u.host[1], name, sizeof name);
+	MUST(strcmp(name, "h2") == 0);
+	MUST(url_parse("ftp://a%40b@h/x%20y", &u, &why) == 0 && strcmp(u.user, "a@b") == 0 &&
+	     strcmp(u.path, "x y") == 0);
+	MUST(url_parse("ftp://u:p@h/x", &u, &why) == -1 && why.status == EXIT_USAGE);
+	MUST(url_parse("ftp://h/x%0a", &u, &why) == -1 && url_parse("ftp://h/x%", &u, &why) == -1);
+	MUST(url_parse("ftp://h/x%4", &u, &why) == -1 && url_parse("ftp://h/x%41", &u, &why) == 0);
+	MUST(url_parse("ftp://h /x", &u, &why) == -1 && url_parse("ftp://@h/x", &u, &why) == -1);
+	puts("ok URLs");
+}
+
+static void netrcs(void)
+{
+	struct netrc_entry e;
+	const char *text =
+	    "# a comment\nmachine a login u password p\nmacdef init\nmachine b login no\n\n"
+	    "machine b login v password \"with space\\\"\"\nmachine b login w password q\ndefault "
+	    "login d password e";
+
+	MUST(netrc_find(text, "A", "", &e) == 0 && strcmp(e.login, "u") == 0 &&
+	     strcmp(e.password, "p") == 0);
+	MUST(netrc_find(text, "b", "", &e) == 0 && strcmp(e.login, "v") == 0 &&
+	     strcmp(e.password, "with space\"") == 0);
+	MUST(netrc_find(text, "b", "w", &e) == 0 && strcmp(e.password, "q") == 0);
+	MUST(netrc_find(text, "c", "", &e) == 0 && strcmp(e.login, "d") == 0);
+	MUST(netrc_find(text, "c", "x", &e) == -1 && netrc_find("", "c", "", &e) == -1);
+	MUST(netrc_find("machine", "c", "", &e) == -1 &&
+	     netrc_find("machine c login", "c", "", &e) == 0);
+	puts("ok netrc");
+}
+
+static void small_things(void)
+{
+	char text[64], code[BASE64_SIZE(64)];
+	struct buffer b = {.limit = 5};
+	int64_t ns;
+
+	for (size_t n = 0; n < 8; n++) {
+		char back[16];
+
+		snprintf(text, sizeof text, "%.*s", (int)n,
+		    "abc\xff"
+		    "efgh");
+		base64_encode(text, code);
+		MUST(base64_decode(code, back, sizeof back) == 0 && strcmp(text, back) == 0);
+	}
+	MUST(base64_decode("a*b", text, sizeof text) == -1);
+	MUST(base64_decode("YWJjZGVm", text, 4) == 0 && strcmp(text, "abc") == 0);
+	MUST(buffer_add(&b, "abc", 3) == 0 && buffer_add(&b, "de", 2) == 0 &&
+	     buffer_add(&b, "f", 1) == -1 && b.overflow);
+	MUST(strcmp(buffer_text(&b), "abcde") == 0);
+	buffer_clear(&b);
+	MUST(clock_parse("1.5", &ns) == 0 && ns == 1500000000 && clock_parse("-1", &ns) == -1);
+	MUST(clock_parse("nan", &ns) == -1 && clock_parse("1e99", &ns) == -1 &&
+	     clock_parse("1x", &ns) == -1);
+	puts("ok small things");
+}
+
+/* Random bytes out of an alphabet that matters, so that it gets past the first checks. */
+static void noise(void)
+{
+	static const char *const bits[] = {"sl1.", "x.", "n3.", "60.", "17.", "3c25951782f8c905.",
+	    "host", "213-", "213 ", "\r\n", "drwxr-xr-x ", " 4096 ", "modify=", "machine ",
+	    "default ", "login ", "password ", "\"", "\\", "macdef ", "://", "%", "%41", "@", ",",
+	    "/", ":", "[", "]", "\xff", "0", "99999999999999999999", "#", "\n\n", "ftp"};
+	static char text[4096];
+	static struct listing l;
+	struct token t;
+	struct netrc_entry e;
+	struct url u;
+	struct why why;
+	long long s;
+
+	srand(1);
+	for (int round = 0; round < 20000; round++) {
+		text[0] = '\0';
+		for (int i = rand() % 40; i > 0; i--)
+			strcat(text, bits[(size_t)rand() % (sizeof bits / sizeof bits[0])]);
+		listing_clear(&l);
+		listing_add(&l, text);
+		if (token_parse(text, &t))
+			MUST(strpbrk(t.name, "/ \r\n\"") == NULL);
+		stat_names(text);
+		names[0] = '\0';
+		ftplist_names(text, note, NULL);
+		ftplist_modify(text, &s);
+		netrc_find(text, "host", "", &e);
+		if (url_parse(text, &u, &why) == 0)
+			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
+		base64_decode(text, names, 10);
+	}
+	puts("ok noise");
+}
+
+static void queues(void)
+{
+	struct etcdqueue_place p;
+	json_t *kvs = json_loads(
+	    "[{\"key\":\"YQ==\",\"create_revision\":\"5\",\"value\":\"c2hhcmVkIHBpZD0x\"},"
+	    "{\"key\":\"Yg==\",\"create_revision\":\"7\"},{\"key\":3,\"value\":[],\"create_"
+	    "revision\":{}}, 17, null]",
+	    0, NULL);
+
+	etcdqueue_place(kvs, MODE_SHARED, 0, 6, &p);
+	MUST(!p.blocked);
+	etcdqueue_place(kvs, MODE_EXCLUSIVE, 0, 6, &p);
+	MUST(
+	    p.blocked && strcmp(p.blocker, "YQ==") == 0 && strcmp(p.who, "mode=shared pid=1") == 0);
+	etcdqueue_place(kvs, MODE_SHARED, 0, INT64_MAX, &p);
+	MUST(p.blocked);
+	etcdqueue_place(kvs, MODE_SLOTS, 9, 6, &p);
+	MUST(p.blocked);
+	etcdqueue_place(NULL, MODE_EXCLUSIVE, 0, INT64_MAX, &p);
+	MUST(!p.blocked && !p.found);
+	json_decref(kvs);
+	puts("ok queues");
+}
+
+int main(void)
+{
+	tokens();
+	listings();
+	silence();
+	ftp_listings();
+	urls();
+	netrcs();
+	small_things();
+	queues();
+	noise();
+	return wrong > 0;
+}

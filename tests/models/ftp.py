@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+"""Every interleaving of a few clients of the lock protocol on FTP (src/locksmith/dirlock.h).
+
+usage: ftp.py                  run all the cases below; exit status 1 unless each ends as it should
+       ftp.py --without-check  the protocol with A3, the check after the token, taken out: exit status 1 if
+                               that breaks mutual exclusion in the cases that should hold
+
+What the server does with one command is atomic; between two commands anything may happen. Any client may
+die anywhere, and any may lose a command that the server then does much later, or never. Directories
+without a token may be taken for dead at ANY moment: no time is assumed. Tokens are broken only when
+their owner is dead, or by lease: an owner that is too late has stopped its command before.
+A listing is a snapshot, or, where a case says so, one that a rename can hide a token from.
+"""
+import collections
+import sys
+
+# A state is (lock, clients). lock: None, or the frozenset of tokens in the directory; a token is
+# (client, version, kind). A client: (step, version, kind in use, snapshot, beats left, faults left, late).
+Client = collections.namedtuple("Client", "step version kind seen beats faults late")
+
+
+class Case:
+    def __init__(self, name, kinds, holds=True, beats=0, faults=0, torn=False, looks=1, bare=True):
+        self.name = name        # for people
+        self.kinds = kinds      # one per client: x exclusive, s shared, n slots (of two), p plain mkdir client
+        self.holds = holds      # mutual exclusion is expected
+        self.beats = beats      # heartbeats per acquisition
+        self.faults = faults    # commands per client that may be lost, or done late
+        self.torn = torn        # a listing is not atomic
+        self.looks = looks      # how often A3 lists
+        self.bare = bare        # empty directories may be removed
+
+
+CASES = [
+    Case("two exclusive", "xx"),
+    Case("three exclusive", "xxx"),
+    Case("three exclusive, heartbeats", "xxx", beats=1),
+    Case("two exclusive, lost and late commands", "xx", faults=2),
+    Case("three exclusive, lost and late commands", "xxx", faults=1),
+    Case("four exclusive", "xxxx"),
+    Case("two shared and an exclusive", "ssx"),
+    Case("two shared, two exclusive", "ssxx"),
+    Case("shared and exclusive, late commands", "ssx", faults=1),
+    Case("three for two slots", "nnn"),
+    Case("three for two slots, heartbeats", "nnn", beats=1),
+    Case("slots, shared and exclusive", "nsx"),
+    Case("a plain client among exclusive ones", "xxp", bare=False, beats=1),
+    Case("torn listings, two looks", "xxx", beats=1, torn=True, looks=2),
+    # These two show what the assumptions are for: each goes wrong without its own.
+    Case("torn listings, one look", "xxx", beats=1, torn=True, looks=1, holds=False),
+    Case("a plain client, empty directories removed early", "xxp", holds=False),
+]
+
+
+def compatible(a, b):
+    return (a[0] == b[0] == "s") or (a[0] == b[0] == "n" and a != b)
+
+
+def holds(tokens, me, kind):
+    """listing_holds() in listing.c"""
+    return any(t[0] == me for t in tokens) and all(t[0] == me or compatible(kind, t[2]) for t in tokens)
+
+
+def may_join(lock, kind):
+    """listing_may_join(): the kinds of token that may be put in beside those there"""
+    if kind == "s" and lock and all(t[2] == "s" for t in lock):
+        return ["s"]
+    if kind == "n" and lock and all(t[2][0] == "n" for t in lock):
+        return [k for k in ("n0", "n1") if all(t[2] != k for t in lock)][:1]
+    return []
+
+
+def steps(case, check, state):
+    """All (name, next state) that can follow."""
+    lock, clients = state
+    out = []
+
+    for i, c in enumerate(clients):
+        def to(name, lock=lock, i=i, c=c, **changes):
+            new = list(clients)
+            new[i] = c._replace(**changes)
+            out.append(("%s %d" % (name, i), (lock, tuple(new))))
+
+        idle = dict(step="idle", version=0, kind="", seen=None, beats=case.beats)
+        kind = case.kinds[i]
+        if c.late and lock is not None:
+            # The server gets to a token's MKD of long ago. Its nonce is nobody's any more.
+            to("late-token", lock | {(i, "late", c.late)}, late="")
+        if c.step == "dead":
+            continue
+        to("die", step="dead", version=0, kind="", seen=None, beats=0, faults=0)
+        mine = (i, c.version, c.kind)
+        if c.step == "idle":
+            if lock is None and kind == "p":
+                to("plain-mkd", frozenset(), step="critical", kind="x")
+            elif lock is None:
+                to("A1", frozenset(), step="made", kind=kind + "0" if kind == "n" else kind)
+                if c.faults:
+                    to("A1-reply-lost", frozenset(), faults=c.faults - 1)
+            elif kind != "p":
+                for k in may_join(lock, kind):
+                    to("join", step="made", kind=k)
+                if case.bare and not lock:
+                    to("remove-bare", None)
+                for t in lock:
+                    if t[1] == "late" or clients[t[0]].step in ("dead", "idle"):
+                        to("break-%d" % t[0], lock - {t})
+        elif c.step == "made":
+            if lock is None:
+                to("A2-refused", **idle)
+            else:
+                to("A2", lock | {mine}, step="look" if check else "critical")
+            if c.faults:
+                to("A2-goes-astray", **dict(idle, faults=c.faults - 1, late=c.late or c.kind))
+        elif c.step in ("look", "look2"):
+            if case.torn:
+                to("listing-begins", step=c.step + "-on", seen=lock)
+            else:
+                tokens = lock or frozenset()
+                to("A3", step="critical" if holds(tokens, i, c.kind) else "back")
+        elif c.step in ("look-on", "look2-on"):
+            before, after = c.seen or frozenset(), lock or frozenset()
+            sure, maybe = before & after, before | after
+            good = "critical" if c.step == "look2-on" or case.looks == 1 else "look2"
+            # The listing shows all of sure, and as much of maybe as it happens to.
+            if holds(sure | {t for t in maybe if t[0] == i}, i, c.kind):
+                to("A3-alone", step=good, seen=None)
+            if not holds(maybe, i, c.kind) or not holds(sure, i, c.kind):
+                to("A3-not-alone", step="back", seen=None)
+        elif c.step == "critical" and kind == "p":
+            to("plain-rmd", None if lock is not None and not lock else lock, **idle)
+        elif c.step == "critical":
+            if lock is None or mine not in lock:
+                to("lost", **idle)
+                continue
+            to("release", lock - {mine}, step="clear")
+            # Frozen or cut off beyond its lease: its command was stopped, its token stays and goes stale.
+            to("expire", (lock - {mine}) | {(i, "late", c.kind)}, **idle)
+            if c.beats:
+                to("beat", (lock - {mine}) | {(i, c.version + 1, c.kind)}, version=c.version + 1,
+                   beats=c.beats - 1)
+        elif c.step == "back":
+            if lock is not None and mine in lock:
+                to("take-back", lock - {mine}, step="clear")
+            else:
+                to("gone-already", **idle)
+        elif c.step == "clear":
+            to("rmd", None if lock is not None and not lock else lock, **idle)
+    return out
+
+
+def violated(state):
+    inside = [c.kind for c in state[1] if c.step == "critical"]
+    return any(not compatible(a, b) for n, a in enumerate(inside) for b in inside[n + 1:])
+
+
+def explore(case, check=True):
+    """Returns (number of states, None or the steps that lead to two inside)."""
+    start = (None, tuple(Client("idle", 0, "", None, case.beats, case.faults, "") for _ in case.kinds))
+    came_from = {start: None}
+    queue = collections.deque([start])
+    while queue:
+        state = queue.popleft()
+        if violated(state):
+            trace = []
+            while came_from[state]:
+                state, name = came_from[state]
+                trace.append(name)
+            return len(came_from), trace[::-1]
+        for name, following in steps(case, check, state):
+            if following not in came_from:
+                came_from[following] = (state, name)
+                queue.append(following)
+    return len(came_from), None
+
+
+def main():
+    check = "--without-check" not in sys.argv[1:]
+    wrong = 0
+    for case in CASES:
+        if not check and not case.holds:
+            continue
+        states, trace = explore(case, check)
+        wrong += (trace is None) != case.holds
+        print("%-52s %7d states  %s" % (case.name, states,
+              "holds" if trace is None else "VIOLATION: " + ", ".join(trace)), flush=True)
+        if not check and trace:
+            break
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

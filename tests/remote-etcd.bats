@@ -1,0 +1,273 @@
+#!/usr/bin/env bats
+# semlock etcd://SERVER/NAME COMMAND; the server is started here.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+load remote
+load servers/etcd
+
+prepare() {
+	prepare_remote
+	etcd_single
+	URL=etcd://$ETCD/nightly
+}
+
+tidy() { etcd_stop_all; }
+
+lease() { ctl get nightly/ --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
+count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
+
+@test "the command runs, with its input, its status, and what it is told of the lock" {
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	expect_silent
+	printf 'some input' >input
+	expect_status 0 "$SEMLOCK" "$URL" cat <input
+	expect_out "some input"
+	expect_status 0 "$SEMLOCK" -s "$URL" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
+	expect_out "$URL etcd shared"
+	expect_status 127 "$SEMLOCK" "$URL" ./no-such-command
+	expect_status 137 "$SEMLOCK" "$URL" sh -c 'kill -KILL $$'
+	[ "$(count)" -eq 0 ]
+}
+
+@test "when semlock has ended the lock is free: the next -n has it" {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		expect_status 0 "$SEMLOCK" -n "$URL" true
+	done
+}
+
+@test "the fencing token rises from holder to holder" {
+	last=0
+	for _ in 1 2 3 4 5; do
+		expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo $SEMLOCK_TOKEN'
+		[ "$out" -gt "$last" ] || complain "token $out after $last"
+		last=$out
+	done
+}
+
+@test "one at a time: -n and -w give up and leave no key behind, a waiter gets it" {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_silent
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
+	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	[ ! -e ran ]
+	[ "$(count)" -eq 1 ]
+	fifos waiter
+	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by ${PID[holder]} on"
+	release holder
+	ended holder 0
+	ready waiter
+	release waiter
+	ended waiter 0
+	[ "$(count)" -eq 0 ]
+}
+
+@test "-w is kept: not shorter, and not much longer" {
+	hold_lock "$URL"
+	before=$(now)
+	expect_status 1 "$SEMLOCK" -w 1 "$URL" true
+	took=$(($(now) - before))
+	[ $took -ge 980000000 ] || complain "$took ns"
+	[ $took -lt 4000000000 ] || complain "$took ns"
+}
+
+@test "a waiter that is told to end ends, and its key goes" {
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v "$URL" touch ran
+	waits_for waiter "waiting: held by"
+	[ "$(count)" -eq 2 ]
+	kill -TERM "${PID[waiter]}"
+	ended waiter 143
+	end=$((SECONDS + LINE_SECONDS))
+	until [ "$(count)" -eq 1 ]; do [ $SECONDS -lt $end ]; done
+	[ ! -e ran ]
+}
+
+@test "readers together, slots with numbers of their own" {
+	hold_as one -s "$URL"
+	hold_as two -s "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	release one
+	release two
+	ended one 0
+	ended two 0
+	hold_as slot0 -j 2 "$URL"
+	expect_status 0 "$SEMLOCK" -n -j 2 "$URL" sh -c 'echo "$SEMLOCK_SLOT $SEMLOCK_MODE"'
+	expect_out "1 slot"
+	hold_as slot1 -j 2 "$URL"
+	expect_status 1 "$SEMLOCK" -n -j 2 "$URL" true
+}
+
+@test "etcdctl lock is excluded, and excludes" {
+	hold_lock "$URL"
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly touch "$DIR/ran" \
+		>/dev/null 2>&1 </dev/null &
+	other=$!
+	end=$((SECONDS + LINE_SECONDS))
+	until [ "$(count)" -eq 2 ]; do [ $SECONDS -lt $end ]; done
+	[ ! -e ran ]
+	release holder
+	ended holder 0
+	wait "$other"
+	[ -e ran ]
+	mkfifo go came
+	printf '#!/bin/sh\necho >%s/came\nread x <%s/go\n' "$DIR" "$DIR" >job
+	chmod +x job
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly "$DIR/job" \
+		>/dev/null 2>&1 </dev/null &
+	other=$!
+	read -r _ <came
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	echo >go
+	wait "$other"
+	expect_status 0 "$SEMLOCK" "$URL" true
+}
+
+@test "TERM to semlock reaches the command, which decides" {
+	report_as holder "$URL"
+	kill -TERM "${PID[holder]}"
+	reports holder TERM
+	release holder
+	ended holder 0
+}
+
+@test "the lease revoked behind its back: the command is stopped within a second, exit 76" {
+	hold_lock --ttl=60 "$URL"
+	before=$(now)
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	took=$(($(now) - before))
+	grep -q "the lock is lost: .*stopping the command" holder.err
+	[ "$(wc -l <holder.err)" -eq 1 ]
+	[ $took -lt 1500000000 ] || complain "took $took ns"
+}
+
+@test "a command that does not heed TERM is killed, and so is what it started" {
+	fifos holder
+	start holder "$SEMLOCK" --ttl=60 "$URL" sh -c "trap '' TERM; '$PROBE' hold holder.up holder.down; exit 0"
+	ready holder
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	gone "${COMMAND[holder]}"
+}
+
+@test "a helper that is killed: the command is stopped before the lease ends, exit 76" {
+	hold_lock --ttl=20 "$URL"
+	before=$(now)
+	kill -KILL "$(helper_of holder)"
+	ended holder 76
+	[ $(($(now) - before)) -lt 10000000000 ]
+	grep -q "semlock-locksmith has ended" holder.err
+}
+
+@test "a helper that is stopped: the command is stopped before the next may enter, exit 76" {
+	hold_lock --ttl=5 "$URL"
+	smith=$(helper_of holder)
+	kill -STOP "$smith"
+	fifos waiter
+	start waiter "$SEMLOCK" "$URL" "$PROBE" hold waiter.up waiter.down
+	ready waiter
+	gone "${COMMAND[holder]}"
+	ended holder 76
+	kill -CONT "$smith"
+	release waiter
+	ended waiter 0
+}
+
+@test "semlock killed: the lock is kept until the command ends, beyond its lease" {
+	hold_lock --ttl=2 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -w 5 "$URL" touch ran
+	kill -0 "${COMMAND[holder]}"
+	[ ! -e ran ]
+	release holder
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+}
+
+@test "what the command leaves behind keeps the lock, with -o it does not" {
+	fifos one
+	expect_status 0 "$SEMLOCK" "$URL" sh -c "'$PROBE' hold one.up one.down </dev/null >/dev/null 2>&1 &"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	printf . 1<>one.down
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
+	fifos two
+	expect_status 0 "$SEMLOCK" -o "$URL" sh -c "'$PROBE' hold two.up two.down </dev/null >/dev/null 2>&1 &"
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+@test "the password is in no command line; a wrong one is 77" {
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl auth enable >/dev/null
+	export SEMLOCK_PASSWORD=a-wrong-one
+	refused 77 "$ETCD" "$SEMLOCK" -n "etcd://root@$ETCD/nightly" true
+	refused 64 "password" "$SEMLOCK" -n "etcd://root:pw@$ETCD/nightly" true
+	ctl --user root:pw user passwd root --interactive=false <<<"Sesame17" >/dev/null
+	export SEMLOCK_PASSWORD=Sesame17
+	hold_lock "etcd://root@$ETCD/nightly"
+	for process in /proc/[0-9]*/cmdline; do
+		if grep -qa Sesame17 "$process" 2>/dev/null; then complain "in $process"; fi
+	done
+	release holder
+	ended holder 0
+}
+
+@test "--who names holders and waiters, as a table and as JSON" {
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v -s "$URL" true
+	waits_for waiter "waiting: held by"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${PID[holder]} .* exclusive " .out
+	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out "${PID[holder]}" "${PID[waiter]}" <<-'END'
+		import json, sys
+		lock = json.load(open(sys.argv[1]))[0]
+		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
+		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
+	END
+}
+
+@test "what a server has nothing to do with is refused" {
+	for option in -F --rm --mode=600 --nested --unfair --toggle --replace --on-lost=warn --fcntl \
+		--start=1 --init --stale=5 "-f other" "-m flock" "-m ftp"; do
+		# shellcheck disable=SC2086 # an option and its argument
+		refused 64 "" "$SEMLOCK" $option "$URL" touch ran
+	done
+	refused 64 "URL" "$SEMLOCK" -m etcd ./file touch ran
+	refused 64 "--ttl" "$SEMLOCK" --ttl=5 ./file touch ran
+	refused 64 "-i" "$SEMLOCK" -i 5 ./file touch ran
+	[ ! -e ran ]
+}
+
+@test "no server, no helper: 69, in one line" {
+	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
+	SEMLOCK_LOCKSMITH=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true
+}
+
+@test "semlock itself is linked with the C library alone" {
+	ldd "$SEMLOCK" >libraries || skip "a static semlock"
+	if grep -Ev 'linux-vdso|libc\.so|ld-linux|lib(asan|ubsan|m|gcc_s|stdc|pthread|rt)' libraries; then
+		complain "more than libc"
+	fi
+}
+
+@test "--run-timeout and --status-fd go with a server's lock" {
+	expect_status 124 "$SEMLOCK" --run-timeout=.2 "$URL" sleep 60
+	"$SEMLOCK" --status-fd=9 "$URL" sh -c 'exit 3' 9>events || true
+	[ "$(xargs <events)" = "acquired exit 3" ]
+}
+
+@test "--hold holds it, and is stopped when it is lost" {
+	mkfifo in up
+	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
+	exec {in}>in {up}<up
+	read -r -t 20 line <&"$up"
+	[ "$line" = OK ]
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	exec {in}>&- {up}<&-
+}

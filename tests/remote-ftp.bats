@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# semlock ftp://SERVER/PATH COMMAND; the server is started here.
+# shellcheck disable=SC2030,SC2031 # each test has a server of its own
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+load remote
+
+prepare() {
+	prepare_remote
+	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret
+	apart /usr/bin/python3 "$SOURCE/tests/servers/ftp.py" "$DIR" >ready 2>server.err </dev/null &
+	SERVER=$!
+	in_file ready READY
+	read -r _ PORT <ready
+	URL=ftp://127.0.0.1:$PORT/nightly
+	ROOT=$DIR/root
+}
+
+tidy() { [ -z "${SERVER:-}" ] || kill -KILL "$SERVER"; }
+
+plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/dev/null; }
+
+@test "the command runs, with its input, its status, and what it is told of the lock" {
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	expect_silent
+	printf 'some input' >input
+	expect_status 0 "$SEMLOCK" "$URL" cat <input
+	expect_out "some input"
+	expect_status 0 "$SEMLOCK" -j 3 "$URL" sh -c 'echo "$SEMLOCK_METHOD $SEMLOCK_MODE ${SEMLOCK_TOKEN-none}"'
+	expect_out "ftp slot none"
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "when semlock has ended the lock is free: the next -n has it" {
+	for _ in 1 2 3 4 5; do
+		expect_status 0 "$SEMLOCK" -n "$URL" true
+	done
+}
+
+@test "one at a time: -n and -w give up, a waiter gets it" {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_silent
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 -i 0.1 "$URL" touch ran
+	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	[ ! -e ran ]
+	fifos waiter
+	start waiter "$SEMLOCK" -v -i 0.05 "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by ${PID[holder]} on"
+	release holder
+	ended holder 0
+	ready waiter
+	release waiter
+	ended waiter 0
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "a plain client that makes and removes the directory is excluded, and excludes" {
+	hold_lock "$URL"
+	! plain MKD || complain "it made the directory"
+	! plain RMD || complain "it removed the directory"
+	release holder
+	ended holder 0
+	plain MKD
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	plain RMD
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+@test "readers together, slots with numbers of their own" {
+	hold_as one -s "$URL"
+	hold_as two -s "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	release one
+	release two
+	ended one 0
+	ended two 0
+	hold_as slot -j 2 "$URL"
+	hold_as other -j 2 "$URL"
+	expect_status 1 "$SEMLOCK" -n -j 2 "$URL" true
+}
+
+@test "TERM to semlock reaches the command, which decides" {
+	report_as holder "$URL"
+	kill -TERM "${PID[holder]}"
+	reports holder TERM
+	release holder
+	ended holder 0
+}
+
+@test "the token removed behind its back: the command is stopped, exit 76" {
+	hold_lock --ttl=4 "$URL"
+	rm -r "$ROOT/nightly"
+	ended holder 76
+	grep -q "the lock is lost: .*stopping the command" holder.err
+}
+
+@test "the server goes for good: the command is stopped, exit 76" {
+	hold_lock --ttl=4 "$URL"
+	kill -KILL "$SERVER"
+	SERVER=
+	ended holder 76
+	[ "$(wc -l <holder.err)" -eq 1 ]
+}
+
+@test "a helper that is killed or stopped: the command is stopped, exit 76" {
+	hold_lock --ttl=20 "$URL"
+	kill -KILL "$(helper_of holder)"
+	ended holder 76
+	rm -r "$ROOT/nightly"
+	hold_as other --ttl=4 "$URL"
+	smith=$(helper_of other)
+	kill -STOP "$smith"
+	ended other 76
+	kill -CONT "$smith"
+}
+
+@test "semlock killed: the lock is kept until the command ends" {
+	hold_lock --ttl=2 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -w 5 -i 0.1 "$URL" touch ran
+	kill -0 "${COMMAND[holder]}"
+	[ ! -e ran ]
+	release holder
+	expect_status 0 "$SEMLOCK" -w 60 -i 0.1 "$URL" touch ran
+}
+
+@test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {
+	SEMLOCK_PASSWORD=wrong refused 77 "$URL" "$SEMLOCK" -n "$URL" touch ran
+	refused 69 "ftp://127.0.0.1:1" "$SEMLOCK" -n ftp://127.0.0.1:1/nightly touch ran
+	refused 73 "missing/nightly" "$SEMLOCK" -n "ftp://127.0.0.1:$PORT/missing/nightly" touch ran
+	[ ! -e ran ]
+}
+
+@test "the password is in no command line" {
+	SEMLOCK_PASSWORD=secret hold_lock "$URL"
+	for process in /proc/[0-9]*/cmdline; do
+		case $process in "/proc/$SERVER/"*) continue ;; esac
+		if tr '\0' ' ' <"$process" 2>/dev/null | grep -q "lock:secret\|=secret"; then complain "in $process"; fi
+	done
+	release holder
+	ended holder 0
+}
+
+@test "--who names the holder" {
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock -s "$URL"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${PID[holder]} .* shared " .out
+}

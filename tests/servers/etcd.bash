@@ -1,0 +1,91 @@
+# etcd servers on free loopback ports, for the tests.  Needs DIR, a directory of their own.
+#
+# free_ports N             N port numbers that nobody listens on
+# etcd_start NAME [ARG...] starts (or starts again) a member out of etcd_members; waits until it is well
+# etcd_single [ARG...]     one node called s1; sets ETCD (host:port) and ETCD_PID_s1
+# etcd_three               n1 n2 n3; sets ETCD to all three endpoints
+# etcd_leader              prints the leader's name
+# etcd_stop_all            kills what was started
+
+free_ports() {
+	/usr/bin/python3 - "$1" <<-'END'
+		import socket, sys
+		all = [socket.socket() for _ in range(int(sys.argv[1]))]
+		for s in all: s.bind(("127.0.0.1", 0))
+		print(*[s.getsockname()[1] for s in all])
+	END
+}
+
+ETCD_SCHEME=http
+declare -gA ETCD_CLIENT ETCD_PEER ETCD_PID
+ETCD_CLUSTER='' ETCD_STATE=new
+
+etcd_start() {
+	local name=$1 client peer
+	shift
+	client=$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]} peer=http://127.0.0.1:${ETCD_PEER[$name]}
+	apart etcd --name "$name" --data-dir "$DIR/$name" --listen-client-urls "$client" \
+		--advertise-client-urls "$client" --listen-peer-urls "$peer" \
+		--initial-advertise-peer-urls "$peer" --initial-cluster "$ETCD_CLUSTER" \
+		--initial-cluster-token semlock --initial-cluster-state "$ETCD_STATE" --logger zap \
+		--log-level error --unsafe-no-fsync --heartbeat-interval 50 --election-timeout 500 \
+		"$@" >>"$DIR/$name.log" 2>&1 </dev/null &
+	ETCD_PID[$name]=$!
+}
+
+# Asks until the member says that it is well; gives up when it has ended.
+etcd_wait() {
+	local name=$1
+	until curl -sk --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]}/health" | grep -q true; do
+		kill -0 "${ETCD_PID[$name]}" || { cat "$DIR/$name.log" >&2; return 1; }
+	done
+}
+
+etcd_single() {
+	local ports
+	read -ra ports <<<"$(free_ports 2)"
+	ETCD_CLIENT[s1]=${ports[0]} ETCD_PEER[s1]=${ports[1]}
+	ETCD_CLUSTER=s1=http://127.0.0.1:${ports[1]}
+	ETCD=127.0.0.1:${ports[0]}
+	etcd_start s1 "$@"
+	etcd_wait s1
+}
+
+etcd_three() {
+	local ports i
+	read -ra ports <<<"$(free_ports 6)"
+	ETCD='' ETCD_CLUSTER=''
+	for i in 1 2 3; do
+		ETCD_CLIENT[n$i]=${ports[i - 1]} ETCD_PEER[n$i]=${ports[i + 2]}
+		ETCD=$ETCD${ETCD:+,}127.0.0.1:${ports[i - 1]}
+		ETCD_CLUSTER=$ETCD_CLUSTER${ETCD_CLUSTER:+,}n$i=http://127.0.0.1:${ports[i + 2]}
+	done
+	for i in 1 2 3; do etcd_start n$i; done
+	for i in 1 2 3; do etcd_wait n$i; done
+	ETCD_STATE=existing
+}
+
+etcd_leader() {
+	local name status
+	for name in "${!ETCD_CLIENT[@]}"; do
+		status=$(curl -s --max-time 2 "http://127.0.0.1:${ETCD_CLIENT[$name]}/v3/maintenance/status" -d '{}') ||
+			continue
+		if jq -e '.leader == .header.member_id' >/dev/null <<<"$status"; then
+			echo "$name"
+			return
+		fi
+	done
+	return 1
+}
+
+etcd_stop_all() {
+	local name
+	for name in "${!ETCD_PID[@]}"; do
+		kill -CONT "${ETCD_PID[$name]}" 2>/dev/null
+		kill -KILL "${ETCD_PID[$name]}" 2>/dev/null
+		wait "${ETCD_PID[$name]}" 2>/dev/null
+	done
+	return 0
+}
+
+ctl() { ETCDCTL_API=3 etcdctl --endpoints "$ETCD_SCHEME://${ETCD%%,*}" "$@"; }
