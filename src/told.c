@@ -80,8 +80,9 @@ static void see(const char *who, bool waits, void *context)
 
 int told_ask(struct occupants *found, const struct lock *lock, struct why *why)
 {
-	struct asked asked = {found, lock->method->name};
+	struct asked asked = {.method = lock->method->name};
 
 	*found = (struct occupants){0};
+	asked.found = found;
 	return remote_ask(lock, see, &asked, why);
 }

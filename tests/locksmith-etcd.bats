@@ -21,7 +21,8 @@ keys() { ctl get "" --prefix --keys-only | grep . || true; }
 
 # Waits until the lock has so many keys.
 key_count() {
-	local end=$((SECONDS + LINE_SECONDS))
+	local end
+	end=$((SECONDS + LINE_SECONDS))
 	until [ "$(ctl get "$1/" --prefix --keys-only | grep -c .)" -eq "$2" ]; do
 		((SECONDS < end)) || { keys >&2; return 1; }
 	done
@@ -75,7 +76,8 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	etcd_single
 	smith a --note="rsync -a /srv" "etcd://$ETCD/L"
 	expect a OK
-	local before=$(ctl get "" --prefix --keys-only -w json | jq .header.revision)
+	local before
+	before=$(ctl get "" --prefix --keys-only -w json | jq .header.revision)
 	run_smith --no-wait "etcd://$ETCD/L"
 	[ "$status" -eq 1 ]
 	[[ $output == "BUSY mode=exclusive pid=$$ host="*"note=rsync -a /srv" ]]
@@ -187,7 +189,8 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	smith a --ttl=60 "etcd://$ETCD/L"
 	expect a OK
 	# Until the watch on the key stands, the loss would be found by looking: both are right.
-	local before=$(now)
+	local before
+	before=$(now)
 	ctl lease revoke "$(lease_of L)" >/dev/null
 	expect a LOST
 	[ $(($(now) - before)) -lt 1000000000 ]
@@ -211,7 +214,8 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	expect a OK
 	smith b --ttl=3 --pid=2222 "etcd://$ETCD/L"
 	expect b WAIT
-	local lease=$(ctl get L/ --prefix --sort-by=CREATE --keys-only | grep . | tail -1 | sed 's,.*/0*,,')
+	local lease
+	lease=$(ctl get L/ --prefix --sort-by=CREATE --keys-only | grep . | tail -1 | sed 's,.*/0*,,')
 	ctl lease revoke "$lease" >/dev/null
 	unlock a
 	until_line b OK
@@ -221,7 +225,8 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	etcd_single
 	smith a --ttl=2 "etcd://$ETCD/L"
 	expect a OK
-	local deadline=$(field "$LINE" deadline)
+	local deadline
+	deadline=$(field "$LINE" deadline)
 	kill -STOP "${SMITH_PID[a]}"
 	smith b "etcd://$ETCD/L"
 	until_line b OK
@@ -249,7 +254,8 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	etcd_single
 	smith a --ttl=5 "etcd://$ETCD/L"
 	expect a OK
-	local deadline=$(field "$LINE" deadline)
+	local deadline
+	deadline=$(field "$LINE" deadline)
 	kill -KILL "${ETCD_PID[s1]}"
 	while IFS= read -r -t 20 -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
@@ -266,7 +272,8 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	expect a OK
 	smith b --ttl=6 "etcd://$ETCD/L"
 	expect b WAIT
-	local leader=$(etcd_leader) other
+	local leader other
+	leader=$(etcd_leader)
 	kill -KILL "${ETCD_PID[$leader]}"; wait "${ETCD_PID[$leader]}" || true
 	expect a HELD
 	expect a HELD

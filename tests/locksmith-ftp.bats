@@ -76,7 +76,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	until_line b BUSY
 	ended b
 	[ "$STATUS" -eq 1 ]
-	[ "$(ls "$ROOT/L" | wc -l)" -eq 1 ]
+	[ "$(find "$ROOT/L" -mindepth 1 | wc -l)" -eq 1 ]
 }
 
 @test "--who names the holder, and is 0 when the lock is free" {
@@ -156,7 +156,8 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	smith a --ttl=2 "$URL/L"
 	expect a OK
-	local first=$(field "$LINE" deadline)
+	local first
+	first=$(field "$LINE" deadline)
 	expect a HELD
 	[ "$(field "$LINE" deadline)" -gt "$first" ]
 	expect a HELD
@@ -321,7 +322,8 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	smith a --ttl=5 "$URL/L"
 	expect a OK
-	local deadline=$(field "$LINE" deadline)
+	local deadline
+	deadline=$(field "$LINE" deadline)
 	kill -KILL "$SERVER"
 	while IFS= read -r -t 20 -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
@@ -337,7 +339,8 @@ mend() { rm -f "$DIR/faults/$1"; }
 	smith a --ttl=5 "$URL/L"
 	expect a OK
 	kill -STOP "$SERVER"
-	local deadline=$(field "$LINE" deadline)
+	local deadline
+	deadline=$(field "$LINE" deadline)
 	while IFS= read -r -t 20 -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
@@ -509,7 +512,8 @@ core() {
 }
 
 gone() {
-	local end=$((SECONDS + 20))
+	local end
+	end=$((SECONDS + 20))
 	while [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; do
 		((SECONDS < end)) || return 1
 		read -r -t 0.02 <> <(:) || true

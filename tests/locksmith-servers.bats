@@ -25,7 +25,8 @@ free_port() {
 
 # Waits until somebody listens on the port.
 listening() {
-	local end=$((SECONDS + LINE_SECONDS))
+	local end
+	end=$((SECONDS + LINE_SECONDS))
 	until (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; do
 		((SECONDS < end)) || return 1
 		kill -0 "$SERVER" || return 1
@@ -92,7 +93,8 @@ sftp_server() {
 	SERVER=$!
 	listening "$PORT"
 	printf '[127.0.0.1]:%s %s\n' "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >"$DIR/known"
-	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user SEMLOCK_USER=$(id -un)
+	SEMLOCK_USER=$(id -un)
+	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user SEMLOCK_USER
 	URL=sftp://127.0.0.1:$PORT$DIR/locks
 }
 
