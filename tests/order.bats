@@ -115,6 +115,7 @@ prepare() {
 	queue_as stopped l
 	queue_as behind l
 	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T # or it could still be given the lock, and then has it
 	let_go
 	ready behind
 	[ $((SECONDS - began)) -le 5 ] || complain "it took $((SECONDS - began)) seconds"
