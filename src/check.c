@@ -164,7 +164,7 @@ int check(const struct options *options)
 		printf("on       %s (%s, mounted at %s)\n", place.mount.type, place.mount.source,
 		    place.mount.point);
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if ((method->can & LEAVES_RECORD) != 0)
+		if ((method->can & (LEAVES_RECORD | ON_SERVER)) != 0)
 			continue;
 		this_one = try_method(&place, method);
 		good = good || (method == options->method && this_one);

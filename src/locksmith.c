@@ -71,7 +71,7 @@ int locksmith_start(struct locksmith *smith, const char **argv, struct why *why)
 	(void)output;
 	(void)become_locksmith;
 	return why_say(why, TROUBLE_UNAVAILABLE,
-	    "this semlock was built without locks on a server (libcurl and jansson were not there)");
+	    "locks on a server are not in this semlock: configure --with-network builds them in");
 #endif
 	if (descriptor_pipe(input) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");

@@ -100,6 +100,7 @@ static void refuse_of_servers(const struct options *options)
 	    "-i: this lock is waited for, not asked for again and again; -i is for locks on a server");
 	if (!on_server)
 		return;
+	refuse(options->check, "--check tries the locks of the kernel: flock, ofd and posix");
 	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
 	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse(options->exact_mode, "--mode: on a server semlock makes no file");

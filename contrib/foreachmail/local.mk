@@ -1,7 +1,7 @@
 if ENABLE_FOREACHMAIL
 bin_PROGRAMS += contrib/foreachmail/foreachmail
 dist_man_MANS += contrib/foreachmail/foreachmail.1
-BATS_FILES += tests/foreachmail.bats
+LOCAL_BATS += tests/foreachmail.bats
 endif
 
 contrib_foreachmail_foreachmail_SOURCES = \
