@@ -107,13 +107,13 @@ with_mount() {
 }
 
 @test "a full disk: 73" {
-	root_only "mounts a small file system"
+	namespaces -m
 	refused 73 mnt/l with_mount nr_inodes=1 "$SEMLOCK" mnt/l touch ran
 	[ ! -e ran ]
 }
 
 @test "a read-only file system: 73 for a lock that is not there, and one that is there is locked" {
-	root_only "mounts a read-only file system"
+	namespaces -m
 	refused 73 mnt/l with_mount ro "$SEMLOCK" mnt/l touch ran
 	[ ! -e ran ]
 	expect_status 0 with_mount size=1m sh -c ': >mnt/l; mount -o remount,ro mnt; exec "$0" mnt/l echo locked' "$SEMLOCK"

@@ -221,3 +221,9 @@ as_nobody() {
 root_only() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root: $1"
 }
+
+# namespaces OPTIONS: skips where unshare(1) cannot make them: a chroot, a container.
+namespaces() {
+	root_only "makes namespaces"
+	unshare "$@" true 2>/dev/null || skip "no namespaces to be had here (unshare $*)"
+}

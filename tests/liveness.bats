@@ -74,7 +74,7 @@ judged() {
 }
 
 @test "a holder in another PID namespace is alive as long as it has the file under flock" {
-	root_only "makes a PID namespace"
+	namespaces --pid --fork --mount-proc
 	fifos holder
 	start holder unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m excl l "$PROBE" hold holder.up holder.down
 	next_line holder

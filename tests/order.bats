@@ -274,7 +274,7 @@ works_all_the_same() {
 }
 
 @test "a full or missing /dev/shm costs order only" {
-	root_only "to mount"
+	namespaces -m
 	cat >inside <<-'END'
 		set -e
 		mount -t tmpfs -o "$1" none /dev/shm

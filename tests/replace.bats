@@ -174,7 +174,7 @@ reuse() {
 }
 
 @test "a holder's number that has become a stranger's: the stranger is not signalled" {
-	root_only "for a PID namespace"
+	namespaces --pid --fork --mount-proc
 	[ "$CRASHABLE" = yes ] || skip "needs --enable-crash-points"
 	reuse replace.looked
 	reuse replace.aimed
