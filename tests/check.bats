@@ -7,9 +7,8 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 @test "a file on a local file system: every kernel method excludes, a line each" {
 	expect_status 0 "$SEMLOCK" --check l
 	for method in flock ofd posix; do grep -qE "^$method +excludes" .out; done
-	type=$(stat -f -c %T .)
-	grep -q "^on " .out
-	[ -n "$type" ]
+	# In a chroot, nobody is told what "/" is mounted from.
+	if findmnt -nT . >/dev/null; then grep -q "^on " .out; else grep -q "not known" .out; fi
 	[ ! -e l ]
 	[ -z "$(find . -name '.semlock*')" ]
 }
