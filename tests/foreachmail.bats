@@ -608,7 +608,7 @@ until_ended() {
 	watch=$!
 	status=0
 	wait "$pid" || status=$?
-	kill "$watch"
+	kill -KILL "$watch" # before its exec it is a shell with traps of its own
 	exec 5>&-
 	[ "$status" -eq 143 ]
 }
