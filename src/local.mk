@@ -51,6 +51,7 @@ semlock_SOURCES = \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
 	src/waiters.c src/waiters.h \
+	src/watch.c src/watch.h \
 	src/who.c src/who.h \
 	src/methods/method.h src/methods/table.c \
 	src/methods/flock.c src/methods/flock.h \

@@ -65,6 +65,8 @@ stop_and_go() {
 			expect the lock is free
 			line exit
 		END
+		# One more of semlock's could come after the next Ctrl-Z, and undo it.
+		[ "$(times_shown CONT)" -eq 2 ] || complain "CONT came $(times_shown CONT) times:" "$out"
 		rm down
 	done
 }

@@ -1,0 +1,190 @@
+#include <config.h>
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "deadline.h"
+#include "watch.h"
+
+/* Our view of the command while it runs. */
+struct child {
+	pid_t pid;
+	bool stopped;
+	bool keyboard; /* the terminal has asked everybody to stop */
+	bool resumed;  /* we were stopped like it, and go on */
+	const struct command *command;
+	struct deadline next; /* when the limit has something to do */
+	bool told;            /* it has been asked to end */
+};
+
+/* Did a key send it, to the whole foreground group, of which the command is one? */
+static bool command_has_it(const struct child *child, int signo, const siginfo_t *info)
+{
+	switch (signo) {
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGHUP:
+	case SIGWINCH:
+		return info->si_code > 0 && getpgid(child->pid) == getpgrp();
+	}
+	return false;
+}
+
+static void stop_like_it(struct child *child, int signo)
+{
+	static const struct timespec now = {0, 0};
+	sigset_t just_it, cont;
+
+	/* A stop from outside that was meant for the command alone leaves us running: whoever
+	 * continues it would not know to continue us. */
+	if (signo == SIGSTOP && child->keyboard)
+		signo = SIGTSTP;
+	child->keyboard = false;
+	if (signo == SIGSTOP)
+		return;
+	sigemptyset(&just_it);
+	sigaddset(&just_it, signo);
+	raise(signo); /* the kernel drops it where there is no shell to continue us */
+	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	sigemptyset(&cont);
+	sigaddset(&cont, SIGCONT);
+	child->resumed = sigtimedwait(&cont, NULL, &now) == SIGCONT;
+}
+
+/* What resumed us was sent to the whole group by a shell, and then the command runs already:
+ * one more SIGCONT, a moment later, could undo the user's next Ctrl-Z.  Or it was sent to us
+ * alone. */
+static void go_on_like_us(struct child *child)
+{
+	if (child->resumed && child->stopped)
+		kill(child->pid, SIGCONT);
+	child->resumed = false;
+}
+
+/* Collect what has happened to the command.  Other children are orphans that came to us
+ * because we are process 1 of a container, or were there before semlock was execed. */
+static bool reap(struct child *child, struct ending *ending)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		if (pid != child->pid)
+			continue;
+		if (WIFCONTINUED(status)) {
+			child->stopped = false;
+		} else if (WIFSTOPPED(status)) {
+			child->stopped = true;
+			stop_like_it(child, WSTOPSIG(status));
+		} else {
+			ending->how = WIFSIGNALED(status) ? ENDED_SIGNAL : ENDED_EXIT;
+			ending->code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+			return true;
+		}
+	}
+	go_on_like_us(child);
+	return false;
+}
+
+/* To the command, and where it has a group, to all in it. */
+static void end_it(const struct child *child, int signo)
+{
+	kill(child->command->own_group ? -child->pid : child->pid, signo);
+}
+
+static bool asks_to_end(int signo)
+{
+	return signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT;
+}
+
+/* The time is up: the limit's signal, and a stopped command has to run to obey it; after
+ * that, SIGKILL.  It has not been waited for, so its number is still its own. */
+static void enforce(struct child *child, struct ending *ending)
+{
+	const struct limit *limit = &child->command->limit;
+	int signo = child->told ? SIGKILL : limit->signal;
+
+	ending->timed_out = ending->timed_out || !child->told;
+	ending->killed = signo == SIGKILL;
+	end_it(child, signo);
+	if (signo != SIGKILL && signo != SIGCONT)
+		end_it(child, SIGCONT);
+	child->next = child->told || limit->kill_after == 0 ? deadline_never()
+							    : deadline_after(limit->kill_after);
+	child->told = true;
+}
+
+/* Asked to end by a signal to us, it has no longer than after the limit's own. */
+static void start_countdown(struct child *child)
+{
+	if (child->told || child->command->limit.kill_after == 0)
+		return;
+	child->told = true;
+	child->next = deadline_after(child->command->limit.kill_after);
+}
+
+/* The next signal to us; -1 when the limit's time has come, or at random. */
+static int next_signal(const struct child *child, const sigset_t *all, siginfo_t *info)
+{
+	int64_t left = deadline_left(&child->next);
+	struct timespec pause = {(time_t)(left / SECOND), (long)(left % SECOND)};
+
+	if (child->next.never)
+		return sigwaitinfo(all, info);
+	return sigtimedwait(all, info, &pause);
+}
+
+static void pass_on(struct child *child, int signo, const siginfo_t *info)
+{
+	if (command_has_it(child, signo, info)) {
+		child->keyboard = child->keyboard || signo == SIGTSTP;
+		return;
+	}
+	if (asks_to_end(signo)) {
+		end_it(child, signo);
+		start_countdown(child);
+	} else {
+		kill(child->pid, signo);
+	}
+}
+
+/* A shell continues a job by one signal to the whole group: then the command runs already. */
+static bool was_continued(struct child *child, struct ending *ending, bool *over)
+{
+	bool before = child->stopped;
+
+	*over = reap(child, ending);
+	return before && !child->stopped;
+}
+
+struct ending watch(const struct command *command, pid_t pid, const sigset_t *all)
+{
+	struct child running = {
+	    .pid = pid,
+	    .command = command,
+	    .next = command->limit.time > 0 ? deadline_after(command->limit.time) : deadline_never(),
+	};
+	struct child *child = &running;
+	struct ending ending = {.how = ENDED_EXIT};
+	siginfo_t info;
+	bool over = false;
+	int signo;
+
+	while (!over) {
+		signo = next_signal(child, all, &info);
+		if (signo == SIGCHLD)
+			over = reap(child, &ending);
+		else if (signo == SIGCONT && was_continued(child, &ending, &over))
+			continue;
+		else if (signo > 0 && !over)
+			pass_on(child, signo, &info);
+		else if (signo < 0 && deadline_left(&child->next) == 0 && !(over = reap(child, &ending)))
+			enforce(child, &ending);
+	}
+	return ending;
+}

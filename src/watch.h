@@ -1,0 +1,15 @@
+/* watch.h - while the command runs: signals are passed on, stops are followed, its time is kept. */
+#ifndef SEMLOCK_WATCH_H
+#define SEMLOCK_WATCH_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "command.h"
+
+/* Stay until COMMAND, running as process PID, has ended.  ALL signals are blocked, and one of
+ * SIGCHLD is not lost; those that come to us go to the command, and when it is stopped from
+ * the keyboard, so are we.  Returns how it ended: by itself or by a signal. */
+struct ending watch(const struct command *command, pid_t pid, const sigset_t *all);
+
+#endif
