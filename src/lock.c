@@ -128,6 +128,7 @@ static enum outcome pass_stopped(struct lock *lock, struct queue *queue, struct 
 	static const struct timespec a_moment = {0, 50 * MILLISECOND};
 	enum outcome outcome = free_now(lock, why);
 
+	CRASH_POINT("lock.passing");
 	if (outcome != TAKEN)
 		return outcome;
 	nanosleep(&a_moment, NULL);

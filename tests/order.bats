@@ -331,16 +331,32 @@ works_all_the_same() {
 	ended waiter 0
 }
 
-@test "--rm takes the queue away with the file" {
+@test "--rm takes the queue away with the file, whoever left it" {
 	local queue
 	hold_lock --rm l
-	queue_as waiter --rm l
+	queue_as killed l
 	queue=$(queue_of l)
+	kill -KILL "${PID[killed]}"
+	ended killed 137
 	[ -e "$queue" ]
-	release holder
-	ready waiter
-	let_go waiter
-	ended holder 0
+	let_go
 	[ ! -e l ]
 	[ ! -e "$queue" ]
+}
+
+# The command would keep its semlock's place in the queue.
+@test "no command inherits the queue" {
+	local options
+	for options in '-m flock' '-m ofd' '-m excl' '-m mkdir' '-F'; do
+		# shellcheck disable=SC2086 # words
+		hold_lock $options "l${options#* }"
+		# shellcheck disable=SC2086
+		queue_as waiter $options "l${options#* }"
+		release holder
+		ready waiter
+		! readlink "/proc/${COMMAND[waiter]}/fd"/* | grep /dev/shm || complain "with $options"
+		let_go waiter
+		ended holder 0
+		rm ./*.up ./*.down
+	done
 }
