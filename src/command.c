@@ -22,21 +22,25 @@ struct inheritance {
 	pid_t parent;
 };
 
+#ifdef __linux__
+#define AWAITED SIG_DFL /* what is blocked is kept for us, even if the default is to ignore it */
+#else
+#define AWAITED ignore_nothing /* or a system may throw it away, or the exit status with it */
 static void ignore_nothing(int signo)
 {
 	(void)signo;
 }
+#endif
 
 /* Everything is blocked from before the fork on, and only ever looked at in one place:
- * so no signal is lost between two looks, and none ends us before the command.  SIGCHLD
- * needs a handler, or a system may throw it away, or the exit status with it. */
-static void take_signals(struct inheritance *given, sigset_t *all)
+ * so no signal is lost between two looks, and none ends us before the command. */
+static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 {
-	struct sigaction child = {.sa_handler = ignore_nothing}, before;
+	struct sigaction child = {.sa_handler = AWAITED}, before;
 
 	sigaction(SIGCHLD, &child, &before);
 	given->ignores_children = before.sa_handler == SIG_IGN;
-	given->parent = getpid();
+	given->parent = tie ? getpid() : 0;
 	sigfillset(all);
 	sigprocmask(SIG_BLOCK, all, &given->mask);
 }
@@ -159,7 +163,7 @@ int command_watch(struct command *command, struct ending *ending, struct why *wh
 	pid_t pid;
 	int failure;
 
-	take_signals(&given, &all);
+	take_signals(&given, &all, command->tie);
 	pid = command->gate.pid > 0 ? start_prepared(command, &failure)
 				    : start(command, &given, &failure);
 	if (pid < 0)

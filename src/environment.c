@@ -3,8 +3,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "environment.h"
+#include "memory.h"
+#include "text.h"
+
+extern char **environ;
+
+struct variable {
+	const char *name; /* with the "=" */
+	const char *value; /* NULL: not set, whatever an outer lock's is */
+};
 
 static const char *mode_name(const struct lock *lock)
 {
@@ -13,60 +23,97 @@ static const char *mode_name(const struct lock *lock)
 	return lock->mode == SHARED ? "shared" : "exclusive";
 }
 
-/* "DEVICE:INODE:MODE", outermost lock first, a blank between two. */
-static int add_held(const struct lock *held, unsigned count)
+/* "DEVICE:INODE:MODE" */
+static char *put_identity(char *at, const struct lock *lock)
+{
+	at = stpcpy(text_hex(at, (unsigned long long)lock->device), ":");
+	at = stpcpy(text_hex(at, (unsigned long long)lock->inode), ":");
+	return stpcpy(at, mode_name(lock));
+}
+
+/* Outermost lock first, a blank between two. */
+static int held_value(const struct lock *held, unsigned count, const char **value)
 {
 	const char *outer = getenv("SEMLOCK_HELD");
-	size_t room = (outer == NULL ? 0 : strlen(outer)) + count * 64 + 1;
-	char *text = malloc(room);
-	size_t used = 0;
-	int result;
+	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + count * 64 + 1);
+	char *at = text;
 
 	if (text == NULL)
 		return -1;
-	text[0] = '\0';
 	if (outer != NULL)
-		used = (size_t)snprintf(text, room, "%s", outer);
+		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
 		if (held[i].file != NULL || held[i].smith != NULL)
 			continue; /* its record tells; no inode of this machine does */
-		used += (size_t)snprintf(text + used, room - used, "%s%llx:%llx:%s",
-		    used > 0 ? " " : "", (unsigned long long)held[i].device,
-		    (unsigned long long)held[i].inode, mode_name(&held[i]));
+		if (at > text)
+			at = stpcpy(at, " ");
+		at = put_identity(at, &held[i]);
 	}
-	result = used == 0 ? 0 : setenv("SEMLOCK_HELD", text, 1);
-	free(text);
-	return result;
+	*value = at > text ? text : NULL;
+	return 0;
 }
 
-static int set_slot(const struct lock *lock)
+static char *assignment(const struct variable *variable)
 {
-	char number[16];
+	char *text = memory_lasting(strlen(variable->name) + strlen(variable->value) + 1);
 
-	if (lock->slot < 0)
-		return unsetenv("SEMLOCK_SLOT"); /* an outer lock's slot is not this one's */
-	snprintf(number, sizeof number, "%d", lock->slot);
-	return setenv("SEMLOCK_SLOT", number, 1);
+	if (text != NULL)
+		stpcpy(stpcpy(text, variable->name), variable->value);
+	return text;
 }
 
-static int set_token(const struct lock *lock)
+static bool is_one_of(const char *entry, const struct variable *variables, size_t count)
 {
-	char number[24];
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(entry, variables[i].name, strlen(variables[i].name)) == 0)
+			return true;
+	return false;
+}
 
-	if (lock->smith == NULL || lock->token < 0)
-		return unsetenv("SEMLOCK_TOKEN");
-	snprintf(number, sizeof number, "%lld", lock->token);
-	return setenv("SEMLOCK_TOKEN", number, 1);
+/* All at once, and without setenv(), which asks for memory at each. */
+static int set(const struct variable *variables, size_t count)
+{
+	size_t before = 0, used = 0;
+	char **list;
+
+	while (environ != NULL && environ[before] != NULL)
+		before++;
+	list = memory_lasting((before + count + 1) * sizeof *list);
+	if (list == NULL)
+		return -1;
+	for (size_t i = 0; i < before; i++)
+		if (!is_one_of(environ[i], variables, count))
+			list[used++] = environ[i];
+	for (size_t i = 0; i < count; i++) {
+		if (variables[i].value == NULL)
+			continue;
+		list[used] = assignment(&variables[i]);
+		if (list[used++] == NULL)
+			return -1;
+	}
+	environ = list;
+	return 0;
 }
 
 int environment_set(const struct lock *lock, const char *label, const struct lock *held,
     unsigned count, struct why *why)
 {
-	if (setenv("SEMLOCK_LOCK", label, 1) != 0 ||
-	    setenv("SEMLOCK_METHOD", lock->method->name, 1) != 0 ||
-	    setenv("SEMLOCK_MODE", mode_name(lock), 1) != 0 || set_slot(lock) != 0 ||
-	    set_token(lock) != 0 ||
-	    add_held(held, count) != 0)
+	char slot[16], token[24];
+	struct variable variables[] = {
+	    {"SEMLOCK_LOCK=", label},
+	    {"SEMLOCK_METHOD=", lock->method->name},
+	    {"SEMLOCK_MODE=", mode_name(lock)},
+	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
+	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
+	    {"SEMLOCK_HELD=", NULL},
+	};
+	const size_t last = sizeof variables / sizeof *variables - 1;
+
+	if (lock->slot >= 0)
+		snprintf(slot, sizeof slot, "%d", lock->slot);
+	if (lock->smith != NULL)
+		snprintf(token, sizeof token, "%lld", lock->token);
+	if (held_value(held, count, &variables[last].value) != 0 || set(variables, last + 1) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot set the environment");
 	return 0;
 }

@@ -24,6 +24,7 @@ semlock_SOURCES = \
 	src/lockfile.c src/lockfile.h \
 	src/locksmith.c src/locksmith.h \
 	src/locksmith/holders.c src/locksmith/holders.h \
+	src/memory.c src/memory.h \
 	src/messages.c src/messages.h \
 	src/mounts.c src/mounts.h \
 	src/names.c src/names.h \
@@ -36,6 +37,7 @@ semlock_SOURCES = \
 	src/procfs.c src/procfs.h \
 	src/progress.c src/progress.h \
 	src/queue.c src/queue.h \
+	src/queuefile.c src/queuefile.h \
 	src/reach.c src/reach.h \
 	src/replace.c src/replace.h \
 	src/report.c src/report.h \

@@ -39,7 +39,8 @@ static int cannot(struct why *why, const char *what)
 
 static int create(const struct lock *lock, const char *path, struct why *why)
 {
-	int fd = open(path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW, lock->create_mode);
+	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW,
+	    lock->create_mode);
 
 	if (fd < 0) {
 		if (errno != EEXIST)
@@ -55,19 +56,6 @@ static int create(const struct lock *lock, const char *path, struct why *why)
 	return fd;
 }
 
-/* The last component is a link: look where it leads, and from then on go there. */
-static int open_link(const struct lock *lock, char path[PATH_MAX], struct why *why)
-{
-	int fd;
-
-	if (links_follow(lock->name, path, why) != LINKS_MAGIC)
-		return -1;
-	fd = open(lock->name, open_flags(lock));
-	if (fd < 0)
-		cannot(why, "cannot open");
-	return fd;
-}
-
 static void refused(const struct lock *lock, struct why *why)
 {
 	if (errno == EACCES && lock->access == O_RDWR)
@@ -80,27 +68,53 @@ static void refused(const struct lock *lock, struct why *why)
 }
 
 /* K1.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even root may
- * not open another user's file in a sticky directory with O_CREAT.  Never through a link
- * that has not been looked at. */
-static int open_or_create(const struct lock *lock, struct why *why)
+ * not open another user's file in a sticky directory with O_CREAT.  Never through a link that
+ * has not been looked at: IS_LINK.  Without a descriptor and a reason, it is to be done again.
+ * (openat: the open of musl asks the kernel twice for O_CLOEXEC.) */
+static int open_or_create(const struct lock *lock, const char *path, bool *is_link,
+    struct why *why)
 {
-	char resolved[PATH_MAX];
-	const char *path = lock->name;
+	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_NOFOLLOW);
+
+	*is_link = fd < 0 && (errno == ELOOP || errno == EMLINK);
+	if (fd < 0 && errno == ENOENT)
+		return create(lock, path, why);
+	if (fd < 0 && !*is_link)
+		refused(lock, why);
+	return fd;
+}
+
+/* The last component is a link: look where it leads, and go there. */
+static int open_link(const struct lock *lock, struct why *why)
+{
+	char path[PATH_MAX];
+	bool is_link;
+	int fd;
+
+	switch (links_follow(lock->name, path, why)) {
+	case LINKS_FOLLOWED:
+		return open_or_create(lock, path, &is_link, why);
+	case LINKS_MAGIC:
+		fd = open(lock->name, open_flags(lock));
+		if (fd < 0)
+			cannot(why, "cannot open");
+		return fd;
+	case LINKS_REFUSED:
+		break;
+	}
+	return -1;
+}
+
+static int open_name(const struct lock *lock, struct why *why)
+{
+	bool is_link;
 	int fd;
 
 	why->trouble = TROUBLE_NONE;
 	do {
-		fd = open(path, open_flags(lock) | O_NOFOLLOW);
-		if (fd >= 0)
-			return fd;
-		if (errno == ELOOP || errno == EMLINK) {
-			fd = open_link(lock, resolved, why);
-			path = resolved;
-		} else if (errno == ENOENT) {
-			fd = create(lock, path, why);
-		} else {
-			refused(lock, why);
-		}
+		fd = open_or_create(lock, lock->name, &is_link, why);
+		if (is_link)
+			fd = open_link(lock, why);
 	} while (fd < 0 && why->trouble == TROUBLE_NONE);
 	return fd;
 }
@@ -120,7 +134,7 @@ static int check_kind(const struct lock *lock, struct why *why)
 
 int lockfile_open(struct lock *lock, struct why *why)
 {
-	int fd = open_or_create(lock, why);
+	int fd = open_name(lock, why);
 	struct stat file;
 
 	if (fd < 0)

@@ -17,6 +17,7 @@
 #include "lease.h"
 #include "lock.h"
 #include "lockfile.h"
+#include "memory.h"
 #include "messages.h"
 #include "obtain.h"
 #include "options.h"
@@ -62,7 +63,7 @@ static const char *label_of(const struct options *opt, const struct lock *lock)
 
 static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 {
-	struct lock *locks = calloc(opt->nlocks, sizeof *locks);
+	struct lock *locks = memory_lasting(opt->nlocks * sizeof *locks);
 
 	if (locks == NULL)
 		die(EXIT_SYSTEM, "no memory");
@@ -135,7 +136,7 @@ static struct command make_command(const struct options *opt)
 	bool ours_alone = opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0;
 	struct command command = {
 	    .argv = opt->command,
-	    .locks = calloc(opt->nlocks, sizeof *command.locks),
+	    .locks = memory_lasting(opt->nlocks * sizeof *command.locks),
 	    .nlocks = opt->nlocks,
 	    .hold = opt->hold,
 	    .inherit = opt->become || !ours_alone,

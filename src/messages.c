@@ -11,10 +11,11 @@
 
 void messages_taken(const struct options *opt, int64_t since)
 {
-	int64_t took = clock_now() - since;
+	int64_t took;
 
 	if (!opt->verbose)
 		return;
+	took = clock_now() - since;
 	if (opt->as_flock)
 		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds",
 		    (long long)(took / SECOND), (long long)(took % SECOND / 1000));

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "memory.h"
 #include "names.h"
 
 /* One plain file name, and none that other programs hide or clean away. */
@@ -61,22 +62,24 @@ static int check_directory(const char *directory, bool create, struct why *why)
 
 const char *names_path(const char *name, bool create, struct why *why)
 {
-	static char path[PATH_MAX];
+	char *path = memory_lasting(PATH_MAX);
 	const char *runtime = runtime_directory();
 	size_t used;
 
-	if (check_name(name, why) != 0)
+	if (path == NULL)
+		why_set(why, TROUBLE_SYSTEM, "cannot name it");
+	if (path == NULL || check_name(name, why) != 0)
 		return NULL;
 	if (runtime != NULL)
-		snprintf(path, sizeof path, "%s/semlock", runtime);
+		snprintf(path, PATH_MAX, "%s/semlock", runtime);
 	else
-		snprintf(path, sizeof path, "/tmp/semlock-%lu", (unsigned long)geteuid());
+		snprintf(path, PATH_MAX, "/tmp/semlock-%lu", (unsigned long)geteuid());
 	if (check_directory(path, create, why) != 0) {
 		used = strlen(why->text);
 		snprintf(why->text + used, sizeof why->text - used, " (%.100s)", path);
 		return NULL;
 	}
 	used = strlen(path);
-	snprintf(path + used, sizeof path - used, "/%s", name);
+	snprintf(path + used, PATH_MAX - used, "/%s", name);
 	return path;
 }

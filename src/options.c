@@ -6,6 +6,7 @@
 
 #include "events.h"
 #include "exitcode.h"
+#include "memory.h"
 #include "operands.h"
 #include "options.h"
 #include "report.h"
@@ -99,7 +100,7 @@ static const struct option long_options[] = {
 /* Room for LOCK itself, and for one -f in every two words. */
 static void make_room(struct options *options, int argc)
 {
-	options->locks = calloc((size_t)argc + 1, sizeof *options->locks);
+	options->locks = memory_lasting(((size_t)argc + 1) * sizeof *options->locks);
 	if (options->locks == NULL)
 		die(EXIT_SYSTEM, "no memory");
 	options->nlocks = 1;

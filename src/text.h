@@ -13,4 +13,8 @@ size_t text_character(const char *text, size_t left);
  * question mark; what does not fit is cut between two characters, and ends in "...". */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
 
+/* Write NUMBER at AT in hexadecimal, with a zero behind it, in at most 17 bytes.  Returns where
+ * that zero is.  What every start needs does without stdio. */
+char *text_hex(char *at, unsigned long long number);
+
 #endif
