@@ -2,22 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "alarm.h"
 #include "crash.h"
-#include "descriptor.h"
 #include "lock.h"
-#include "methods/namefile.h"
 #include "queue.h"
+#include "queuefile.h"
 
-#if HAVE_DECL_F_OFD_SETLK && HAVE_SHM_OPEN
-
-/* Never on a descriptor that anybody inherits: a ticket must end with its drawer. */
-#define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+#if HAVE_DECL_F_OFD_SETLK
 
 static void close_file(struct queue *queue)
 {
@@ -26,95 +19,18 @@ static void close_file(struct queue *queue)
 	queue->fd = -1;
 }
 
-/* A lock that is a name in a directory: two names of one hash would share a queue. */
-static uint64_t hash_of(const char *name)
+static enum trust open_or_create(struct queue *queue, const struct lock *lock)
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-	return hash;
-}
-
-static void name_of(const struct lock *lock, char name[64])
-{
-	int used = snprintf(name, 64, "/semlock-%llx-%llx", (unsigned long long)lock->device,
-	    (unsigned long long)lock->inode);
-
-	if (lock->file != NULL)
-		snprintf(name + used, (size_t)(64 - used), "-%llx",
-		    (unsigned long long)hash_of(lock->file->base));
-}
-
-void queue_path(const struct lock *lock, char *path, size_t size)
-{
-	char name[64];
-
-	name_of(lock, name);
-	snprintf(path, size, "/dev/shm%s", name); /* where glibc, musl and bionic have it */
-}
-
-/* Whoever may read the lock file may lock it, and so may queue for it. */
-static mode_t queue_mode(const struct lock *lock, int fd)
-{
-	mode_t mode = 0600;
-
-	if ((lock->permissions & S_IROTH) != 0)
-		mode |= 0006;
-	if ((lock->permissions & S_IRGRP) != 0 && fchown(fd, (uid_t)-1, lock->group) == 0)
-		mode |= 0060;
-	return mode;
-}
-
-enum trust { TRUSTED, REMOVED, NOT_TRUSTED };
-
-/* Somebody else's file of that name could be locked all over to hold us up. */
-static enum trust look_at(int fd, const struct lock *lock)
-{
-	struct stat file;
-
-	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1)
-		return NOT_TRUSTED;
-	if (file.st_uid != 0 && file.st_uid != lock->owner && file.st_uid != geteuid())
-		return NOT_TRUSTED;
-	return file.st_nlink == 1 ? TRUSTED : REMOVED;
-}
-
-static int create(const char *name, const struct lock *lock)
-{
-	int fd = shm_open(name, QUEUE_FLAGS | O_CREAT | O_EXCL, 0600);
-
-	if (fd >= 0 && fchmod(fd, queue_mode(lock, fd)) != 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static int open_or_create(const char *name, const struct lock *lock)
-{
-	int fd;
-
-	do { /* another waiter may make it, or the last one remove it, between the two */
-		fd = shm_open(name, QUEUE_FLAGS, 0);
-		if (fd < 0 && errno == ENOENT)
-			fd = create(name, lock);
-	} while (fd < 0 && errno == EEXIST);
-	return fd;
+	queue->fd = queuefile_open_or_create(lock);
+	return queue->fd < 0 ? NOT_TRUSTED : queuefile_look(queue->fd, lock);
 }
 
 enum queue_state queue_open(struct queue *queue, const struct lock *lock)
 {
-	char name[64];
-	int fd;
-
-	*queue = (struct queue){.fd = -1};
-	name_of(lock, name);
-	fd = shm_open(name, QUEUE_FLAGS, 0);
-	if (fd < 0)
+	*queue = (struct queue){.fd = queuefile_open(lock)};
+	if (queue->fd < 0)
 		return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
-	queue->fd = descriptor_above_standard(fd);
-	if (queue->fd >= 0 && look_at(queue->fd, lock) == TRUSTED)
+	if (queuefile_look(queue->fd, lock) == TRUSTED)
 		return QUEUE_OPEN;
 	close_file(queue);
 	return QUEUE_UNUSABLE;
@@ -167,20 +83,28 @@ static int64_t highest(const struct queue *queue, int64_t low, int64_t high)
 	return low;
 }
 
-/* The nearest ticket before ours.  Tickets drawn at the same moment stand close
+/* The nearest ticket before ours after OLDEST.  Tickets drawn at the same moment stand close
  * together, and the nearest one usually stands close to ours: look there first. */
-static bool nearest(const struct queue *queue, int64_t *ticket)
+static int64_t search(const struct queue *queue, int64_t oldest)
 {
 	int64_t window, found;
 
-	if (!find(queue, 0, queue->ticket, ticket))
+	for (window = 4 * MILLISECOND; queue->ticket - window > oldest; window *= 8)
+		if (find(queue, queue->ticket - window, queue->ticket, &found))
+			return highest(queue, found, queue->ticket);
+	return highest(queue, oldest, queue->ticket);
+}
+
+/* Is anybody before us, and behind whom are we to sleep?  The first time that need not be exact,
+ * for when he is gone we look again: what the file says will do. */
+static bool one_before(struct queue *queue, int64_t *ticket)
+{
+	int64_t oldest, last = queue->last;
+
+	queue->last = 0;
+	if (!find(queue, 0, queue->ticket, &oldest))
 		return false;
-	for (window = 4 * MILLISECOND; queue->ticket - window > *ticket; window *= 8)
-		if (find(queue, queue->ticket - window, queue->ticket, &found)) {
-			*ticket = found;
-			break;
-		}
-	*ticket = highest(queue, *ticket, queue->ticket);
+	*ticket = last > oldest ? last : search(queue, oldest);
 	return true;
 }
 
@@ -197,33 +121,35 @@ static int draw(struct queue *queue)
 	return -1;
 }
 
+/* The file says which ticket was drawn last: most likely the one before ours, and found without
+ * a search.  Nobody believes it.  What is too low costs a sleep, what makes no sense is passed
+ * over, and it is our turn when the kernel knows of no earlier ticket, whatever the file says. */
+static void note_last(struct queue *queue)
+{
+	int64_t last = 0;
+
+	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
+		queue->last = last;
+	if (pwrite(queue->fd, &queue->ticket, sizeof queue->ticket, 0) < 0)
+		return; /* no room: whoever comes next has to search */
+}
+
 /* Until we had our ticket, the last of the others may have removed the file under us:
  * then there is another one to draw from, where the next ones will look. */
 bool queue_join(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
-	char name[64];
-	int fd;
 
-	name_of(lock, name);
 	do {
-		close_file(queue);
-		fd = open_or_create(name, lock);
-		if (fd < 0)
-			return false;
-		queue->fd = descriptor_above_standard(fd);
-		if (queue->fd < 0)
-			return false;
-		trust = look_at(queue->fd, lock);
-		if (trust == TRUSTED && draw(queue) == 0)
-			trust = look_at(queue->fd, lock);
-		else if (trust == TRUSTED)
-			trust = NOT_TRUSTED;
+		trust = queue->fd >= 0 ? TRUSTED : open_or_create(queue, lock);
+		if (trust == TRUSTED)
+			trust = draw(queue) == 0 ? queuefile_look(queue->fd, lock) : NOT_TRUSTED;
+		if (trust != TRUSTED)
+			close_file(queue);
 	} while (trust == REMOVED);
 	if (trust == TRUSTED)
-		return true;
-	close_file(queue);
-	return false;
+		note_last(queue);
+	return trust == TRUSTED;
 }
 
 bool queue_empty(const struct queue *queue)
@@ -248,7 +174,7 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 	struct why ignored;
 	int64_t before, left;
 
-	while (nearest(queue, &before)) {
+	while (one_before(queue, &before)) {
 		left = deadline_left(deadline);
 		if (alarm_set(left < SECOND ? left : SECOND, &ignored) != 0)
 			return TURN_BROKEN;
@@ -284,10 +210,7 @@ void queue_leave(struct queue *queue, const struct lock *lock)
 
 void queue_remove(const struct lock *lock)
 {
-	char name[64];
-
-	name_of(lock, name);
-	shm_unlink(name);
+	queuefile_remove(lock);
 }
 
 #else /* no such locks, or no shared memory */
@@ -334,13 +257,6 @@ void queue_leave(struct queue *queue, const struct lock *lock)
 void queue_remove(const struct lock *lock)
 {
 	(void)lock;
-}
-
-void queue_path(const struct lock *lock, char *path, size_t size)
-{
-	(void)lock;
-	if (size > 0)
-		path[0] = '\0';
 }
 
 #endif

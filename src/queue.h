@@ -4,8 +4,8 @@
  * times out.  So a waiter takes a ticket: a write lock on one byte of a queue file, at
  * an offset drawn from the monotonic clock.  While an earlier ticket is locked, it
  * sleeps on the nearest earlier one; then it takes the lock itself, and gives the
- * ticket up.  There is nothing in the file and nothing to repair: the kernel drops the
- * ticket of whoever dies.
+ * ticket up.  There is nothing to repair: the kernel drops the ticket of whoever dies,
+ * and all that the file says is a guess at the last ticket drawn, which saves a search.
  *
  * The queue file is shared memory named after the lock's device and inode.  It is made when
  * somebody has to wait, and removed by the last to leave.  It decides order, never exclusion: whatever is
@@ -14,7 +14,6 @@
 #define SEMLOCK_QUEUE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "deadline.h"
@@ -26,6 +25,7 @@ struct queue {
 	int fd;
 	int64_t ticket; /* the byte that is ours; 0: none drawn yet */
 	int64_t oldest; /* the oldest ticket when we last looked */
+	int64_t last;   /* the one drawn before ours, it is said; 0: search */
 };
 
 enum queue_state {
@@ -37,8 +37,9 @@ enum queue_state {
 /* Open LOCK's queue to look at it.  Nothing is drawn. */
 enum queue_state queue_open(struct queue *queue, const struct lock *lock);
 
-/* Draw a ticket from LOCK's queue, which is made if there is none.  Returns false when that
- * cannot be done, or the queue is not to be trusted. */
+/* Draw a ticket from LOCK's queue: from the one that queue_open() has opened, else it is opened,
+ * and made if there is none.  Returns false when that cannot be done, or the queue is not to be
+ * trusted. */
 bool queue_join(struct queue *queue, const struct lock *lock);
 
 /* Is nobody waiting? */
@@ -61,11 +62,6 @@ bool queue_stalled(struct queue *queue);
 /* Give the ticket up: the next one's turn.  Whoever is the last to leave removes the queue.
  * Copes with one that is not open. */
 void queue_leave(struct queue *queue, const struct lock *lock);
-
-/* Where LOCK's queue file is if there is one: a write lock on its byte N is ticket N, and
- * that is twice the time (ns, CLOCK_MONOTONIC) at which the waiter came.  "" where there are
- * no queues. */
-void queue_path(const struct lock *lock, char *path, size_t size);
 
 /* LOCK's file has been removed: so may its queue be, for no newcomer can find it. */
 void queue_remove(const struct lock *lock);

@@ -12,7 +12,7 @@
 #endif
 
 #include "mounts.h"
-#include "queue.h"
+#include "queuefile.h"
 #include "scene.h"
 
 #ifndef O_PATH
@@ -132,7 +132,7 @@ static int look(struct scene *scene, struct why *why)
 
 int scene_take(struct scene *scene, const struct lock *lock, struct why *why)
 {
-	char descriptor[32], queue[96];
+	char descriptor[32], queue[QUEUE_PATH_SIZE];
 	const char *path = lock->name;
 	struct lock copy = *lock;
 
@@ -148,7 +148,7 @@ int scene_take(struct scene *scene, const struct lock *lock, struct why *why)
 	}
 	copy.device = scene->files[SCENE_LOCK].device;
 	copy.inode = scene->files[SCENE_LOCK].inode;
-	queue_path(&copy, queue, sizeof queue);
+	queuefile_path(&copy, queue);
 	identify(scene, SCENE_QUEUE, queue);
 	return look(scene, why);
 }

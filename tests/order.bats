@@ -152,7 +152,7 @@ prepare() {
 	queue_as first l
 	queue_as second l
 	[ -f "$(queue_of l)" ]
-	[ ! -s "$(queue_of l)" ]
+	[ "$(stat -c %s "$(queue_of l)")" -eq 8 ]
 	let_go
 	ready first
 	[ -f "$(queue_of l)" ]
@@ -213,6 +213,34 @@ works_all_the_same() {
 	expect_status 1 "$SEMLOCK" -n l true
 	let_go waiter
 	ended holder 0
+}
+
+@test "whatever is written in the queue, nobody is overtaken" {
+	local guess queue
+	hold_lock l
+	queue_as first l
+	queue=$(queue_of l)
+	queue_as second l
+	for guess in '\0' '\1\0\0\0\0\0\0\0' '\377\377\377\377\377\377\377\377' \
+		'\0\0\0\0\0\0\0\200' '\377\377\377\377\377\377\377\177' ''; do
+		# shellcheck disable=SC2059 # bytes
+		printf "$guess" >"$queue"
+		start behind "$SEMLOCK" l true
+		"$PROBE" blocked "${PID[behind]}"
+		kill "${PID[behind]}"
+		ended behind 143
+	done
+	printf '\1\0\0\0\0\0\0\0' >"$queue" # long gone: it looks for itself
+	queue_as third l
+	release holder
+	ready first
+	"$PROBE" blocked "${PID[third]}"
+	release first
+	ready second
+	"$PROBE" blocked "${PID[third]}"
+	release second
+	ready third
+	let_go third
 }
 
 @test "a directory in the queue's place costs order only" {
