@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "alarm.h"
@@ -108,16 +109,23 @@ static bool one_before(struct queue *queue, int64_t *ticket)
 	return true;
 }
 
-/* An even number, so that between any two there is room for one more. */
+/* An even number, so that between any two there is room for one more.  The whole file is locked
+ * by whoever is about to remove it, which takes no time, unless it is stopped right there: that
+ * may cost the order, but not hold anybody up. */
 static int draw(struct queue *queue)
 {
-	do {
+	static const struct timespec a_moment = {0, MILLISECOND / 10};
+
+	for (int tries = 0; tries < 1000; tries++) {
 		queue->ticket = 2 * clock_now();
 		if (lock_byte(queue->fd, F_OFD_SETLK, F_WRLCK, queue->ticket) == 0) {
 			CRASH_POINT("queue.drawn");
 			return 0;
 		}
-	} while (errno == EAGAIN || errno == EACCES);
+		if (errno != EAGAIN && errno != EACCES)
+			break;
+		nanosleep(&a_moment, NULL);
+	}
 	return -1;
 }
 
@@ -140,6 +148,7 @@ bool queue_join(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
 
+	CRASH_POINT("queue.joining");
 	do {
 		trust = queue->fd >= 0 ? TRUSTED : open_or_create(queue, lock);
 		if (trust == TRUSTED)

@@ -185,12 +185,16 @@ prepare() {
 	"$PROBE" blocked "${PID[last]}"
 	let_go
 	"$PROBE" state "${PID[last]}" T
-	# It has the lock, and is about to remove the queue: these two must meet in the next one.
+	# It has the lock, and is about to remove the queue, which the next one has open: that one
+	# and the one after it must meet in another.
 	fifos one
-	start one "$SEMLOCK" l "$PROBE" hold one.up one.down
+	SEMLOCK_CRASH=queue.joining:stop start one "$SEMLOCK" l "$PROBE" hold one.up one.down
+	"$PROBE" state "${PID[one]}" T
 	kill -CONT "${PID[last]}"
 	ready last
+	kill -CONT "${PID[one]}"
 	"$PROBE" blocked "${PID[one]}"
+	[ -e "$(queue_of l)" ] # and not in the one that is gone
 	queue_as two l
 	let_go last
 	ready one
@@ -198,6 +202,19 @@ prepare() {
 	let_go one
 	ready two
 	let_go two
+}
+
+@test "who is stopped while it removes the queue holds nobody up" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	hold_lock l
+	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
+	"$PROBE" state "${PID[stopped]}" T
+	queue_as next l
+	let_go
+	ready next
+	let_go next
+	kill -CONT "${PID[stopped]}"
+	ended stopped 1
 }
 
 # With a queue that is no use: the lock excludes, waits, is handed on, and times out.
