@@ -68,7 +68,7 @@ semlock_SOURCES = \
 	src/methods/stranger.c src/methods/stranger.h \
 	src/methods/token.c src/methods/token.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
-	src/methods/rename.c src/methods/symlink.c
+	src/methods/rename.c src/methods/symlink.c src/methods/unique.c
 
 # ---- the locksmith: locks on a server; the only program linked with more than libc ----
 libexec_PROGRAMS =

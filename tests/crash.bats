@@ -75,3 +75,22 @@ killed_everywhere() {
 		next_gets_in link $point
 	done
 }
+
+@test "rename with names of its own, killed between any two steps" {
+	unique=filesystem.local:fail=5
+	"$SEMLOCK" -m rename --init l true
+	for point in $(points methods/unique.c gate.c); do
+		expect_status 0 "$SEMLOCK" -m rename --init l true
+		[ "$point" != unique.made ] || rm l
+		for state in free stale; do
+			SEMLOCK_CRASH="$unique $point:kill" capture "$CRASHABLE_SEMLOCK" -m rename --init l true
+			[ "$status" -ne 137 ] || echo "$point" >>killed
+			SEMLOCK_CRASH=$unique expect_status 0 "$CRASHABLE_SEMLOCK" -w 5 -m rename l true
+			left=$(ls -d .l* l.* 2>/dev/null || true)
+			[ -z "$left" ] || complain "killed at $point, $state, leaves $left"
+			SEMLOCK_CRASH=$unique capture "$CRASHABLE_SEMLOCK" -m rename l sh -c 'kill -KILL $PPID $$'
+		done
+		next_gets_in rename "$point"
+		grep -qx "$point" killed || complain "$point is never reached"
+	done
+}

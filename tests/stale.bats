@@ -2,6 +2,8 @@
 # --stale: locks whose holder cannot be asked.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+
 old() {
 	touch -h -d '1 hour ago' "$1"
 }
@@ -86,4 +88,52 @@ host=elsewhere machine=another since=1 uid=0"
 		let_go
 		rm -f ./*.up ./*.down
 	done
+}
+
+@test "rename with names of its own: taken over by age, once, and the late holder hears of it" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	mv l l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
+	expect_status 1 "$SEMLOCK" -n -m rename --init l touch ran
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l touch ran
+	hold_as slow -w 10 --stale .2 --on-lost term -m rename l
+	[ "$(ls -d l*)" = "$(ls -d l.held."${COMMAND[slow]}".*)" ]
+	mv l.held.* l.held.1.1.x.1.1.00000000.elsewhere
+	ended slow 76
+	[ "$(ls -d l*)" = l.held.1.1.x.1.1.00000000.elsewhere ]
+	mv l.held.* l.held # a script's
+	touch -d '1 hour ago' l.held
+	expect_status 1 "$SEMLOCK" -n --stale 1m -m rename l touch ran
+	[ ! -e ran ]
+}
+
+@test "rename with names of its own: a beat is a new name" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	hold_lock --stale .2 -m rename l
+	first=$(ls -d l.held.*)
+	tries=0
+	until [ ! -e "$first" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 5000 ] || complain "no beat"
+	done
+	expect_status 1 "$SEMLOCK" -n --stale 5 -m rename l true
+	let_go
+	[ "$(ls -d l*)" = l ]
+}
+
+@test "rename with names of its own: two tokens become one" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	hold_lock -m rename l
+	: >l
+	expect_status 1 "$SEMLOCK" -n -m rename l touch ran
+	start waiter "$SEMLOCK" -m rename l true
+	let_go
+	ended waiter 0
+	[ "$(ls -d l*)" = l ]
+	[ ! -e ran ]
 }

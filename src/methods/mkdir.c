@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,6 +188,8 @@ static int remove_directory(struct lock *lock, int fd)
 	result = renameat(file->directory, file->base, file->directory, file->temporary);
 	if (result == 0) {
 		CRASH_POINT("mkdir.gone");
+		if (file->held)
+			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */
 		unlinkat(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		unlinkat(file->directory, file->temporary, AT_REMOVEDIR);

@@ -31,6 +31,8 @@ struct namefile {
 	int second;   /* where flock(2) depends on the name: the lock, opened by its name; -1 */
 	int notify;   /* changes in the directory, while a stranger holds the lock; -1 */
 	int64_t pause; /* how long to wait at most for word of a stranger */
+	char away[NAME_SIZE]; /* the name that our token has while we hold it; methods/unique.c */
+	unsigned beats;       /* signs of life that we have given under it */
 };
 
 /* What is different between one kind of lock object and another. */
@@ -89,6 +91,9 @@ int namefile_create(struct namefile *file, mode_t mode);
 /* A name for an object of ours that has not got the lock's name yet, or not any more, into
  * FILE->temporary; WHAT ("semlock", "gone") is a part of it. */
 void namefile_temporary(struct namefile *file, const char *what);
+
+/* A number that nobody can foretell. */
+uint32_t namefile_random(void);
 
 /* Remove what killed semlocks have left under such names. */
 void namefile_sweep(const struct lock *lock);

@@ -31,6 +31,8 @@ static int open_rename(struct lock *lock, struct why *why)
 {
 	if (namefile_open(lock, &object, why) != 0)
 		return -1;
+	if (!lock->file->local)
+		lock->method = &method_rename_unique;
 	if (strlen(lock->file->base) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
@@ -59,6 +61,27 @@ static int cannot_open(struct why *why)
 	return why_set(why, TROUBLE_OPEN, "cannot open the token");
 }
 
+/* Somebody to whom this file system is not local, or who could not flock the token, may have
+ * it away under a name of its own: then it is to be waited for as it is done there.  Returns
+ * the token's descriptor, or -1: with LOCK's method changed, or errno set. */
+static int find_token(struct lock *lock)
+{
+	char name[NAME_SIZE];
+	int fd = -1;
+
+	for (int looks = 0; looks < 10; looks++) { /* between two of them it may come back */
+		fd = token_open(lock->file);
+		if (fd >= 0 || errno != ENOENT)
+			return fd;
+		if (token_find_away(lock->file, "", name) > 0) {
+			lock->method = &method_rename_unique;
+			return -1;
+		}
+	}
+	errno = ENOENT;
+	return -1;
+}
+
 static int prepare(struct lock *lock, struct why *why)
 {
 	struct namefile *file = lock->file;
@@ -67,7 +90,9 @@ static int prepare(struct lock *lock, struct why *why)
 
 	if (lock->fd >= 0)
 		return 0;
-	fd = token_open(file);
+	fd = find_token(lock);
+	if (lock->method != &method_rename)
+		return 0;
 	if (fd < 0 && errno == ENOENT && lock->init) {
 		if (token_make(lock, why) != 0)
 			return -1;
@@ -96,14 +121,16 @@ static void reopen(struct lock *lock)
 
 /* ---- taking it ---- */
 
-static enum outcome lock_token(struct lock *lock, enum wait wait, struct why *why)
+static enum outcome lock_token(struct lock *lock, enum wait wait)
 {
-	if (flock(lock->fd, wait == TRY ? LOCK_EX | LOCK_NB : LOCK_EX) == 0)
+	if (!FAULT_POINT("rename.flock") &&
+	    flock(lock->fd, wait == TRY ? LOCK_EX | LOCK_NB : LOCK_EX) == 0)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	why_set(why, TROUBLE_LOCKABLE, "cannot lock the token: use -m link here");
-	return FAILED;
+	reopen(lock); /* no flock here: names alone will do */
+	lock->method = &method_rename_unique;
+	return AGAIN;
 }
 
 /* Rename without replacing.  Where the system cannot, the flock on the one token there is
@@ -201,7 +228,7 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 {
 	struct namefile *file = lock->file;
 	char held[NAME_SIZE];
-	enum outcome outcome = lock_token(lock, wait, why);
+	enum outcome outcome = lock_token(lock, wait);
 
 	if (outcome != TAKEN)
 		return outcome;
@@ -230,8 +257,11 @@ static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
 	enum outcome outcome;
 
 	do {
-		if (prepare(lock, why) != 0 || (wait == SLEEP && is_above(lock, why)) ||
-		    (wait == SLEEP && get_ready(lock, why) != 0))
+		if (prepare(lock, why) != 0)
+			return FAILED;
+		if (lock->method != &method_rename)
+			return lock->method->take(lock, wait, why);
+		if (wait == SLEEP && (is_above(lock, why) || get_ready(lock, why) != 0))
 			return FAILED;
 		outcome = try_token(lock, wait, why);
 	} while (outcome == AGAIN);
@@ -243,7 +273,11 @@ static bool idle(struct lock *lock)
 	struct why ignored;
 	bool free;
 
-	if (prepare(lock, &ignored) != 0 || lock_token(lock, TRY, &ignored) != TAKEN)
+	if (prepare(lock, &ignored) != 0)
+		return false;
+	if (lock->method != &method_rename)
+		return lock->method->idle(lock);
+	if (lock_token(lock, TRY) != TAKEN)
 		return false;
 	free = namefile_same(lock->file, lock->file->base, lock->fd);
 	flock(lock->fd, LOCK_UN);

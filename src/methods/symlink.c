@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crash.h"
@@ -91,6 +92,20 @@ static bool is_ours(const struct namefile *file)
 	return says(file, target, record_write_line(&file->record, target));
 }
 
+/* Its semlock, told of the command's end as we were, is most likely about to take it away
+ * itself: to let it is quicker than to make a guard, and keep it from it. */
+static bool goes_by_itself(const struct namefile *file, const char *target, size_t length)
+{
+	static const struct timespec a_moment = {0, MILLISECOND / 10};
+
+	for (int looks = 0; looks < 5; looks++) {
+		if (!says(file, target, length))
+			return true;
+		nanosleep(&a_moment, NULL);
+	}
+	return false;
+}
+
 /* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
  * counts: the same record is the same holder's. */
 static enum outcome take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
@@ -98,9 +113,11 @@ static enum outcome take_over(struct lock *lock, const char *target, size_t leng
 {
 	const struct namefile *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = take_guard(file, wait, name);
-	int result = 0;
+	int guard, result = 0;
 
+	if (wait == SLEEP && goes_by_itself(file, target, length))
+		return AGAIN;
+	guard = take_guard(file, wait, name);
 	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
 		return BUSY;
 	CRASH_POINT("symlink.guarded");
@@ -250,14 +267,14 @@ static int drop(struct lock *lock, struct why *why)
 
 static bool owned(struct lock *lock)
 {
-	return is_ours(lock->file);
+	return !lock->file->held || is_ours(lock->file);
 }
 
 static void beat(struct lock *lock)
 {
 	const struct namefile *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = take_guard_to_release(file, name);
+	int guard = file->held ? take_guard_to_release(file, name) : -1;
 
 	if (guard >= 0 && is_ours(file))
 		utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);

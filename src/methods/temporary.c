@@ -37,7 +37,7 @@ static uint32_t where_we_are(void)
 	return hash(hash(hash(2166136261u, here()->host), here()->boot), pidns);
 }
 
-static uint32_t some_number(void)
+uint32_t namefile_random(void)
 {
 	static uint32_t count;
 	uint32_t number = 0;
@@ -61,7 +61,7 @@ void namefile_temporary(struct namefile *file, const char *what)
 
 	prefix_of(file, prefix);
 	snprintf(file->temporary, sizeof file->temporary, "%.200s%s%ld.%08x.%08x", prefix, what,
-	    (long)getpid(), where_we_are(), some_number());
+	    (long)getpid(), where_we_are(), namefile_random());
 }
 
 #ifdef O_TMPFILE

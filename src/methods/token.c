@@ -1,8 +1,10 @@
 #include <config.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,4 +63,76 @@ int token_make(struct lock *lock, struct why *why)
 	file->temporary[0] = '\0';
 	close(fd);
 	return result == 0 || errno == EEXIST ? 0 : -1;
+}
+
+/* ---- names that are used once: see methods/unique.c ---- */
+
+bool token_is_there(const struct namefile *file, const char *name, struct stat *status)
+{
+	return fstatat(file->directory, name, status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int token_name(const struct namefile *file, unsigned beats, char name[NAME_SIZE],
+    struct why *why)
+{
+	const struct record *record = &file->record;
+	int length = snprintf(name, NAME_SIZE, "%s.held.%ld.%llu.%s.%llu.%x.%08x.%s", file->base,
+	    (long)record->pid, (unsigned long long)record->start, record->boot,
+	    (unsigned long long)record->pidns, beats, (unsigned)namefile_random(), record->host);
+
+	if (length >= NAME_SIZE) {
+		errno = ENAMETOOLONG;
+		return why_set(why, TROUBLE_OPEN, "cannot have a name beside it");
+	}
+	for (char *p = name; (p = strchr(p, '/')) != NULL;)
+		*p = '?'; /* no name for a host, but it is ours to cope with */
+	return 0;
+}
+
+void token_read_name(const struct namefile *file, const char *name, struct record *record)
+{
+	const char *rest = name + strlen(file->base) + strlen(".held");
+	unsigned long long start, pidns;
+	long pid;
+
+	*record = (struct record){.kind = RECORD_JUNK};
+	if (sscanf(rest, ".%ld.%llu.%39[^.].%llu.%*x.%*x.%64s", &pid, &start, record->boot, &pidns,
+		record->host) != 5)
+		return;
+	record->kind = RECORD_FULL;
+	record->pid = (pid_t)pid;
+	record->start = start;
+	record->pidns = pidns;
+}
+
+static bool is_away_name(const struct namefile *file, const char *name)
+{
+	size_t length = strlen(file->base);
+
+	if (strncmp(name, file->base, length) != 0 || strncmp(name + length, ".held", 5) != 0)
+		return false;
+	return name[length + 5] == '\0' || name[length + 5] == '.';
+}
+
+/* What a directory is said to hold can be an old answer (NFS): the name is asked for. */
+int token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE])
+{
+	int fd = openat(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	struct stat status;
+
+	if (directory == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	while (result == 0 && (entry = readdir(directory)) != NULL)
+		if (is_away_name(file, entry->d_name) && strcmp(entry->d_name, but) != 0 &&
+		    token_is_there(file, entry->d_name, &status)) {
+			snprintf(found, NAME_SIZE, "%.255s", entry->d_name);
+			result = 1;
+		}
+	closedir(directory);
+	return result;
 }

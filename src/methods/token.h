@@ -10,6 +10,21 @@ const char *token_held_name(const struct namefile *file, char name[NAME_SIZE]);
 /* Open it under whichever name it has.  -1 with errno set: ENOENT if there is none. */
 int token_open(const struct namefile *file);
 
+/* Is NAME in the directory?  Then STATUS says what it is. */
+bool token_is_there(const struct namefile *file, const char *name, struct stat *status);
+
+/* A name that the token has never had, for the holder that FILE->record describes, after
+ * BEATS signs of life.  Returns 0, or -1 with WHY filled: it would be too long. */
+int token_name(const struct namefile *file, unsigned beats, char name[NAME_SIZE],
+    struct why *why);
+
+/* What such a NAME says of the holder: a RECORD_FULL, or RECORD_JUNK. */
+void token_read_name(const struct namefile *file, const char *name, struct record *record);
+
+/* A name that the token has while somebody holds the lock, LOCK.held or LOCK.held.SOMETHING,
+ * into FOUND, but not the name BUT.  Returns 1, 0 if there is none, or -1 with errno set. */
+int token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE]);
+
 /* --init: make it, unless there is one.  Returns 0, or -1 with WHY filled. */
 int token_make(struct lock *lock, struct why *why);
 

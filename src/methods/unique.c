@@ -1,0 +1,307 @@
+/* The token of the method rename where no flock(2) is to be had, or none that everybody who
+ * sees the file meets (NFS, FUSE).  The name that the token has while the lock is held is
+ * used once and never again,
+ *
+ *     LOCK.held.PID.START.BOOT.PIDNS.BEATS.RANDOM.HOST
+ *
+ * so that to rename it is a compare-and-swap: whoever takes over from the dead, gives a sign
+ * of life or lets go moves exactly what he has looked at, or hears ENOENT: somebody was
+ * faster.  tests/models/semlock_rename.pml has it as V=2; the U's are its steps.
+ *
+ * LOCK.held alone is a script's, or a semlock's on the host that has the files: a name that is
+ * used again and again, which cannot be taken over so. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "methods/existing.h"
+#include "methods/filemethods.h"
+#include "methods/namefile.h"
+#include "methods/stranger.h"
+#include "methods/token.h"
+
+#define LOOKS 100 /* before a token that can be seen nowhere is believed to be nowhere */
+
+static const struct object object = {.what = "a token made by --init", .type = S_IFREG};
+
+static int open_unique(struct lock *lock, struct why *why)
+{
+	return namefile_open(lock, &object, why);
+}
+
+static int move(const struct namefile *file, const char *from, const char *to)
+{
+	return renameat(file->directory, from, file->directory, to);
+}
+
+/* ---- taking it ---- */
+
+static enum outcome cannot(const char *what, struct why *why)
+{
+	namefile_cannot_create(why, what);
+	return FAILED;
+}
+
+/* Is the token that we have now the only one?  An administrator may have made a second one,
+ * or another --init, which looked for the first while it was being renamed.  Whoever took
+ * his later, or at the same time, sees the other's name: it is there before he looks.  The
+ * two become one when both are renamed to the same. */
+static enum outcome settle(struct lock *lock, bool made, struct why *why)
+{
+	struct namefile *file = lock->file;
+	struct timespec a_moment = {0, (long)(namefile_random() % 8 + 1) * MILLISECOND};
+	char other[NAME_SIZE];
+	struct stat status;
+	int others = token_is_there(file, file->base, &status) ? 1 : token_find_away(file, file->away, other);
+
+	if (others == 0)
+		return TAKEN;
+	if (made)
+		unlinkat(file->directory, file->away, 0);
+	else
+		move(file, file->away, file->base);
+	file->held = false;
+	if (others < 0)
+		return cannot("cannot read its directory", why);
+	nanosleep(&a_moment, NULL);
+	return AGAIN;
+}
+
+/* U1: the token's name FROM becomes ours.  Over NFS the answer to a rename that was done can
+ * get lost; then it is done again, and says ENOENT. */
+static enum outcome carry_off(struct lock *lock, const char *from, struct why *why)
+{
+	struct namefile *file = lock->file;
+	struct stat status;
+
+	if (token_name(file, 1, file->away, why) != 0)
+		return FAILED;
+	if (FAULT_POINT("unique.rename") || move(file, from, file->away) != 0) {
+		if (errno != ENOENT)
+			return cannot("cannot rename the token", why);
+		if (!token_is_there(file, file->away, &status))
+			return AGAIN;
+	}
+	file->held = true;
+	CRASH_POINT("unique.moved");
+	return settle(lock, false, why);
+}
+
+/* --init: made under a name that is ours already, because others would not wait for us to
+ * look whether there is one. */
+static enum outcome make_token(struct lock *lock, struct why *why)
+{
+	struct namefile *file = lock->file;
+	int fd;
+
+	if (token_name(file, 0, file->away, why) != 0)
+		return FAILED;
+	fd = openat(file->directory, file->away,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, lock->create_mode);
+	if (fd < 0)
+		return cannot("cannot make the token", why);
+	if (lock->exact_mode)
+		fchmod(fd, lock->create_mode);
+	close(fd);
+	file->held = true;
+	CRASH_POINT("unique.made");
+	return settle(lock, true, why);
+}
+
+static enum outcome not_a_token(const char *name, struct why *why)
+{
+	why_say(why, TROUBLE_OPEN, "is no lock of method rename, which is %s: %s left alone",
+	    object.what, name);
+	return FAILED;
+}
+
+/* At home.  It gets the time of now first: it may be judged by it as soon as it is away. */
+static enum outcome take_free(struct lock *lock, struct why *why)
+{
+	const struct namefile *file = lock->file;
+	struct stat status;
+
+	if (!token_is_there(file, file->base, &status))
+		return AGAIN;
+	if (!S_ISREG(status.st_mode))
+		return not_a_token(file->base, why);
+	utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
+	return carry_off(lock, file->base, why);
+}
+
+/* A rename is a sign of life, too, where the file system notes its time. */
+static void note_life(struct stat *status)
+{
+	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
+	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
+		status->st_ctim.tv_nsec > status->st_mtim.tv_nsec))
+		status->st_mtim = status->st_ctim;
+}
+
+static bool yields(struct lock *lock, const char *name, struct stat *status, struct record *record,
+    enum verdict *verdict)
+{
+	token_read_name(lock->file, name, record);
+	note_life(status);
+	*verdict = existing_judge(lock, record, status, false);
+	return name[strlen(lock->file->base) + 5] == '.' && existing_yields(lock, *verdict, status);
+}
+
+/* U2: away, under NAME. */
+static enum outcome look_at(struct lock *lock, const char *name, enum wait wait, struct why *why)
+{
+	struct namefile *file = lock->file;
+	struct stat status;
+	struct record record;
+	enum verdict verdict;
+
+	if (!token_is_there(file, name, &status))
+		return AGAIN;
+	if (!S_ISREG(status.st_mode))
+		return not_a_token(name, why);
+	if (yields(lock, name, &status, &record, &verdict)) {
+		CRASH_POINT("unique.judged");
+		return file->ready ? carry_off(lock, name, why) : AGAIN;
+	}
+	if (wait == TRY)
+		return BUSY;
+	if (verdict == ALIVE && existing_is_above(&record, why))
+		return FAILED;
+	return stranger_await(file, verdict == ALIVE ? record.pid : 0, verdict == ALIVE);
+}
+
+static enum outcome nowhere(struct lock *lock, struct why *why)
+{
+	if (lock->init)
+		return lock->file->ready ? make_token(lock, why) : AGAIN;
+	why_say(why, TROUBLE_OPEN,
+	    "there is no token, neither under this name nor with .held behind it: "
+	    "--init makes it, once");
+	return FAILED;
+}
+
+/* In the middle of a rename it may be seen under no name at all. */
+static enum outcome look(struct lock *lock, enum wait wait, struct why *why)
+{
+	char name[NAME_SIZE];
+	struct stat status;
+	int found;
+
+	for (int looks = 0; looks < LOOKS; looks++) {
+		found = token_find_away(lock->file, "", name);
+		if (found < 0)
+			return cannot("cannot read its directory", why);
+		if (found > 0)
+			return look_at(lock, name, wait, why);
+		if (token_is_there(lock->file, lock->file->base, &status))
+			return AGAIN;
+	}
+	return nowhere(lock, why);
+}
+
+static int get_ready(struct lock *lock, struct why *why)
+{
+	if (!lock->file->ready && namefile_describe(lock, why) != 0)
+		return -1;
+	lock->file->ready = true;
+	return 0;
+}
+
+static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
+{
+	enum outcome outcome = wait == TRY ? look(lock, TRY, why) : AGAIN;
+
+	while (outcome == AGAIN) {
+		if (get_ready(lock, why) != 0)
+			return FAILED;
+		outcome = take_free(lock, why);
+		if (outcome == AGAIN)
+			outcome = look(lock, wait, why);
+	}
+	return outcome;
+}
+
+static bool idle(struct lock *lock)
+{
+	char name[NAME_SIZE];
+	struct stat status;
+	struct record record;
+	enum verdict verdict;
+
+	if (token_find_away(lock->file, "", name) <= 0)
+		return token_is_there(lock->file, lock->file->base, &status);
+	return token_is_there(lock->file, name, &status) &&
+	       yields(lock, name, &status, &record, &verdict);
+}
+
+/* ---- having it ---- */
+
+static bool owned(struct lock *lock)
+{
+	struct stat status;
+
+	return !lock->file->held || token_is_there(lock->file, lock->file->away, &status);
+}
+
+/* U3. */
+static void beat(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+	char next[NAME_SIZE];
+	struct stat status;
+	struct why ignored;
+
+	if (!file->held || token_name(file, ++file->beats + 1, next, &ignored) != 0)
+		return;
+	utimensat(file->directory, file->away, NULL, AT_SYMLINK_NOFOLLOW);
+	if (move(file, file->away, next) == 0 || token_is_there(file, next, &status))
+		memcpy(file->away, next, sizeof next);
+}
+
+/* U4.  If it is not there any more: the command has ended, so the next one may well have
+ * taken it over; whether it was gone before, somebody had an eye on. */
+static void let_go(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+
+	CRASH_POINT("unique.release");
+	move(file, file->away, file->base);
+	file->held = false;
+	CRASH_POINT("unique.back");
+}
+
+static void release(struct lock *lock)
+{
+	if (lock->file != NULL && lock->file->held)
+		let_go(lock);
+	namefile_forget(lock);
+}
+
+static int drop(struct lock *lock, struct why *why)
+{
+	(void)why;
+	if (lock->file->held)
+		let_go(lock);
+	return 0;
+}
+
+const struct method method_rename_unique = {
+    .name = "rename",
+    .can = LEAVES_RECORD | KEEPS_TOKEN | NEEDS_AN_EYE,
+    .what = "a token that is renamed away to a name of its own",
+    .open = open_unique,
+    .take = take,
+    .drop = drop,
+    .idle = idle,
+    .listen = stranger_listen,
+    .owned = owned,
+    .beat = beat,
+    .release = release,
+};
