@@ -65,6 +65,7 @@ semlock_SOURCES = \
 	src/methods/plainfile.c src/methods/plainfile.h \
 	src/methods/rename2.c src/methods/rename2.h \
 	src/methods/remote.c src/methods/remote.h src/methods/scheme.c \
+	src/methods/sight.c src/methods/sight.h \
 	src/methods/stranger.c src/methods/stranger.h \
 	src/methods/token.c src/methods/token.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \

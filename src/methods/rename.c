@@ -22,6 +22,7 @@
 #include "methods/filemethods.h"
 #include "methods/plainfile.h"
 #include "methods/rename2.h"
+#include "methods/sight.h"
 #include "methods/stranger.h"
 #include "methods/token.h"
 
@@ -299,6 +300,7 @@ const struct method method_rename = {
     .drop = drop,
     .prepare = prepare,
     .idle = idle,
+    .peek = rename_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = namefile_beat,
