@@ -10,7 +10,8 @@ each() {
 		mkdir "at.$method"
 		cd "at.$method" || return
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
-		"$@" || complain "method $method" || return
+		echo "method $method:"
+		"$@" # not before "||": what fails in the middle has to fail the test
 		cd ..
 	done
 }
@@ -171,6 +172,7 @@ both_or_none() {
 	expect_status 0 "$SEMLOCK" -n -m "$method" l true
 	let_go one
 	expect_status 0 "$SEMLOCK" -m "$method" -f l l true
+	expect_status 0 "$SEMLOCK" -m "$method" --stale 1 --on-lost term -f l l true
 	[ "$method" != rename ] || rm k
 	nothing_left
 }

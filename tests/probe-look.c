@@ -49,6 +49,10 @@ static int is_blocking_lock(const char *line)
 		return 0;
 	if (call == SYS_flock)
 		return 1;
+#ifdef SYS_poll
+	if (call == SYS_poll && how == 2)
+		return 1; /* for word of a holder who has nothing under flock(2): methods/stranger.c */
+#endif
 	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW);
 }
 

@@ -327,9 +327,10 @@ int namefile_drop(struct lock *lock, struct why *why)
 	return 0;
 }
 
+/* A lock that was named twice is held once; the other has nothing to lose. */
 bool namefile_owned(struct lock *lock)
 {
-	return namefile_same(lock->file, lock->file->base, lock->fd);
+	return !lock->file->held || namefile_same(lock->file, lock->file->base, lock->fd);
 }
 
 void namefile_beat(struct lock *lock)

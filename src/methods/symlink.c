@@ -251,14 +251,14 @@ static int drop(struct lock *lock, struct why *why)
 
 static bool owned(struct lock *lock)
 {
-	return is_ours(lock->file);
+	return !lock->file->held || is_ours(lock->file);
 }
 
 static void beat(struct lock *lock)
 {
 	const struct namefile *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = take_guard_to_release(file, name);
+	int guard = file->held ? take_guard_to_release(file, name) : -1;
 
 	if (guard >= 0 && is_ours(file))
 		utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
