@@ -21,6 +21,7 @@
 #include "messages.h"
 #include "obtain.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "several.h"
 #include "who.h"
@@ -169,7 +170,7 @@ static pid_t start_command(struct bearer *bearer, struct why *why)
 
 	if (give_locks(job, why) != 0)
 		return -1;
-	return command_prepare(job->command, why);
+	return command_prepare(job->command, progress_blocks(), why);
 }
 
 /* What has to be looked after while the command runs. */
