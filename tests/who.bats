@@ -238,6 +238,7 @@ json() {
 	cat >schema <<-'END'
 		L.held boolean
 		L.holders array
+		L.holders[].alive boolean
 		L.holders[].command array
 		L.holders[].command[] string
 		L.holders[].host string
@@ -250,12 +251,14 @@ json() {
 		L.holders[].start number
 		L.holders[].started string
 		L.holders[].taker number
+		L.holders[].touched null
 		L.holders[].uid number
 		L.holders[].user string
 		L.holders[].watcher number
 		L.lock string
 		L.unseen boolean
 		L.waiters array
+		L.waiters[].alive boolean
 		L.waiters[].command array
 		L.waiters[].command[] string
 		L.waiters[].host string
@@ -268,6 +271,7 @@ json() {
 		L.waiters[].start number
 		L.waiters[].started string
 		L.waiters[].taker null
+		L.waiters[].touched null
 		L.waiters[].uid number
 		L.waiters[].user string
 		L.waiters[].watcher null

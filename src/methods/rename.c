@@ -26,7 +26,11 @@
 #include "methods/stranger.h"
 #include "methods/token.h"
 
-static const struct object object = {.what = "a token made by --init", .type = S_IFREG};
+static const struct object object = {
+    .what = "a token made by --init",
+    .type = S_IFREG,
+    .read = plainfile_read,
+};
 
 static int open_rename(struct lock *lock, struct why *why)
 {
