@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -102,12 +103,19 @@ struct job {
 	struct bearer bearer;
 };
 
+/* semlock itself cannot go on. */
+static noreturn void give_up(const struct options *opt, int status, const struct why *why)
+{
+	event("failed %d", status);
+	die(status, "%s: %s", opt->label, why->text);
+}
+
 static int undo(const struct options *opt, struct lock *lock)
 {
 	struct why why;
 
 	if (lock_undo(lock, &why) != 0)
-		die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
+		give_up(opt, exit_status_of(why.trouble), &why);
 	return EXIT_SUCCESS;
 }
 
@@ -188,7 +196,7 @@ static void watch_start(struct watch *watch, const struct job *job)
 	watch->lease.running = false;
 	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
 	if (lock->smith != NULL && lease_start(&watch->lease, lock, opt->label, job->bearer.pid, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 }
 
 static void watch_stop(struct watch *watch)
@@ -213,9 +221,9 @@ static int run(struct job *job)
 	struct why why;
 
 	if (job->command->nlocks > 0 && job->bearer.pid == 0 && give_locks(job, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 	if (start_holding(job, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 	if (!opt->hold)
 		messages_running(opt);
 	if (opt->become) {
@@ -224,7 +232,7 @@ static int run(struct job *job)
 	}
 	watch_start(&watch, job);
 	if (command_watch(job->command, &ending, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 	watch_stop(&watch);
 	return exit_status(opt, &ending);
 }

@@ -139,6 +139,25 @@ json() {
 	let_go one
 }
 
+@test "a Python program's fcntl lock" {
+	command -v python3 >/dev/null || skip "no python3 on this machine"
+	fifos one
+	cat >holder.py <<-'END'
+		import fcntl, os
+		f = open("l", "w")
+		fcntl.lockf(f, fcntl.LOCK_EX)
+		open("one.up", "w").write("ready %d\n" % os.getpid())
+		open("one.down").read(1)
+	END
+	start one python3 holder.py
+	ready one
+	shows "${PID[one]}" l "python3 holder.py"
+	expect_status 1 "$SEMLOCK" -v -n -m posix l true
+	grep -q "held by ${PID[one]} (python3 holder.py, started " .err
+	release one
+	ended one 0
+}
+
 @test "a lock on a directory, and by a path that is a link" {
 	mkdir d
 	ln -s d link
