@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +11,29 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "crash.h"
 #include "exitcode.h"
+#include "gate.h"
 #include "mounts.h"
 #include "occupants.h"
 #include "reach.h"
 #include "report.h"
 
+/* Two who are alive: with a lock made of files, each is to find the other by its number.  The
+ * first is ourselves, the second stands at a gate. */
+static struct bearer bearers[2];
+
 struct place {
 	const char *name;
 	char scratch[PATH_MAX]; /* a file of ours on the same file system */
+	bool is_a_name; /* the lock is no file, but a name in its directory */
 	bool is_directory;
 	bool mounted; /* MOUNT is known */
 	struct procfs_mount mount;
 };
 
-/* The directory that the lock is in, links followed; the lock itself if it is one. */
+/* The directory that the lock is in, links followed; the lock itself if it is one.  What is made
+ * of files is never followed, and a directory there could be somebody's lock. */
 static int find_directory(struct place *place, char directory[PATH_MAX])
 {
 	struct stat file = {0};
@@ -34,7 +43,7 @@ static int find_directory(struct place *place, char directory[PATH_MAX])
 	if (strlen(place->name) >= PATH_MAX)
 		return -1;
 	strcpy(directory, place->name);
-	if (lstat(place->name, &file) == 0 && S_ISLNK(file.st_mode) &&
+	if (!place->is_a_name && lstat(place->name, &file) == 0 && S_ISLNK(file.st_mode) &&
 	    (realpath(place->name, directory) == NULL || stat(directory, &file) != 0))
 		return -1;
 	place->is_directory = S_ISDIR(file.st_mode);
@@ -74,19 +83,19 @@ static int make_scratch(struct place *place, struct why *why)
 static bool open_pair(struct lock pair[2], const struct method *first,
     const struct method *second, const char *path, struct why *why)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		pair[i] = (struct lock){
 		    .method = i == 0 ? first : second,
 		    .name = path,
 		    .mode = EXCLUSIVE,
 		    .access = O_RDWR,
+		    .create_mode = 0600,
+		    .init = (first->can & KEEPS_TOKEN) != 0,
+		    .bearer = &bearers[i],
 		    .fd = -1,
 		    .slot = -1,
 		};
-		if (lock_open(&pair[i], why) != 0)
-			return false;
-	}
-	return true;
+	return lock_open(&pair[0], why) == 0 && lock_open(&pair[1], why) == 0;
 }
 
 /* Two descriptions of one file: the second must be kept out as long as the first is in, and
@@ -94,13 +103,16 @@ static bool open_pair(struct lock pair[2], const struct method *first,
 static bool excludes(const struct method *first, const struct method *second, const char *path,
     struct why *why)
 {
-	struct lock pair[2] = {{.fd = -1}, {.fd = -1}};
+	struct lock pair[2];
 	bool kept_out = false, let_in = false;
 
 	why_say(why, TROUBLE_UNAVAILABLE, "two at the same time");
 	if (open_pair(pair, first, second, path, why) &&
 	    first->take(&pair[0], TRY, why) == TAKEN) {
+		if (FAULT_POINT("check.lost"))
+			first->drop(&pair[0], why);
 		kept_out = second->take(&pair[1], TRY, why) == BUSY;
+		CRASH_POINT("check.tried");
 		if (kept_out && first->drop(&pair[0], why) == 0)
 			let_in = second->take(&pair[1], TRY, why) == TAKEN;
 	}
@@ -115,12 +127,13 @@ static enum reach reach(const struct place *place, const struct method *method)
 
 	if (!place->mounted)
 		return REACH_UNKNOWN;
+	if ((method->can & LEAVES_RECORD) != 0)
+		return reach_of_names(&place->mount);
 	return reach_of(&place->mount, occupants_kinds(&lock) == KIND_FLOCK ? KIND_FLOCK : KIND_POSIX);
 }
 
-/* Print what became of METHOD.  A process's own locks do not exclude the process itself: for
- * those, the second lock is one of another kind that must be kept out, too. */
-static bool try_method(const struct place *place, const struct method *method)
+/* Print what is to be said of METHOD, which excludes here. */
+static bool tell_good(const struct place *place, const struct method *method)
 {
 	static const char *const words[] = {
 	    "excludes",
@@ -128,6 +141,18 @@ static bool try_method(const struct place *place, const struct method *method)
 	    "excludes on this machine only: as this is mounted, others do not see it",
 	    "excludes on this machine; whether others see it is not known",
 	};
+	enum reach far = reach(place, method);
+	bool needs_stale = far == REACH_EVERYWHERE && (method->can & LEAVES_RECORD) != 0;
+
+	printf("%-8s %s%s\n", method->name, words[far],
+	    needs_stale ? "; their dead are known by --stale alone" : "");
+	return far != REACH_HERE_ONLY;
+}
+
+/* A process's own locks do not exclude the process itself: for those, the second lock is one of
+ * another kind that must be kept out, too. */
+static bool try_kernel_lock(const struct place *place, const struct method *method)
+{
 	const struct method *second = method;
 	struct why why;
 
@@ -141,35 +166,83 @@ static bool try_method(const struct place *place, const struct method *method)
 		printf("%-8s not tried: this takes two processes\n", method->name);
 		return true;
 	}
-	if (!excludes(method, second, place->scratch, &why)) {
-		printf("%-8s does not exclude: %s\n", method->name, why.text);
-		return false;
+	if (excludes(method, second, place->scratch, &why))
+		return tell_good(place, method);
+	printf("%-8s does not exclude: %s\n", method->name, why.text);
+	return false;
+}
+
+/* A name beside the scratch file, which nobody has yet, and which is gone again afterwards: but
+ * for the token. */
+static bool try_names(const struct place *place, const struct method *method)
+{
+	char name[PATH_MAX + 8];
+	struct why why;
+	bool good;
+
+	snprintf(name, sizeof name, "%s.lock", place->scratch);
+	good = excludes(method, method, name, &why);
+	if ((method->can & KEEPS_TOKEN) != 0)
+		unlink(name);
+	if (good)
+		return tell_good(place, method);
+	printf("%-8s does not exclude: %s\n", method->name, why.text);
+	return false;
+}
+
+static bool try_method(const struct place *place, const struct method *method)
+{
+	return (method->can & LEAVES_RECORD) != 0 ? try_names(place, method)
+						  : try_kernel_lock(place, method);
+}
+
+/* All of them, or the one that was asked for.  Returns whether that one, or the default, is
+ * good here. */
+static bool try_methods(const struct place *place, const struct options *options)
+{
+	const struct method *method;
+	bool good = false, this_one;
+
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
+		if ((method->can & ON_SERVER) != 0 ||
+		    (options->method_named && method != options->method))
+			continue;
+		this_one = try_method(place, method);
+		good = good || (method == options->method && this_one);
 	}
-	printf("%-8s %s\n", method->name, words[reach(place, method)]);
-	return reach(place, method) != REACH_HERE_ONLY;
+	return good;
 }
 
 int check(const struct options *options)
 {
-	struct place place = {.name = options->locks[0].name};
-	const struct method *method;
-	bool good = false, this_one;
+	struct place place = {
+	    .name = options->locks[0].name,
+	    .is_a_name = options->method_named && (options->method->can & LEAVES_RECORD) != 0,
+	};
+	struct gate gate = {0};
+	sigset_t mask, all, before;
 	struct why why;
+	bool good;
 
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before); /* who is ended in between leaves its files behind */
 	if (make_scratch(&place, &why) != 0) {
 		complain("%s: %s", place.name, why.text);
 		return exit_status_of(why.trouble);
 	}
+	bearers[0].pid = getpid();
+	bearers[1].pid = gate_start(&gate, &mask);
+	if (bearers[1].pid == 0)
+		gate_fail(&gate, 0);
 	if (place.mounted)
 		printf("on       %s (%s, mounted at %s)\n", place.mount.type, place.mount.source,
 		    place.mount.point);
-	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if ((method->can & (LEAVES_RECORD | ON_SERVER)) != 0)
-			continue;
-		this_one = try_method(&place, method);
-		good = good || (method == options->method && this_one);
-	}
+	good = bearers[1].pid > 0 && try_methods(&place, options);
 	unlink(place.scratch);
+	gate_cancel(&gate);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (bearers[1].pid < 0)
+		die(EXIT_SYSTEM, "cannot start a process");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		die(EXIT_SYSTEM, "cannot write to standard output");
 	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;

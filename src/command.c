@@ -13,6 +13,7 @@
 #include "command.h"
 #include "crash.h"
 #include "hold.h"
+#include "signals.h"
 #include "watch.h"
 
 /* What we change for ourselves before the fork, and the command gets back. */
@@ -132,11 +133,13 @@ static pid_t start(const struct command *command, const struct inheritance *give
 }
 #endif
 
-pid_t command_prepare(struct command *command, struct why *why)
+pid_t command_prepare(struct command *command, const sigset_t *unblock, struct why *why)
 {
 	struct inheritance given = {.parent = getpid()};
 	pid_t pid = gate_start(&command->gate, &given.mask);
 
+	if (pid == 0 && unblock != NULL)
+		signals_take_out(&given.mask, unblock);
 	if (pid == 0)
 		gate_fail(&command->gate, exec_in_child(command, &given));
 	if (pid < 0)

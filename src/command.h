@@ -2,6 +2,7 @@
 #ifndef SEMLOCK_COMMAND_H
 #define SEMLOCK_COMMAND_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,8 +38,9 @@ struct ending {
 };
 
 /* Start the command, but keep it from running until command_watch(): a lock's record has to
- * name it before.  It inherits what is open now.  Returns its PID, or -1 with WHY filled. */
-pid_t command_prepare(struct command *command, struct why *why);
+ * name it before.  It inherits what is open now; of the signals in UNBLOCK (or NULL), which are
+ * blocked for a reason of ours, it finds none blocked.  Returns its PID, or -1 with WHY filled. */
+pid_t command_prepare(struct command *command, const sigset_t *unblock, struct why *why);
 
 /* It will not run.  Does nothing if it was not prepared. */
 void command_cancel(struct command *command);

@@ -36,11 +36,13 @@ semlock_SOURCES = \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \
 	src/progress.c src/progress.h \
+	src/proof.c src/proof.h \
 	src/queue.c src/queue.h \
 	src/queuefile.c src/queuefile.h \
 	src/reach.c src/reach.h \
 	src/replace.c src/replace.h \
 	src/report.c src/report.h \
+	src/recorded.c src/recorded.h \
 	src/rules.c src/rules.h \
 	src/scene.c src/scene.h \
 	src/sentence.c src/sentence.h \
@@ -52,6 +54,7 @@ semlock_SOURCES = \
 	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
+	src/view.c src/view.h \
 	src/waiters.c src/waiters.h \
 	src/watch.c src/watch.h \
 	src/who.c src/who.h \
@@ -65,6 +68,7 @@ semlock_SOURCES = \
 	src/methods/plainfile.c src/methods/plainfile.h \
 	src/methods/rename2.c src/methods/rename2.h \
 	src/methods/remote.c src/methods/remote.h src/methods/scheme.c \
+	src/methods/sight.c src/methods/sight.h \
 	src/methods/stranger.c src/methods/stranger.h \
 	src/methods/token.c src/methods/token.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "messages.h"
 #include "obtain.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "several.h"
 #include "who.h"
@@ -101,12 +103,19 @@ struct job {
 	struct bearer bearer;
 };
 
+/* semlock itself cannot go on. */
+static noreturn void give_up(const struct options *opt, int status, const struct why *why)
+{
+	event("failed %d", status);
+	die(status, "%s: %s", opt->label, why->text);
+}
+
 static int undo(const struct options *opt, struct lock *lock)
 {
 	struct why why;
 
 	if (lock_undo(lock, &why) != 0)
-		die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
+		give_up(opt, exit_status_of(why.trouble), &why);
 	return EXIT_SUCCESS;
 }
 
@@ -169,7 +178,7 @@ static pid_t start_command(struct bearer *bearer, struct why *why)
 
 	if (give_locks(job, why) != 0)
 		return -1;
-	return command_prepare(job->command, why);
+	return command_prepare(job->command, progress_blocks(), why);
 }
 
 /* What has to be looked after while the command runs. */
@@ -187,7 +196,7 @@ static void watch_start(struct watch *watch, const struct job *job)
 	watch->lease.running = false;
 	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
 	if (lock->smith != NULL && lease_start(&watch->lease, lock, opt->label, job->bearer.pid, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 }
 
 static void watch_stop(struct watch *watch)
@@ -212,9 +221,9 @@ static int run(struct job *job)
 	struct why why;
 
 	if (job->command->nlocks > 0 && job->bearer.pid == 0 && give_locks(job, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 	if (start_holding(job, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 	if (!opt->hold)
 		messages_running(opt);
 	if (opt->become) {
@@ -223,7 +232,7 @@ static int run(struct job *job)
 	}
 	watch_start(&watch, job);
 	if (command_watch(job->command, &ending, &why) != 0)
-		die(EXIT_SYSTEM, "%s: %s", opt->label, why.text);
+		give_up(opt, EXIT_SYSTEM, &why);
 	watch_stop(&watch);
 	return exit_status(opt, &ending);
 }

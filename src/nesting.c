@@ -16,6 +16,8 @@ static bool said_to_be_held(const struct lock *lock)
 	struct stat file;
 	char entry[64];
 
+	if ((lock->method->can & LEAVES_RECORD) != 0)
+		return getenv("SEMLOCK_LOCK") != NULL; /* all else is in the record */
 	if (held == NULL || (lock->method->can & ON_SERVER) != 0)
 		return false;
 	if ((lock->name != NULL ? stat(lock->name, &file) : fstat(lock->fd, &file)) != 0)
@@ -76,7 +78,8 @@ enum nesting nesting_look(const struct lock *lock, struct process *holder)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.holders && nesting == NESTING_NONE; i++) {
 		pid = ancestor(&found.list[i]);
-		if (is_this_descriptor(lock, &found.list[i]))
+		if (is_this_descriptor(lock, &found.list[i]) || found.list[i].verdict != ALIVE ||
+		    found.list[i].doubt != DOUBT_NONE)
 			break;
 		if (pid > 0 && process_read(pid, holder))
 			nesting = compare(lock, &found.list[i]);

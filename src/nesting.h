@@ -1,7 +1,7 @@
 /* nesting.h - a command that runs under a lock asks for the same lock once more.
  *
  * SEMLOCK_HELD, which it has inherited, only says where to look; whether an ancestor really
- * holds the lock now is seen in /proc. */
+ * holds the lock now is seen in /proc, and in the record of a lock made of files. */
 #ifndef SEMLOCK_NESTING_H
 #define SEMLOCK_NESTING_H
 

@@ -7,6 +7,7 @@
 #include "holds.h"
 #include "methods/flock.h"
 #include "occupants.h"
+#include "recorded.h"
 #include "scene.h"
 #include "told.h"
 #include "waiters.h"
@@ -104,6 +105,8 @@ int occupants_look(struct occupants *found, const struct lock *lock, unsigned ki
 			told_add(found, lock->method->name, lock->told, false);
 		return 0;
 	}
+	if ((lock->method->can & LEAVES_RECORD) != 0)
+		return recorded_look(found, lock, why);
 	for (int tries = 0; tries < 4; tries++) {
 		occupants_forget(found);
 		if (scene_take(&scene, lock, why) != 0) {
@@ -120,6 +123,14 @@ int occupants_look(struct occupants *found, const struct lock *lock, unsigned ki
 	}
 	scene_forget(&scene);
 	return 0;
+}
+
+bool occupants_held(const struct occupants *found)
+{
+	for (size_t i = 0; i < found->holders; i++)
+		if (found->list[i].verdict != DEAD)
+			return true;
+	return false;
 }
 
 void occupants_forget(struct occupants *found)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "liveness.h"
 #include "lock.h"
 #include "process.h"
 #include "report.h"
@@ -20,8 +21,21 @@ struct member {
 	int fd;
 };
 
+/* Why the holder of a lock made of files cannot be told from another. */
+enum doubt {
+	DOUBT_NONE,
+	DOUBT_HOST,      /* on another host */
+	DOUBT_NAMESPACE, /* in another PID namespace, or what this one cannot see into */
+	DOUBT_NOBODY,    /* the lock names no process */
+	DOUBT_ILLEGIBLE, /* we may not read it */
+	DOUBT_FLOCK,     /* it names somebody dead, and somebody else has it under flock(2) */
+	DOUBT_NUMBER     /* it names a number, which may have become another process's */
+};
+
 struct occupant {
 	bool waits;
+	enum verdict verdict; /* DEAD and UNKNOWN: of a lock made of files, by its record */
+	enum doubt doubt;     /* UNKNOWN for this reason; or ALIVE, if it is that process */
 	const char *method; /* flock, ofd, posix ... */
 	unsigned kind;      /* the kernel's name for that; 0: a lock of another making */
 	enum { MODE_UNKNOWN, MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOT } mode;
@@ -36,6 +50,7 @@ struct occupant {
 	char host[65]; /* "": this one */
 
 	int64_t since;    /* nanoseconds after 1970; 0: not known */
+	int64_t touched;  /* the last sign of life in a lock made of files; 0: there are none */
 	bool since_exact; /* since then it holds or waits; otherwise since then the process runs,
 			     and the lock came later */
 
@@ -45,7 +60,7 @@ struct occupant {
 
 struct occupants {
 	struct occupant *list; /* first who holds, then who waits, in the order of their turns */
-	size_t count, holders;
+	size_t count, holders; /* the dead among these are no holders any more: see occupants_held */
 	bool unseen; /* some of them are processes that we may not look into */
 	bool failed; /* no memory: some are missing */
 };
@@ -56,6 +71,9 @@ struct occupants {
  * be looked at, or the system does not tell. */
 int occupants_look(struct occupants *found, const struct lock *lock, unsigned kinds,
     struct why *why);
+
+/* Does anybody hold it, as far as can be told?  The dead do not. */
+bool occupants_held(const struct occupants *found);
 
 /* The kinds of kernel lock that keep LOCK's method from its lock. */
 unsigned occupants_kinds(const struct lock *lock);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "holder.h"
 #include "occupants.h"
 #include "progress.h"
 #include "report.h"
@@ -240,8 +241,15 @@ void progress_waits(const struct lock *lock, void *context)
 	pthread_mutex_lock(&state.mutex);
 	state.lock = *lock;
 	pthread_mutex_unlock(&state.mutex);
-	if (!state.running && (state.wanted->verbose || state.wanted->live))
-		start();
+	if (state.running || (!state.wanted->verbose && !state.wanted->live))
+		return;
+	here(); /* looked up once, and not by two threads at once */
+	start();
+}
+
+const sigset_t *progress_blocks(void)
+{
+	return state.running ? &state.watched : NULL;
 }
 
 void progress_end(void)

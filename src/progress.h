@@ -9,6 +9,7 @@
 #ifndef SEMLOCK_PROGRESS_H
 #define SEMLOCK_PROGRESS_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "deadline.h"
@@ -23,6 +24,10 @@ struct progress {
  * progress, which has to last until progress_end().  May be called again for another lock.
  * Where there can be no thread there is no line. */
 void progress_waits(const struct lock *lock, void *context);
+
+/* The signals that this thread has blocked for the line's sake, and that whoever is started
+ * meanwhile must not inherit so; NULL: none. */
+const sigset_t *progress_blocks(void);
 
 /* The wait is over, one way or the other: erase the line.  Does nothing when there was none. */
 void progress_end(void);

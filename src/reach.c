@@ -31,9 +31,23 @@ static enum reach nfs(const struct procfs_mount *mount, unsigned kind)
 			    has(mount, kind == KIND_FLOCK ? "local_lock=flock" : "local_lock=posix"));
 }
 
+static bool is_one_of(const char *type, const char *const types[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(type, types[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_unknown(const char *type)
+{
+	static const char *const types[] = {"9p", "virtiofs", "vboxsf", "afs", "fuse", "fuseblk"};
+
+	return strncmp(type, "fuse.", 5) == 0 || is_one_of(type, types, sizeof types / sizeof *types);
+}
+
 enum reach reach_of(const struct procfs_mount *mount, unsigned kind)
 {
-	static const char *const unknown[] = {"9p", "virtiofs", "vboxsf", "afs", "fuse", "fuseblk"};
 	const char *type = mount->type;
 
 	if (strcmp(type, "nfs") == 0 || strcmp(type, "nfs4") == 0)
@@ -46,8 +60,15 @@ enum reach reach_of(const struct procfs_mount *mount, unsigned kind)
 		return here_only_if(kind == KIND_FLOCK && has(mount, "localflocks"));
 	if (strcmp(type, "ceph") == 0 || strcmp(type, "gfs2") == 0)
 		return here_only_if(has(mount, "localflocks"));
-	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-		if (strcmp(type, unknown[i]) == 0)
-			return REACH_UNKNOWN;
-	return strncmp(type, "fuse.", 5) == 0 ? REACH_UNKNOWN : REACH_MACHINE;
+	return is_unknown(type) ? REACH_UNKNOWN : REACH_MACHINE;
+}
+
+enum reach reach_of_names(const struct procfs_mount *mount)
+{
+	static const char *const types[] = {
+	    "nfs", "nfs4", "cifs", "smb3", "lustre", "ocfs2", "ceph", "gfs2"};
+
+	if (is_one_of(mount->type, types, sizeof types / sizeof *types))
+		return REACH_EVERYWHERE;
+	return is_unknown(mount->type) ? REACH_UNKNOWN : REACH_MACHINE;
 }

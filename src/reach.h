@@ -14,4 +14,7 @@ enum reach {
 /* For locks of KIND (KIND_FLOCK, or KIND_OFD and KIND_POSIX, which go the same way). */
 enum reach reach_of(const struct procfs_mount *mount, unsigned kind);
 
+/* For locks that are names in a directory: what makes and removes those is the server itself. */
+enum reach reach_of_names(const struct procfs_mount *mount);
+
 #endif

@@ -9,7 +9,9 @@
 #include "crash.h"
 #include "grips.h"
 #include "occupants.h"
+#include "recorded.h"
 #include "replace.h"
+#include "sentence.h"
 #include "targets.h"
 
 struct hunt {
@@ -17,14 +19,16 @@ struct hunt {
 	struct steering *steering;
 	struct targets targets;
 	pid_t taker;          /* of the first holder's lock, if the kernel says */
+	pid_t watcher;        /* the first holder's semlock, which is to let go of a lock of files */
 	bool toggles;
-	int64_t nobody_since; /* busy since then, and no holder to be seen; 0: there is one */
+	bool doubted;         /* the last look left a doubt about the holder */
+	int64_t nobody_since; /* busy since then, and nobody signalled who lives; 0: there is one */
 	long pause;           /* ms, until the next look */
 	struct why *why;
 };
 
 /* The proof: PID, at this moment, has a descriptor that carries a lock of a kind that keeps
- * us out.  Asked after its pidfd was opened: if the process that we opened has ended since,
+ * us out, or, with a lock made of files, is named in it and no other.  Asked after its pidfd was opened: if the process that we opened has ended since,
  * the signal finds nobody, whatever PID is now. */
 static bool holds_now(const struct lock *lock, pid_t pid)
 {
@@ -33,6 +37,8 @@ static bool holds_now(const struct lock *lock, pid_t pid)
 	struct grips grips = {0};
 	bool holds = false;
 
+	if ((lock->method->can & LEAVES_RECORD) != 0)
+		return recorded_holds(lock, pid);
 	grips_of(&grips, pid, &file, 1);
 	for (size_t i = 0; i < grips.count; i++)
 		holds = holds || (grips.list[i].locked &&
@@ -123,20 +129,49 @@ static void let_run(const struct target *told, const struct occupant *holder)
 		targets_signal(told, SIGCONT);
 }
 
+/* Whoever is only said to hold a lock made of files is left alone.  One that lets go while we
+ * look can seem so: it takes two looks to be sure, and an end of who has been signalled.
+ * Returns 1 to go on, 0 to look again, or -1. */
+static int check_proven(struct hunt *hunt, const struct occupant *holder)
+{
+	bool sure = hunt->doubted && !targets_obeying(&hunt->targets);
+	char doubt[200];
+
+	hunt->doubted = holder->doubt != DOUBT_NONE;
+	if (hunt->doubted && !sure)
+		return 0;
+	doubt_text(holder, doubt, sizeof doubt);
+	if (hunt->doubted)
+		return why_say(hunt->why, TROUBLE_UNAVAILABLE, "cannot stop the holder: %s", doubt);
+	if (holder->process.pid == 0)
+		return why_say(hunt->why, TROUBLE_PERMISSION,
+		    "cannot stop the holder: it is a process that we may not look into");
+	return 1;
+}
+
+/* All through whom it is held; the semlock of one that is only named, to wait for its end. */
+static int add_targets(struct hunt *hunt, const struct occupant *holder)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (targets_add(&hunt->targets, holder->members[i].pid) != 0)
+			return forbidden(hunt->why, holder->members[i].pid);
+	if (holder->kind == 0 && holder->watcher != 0 &&
+	    targets_add(&hunt->targets, holder->watcher) == 0)
+		hunt->watcher = holder->watcher;
+	return 0;
+}
+
 static int stop_holder(struct hunt *hunt, const struct occupant *holder)
 {
 	int signo = hunt->steering->signal;
 	pid_t pid = whom(holder, signo);
 	struct target *target;
+	int proven = check_proven(hunt, holder);
 
-	if (holder->process.pid == 0)
-		return why_say(hunt->why, TROUBLE_PERMISSION,
-		    "cannot stop the holder: it is a process that we may not look into");
-	if (refuse_own_caller(hunt, holder) != 0)
+	if (proven <= 0)
+		return proven;
+	if (refuse_own_caller(hunt, holder) != 0 || add_targets(hunt, holder) != 0)
 		return -1;
-	for (size_t i = 0; i < holder->nmembers; i++)
-		if (targets_add(&hunt->targets, holder->members[i].pid) != 0)
-			return forbidden(hunt->why, holder->members[i].pid);
 	CRASH_POINT("replace.aimed");
 	target = targets_find(&hunt->targets, pid);
 	if (target != NULL && !target->told && stop(hunt, pid, signo) != 0)
@@ -161,6 +196,20 @@ static bool concerns_us(const struct hunt *hunt, const struct occupant *holder)
 	return hunt->taker > 0 && holder->taker == hunt->taker;
 }
 
+/* A lock made of files whose command has ended, but its semlock has not let go yet. */
+static bool lets_go(struct hunt *hunt, const struct occupant *holder)
+{
+	return holder->verdict == DEAD && hunt->steering->stopped != 0 &&
+	       targets_find(&hunt->targets, hunt->watcher) != NULL;
+}
+
+/* An empty lock file that is a moment old, or a dead one's that somebody is about to take. */
+static bool changes_hands(const struct occupant *holder)
+{
+	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) ||
+	       holder->doubt == DOUBT_FLOCK;
+}
+
 /* Returns how many holders there still are to wait for, or -1 with WHY filled. */
 static int stop_all(struct hunt *hunt, const struct occupants *found)
 {
@@ -169,7 +218,8 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
-		if (!concerns_us(hunt, holder))
+		count += lets_go(hunt, holder);
+		if (holder->verdict == DEAD || changes_hands(holder) || !concerns_us(hunt, holder))
 			continue;
 		if (hunt->steering->stopped == 0)
 			hunt->taker = holder->taker;
@@ -190,11 +240,11 @@ static void pause_a_while(struct hunt *hunt)
 		hunt->pause *= 2;
 }
 
-/* Busy for a second, and nobody to be seen who holds it: then he is not to be seen from
- * here, on another machine or in another container. */
-static int check_seen(struct hunt *hunt, int count)
+/* Busy for a second, and nobody to be seen who holds it, beyond doubt: then he is not to be
+ * seen from here, on another machine or in another container. */
+static int check_seen(struct hunt *hunt)
 {
-	if (count > 0)
+	if (targets_obeying(&hunt->targets))
 		hunt->nobody_since = 0;
 	else if (hunt->nobody_since == 0)
 		hunt->nobody_since = clock_now();
@@ -237,7 +287,7 @@ static enum outcome hunt_down(struct hunt *hunt)
 				return outcome;
 		}
 		count = look_and_stop(hunt);
-		if (count < 0 || check_seen(hunt, count) != 0)
+		if (count < 0 || check_seen(hunt) != 0)
 			return FAILED;
 		hunt->steering->done = hunt->toggles && hunt->steering->stopped != 0 && count == 0;
 		if (hunt->steering->done || deadline_left(&hunt->steering->patience->deadline) == 0)

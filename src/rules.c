@@ -71,14 +71,6 @@ static void refuse_of_files(const struct options *options)
 	    "--on-lost: nobody can take this lock away from its holder");
 	if ((options->method->can & LEAVES_RECORD) == 0)
 		return;
-	refuse(options->check, "--check tries the locks of the kernel: flock, ofd and posix");
-	refuse(options->who,
-	    "--who looks for kernel locks: without -m it finds the holder of a lock file that "
-	    "semlock made");
-	refuse(options->steer != STEER_NOT,
-	    "--replace and --toggle stop the holders of kernel locks; use -m flock, ofd or posix");
-	refuse(options->nested,
-	    "--nested: only locks of the kernel can be nested; use -m flock, ofd or posix");
 	refuse(options->locks[0].name == NULL,
 	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
 	    "a command");
@@ -100,7 +92,7 @@ static void refuse_of_servers(const struct options *options)
 	    "-i: this lock is waited for, not asked for again and again; -i is for locks on a server");
 	if (!on_server)
 		return;
-	refuse(options->check, "--check tries the locks of the kernel: flock, ofd and posix");
+	refuse(options->check, "--check tries locks of this machine; a server's it cannot");
 	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
 	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse(options->exact_mode, "--mode: on a server semlock makes no file");

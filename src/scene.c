@@ -130,18 +130,20 @@ static int look(struct scene *scene, struct why *why)
 	return result;
 }
 
+static const char *descriptor_path(int fd, char path[32])
+{
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+	return path;
+}
+
 int scene_take(struct scene *scene, const struct lock *lock, struct why *why)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
-	const char *path = lock->name;
 	struct lock copy = *lock;
 
 	*scene = (struct scene){0};
-	if (path == NULL) {
-		snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", lock->fd);
-		path = descriptor;
-	}
-	if (identify(scene, SCENE_LOCK, path) != 0) {
+	if (identify(scene, SCENE_LOCK,
+		lock->name != NULL ? lock->name : descriptor_path(lock->fd, descriptor)) != 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
 			return 0;
 		return why_set(why, TROUBLE_OPEN, "cannot look at it");
@@ -149,6 +151,19 @@ int scene_take(struct scene *scene, const struct lock *lock, struct why *why)
 	copy.device = scene->files[SCENE_LOCK].device;
 	copy.inode = scene->files[SCENE_LOCK].inode;
 	queuefile_path(&copy, queue);
+	identify(scene, SCENE_QUEUE, queue);
+	return look(scene, why);
+}
+
+/* Without an object the lock's place stays empty, and nothing in the list is about it. */
+int scene_take_object(struct scene *scene, const struct lock *lock, int object, struct why *why)
+{
+	char descriptor[32], queue[QUEUE_PATH_SIZE];
+
+	*scene = (struct scene){0};
+	if (object >= 0 && identify(scene, SCENE_LOCK, descriptor_path(object, descriptor)) != 0)
+		return why_set(why, TROUBLE_OPEN, "cannot look at it");
+	queuefile_path(lock, queue);
 	identify(scene, SCENE_QUEUE, queue);
 	return look(scene, why);
 }

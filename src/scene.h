@@ -34,6 +34,10 @@ struct scene {
  * after.  Returns 0, or -1 with WHY filled: the file cannot be reached, or there is no list. */
 int scene_take(struct scene *scene, const struct lock *lock, struct why *why);
 
+/* The same for an open LOCK that is made of files: OBJECT is a descriptor of what its holder
+ * has under flock(2), or -1. */
+int scene_take_object(struct scene *scene, const struct lock *lock, int object, struct why *why);
+
 void scene_forget(struct scene *scene);
 
 #endif

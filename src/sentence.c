@@ -56,26 +56,100 @@ static void elsewhere(const struct occupant *occupant, char *text, size_t size)
 	}
 }
 
+void verdict_text(const struct occupant *holder, char *text, size_t size)
+{
+	static const char *const doubts[] = {
+	    [DOUBT_NAMESPACE] = "(in another PID namespace)",
+	    [DOUBT_NOBODY] = "(not named in the lock)",
+	    [DOUBT_ILLEGIBLE] = "(named where we may not read)",
+	    [DOUBT_FLOCK] = "(ended; another has its flock)",
+	    [DOUBT_NUMBER] = "(cannot be seen)",
+	};
+	const char *said = "";
+
+	if (holder->verdict == UNKNOWN && holder->doubt == DOUBT_HOST) {
+		snprintf(text, size, "(on host %.21s)", holder->host);
+		return;
+	}
+	if (holder->verdict == DEAD)
+		said = "(has ended; free to take)";
+	else if (holder->verdict == UNKNOWN || holder->process.command_length == 0)
+		said = doubts[holder->doubt] == NULL ? "" : doubts[holder->doubt];
+	snprintf(text, size, "%s", said);
+}
+
+void doubt_text(const struct occupant *holder, char *text, size_t size)
+{
+	long pid = (long)holder->process.pid;
+
+	text[0] = '\0';
+	switch (holder->doubt) {
+	case DOUBT_NONE:
+		break;
+	case DOUBT_HOST:
+		snprintf(text, size, "process %ld on host %s is not within reach", pid, holder->host);
+		break;
+	case DOUBT_NAMESPACE:
+		snprintf(text, size, "process %ld of another PID namespace is not within reach", pid);
+		break;
+	case DOUBT_NOBODY:
+		snprintf(text, size, "the lock does not say which process it is");
+		break;
+	case DOUBT_ILLEGIBLE:
+		snprintf(text, size, "we may not read who it is");
+		break;
+	case DOUBT_FLOCK:
+		snprintf(text, size,
+		    "process %ld has ended, and somebody else has the lock under flock", pid);
+		break;
+	case DOUBT_NUMBER:
+		snprintf(text, size,
+		    "the lock names process %ld, and nothing proves that it is still the same", pid);
+		break;
+	}
+}
+
+/* Of a lock made of files: the living are named as ever. */
+static void doubtful(const struct occupant *holder, char *text, size_t size)
+{
+	char doubt[200], touched[32];
+
+	moment_text(holder->touched, touched, sizeof touched);
+	if (holder->verdict == DEAD) {
+		snprintf(text, size, "left behind by process %ld, which has ended",
+		    (long)holder->process.pid);
+		return;
+	}
+	doubt_text(holder, doubt, sizeof doubt);
+	snprintf(text, size, "held, or left behind: %s; last sign of life %s", doubt, touched);
+}
+
+static void named(const struct occupant *holder, char *text, size_t size)
+{
+	char command[256], since[32];
+
+	process_command(&holder->process, command, sizeof command, 60);
+	moment_text(holder->since, since, sizeof since);
+	snprintf(text, size,
+	    holder->since_exact ? "held by %ld (%s) since %s" : "held by %ld (%s, started %s)",
+	    (long)holder->process.pid, command, since);
+}
+
 bool occupants_sentence(const struct occupants *found, char *text, size_t size)
 {
 	const struct occupant *first = found->list;
-	char command[256], since[32];
 	size_t used;
 
 	if (found->holders == 0)
 		return false;
-	if (first->host[0] != '\0') {
+	if (first->verdict != ALIVE)
+		doubtful(first, text, size);
+	else if (first->host[0] != '\0')
 		elsewhere(first, text, size);
-	} else if (first->process.pid == 0) {
+	else if (first->process.pid == 0 || first->process.command_length == 0)
 		unseen(first, text, size);
-	} else {
-		process_command(&first->process, command, sizeof command, 60);
-		moment_text(first->since, since, sizeof since);
-		snprintf(text, size,
-		    first->since_exact ? "held by %ld (%s) since %s"
-				       : "held by %ld (%s, started %s)",
-		    (long)first->process.pid, command, since);
-	}
+	else
+		named(first, text, size);
 	used = strlen(text);
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);

@@ -44,3 +44,10 @@ int signals_number(const char *text)
 			return names[i].number;
 	return -1;
 }
+
+void signals_take_out(sigset_t *set, const sigset_t *signals)
+{
+	for (int signo = 1; signo < NSIG; signo++)
+		if (sigismember(signals, signo) == 1)
+			sigdelset(set, signo);
+}

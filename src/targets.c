@@ -49,6 +49,14 @@ struct target *targets_find(const struct targets *targets, pid_t pid)
 	return NULL;
 }
 
+bool targets_obeying(const struct targets *targets)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (targets->list[i].told && lives(&targets->list[i]))
+			return true;
+	return false;
+}
+
 int targets_add(struct targets *targets, pid_t pid)
 {
 	struct target *list;

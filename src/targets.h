@@ -26,6 +26,9 @@ struct targets {
 /* The living target PID, or NULL. */
 struct target *targets_find(const struct targets *targets, pid_t pid);
 
+/* Is there one that has been signalled, and still lives? */
+bool targets_obeying(const struct targets *targets);
+
 /* Make PID one of TARGETS.  Returns 0, also when there is no such process (any more); -1 with
  * errno set. */
 int targets_add(struct targets *targets, pid_t pid);

@@ -30,12 +30,31 @@ static bool is_ticket(const struct procfs_lock *lock)
 	return lock->kind == KIND_OFD && lock->exclusive && !lock->waiting;
 }
 
-static bool known(const struct tickets *tickets, long long number)
+static struct ticket *known(const struct tickets *tickets, long long number)
 {
 	for (size_t i = 0; i < tickets->count; i++)
 		if (tickets->list[i].number == number)
-			return true;
-	return false;
+			return &tickets->list[i];
+	return NULL;
+}
+
+static bool is_child(pid_t pid, pid_t parent)
+{
+	struct procfs_stat stat;
+
+	return process_stat(pid, &stat) && stat.parent == parent;
+}
+
+/* Who waits for a lock made of files has its command ready at a gate, with a copy of the
+ * ticket: it is the parent's. */
+static void note(struct tickets *tickets, long long number, pid_t pid)
+{
+	struct ticket *ticket = known(tickets, number);
+
+	if (ticket == NULL)
+		tickets->list[tickets->count++] = (struct ticket){number, pid, false};
+	else if (is_child(ticket->pid, pid))
+		ticket->pid = pid;
 }
 
 /* From the descriptors, which name their process, then from the list, which shows what is
@@ -52,14 +71,13 @@ static void collect(struct tickets *tickets, const struct scene *scene)
 	for (size_t i = 0; i < grips->count; i++) {
 		lock = &grips->list[i].lock;
 		if (grips->list[i].file == SCENE_QUEUE && grips->list[i].locked && is_ticket(lock))
-			tickets->list[tickets->count++] =
-			    (struct ticket){lock->first, grips->list[i].pid, false};
+			note(tickets, lock->first, grips->list[i].pid);
 	}
 	for (size_t i = 0; i < scene->nlisted; i++) {
 		lock = &scene->listed[i].lock;
 		if (scene->listed[i].file == SCENE_QUEUE && is_ticket(lock) &&
-		    !known(tickets, lock->first))
-			tickets->list[tickets->count++] = (struct ticket){lock->first, 0, false};
+		    known(tickets, lock->first) == NULL)
+			note(tickets, lock->first, 0);
 	}
 	qsort(tickets->list, tickets->count, sizeof *tickets->list, earlier_first);
 }

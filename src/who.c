@@ -11,10 +11,12 @@
 #include "json.h"
 #include "methods/remote.h"
 #include "occupants.h"
+#include "proof.h"
 #include "report.h"
 #include "sentence.h"
 #include "text.h"
 #include "told.h"
+#include "view.h"
 #include "who.h"
 
 /* What is left of 80 columns for the command. */
@@ -59,7 +61,10 @@ static void command_name(const struct occupant *occupant, char *name, size_t siz
 {
 	char words[512];
 
-	if (occupant->process.pid == 0 && occupant->process.command_length > 0)
+	verdict_text(occupant, words, sizeof words);
+	if (words[0] != '\0')
+		;
+	else if (occupant->process.pid == 0 && occupant->process.command_length > 0)
 		text_printable(words, sizeof words, occupant->process.command,
 		    strlen(occupant->process.command), COMMAND_COLUMNS);
 	else if (occupant->process.pid == 0 && occupant->taker > 0)
@@ -69,7 +74,7 @@ static void command_name(const struct occupant *occupant, char *name, size_t siz
 		snprintf(words, sizeof words, "(cannot be seen)");
 	else
 		process_command(&occupant->process, words, sizeof words, COMMAND_COLUMNS);
-	if (occupant->host[0] == '\0')
+	if (occupant->host[0] == '\0' || occupant->verdict != ALIVE)
 		snprintf(name, size, "%s", words);
 	else
 		snprintf(name, size, "on %s: %s", occupant->host, words);
@@ -77,8 +82,10 @@ static void command_name(const struct occupant *occupant, char *name, size_t siz
 
 static void print_row(const struct occupant *occupant, size_t turn)
 {
-	char rank[16] = "held", pid[24] = "?", user[9], mode[16], since[32], command[600];
+	static const char *const ranks[] = {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
+	char rank[16], pid[24] = "?", user[9], mode[16], since[32], command[600];
 
+	snprintf(rank, sizeof rank, "%s", ranks[occupant->verdict]);
 	if (occupant->waits)
 		snprintf(rank, sizeof rank, "%zu.", turn);
 	if (occupant->process.pid != 0)
@@ -90,6 +97,21 @@ static void print_row(const struct occupant *occupant, size_t turn)
 	printf("%4s %8s %-8s %-9s %-12s %s\n", rank, pid, user, mode, since, command);
 }
 
+static const char *state_of(const struct occupants *found)
+{
+	if (found->holders == 0)
+		return "free";
+	switch (found->list[0].verdict) {
+	case ALIVE:
+		break;
+	case DEAD:
+		return "left behind, and free to take";
+	case UNKNOWN:
+		return "held or left behind, which is not to be told from here";
+	}
+	return "held";
+}
+
 static void print_table(const char *label, const struct occupants *found)
 {
 	char name[4096];
@@ -99,8 +121,7 @@ static void print_table(const char *label, const struct occupants *found)
 		printf("%s: free\n", name);
 		return;
 	}
-	printf("%s: %s, %zu waiting\n", name, found->holders > 0 ? "held" : "free",
-	    found->count - found->holders);
+	printf("%s: %s, %zu waiting\n", name, state_of(found), found->count - found->holders);
 	printf("          PID USER     MODE       SINCE       COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);
@@ -149,6 +170,7 @@ static void json_mode(const struct occupant *occupant)
 
 static void json_occupant(const struct occupant *occupant)
 {
+	static const char *const alive[] = {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
 	const struct process *process = &occupant->process;
 	char host[256] = "";
 
@@ -158,7 +180,8 @@ static void json_occupant(const struct occupant *occupant)
 	json_number_or_null("watcher", occupant->watcher, occupant->watcher != 0);
 	json_number_or_null("taker", occupant->taker, occupant->taker != 0);
 	json_user(process);
-	printf(", \"host\": ");
+	printf(", \"alive\": %s, ", alive[occupant->verdict]);
+	printf("\"host\": ");
 	json_string(stdout, occupant->host[0] == '\0' ? host : occupant->host,
 	    strlen(occupant->host[0] == '\0' ? host : occupant->host));
 	json_mode(occupant);
@@ -168,8 +191,10 @@ static void json_occupant(const struct occupant *occupant)
 	json_moment(stdout, process->pid == 0 || process->started == 0
 				? 0
 				: process_start(process->started));
+	printf(", \"touched\": ");
+	json_moment(stdout, occupant->touched);
 	printf(", \"command\": ");
-	if (process->pid == 0)
+	if (process->pid == 0 || process->command_length == 0)
 		printf("null");
 	else
 		json_words(stdout, process->command, process->command_length);
@@ -190,7 +215,7 @@ static void print_json(const char *label, const struct occupants *found, bool fi
 {
 	printf("%s{\"lock\": ", first ? "" : ",\n ");
 	json_string(stdout, label, strlen(label));
-	printf(", \"held\": %s, \"unseen\": %s,\n  ", found->holders > 0 ? "true" : "false",
+	printf(", \"held\": %s, \"unseen\": %s,\n  ", occupants_held(found) ? "true" : "false",
 	    found->unseen ? "true" : "false");
 	json_list("holders", found->list, found->holders);
 	printf(",\n  ");
@@ -198,26 +223,57 @@ static void print_json(const char *label, const struct occupants *found, bool fi
 	printf("}");
 }
 
-static int look(struct occupants *found, const struct lock *lock, unsigned kinds, struct why *why)
+/* A flock of semlock's on a lock made of files, which has no more than a PID in it, is -m link's. */
+static bool is_link(const struct occupants *found, const char *name)
 {
+	struct lock lock = {.method = method_named("link"), .name = name};
+	struct view view;
+	struct why ignored;
+	bool its_own = found->holders == 1 && view_open(&view, &lock, &ignored) == 0 &&
+		       view.sight.there && view.sight.record.kind == RECORD_PID &&
+		       proof_names(&found->list[0], &view.sight.record);
+
+	if (found->holders == 1)
+		view_close(&view);
+	return its_own;
+}
+
+/* No method was named: kernel locks of all kinds count, or, if it says so itself, what it is. */
+static int look_at_any(struct occupants *found, struct lock *lock, struct why *why)
+{
+	const struct method *recorded = view_method(lock->name);
+
+	if (recorded == NULL) {
+		if (occupants_look(found, lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, why) != 0)
+			return -1;
+		if (!is_link(found, lock->name))
+			return 0;
+		occupants_forget(found);
+		recorded = method_named("link");
+	}
+	lock->method = recorded;
+	return occupants_look(found, lock, 0, why);
+}
+
+static int look(struct occupants *found, struct lock *lock, bool method_named, struct why *why)
+{
+	if (remote_method(lock->name) != NULL)
+		lock->method = remote_method(lock->name);
 	if ((lock->method->can & ON_SERVER) != 0)
 		return told_ask(found, lock, why);
-	return occupants_look(found, lock, kinds, why);
+	if (!method_named)
+		return look_at_any(found, lock, why);
+	return occupants_look(found, lock, occupants_kinds(lock), why);
 }
 
 static int show(const struct options *options, const struct wanted *wanted, bool first)
 {
 	struct lock lock = {.method = options->method, .name = wanted->name, .fd = -1};
-	unsigned kinds = KIND_FLOCK | KIND_OFD | KIND_POSIX;
 	struct occupants found;
 	struct why why;
 	int status;
 
-	if (remote_method(wanted->name) != NULL)
-		lock.method = remote_method(wanted->name);
-	else if (options->method_named)
-		kinds = occupants_kinds(&lock);
-	if (look(&found, &lock, kinds, &why) != 0) {
+	if (look(&found, &lock, options->method_named, &why) != 0) {
 		complain("%s: %s", wanted->name, why.text);
 		return exit_status_of(why.trouble);
 	}
@@ -225,7 +281,7 @@ static int show(const struct options *options, const struct wanted *wanted, bool
 		print_json(wanted->name, &found, first);
 	else
 		print_table(wanted->name, &found);
-	status = found.holders > 0 ? EXIT_BUSY : EXIT_SUCCESS;
+	status = occupants_held(&found) ? EXIT_BUSY : EXIT_SUCCESS;
 	occupants_forget(&found);
 	return status;
 }

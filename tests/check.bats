@@ -2,6 +2,7 @@
 # --check: does a lock really exclude here?  And what is read of /proc for it.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 PARSE=${PARSE:-${PROBE%/*}/parse}
 
 @test "a file on a local file system: every kernel method excludes, a line each" {
@@ -13,6 +14,50 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	[ -z "$(find . -name '.semlock*')" ]
 }
 
+@test "locks made of files: they exclude as well, and nothing is left of the trial" {
+	expect_status 0 "$SEMLOCK" --check l
+	for method in excl link mkdir rename symlink; do grep -qE "^$method +excludes" .out; done
+	rm .out .err
+	[ "$(ls -A)" = bin ]
+}
+
+@test "-m METHOD: that one alone, and its exit status" {
+	for method in flock ofd posix excl link mkdir rename symlink; do
+		expect_status 0 "$SEMLOCK" --check -m $method l
+		[ "$(grep -cv '^on ' .out)" -eq 1 ]
+		grep -qE "^$method +excludes" .out
+	done
+}
+
+@test "-m METHOD, held: the lock is no trouble, and stays held" {
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		expect_status 0 "$SEMLOCK" --check -m $method l
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+@test "where two get in, it says so: 69" {
+	for method in flock excl mkdir symlink; do
+		SEMLOCK_CRASH=check.lost:fail=1 expect_status 69 "$CRASHABLE_SEMLOCK" --check -m $method l
+		grep -qE "^$method +does not exclude: two at the same time" .out
+	done
+	rm .out .err
+	[ "$(ls -A)" = bin ]
+}
+
+@test "killed in the middle by TERM: nothing is left behind" {
+	SEMLOCK_CRASH=check.tried:stop start check "$CRASHABLE_SEMLOCK" --check -m excl l
+	"$PROBE" state "${PID[check]}" T
+	[ -n "$(find . -name '.semlock*')" ]
+	kill -TERM "${PID[check]}"
+	kill -CONT "${PID[check]}"
+	ended check 143
+	[ -z "$(find . -name '.semlock*')" ]
+}
+
 @test "it takes nothing: a held lock stays held, and is no trouble" {
 	hold_lock l
 	expect_status 0 "$SEMLOCK" --check l
@@ -20,9 +65,10 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	let_go
 }
 
-@test "a directory: flock yes, fcntl no: 69" {
+@test "a directory: flock yes, fcntl no: 69; a lock made of files would be in it" {
 	mkdir d
 	expect_status 0 "$SEMLOCK" --check d
+	grep -qE '^mkdir +excludes' .out
 	grep -qE '^flock +excludes' .out
 	grep -qE '^ofd +cannot lock a directory' .out
 	expect_status 69 "$SEMLOCK" --check -m ofd d
@@ -48,7 +94,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	refused 64 --check "$SEMLOCK" --check a b
 	refused 64 --check "$SEMLOCK" --check -n l
 	refused 64 --check "$SEMLOCK" --check --who l
-	refused 64 --check "$SEMLOCK" --check -m excl l
+	refused 64 --check "$SEMLOCK" --check etcd://localhost/l
 }
 
 # reads KIND LINE: what is made of LINE, in $out
@@ -62,20 +108,20 @@ reads() {
 		reads mounts "42 1 0:50 / /mnt rw,relatime shared:1 - $type server:/x rw,vers=4$options"
 		[ "${out#42 0:50 /mnt "$type" server:/x }" = "$want" ] || complain "$type $options: $out"
 	done <<-'END'
-		flock=everywhere fcntl=everywhere|nfs4|,local_lock=none
-		flock=here-only fcntl=everywhere|nfs|,local_lock=flock,addr=1.2.3.4
-		flock=everywhere fcntl=here-only|nfs|,local_lock=posix
-		flock=here-only fcntl=here-only|nfs|,local_lock=all
-		flock=here-only fcntl=here-only|nfs|,nolock
-		flock=everywhere fcntl=everywhere|cifs|
-		flock=here-only fcntl=here-only|cifs|,nobrl
-		flock=here-only fcntl=here-only|lustre|,localflock
-		flock=everywhere fcntl=everywhere|lustre|,flock
-		flock=here-only fcntl=everywhere|ocfs2|,localflocks
-		flock=unknown fcntl=unknown|fuse.sshfs|
-		flock=unknown fcntl=unknown|9p|
-		flock=machine fcntl=machine|ext4|
-		flock=machine fcntl=machine|btrfs|
+		flock=everywhere fcntl=everywhere names=everywhere|nfs4|,local_lock=none
+		flock=here-only fcntl=everywhere names=everywhere|nfs|,local_lock=flock,addr=1.2.3.4
+		flock=everywhere fcntl=here-only names=everywhere|nfs|,local_lock=posix
+		flock=here-only fcntl=here-only names=everywhere|nfs|,local_lock=all
+		flock=here-only fcntl=here-only names=everywhere|nfs|,nolock
+		flock=everywhere fcntl=everywhere names=everywhere|cifs|
+		flock=here-only fcntl=here-only names=everywhere|cifs|,nobrl
+		flock=here-only fcntl=here-only names=everywhere|lustre|,localflock
+		flock=everywhere fcntl=everywhere names=everywhere|lustre|,flock
+		flock=here-only fcntl=everywhere names=everywhere|ocfs2|,localflocks
+		flock=unknown fcntl=unknown names=unknown|fuse.sshfs|
+		flock=unknown fcntl=unknown names=unknown|9p|
+		flock=machine fcntl=machine names=machine|ext4|
+		flock=machine fcntl=machine names=machine|btrfs|
 	END
 }
 
@@ -105,7 +151,7 @@ reads() {
 
 @test "mountinfo: blanks in paths, and options before the dash" {
 	reads mounts '36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 shared:2 - ext3 /dev/my\040disk rw,errors=continue'
-	[ "$out" = "36 98:0 /mnt 2 ext3 /dev/my disk flock=machine fcntl=machine" ]
+	[ "$out" = "36 98:0 /mnt 2 ext3 /dev/my disk flock=machine fcntl=machine names=machine" ]
 	reads mounts 'nonsense'
 	[ "$out" = none ]
 }

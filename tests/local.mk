@@ -83,6 +83,7 @@ LOCAL_BATS = \
 	tests/toggle.bats \
 	tests/torture.bats \
 	tests/waiting-line.bats \
+	tests/who-files.bats \
 	tests/who.bats
 
 # They start servers and need semlock-locksmith: not run in a build without it.

@@ -33,9 +33,9 @@ static int show_mount(const char *line)
 
 	if (!procfs_mount_line(line, &mount))
 		return printf("none\n");
-	return printf("%d %u:%u %s %s %s flock=%s fcntl=%s\n", mount.id, mount.major, mount.minor,
+	return printf("%d %u:%u %s %s %s flock=%s fcntl=%s names=%s\n", mount.id, mount.major, mount.minor,
 	    mount.point, mount.type, mount.source, words[reach_of(&mount, KIND_FLOCK)],
-	    words[reach_of(&mount, KIND_POSIX)]);
+	    words[reach_of(&mount, KIND_POSIX)], words[reach_of_names(&mount)]);
 }
 
 /* parse locks|stat|mounts <TEXT: a line for each line. */

@@ -135,10 +135,10 @@ reuse() {
 	cat >reuse.sh <<-'END'
 		set -eu
 		mkfifo up down
-		"$SEMLOCK" l "$PROBE" hold up down &
+		"$SEMLOCK" $METHOD l "$PROBE" hold up down &
 		old=$!
 		read -r _ command <>up
-		SEMLOCK_CRASH=$1:stop "$SEMLOCK" --replace l touch replaced &
+		SEMLOCK_CRASH=$1:stop "$SEMLOCK" $METHOD --replace l touch replaced &
 		new=$!
 		"$PROBE" state $new T
 		kill -KILL $old $command
@@ -156,29 +156,217 @@ reuse() {
 			done
 		done
 		kill -CONT $new
-		tries=0
-		until wait $new; do
-			"$PROBE" state $new T && kill -CONT $new
-			tries=$((tries + 1))
-			[ $tries -lt 50 ]
+		while read -r _ _ state _ <"/proc/$new/stat" && [ "$state" != Z ]; do
+			if [ "$state" = T ]; then kill -CONT $new; fi
+			"$PROBE" pause 1
 		done
+		status=0
+		wait $new || status=$?
 		kill -0 $old
 		kill -0 $command
-		[ -e replaced ]
+		[ -e replaced ] || [ "$METHOD" = "-m link" -a $status -eq 69 ]
 		kill $old $command
 		touch passed
 	END
-	SEMLOCK=$SEMLOCK PROBE=$PROBE unshare --pid --fork --mount-proc bash reuse.sh "$1" >reuse.out 2>&1 3>&- || true
-	[ -e passed ] || complain "$1" "$(cat reuse.out)"
-	rm -f passed replaced up down
+	SEMLOCK=$SEMLOCK PROBE=$PROBE METHOD=${2-} unshare --pid --fork --mount-proc bash reuse.sh "$1" >reuse.out 2>&1 3>&- || true
+	[ -e passed ] || complain "$*" "$(cat reuse.out)"
+	rm -rf passed replaced up down l
 }
 
 @test "a holder's number that has become a stranger's: the stranger is not signalled" {
 	namespaces --pid --fork --mount-proc
-	[ "$CRASHABLE" = yes ] || skip "needs --enable-crash-points"
+	SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 	reuse replace.looked
 	reuse replace.aimed
 	reuse replace.proven
+}
+
+@test "the same, of locks made of files" {
+	namespaces --pid --fork --mount-proc
+	SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+	for method in excl link mkdir symlink; do
+		reuse replace.looked "-m $method"
+		reuse replace.aimed "-m $method"
+		reuse replace.proven "-m $method"
+	done
+}
+
+# ---- locks made of files ----
+
+METHODS="excl link mkdir symlink rename"
+
+# token METHOD: what rename wants to be there
+token() {
+	[ "$1" != rename ] || "$SEMLOCK" -m rename --init l true
+}
+
+@test "a lock made of files: the holder's command is ended, and ours runs in its place" {
+	for method in $METHODS; do
+		token $method
+		for way in "" -o; do
+			# shellcheck disable=SC2086
+			hold_as old $way -m $method l
+			expect_status 0 "$SEMLOCK" -m $method --replace l echo new
+			expect_out new
+			ended old 143
+			rm old.up old.down
+		done
+	done
+	[ "$(ls -A)" != "$(ls -A | grep -v '^l')" ] # rename's token
+	[ ! -s l ]
+}
+
+@test "a lock made of files: who ignores TERM is KILLed after --kill-after, or waited for" {
+	for method in excl symlink; do
+		fifos old
+		start old "$SEMLOCK" -m $method l "$PROBE" with-ignored TERM -- "$PROBE" hold old.up old.down
+		ready old
+		expect_status 1 "$SEMLOCK" -m $method -w .2 --replace l true
+		kill -0 "${COMMAND[old]}"
+		expect_status 0 "$SEMLOCK" -m $method --kill-after .1 --replace l true
+		ended old 137
+		rm old.up old.down
+	done
+}
+
+@test "a lock made of files, semlock killed: its command is ended, if the lock proves that it is that one" {
+	for method in $METHODS; do
+		token $method
+		hold_as old -m $method l
+		kill -KILL "${PID[old]}"
+		ended old 137
+		expect_status 0 "$SEMLOCK" -m $method --replace l true
+		"$PROBE" gone "${COMMAND[old]}"
+		rm old.up old.down
+	done
+}
+
+@test "a dead holder's lock is taken over, and whoever has its number now is not signalled" {
+	start other sleep 1000
+	"$PROBE" pause 50 # so that the sample's command is younger, by more than a clock tick
+	for method in excl mkdir symlink; do
+		"$SEMLOCK" -m $method sample cp -a sample whole
+		case $method in
+		mkdir) sed -i -e "1s/.*/${PID[other]}/" whole/pid && mv whole l ;;
+		symlink) ln -s "$(readlink whole | sed "s/^[0-9]*/${PID[other]}/")" l && rm whole ;;
+		*) sed -e "1s/.*/${PID[other]}/" whole >l && rm whole ;;
+		esac
+		expect_status 0 "$SEMLOCK" --status-fd 1 -m $method --replace l true
+		[ "$(tr '\n' , <.out)" = "acquired,exit 0," ] || complain "$method: $out"
+		kill -0 "${PID[other]}"
+		[ ! -e l ]
+	done
+}
+
+# unproven METHOD CONTENT THING: refused, with a sentence that names THING, and nobody is hit
+unproven() {
+	rm -rf l l.held
+	case $1 in
+	mkdir) mkdir l && printf '%s' "$2" >l/pid ;;
+	symlink) ln -s "$2" l ;;
+	rename) printf '%s' "$2" >l.held ;;
+	*) printf '%s' "$2" >l ;;
+	esac
+	refused 69 "cannot stop the holder: $3" "$SEMLOCK" -m "$1" --replace l touch ran
+	refused 69 "cannot stop the holder: $3" "$SEMLOCK" -m "$1" --toggle l touch ran
+	[ ! -e ran ]
+	kill -0 "${PID[other]}"
+}
+
+@test "a record that proves nothing: refused, 69, and nobody is signalled" {
+	start other sleep 1000
+	for method in excl link mkdir rename; do
+		unproven $method "${PID[other]}" "the lock names process ${PID[other]}, and nothing proves"
+		unproven $method "${PID[other]}"$'\n'elsewhere$'\n' "process ${PID[other]} on host elsewhere"
+		unproven $method 0 "the lock does not say which process"
+	done
+	unproven symlink "${PID[other]}" "the lock names process"
+	unproven symlink "me@$(uname -n).${PID[other]}:1" "the lock names process"
+	unproven symlink "$(uname -n)/abc:${PID[other]}" "process ${PID[other]} of another PID namespace"
+}
+
+@test "link: a command without the lock's descriptor is not known by its number alone" {
+	fifos old
+	start old "$SEMLOCK" -m link l "$PROBE" closefrom-then-hold old.up old.down
+	ready old
+	kill -KILL "${PID[old]}"
+	ended old 137
+	refused 69 "nothing proves" "$SEMLOCK" -m link --replace l true
+	kill -0 "${COMMAND[old]}"
+	release old
+}
+
+@test "who looks at a stranger's lock, or waits for it, is not taken for its holder" {
+	start other sleep 1000
+	echo "${PID[other]}" >l
+	start waiter "$SEMLOCK" -m excl l true
+	for _ in $(seq 20); do
+		refused 69 "nothing proves" "$SEMLOCK" -m excl --replace l true
+	done
+	kill -0 "${PID[waiter]}"
+	rm l
+	ended waiter 0
+}
+
+@test "a waiter that has the flock of a dead holder's lock is not taken for its holder" {
+	CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+	true &
+	pid=$!
+	wait $pid
+	for method in excl link mkdir; do
+		if [ $method = mkdir ]; then mkdir l && echo $pid >l/pid; else echo $pid >l; fi
+		SEMLOCK_CRASH=existing.guarded:stop start waiter "$CRASHABLE_SEMLOCK" -m $method l true
+		"$PROBE" state "${PID[waiter]}" T
+		expect_status 1 "$SEMLOCK" -w .3 -m $method --replace l true
+		"$PROBE" state "${PID[waiter]}" T
+		kill -CONT "${PID[waiter]}"
+		ended waiter 0
+	done
+}
+
+@test "a lock made of files: of many at once never two run, and one is left" {
+	for method in excl symlink; do
+		for i in $(seq 8); do start "r$i" "$SEMLOCK" -m $method --replace l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 20; done
+		for i in $(seq 8); do
+			status=0
+			wait "${PID[r$i]}" || status=$?
+			echo $status
+		done >statuses
+		! grep -qvx -e 0 -e 143 statuses || complain "$method" "$(cat statuses r?.err)"
+		[ "$(grep -c '^0$' statuses)" -ge 1 ]
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+	done
+}
+
+@test "a lock made of files, another user's: 77, and it lives on" {
+	root_only "to be two users"
+	chmod 777 .
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		refused 77 "another user's" as_nobody "$SEMLOCK" -m $method --replace l true
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a lock made of files, our own caller's: never signalled, 64" {
+	for method in $METHODS; do
+		token $method
+		expect_status 64 "$SEMLOCK" -m $method l "$SEMLOCK" -m $method --replace l true
+		expect_status 64 "$SEMLOCK" -m $method l "$SEMLOCK" -m $method --toggle l true
+	done
+}
+
+@test "a lock made of files, held in another PID namespace: its holder is proven by the flock, and ended" {
+	namespaces --pid --fork --mount-proc
+	for method in excl link; do
+		fifos old
+		start old unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m $method l "$PROBE" hold old.up old.down
+		next_line old
+		expect_status 0 "$SEMLOCK" -m $method --replace l true
+		wait "${PID[old]}" || [ $? -eq 143 ]
+		rm old.up old.down
+	done
 }
 
 @test "what makes no sense is refused" {

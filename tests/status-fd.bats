@@ -107,6 +107,70 @@ says() {
 	exec 7>&-
 }
 
+# with_status N EVENTS ARGS...: the same exit status, and yet it is told apart
+with_status() {
+	local want=$1
+	shift
+	says "$@"
+	[ "$status" -eq "$want" ] || complain "$*: status $status instead of $want"
+}
+
+@test "one exit status, and what has happened is told apart all the same" {
+	mkfifo never
+	hold_lock busy
+	with_status 9 "busy," -n -E 9 busy true
+	with_status 9 "timeout," -w .05 -E 9 busy true
+	with_status 9 "acquired,exit 9," l sh -c 'exit 9'
+	with_status 124 "acquired,run-timeout,signal 15," --run-timeout .05 l sh -c 'read -r _ <>never'
+	with_status 124 "acquired,exit 124," --run-timeout 60 l sh -c 'exit 124'
+	with_status 143 "acquired,signal 15," l sh -c 'kill -TERM $$'
+	with_status 143 "acquired,exit 143," l sh -c 'exit 143'
+	with_status 127 "acquired,not-run ENOENT," l nosuch
+	with_status 127 "acquired,exit 127," l sh -c 'exit 127'
+	with_status 66 "failed 66," /nonexistent/l true
+	with_status 66 "acquired,exit 66," l sh -c 'exit 66'
+	with_status 76 "acquired,exit 0,lost," -m excl --on-lost warn file sh -c 'mv file away'
+	with_status 76 "acquired,exit 76," -m excl file sh -c 'exit 76'
+	let_go
+}
+
+@test "the same for locks made of files" {
+	mkfifo never
+	for method in excl symlink; do
+		hold_lock -m $method l
+		with_status 9 "busy," -n -E 9 -m $method l true
+		with_status 9 "timeout," -w .05 -E 9 -m $method l true
+		with_status 0 "stopped ${COMMAND[holder]}," -m $method --toggle l true ||
+			with_status 0 "stopped ${PID[holder]}," -m $method --toggle l true
+		rm ./*.up ./*.down
+		with_status 9 "acquired,exit 9," -m $method l sh -c 'exit 9'
+		with_status 137 "acquired,signal 9," -m $method l sh -c 'kill -KILL $$'
+		with_status 124 "acquired,run-timeout,signal 15," -m $method --run-timeout .05 l sh -c 'read -r _ <>never'
+		with_status 127 "acquired,not-run ENOENT," -m $method l nosuch
+	done
+}
+
+@test "no process to be had: failed, after the lock was there" {
+	root_only "sets a limit for another user"
+	: >l
+	chmod 666 l
+	capture setpriv --reuid=54321 --regid=54321 --clear-groups prlimit --nproc=0:0 "$SEMLOCK" --status-fd 1 l true
+	[ "$status" -eq 71 ] || complain "$status" "$err"
+	expect_out $'acquired\nfailed 71'
+}
+
+@test "every line that the manual has comes in these tests, and no other" {
+	awk '/^\.SH "?STATUS LINES/ { inside = 1; next } /^\.SH/ { inside = 0 }
+		inside && /^\.TP/ { getline; sub(/\\-/, "-", $2); print $2 }' "$SOURCE/man/semlock.1" | sort -u >manual
+	[ -s manual ]
+	grep -oE '(says|with_status [0-9]+) "[^"]*"|expect_out .*acquired|= "?[a-z-]+,.*|"(nested|lost)[^"]*"' "$BATS_TEST_FILENAME" |
+		grep -oE '\b(acquired|busy|exit|failed|lost|nested|not-run|run-timeout|signal|stopped|timeout)\b' | sort -u >here
+	diff manual here
+	grep -ohE 'event\((ending->how == ENDED_SIGNAL \? )?"[a-z-]+|: "exit|\? "busy" : "timeout' "$SOURCE"/src/*.c |
+		grep -oE '"[a-z-]+' | tr -d '"' | sort -u >source
+	diff manual source
+}
+
 @test "a descriptor that is not open is refused" {
 	refused 64 --status-fd "$SEMLOCK" --status-fd 99 l true
 	refused 64 x "$SEMLOCK" --status-fd x l true

@@ -70,6 +70,52 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	done
 }
 
+@test "locks made of files: on, off, on, off" {
+	for method in excl link mkdir symlink rename; do
+		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		for _ in 1 2; do
+			hold_as on --toggle -m $method l
+			expect_status 0 "$SEMLOCK" --toggle -m $method l echo on again
+			expect_out ""
+			[ ! -e l ] || [ $method = rename ] # let go before it came back
+			[ ! -e l.held ]
+			ended on 143
+			rm on.up on.down
+		done
+	done
+}
+
+@test "locks made of files: it comes back when the lock is free, not before" {
+	for method in excl symlink; do
+		fifos on
+		start on "$SEMLOCK" -m $method l sh -c 'trap "" TERM; "$0" hold on.up on.down; :' "$PROBE"
+		ready on
+		start off "$SEMLOCK" -m $method --toggle l true
+		"$PROBE" pause 300
+		kill -0 "${PID[off]}"
+		release on
+		ended off 0
+		[ ! -e l ] && [ ! -L l ]
+		ended on 0
+		rm on.up on.down
+	done
+}
+
+@test "locks made of files: 100 pairs at the same moment" {
+	for method in excl symlink; do
+		for i in $(seq 100); do
+			start a "$SEMLOCK" -m $method --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
+			start b "$SEMLOCK" -m $method --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
+			for name in a b; do
+				status=0
+				wait "${PID[$name]}" || status=$?
+				[ $status -eq 0 ] || [ $status -eq 143 ] || complain "$method, pair $i: $name ended with $status" "$(cat $name.err)"
+			done
+			expect_status 0 "$SEMLOCK" -n -m $method l true
+		done
+	done
+}
+
 @test "what makes no sense is refused" {
 	refused 64 --toggle "$SEMLOCK" --toggle 8
 	refused 64 --toggle "$SEMLOCK" --toggle -n l true

@@ -105,6 +105,83 @@ at_the_end() {
 	let_go
 }
 
+@test "a lock made of files: holder, place and time left as well" {
+	for method in excl link mkdir symlink rename; do
+		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		hold_lock -m $method l
+		queue_as one -m $method l
+		printf 'expect waited 1 s, 1 s left, place 2 of 2: held by %s (probe hold\n' "${COMMAND[holder]}" >script
+		terminal -w 1.9 -m $method l true <script
+		[ "$status" -eq 1 ]
+		case $(at_the_end) in
+		"semlock: l: held by ${COMMAND[holder]} "*"; the time is up"*) ;;
+		*) complain "$method: $(cat -v .shown)" ;;
+		esac
+		let_go
+		ready one
+		let_go one
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a lock made of files: a key ends the wait, no trace on the terminal, and the command never runs" {
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		printf 'expect waited 1 s\nsend ^C\n' >script
+		terminal -m $method l touch ran <script
+		[ "$status" -eq 130 ]
+		[ -z "$(at_the_end)" ]
+		let_go
+		rm ./*.up ./*.down
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		[ ! -e ran ]
+	done
+}
+
+# The command is started while the line is there, and the line has signals blocked.
+@test "after a wait on a terminal, the command finds its signals as semlock found them" {
+	for way in "" "-m excl" "-m mkdir" "-m symlink"; do
+		# shellcheck disable=SC2086
+		hold_lock $way l
+		start clerk sh -c '"$0" pause 1300; printf . 1<>holder.down' "$PROBE"
+		printf 'expect waited 1 s\n' >script
+		# shellcheck disable=SC2086
+		terminal $way l sh -c 'grep SigBlk /proc/$$/status >mask' <script
+		[ "$status" -eq 0 ]
+		grep -qx 'SigBlk:	0*' mask || complain "$way: $(cat mask)"
+		ended holder 0
+		ended clerk 0
+		rm -f ./*.up ./*.down l
+	done
+}
+
+@test "a lock made of files, in a pipe: not one byte" {
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		for how in -n "-w 1.3"; do
+			# shellcheck disable=SC2086
+			expect_status 1 "$SEMLOCK" $how -m $method l true
+			expect_silent
+		done
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a lock made of files: it keeps its place" {
+	hold_lock -m excl l
+	printf 'expect waited 2 s\n' >script
+	TERM=xterm start first "$PROBE" pty "$SEMLOCK" -m excl l sh -c 'echo first >>order' <script
+	until "$SEMLOCK" --who -m excl l >.out || grep -q ' 1 waiting' .out; do "$PROBE" pause 1; done
+	start second "$SEMLOCK" -m excl l sh -c 'echo second >>order'
+	"$PROBE" blocked "${PID[second]}"
+	"$PROBE" pause 1200
+	let_go
+	ended first 0
+	ended second 0
+	[ "$(tr '\n' , <order)" = first,second, ]
+}
+
 @test "-v in a pipe: a line after a second, and one when the wait was in vain" {
 	hold_lock l
 	expect_status 1 "$SEMLOCK" -v -w 1.4 l true

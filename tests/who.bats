@@ -139,6 +139,25 @@ json() {
 	let_go one
 }
 
+@test "a Python program's fcntl lock" {
+	command -v python3 >/dev/null || skip "no python3 on this machine"
+	fifos one
+	cat >holder.py <<-'END'
+		import fcntl, os
+		f = open("l", "w")
+		fcntl.lockf(f, fcntl.LOCK_EX)
+		open("one.up", "w").write("ready %d\n" % os.getpid())
+		open("one.down").read(1)
+	END
+	start one python3 holder.py
+	ready one
+	shows "${PID[one]}" l "python3 holder.py"
+	expect_status 1 "$SEMLOCK" -v -n -m posix l true
+	grep -q "held by ${PID[one]} (python3 holder.py, started " .err
+	release one
+	ended one 0
+}
+
 @test "a lock on a directory, and by a path that is a link" {
 	mkdir d
 	ln -s d link
@@ -238,6 +257,7 @@ json() {
 	cat >schema <<-'END'
 		L.held boolean
 		L.holders array
+		L.holders[].alive boolean
 		L.holders[].command array
 		L.holders[].command[] string
 		L.holders[].host string
@@ -250,12 +270,14 @@ json() {
 		L.holders[].start number
 		L.holders[].started string
 		L.holders[].taker number
+		L.holders[].touched null
 		L.holders[].uid number
 		L.holders[].user string
 		L.holders[].watcher number
 		L.lock string
 		L.unseen boolean
 		L.waiters array
+		L.waiters[].alive boolean
 		L.waiters[].command array
 		L.waiters[].command[] string
 		L.waiters[].host string
@@ -268,6 +290,7 @@ json() {
 		L.waiters[].start number
 		L.waiters[].started string
 		L.waiters[].taker null
+		L.waiters[].touched null
 		L.waiters[].uid number
 		L.waiters[].user string
 		L.waiters[].watcher null

@@ -7,6 +7,7 @@
 
 #include "methods/filemethods.h"
 #include "methods/plainfile.h"
+#include "methods/sight.h"
 #include "methods/stranger.h"
 
 static int make(struct lock *lock, struct why *why)
@@ -46,6 +47,7 @@ const struct method method_link = {
     .drop = namefile_drop,
     .prepare = namefile_prepare,
     .idle = namefile_idle,
+    .peek = namefile_peek,
     .listen = stranger_listen,
     .owned = namefile_owned,
     .beat = namefile_beat,

@@ -11,6 +11,7 @@
 
 struct lock;
 struct patience;
+struct sight;
 
 enum outcome {
 	TAKEN, /* it is ours */
@@ -63,6 +64,7 @@ struct method {
 	 * idle: is it free, or its holder dead?
 	 * owned: is it ours still?
 	 * beat: give a sign of life, if it is.
+	 * peek: who holds it, by what it shows; see methods/sight.h.
 	 * listen: a descriptor that becomes readable when the lock may have changed; or -1.
 	 * release: let go what is held, and undo what was prepared; notes LOCK->lost.  Copes
 	 *	with any half-filled state. */
@@ -71,6 +73,7 @@ struct method {
 	bool (*idle)(struct lock *lock);
 	bool (*owned)(struct lock *lock);
 	void (*beat)(struct lock *lock);
+	int (*peek)(const struct lock *lock, struct sight *sight, struct why *why);
 	int (*listen)(struct lock *lock);
 	void (*release)(struct lock *lock);
 

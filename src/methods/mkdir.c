@@ -18,6 +18,7 @@
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
 #include "methods/rename2.h"
+#include "methods/sight.h"
 #include "methods/stranger.h"
 
 #define RECORD_NAME "pid"
@@ -222,6 +223,7 @@ const struct method method_mkdir = {
     .drop = namefile_drop,
     .prepare = namefile_prepare,
     .idle = namefile_idle,
+    .peek = namefile_peek,
     .listen = stranger_listen,
     .owned = namefile_owned,
     .beat = namefile_beat,

@@ -22,10 +22,15 @@
 #include "methods/filemethods.h"
 #include "methods/plainfile.h"
 #include "methods/rename2.h"
+#include "methods/sight.h"
 #include "methods/stranger.h"
 #include "methods/token.h"
 
-static const struct object object = {.what = "a token made by --init", .type = S_IFREG};
+static const struct object object = {
+    .what = "a token made by --init",
+    .type = S_IFREG,
+    .read = plainfile_read,
+};
 
 static int open_rename(struct lock *lock, struct why *why)
 {
@@ -333,6 +338,7 @@ const struct method method_rename = {
     .drop = drop,
     .prepare = prepare,
     .idle = idle,
+    .peek = rename_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = namefile_beat,

@@ -18,6 +18,7 @@
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
+#include "methods/sight.h"
 #include "methods/stranger.h"
 
 static const struct object object = {.what = "a symbolic link to its record", .type = S_IFLNK};
@@ -289,6 +290,7 @@ const struct method method_symlink = {
     .take = take,
     .drop = drop,
     .idle = idle,
+    .peek = symlink_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = beat,

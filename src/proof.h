@@ -1,0 +1,25 @@
+/* proof.h - what proves that a process holds a lock made of files. */
+#ifndef SEMLOCK_PROOF_H
+#define SEMLOCK_PROOF_H
+
+#include <stdbool.h>
+
+#include "holder.h"
+#include "occupants.h"
+
+/* Does RECORD name a process through which OCCUPANT has the lock's file under flock(2), or one
+ * that such a process watches over? */
+bool proof_names(const struct occupant *occupant, const struct record *record);
+
+/* OCCUPANT has the lock's file under flock(2): as its holder?  RECORD is what is in the file. */
+bool proof_is_holder(const struct occupant *occupant, const struct record *record);
+
+/* RECORD is another host's, as far as it says. */
+bool proof_of_other_host(const struct record *record);
+
+/* Has process PID, which was found to be LOCK's holder, the lock still?  It has what is under the
+ * lock's name under flock(2), or it is what the record there says now, by number and start, of
+ * this boot and this PID namespace. */
+bool proof_now(const struct lock *lock, pid_t pid);
+
+#endif
