@@ -58,10 +58,14 @@ static void tie_to(pid_t parent)
 #endif
 }
 
-static void pass_descriptors(const struct command *command)
+/* A command that was to inherit the lock, and does not, must not run. */
+static int pass_descriptors(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks; i++)
-		fcntl(command->locks[i], F_SETFD, command->inherit ? 0 : FD_CLOEXEC);
+		if (command->locks[i] >= 0 &&
+		    fcntl(command->locks[i], F_SETFD, command->inherit ? 0 : FD_CLOEXEC) != 0)
+			return -1;
+	return 0;
 }
 
 /* Nothing is execed here that would close what is not to be inherited.  The end of the gate's
@@ -84,7 +88,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		setpgid(0, 0);
 	if (command->tie)
 		tie_to(given->parent);
-	pass_descriptors(command);
+	if (pass_descriptors(command) != 0)
+		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->hold)
 		hold(command);
@@ -187,6 +192,6 @@ int command_watch(struct command *command, struct ending *ending, struct why *wh
 
 void command_become(const struct command *command)
 {
-	pass_descriptors(command);
-	execvp(command->argv[0], command->argv);
+	if (pass_descriptors(command) == 0)
+		execvp(command->argv[0], command->argv);
 }

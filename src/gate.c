@@ -88,9 +88,14 @@ void gate_fail(const struct gate *gate, int errnum)
 int gate_open(struct gate *gate)
 {
 	int errnum = 0;
+	ssize_t sent;
 
-	if (send(gate->socket, "", 1, MSG_NOSIGNAL) != 1)
+	while ((sent = send(gate->socket, "", 1, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+		;
+	if (sent != 1) {
+		close(gate->socket); /* or it would stand there for ever, and we wait for it */
 		return -1;
+	}
 	CRASH_POINT("gate.opened");
 	if (receive(gate->socket, &errnum, sizeof errnum) != (ssize_t)sizeof errnum)
 		errnum = 0; /* closed by the exec */

@@ -11,6 +11,18 @@ static bool same_boot(const struct record *record, const struct facts *facts)
 	return strcmp(record->boot, facts->here->boot) == 0;
 }
 
+/* "-" is what stands for a boot whose name could not be found out, today or then: no file
+ * could be opened, there was no /proc.  Then it says nothing, least of all that one is dead. */
+static bool known(const char *boot)
+{
+	return boot[0] != '\0' && strcmp(boot, "-") != 0;
+}
+
+static bool other_boot(const struct record *record, const struct facts *facts)
+{
+	return known(record->boot) && known(facts->here->boot) && !same_boot(record, facts);
+}
+
 static bool other_host(const struct record *record, const struct facts *facts)
 {
 	if (record->host[0] != '\0' && strcmp(record->host, facts->here->host) != 0)
@@ -63,7 +75,7 @@ enum verdict liveness(const struct record *record, const struct facts *facts)
 
 	if (facts->flocked)
 		return ALIVE; /* 1 */
-	if (full && !same_boot(record, facts) && facts->local && !other_host(record, facts))
+	if (full && other_boot(record, facts) && facts->local && !other_host(record, facts))
 		return DEAD; /* 2 */
 	if (other_host(record, facts))
 		return UNKNOWN; /* 3 */

@@ -43,7 +43,7 @@ static int create(const struct lock *lock, const char *path, struct why *why)
 	    lock->create_mode);
 
 	if (fd < 0) {
-		if (errno != EEXIST)
+		if (errno != EEXIST && errno != EINTR)
 			cannot(why, "cannot create");
 		return -1;
 	}

@@ -70,6 +70,8 @@ static void expect(const char *what, struct record record, struct facts facts, e
 
 static void rows(void)
 {
+	struct here no_boot = this_system;
+	struct facts nowhere = seen();
 	struct record us = full(), empty = {.kind = RECORD_EMPTY}, junk = {.kind = RECORD_JUNK};
 	struct facts there = seen(), gone = seen(), far = seen();
 	struct record other, later;
@@ -87,6 +89,15 @@ static void rows(void)
 	later = us;
 	strcpy(later.boot, "boot-b");
 	expect("2: of an earlier boot, a process of that number alive", later, there, DEAD);
+	no_boot.boot[0] = '-';
+	no_boot.boot[1] = '\0';
+	nowhere.here = &no_boot;
+	expect("2: our boot cannot be found out, its process alive", us, nowhere, ALIVE);
+	nowhere.process = PROCESS_GONE;
+	expect("2: our boot cannot be found out, its process gone", us, nowhere, DEAD);
+	strcpy(later.boot, "-");
+	expect("2: its boot could not be found out, its process alive", later, there, ALIVE);
+	strcpy(later.boot, "boot-b");
 	other = later;
 	strcpy(other.host, "elsewhere");
 	expect("2: but of another host as well", other, there, UNKNOWN);

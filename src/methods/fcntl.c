@@ -42,6 +42,15 @@ static enum outcome answer(int result)
 	return BUSY;
 }
 
+static bool sleeps(int command)
+{
+#if HAVE_DECL_F_OFD_SETLK
+	if (command == F_OFD_SETLKW)
+		return true;
+#endif
+	return command == F_SETLKW;
+}
+
 static enum outcome lock_bytes(int fd, int command, short type, struct range range)
 {
 	struct flock bytes = {
@@ -51,7 +60,12 @@ static enum outcome lock_bytes(int fd, int command, short type, struct range ran
 	    .l_len = range.length,
 	};
 
-	return answer(fcntl(fd, command, &bytes));
+	int result;
+
+	do { /* over NFS, a signal can interrupt even what does not sleep */
+		result = fcntl(fd, command, &bytes);
+	} while (result != 0 && errno == EINTR && !sleeps(command));
+	return answer(result);
 }
 
 enum outcome fcntl_byte(int fd, int command, short type, off_t offset)

@@ -51,9 +51,10 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct why *wh
 {
 	int operation = lock->mode == SHARED ? LOCK_SH : LOCK_EX;
 
-	if (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) == 0)
-		return TAKEN;
-	return refused(lock, why);
+	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
+		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
+			return refused(lock, why);
+	return TAKEN;
 }
 
 static int flock_drop(struct lock *lock, struct why *why)
