@@ -165,9 +165,9 @@ void locksmith_note(struct locksmith *smith, const char *line)
 {
 	long long number;
 
-	if (locksmith_number(line, "lease=", &number))
+	if (locksmith_number(line, "lease=", &number) && number >= 0)
 		smith->lease = number;
-	if (locksmith_number(line, "deadline=", &number))
+	if (locksmith_number(line, "deadline=", &number) && number >= 0)
 		smith->deadline = number;
 }
 
