@@ -2,7 +2,7 @@
  * exitcode.h knows; or every value is in range, and nothing contradicts anything.
  *
  * The linker puts these in place of what would end the program or touch the system:
- * die, usage_help, usage_version, names_path and events_to. */
+ * die, usage_help, usage_version, names_path, events_to and memory_lasting. */
 #include <config.h>
 
 #include <getopt.h>
@@ -26,6 +26,7 @@ noreturn void __wrap_usage_help(void);
 noreturn void __wrap_usage_version(bool as_flock);
 const char *__wrap_names_path(const char *name, bool create, struct why *why);
 int __wrap_events_to(int fd);
+void *__wrap_memory_lasting(size_t size);
 
 static jmp_buf ended;
 static bool null_was_said; /* by the command line itself */
@@ -68,6 +69,25 @@ int __wrap_events_to(int fd)
 {
 	MUST(fd >= 0);
 	return fd <= 2 ? 0 : -1;
+}
+
+/* Here it is for one command line only. */
+static void *lasting[8];
+
+void *__wrap_memory_lasting(size_t size)
+{
+	for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+		if (lasting[i] == NULL)
+			return lasting[i] = calloc(1, size);
+	return NULL;
+}
+
+static void forget_lasting(void)
+{
+	for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++) {
+		free(lasting[i]);
+		lasting[i] = NULL;
+	}
 }
 
 static void values(const struct options *o)
@@ -138,7 +158,7 @@ static void parse(struct options *options, int count, char **words)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct options options = {.locks = NULL};
+	struct options options;
 	char *words[MOST_WORDS + 1];
 	char *text = fuzz_text(data, size);
 
@@ -146,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	report_as("semlock");
 	null_was_said = memmem(data, size, "(null)", 6) != NULL;
 	parse(&options, cut(text, words), words);
-	free(options.locks);
+	forget_lasting();
 	free(text);
 	return 0;
 }
