@@ -13,7 +13,7 @@ static void wake(int signo)
 	(void)signo;
 }
 
-#if HAVE_TIMER_CREATE
+#ifdef HAVE_TIMER_CREATE
 #define ALARM_SIGNAL SIGRTMIN
 #else
 #include <sys/time.h>
@@ -43,7 +43,7 @@ void alarm_listen(void)
 	sigprocmask(SIG_UNBLOCK, &just_it, &old_mask);
 }
 
-#if HAVE_TIMER_CREATE
+#ifdef HAVE_TIMER_CREATE
 static timer_t timer;
 
 static int start(struct why *why)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#if HAVE_SYS_PRCTL_H
+#ifdef HAVE_SYS_PRCTL_H
 #include <sys/prctl.h>
 #endif
 
@@ -49,7 +49,7 @@ static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 /* If semlock has died before the tie was made, nobody holds the lock any more. */
 static void tie_to(pid_t parent)
 {
-#if HAVE_SYS_PRCTL_H
+#ifdef HAVE_SYS_PRCTL_H
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -97,7 +97,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	return errno;
 }
 
-#if HAVE_VFORK
+#ifdef HAVE_VFORK
 /* The parent stands still until the child has execed or exited, in the same memory: an
  * exec that failed is known without a pipe. */
 static pid_t start(const struct command *command, const struct inheritance *given, int *failure)

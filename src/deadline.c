@@ -37,7 +37,8 @@ static const char *digits(const char *p, double *value, int *count, double *scal
 	return p;
 }
 
-/* "e5", "E-3": what strtod would read, but never more than a hundred steps. */
+/* "e5", "E-3": what strtod would read, but never more steps than from one end of
+ * a double's range to the other. */
 static const char *exponent(const char *p, double *value)
 {
 	const char *start = p;
@@ -54,7 +55,7 @@ static const char *exponent(const char *p, double *value)
 	p = digits(p, &power, &count, &unused);
 	if (count == 0)
 		return start;
-	for (int i = 0; i < 100 && i < power; i++)
+	for (int i = 0; i < 700 && i < power; i++)
 		*value = negative ? *value / 10 : *value * 10;
 	return p;
 }
@@ -103,7 +104,10 @@ bool duration_parse(const char *text, int64_t *duration)
 
 struct deadline deadline_after(int64_t duration)
 {
-	return (struct deadline){.never = false, .at = clock_now() + duration};
+	int64_t now = clock_now();
+	int64_t at = duration < INT64_MAX - now ? now + duration : INT64_MAX;
+
+	return (struct deadline){.never = false, .at = at};
 }
 
 struct deadline deadline_never(void)

@@ -56,7 +56,8 @@ static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
 	return true;
 }
 
-/* KEY=VALUE among the words of TEXT, VALUE copied to INTO; false if it is not there. */
+/* KEY=VALUE among the words of TEXT, VALUE copied to INTO; false if it is not there, or is
+ * nothing that we would have written. */
 static bool find(const char *text, const char *key, char *into, size_t size)
 {
 	size_t length = strlen(key), value;
@@ -65,10 +66,14 @@ static bool find(const char *text, const char *key, char *into, size_t size)
 	for (; (p = strstr(p, key)) != NULL; p += length) {
 		if (p == text || !isspace((unsigned char)p[-1]) || p[length] != '=')
 			continue;
-		value = strcspn(p + length + 1, " \n");
+		p += length + 1;
+		value = strcspn(p, " \n");
 		if (value == 0 || value >= size)
 			return false;
-		memcpy(into, p + length + 1, value);
+		for (size_t i = 0; i < value; i++)
+			if (!isgraph((unsigned char)p[i]))
+				return false;
+		memcpy(into, p, value);
 		into[value] = '\0';
 		return true;
 	}

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#if HAVE_SYS_VFS_H
+#ifdef HAVE_SYS_VFS_H
 #include <sys/vfs.h>
 #endif
 
@@ -27,7 +27,7 @@ static void directory_of(const char *path, char directory[PATH_MAX])
 
 static bool in_proc(const char *directory)
 {
-#if HAVE_SYS_VFS_H
+#ifdef HAVE_SYS_VFS_H
 	struct statfs fs;
 
 	return statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC;

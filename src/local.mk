@@ -1,6 +1,7 @@
 bin_PROGRAMS += semlock
-semlock_SOURCES = \
-	src/main.c \
+semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
+# Everything but main, for tests to be linked with.
+SEMLOCK_PARTS_SOURCES = \
 	src/alarm.c src/alarm.h \
 	src/check.c src/check.h \
 	src/command.c src/command.h \

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#if HAVE_SYS_SYSCALL_H
+#ifdef HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
 #endif
 
@@ -165,9 +165,9 @@ void locksmith_note(struct locksmith *smith, const char *line)
 {
 	long long number;
 
-	if (locksmith_number(line, "lease=", &number))
+	if (locksmith_number(line, "lease=", &number) && number >= 0)
 		smith->lease = number;
-	if (locksmith_number(line, "deadline=", &number))
+	if (locksmith_number(line, "deadline=", &number) && number >= 0)
 		smith->deadline = number;
 }
 

@@ -54,6 +54,7 @@ LOCAL_BATS = \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
 	tests/fd.bats \
+	tests/fuzz.bats \
 	tests/hold.bats \
 	tests/hostile.bats \
 	tests/interoperation.bats \
@@ -90,6 +91,7 @@ LOCAL_BATS = \
 NETWORK_BATS = \
 	tests/locksmith-etcd.bats \
 	tests/locksmith-ftp.bats \
+	tests/locksmith-fuzz.bats \
 	tests/locksmith-parts.bats \
 	tests/locksmith-servers.bats \
 	tests/remote-etcd.bats \
@@ -157,3 +159,5 @@ models: models-ftp
 models-ftp:
 	python3 $(srcdir)/tests/models/ftp.py
 EXTRA_DIST += tests/models/ftp.py
+
+include tests/fuzz/local.mk

@@ -1,14 +1,14 @@
 #include <config.h>
 
 #include <stddef.h>
-#if HAVE_SYS_VFS_H
+#ifdef HAVE_SYS_VFS_H
 #include <sys/vfs.h>
 #endif
 
 #include "crash.h"
 #include "methods/filesystem.h"
 
-#if HAVE_SYS_VFS_H
+#ifdef HAVE_SYS_VFS_H
 bool filesystem_is_local(int fd)
 {
 	static const unsigned long kinds[] = {

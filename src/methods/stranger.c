@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#if HAVE_SYS_INOTIFY_H
+#ifdef HAVE_SYS_INOTIFY_H
 #include <sys/inotify.h>
 #endif
 
@@ -22,7 +22,7 @@
 
 #define LONGEST_PAUSE (SECOND / 10)
 
-#if HAVE_SYS_INOTIFY_H
+#ifdef HAVE_SYS_INOTIFY_H
 static int listen_to(const struct namefile *file)
 {
 	char path[40];

@@ -40,9 +40,9 @@ static uint32_t where_we_are(void)
 uint32_t namefile_random(void)
 {
 	static uint32_t count;
+#ifdef HAVE_GETENTROPY
 	uint32_t number = 0;
 
-#if HAVE_GETENTROPY
 	if (getentropy(&number, sizeof number) == 0)
 		return number;
 #endif

@@ -1,0 +1,49 @@
+/* What semlock-locksmith answers, as semlock reads it: cut into lines however it comes, and
+ * numbers out of them. */
+#include <config.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "locksmith.h"
+
+enum { ROOM = 32768 }; /* for less than a pipe takes without a reader */
+
+static void one_line(struct locksmith *smith, const char *line)
+{
+	static const char *const words[] = {"OK", "WAIT", "BUSY", "ERR", "HELD", "LOST"};
+	size_t length = strlen(line), known = 0;
+	const char *rest;
+
+	MUST(length < LOCKSMITH_LINE && strchr(line, '\n') == NULL);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		rest = locksmith_says(line, words[i]);
+		MUST(rest == NULL || (rest > line && rest <= line + length));
+		known += rest != NULL;
+	}
+	MUST(known <= 1);
+	locksmith_note(smith, line);
+	MUST(smith->lease >= 0 && smith->deadline >= 0);
+	locksmith_lease_end(smith);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct locksmith smith = {.in = -1, .eye = -1, .out = -1};
+	const struct deadline never = deadline_never();
+	const char *line;
+	int ends[2];
+
+	size = size < ROOM ? size : ROOM;
+	if (pipe(ends) != 0)
+		exit(EXIT_FAILURE);
+	if (size > 0 && write(ends[1], data, size) != (ssize_t)size)
+		exit(EXIT_FAILURE);
+	close(ends[1]);
+	smith.out = ends[0];
+	while (locksmith_line(&smith, &never, &line) == LINE_READ)
+		one_line(&smith, line);
+	locksmith_forget(&smith, false);
+	return 0;
+}

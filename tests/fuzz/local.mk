@@ -1,0 +1,75 @@
+# ---- fuzzing: make fuzz invents inputs (clang), make check replays tests/fuzz/seeds ----
+# A harness is FUZZ_NAME_FILES, and what else its program must be linked with.
+FUZZ_LOCAL = duration record proc words answers options mbox
+FUZZ_NETWORK = server etcd
+
+FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
+FUZZ_duration_FILES = tests/fuzz/duration.c src/deadline.c
+FUZZ_record_FILES = tests/fuzz/record.c src/holder.c src/here.c src/deadline.c
+FUZZ_proc_FILES = tests/fuzz/proc.c src/procfs.c src/reach.c
+FUZZ_words_FILES = tests/fuzz/words.c src/json.c src/text.c
+FUZZ_answers_FILES = tests/fuzz/answers.c src/locksmith.c src/deadline.c src/descriptor.c \
+	src/report.c
+FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
+FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=events_to,--wrap=memory_lasting
+FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
+FUZZ_mbox_WRAPS = -Wl,--wrap=read
+FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/base64.c src/locksmith/clock.c \
+	src/locksmith/ftplist.c src/locksmith/listing.c src/locksmith/netrc.c \
+	src/locksmith/token.c src/locksmith/url.c src/locksmith/why.c
+FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/base64.c src/locksmith/buffer.c \
+	src/locksmith/clock.c src/locksmith/guard.c src/locksmith/holders.c src/locksmith/http.c \
+	src/locksmith/protocol.c src/locksmith/transfer.c src/locksmith/why.c
+
+check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
+	tests/fuzz/answers tests/fuzz/options tests/fuzz/mbox
+if HAVE_NETWORK
+check_PROGRAMS += tests/fuzz/server tests/fuzz/etcd
+endif
+tests_fuzz_duration_SOURCES = $(FUZZ_REPLAY) $(FUZZ_duration_FILES)
+tests_fuzz_record_SOURCES = $(FUZZ_REPLAY) $(FUZZ_record_FILES)
+tests_fuzz_proc_SOURCES = $(FUZZ_REPLAY) $(FUZZ_proc_FILES)
+tests_fuzz_words_SOURCES = $(FUZZ_REPLAY) $(FUZZ_words_FILES)
+tests_fuzz_answers_SOURCES = $(FUZZ_REPLAY) $(FUZZ_answers_FILES)
+tests_fuzz_options_SOURCES = $(FUZZ_REPLAY) $(FUZZ_options_FILES)
+tests_fuzz_options_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_options_WRAPS)
+tests_fuzz_mbox_SOURCES = $(FUZZ_REPLAY) $(FUZZ_mbox_FILES)
+tests_fuzz_mbox_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_mbox_WRAPS)
+tests_fuzz_server_SOURCES = $(FUZZ_REPLAY) $(FUZZ_server_FILES)
+tests_fuzz_server_LDADD = $(NETWORK_LIBS)
+tests_fuzz_etcd_SOURCES = $(FUZZ_REPLAY) $(FUZZ_etcd_FILES)
+tests_fuzz_etcd_CPPFLAGS = $(AM_CPPFLAGS) $(NETWORK_CFLAGS)
+tests_fuzz_etcd_LDADD = $(NETWORK_LIBS)
+
+AM_TESTS_ENVIRONMENT += FUZZ='$(abs_top_builddir)/tests/fuzz'; export FUZZ;
+
+# make fuzz FUZZ_SECONDS=600 FUZZ='options mbox': so long each.  What is found stays in
+# tests/fuzz/found of the build directory; mend it, and copy it into tests/fuzz/seeds/NAME.
+FUZZ_SECONDS = 60
+FUZZ_CC = clang
+if HAVE_NETWORK
+FUZZ = $(FUZZ_LOCAL) $(FUZZ_NETWORK)
+else
+FUZZ = $(FUZZ_LOCAL)
+endif
+FUZZ_COMPILE = $(SHELL) $(srcdir)/tests/fuzz/run '$(FUZZ_CC)' $(srcdir) $(FUZZ_SECONDS)
+FUZZ_FLAGS = $(DEFS) -I. $(AM_CPPFLAGS) -std=c11
+
+.PHONY: fuzz
+fuzz: config.h
+	@status=0; for name in $(FUZZ); do \
+		case $$name in \
+		duration) set -- $(FUZZ_duration_FILES) ;; \
+		record) set -- $(FUZZ_record_FILES) ;; \
+		proc) set -- $(FUZZ_proc_FILES) ;; \
+		words) set -- $(FUZZ_words_FILES) ;; \
+		answers) set -- $(FUZZ_answers_FILES) ;; \
+		options) set -- $(FUZZ_options_FILES) $(FUZZ_options_WRAPS) -lrt -lpthread ;; \
+		mbox) set -- $(FUZZ_mbox_FILES) $(FUZZ_mbox_WRAPS) ;; \
+		server) set -- $(FUZZ_server_FILES) ;; \
+		etcd) set -- $(FUZZ_etcd_FILES) $(NETWORK_CFLAGS) $(NETWORK_LIBS) ;; \
+		esac; \
+		$(FUZZ_COMPILE) $$name $(FUZZ_FLAGS) "$$@" || status=1; \
+	done; exit $$status
+
+EXTRA_DIST += tests/fuzz/run tests/fuzz/seeds

@@ -1,0 +1,172 @@
+/* The command line: a word a line.  Either it is refused, with a sentence and a status that
+ * exitcode.h knows; or every value is in range, and nothing contradicts anything.
+ *
+ * The linker puts these in place of what would end the program or touch the system:
+ * die, usage_help, usage_version, names_path, events_to and memory_lasting. */
+#include <config.h>
+
+#include <getopt.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+
+#include "exitcode.h"
+#include "fuzz.h"
+#include "names.h"
+#include "options.h"
+#include "report.h"
+#include "slots.h"
+#include "usage.h"
+
+enum { MOST_WORDS = 40 };
+
+noreturn void __wrap_die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
+noreturn void __wrap_usage_help(void);
+noreturn void __wrap_usage_version(bool as_flock);
+const char *__wrap_names_path(const char *name, bool create, struct why *why);
+int __wrap_events_to(int fd);
+void *__wrap_memory_lasting(size_t size);
+
+static jmp_buf ended;
+static bool null_was_said; /* by the command line itself */
+
+void __wrap_die(int status, const char *fmt, ...)
+{
+	char words[8192];
+	va_list args;
+
+	MUST(status == EXIT_USAGE || status == EXIT_UNAVAILABLE || status == EXIT_SYSTEM ||
+	     status == EXIT_CANTCREATE);
+	va_start(args, fmt);
+	MUST(vsnprintf(words, sizeof words, fmt, args) > 0);
+	va_end(args);
+	MUST(null_was_said || strstr(words, "(null)") == NULL);
+	longjmp(ended, 1);
+}
+
+void __wrap_usage_help(void)
+{
+	longjmp(ended, 1);
+}
+
+void __wrap_usage_version(bool as_flock)
+{
+	(void)as_flock;
+	longjmp(ended, 1);
+}
+
+const char *__wrap_names_path(const char *name, bool create, struct why *why)
+{
+	(void)create;
+	if (*name != '\0')
+		return "/run/user/0/semlock/name";
+	why_say(why, TROUBLE_USAGE, "no name");
+	return NULL;
+}
+
+int __wrap_events_to(int fd)
+{
+	MUST(fd >= 0);
+	return fd <= 2 ? 0 : -1;
+}
+
+/* Here it is for one command line only. */
+static void *lasting[8];
+
+void *__wrap_memory_lasting(size_t size)
+{
+	for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+		if (lasting[i] == NULL)
+			return lasting[i] = calloc(1, size);
+	return NULL;
+}
+
+static void forget_lasting(void)
+{
+	for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++) {
+		free(lasting[i]);
+		lasting[i] = NULL;
+	}
+}
+
+static void values(const struct options *o)
+{
+	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0 && o->interval >= 0);
+	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
+	MUST(o->busy_status >= 0 && o->busy_status <= 255);
+	MUST(o->slots <= SLOTS_MOST && o->create_mode <= 0777);
+	MUST(o->signal >= 0 && o->signal < NSIG && o->steer_signal >= 0 && o->steer_signal < NSIG);
+	MUST(o->range.start >= 0 && o->range.length >= 0);
+	MUST(o->range.start <= LLONG_MAX - o->range.length);
+}
+
+static void locks(const struct options *o, int count)
+{
+	bool on_server = (o->method->can & ON_SERVER) != 0;
+
+	MUST(o->nlocks > 0 && o->nlocks <= (unsigned)count + 1 && o->label != NULL);
+	for (unsigned i = 0; i < o->nlocks; i++)
+		MUST(o->locks[i].name != NULL || (i == 0 && o->locks[i].fd >= 0));
+	MUST(!on_server || o->nlocks == 1);
+	MUST(o->command == NULL || *o->command != NULL);
+}
+
+static void together(const struct options *o)
+{
+	unsigned can = o->method->can;
+
+	MUST(!(o->who && o->check) && !(o->json && !o->who));
+	MUST(o->command != NULL || o->who || o->check || o->hold || o->locks[0].name == NULL ||
+	     o->init);
+	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
+	MUST(!o->become || (!o->remove && !o->close_fd && o->run_timeout == 0));
+	MUST(o->slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
+	MUST((o->range.start == 0 && o->range.length == 0) || (can & CAN_RANGE) != 0);
+	MUST(o->stale == 0 || (can & (LEAVES_RECORD | ON_SERVER)) != 0);
+	MUST(o->ttl == 0 || (can & ON_SERVER) != 0);
+	MUST(o->locks[0].name != NULL || (can & CAN_FD) != 0);
+	MUST((can & LEAVES_RECORD) == 0 || (o->locks[0].mode == EXCLUSIVE && o->slots == 0));
+}
+
+static int cut(char *text, char **words)
+{
+	int count = 0;
+	char *end;
+
+	for (; count < MOST_WORDS; text = end + 1) {
+		end = strchr(text, '\n');
+		if (end != NULL)
+			*end = '\0';
+		words[count++] = text;
+		if (end == NULL || end[1] == '\0')
+			break;
+	}
+	words[count] = NULL;
+	return count;
+}
+
+static void parse(struct options *options, int count, char **words)
+{
+	if (setjmp(ended) != 0)
+		return;
+	options_parse(options, count, words);
+	values(options);
+	locks(options, count);
+	together(options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct options options;
+	char *words[MOST_WORDS + 1];
+	char *text = fuzz_text(data, size);
+
+	optind = 0; /* from the start, whatever was read before */
+	report_as("semlock");
+	null_was_said = memmem(data, size, "(null)", 6) != NULL;
+	parse(&options, cut(text, words), words);
+	forget_lasting();
+	free(text);
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* /proc/locks, fdinfo, stat, status and mountinfo.  The kernel writes them, but the names in
+ * them are anybody's: of programs, mount points, network shares. */
+#include <config.h>
+
+#include <limits.h>
+
+#include "fuzz.h"
+#include "procfs.h"
+#include "reach.h"
+
+#include "fdinfo.c" /* for a line of it, without a descriptor that says so */
+
+static void lock_line(const char *line)
+{
+	struct procfs_lock lock;
+
+	if (!procfs_lock_line(line, &lock))
+		return;
+	MUST(lock.kind == KIND_FLOCK || lock.kind == KIND_OFD || lock.kind == KIND_POSIX);
+}
+
+static void fdinfo_line(const char *line)
+{
+	struct procfs_lock seen;
+	struct method method = {.can = 0};
+	struct lock lock = {.method = &method};
+
+	for (int i = 0; i < 2; i++) {
+		method.can = i == 0 ? 0 : CAN_RANGE;
+		lock.range.length = i == 0 ? 0 : 10;
+		/* The two that read such lines agree that there is a lock, and of which kind. */
+		if (read_line(&lock, line) != FDINFO_NONE && procfs_lock_line(line, &seen))
+			MUST(seen.kind == (i == 0 ? KIND_FLOCK : KIND_OFD));
+	}
+}
+
+static void mount_line(const char *line)
+{
+	struct procfs_mount mount;
+
+	if (!procfs_mount_line(line, &mount))
+		return;
+	MUST(memchr(mount.point, '\0', sizeof mount.point) != NULL);
+	MUST(memchr(mount.source, '\0', sizeof mount.source) != NULL);
+	MUST(strlen(mount.options) < sizeof mount.options && mount.type[0] != '\0');
+	MUST(reach_of(&mount, KIND_FLOCK) <= REACH_UNKNOWN);
+	MUST(reach_of(&mount, KIND_POSIX) == reach_of(&mount, KIND_OFD));
+}
+
+static void each_line(char *text)
+{
+	char *line, *rest;
+
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+		lock_line(line);
+		fdinfo_line(line);
+		mount_line(line);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = fuzz_text(data, size);
+	struct procfs_stat stat;
+
+	if (procfs_stat(text, &stat)) {
+		MUST(strlen(stat.name) < sizeof stat.name && stat.state != '\0');
+		MUST(strncmp(strchr(text, '(') + 1, stat.name, strlen(stat.name)) == 0);
+	}
+	procfs_user(text);
+	MUST(procfs_mount_id(text) >= INT_MIN);
+	each_line(text);
+	free(text);
+	return 0;
+}

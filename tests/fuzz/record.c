@@ -1,0 +1,80 @@
+/* Holder records, of ours and of others: what is understood is in range; what is not says
+ * nothing at all, so that nobody is taken for dead by it; a full record that is written and read
+ * again is the same. */
+#include <config.h>
+
+#include "fuzz.h"
+#include "holder.h"
+
+static void same(const struct record *a, const struct record *b)
+{
+	MUST(a->kind == b->kind && a->pid == b->pid && a->start == b->start);
+	MUST(a->pidns == b->pidns);
+	MUST(strcmp(a->boot, b->boot) == 0 && strcmp(a->host, b->host) == 0);
+}
+
+static void read_again(const struct record *record)
+{
+	char text[RECORD_LONGEST];
+	struct record again;
+	size_t length = record_write(record, "excl", text);
+
+	MUST(length < sizeof text && strlen(text) == length);
+	if (record->machine[0] != '\0') {
+		record_read(&again, text, length);
+		same(record, &again);
+		MUST(again.since == record->since && again.uid == record->uid);
+		MUST(again.flocked == record->flocked && strcmp(again.machine, record->machine) == 0);
+		/* What a crash has left of it is never taken for the whole. */
+		for (size_t part = 0; part < length; part++) {
+			record_read(&again, text, part);
+			MUST(again.kind != RECORD_FULL);
+		}
+	}
+	length = record_write_line(record, text);
+	MUST(length < sizeof text && strlen(text) == length);
+	if (strchr(record->boot, ':') == NULL) {
+		record_read(&again, text, length);
+		same(record, &again);
+	}
+}
+
+static void in_range(const struct record *record)
+{
+	MUST(record->pid >= 0);
+	MUST(memchr(record->boot, '\0', sizeof record->boot) != NULL);
+	MUST(memchr(record->host, '\0', sizeof record->host) != NULL);
+	MUST(memchr(record->machine, '\0', sizeof record->machine) != NULL);
+	if (record->kind == RECORD_JUNK || record->kind == RECORD_EMPTY)
+		MUST(record->pid == 0 && record->host[0] == '\0' && record->boot[0] == '\0' &&
+		     record->start == 0 && record->pidns == 0 && !record->flocked);
+	if (record->kind == RECORD_FULL)
+		MUST(record->pid > 0 && record->boot[0] != '\0' && record->host[0] != '\0');
+	if (record->kind == RECORD_PID)
+		MUST(record->boot[0] == '\0' && !record->flocked);
+}
+
+static void processes(const char *text)
+{
+	uint64_t start = 0;
+	char state = '\0';
+
+	if (stat_read(text, &state, &start))
+		MUST(state != '\0');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = fuzz_text(data, size);
+	struct record record;
+
+	memset(&record, 0x5a, sizeof record);
+	record_read(&record, text, size);
+	MUST((record.kind == RECORD_EMPTY) == (size == 0));
+	in_range(&record);
+	if (record.kind == RECORD_FULL)
+		read_again(&record);
+	processes(text);
+	free(text);
+	return 0;
+}

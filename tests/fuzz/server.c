@@ -1,0 +1,117 @@
+/* What an FTP server answers, and what is in a URL and in ~/.netrc: text that semlock-locksmith
+ * takes apart, and makes commands of again.  A token that is read and named again is the same;
+ * nothing that ends a line gets out of any of them. */
+#include <config.h>
+
+#include <ctype.h>
+
+#include "fuzz.h"
+#include "locksmith/base64.h"
+#include "locksmith/clock.h"
+#include "locksmith/ftplist.h"
+#include "locksmith/listing.h"
+#include "locksmith/netrc.h"
+#include "locksmith/url.h"
+
+static struct listing listing;
+
+static void token(const char *name)
+{
+	struct token token, again;
+
+	if (!token_parse(name, &token))
+		return;
+	MUST(strpbrk(token.name, "/ \r\n\"*?\\") == NULL && token_same(token.name, name));
+	MUST(token.ttl <= TOKEN_LONGEST_TTL && token.pid >= 0 && strlen(token.nonce) == 16);
+	MUST(token.mode == 'x' || token.mode == 's' || token.mode == 'n');
+	again = token;
+	token_name(&again);
+	MUST(token_parse(again.name, &token));
+	MUST(token.mode == again.mode && token.slot == again.slot && token.ttl == again.ttl &&
+	     token.beat == again.beat && token.pid == again.pid);
+	MUST(strcmp(token.nonce, again.nonce) == 0 && strcmp(token.host, again.host) == 0);
+}
+
+static void each(void *data, const char *name)
+{
+	(void)data;
+	MUST(strpbrk(name, "\r\n") == NULL && strlen(name) < 1024);
+	token(name);
+	listing_add(&listing, name);
+}
+
+/* Two exclusive holders are never seen in one directory. */
+static void judge(void)
+{
+	size_t holders = 0;
+	unsigned int slot = 0;
+
+	for (size_t i = 0; i < listing.tokens; i++)
+		holders += listing.token[i].mode == 'x' && listing_holds(&listing, &listing.token[i]);
+	MUST(holders <= 1 && (holders == 0 || listing.tokens == 1));
+	MUST(!listing_may_join(&listing, 'x', 0, &slot));
+	if (listing_may_join(&listing, 'n', 3, &slot))
+		MUST(slot < 3);
+	MUST(listing_empty(&listing) == (listing.tokens + listing.foreign == 0));
+}
+
+static void url(const char *text)
+{
+	struct url url;
+	struct why why = {.status = 0};
+	char name[300];
+
+	if (url_parse(text, &url, &why) != 0) {
+		MUST(why.status == EXIT_USAGE && why.text[0] != '\0');
+		return;
+	}
+	MUST(url.hosts > 0 && url.hosts <= URL_HOSTS && url.path[0] != '\0');
+	for (const char *p = url.path; *p != '\0'; p++)
+		MUST((unsigned char)*p >= ' ' && *p != 0x7f);
+	for (const char *p = url.user; *p != '\0'; p++)
+		MUST((unsigned char)*p >= ' ' && *p != 0x7f);
+	for (unsigned int i = 0; i < url.hosts; i++) {
+		url_hostname(url.host[i], name, sizeof name);
+		MUST(strlen(name) <= strlen(url.host[i]));
+	}
+}
+
+static void small_things(const char *text, size_t size)
+{
+	struct netrc_entry entry;
+	char *code = malloc(BASE64_SIZE(size)), *back = malloc(size + 1);
+	long long seconds;
+	int64_t ns;
+
+	if (netrc_find(text, "host", "", &entry) == 0)
+		MUST(strlen(entry.login) < sizeof entry.login &&
+		     strlen(entry.password) < sizeof entry.password);
+	netrc_find(text, "host", "user", &entry);
+	if (code == NULL || back == NULL)
+		exit(EXIT_FAILURE);
+	base64_encode(text, code);
+	MUST(base64_decode(code, back, size + 1) == 0 && strcmp(text, back) == 0);
+	base64_decode(text, back, size + 1);
+	MUST(ftplist_modify(text, &seconds) == 0 || ftplist_modify(text, &seconds) == -1);
+	if (clock_parse(text, &ns) == 0)
+		MUST(ns >= 0 && ns <= 100 * 86400 * NS_PER_S);
+	free(code);
+	free(back);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = fuzz_text(data, size);
+
+	listing_clear(&listing);
+	ftplist_stat(text, each, NULL);
+	judge();
+	listing_clear(&listing);
+	ftplist_names(text, each, NULL);
+	judge();
+	token(text);
+	url(text);
+	small_things(text, size);
+	free(text);
+	return 0;
+}
