@@ -1,46 +1,7 @@
 #!/usr/bin/env bats
 # contrib/recipes: scripts to copy from, run as their README says.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
-RECIPES=$SOURCE/contrib/recipes
-
-prepare() {
-	PATH=$PWD/bin:$RECIPES:$PATH
-	HOME=$PWD
-}
-
-# stand NAME RECIPE ARGS...: runs it with a command that stands still; returns when that runs.
-stand() {
-	local name=$1
-	shift
-	fifos "$name"
-	start "$name" "$@" "$PROBE" hold "$name.up" "$name.down"
-	ready "$name"
-}
-
-# The semlock that PID is, or has started.
-semlock_of() {
-	local child
-	if [ "$(cat "/proc/$1/comm")" = semlock ]; then
-		echo "$1"
-		return
-	fi
-	for child in $(pgrep -P "$1"); do
-		! semlock_of "$child" || return 0
-	done
-	return 1
-}
-
-# behind NAME RECIPE ARGS...: the same as stand, but returns when its semlock sleeps, waiting.
-behind() {
-	local name=$1 pid end=$((SECONDS + 20))
-	shift
-	fifos "$name"
-	start "$name" "$@" "$PROBE" hold "$name.up" "$name.down"
-	until pid=$(semlock_of "${PID[$name]}" 2>/dev/null); do
-		[ $SECONDS -lt $end ] || complain "$name does not wait" "$(cat "$name.err")" || return
-	done
-	"$PROBE" blocked "$pid"
-}
+load recipes
 
 @test "queue: the second run waits, the third too, and they come in in this order" {
 	for recipe in queue section; do
