@@ -1,5 +1,6 @@
 EXTRA_DIST += \
 	.ci/run \
+	contrib/README \
 	contrib/check \
 	contrib/fresh-tree \
 	contrib/install-packages \
@@ -47,3 +48,4 @@ lint-tests:
 		esac; \
 	done
 include contrib/foreachmail/local.mk
+include contrib/recipes/local.mk

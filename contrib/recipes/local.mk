@@ -1,0 +1,37 @@
+# Scripts to copy from.  They are documentation, and run by tests/recipes*.bats.
+recipesdir = $(docdir)/recipes
+RECIPE_FILES = \
+	contrib/recipes/cluster-job \
+	contrib/recipes/counter \
+	contrib/recipes/counter-race \
+	contrib/recipes/data-file \
+	contrib/recipes/limits \
+	contrib/recipes/loud-after \
+	contrib/recipes/mailbox \
+	contrib/recipes/marker \
+	contrib/recipes/no-apt \
+	contrib/recipes/notify \
+	contrib/recipes/on-off \
+	contrib/recipes/phone-book \
+	contrib/recipes/pid-file \
+	contrib/recipes/pool \
+	contrib/recipes/queue \
+	contrib/recipes/reject \
+	contrib/recipes/section \
+	contrib/recipes/self-lock
+dist_recipes_SCRIPTS = $(RECIPE_FILES)
+dist_recipes_DATA = \
+	contrib/recipes/README \
+	contrib/recipes/crontab \
+	contrib/recipes/guard \
+	contrib/recipes/procmailrc \
+	contrib/recipes/report.service \
+	contrib/recipes/report.timer
+
+SHELL_FILES += $(RECIPE_FILES) tests/recipes.bash
+LOCAL_BATS += \
+	tests/recipes.bats \
+	tests/recipes-mail.bats \
+	tests/recipes-servers.bats \
+	tests/recipes-system.bats
+EXTRA_DIST += contrib/recipes/.shellcheckrc tests/recipes.bash
