@@ -69,6 +69,8 @@ LOCAL_BATS = \
 	tests/nested.bats \
 	tests/on-lost.bats \
 	tests/order.bats \
+	tests/perl.bats \
+	tests/python.bats \
 	tests/queue.bats \
 	tests/reject.bats \
 	tests/replace.bats \
@@ -91,6 +93,7 @@ NETWORK_BATS = \
 	tests/locksmith-ftp.bats \
 	tests/locksmith-parts.bats \
 	tests/locksmith-servers.bats \
+	tests/objects-on-a-server.bats \
 	tests/remote-etcd.bats \
 	tests/remote-ftp.bats
 
