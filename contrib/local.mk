@@ -7,6 +7,23 @@ EXTRA_DIST += \
 	contrib/packages \
 	contrib/try
 
+# ---- locks as objects: where Perl and Python look only if they are told ----
+perlmoduledir = $(perldir)/Semlock
+perlmodule_DATA = contrib/perl/lib/Semlock/NetLock.pm contrib/perl/lib/Semlock/Sem.pm
+pythonmoduledir = $(pythondir)
+pythonmodule_DATA = contrib/python/semlock.py
+EXTRA_DIST += $(perlmodule_DATA) $(pythonmodule_DATA) \
+	contrib/perl/README contrib/perl/t/netlock.t contrib/perl/t/sem.t \
+	contrib/python/README contrib/python/test_semlock.py
+
+# ---- what the shells complete ----
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = contrib/completion/bash/semlock
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = contrib/completion/zsh/_semlock
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+dist_fishcompletion_DATA = contrib/completion/fish/semlock.fish
+
 # ---- make lint: the shell, the manual, and what another compiler would not see ----
 SHELL_FILES = \
 	.ci/run \

@@ -1,19 +1,111 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
+#if HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
 
 #include "hold.h"
 
+#ifndef POLLRDHUP
+#define POLLRDHUP 0
+#endif
+
+enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no descriptor */
+
+/* A fork of the owner's keeps the other end of our input open, and may live on for long: the
+ * end of input alone would not tell us that the owner has ended. */
+static struct {
+	pid_t pid;  /* 0: nobody in particular */
+	int pidfd;  /* -1: this kernel has none */
+} owner = {.pidfd = -1};
+
+static atomic_bool taken;
+
+static bool owner_ended(const struct pollfd *ends)
+{
+	if (owner.pid == 0)
+		return false;
+	if (owner.pidfd >= 0)
+		return ends[1].revents != 0;
+	return kill(owner.pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Sleeps until standard input has EVENTS (poll(2)'s), or the owner has ended. */
+static bool await(struct pollfd *ends, short events)
+{
+	int patience = owner.pid > 0 && owner.pidfd < 0 ? LOOK : -1;
+
+	do {
+		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
+		ends[1] = (struct pollfd){owner.pidfd, POLLIN, 0};
+		if (poll(ends, 2, patience) < 0 && errno != EINTR)
+			return false;
+	} while (ends[0].revents == 0 && !owner_ended(ends));
+	return true;
+}
+
+/* A file that cannot be hung up (closed, /dev/null, a plain file) is no reason to give up.  If
+ * the lock is taken just now, the signal finds its way to the one that holds. */
+static void *give_up_in_time(void *unused)
+{
+	struct pollfd ends[2];
+
+	(void)unused;
+	if (await(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || owner_ended(ends)) &&
+	    !atomic_load(&taken))
+		kill(getpid(), SIGTERM);
+	return NULL;
+}
+
+static void watch(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (pthread_create(&thread, NULL, give_up_in_time, NULL) == 0)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+bool hold_for(pid_t pid)
+{
+	owner.pid = pid;
+	errno = ENOSYS;
+#ifdef SYS_pidfd_open
+	if (pid > 0)
+		owner.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+#endif
+	if (pid > 0 && owner.pidfd < 0 && (errno == ESRCH || kill(pid, 0) != 0) && errno == ESRCH)
+		return false;
+	watch();
+	return true;
+}
+
+void hold_taken(void)
+{
+	atomic_store(&taken, true);
+}
+
 noreturn void hold_until_end(void)
 {
+	struct pollfd ends[2];
 	char bytes[512];
 	ssize_t got;
 
 	if (write(STDOUT_FILENO, "OK\n", 3) != 3)
 		_exit(EXIT_FAILURE);
 	do {
+		if (!await(ends, POLLIN) || owner_ended(ends))
+			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 	} while (got > 0 || (got < 0 && errno == EINTR));
 	_exit(EXIT_SUCCESS);

@@ -14,6 +14,7 @@
 #include "environment.h"
 #include "events.h"
 #include "exitcode.h"
+#include "hold.h"
 #include "keeper.h"
 #include "lease.h"
 #include "lock.h"
@@ -287,12 +288,15 @@ int main(int argc, char **argv)
 	job.locks = make_locks(&opt, &job.bearer);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, job.locks);
+	if (opt.hold && !hold_for(opt.owner))
+		die(EXIT_USAGE, "--hold=%ld: there is no such process", (long)opt.owner);
 	if (!opt.unlock)
 		status = obtain(&opt, job.locks, &under_ancestor);
 	if (status != OBTAINED) {
 		command_cancel(&command);
 		return status;
 	}
+	hold_taken();
 	if (opt.command == NULL && !opt.hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
 	if (under_ancestor) {

@@ -54,7 +54,7 @@ static const struct option long_options[] = {
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
-    {"hold", no_argument, NULL, OPT_HOLD},
+    {"hold", optional_argument, NULL, OPT_HOLD},
     {"init", no_argument, NULL, OPT_INIT},
     {"interval", required_argument, NULL, 'i'},
     {"json", no_argument, NULL, OPT_JSON},
@@ -184,6 +184,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_HOLD:
 		options->hold = true;
+		options->owner = optarg == NULL ? 0 : value_pid(optarg);
 		break;
 	case OPT_INIT:
 		options->init = true;

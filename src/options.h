@@ -36,6 +36,7 @@ struct options {
 	mode_t create_mode;
 	bool init;
 	bool hold; /* no command: hold until the end of input */
+	pid_t owner; /* or the end of this process; 0: none */
 	enum on_lost on_lost;
 	int64_t stale; /* ns; 0: not asked for */
 	int64_t ttl, interval; /* ns; 0: not asked for */

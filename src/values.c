@@ -126,6 +126,15 @@ int value_fd(const char *text)
 	return (int)fd;
 }
 
+pid_t value_pid(const char *text)
+{
+	long pid = number(text, INT_MAX);
+
+	if (pid < 1)
+		die(EXIT_USAGE, "--hold=%s: not a process number", text);
+	return (pid_t)pid;
+}
+
 /* "100", "4K", "1MiB", "1MB": sizes as flock(1) takes them. */
 off_t value_size(const char *option, const char *text)
 {

@@ -41,6 +41,9 @@ mode_t value_mode(const char *text);
 /* FD and --fd: a descriptor's number, open or not. */
 int value_fd(const char *text);
 
+/* --hold: a process's number, from 1. */
+pid_t value_pid(const char *text);
+
 /* --start, --length (OPTION, for the message): bytes, with the suffixes that flock(1) takes
  * (K, KiB: 1024; KB: 1000; up to E). */
 off_t value_size(const char *option, const char *text);

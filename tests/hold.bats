@@ -81,3 +81,55 @@ holding() {
 	refused 64 "descriptor" "$SEMLOCK" --hold --fd=0
 	[ ! -e l ]
 }
+
+@test "it gives up its place when nobody is left to hold for" {
+	hold_lock l
+	mkfifo in
+	start waiter sh -c 'exec "$1" --hold l <in' - "$SEMLOCK"
+	exec {in}>in
+	"$PROBE" blocked "${PID[waiter]}"
+	exec {in}>&-
+	ended waiter 143
+	[ ! -s waiter.out ]
+	let_go
+	expect_free l
+}
+
+# The pipe stays open, in this shell.
+@test "--hold=PID: the end of the owner is the end of the lock, whoever has the pipe" {
+	fifos owner
+	start owner "$PROBE" hold owner.up owner.down
+	ready owner
+	for method in flock excl; do
+		holding $method --hold="${PID[owner]}" -m $method $method.lock
+	done
+	expect_status 1 "$SEMLOCK" -n flock.lock true
+	release owner
+	ended owner 0
+	ended flock 0
+	ended excl 0
+	expect_status 0 "$SEMLOCK" -n flock.lock true
+	expect_status 0 "$SEMLOCK" -n -m excl excl.lock true
+}
+
+@test "--hold=PID: the end of the owner is the end of the wait" {
+	hold_lock l
+	fifos owner
+	start owner "$PROBE" hold owner.up owner.down
+	ready owner
+	mkfifo in
+	start waiter sh -c 'exec "$1" --hold="$2" l <in' - "$SEMLOCK" "${PID[owner]}"
+	exec {in}>in
+	"$PROBE" blocked "${PID[waiter]}"
+	kill -KILL "${PID[owner]}"
+	ended waiter 143
+}
+
+@test "--hold=PID of no process is refused" {
+	refused 64 "--hold=x" "$SEMLOCK" --hold=x l
+	refused 64 "--hold=0" "$SEMLOCK" --hold=0 l
+	true & gone=$!
+	wait $gone
+	refused 64 "no such process" "$SEMLOCK" --hold=$gone l
+	[ ! -e l ]
+}

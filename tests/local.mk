@@ -46,6 +46,7 @@ LOCAL_BATS = \
 	tests/become.bats \
 	tests/check.bats \
 	tests/close.bats \
+	tests/completion.bats \
 	tests/conversion.bats \
 	tests/crash.bats \
 	tests/deleted.bats \
@@ -70,6 +71,8 @@ LOCAL_BATS = \
 	tests/nested.bats \
 	tests/on-lost.bats \
 	tests/order.bats \
+	tests/perl.bats \
+	tests/python.bats \
 	tests/queue.bats \
 	tests/reject.bats \
 	tests/replace.bats \
@@ -94,6 +97,7 @@ NETWORK_BATS = \
 	tests/locksmith-fuzz.bats \
 	tests/locksmith-parts.bats \
 	tests/locksmith-servers.bats \
+	tests/objects-on-a-server.bats \
 	tests/remote-etcd.bats \
 	tests/remote-ftp.bats
 
@@ -130,7 +134,7 @@ endif
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/completion.py tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make bench: ratios to flock(1), from interleaved runs ----
 EXTRA_PROGRAMS = tests/bench

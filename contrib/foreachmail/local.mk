@@ -2,6 +2,8 @@ if ENABLE_FOREACHMAIL
 bin_PROGRAMS += contrib/foreachmail/foreachmail
 dist_man_MANS += contrib/foreachmail/foreachmail.1
 LOCAL_BATS += tests/foreachmail.bats
+else
+EXTRA_DIST += contrib/foreachmail/foreachmail.1
 endif
 
 contrib_foreachmail_foreachmail_SOURCES = \

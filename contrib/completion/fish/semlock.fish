@@ -1,0 +1,147 @@
+# fish completion for semlock; in share/fish/vendor_completions.d.
+
+# What has been typed after semlock's own options, one word a line: LOCK COMMAND ARG...
+# Returns 1 while the last word is still to be the value of an option.
+function __semlock_operands
+    set -l words (commandline -opc)
+    set -e words[1]
+    while set -q words[1]
+        switch $words[1]
+            case --
+                set -e words[1]
+                break
+            case --conflict-exit-code --fd --file --interval --kill-after --length --method --mode \
+                    --name --on-lost --run-timeout --signal --slots --stale --start --status-fd \
+                    --timeout --ttl --wait
+                set -q words[2]; or return 1
+                set -e words[1]
+            case '--*'
+            case '-?*'
+                # -nw 10: the first letter that takes a value ends the cluster.
+                if string match -qr '^-[^Efijmw]*[Efijmw]$' -- $words[1]
+                    set -q words[2]; or return 1
+                    set -e words[1]
+                end
+            case '*'
+                break
+        end
+        set -e words[1]
+    end
+    set -q words[1]; and printf '%s\n' $words
+    return 0
+end
+
+# Is there an option like one of these patterns before the first operand?
+function __semlock_said
+    set -l words (commandline -opc)
+    set -e words[1]
+    set -l operands (__semlock_operands)
+    set -l last (math (count $words) - (count $operands))
+    test $last -gt 0; or return 1
+    string match -q -- $argv[1] $words[1..$last]
+end
+
+function __semlock_without_lock
+    __semlock_said '--fd*'; or __semlock_said '--name*'
+end
+
+function __semlock_only_locks
+    __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'
+end
+
+# Before the first operand?  (An option's value is.)
+function __semlock_at_options
+    set -l operands (__semlock_operands)
+    test (count $operands) -eq 0
+end
+
+function __semlock_at_lock
+    __semlock_only_locks; and return 0
+    __semlock_without_lock; and return 1
+    __semlock_operands >/dev/null; and __semlock_at_options
+end
+
+function __semlock_at_command
+    __semlock_at_lock; and return 1
+    __semlock_operands >/dev/null
+end
+
+function __semlock_command
+    set -l operands (__semlock_operands)
+    __semlock_without_lock; or set -e operands[1]
+    test "$operands[1]" != --; or set -e operands[1]
+    switch "$operands[1]"
+        case -c --command
+            return
+    end
+    set -l escaped (string escape -- $operands)
+    complete -C "$escaped "(commandline -ct)
+end
+
+function __semlock_urls
+    printf '%s\tlock on a server\n' etcd:// etcds:// ftp:// ftpes:// ftps:// sftp://
+end
+
+function __semlock_names
+    set -l runtime $XDG_RUNTIME_DIR
+    test -n "$runtime"; or set runtime /run/user/(id -u)
+    for directory in $runtime/semlock /tmp/semlock-(id -u)
+        test -d $directory; or continue
+        command ls $directory
+        return
+    end
+end
+
+function __semlock_signals
+    string split ' ' (kill -l | string replace -a \n ' ') | string match -r '^[A-Z].*'
+end
+
+complete -c semlock -f
+complete -c semlock -n __semlock_at_lock -F -a '(__semlock_urls)'
+complete -c semlock -n __semlock_at_command -f -a '(__semlock_command)'
+complete -c semlock -n '__semlock_at_command; and not __semlock_without_lock; and test (count (__semlock_operands)) -eq 1' -f -a '-c --command' -d 'Run a string by the shell'
+
+complete -c semlock -n __semlock_at_options -s x -l exclusive -d 'Nobody else at the same time'
+complete -c semlock -n __semlock_at_options -s e -d 'Nobody else at the same time'
+complete -c semlock -n __semlock_at_options -s s -l shared -d 'Together with other shared holders'
+complete -c semlock -n __semlock_at_options -s j -l slots -x -d 'Up to N holders at once'
+complete -c semlock -n __semlock_at_options -s f -l file -r -a '(__semlock_urls)' -d 'This lock as well'
+complete -c semlock -n __semlock_at_options -l name -x -a '(__semlock_names)' -d 'A lock in your own directory'
+complete -c semlock -n __semlock_at_options -l nested -d 'Run under the lock of an outer semlock'
+complete -c semlock -n __semlock_at_options -s m -l method -x -a 'flock ofd posix excl link mkdir rename symlink ftp etcd' -d 'How to lock'
+complete -c semlock -n __semlock_at_options -l fcntl -d 'The same as -m ofd'
+complete -c semlock -n __semlock_at_options -l start -x -d 'Lock a part of the file: from this byte'
+complete -c semlock -n __semlock_at_options -l length -x -d 'Lock a part of the file: so many bytes'
+complete -c semlock -n __semlock_at_options -l mode -x -d 'Permissions of a lock file that is created'
+complete -c semlock -n __semlock_at_options -l init -d 'With -m rename: make the token'
+complete -c semlock -n __semlock_at_options -l stale -x -d 'Take over from a holder that gave no sign for so long'
+complete -c semlock -n __semlock_at_options -l ttl -x -d 'Lease of a lock on a server'
+complete -c semlock -n __semlock_at_options -l rm -d 'Remove the lock file at the end'
+complete -c semlock -n __semlock_at_options -s n -l nonblock -d 'Fail at once if it is busy'
+complete -c semlock -n __semlock_at_options -l nb -d 'Fail at once if it is busy'
+complete -c semlock -n __semlock_at_options -l nonblocking -d 'Fail at once if it is busy'
+complete -c semlock -n __semlock_at_options -s w -l wait -x -d 'Wait so long at most'
+complete -c semlock -n __semlock_at_options -l timeout -x -d 'Wait so long at most'
+complete -c semlock -n __semlock_at_options -s i -l interval -x -d 'Time between two looks at a lock on an FTP server'
+complete -c semlock -n __semlock_at_options -s E -l conflict-exit-code -x -d 'Exit status when the lock is not to be had'
+complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_signals)' -d 'Stop who holds the lock, and take its place'
+complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_signals)' -d 'Stop who holds the lock, or run COMMAND'
+complete -c semlock -n __semlock_at_options -l unfair -d 'Do not queue behind those who came earlier'
+complete -c semlock -n __semlock_at_options -s c -l command -d 'Run a string by the shell'
+complete -c semlock -n __semlock_at_options -l on-lost -x -a 'warn term kill' -d 'If somebody takes the lock away'
+complete -c semlock -n __semlock_at_options -s o -l close -d 'What COMMAND leaves behind does not keep the lock'
+complete -c semlock -n __semlock_at_options -s F -l no-fork -d 'Become COMMAND instead of watching over it'
+complete -c semlock -n __semlock_at_options -l run-timeout -x -d 'End COMMAND after so long'
+complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_signals)' -d 'By which --run-timeout ends it'
+complete -c semlock -n __semlock_at_options -l kill-after -x -d 'KILL so long after the signal'
+complete -c semlock -n __semlock_at_options -l hold -d 'No COMMAND: hold LOCK until standard input ends'
+complete -c semlock -n __semlock_at_options -l fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'Lock this open descriptor'
+complete -c semlock -n __semlock_at_options -s u -l unlock -d 'Unlock the descriptor'
+complete -c semlock -n __semlock_at_options -l check -d 'Does a lock really exclude there'
+complete -c semlock -n __semlock_at_options -l who -d 'Who holds each LOCK, and who waits'
+complete -c semlock -n __semlock_at_options -l json -d 'With --who: as JSON'
+complete -c semlock -n __semlock_at_options -l status-fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'Say there what happens'
+complete -c semlock -n __semlock_at_options -s q -l quiet -d 'Nothing about a lock that is busy'
+complete -c semlock -n __semlock_at_options -s v -l verbose -d 'Say what happens'
+complete -c semlock -n __semlock_at_options -s h -l help -d 'Print a summary'
+complete -c semlock -n __semlock_at_options -s V -l version -d 'Print the version'

@@ -1,0 +1,208 @@
+"""Hold a lock for a part of a program, with semlock(1).
+
+    import semlock
+
+    with semlock.Sem("/run/lock/counter.sem"):
+        ...                                     # one at a time
+
+    with semlock.Sem("/run/lock/counter.sem", wait=10) as lock:     # Busy after ten seconds
+        ...
+        if lock.held: ...                       # asked before what cannot be undone
+
+    lock = semlock.NetLock("etcd://db1,db2,db3/nightly").acquire()
+    ...
+    lock.release()                              # free when this returns
+
+The lock belongs to the process that has called acquire(), and to no other: a program that it
+starts does not get it, a child that it forks neither holds it nor lets it go, and when the process
+ends, by whatever death, the lock is free.  semlock is run as the environment variable SEMLOCK
+says, or from the PATH.  Needs Python 3.8, and nothing beside the standard library.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import tempfile
+import warnings
+import weakref
+
+__all__ = ["Busy", "Error", "Lost", "NetLock", "Sem"]
+__version__ = "0.1.0"
+
+_FILES = ("excl", "link", "mkdir", "rename", "symlink")
+_living = weakref.WeakSet()
+
+
+class Error(Exception):
+    """The lock cannot be taken, for the reason given; in semlock's own words."""
+
+
+class Busy(Error):
+    """Somebody else has the lock, and nonblock or wait said not to wait any longer."""
+
+
+class Lost(Error):
+    """The lock was lost while it was held: another program may have run beside this one."""
+
+
+class Sem:
+    """A lock on a file or a directory.  Nothing is taken until acquire(), or the with statement.
+
+    shared, nonblock, unfair, init are true or false; wait, method, slots, stale, mode, on_lost,
+    ttl and interval have values, as the options of semlock(1) of these names; also is a list of
+    further locks.  A lock made of files has on_lost="term", so that held and release() know.
+    """
+
+    def __init__(self, lock, *, shared=False, nonblock=False, unfair=False, init=False, also=(),
+                 program=None, **values):
+        self.lock = os.fspath(lock)
+        self._program = program or os.environ.get("SEMLOCK") or "semlock"
+        self._socket = None
+        switches = {"shared": shared, "nonblock": nonblock, "unfair": unfair, "init": init}
+        self._options = ["--" + name for name, on in switches.items() if on]
+        if values.get("method") in _FILES:
+            values.setdefault("on_lost", "term")
+        for name, value in values.items():
+            if name not in ("wait", "method", "slots", "stale", "mode", "on_lost", "ttl", "interval"):
+                raise TypeError(f"{name}: there is no such option")
+            if value is not None:
+                self._options.append(f"--{name.replace('_', '-')}={value}")
+        self._options += ["--file=" + os.fspath(other) for other in also]
+
+    def acquire(self):
+        """Wait for the lock and return this object.  Raises Busy or Error."""
+        if self._socket is not None:
+            raise Error(f"{self.lock}: this object holds it already")
+        self._start()
+        try:
+            said = self._hear()
+        except BaseException:   # a signal's handler has had enough, or Ctrl-C
+            self._end()
+            raise
+        if said == "OK":
+            return self
+        self._end()
+        kind = Busy if said in ("busy", "timeout") else Error
+        raise kind(f"{self.lock}: {self._why(said)}")
+
+    def release(self):
+        """Let the lock go, and return when it is free.  True; False, and nothing is done, if it
+        is not held here.  Raises Lost if it had been lost."""
+        if self._socket is None:
+            return False
+        end = self._end()
+        if end != "exit 0":
+            raise Lost(f"{self.lock}: the lock was lost: {self._why(end)}")
+        return True
+
+    @property
+    def held(self):
+        """Is the lock still ours?  Costs one system call."""
+        if self._socket is None:
+            return False
+        try:    # while it is held, semlock says nothing more: anything to be read is the end
+            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def __enter__(self):
+        return self.acquire()
+
+    def __exit__(self, kind, value, traceback):
+        self.release()
+
+    def __del__(self):
+        if getattr(self, "_socket", None) is None:
+            return
+        end = self._end()
+        if end != "exit 0":
+            warnings.warn(f"{self.lock}: the lock was lost: {self._why(end)}", RuntimeWarning)
+
+    def _start(self):
+        # A socket and not a pipe: its shutdown() ends semlock's input even if another process
+        # has a copy of our end.  In a session of its own the keys of the terminal (Ctrl-C) do
+        # not reach semlock: this program decides what becomes of the lock.
+        ours, theirs = socket.socketpair()
+        self._words = tempfile.TemporaryFile("w+", errors="replace")
+        command = [self._program, f"--hold={os.getpid()}", "--status-fd=1", "--verbose",
+                   *self._options, "--", self.lock]
+        _living.add(self)
+        self._socket = ours
+        self._said = b""
+        try:
+            with theirs:
+                self._process = subprocess.Popen(command, stdin=theirs, stdout=theirs,
+                                                 stderr=self._words, start_new_session=True)
+        except OSError as error:
+            self._drop()
+            raise Error(f"{self.lock}: cannot run {self._program}: {error.strerror}") from None
+        except BaseException:
+            self._drop()
+            raise
+
+    def _hear(self):
+        """The line that decides whether we have the lock."""
+        while not re.search(rb"^OK$", self._said, re.MULTILINE):
+            got = self._socket.recv(4096)
+            if not got:
+                return self._last_line()
+            self._said += got
+        return "OK"
+
+    def _end(self):
+        """End semlock's input, wait until it and its holder have gone; return its last word."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+            while True:
+                got = self._socket.recv(4096)
+                if not got:
+                    break
+                self._said += got
+            self._process.wait()
+            self._words.seek(0)
+            self._told = self._words.read()
+        finally:
+            self._drop()
+        return self._last_line()
+
+    def _drop(self):
+        ours, self._socket = self._socket, None
+        _living.discard(self)
+        if ours is not None:
+            ours.close()
+            self._words.close()
+
+    def _last_line(self):
+        lines = self._said.decode(errors="replace").split("\n")
+        return lines[-2] if len(lines) > 1 else ""
+
+    def _why(self, said):
+        """What semlock has said last on standard error, else what it said to us."""
+        lines = [line for line in self._told.splitlines() if ": taken after" not in line]
+        return lines[-1] if lines else said or "semlock has ended"
+
+
+class NetLock(Sem):
+    """A lock on a server, named by a URL: etcd, etcds, ftp, ftpes, ftps, sftp.
+
+    The password is in ~/.netrc or in the environment variable SEMLOCK_PASSWORD.  Such a lock can
+    be lost while it is held; semlock cannot stop this program, as it stops a command: ask held
+    before each step that cannot be undone, and mind Lost at the end.
+    """
+
+    def __init__(self, url, **options):
+        if not re.match(r"[a-z][a-z0-9+.-]*://", url):
+            raise ValueError(f"{url}: not the URL of a lock; a file is locked by Sem")
+        super().__init__(url, **options)
+
+
+def _forget_in_child():
+    for lock in list(_living):
+        lock._drop()    # the parent's, whose copy of the socket is another
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

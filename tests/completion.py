@@ -1,0 +1,78 @@
+"""completion.py SHELL LINE...: how SHELL completes the last word of each LINE: a line for each way,
+and the line "==" after those of each LINE.  The environment variable FILE names the completion.
+
+bash and zsh are run at a terminal, LINE is typed, and the key pressed that inserts all ways.
+fish says it without a terminal."""
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+# A line is done when the words of it are printed between these two; typed, they are in two parts.
+BEGIN, END = "<<<", ">>>"
+SHOW = 'show() { printf "%s\\n" "<""<<" "$@" ">"">>"; }\n'
+SETUP = {
+    "bash": SHOW + 'PS1=; bind "set completion-query-items 0"; bind "set bell-style none"\n'
+            'bind "\\C-t: insert-completions"; source /usr/share/bash-completion/bash_completion\n'
+            'source "$FILE"\n',
+    "zsh": SHOW + 'PS1=; unsetopt prompt_sp zle_bracketed_paste; zle_bracketed_paste=(); bindkey -e\n'
+           'fpath=("${FILE%/*}" $fpath); autoload -U compinit; compinit -u -D; zstyle ":completion:*" insert-tab no\n'
+           'setopt no_beep; zstyle ":completion:all-matches:*" completer _all_matches _complete\n'
+           'zstyle ":completion:all-matches:*" insert yes; zle -C all-matches complete-word _generic\n'
+           'bindkey "^t" all-matches\n',
+}
+COMMAND = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
+
+
+class Terminal:
+    def __init__(self, shell):
+        pid, self.fd = pty.fork()
+        if pid == 0:
+            os.environ.update(TERM="dumb" if shell == "bash" else "vt100", COLUMNS="1000", HISTFILE="")
+            os.execvp(shell, COMMAND[shell])
+        self.text = ""
+
+    def type(self, keys):
+        keys = keys.encode()
+        while keys:     # a terminal's input has little room: go on as it is read
+            keys = keys[os.write(self.fd, keys[:256]):]
+
+    def until(self, pattern):
+        """What was printed up to a match of PATTERN."""
+        end = time.monotonic() + 30
+        while not (found := re.search(pattern, self.text, re.DOTALL)):
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+                sys.exit(f"nothing like {pattern} in {self.text!r}")
+            try:
+                self.text += os.read(self.fd, 65536).decode(errors="replace").replace("\r", "")
+            except OSError:
+                sys.exit(f"the shell has ended: {self.text!r}")
+        self.text = self.text[found.end():]
+        return found
+
+
+def main(shell, *lines):
+    terminal = Terminal(shell)
+    terminal.type(SETUP[shell] + "show ready\n")
+    terminal.until(f"{BEGIN}\nready\n{END}\n")
+    for line in lines:
+        terminal.type(line + "\x14\x01show \x05\n")
+        words = terminal.until(f"\n{BEGIN}\n(.*?){END}\n").group(1).splitlines()
+        print(*words[len((line + "x").split()) - 1:], "==", sep="\n")
+    terminal.type("exit\n")
+
+
+def fish(*lines):
+    script = "source $FILE; for line in $argv; complete -C $line; echo ==; end"
+    said = subprocess.run(["fish", "-c", script, *lines], check=True, stdout=subprocess.PIPE, text=True)
+    print(re.sub(r"\t.*", "", said.stdout), end="")
+
+
+if sys.argv[1] == "fish":
+    fish(*sys.argv[2:])
+else:
+    main(*sys.argv[1:])
