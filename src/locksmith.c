@@ -71,7 +71,8 @@ int locksmith_start(struct locksmith *smith, const char **argv, struct why *why)
 	(void)output;
 	(void)become_locksmith;
 	return why_say(why, TROUBLE_UNAVAILABLE,
-	    "locks on a server are not in this semlock: configure --with-network builds them in");
+	    "locks on a server are not in this semlock: it was built without libcurl and jansson "
+	    "(configure --with-network)");
 #endif
 	if (descriptor_pipe(input) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
