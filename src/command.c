@@ -12,7 +12,6 @@
 
 #include "command.h"
 #include "crash.h"
-#include "hold.h"
 #include "watch.h"
 
 /* What we change for ourselves before the fork, and the command gets back. */
@@ -61,13 +60,13 @@ static void pass_descriptors(const struct command *command)
 
 /* Nothing is execed here that would close what is not to be inherited.  The end of the gate's
  * socket says that we run. */
-static noreturn void hold(const struct command *command)
+static void stand(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (!command->inherit)
 			close(command->locks[i]);
 	close(command->gate.socket);
-	hold_until_end();
+	command->stand(command->context);
 }
 
 /* In the child, which may share our memory: system calls alone, until the exec. */
@@ -81,8 +80,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		tie_to(given->parent);
 	pass_descriptors(command);
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
-	if (command->hold)
-		hold(command);
+	if (command->stand != NULL)
+		stand(command);
 	execvp(command->argv[0], command->argv);
 	return errno;
 }

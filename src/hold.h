@@ -2,10 +2,9 @@
 #ifndef SEMLOCK_HOLD_H
 #define SEMLOCK_HOLD_H
 
-#include <stdnoreturn.h>
-
 /* In the process that stands for the command: say OK on standard output, and end when standard
- * input does.  Whoever cannot hear the OK has no lock. */
-noreturn void hold_until_end(void);
+ * input does, or the process that started semlock: CONTEXT is its struct caller.  Whoever cannot
+ * hear the OK has no lock.  Does not return. */
+void hold_until_end(void *context);
 
 #endif

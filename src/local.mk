@@ -2,6 +2,7 @@ bin_PROGRAMS += semlock
 semlock_SOURCES = \
 	src/main.c \
 	src/alarm.c src/alarm.h \
+	src/caller.c src/caller.h \
 	src/check.c src/check.h \
 	src/command.c src/command.h \
 	src/crash.c src/crash.h \
@@ -46,7 +47,9 @@ semlock_SOURCES = \
 	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
+	src/tether.c src/tether.h \
 	src/text.c src/text.h \
+	src/tie.c src/tie.h \
 	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
