@@ -12,7 +12,6 @@
 
 #include "command.h"
 #include "crash.h"
-#include "hold.h"
 #include "signals.h"
 #include "watch.h"
 
@@ -70,13 +69,13 @@ static int pass_descriptors(const struct command *command)
 
 /* Nothing is execed here that would close what is not to be inherited.  The end of the gate's
  * socket says that we run. */
-static noreturn void hold(const struct command *command)
+static void stand(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (!command->inherit)
 			close(command->locks[i]);
 	close(command->gate.socket);
-	hold_until_end();
+	command->stand(command->context);
 }
 
 /* In the child, which may share our memory: system calls alone, until the exec. */
@@ -91,8 +90,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	if (pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
-	if (command->hold)
-		hold(command);
+	if (command->stand != NULL)
+		stand(command);
 	execvp(command->argv[0], command->argv);
 	return errno;
 }

@@ -22,7 +22,8 @@ struct command {
 	int *locks;        /* the descriptors that carry the locks */
 	unsigned nlocks;
 	bool inherit;      /* the command gets them, and keeps the lock as long as it lives */
-	bool hold;         /* instead of ARGV: hold_until_end() */
+	void (*stand)(void *context); /* instead of ARGV: what never returns */
+	void *context;
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */

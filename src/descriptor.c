@@ -2,7 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
+#if HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
 
 #include "descriptor.h"
 
@@ -33,4 +37,32 @@ int descriptor_pipe(int ends[2])
 		if (ends[i] >= 0)
 			close(ends[i]);
 	return -1;
+}
+
+/* FIRST up to LAST, both included. */
+static void close_all(unsigned first, unsigned last)
+{
+	long most = sysconf(_SC_OPEN_MAX);
+
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, first, last, 0) == 0)
+		return;
+#endif
+	for (unsigned fd = first; fd <= last && fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+		close((int)fd);
+}
+
+void descriptor_close_others(const int *keep, size_t count)
+{
+	unsigned from = STDERR_FILENO + 1, next = 0;
+
+	while (next != UINT_MAX) {
+		next = UINT_MAX;
+		for (size_t i = 0; i < count; i++)
+			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		if (next > from)
+			close_all(from, next == UINT_MAX ? UINT_MAX : next - 1);
+		from = next + 1;
+	}
 }

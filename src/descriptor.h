@@ -2,6 +2,8 @@
 #ifndef SEMLOCK_DESCRIPTOR_H
 #define SEMLOCK_DESCRIPTOR_H
 
+#include <stddef.h>
+
 /* Move FD, fresh from an open, above standard error, whatever was closed when we were
  * started; what we open must not become somebody's standard input or output.  Closed at
  * exec, like FD.  Returns the new descriptor, or -1 with errno set, and FD is closed. */
@@ -9,5 +11,10 @@ int descriptor_above_standard(int fd);
 
 /* A pipe, both ends as above.  Returns 0, or -1 with errno set, and nothing is open. */
 int descriptor_pipe(int ends[2]);
+
+/* Close all above standard error but the COUNT ones at KEEP, of which negative ones do not count.
+ * For a process that outlives us: whoever waits for a descriptor of the caller's to be closed must
+ * not wait for it. */
+void descriptor_close_others(const int *keep, size_t count);
 
 #endif

@@ -22,6 +22,11 @@ int events_to(int fd)
 	return 0;
 }
 
+int events_descriptor(void)
+{
+	return events_fd;
+}
+
 /* A pipe that nobody reads any more raises SIGPIPE: it is held up while we write, and then
  * thrown away, unless one was there before. */
 static void write_quietly(const char *line, size_t length)

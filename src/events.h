@@ -22,6 +22,9 @@
  * Returns 0, or -1 when FD is not open. */
 int events_to(int fd);
 
+/* The descriptor that events are written on, or -1. */
+int events_descriptor(void);
+
 /* Write one line, newline added, in one write.  A reader that has gone is no trouble. */
 void event(const char *fmt, ...) PRINTF_LIKE(1, 2);
 

@@ -7,10 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-#if HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
+#include "caller.h"
 #include "hold.h"
 
 #ifndef POLLRDHUP
@@ -21,30 +19,22 @@ enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no des
 
 /* A fork of the owner's keeps the other end of our input open, and may live on for long: the
  * end of input alone would not tell us that the owner has ended. */
-static struct {
-	pid_t pid;  /* 0: nobody in particular */
-	int pidfd;  /* -1: this kernel has none */
-} owner = {.pidfd = -1};
-
+static struct caller owner = {.process = -1};
 static atomic_bool taken;
 
 static bool owner_ended(const struct pollfd *ends)
 {
-	if (owner.pid == 0)
-		return false;
-	if (owner.pidfd >= 0)
-		return ends[1].revents != 0;
-	return kill(owner.pid, 0) != 0 && errno == ESRCH;
+	return owner.process >= 0 ? ends[1].revents != 0 : !caller_lives(&owner);
 }
 
 /* Sleeps until standard input has EVENTS (poll(2)'s), or the owner has ended. */
 static bool await(struct pollfd *ends, short events)
 {
-	int patience = owner.pid > 0 && owner.pidfd < 0 ? LOOK : -1;
+	int patience = owner.process < 0 ? LOOK : -1;
 
 	do {
 		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
-		ends[1] = (struct pollfd){owner.pidfd, POLLIN, 0};
+		ends[1] = (struct pollfd){owner.process, POLLIN, 0};
 		if (poll(ends, 2, patience) < 0 && errno != EINTR)
 			return false;
 	} while (ends[0].revents == 0 && !owner_ended(ends));
@@ -78,13 +68,8 @@ static void watch(void)
 
 bool hold_for(pid_t pid)
 {
-	owner.pid = pid;
-	errno = ENOSYS;
-#ifdef SYS_pidfd_open
-	if (pid > 0)
-		owner.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-#endif
-	if (pid > 0 && owner.pidfd < 0 && (errno == ESRCH || kill(pid, 0) != 0) && errno == ESRCH)
+	owner = pid == 0 ? caller_find() : caller_of(pid);
+	if (!caller_lives(&owner))
 		return false;
 	watch();
 	return true;
@@ -95,12 +80,13 @@ void hold_taken(void)
 	atomic_store(&taken, true);
 }
 
-noreturn void hold_until_end(void)
+void hold_until_end(void *context)
 {
 	struct pollfd ends[2];
 	char bytes[512];
 	ssize_t got;
 
+	(void)context;
 	if (write(STDOUT_FILENO, "OK\n", 3) != 3)
 		_exit(EXIT_FAILURE);
 	do {

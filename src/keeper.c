@@ -36,18 +36,10 @@ static void send_signal(const struct keeper *keeper, int signo)
 
 static void act(const struct keeper *keeper)
 {
-	switch (keeper->on_lost) {
-	case LOST_TERM:
-		send_signal(keeper, SIGTERM);
-		send_signal(keeper, SIGCONT);
-		break;
-	case LOST_KILL:
-		send_signal(keeper, SIGKILL);
-		break;
-	case LOST_UNSAID:
-	case LOST_WARN:
-		break;
-	}
+	if (keeper->on_lost <= 0)
+		return;
+	send_signal(keeper, keeper->on_lost);
+	send_signal(keeper, SIGCONT); /* who is stopped has to run to obey */
 }
 
 static void look_at(const struct keeper *keeper, struct lock *lock)
@@ -161,7 +153,7 @@ static bool start_thread(struct keeper *keeper)
 }
 
 void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
-    enum on_lost on_lost, pid_t command)
+    int on_lost, pid_t command)
 {
 	*keeper = (struct keeper){
 	    .locks = locks,

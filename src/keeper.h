@@ -12,13 +12,13 @@
 
 #include "lock.h"
 
-/* What a lost lock means for the command. */
-enum on_lost { LOST_UNSAID, LOST_WARN, LOST_TERM, LOST_KILL };
+/* What a lost lock means for the command: a signal's number, or one of these. */
+enum { LOST_UNSAID = -1, LOST_WARN = 0 };
 
 struct keeper {
 	struct lock *locks;
 	unsigned count;
-	enum on_lost on_lost;
+	int on_lost;
 	int64_t every;   /* ns between two beats; INT64_MAX: none */
 	pid_t command;
 	int process;     /* the same as a pidfd, or -1 */
@@ -31,7 +31,7 @@ struct keeper {
  * at a quarter of STALE ns (0: as the method needs it).  COMMAND is the process that runs
  * under them.  Without memory or threads nothing begins, and the locks are as they are. */
 void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
-    enum on_lost on_lost, pid_t command);
+    int on_lost, pid_t command);
 
 /* The command has ended.  A lock that was found lost has lock->lost set by now. */
 void keeper_stop(struct keeper *keeper);

@@ -3,6 +3,7 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
 	src/alarm.c src/alarm.h \
+	src/caller.c src/caller.h \
 	src/check.c src/check.h \
 	src/command.c src/command.h \
 	src/crash.c src/crash.h \
@@ -51,7 +52,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
+	src/tether.c src/tether.h \
 	src/text.c src/text.h \
+	src/tie.c src/tie.h \
 	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \

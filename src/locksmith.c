@@ -10,27 +10,10 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
 #include "descriptor.h"
 #include "exitcode.h"
 #include "locksmith.h"
-
-/* It lives longer than semlock at times: whoever waits for a descriptor of the caller's to be
- * closed must not wait for it. */
-static void close_others(void)
-{
-	long most = sysconf(_SC_OPEN_MAX);
-
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0)
-		return;
-#endif
-	for (int fd = STDERR_FILENO + 1; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
-		close(fd);
-}
 
 static const char *program(void)
 {
@@ -49,7 +32,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	dup2(smith->eye, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(nothing, STDERR_FILENO);
-	close_others();
+	descriptor_close_others(NULL, 0);
 	setsid(); /* what kills our process group must not keep it from letting go */
 	argv[0] = program();
 	execv(argv[0], (char *const *)(uintptr_t)argv);
@@ -71,7 +54,8 @@ int locksmith_start(struct locksmith *smith, const char **argv, struct why *why)
 	(void)output;
 	(void)become_locksmith;
 	return why_say(why, TROUBLE_UNAVAILABLE,
-	    "locks on a server are not in this semlock: configure --with-network builds them in");
+	    "locks on a server are not in this semlock: it was built without libcurl and jansson "
+	    "(configure --with-network)");
 #endif
 	if (descriptor_pipe(input) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");

@@ -26,6 +26,7 @@
 #include "progress.h"
 #include "report.h"
 #include "several.h"
+#include "tether.h"
 #include "who.h"
 
 /* The command never ran: why, and the status that says so. */
@@ -102,6 +103,7 @@ struct job {
 	struct lock *locks;
 	struct command *command;
 	struct bearer bearer;
+	struct tether tether; /* with --tether */
 };
 
 /* semlock itself cannot go on. */
@@ -115,6 +117,8 @@ static int undo(const struct options *opt, struct lock *lock)
 {
 	struct why why;
 
+	if (!opt->as_flock && tie_release(lock->fd, &why) < 0)
+		die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
 	if (lock_undo(lock, &why) != 0)
 		give_up(opt, exit_status_of(why.trouble), &why);
 	return EXIT_SUCCESS;
@@ -148,7 +152,6 @@ static struct command make_command(const struct options *opt)
 	    .argv = opt->command,
 	    .locks = memory_lasting(opt->nlocks * sizeof *command.locks),
 	    .nlocks = opt->nlocks,
-	    .hold = opt->hold,
 	    .inherit = opt->become || !ours_alone,
 	    .tie = ours_alone,
 	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
@@ -195,7 +198,9 @@ static void watch_start(struct watch *watch, const struct job *job)
 	struct why why;
 
 	watch->lease.running = false;
-	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid);
+	/* The watcher of a tether has its own idea of what is to be done: it is told, in any case. */
+	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->tether >= 0 ? SIGTERM : opt->on_lost,
+	    job->bearer.pid);
 	if (lock->smith != NULL && lease_start(&watch->lease, lock, opt->label, job->bearer.pid, &why) != 0)
 		give_up(opt, EXIT_SYSTEM, &why);
 }
@@ -209,7 +214,7 @@ static void watch_stop(struct watch *watch)
 /* Who only holds is no program to be started: it always stands at the gate first. */
 static int start_holding(struct job *job, struct why *why)
 {
-	if (job->opt->hold && job->bearer.pid == 0)
+	if (job->opt->stands && job->bearer.pid == 0)
 		job->bearer.pid = start_command(&job->bearer, why);
 	return job->bearer.pid < 0 ? -1 : 0;
 }
@@ -225,7 +230,7 @@ static int run(struct job *job)
 		give_up(opt, EXIT_SYSTEM, &why);
 	if (start_holding(job, &why) != 0)
 		give_up(opt, EXIT_SYSTEM, &why);
-	if (!opt->hold)
+	if (!opt->stands)
 		messages_running(opt);
 	if (opt->become) {
 		command_become(job->command);
@@ -235,7 +240,33 @@ static int run(struct job *job)
 	if (command_watch(job->command, &ending, &why) != 0)
 		give_up(opt, EXIT_SYSTEM, &why);
 	watch_stop(&watch);
+	if (opt->tether >= 0 && ending.how == ENDED_SIGNAL)
+		tether_orphaned(&job->tether);
 	return exit_status(opt, &ending);
+}
+
+/* With --hold and --tether something of ours stands where the command would run. */
+static void make_stand(struct job *job)
+{
+	const struct options *opt = job->opt;
+	struct tether *tether = &job->tether;
+	struct why why;
+
+	if (opt->hold) {
+		if (!hold_for(opt->owner))
+			die(EXIT_USAGE, opt->owner == 0 ? "--hold: the process that started it has ended"
+							: "--hold=%ld: there is no such process", (long)opt->owner);
+		job->command->stand = hold_until_end;
+	} else if (opt->tether >= 0) {
+		*tether = (struct tether){.fd = opt->tether, .on_lost = opt->on_lost, .lock = job->locks};
+		if (tether_in_its_own_way(tether, job->locks))
+			die(EXIT_USAGE, "%s: that is the file behind descriptor %d; lock that: semlock --fcntl %d",
+			    opt->label, opt->tether, opt->tether);
+		if (tether_begin(tether, &why) != 0)
+			die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
+		job->command->stand = tether_watch;
+		job->command->context = tether;
+	}
 }
 
 /* Somebody who does not heed the lock has removed or replaced it: another command may have
@@ -288,8 +319,7 @@ int main(int argc, char **argv)
 	job.locks = make_locks(&opt, &job.bearer);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, job.locks);
-	if (opt.hold && !hold_for(opt.owner))
-		die(EXIT_USAGE, "--hold=%ld: there is no such process", (long)opt.owner);
+	make_stand(&job);
 	if (!opt.unlock)
 		status = obtain(&opt, job.locks, &under_ancestor);
 	if (status != OBTAINED) {
@@ -297,8 +327,10 @@ int main(int argc, char **argv)
 		return status;
 	}
 	hold_taken();
-	if (opt.command == NULL && !opt.hold)
+	if (opt.command == NULL && !opt.stands)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
+	if (opt.tether >= 0)
+		tether_detach(&job.tether);
 	if (under_ancestor) {
 		command.nlocks = 0;
 		return run(&job);

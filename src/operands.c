@@ -45,7 +45,7 @@ void operands_read(struct options *options, const struct reading *reading, char 
 		if (words[0] == NULL)
 			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
 		options->label = words[0];
-		if (words[1] == NULL && !options->hold) {
+		if (words[1] == NULL && !options->stands) {
 			first->fd = value_fd(words[0]);
 			return;
 		}
@@ -62,7 +62,7 @@ void operands_read(struct options *options, const struct reading *reading, char 
 		options->command = shell_command(words);
 	else if (words[0] != NULL)
 		options->command = words;
-	if (reading->name != NULL && options->command == NULL && !options->hold)
+	if (reading->name != NULL && options->command == NULL && !options->stands)
 		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
 }
 

@@ -34,6 +34,7 @@ enum {
 	OPT_STALE,
 	OPT_START,
 	OPT_STATUS_FD,
+	OPT_TETHER,
 	OPT_TOGGLE,
 	OPT_TTL,
 	OPT_UNFAIR,
@@ -79,6 +80,7 @@ static const struct option long_options[] = {
     {"stale", required_argument, NULL, OPT_STALE},
     {"start", required_argument, NULL, OPT_START},
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
+    {"tether", required_argument, NULL, OPT_TETHER},
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
     {"ttl", required_argument, NULL, OPT_TTL},
@@ -185,6 +187,9 @@ static bool take_option(struct options *options, struct reading *reading, int op
 	case OPT_HOLD:
 		options->hold = true;
 		options->owner = optarg == NULL ? 0 : value_pid(optarg);
+		break;
+	case OPT_TETHER:
+		options->tether = value_fd(optarg);
 		break;
 	case OPT_INIT:
 		options->init = true;
@@ -297,6 +302,8 @@ void options_parse(struct options *options, int argc, char **argv)
 	    .as_flock = argc > 0 && called_flock(argv[0]),
 	    .method = method_nth(0),
 	    .wait = -1,
+	    .tether = -1,
+	    .on_lost = LOST_UNSAID,
 	    .busy_status = EXIT_BUSY,
 	    .create_mode = 0666,
 	};
@@ -304,6 +311,7 @@ void options_parse(struct options *options, int argc, char **argv)
 		report_as("flock");
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
+	options->stands = options->hold || options->tether >= 0;
 	if (options->who || options->check)
 		operands_locks(options, &reading, argv + optind);
 	else

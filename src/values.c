@@ -76,15 +76,16 @@ int64_t value_time(const char *option, const char *text)
 	return time;
 }
 
-enum on_lost value_on_lost(const char *text)
+int value_on_lost(const char *text)
 {
+	int signo = signals_number(text);
+
 	if (strcmp(text, "warn") == 0)
 		return LOST_WARN;
-	if (strcmp(text, "term") == 0)
-		return LOST_TERM;
-	if (strcmp(text, "kill") == 0)
-		return LOST_KILL;
-	die(EXIT_USAGE, "--on-lost %s: not one of warn, term, kill", text);
+	if (signo < 0)
+		die(EXIT_USAGE, "--on-lost %s: not \"warn\", and not a signal, such as term, kill, usr1",
+		    text);
+	return signo;
 }
 
 int value_status(const char *text)

@@ -20,8 +20,8 @@ int64_t value_wait(const char *text, int negative_status);
 /* OPTION, for the message: nanoseconds, more than none. */
 int64_t value_time(const char *option, const char *text);
 
-/* --on-lost: warn, term or kill. */
-enum on_lost value_on_lost(const char *text);
+/* --on-lost: LOST_WARN, or a signal's number. */
+int value_on_lost(const char *text);
 
 /* -E: 0 to 255. */
 int value_status(const char *text);

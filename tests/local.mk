@@ -83,6 +83,7 @@ LOCAL_BATS = \
 	tests/slots.bats \
 	tests/stale.bats \
 	tests/status-fd.bats \
+	tests/tether.bats \
 	tests/timeout.bats \
 	tests/toggle.bats \
 	tests/torture.bats \
@@ -101,7 +102,10 @@ NETWORK_BATS = \
 	tests/remote-etcd.bats \
 	tests/remote-ftp.bats
 
-BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS)
+# And this one only there.
+NO_NETWORK_BATS = tests/without-network.bats
+
+BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(NO_NETWORK_BATS)
 
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
@@ -127,12 +131,15 @@ if HAVE_BATS
 TESTS += $(NETWORK_BATS)
 endif
 else
+if HAVE_BATS
+TESTS += $(NO_NETWORK_BATS)
+endif
 check-local: say-no-network
 endif
 
 .PHONY: say-no-network
 say-no-network:
-	@echo 'NOT RUN, for locks on a server are not in this build (configure --with-network): $(NETWORK_BATS)'
+	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
 EXTRA_DIST += tests/completion.py tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)
 

@@ -14,8 +14,9 @@
 #endif
 #include <unistd.h>
 
-static bool has_pipe(long pid, const char *pipe)
+static bool has_pipe(long pid, void *context)
 {
+	const char *pipe = context;
 	char path[64], link[64];
 	struct dirent *entry;
 	bool found = false;
@@ -62,14 +63,14 @@ static void send(int fd, int sig)
 }
 #endif
 
-static void signal_if_holder(long pid, const char *pipe, int sig)
+static void signal_one(long pid, bool (*holds)(long pid, void *context), void *context, int sig)
 {
 	/* The pidfd first, the look second: what we looked at is then what we signal. */
 	int fd = open_process((pid_t)pid);
 
 	if (fd < 0 && errno != ENOSYS)
 		return;
-	if (has_pipe(pid, pipe)) {
+	if (holds(pid, context)) {
 		if (fd >= 0)
 			send(fd, sig);
 		else
@@ -79,12 +80,27 @@ static void signal_if_holder(long pid, const char *pipe, int sig)
 		close(fd);
 }
 
+void holders_signal_if(bool (*holds)(long pid, void *context), void *context, int sig, pid_t except)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+
+	if (proc == NULL)
+		return;
+	while ((entry = readdir(proc)) != NULL) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (*end == '\0' && pid > 1 && pid != (long)getpid() && pid != (long)except)
+			signal_one(pid, holds, context, sig);
+	}
+	closedir(proc);
+}
+
 void holders_signal(int fd, int sig, pid_t except)
 {
 	char self[32], pipe[64];
-	struct dirent *entry;
 	ssize_t n;
-	DIR *proc;
 
 	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
 	n = readlink(self, pipe, sizeof pipe - 1);
@@ -92,14 +108,6 @@ void holders_signal(int fd, int sig, pid_t except)
 		return;
 	pipe[n] = '\0';
 	/* Only an anonymous pipe is private to the lock; a terminal or a file is everybody's. */
-	if (strncmp(pipe, "pipe:[", 6) != 0 || (proc = opendir("/proc")) == NULL)
-		return;
-	while ((entry = readdir(proc)) != NULL) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-
-		if (*end == '\0' && pid > 1 && pid != (long)getpid() && pid != (long)except)
-			signal_if_holder(pid, pipe, sig);
-	}
-	closedir(proc);
+	if (strncmp(pipe, "pipe:[", 6) == 0)
+		holders_signal_if(has_pipe, pipe, sig, except);
 }

@@ -1,0 +1,56 @@
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+#if HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
+
+#include "caller.h"
+#include "descriptor.h"
+
+struct caller caller_of(pid_t pid)
+{
+	struct caller caller = {.pid = pid, .process = -1};
+
+#ifdef SYS_pidfd_open
+	caller.process = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (caller.process >= 0)
+		caller.process = descriptor_above_standard(caller.process);
+#endif
+	return caller;
+}
+
+/* The pidfd first, then once more who our parent is: so it is not another's of that number. */
+struct caller caller_find(void)
+{
+	struct caller caller = caller_of(getppid());
+
+	if (getppid() != caller.pid)
+		caller.pid = -1;
+	return caller;
+}
+
+bool caller_lives(const struct caller *caller)
+{
+	struct pollfd end = {caller->process, POLLIN, 0};
+
+	if (caller->process >= 0)
+		return poll(&end, 1, 0) == 0;
+	return caller->pid == 0 ||
+	       (caller->pid > 0 && (kill(caller->pid, 0) == 0 || errno != ESRCH));
+}
+
+void caller_signal(const struct caller *caller, int signo)
+{
+#ifdef SYS_pidfd_send_signal
+	if (caller->process >= 0) {
+		syscall(SYS_pidfd_send_signal, caller->process, signo, NULL, 0);
+		return;
+	}
+#endif
+	if (caller->pid > 0)
+		kill(caller->pid, signo);
+}

@@ -1,0 +1,211 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#if HAVE_SYS_PRCTL_H
+#include <sys/prctl.h>
+#endif
+
+#include "deadline.h"
+#include "descriptor.h"
+#include "events.h"
+#include "keeper.h"
+#include "locksmith.h"
+#include "tether.h"
+
+/* From TERM to KILL.  Whoever watches a lease sends us TERM at its last third at the latest, and KILL
+ * a second later or when a tenth is left: before that the caller has to be gone. */
+#define MERCY (SECOND * 4 / 5)
+
+static void end_with(pid_t parent, int signo)
+{
+#if HAVE_SYS_PRCTL_H
+	prctl(PR_SET_PDEATHSIG, signo);
+	if (signo != 0 && getppid() != parent)
+		_exit(EXIT_FAILURE);
+#else
+	(void)parent;
+	(void)signo;
+#endif
+}
+
+/* What the holder ended with is what we end with: it has said why. */
+static noreturn void await_word(struct tether *tether, pid_t holder)
+{
+	int status = 0;
+	char word;
+	ssize_t got;
+
+	close(tether->report[1]);
+	do {
+		got = read(tether->report[0], &word, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got == 1)
+		_exit(EXIT_SUCCESS);
+	while (waitpid(holder, &status, 0) < 0 && errno == EINTR)
+		;
+	tie_undo(&tether->tie, tether->fd);
+	_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+int tether_begin(struct tether *tether, struct why *why)
+{
+	pid_t caller_child = getpid(), holder;
+
+	if (tie_make(&tether->tie, tether->fd, why) != 0)
+		return -1;
+	tether->caller = caller_find();
+	if (tether->tie.kind == TIE_NONE && tether->caller.process < 0)
+		return why_say(why, TROUBLE_UNAVAILABLE,
+		    "nothing can be tied to this descriptor here; use one of a file, open for writing");
+	if (descriptor_pipe(tether->report) != 0)
+		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
+	signal(SIGCHLD, SIG_DFL); /* ignored, the holder's status would be lost */
+	holder = fork();
+	if (holder < 0)
+		return why_set(why, TROUBLE_SYSTEM, "cannot start a process");
+	if (holder > 0)
+		await_word(tether, holder);
+	close(tether->report[0]);
+	end_with(caller_child, SIGKILL); /* who waits no longer wants no lock */
+	descriptor_close_others((const int[]){tether->tie.fd, tether->caller.process, tether->report[1],
+				    events_descriptor()}, 4);
+	return 0;
+}
+
+/* Descriptors that the caller gave us may be the one that is tied to, or a pipe of which somebody
+ * waits for the end.  For what there may be to say, a terminal or a file is opened anew. */
+static void detach_output(void)
+{
+	struct stat file;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), again = -1;
+
+	if (isatty(STDERR_FILENO) || (fstat(STDERR_FILENO, &file) == 0 && S_ISREG(file.st_mode)))
+		again = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(again >= 0 ? again : null, STDERR_FILENO);
+	if (again > STDERR_FILENO)
+		close(again);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+void tether_detach(const struct tether *tether)
+{
+	(void)tether;
+	setsid(); /* the keys, and the end of the terminal, are for the caller */
+	end_with(0, 0);
+	detach_output();
+}
+
+static void nap(void)
+{
+	static const struct timespec a_moment = {0, 10 * MILLISECOND};
+
+	nanosleep(&a_moment, NULL);
+}
+
+/* A process that is stopped has to run to obey. */
+static void signal_all(const struct tether *tether, int signo)
+{
+	caller_signal(&tether->caller, signo);
+	tie_signal(&tether->tie, signo, tether->caller.pid);
+	if (signo == SIGKILL)
+		return;
+	caller_signal(&tether->caller, SIGCONT);
+	tie_signal(&tether->tie, SIGCONT, tether->caller.pid);
+}
+
+static bool at_work(const struct tether *tether)
+{
+	if (tether->tie.kind == TIE_NONE)
+		return caller_lives(&tether->caller);
+	return tie_is_held(&tether->tie);
+}
+
+/* Who has let go in the meantime has lost nothing. */
+static void tell_caller(const struct tether *tether)
+{
+	int64_t mercy = MERCY;
+	struct deadline end;
+
+	if (!at_work(tether))
+		return;
+	tie_lose(&tether->tie);
+	if (tether->on_lost != LOST_UNSAID) {
+		if (tether->on_lost != LOST_WARN)
+			caller_signal(&tether->caller, tether->on_lost);
+		return;
+	}
+	if (tether->lock->smith != NULL && tether->lock->smith->lease / 5 < mercy)
+		mercy = tether->lock->smith->lease / 5;
+	end = deadline_after(mercy);
+	signal_all(tether, SIGTERM);
+	while (at_work(tether) && deadline_left(&end) > 0)
+		nap();
+	if (at_work(tether))
+		signal_all(tether, SIGKILL);
+}
+
+void tether_orphaned(const struct tether *tether)
+{
+	tell_caller(tether);
+}
+
+static sigjmp_buf told;
+
+static void jump_out(int signo)
+{
+	(void)signo;
+	siglongjmp(told, 1);
+}
+
+/* TERM is let in only where it may break off the sleep: whenever it came, it is not missed. */
+static bool sleep_until_end(const struct tether *tether)
+{
+	struct sigaction action = {.sa_handler = jump_out};
+	sigset_t just_it;
+
+	sigemptyset(&just_it);
+	sigaddset(&just_it, SIGTERM);
+	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (sigsetjmp(told, 1) != 0)
+		return false;
+	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	tie_await(&tether->tie, tether->caller.process);
+	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	return true;
+}
+
+void tether_watch(void *context)
+{
+	const struct tether *tether = context;
+
+	tether_detach(tether);
+	if ((tether->lock->method->can & OWNED_BY_PROCESS) != 0)
+		end_with(getppid(), SIGTERM); /* the lock dies with the holder */
+	if (write(tether->report[1], "", 1) != 1)
+		_exit(EXIT_FAILURE);
+	close(tether->report[1]);
+	if (!sleep_until_end(tether))
+		tell_caller(tether);
+	_exit(EXIT_SUCCESS);
+}
+
+bool tether_in_its_own_way(const struct tether *tether, const struct lock *lock)
+{
+	struct stat tied, file;
+
+	return (lock->method->can & CAN_RANGE) != 0 && lock->name != NULL &&
+	       fstat(tether->fd, &tied) == 0 && stat(lock->name, &file) == 0 &&
+	       tied.st_dev == file.st_dev && tied.st_ino == file.st_ino;
+}
