@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "crash.h"
+#include "execute.h"
 #include "hold.h"
 #include "signals.h"
 #include "watch.h"
@@ -93,8 +94,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->hold)
 		hold(command);
-	execvp(command->argv[0], command->argv);
-	return errno;
+	return execute(command->argv);
 }
 
 #ifdef HAVE_VFORK
@@ -193,5 +193,5 @@ int command_watch(struct command *command, struct ending *ending, struct why *wh
 void command_become(const struct command *command)
 {
 	if (pass_descriptors(command) == 0)
-		execvp(command->argv[0], command->argv);
+		errno = execute(command->argv);
 }

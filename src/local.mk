@@ -10,6 +10,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/descriptor.c src/descriptor.h \
 	src/environment.c src/environment.h \
 	src/events.c src/events.h \
+	src/execute.c src/execute.h \
 	src/exitcode.c src/exitcode.h \
 	src/fdinfo.c src/fdinfo.h \
 	src/gate.c src/gate.h \
