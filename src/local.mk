@@ -76,6 +76,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
 	src/methods/rename.c src/methods/symlink.c src/methods/unique.c
 
+# configure --enable-static-binary
+semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
+semlock_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
+semlock_LDADD = $(STATIC_LIBS)
+
 # ---- the locksmith: locks on a server; the only program linked with more than libc ----
 libexec_PROGRAMS =
 # Everything but main, which its tests are linked with too.
