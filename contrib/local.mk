@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	contrib/fresh-tree \
 	contrib/install-packages \
 	contrib/packages \
+	contrib/static \
 	contrib/try
 
 # ---- locks as objects: where Perl and Python look only if they are told ----
@@ -30,6 +31,7 @@ SHELL_FILES = \
 	contrib/check \
 	contrib/fresh-tree \
 	contrib/install-packages \
+	contrib/static \
 	contrib/try \
 	tests/helpers.bash \
 	tests/remote.bash \

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "crash.h"
+#include "execute.h"
 #include "signals.h"
 #include "watch.h"
 
@@ -92,8 +93,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->stand != NULL)
 		stand(command);
-	execvp(command->argv[0], command->argv);
-	return errno;
+	return execute(command->argv);
 }
 
 #ifdef HAVE_VFORK
@@ -192,5 +192,5 @@ int command_watch(struct command *command, struct ending *ending, struct why *wh
 void command_become(const struct command *command)
 {
 	if (pass_descriptors(command) == 0)
-		execvp(command->argv[0], command->argv);
+		errno = execute(command->argv);
 }

@@ -62,8 +62,11 @@ static char *assignment(const struct variable *variable)
 	return text;
 }
 
+/* Of the many that a shell hands on, hardly any begin like ours. */
 static bool is_one_of(const char *entry, const struct variable *variables, size_t count)
 {
+	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
+		return false;
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(entry, variables[i].name, strlen(variables[i].name)) == 0)
 			return true;

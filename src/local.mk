@@ -11,6 +11,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/descriptor.c src/descriptor.h \
 	src/environment.c src/environment.h \
 	src/events.c src/events.h \
+	src/execute.c src/execute.h \
 	src/exitcode.c src/exitcode.h \
 	src/fdinfo.c src/fdinfo.h \
 	src/gate.c src/gate.h \
@@ -77,6 +78,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/token.c src/methods/token.h \
 	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
 	src/methods/rename.c src/methods/symlink.c src/methods/unique.c
+
+# configure --enable-static-binary
+semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
+semlock_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
+semlock_LDADD = $(STATIC_LIBS)
 
 # ---- the locksmith: locks on a server; the only program linked with more than libc ----
 libexec_PROGRAMS =

@@ -42,7 +42,7 @@ enum {
 };
 
 /* What flock(1) understands as the beginning of an option of its own, and we should not once
- * there are others that begin so. */
+ * there are others that begin so; nor with musl, to which two spellings of one are two. */
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
 static const struct option long_options[] = {
@@ -91,6 +91,11 @@ static const struct option long_options[] = {
     {"wait", required_argument, NULL, 'w'},
     {"who", no_argument, NULL, OPT_WHO},
     FLOCKS_OWN("h", no_argument, 'h'),
+    FLOCKS_OWN("non", no_argument, 'n'),
+    FLOCKS_OWN("nonb", no_argument, 'n'),
+    FLOCKS_OWN("nonbl", no_argument, 'n'),
+    FLOCKS_OWN("nonblo", no_argument, 'n'),
+    FLOCKS_OWN("nonbloc", no_argument, 'n'),
     FLOCKS_OWN("s", no_argument, 's'),
     FLOCKS_OWN("t", required_argument, 'w'),
     FLOCKS_OWN("u", no_argument, 'u'),
@@ -280,7 +285,8 @@ static void read_options(struct options *options, struct reading *reading, int a
 	do {
 		option = getopt_long(argc, argv, "+:cef:hi:j:m:noqsuvw:xE:FV", long_options, NULL);
 		if (option == ':')
-			die(EXIT_USAGE, "%s: an argument is missing", argv[optind - 1]);
+			die(EXIT_USAGE, "%s: an argument is missing",
+			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
 		if (option == '?')
 			refuse_option(argc, argv);
 		reading->acts = reading->acts || !only_looks(option);

@@ -143,14 +143,52 @@ say-no-network:
 
 EXTRA_DIST += tests/completion.py tests/helpers.bash tests/.shellcheckrc $(BATS_FILES)
 
-# ---- make bench: ratios to flock(1), from interleaved runs ----
-EXTRA_PROGRAMS = tests/bench
-tests_bench_SOURCES = tests/bench.c
-CLEANFILES += tests/bench$(EXEEXT)
+# ---- make static: semlock-static, one file that needs nothing ----
+# Built in a tree of its own, and again when the source has changed.
+static/semlock: $(semlock_SOURCES) tests/benchmark/least.c configure.ac
+	$(SHELL) $(srcdir)/contrib/static static semlock tests/benchmark/least
+semlock-static: static/semlock
+	cp static/semlock $@
+.PHONY: static clean-static
+static: semlock-static
+clean-local: clean-static
+clean-static:
+	rm -rf static semlock-static
 
-.PHONY: bench
-bench: semlock$(EXEEXT) tests/bench$(EXEEXT)
-	cd tests && ./bench '$(abs_top_builddir)/semlock$(EXEEXT)' $(BENCH_ROUNDS)
+# ---- make bench: both builds beside what else is installed; some five minutes ----
+EXTRA_PROGRAMS = tests/benchmark/bench tests/benchmark/least
+tests_benchmark_bench_SOURCES = tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
+	tests/benchmark/counts.c tests/benchmark/crowds.c tests/benchmark/files.c tests/benchmark/growth.c \
+	tests/benchmark/run.c tests/benchmark/starts.c
+tests_benchmark_bench_LDADD = -lm
+tests_benchmark_least_SOURCES = tests/benchmark/least.c
+tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
+tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
+tests_benchmark_least_LDADD = $(STATIC_LIBS)
+CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv bench.svg
+EXTRA_DIST += tests/benchmark/plot
+
+BENCH_ROUNDS = 20
+BENCH_PARTS = counts start crowds files
+BENCH = top=`pwd` && mkdir -p bench.dir && cd bench.dir && "$$top/tests/benchmark/bench$(EXEEXT)" \
+	"$$top/semlock$(EXEEXT)" "$$top/static/semlock$(EXEEXT)" "$$top/tests/crowd$(EXEEXT)" \
+	"$$top/tests/benchmark/least$(EXEEXT)" "$$top/static/tests/benchmark/least$(EXEEXT)" $(BENCH_ROUNDS)
+BENCHED = semlock$(EXEEXT) static/semlock tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) \
+	tests/crowd$(EXEEXT)
+
+.PHONY: bench bench-growth bench-plot
+bench: $(BENCHED)
+	@$(BENCH) $(BENCH_PARTS)
+	@mv bench.dir/bench.tsv . && rm -rf bench.dir
+
+# How the cost grows with waiters, slots, locks and stale locks: minutes more.
+bench-growth: $(BENCHED)
+	@$(BENCH) growth && rm -rf bench.dir
+
+# From what make bench has left.
+bench-plot: bench.tsv
+	$(AWK) -f $(srcdir)/tests/benchmark/plot bench.tsv >bench.svg
+	@echo bench.svg
 
 # ---- the locksmith ----
 if HAVE_NETWORK

@@ -1,0 +1,62 @@
+/* Locks made of files. */
+#include <config.h>
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define DOTLOCK "dotlockfile -l -r 1000 bench.dot && " TRUE "; dotlockfile -u bench.dot"
+#define LOCKFILE "lockfile -1 bench.lockfile && " TRUE "; rm -f bench.lockfile"
+#define MKDIR "until mkdir bench.dir 2>/dev/null; do sleep .05; done; " TRUE "; rmdir bench.dir"
+
+/* The tool, a method of its own per line. */
+static void among_methods(const char *title, const char *key,
+    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats)
+{
+	const char *tool = tools.small[0] != '\0' ? tools.small : tools.semlock;
+	const struct entrant entrants[] = {
+	    {"flock", {"flock", LOCK, TRUE}, 0},
+	    {"semlock, the kernel's", {tool, LOCK, TRUE}, 0},
+	    {"semlock -m excl", {tool, "-m", "excl", "bench.excl", TRUE}, 0},
+	    {"semlock -m link", {tool, "-m", "link", "bench.link", TRUE}, 0},
+	    {"semlock -m mkdir", {tool, "-m", "mkdir", "bench.mkdir", TRUE}, 0},
+	    {"semlock -m rename", {tool, "--init", "-m", "rename", "bench.rename", TRUE}, 0},
+	    {"semlock -m symlink", {tool, "-m", "symlink", "bench.symlink", TRUE}, 0},
+	    {NULL, {NULL}, 0},
+	};
+	static const struct goal goals[] = {
+	    {"semlock -m excl", "flock", 2}, {"semlock -m link", "flock", 2},
+	    {"semlock -m mkdir", "flock", 2}, {"semlock -m rename", "flock", 2},
+	    {"semlock -m symlink", "flock", 2}, {NULL, NULL, 0},
+	};
+
+	contest(&(struct contest){title, key, measure, number, rounds, repeats, entrants,
+	    measure == drained ? goals : NULL});
+}
+
+/* They look again after a second and more. */
+static void among_others(const char *title, const char *key,
+    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats)
+{
+	const struct entrant entrants[] = {
+	    {"semlock -m link", {tools.semlock, "-m", "link", "bench.link", TRUE}, 0},
+	    {"semlock -m mkdir", {tools.semlock, "-m", "mkdir", "bench.mkdir", TRUE}, 0},
+	    {"lockfile -1, rm", {"sh", "-c", LOCKFILE}, 0},
+	    {"dotlockfile -l, -u", {"sh", "-c", DOTLOCK}, 0},
+	    {"a loop of mkdir, sleep .05", {"sh", "-c", MKDIR}, 0},
+	    {NULL, {NULL}, 0},
+	};
+
+	contest(&(struct contest){title, key, measure, number, rounds, repeats, entrants, NULL});
+}
+
+void bench_files(void)
+{
+	among_methods("a lock made of files, nobody else there", "file-wrap", one_run, 0, tools.rounds / 2 + 1, 10);
+	among_others("the same, other people's", "file-wrap-others", one_run, 0, tools.rounds / 4 + 1, 5);
+	among_methods("10 started at once", "file-10", drained, 10, tools.rounds / 2 + 1, 3);
+	among_methods("100 started at once", "file-100", drained, 100, tools.rounds / 4 + 1, 1);
+	among_others("5 started at once, other people's", "file-5-others", drained, 5, 2, 1);
+	unlink("bench.rename");
+}
