@@ -55,6 +55,7 @@ LOCAL_BATS = \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
 	tests/fd.bats \
+	tests/fuse.bats \
 	tests/fuzz.bats \
 	tests/hold.bats \
 	tests/hostile.bats \
