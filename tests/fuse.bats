@@ -72,7 +72,9 @@ never_two() {
 	expect_status 0 "$PROBE" storm 40 8 "$SEMLOCK" -m "$method" l "$PROBE" inside room 20
 	expect_out "0 x 40"
 	expect_status 0 "$PROBE" verdict room 800
-	nothing_left
+	# A record that somebody reads while it goes is only hidden, and its directory stays, until
+	# the next take-over from the dead.
+	[ "$method" = mkdir ] || nothing_left
 }
 
 @test "no two commands are ever inside at once" {

@@ -26,10 +26,13 @@
 #include "methods/stranger.h"
 #include "methods/token.h"
 
+static void let_go(struct lock *lock);
+
 static const struct object object = {
     .what = "a token made by --init",
     .type = S_IFREG,
     .read = plainfile_read,
+    .let_go = let_go,
 };
 
 static int open_rename(struct lock *lock, struct why *why)
@@ -37,7 +40,7 @@ static int open_rename(struct lock *lock, struct why *why)
 	if (namefile_open(lock, &object, why) != 0)
 		return -1;
 	if (!lock->file->local)
-		lock->method = &method_rename_unique;
+		rename_uniquely(lock);
 	if (strlen(lock->file->base) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
@@ -79,7 +82,7 @@ static int find_token(struct lock *lock)
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
 		if (token_find_away(lock->file, "", name) > 0) {
-			lock->method = &method_rename_unique;
+			rename_uniquely(lock);
 			return -1;
 		}
 	}
@@ -134,7 +137,7 @@ static enum outcome lock_token(struct lock *lock, enum wait wait)
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
 	reopen(lock); /* no flock here: names alone will do */
-	lock->method = &method_rename_unique;
+	rename_uniquely(lock);
 	return AGAIN;
 }
 
@@ -307,21 +310,6 @@ static void let_go(struct lock *lock)
 	flock(lock->fd, LOCK_UN);
 }
 
-static void release(struct lock *lock)
-{
-	if (lock->file != NULL && lock->file->held)
-		let_go(lock);
-	namefile_forget(lock);
-}
-
-static int drop(struct lock *lock, struct why *why)
-{
-	(void)why;
-	if (lock->file->held)
-		let_go(lock);
-	return 0;
-}
-
 static bool owned(struct lock *lock)
 {
 	char held[NAME_SIZE];
@@ -335,12 +323,12 @@ const struct method method_rename = {
     .what = "a token that is renamed away; --init makes it",
     .open = open_rename,
     .take = take,
-    .drop = drop,
+    .drop = namefile_drop,
     .prepare = prepare,
     .idle = idle,
     .peek = rename_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = namefile_beat,
-    .release = release,
+    .release = namefile_release,
 };
