@@ -58,6 +58,7 @@ LOCAL_BATS = \
 	tests/fuse.bats \
 	tests/fuzz.bats \
 	tests/hold.bats \
+	tests/hostile-files.bats \
 	tests/hostile.bats \
 	tests/interoperation.bats \
 	tests/job-control.bats \
