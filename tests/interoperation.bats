@@ -60,6 +60,54 @@ needs() {
 	expect_status 0 "$SEMLOCK" -n -m link l.lock lockfile-check l
 }
 
+@test "link and mutt_dotlock(1) exclude each other" {
+	needs mutt_dotlock mutt
+	: >box
+	hold_lock -m link box.lock
+	expect_status 3 mutt_dotlock -r 0 box
+	let_go
+	expect_status 0 mutt_dotlock -r 0 box
+	expect_status 1 "$SEMLOCK" -n -m link --stale 1h box.lock true
+	start waiter "$SEMLOCK" -m link box.lock true
+	"$PROBE" blocked "${PID[waiter]}"
+	expect_status 0 mutt_dotlock -u box
+	ended waiter 0
+}
+
+@test "excl and shlock(1) exclude each other" {
+	PATH=$PATH:/usr/lib/news/bin
+	command -v shlock >/dev/null || skip "no shlock here: Debian has it in inn2, a whole news server"
+	start owner sleep 100
+	hold_lock -m excl l
+	expect_status 1 shlock -p "${PID[owner]}" -f l
+	let_go
+	expect_status 0 shlock -p "${PID[owner]}" -f l
+	expect_status 1 "$SEMLOCK" -n -m excl --stale .001 l touch ran
+	kill -KILL "${PID[owner]}"
+	ended owner 137
+	expect_status 0 "$SEMLOCK" -n -m excl l true
+	[ ! -e l ] && [ ! -e ran ]
+}
+
+# broken_by CMD...: the lock that our command runs under looks old to CMD, which takes it
+broken_by() {
+	hold_lock -m link --on-lost=term l.lock
+	touch -d '1 hour ago' l.lock
+	expect_status 0 "$@"
+	ended holder 76
+	grep -q "somebody has taken the lock away" holder.err
+	[ -e l.lock ] # theirs
+	rm -f l.lock ./*.up ./*.down
+}
+
+@test "who takes a lock of ours by force or by age is noticed, and theirs is left alone" {
+	needs lockfile procmail
+	needs mutt_dotlock mutt
+	: >l
+	broken_by lockfile -1 -r 1 -l 600 -s 0 l.lock
+	broken_by mutt_dotlock -f -r 1 l
+}
+
 # contended METHOD: our loops, and theirs, which takes the lock by the command in script, are
 # never inside at once
 contended() {

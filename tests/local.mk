@@ -55,8 +55,10 @@ LOCAL_BATS = \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
 	tests/fd.bats \
+	tests/fuse.bats \
 	tests/fuzz.bats \
 	tests/hold.bats \
+	tests/hostile-files.bats \
 	tests/hostile.bats \
 	tests/interoperation.bats \
 	tests/job-control.bats \

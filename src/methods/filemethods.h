@@ -10,8 +10,10 @@ extern const struct method method_mkdir;
 extern const struct method method_rename;
 extern const struct method method_symlink;
 
-/* rename as it is done where flock(2) cannot be believed: not asked for by name, but put in
- * place of rename when the lock is opened, or found to be held so. */
-extern const struct method method_rename_unique;
+struct lock;
+
+/* rename as it is done where flock(2) cannot be believed is put in the place of rename when
+ * LOCK is opened, or found to be held so: see methods/unique.c. */
+void rename_uniquely(struct lock *lock);
 
 #endif

@@ -12,7 +12,9 @@
 
 static int make(struct lock *lock, struct why *why)
 {
-	return plainfile_make(lock, lock->exact_mode ? lock->create_mode : 0444, why);
+	mode_t mode = lock->file->local ? 0444 : 0644; /* over NFS, who locks has to be able to write */
+
+	return plainfile_make(lock, lock->exact_mode ? lock->create_mode : mode, why);
 }
 
 static int write_record(struct lock *lock, struct why *why)
@@ -43,13 +45,5 @@ const struct method method_link = {
     .can = LEAVES_RECORD | BEATS,
     .what = "a file made by link(2), as mail programs; NFS",
     .open = open_link,
-    .take = namefile_take,
-    .drop = namefile_drop,
-    .prepare = namefile_prepare,
-    .idle = namefile_idle,
-    .peek = namefile_peek,
-    .listen = stranger_listen,
-    .owned = namefile_owned,
-    .beat = namefile_beat,
-    .release = namefile_release,
+    NAMEFILE_FUNCTIONS,
 };

@@ -234,7 +234,7 @@ enum outcome namefile_take(struct lock *lock, enum wait wait, struct why *why)
 /* R1: not ours any more if the name means something else.  R2: the name goes first; then,
  * R3, the flock, for all who share it: waiters sleep in it, and what the command has left
  * behind may have inherited it. */
-static void let_go(struct lock *lock)
+static void remove_object(struct lock *lock)
 {
 	struct namefile *file = lock->file;
 
@@ -312,19 +312,25 @@ void namefile_forget(struct lock *lock)
 	lock->fd = -1;
 }
 
-void namefile_release(struct lock *lock)
-{
-	if (lock->file != NULL && lock->file->held)
-		let_go(lock);
-	namefile_forget(lock);
-}
-
 int namefile_drop(struct lock *lock, struct why *why)
 {
+	const struct object *object = lock->file->object;
+
 	(void)why;
-	if (lock->file->held)
-		let_go(lock);
+	if (lock->file->held && object->let_go != NULL)
+		object->let_go(lock);
+	else if (lock->file->held)
+		remove_object(lock);
 	return 0;
+}
+
+void namefile_release(struct lock *lock)
+{
+	struct why ignored;
+
+	if (lock->file != NULL)
+		namefile_drop(lock, &ignored);
+	namefile_forget(lock);
 }
 
 /* A lock that was named twice is held once; the other has nothing to lose. */

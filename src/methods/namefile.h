@@ -50,6 +50,9 @@ struct object {
 	void (*read)(int fd, struct record *record);
 	/* Remove the name, which means the one that FD is.  Returns 0 or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
+	/* Let go what is held; NULL: as namefile.c does with the functions above.  Those who have
+	 * their own have their own take as well, and none of the others. */
+	void (*let_go)(struct lock *lock);
 };
 
 /* Split LOCK's name, open the directory, and make LOCK->file, for OBJECT. */
@@ -63,6 +66,12 @@ bool namefile_owned(struct lock *lock);
 void namefile_beat(struct lock *lock);
 void namefile_release(struct lock *lock);
 int namefile_drop(struct lock *lock, struct why *why);
+
+/* All that in a struct method; beside it, what is a method's own. */
+#define NAMEFILE_FUNCTIONS \
+	.take = namefile_take, .drop = namefile_drop, .prepare = namefile_prepare, \
+	.idle = namefile_idle, .peek = namefile_peek, .listen = stranger_listen, \
+	.owned = namefile_owned, .beat = namefile_beat, .release = namefile_release
 
 /* Start the command, unless that is done, and fill FILE->record with what there is to say
  * of it.  Returns 0, or -1 with WHY filled. */

@@ -21,15 +21,17 @@
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/plainfile.h"
-#include "methods/rename2.h"
 #include "methods/sight.h"
 #include "methods/stranger.h"
 #include "methods/token.h"
+
+static void let_go(struct lock *lock);
 
 static const struct object object = {
     .what = "a token made by --init",
     .type = S_IFREG,
     .read = plainfile_read,
+    .let_go = let_go,
 };
 
 static int open_rename(struct lock *lock, struct why *why)
@@ -37,7 +39,7 @@ static int open_rename(struct lock *lock, struct why *why)
 	if (namefile_open(lock, &object, why) != 0)
 		return -1;
 	if (!lock->file->local)
-		lock->method = &method_rename_unique;
+		rename_uniquely(lock);
 	if (strlen(lock->file->base) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
@@ -79,7 +81,7 @@ static int find_token(struct lock *lock)
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
 		if (token_find_away(lock->file, "", name) > 0) {
-			lock->method = &method_rename_unique;
+			rename_uniquely(lock);
 			return -1;
 		}
 	}
@@ -134,25 +136,8 @@ static enum outcome lock_token(struct lock *lock, enum wait wait)
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
 	reopen(lock); /* no flock here: names alone will do */
-	lock->method = &method_rename_unique;
+	rename_uniquely(lock);
 	return AGAIN;
-}
-
-/* Rename without replacing.  Where the system cannot, the flock on the one token there is
- * keeps others from doing it between the look and the call. */
-static int move(const struct namefile *file, const char *from, const char *to)
-{
-	struct stat other;
-
-	if (!FAULT_POINT("rename.rename") && rename_noreplace(file->directory, from, to) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	if (fstatat(file->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
-		errno = EEXIST;
-		return -1;
-	}
-	return renameat(file->directory, from, file->directory, to);
 }
 
 static int write_record(struct lock *lock, struct why *why)
@@ -175,14 +160,11 @@ static int get_ready(struct lock *lock, struct why *why)
 	return 0;
 }
 
-/* Somebody without a flock may have been faster: then it is his token now, with our name
- * in it. */
+/* Somebody without a flock may have been faster: then it is his token now. */
 static enum outcome not_moved(struct lock *lock, struct why *why)
 {
 	int errnum = errno;
 
-	if (ftruncate(lock->fd, 0) != 0)
-		why_set(why, TROUBLE_SYSTEM, "cannot erase the token");
 	reopen(lock);
 	errno = errnum;
 	if (errno == ENOENT)
@@ -195,8 +177,18 @@ static enum outcome not_moved(struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-/* The token is under our flock, and is LOCK, or LOCK.held with nobody to hold it. */
-static enum outcome carry_off(struct lock *lock, bool is_free, struct why *why)
+/* Our name must not stay in a token that is not ours. */
+static void erase(struct lock *lock)
+{
+	int errnum = errno;
+
+	if (ftruncate(lock->fd, 0) != 0)
+		CRASH_POINT("rename.not-erased"); /* no harm: the next one writes over it */
+	errno = errnum;
+}
+
+/* The token is under our flock, and at home. */
+static enum outcome carry_off(struct lock *lock, struct why *why)
 {
 	struct namefile *file = lock->file;
 	char held[NAME_SIZE];
@@ -204,11 +196,37 @@ static enum outcome carry_off(struct lock *lock, bool is_free, struct why *why)
 	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0)
 		return FAILED;
 	CRASH_POINT("rename.written");
-	if (is_free && move(file, file->base, token_held_name(file, held)) != 0)
+	if (token_move(file, file->base, token_held_name(file, held)) != 0) {
+		erase(lock);
 		return not_moved(lock, why);
+	}
 	file->held = true;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
+}
+
+static enum outcome leave(struct lock *lock, enum wait wait, pid_t pid)
+{
+	flock(lock->fd, LOCK_UN);
+	if (wait == TRY)
+		return BUSY;
+	return stranger_await(lock->file, pid, false);
+}
+
+/* From the dead.  Whoever may not rename it (another user's, in a sticky directory) could not
+ * let it go either. */
+static enum outcome fetch_back(struct lock *lock, enum wait wait, struct why *why)
+{
+	char held[NAME_SIZE];
+
+	if (token_move(lock->file, token_held_name(lock->file, held), lock->file->base) == 0) {
+		CRASH_POINT("rename.fetched");
+		return carry_off(lock, why);
+	}
+	if (errno != EPERM && errno != EACCES)
+		return not_moved(lock, why);
+	why_set(why, TROUBLE_CREATE, "its holder is dead, but the token cannot be renamed");
+	return leave(lock, wait, 0);
 }
 
 static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *why)
@@ -222,11 +240,8 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *
 	verdict = existing_judge(lock, &record, &status, false);
 	CRASH_POINT("rename.judged");
 	if (existing_yields(lock, verdict, &status))
-		return carry_off(lock, false, why);
-	flock(lock->fd, LOCK_UN);
-	if (wait == TRY)
-		return BUSY;
-	return stranger_await(lock->file, verdict == ALIVE ? record.pid : 0, false);
+		return fetch_back(lock, wait, why);
+	return leave(lock, wait, verdict == ALIVE ? record.pid : 0);
 }
 
 static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why)
@@ -239,7 +254,7 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 		return outcome;
 	CRASH_POINT("rename.flocked");
 	if (namefile_same(file, file->base, lock->fd))
-		return carry_off(lock, true, why);
+		return carry_off(lock, why);
 	if (namefile_same(file, token_held_name(file, held), lock->fd))
 		return look_at_held(lock, wait, why);
 	reopen(lock); /* it has been replaced */
@@ -297,29 +312,14 @@ static void let_go(struct lock *lock)
 	char held[NAME_SIZE];
 
 	if (!namefile_same(file, token_held_name(file, held), lock->fd) ||
-	    move(file, held, file->base) != 0)
+	    token_move(file, held, file->base) != 0)
 		lock->lost = true;
 	file->held = false;
 	CRASH_POINT("rename.back");
-	if (!lock->lost && ftruncate(lock->fd, 0) != 0)
-		CRASH_POINT("rename.not-erased"); /* no harm: the next one writes over it */
+	if (!lock->lost)
+		erase(lock);
 	CRASH_POINT("rename.erased");
 	flock(lock->fd, LOCK_UN);
-}
-
-static void release(struct lock *lock)
-{
-	if (lock->file != NULL && lock->file->held)
-		let_go(lock);
-	namefile_forget(lock);
-}
-
-static int drop(struct lock *lock, struct why *why)
-{
-	(void)why;
-	if (lock->file->held)
-		let_go(lock);
-	return 0;
 }
 
 static bool owned(struct lock *lock)
@@ -335,12 +335,12 @@ const struct method method_rename = {
     .what = "a token that is renamed away; --init makes it",
     .open = open_rename,
     .take = take,
-    .drop = drop,
+    .drop = namefile_drop,
     .prepare = prepare,
     .idle = idle,
     .peek = rename_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = namefile_beat,
-    .release = release,
+    .release = namefile_release,
 };

@@ -97,8 +97,14 @@ int rename_peek(const struct lock *lock, struct sight *sight, struct why *why)
 		there = see(lock, token_held_name(file, held), sight, why);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
-		if (fstatat(file->directory, file->base, &token, AT_SYMLINK_NOFOLLOW) == 0)
+		if (token_is_there(file, file->base, &token))
 			return S_ISREG(token.st_mode) ? 0 : no_lock(lock, why);
+		if (token_find_away(file, "", held) > 0 &&
+		    token_is_there(file, held, &sight->status)) {
+			sight->there = sight->legible = true;
+			token_read_name(file, held, &sight->record);
+			return 0;
+		}
 	}
 	return why_say(why, TROUBLE_OPEN,
 	    "there is no token, neither under this name nor with .held behind it");

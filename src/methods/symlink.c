@@ -21,7 +21,13 @@
 #include "methods/sight.h"
 #include "methods/stranger.h"
 
-static const struct object object = {.what = "a symbolic link to its record", .type = S_IFLNK};
+static void let_go(struct lock *lock);
+
+static const struct object object = {
+    .what = "a symbolic link to its record",
+    .type = S_IFLNK,
+    .let_go = let_go,
+};
 
 static int open_symlink(struct lock *lock, struct why *why)
 {
@@ -30,13 +36,16 @@ static int open_symlink(struct lock *lock, struct why *why)
 
 static int open_guard(const struct namefile *file, const char *name)
 {
-	int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd;
+
+	flags |= file->local ? O_RDONLY : O_RDWR; /* over NFS, who locks has to be able to write */
 
 	do { /* without O_CREAT first: see fs.protected_regular */
 		fd = openat(file->directory, name, flags);
 		if (fd < 0 && errno == ENOENT)
-			fd = openat(file->directory, name, flags | O_CREAT | O_EXCL, 0444);
+			fd = openat(file->directory, name, flags | O_CREAT | O_EXCL,
+			    file->local ? 0444 : 0666);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 	return fd;
 }
@@ -251,21 +260,6 @@ static void let_go(struct lock *lock)
 	leave_guard(file, guard, name);
 }
 
-static void release(struct lock *lock)
-{
-	if (lock->file != NULL && lock->file->held)
-		let_go(lock);
-	namefile_forget(lock);
-}
-
-static int drop(struct lock *lock, struct why *why)
-{
-	(void)why;
-	if (lock->file->held)
-		let_go(lock);
-	return 0;
-}
-
 static bool owned(struct lock *lock)
 {
 	return !lock->file->held || is_ours(lock->file);
@@ -288,11 +282,11 @@ const struct method method_symlink = {
     .what = "a symbolic link that points to the holder's PID",
     .open = open_symlink,
     .take = take,
-    .drop = drop,
+    .drop = namefile_drop,
     .idle = idle,
     .peek = symlink_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = beat,
-    .release = release,
+    .release = namefile_release,
 };

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "crash.h"
+#include "methods/rename2.h"
 #include "methods/token.h"
 
 #define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
@@ -63,6 +65,23 @@ int token_make(struct lock *lock, struct why *why)
 	file->temporary[0] = '\0';
 	close(fd);
 	return result == 0 || errno == EEXIST ? 0 : -1;
+}
+
+/* The flock on the one token there is keeps others from doing it between the look and the
+ * call. */
+int token_move(const struct namefile *file, const char *from, const char *to)
+{
+	struct stat other;
+
+	if (!FAULT_POINT("rename.rename") && rename_noreplace(file->directory, from, to) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (fstatat(file->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(file->directory, from, file->directory, to);
 }
 
 /* ---- names that are used once: see methods/unique.c ---- */

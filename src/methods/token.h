@@ -10,6 +10,10 @@ const char *token_held_name(const struct namefile *file, char name[NAME_SIZE]);
 /* Open it under whichever name it has.  -1 with errno set: ENOENT if there is none. */
 int token_open(const struct namefile *file);
 
+/* Rename it from FROM to TO, which is not replaced.  It is under our flock.  Returns 0, or -1
+ * with errno set. */
+int token_move(const struct namefile *file, const char *from, const char *to);
+
 /* Is NAME in the directory?  Then STATUS says what it is. */
 bool token_is_there(const struct namefile *file, const char *name, struct stat *status);
 

@@ -24,12 +24,19 @@
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
+#include "methods/sight.h"
 #include "methods/stranger.h"
 #include "methods/token.h"
 
 #define LOOKS 100 /* before a token that can be seen nowhere is believed to be nowhere */
 
-static const struct object object = {.what = "a token made by --init", .type = S_IFREG};
+static void let_go(struct lock *lock);
+
+static const struct object object = {
+    .what = "a token made by --init",
+    .type = S_IFREG,
+    .let_go = let_go,
+};
 
 static int open_unique(struct lock *lock, struct why *why)
 {
@@ -277,31 +284,23 @@ static void let_go(struct lock *lock)
 	CRASH_POINT("unique.back");
 }
 
-static void release(struct lock *lock)
-{
-	if (lock->file != NULL && lock->file->held)
-		let_go(lock);
-	namefile_forget(lock);
-}
-
-static int drop(struct lock *lock, struct why *why)
-{
-	(void)why;
-	if (lock->file->held)
-		let_go(lock);
-	return 0;
-}
-
-const struct method method_rename_unique = {
+static const struct method method_rename_unique = {
     .name = "rename",
     .can = LEAVES_RECORD | KEEPS_TOKEN | NEEDS_AN_EYE,
     .what = "a token that is renamed away to a name of its own",
     .open = open_unique,
     .take = take,
-    .drop = drop,
+    .drop = namefile_drop,
     .idle = idle,
+    .peek = rename_peek,
     .listen = stranger_listen,
     .owned = owned,
     .beat = beat,
-    .release = release,
+    .release = namefile_release,
 };
+
+void rename_uniquely(struct lock *lock)
+{
+	lock->method = &method_rename_unique;
+	lock->file->object = &object;
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# A file system in user space (bindfs): flock(2) holds through one name only, there is no
+# O_TMPFILE, no renaming without replacing, and a link count that stays 1.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+METHODS="excl link symlink rename"
+
+prepare() {
+	root_only "mounts"
+	command -v bindfs >/dev/null || skip "no bindfs"
+	[ -w /dev/fuse ] || skip "this kernel has no FUSE, or none for us"
+	mkdir below on
+	bindfs below on || skip "nothing can be mounted here"
+	cd on || return
+}
+
+tidy() {
+	cd "$BATS_TEST_TMPDIR" || return
+	if mountpoint -q on; then umount -l on; fi
+}
+
+each() {
+	for method in $METHODS; do
+		echo "method $method:"
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		"$@"
+		rm -rf ./l* ./room ./*.up ./*.down ./*.out ./*.err
+	done
+}
+
+nothing_left() {
+	local left
+	left=$(find . -name '*l*' ! -name '*.*' -o -name '.l*' -o -name '.fuse*' -o -name 'l.held*')
+	[ -z "$left" ] || [ "$method $left" = "rename ./l" ] || complain "left behind: $left"
+}
+
+held_and_handed_on() {
+	hold_lock -m "$method" l
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	start second "$SEMLOCK" -m "$method" l true
+	let_go
+	ended second 0
+	nothing_left
+}
+
+@test "held, waited for, free again, and nothing left behind" {
+	METHODS="$METHODS mkdir" each held_and_handed_on
+}
+
+survives_semlock() {
+	hold_lock -m "$method" l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	kill -KILL "${COMMAND[holder]}"
+	"$PROBE" gone "${COMMAND[holder]}"
+	if [ "$method" = link ]; then # a bare PID: it could be another host's
+		expect_status 1 "$SEMLOCK" -n -m link l true
+		touch -d '1 hour ago' l
+		expect_status 0 "$SEMLOCK" -n --stale 1m -m link l true
+	else
+		expect_status 0 "$SEMLOCK" -n -m "$method" l true
+	fi
+	nothing_left
+}
+
+@test "a killed semlock does not free it under its command; from the dead it is taken over" {
+	METHODS="$METHODS mkdir" each survives_semlock
+}
+
+never_two() {
+	expect_status 0 "$PROBE" storm 40 8 "$SEMLOCK" -m "$method" l "$PROBE" inside room 20
+	expect_out "0 x 40"
+	expect_status 0 "$PROBE" verdict room 800
+	# A record that somebody reads while it goes is only hidden, and its directory stays, until
+	# the next take-over from the dead.
+	[ "$method" = mkdir ] || nothing_left
+}
+
+@test "no two commands are ever inside at once" {
+	METHODS="$METHODS mkdir" each never_two
+}
+
+@test "through the mount and beside it: they keep each other out" {
+	for method in excl symlink rename; do
+		if [ "$method" = rename ]; then "$SEMLOCK" -m rename --init l true; fi
+		hold_lock -m $method l
+		expect_status 1 "$SEMLOCK" -n -m $method ../below/l true
+		let_go
+		expect_status 0 "$SEMLOCK" -n -m $method ../below/l true
+		rm -f ./*.up ./*.down
+		hold_lock -m $method ../below/l
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		let_go
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		rm -f ./*.up ./*.down
+	done
+}
