@@ -141,6 +141,7 @@ reuse() {
 		SEMLOCK_CRASH=$1:stop "$SEMLOCK" $METHOD --replace l touch replaced &
 		new=$!
 		"$PROBE" state $new T
+		"$PROBE" pause 30 # a start is known to 10 ms: nobody gets round all numbers in that
 		kill -KILL $old $command
 		wait $old || :
 		"$PROBE" gone $command
