@@ -104,8 +104,9 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 @test "a symbolic link: it waits for the semlock whose command has ended, and which has not let go yet" {
 	fifos on
-	SEMLOCK_CRASH=symlink.release:stop start on "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" -m symlink l \
-		"$PROBE" hold on.up on.down
+	mkdir crash
+	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
+	SEMLOCK_CRASH=symlink.release:stop start on crash/semlock -m symlink l "$PROBE" hold on.up on.down
 	ready on
 	start off "$SEMLOCK" -m symlink --toggle l true
 	"$PROBE" state "${PID[on]}" T
