@@ -1,8 +1,3 @@
-/* A line of /proc/self/fdinfo/8 looks like
- *
- *     lock:	1: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF
- *
- * with OFDLCK for a record lock of the description, and first and last byte at the end. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -13,34 +8,26 @@
 
 #include "fdinfo.h"
 #include "lock.h"
+#include "procfs.h"
 
-static bool covers(const struct lock *lock, const char *first, const char *last)
+static bool covers(const struct procfs_lock *held, const struct lock *lock)
 {
-	long long start = 0, end = LLONG_MAX;
-	long long wanted = lock->range.length == 0
-			       ? LLONG_MAX
-			       : (long long)(lock->range.start + lock->range.length - 1);
+	long long last = lock->range.length == 0
+			     ? LLONG_MAX
+			     : (long long)(lock->range.start + lock->range.length - 1);
 
-	if (sscanf(first, "%lld", &start) != 1)
-		return false;
-	if (strcmp(last, "EOF") != 0 && sscanf(last, "%lld", &end) != 1)
-		return false;
-	return start <= (long long)lock->range.start && end >= wanted;
+	return held->first <= (long long)lock->range.start && held->last >= last;
 }
 
 static enum fdinfo_mode read_line(const struct lock *lock, const char *line)
 {
-	const char *ours = (lock->method->can & CAN_RANGE) != 0 ? "OFDLCK" : "FLOCK";
-	char kind[16], mode[16], first[32], last[32];
+	unsigned ours = (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD : KIND_FLOCK;
+	struct procfs_lock held;
 
-	if (sscanf(line, "lock: %*d: %15s %*s %15s %*s %*s %31s %31s", kind, mode, first, last) != 4)
-		return FDINFO_NONE;
-	if (strcmp(kind, ours) != 0)
+	if (!procfs_lock_line(line, &held) || held.kind != ours)
 		return FDINFO_NONE;
 	/* Of a part only, as if it were less: then it is let go before we queue. */
-	if (strcmp(mode, "WRITE") == 0 && covers(lock, first, last))
-		return FDINFO_EXCLUSIVE;
-	return FDINFO_SHARED;
+	return held.exclusive && covers(&held, lock) ? FDINFO_EXCLUSIVE : FDINFO_SHARED;
 }
 
 enum fdinfo_mode fdinfo_held(const struct lock *lock)

@@ -78,6 +78,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 			expect_status 0 "$SEMLOCK" --toggle -m $method l echo on again
 			expect_out ""
 			[ ! -e l ] || [ $method = rename ] # let go before it came back
+			[ ! -L l ]
 			[ ! -e l.held ]
 			ended on 143
 			rm on.up on.down
@@ -99,6 +100,22 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 		ended on 0
 		rm on.up on.down
 	done
+}
+
+@test "a symbolic link: it waits for the semlock whose command has ended, and which has not let go yet" {
+	fifos on
+	mkdir crash
+	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
+	SEMLOCK_CRASH=symlink.release:stop start on crash/semlock -m symlink l "$PROBE" hold on.up on.down
+	ready on
+	start off "$SEMLOCK" -m symlink --toggle l true
+	"$PROBE" state "${PID[on]}" T
+	"$PROBE" pause 200
+	kill -0 "${PID[off]}"
+	kill -CONT "${PID[on]}"
+	ended off 0
+	[ ! -L l ]
+	ended on 143
 }
 
 @test "locks made of files: 100 pairs at the same moment" {

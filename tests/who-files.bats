@@ -243,6 +243,9 @@ in_doubt() {
 	refused 66 file "$SEMLOCK" --who -m mkdir file
 	refused 66 file "$SEMLOCK" --who -m symlink file
 	refused 66 dir "$SEMLOCK" --who -m excl dir
+	ln -s file link
+	refused 66 link "$SEMLOCK" --who -m excl link
+	refused 66 link "$SEMLOCK" --who -m mkdir link
 	refused 66 no/such "$SEMLOCK" --who -m excl no/such
 	said 0 "file: free" file
 }
@@ -290,11 +293,12 @@ in_doubt() {
 
 @test "a holder in another PID namespace: by its number here, and its command" {
 	namespaces --pid --fork --mount-proc
-	for method in excl link; do
+	for method in excl link "excl -o"; do
 		fifos holder
+		# shellcheck disable=SC2086
 		start holder unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m $method l "$PROBE" hold holder.up holder.down
 		next_line holder
-		said 1 "l: held, 0 waiting" -m $method l
+		said 1 "l: held, 0 waiting" -m ${method% -o} l
 		[ "$(column 2 held)" != 2 ]
 		grep -q "^held .*probe hold holder.up" .out
 		release holder
