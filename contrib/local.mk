@@ -68,3 +68,4 @@ lint-tests:
 	done
 include contrib/foreachmail/local.mk
 include contrib/recipes/local.mk
+include contrib/shell/local.mk

@@ -12,7 +12,7 @@ mail() {
 
 # deliver N: procmail, as the mail server would start it
 deliver() {
-	mail "$1" | procmail HOME="$PWD" LOGFILE="$PWD/procmail.log" LOCKSLEEP=1 NOTIFY_SECONDS=0 \
+	mail "$1" | procmail HOME="$PWD" LOGFILE="$PWD/procmail.log" VERBOSE=on LOCKSLEEP=1 NOTIFY_SECONDS=0 \
 		NOTIFY_SHOW="$PWD/bin/show" PROBE="$PROBE" ROOM="$PWD" "$RECIPES/procmailrc" 3>&- 4>&-
 }
 
@@ -34,7 +34,7 @@ screen() {
 
 # The next text is on the screen.
 on_screen() {
-	read -r -t 20 -u 6 _ || complain "nothing is shown" "$(cat procmail.log)"
+	read -r -t 20 -u 6 _ || complain "nothing is shown" "$(cat ./*.log)"
 }
 
 # waiting N: so many texts wait for the screen
@@ -66,6 +66,18 @@ waiting() {
 	[ ! -e ran ]
 }
 
+@test "notify: comes back at once, with nothing open, while the text is on the screen" {
+	screen
+	mail 1 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 20 "$RECIPES/notify" >said
+	on_screen
+	# who waited for the end of its output would wait for the screen
+	[ -z "$(mail 2 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 20 "$RECIPES/notify" 2>&1 | cat)" ]
+	[ "$(wc -l <shown)" -eq 1 ]
+	printf . >&7
+	on_screen
+	printf . >&7
+}
+
 @test "procmail, notify: three mails at the same moment, none lost, none shown over another" {
 	screen
 	for mail in 1 2 3; do
@@ -92,7 +104,8 @@ waiting() {
 	screen
 	deliver 1 &
 	server[1]=$!
-	on_screen		# procmail is at its second rule, or about to be
+	# it has found INBOX.lock, and looks again
+	until [ "$(grep -c 'Locking.*INBOX.lock' procmail.log)" -ge 2 ]; do kill -0 "${server[1]}"; done
 	[ ! -s INBOX ]
 	let_go mine
 	wait "${server[1]}"

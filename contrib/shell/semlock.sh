@@ -1,0 +1,163 @@
+# semlock.sh - shell functions under a lock.  For dash, bash, busybox sh, ksh93, mksh and zsh.
+#
+#	. /usr/local/share/semlock/semlock.sh
+#
+#	with_lock [OPTION...] LOCK COMMAND [ARG...]   COMMAND, often a function, while LOCK is held
+#	lock_acquire [OPTION...] LOCK                 LOCK from here on ...
+#	lock_release LOCK                             ... to here, or to the end of the shell
+#
+# LOCK is a file; it is made if it is not there.  Options, as semlock's: -n, -w SECS, -s, -x, -E N.
+# COMMAND runs in this very shell: what it sets stays set.  The status is COMMAND's, or semlock's if
+# LOCK could not be had: 1 (or N of -E) when it is busy.
+#
+# with_lock may be nested, also for the same LOCK: a shell, and its subshells, do not wait for what
+# they hold already.  Another script, or a semlock, that COMMAND starts does: it cannot know.
+#
+# As with semlock, what COMMAND leaves running keeps LOCK; close descriptor 9 for it (9>&-) if it is
+# not to.  (What ksh93 and mksh start after a lock_acquire has its descriptor not.)  A shell that is
+# killed holds nothing any more, but what it was running under with_lock does, until it ends.
+#
+# Uses descriptor 9 within with_lock, and the first that is free of 8 to 3 for each lock_acquire.
+# shellcheck shell=sh disable=SC3013 # all of these shells have -ef, POSIX since 2024
+
+: "${_lock_depth:=0}"
+
+# _lock_parse OPTION... LOCK: sets _lock_wait, _lock_mode and _lock_busy, each one word for semlock,
+# _lock_file, and in _lock_shift how many arguments that took.  0, or 64 with a message.
+_lock_parse() {
+	_lock_wait=-x _lock_mode=-x _lock_busy=1 _lock_shift=$#
+	while :; do
+		case ${1-} in
+		-n) _lock_wait=-n ;;
+		-s | -x) _lock_mode=$1 ;;
+		-w) shift; _lock_wait=-w${1-} ;;
+		-E) shift; _lock_busy=${1-} ;;
+		-- ) shift; break ;;
+		-*) echo "semlock.sh: $1: no such option here" >&2; return 64 ;;
+		*) break ;;
+		esac
+		shift
+	done
+	if [ -z "${1-}" ]; then
+		echo 'semlock.sh: LOCK is missing' >&2
+		return 64
+	fi
+	# The name must mean the same file after a cd.
+	case $1 in
+	/*) _lock_file=$1 ;;
+	*) _lock_file=$PWD/$1 ;;
+	esac
+	_lock_shift=$((_lock_shift - $# + 1))
+}
+
+# _lock_find FILE: does this shell hold it?  Then 0, with its place in the table in _lock_at.  The
+# places 3 to 8 are the descriptors of lock_acquire, those from 11 on the depths of with_lock.
+_lock_find() {
+	_lock_at=3
+	while [ "$_lock_at" -le $((10 + _lock_depth)) ]; do
+		eval "_lock_name=\${_lock_name_$_lock_at-}"
+		if [ -n "$_lock_name" ]; then
+			# Two names of one file are one lock, and it would be waited for in vain.
+			if [ "$_lock_name" = "$1" ] || [ "$_lock_name" -ef "$1" ]; then
+				return 0
+			fi
+		fi
+		_lock_at=$((_lock_at + 1))
+	done
+	return 1
+}
+
+# _lock_refuse WHY: what semlock would say of a lock that waits for itself.
+_lock_refuse() {
+	echo "semlock.sh: $_lock_file: $1" >&2
+	return 64
+}
+
+# _lock_take FD: locks the open descriptor.  0 when the name still means the file that was locked;
+# with _lock_again=yes if it was removed or replaced in the meantime: to be opened anew.
+_lock_take() {
+	_lock_again=no _lock_status=0
+	# FD>&FD: to ksh93 and mksh a descriptor above 2 is the shell's own, unless a command names it.
+	eval "semlock \"\$_lock_wait\" \"\$_lock_mode\" -E \"\$_lock_busy\" $1 $1>&$1" || _lock_status=$?
+	if [ "$_lock_status" -eq 65 ] && ! [ "$_lock_file" -ef "/dev/fd/$1" ]; then
+		_lock_again=yes
+	fi
+	return "$_lock_status"
+}
+
+# _lock_enter, _lock_leave STATUS: with_lock's part of the table; the latter keeps COMMAND's status.
+_lock_enter() {
+	_lock_depth=$((_lock_depth + 1))
+	eval "_lock_name_$((10 + _lock_depth))=\$_lock_file _lock_mode_$((10 + _lock_depth))=\$_lock_mode"
+}
+
+_lock_leave() {
+	eval "_lock_name_$((10 + _lock_depth))="
+	_lock_depth=$((_lock_depth - 1)) _lock_again=no _lock_status=$1
+}
+
+with_lock() {
+	_lock_parse "$@" || return
+	shift "$_lock_shift"
+	if _lock_find "$_lock_file"; then
+		eval "_lock_name=\$_lock_mode_$_lock_at"
+		if [ "$_lock_name$_lock_mode" = -s-x ]; then
+			_lock_refuse 'held shared by this shell: it would wait for itself'
+			return
+		fi
+		"$@"
+		return
+	fi
+	_lock_again=yes
+	while [ "$_lock_again" = yes ]; do
+		_lock_again=no _lock_status=66
+		# The braces' own 9: an outer with_lock's comes back behind them, and stays locked meanwhile.
+		# >> and not >: nothing happens to the file before it is locked.
+		{
+			if _lock_take 9; then
+				_lock_enter
+				"$@"	# no || behind it: set -e is to mean the same as without a lock
+				_lock_leave $?
+			fi
+		} 9>>"$_lock_file"
+	done
+	return "$_lock_status"
+}
+
+lock_acquire() {
+	_lock_parse "$@" || return
+	if _lock_find "$_lock_file"; then
+		_lock_refuse 'held by this shell already: it would wait for itself'
+		return
+	fi
+	_lock_fd=8
+	while { true >&$_lock_fd; } 2>/dev/null; do
+		_lock_fd=$((_lock_fd - 1))
+		if [ $_lock_fd -lt 3 ]; then
+			_lock_refuse 'no descriptor is free for it'
+			return
+		fi
+	done
+	_lock_again=yes
+	while [ $_lock_again = yes ]; do
+		# true first: if exec fails to open the file, the shell is at its end.
+		eval "true $_lock_fd>>\"\$_lock_file\"" || return 66
+		eval "exec $_lock_fd>>\"\$_lock_file\""
+		if _lock_take $_lock_fd; then
+			eval "_lock_name_$_lock_fd=\$_lock_file _lock_mode_$_lock_fd=\$_lock_mode"
+			return
+		fi
+		eval "exec $_lock_fd>&-"
+	done
+	return "$_lock_status"
+}
+
+lock_release() {
+	_lock_parse "$@" || return
+	if ! _lock_find "$_lock_file" || [ "$_lock_at" -gt 8 ]; then
+		_lock_refuse 'no lock_acquire of this shell holds it'
+		return
+	fi
+	eval "exec $_lock_at>&-"
+	eval "_lock_name_$_lock_at="
+}
