@@ -2,6 +2,7 @@ EXTRA_DIST += \
 	.ci/run \
 	contrib/README \
 	contrib/check \
+	contrib/coverage \
 	contrib/fresh-tree \
 	contrib/install-packages \
 	contrib/packages \
@@ -29,12 +30,16 @@ dist_fishcompletion_DATA = contrib/completion/fish/semlock.fish
 SHELL_FILES = \
 	.ci/run \
 	contrib/check \
+	contrib/coverage \
 	contrib/fresh-tree \
 	contrib/install-packages \
 	contrib/static \
 	contrib/try \
+	tests/fuzz/run \
 	tests/helpers.bash \
+	tests/models/run \
 	tests/remote.bash \
+	tests/variants/run \
 	$(BATS_FILES)
 
 .PHONY: lint lint-shell lint-man lint-c lint-tests
@@ -66,6 +71,11 @@ lint-tests:
 		*) echo "$$file: not in BATS_FILES of tests/local.mk" >&2; exit 1 ;; \
 		esac; \
 	done
+# ---- make coverage: which lines and branches the tests run; COVERAGE_OF='TESTS=tests/X.bats' ----
+.PHONY: coverage
+coverage:
+	$(SHELL) $(srcdir)/contrib/coverage $(srcdir) $(COVERAGE_OF)
+
 include contrib/foreachmail/local.mk
 include contrib/recipes/local.mk
 include contrib/shell/local.mk

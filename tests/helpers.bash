@@ -9,6 +9,7 @@
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
 PROBE=${PROBE:-$SOURCE/build/tests/probe}
+CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
 TEST_LIMIT=${TEST_LIMIT:-120}
 declare -gA PID=() COMMAND=()
@@ -226,4 +227,15 @@ root_only() {
 namespaces() {
 	root_only "makes namespaces"
 	unshare "$@" true 2>/dev/null || skip "no namespaces to be had here (unshare $*)"
+}
+
+# build_needs CALL FOR WHAT...: skips where configure has not found it.
+build_needs() {
+	local call=$1
+	shift
+	grep -q "^#define HAVE_$call 1" "$CONFIG" || skip "this build is without $call: $*"
+}
+
+build_needs_ofd() {
+	build_needs DECL_F_OFD_SETLK "no method ofd, no queue, no slots for flock"
 }

@@ -119,6 +119,7 @@ AM_TESTS_ENVIRONMENT = \
 	CROWD='$(abs_top_builddir)/tests/crowd$(EXEEXT)'; export CROWD; \
 	HELPERS='$(abs_top_srcdir)/tests/helpers.bash'; export HELPERS; \
 	SOURCE='$(abs_top_srcdir)'; export SOURCE; \
+	CONFIG='$(abs_top_builddir)/config.h'; export CONFIG; \
 	CRASHABLE_SEMLOCK='$(abs_top_builddir)/tests/semlock-crashable$(EXEEXT)'; export CRASHABLE_SEMLOCK; \
 	LIVENESS='$(abs_top_builddir)/tests/liveness-check$(EXEEXT)'; export LIVENESS; \
 	TORTURE='$(abs_top_builddir)/tests/torture/torture$(EXEEXT)'; export TORTURE; \
@@ -204,11 +205,17 @@ tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
 EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 
-# The lock protocol on FTP, tried in every interleaving; seconds, needs python3 alone.
-.PHONY: models-ftp
-models: models-ftp
-models-ftp:
-	python3 $(srcdir)/tests/models/ftp.py
-EXTRA_DIST += tests/models/ftp.py
+# Protocols tried in every interleaving; seconds, needs python3 alone.
+PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/queue.py
+.PHONY: models-python
+models: models-python
+models-python:
+	@status=0; for model in $(PYTHON_MODELS); do \
+		echo "$$model"; PYTHONDONTWRITEBYTECODE=1 python3 $(srcdir)/$$model || status=1; \
+	done; exit $$status
+EXTRA_DIST += $(PYTHON_MODELS) tests/models/explore.py
+
+EXTRA_DIST += tests/variants/run tests/variants/list tests/variants/no-kcmp.h \
+	tests/variants/no-pidfd.h tests/variants/no-renameat2.h tests/variants/no-tmpfile.h
 
 include tests/fuzz/local.mk

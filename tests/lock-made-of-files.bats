@@ -125,6 +125,27 @@ in_order() {
 	each in_order
 }
 
+passed_by() {
+	hold_lock -m "$method" l
+	queue_as stopped -m "$method" l
+	start behind "$SEMLOCK" -m "$method" l true
+	"$PROBE" blocked "${PID[behind]}"
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T
+	let_go
+	ended behind 0
+	kill -CONT "${PID[stopped]}"
+	ready stopped
+	expect_status 1 "$SEMLOCK" -n -m "$method" l touch ran
+	let_go stopped
+	nothing_left
+}
+
+@test "a stopped waiter is passed by, and has its turn when it goes on" {
+	build_needs_ofd # only a queue can be passed by
+	each passed_by
+}
+
 own_status() {
 	expect_status 3 "$SEMLOCK" -m "$method" l sh -c 'exit 3'
 	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $$'
@@ -273,5 +294,6 @@ waits_for_itself() {
 }
 
 @test "whoever would wait for itself is told so" {
+	build_needs SYS_VFS_H "link: the PID alone proves nothing of another machine"
 	each waits_for_itself
 }

@@ -18,6 +18,7 @@ held_and_free() {
 }
 
 @test "flock, ofd and posix: held, waited for, free again" {
+	build_needs_ofd
 	for method in flock ofd posix; do
 		held_and_free -m "$method"
 		rm -f ./*.up ./*.down
@@ -28,6 +29,7 @@ held_and_free() {
 }
 
 @test "ofd and posix: readers share, writers do not" {
+	build_needs_ofd
 	for method in ofd posix; do
 		hold_as one -m $method -s l
 		hold_as two -m $method -s l
@@ -39,6 +41,7 @@ held_and_free() {
 }
 
 @test "no two commands are ever inside at once, whatever the method" {
+	build_needs_ofd
 	for method in flock ofd posix; do
 		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m $method l "$PROBE" inside "room.$method" 20
 		expect_out "0 x 160"
@@ -47,6 +50,7 @@ held_and_free() {
 }
 
 @test "waiters for ofd and posix are served in the order in which they came" {
+	build_needs_ofd
 	for method in ofd posix; do
 		hold_as "holder$method" -m $method l
 		for name in a b c d; do
@@ -61,6 +65,7 @@ held_and_free() {
 }
 
 @test "ofd and posix exclude each other, and neither excludes flock" {
+	build_needs_ofd
 	hold_lock -m ofd l
 	expect_status 1 "$SEMLOCK" -m posix -n l true
 	expect_status 0 "$SEMLOCK" -m flock -n l true
@@ -97,6 +102,7 @@ held_and_free() {
 }
 
 @test "posix and ofd: a user of fcntl(2) excludes and is excluded" {
+	build_needs_ofd
 	for method in ofd posix; do
 		for theirs in ofd posix; do
 			fifos other
@@ -114,6 +120,7 @@ held_and_free() {
 }
 
 @test "posix and ofd: Python's fcntl.lockf excludes and is excluded" {
+	build_needs_ofd
 	tool python3
 	cat >try.py <<-'END'
 		import fcntl, sys
@@ -147,6 +154,7 @@ held_and_free() {
 }
 
 @test "--start and --length choose a range of bytes" {
+	build_needs_ofd
 	hold_lock --fcntl --start 10 --length 5 l
 	expect_free l ofd 0 10
 	expect_held l ofd 10 1
@@ -161,6 +169,7 @@ held_and_free() {
 }
 
 @test "--start or --length alone mean --fcntl, and length 0 means to the end" {
+	build_needs_ofd
 	hold_lock --start 100 l
 	expect_free l ofd 0 100
 	expect_held l ofd 100 1
@@ -176,6 +185,7 @@ held_and_free() {
 }
 
 @test "sizes take suffixes" {
+	build_needs_ofd
 	hold_lock --fcntl --start 1K --length 1KiB l
 	expect_free l ofd 0 1024
 	expect_held l ofd 1024 1
@@ -195,6 +205,7 @@ held_and_free() {
 }
 
 @test "ofd on a descriptor, unlocked again with -u" {
+	build_needs_ofd
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl 8
 	expect_held l ofd 0 0
@@ -209,6 +220,7 @@ held_and_free() {
 }
 
 @test "ofd on a descriptor that cannot be written to: shared only, else 65" {
+	build_needs_ofd
 	: >l
 	exec 8<l
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
@@ -217,6 +229,7 @@ held_and_free() {
 }
 
 @test "ofd on a directory cannot be exclusive: 65, shared it can" {
+	build_needs_ofd
 	mkdir d
 	refused 65 d "$SEMLOCK" --fcntl d touch ran
 	expect_status 0 "$SEMLOCK" --fcntl -s d true
@@ -259,6 +272,7 @@ held_and_free() {
 }
 
 @test "ofd: a daemon that the command leaves behind keeps the lock" {
+	build_needs_ofd
 	fifos daemon
 	PID[daemon]=$$
 	: >daemon.out
@@ -270,6 +284,7 @@ held_and_free() {
 }
 
 @test "deadlines hold for every method" {
+	build_needs_ofd
 	for method in flock ofd posix; do
 		hold_as $method -m $method l
 		expect_status 0 "$PROBE" storm 500 4 "$SEMLOCK" -m $method -w 0.00001 l true

@@ -18,3 +18,23 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	done >>missing
 	[ ! -s missing ] || complain "not in the code: $(cat missing)"
 }
+
+# in_python MODEL WORD HOLD FAIL: of its cases with WORD, so many hold and so many go wrong.
+in_python() {
+	PYTHONDONTWRITEBYTECODE=1 expect_status 0 python3 "$SOURCE/tests/models/$1.py" "$2" || return
+	[ "$(grep -c 'states  holds$' <<<"$out")" -eq "$3" ] || complain "$1:" "$out" || return
+	[ "$(grep -c 'states  VIOLATION: ' <<<"$out")" -eq "$4" ] || complain "$1:" "$out"
+}
+
+@test "the gate: a command never runs unnamed, and the naive ways fail" {
+	in_python gate "" 3 2
+}
+
+@test "the queue: in order, and nobody is left behind, when its file is removed too" {
+	in_python queue three 3 0
+	in_python queue "no look" 0 1
+}
+
+@test "the lease: counted from the question; the naive ways fail" {
+	in_python lease naive 0 2
+}

@@ -94,7 +94,8 @@ int cmd_sweep(int argc, char **argv)
 }
 
 /* watchdog SECONDS DIR: sweeps DIR after SECONDS, so that a deadlock is a failure
- * and not a hung test; notes it in DIR/time-is-up.  Ends with its parent. */
+ * and not a hung test; notes it in DIR/time-is-up.  Then again and again: a test that goes on
+ * may come to the next one.  Ends with its parent. */
 int cmd_watchdog(int argc, char **argv)
 {
 	char note[PATH_MAX];
@@ -108,6 +109,8 @@ int cmd_watchdog(int argc, char **argv)
 	f = fopen(note, "w");
 	if (f != NULL)
 		fclose(f);
-	sweep(argv[2]);
-	return 0;
+	for (;;) {
+		sweep(argv[2]);
+		pause_ms(1000);
+	}
 }

@@ -92,3 +92,14 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	expect_status 1 "$SEMLOCK" -n "$PWD/l" true
 	let_go
 }
+
+@test "a URL names its method, and stands alone: 64" {
+	for url in etcd://h/x ftp://h/x; do
+		refused 64 "$url" "$SEMLOCK" -m flock $url touch ran
+		refused 64 "$url" "$SEMLOCK" --fcntl $url touch ran
+		refused 64 "$url" "$SEMLOCK" -f $url l touch ran
+		refused 64 "$url" "$SEMLOCK" -f l $url touch ran
+	done
+	refused 64 "-m etcd" "$SEMLOCK" -m etcd l touch ran
+	[ ! -e ran ] && [ ! -e l ]
+}

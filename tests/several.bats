@@ -167,6 +167,7 @@ two_files() {
 }
 
 @test "other methods, too" {
+	build_needs_ofd
 	local method
 	for method in ofd posix; do
 		hold_lock -m $method -f b a

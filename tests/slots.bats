@@ -36,6 +36,7 @@ three_fit() {
 }
 
 @test "as many as there are slots, and no more" {
+	build_needs_ofd
 	each_method three_fit
 }
 
@@ -54,6 +55,7 @@ waits_for_any() {
 }
 
 @test "a waiter gets whichever slot comes free first" {
+	build_needs_ofd
 	each_method waits_for_any a 0 b
 	each_method waits_for_any b 1 a
 }
@@ -73,10 +75,12 @@ frees_the_dead() {
 }
 
 @test "the slot of whoever is killed is free" {
+	build_needs_ofd
 	each_method frees_the_dead
 }
 
 @test "a killed semlock leaves the slot to its command" {
+	build_needs_ofd
 	hold_as a -j 1 l
 	kill -KILL "${PID[a]}"
 	ended a 137
@@ -101,10 +105,12 @@ plain_waits_for_all() {
 }
 
 @test "a plain holder waits for all slots, and keeps all slots out" {
+	build_needs_ofd
 	each_method plain_waits_for_all
 }
 
 @test "flock(1) keeps slots out, and slots keep flock(1) out" {
+	build_needs_ofd
 	FLOCK=$(system_flock)
 	[ -n "$FLOCK" ]
 	hold_as a -j 3 l
@@ -115,6 +121,7 @@ plain_waits_for_all() {
 }
 
 @test "a program that locks a byte takes the slot of that number" {
+	build_needs_ofd
 	: >l
 	fifos other
 	start other "$PROBE" fcntl-hold l posix write 1 1 other.up other.down
@@ -130,6 +137,7 @@ plain_waits_for_all() {
 }
 
 @test "holders who disagree see the slots they asked for" {
+	build_needs_ofd
 	hold_as a -j 1 l
 	expect_status 1 "$SEMLOCK" -n -j 1 l true
 	hold_as b -j 3 l
@@ -144,6 +152,7 @@ plain_waits_for_all() {
 }
 
 @test "a range of the file has room for its slots only" {
+	build_needs_ofd
 	refused 64 -j "$SEMLOCK" -j 3 --length 2 l true
 	[ ! -e l ]
 	hold_as a -j 2 --start 100 --length 2 l
@@ -153,6 +162,7 @@ plain_waits_for_all() {
 }
 
 @test "a descriptor can be one of several holders" {
+	build_needs_ofd
 	exec 7>l 8>l 9>l
 	expect_status 0 "$SEMLOCK" -n -j 2 7
 	expect_status 0 "$SEMLOCK" -n -j 2 8
@@ -175,6 +185,7 @@ plain_waits_for_all() {
 }
 
 @test "a file that cannot be written has no slots, and says so" {
+	build_needs_ofd
 	: >l
 	chmod 444 l
 	expect_status 66 as_nobody "$SEMLOCK" -n -j 2 l true
@@ -183,16 +194,19 @@ plain_waits_for_all() {
 }
 
 @test "an inner lock's command does not see the outer lock's slot" {
+	build_needs_ofd
 	expect_status 0 "$SEMLOCK" -j 2 l "$SEMLOCK" k sh -c 'echo "${SEMLOCK_SLOT-none}"'
 	expect_out none
 }
 
 @test "slots are waited for in order of arrival" {
+	build_needs_ofd
 	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
 
 @test "never more than three inside, whoever is killed, and all three slots stay in use" {
+	build_needs_ofd
 	local method
 	for method in flock ofd; do
 		mkdir $method

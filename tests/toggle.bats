@@ -14,6 +14,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 }
 
 @test "each way of holding is switched off" {
+	build_needs_ofd
 	for way in -o -F "-m ofd" "-m posix"; do
 		method=
 		case $way in *-m*) method=$way ;; esac
@@ -58,6 +59,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 # The command takes a second lock, and would end with 99 if another one had it.
 @test "100 pairs at the same moment: never two runs, and always a defined end" {
+	build_needs_ofd
 	for i in $(seq 100); do
 		start a "$SEMLOCK" --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
 		start b "$SEMLOCK" --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3

@@ -1,0 +1,45 @@
+"""Every interleaving of a protocol, breadth first: for queue.py, gate.py and lease.py.
+
+A model is a function from a state (anything hashable) to a list of (name of the step, next state),
+and one from a state to what is wrong with it, or None. Between two steps anything may happen.
+"""
+import collections
+import sys
+
+
+def explore(start, steps, wrong):
+    """Returns (number of states, None or (what is wrong, the shortest way there))."""
+    came_from = {start: None}
+    queue = collections.deque([start])
+    while queue:
+        state = queue.popleft()
+        following = steps(state)
+        fault = wrong(state, following)
+        if fault:
+            way = []
+            while came_from[state]:
+                state, name = came_from[state]
+                way.append(name)
+            return len(came_from), (fault, way[::-1])
+        for name, after in following:
+            if after not in came_from:
+                came_from[after] = (state, name)
+                queue.append(after)
+    return len(came_from), None
+
+
+def run(cases):
+    """cases: (name, should hold, start, steps, wrong). Prints a line for each; returns the exit status."""
+    unexpected = 0
+    for name, holds, start, steps, wrong in cases:
+        states, found = explore(start, steps, wrong)
+        unexpected += (found is None) != holds
+        print("%-58s %7d states  %s" % (name, states,
+              "holds" if found is None else "VIOLATION: %s: %s" % (found[0], ", ".join(found[1]))), flush=True)
+    return 1 if unexpected else 0
+
+
+def main(cases):
+    """All the cases, or those whose name has the program's argument in it."""
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    sys.exit(run([case for case in cases if word in case[0]]))

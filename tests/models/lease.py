@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""Locks on etcd (src/locksmith/etcdlock.h), and the timer on the lease (src/lease.h).
+
+Keys in the order of their creation, each under a lease; whoever's key is the first holds the lock,
+until his own clock says that the lease may have ended: counted from when he asked for it, not from
+when the answer came. Requests and answers may take any time, get lost, and be done late; semlocks
+may be stopped or cut off; only a semlock's own timer is believed to be in time. Shown: no two
+commands are ever inside, and of two holders the later has the higher token. The naive ways go wrong.
+"""
+import collections
+import explore
+
+LEASE = 2   # moments that the server grants
+END = 4     # the clock stops here
+
+# keys: (client, revision, expires), in order. revision: of the next key. highest: token of a command so far.
+State = collections.namedtuple("State", "now keys revision highest clients")
+# asked: when, None: no request is on its way. answer: on its way. until: when the command is killed.
+# token: create_revision of our key, 0: not known.
+Client = collections.namedtuple("Client", "step asked done until token")
+
+
+def model(naive=""):
+    def first(s):
+        return s.keys[0] if s.keys else None
+
+    def steps(s):
+        out = []
+        for i, c in enumerate(s.clients):
+            def to(name, i=i, c=c, **changes):
+                own = {k: changes.pop(k) for k in list(changes) if k in Client._fields}
+                clients = s.clients[:i] + (c._replace(**own),) + s.clients[i + 1:]
+                out.append(("%s %d" % (name, i), s._replace(clients=clients, **changes)))
+
+            mine = next((k for k in s.keys if k[0] == i), None)
+            if c.step == "idle":
+                to("ask", step="asked", asked=s.now)
+            # The server does it, whenever the request arrives; a lease that has ended takes no key.
+            if c.asked is not None and not c.done:
+                if c.step == "asked":
+                    to("put", keys=s.keys + ((i, s.revision, s.now + LEASE),), revision=s.revision + 1, done=True)
+                elif mine:
+                    to("prolong", done=True, keys=tuple(
+                        (k[0], k[1], s.now + LEASE) if k == mine else k for k in s.keys))
+            # The answer comes, or never does.
+            if c.done:
+                counted_from = s.now if naive == "from the answer" else c.asked
+                if c.step == "asked":
+                    to("granted", step="look", until=counted_from + LEASE, asked=None, done=False,
+                       token=mine[1] if mine else 0)
+                else:
+                    to("prolonged", until=counted_from + LEASE, asked=None, done=False)
+            if c.step == "look" and s.now < c.until and c.token:
+                turn = mine is not None and first(s) == mine
+                if turn:
+                    to("mine", step="start")
+                elif mine is None:
+                    to("lost my place", step="over", until=0, asked=None, done=False)
+            if c.step == "start":  # between the look and the command any time may pass
+                if s.now < c.until or naive == "no timer":
+                    to("run", step="inside", highest=max(s.highest, c.token))
+                else:
+                    to("too late", step="over", until=0)
+            if c.step in ("look", "inside") and c.asked is None and s.now < c.until:
+                to("keep", asked=s.now)
+            if c.step == "inside" and not (naive != "no timer" and s.now >= c.until):
+                to("end", step="release")
+            if c.step == "inside" and s.now >= c.until and naive != "no timer":
+                to("killed", step="over", until=0, asked=None, done=False)
+            if c.step == "release":
+                to("revoke", step="over", until=0, keys=tuple(k for k in s.keys if k[0] != i), asked=None, done=False)
+        # Our own timer is in time: time stands still while a command has to be killed.
+        late = naive != "no timer" and any(c.step == "inside" and s.now >= c.until for c in s.clients)
+        if s.now < END and not late:
+            out.append(("tick", s._replace(now=s.now + 1)))
+        # The server drops a lease when it has ended, or some time later.
+        for k in s.keys:
+            if s.now >= k[2]:
+                out.append(("expire %d" % k[0], s._replace(keys=tuple(x for x in s.keys if x != k))))
+        return out
+
+    def wrong(s, following):
+        inside = [c for c in s.clients if c.step == "inside"]
+        # At its own last moment a command is killed before anything else happens.
+        running = [c for c in inside if naive == "no timer" or s.now < c.until]
+        if len(running) > 1:
+            return "two inside"
+        if any(c.token < s.highest for c in running):
+            return "an older token after a newer one"
+        return None
+
+    return steps, wrong
+
+
+def case(name, holds, count, **how):
+    return (name, holds, State(0, (), 1, 0, (Client("idle", None, False, 0, 0),) * count)) + model(**how)
+
+
+CASES = [
+    case("two", True, 2),
+    case("naive: the lease counted from the answer", False, 2, naive="from the answer"),
+    case("naive: no timer but the server's", False, 2, naive="no timer"),
+]
+
+if __name__ == "__main__":
+    explore.main(CASES)

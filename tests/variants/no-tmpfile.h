@@ -1,0 +1,3 @@
+/* A system whose files cannot be made without a name. */
+#include <fcntl.h>
+#undef O_TMPFILE
