@@ -121,17 +121,28 @@ static enum outcome free_now(struct lock *lock, struct why *why)
 	return outcome;
 }
 
-/* For a second the queue has not moved.  If the lock is free now, and free still a
- * moment later, then the one whose turn it is has been stopped, and is passed by. */
-static enum outcome pass_stopped(struct lock *lock, struct queue *queue, struct why *why)
+/* Our timer ticks on once it has struck, and would end the pause at its next tick. */
+static void pause_for(int64_t duration, const struct deadline *deadline)
 {
-	static const struct timespec a_moment = {0, 50 * MILLISECOND};
+	int64_t left = deadline_left(deadline);
+	struct timespec pause = {0, (long)(left < duration ? left : duration)};
+
+	alarm_off();
+	nanosleep(&pause, NULL);
+}
+
+/* For a second the queue has not moved.  If the lock is free now, and free still after a
+ * while, then the one whose turn it is has been stopped, and is passed by.  The while is for
+ * the busy machine, where it has been woken and does not run yet. */
+static enum outcome pass_stopped(struct lock *lock, struct queue *queue,
+    const struct deadline *deadline, struct why *why)
+{
 	enum outcome outcome = free_now(lock, why);
 
-	CRASH_POINT("lock.passing");
 	if (outcome != TAKEN)
 		return outcome;
-	nanosleep(&a_moment, NULL);
+	CRASH_POINT("lock.passing");
+	pause_for(SECOND / 4, deadline);
 	return queue_stalled(queue) ? try(lock, why) : BUSY;
 }
 
@@ -145,7 +156,7 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue,
 		case TURN_EXPIRED:
 			return BUSY;
 		case TURN_STALLED:
-			outcome = pass_stopped(lock, queue, why);
+			outcome = pass_stopped(lock, queue, deadline, why);
 			if (outcome != BUSY)
 				return outcome;
 			break;

@@ -131,6 +131,28 @@ prepare() {
 	ended behind 0
 }
 
+@test "a waiter is given a while to run before it is passed by" {
+	local began
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	hold_lock l
+	queue_as stopped l
+	fifos behind
+	SEMLOCK_CRASH=lock.passing:stop start behind "$SEMLOCK" l "$PROBE" hold behind.up behind.down
+	"$PROBE" blocked "${PID[behind]}"
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T
+	let_go
+	"$PROBE" state "${PID[behind]}" T # it has found the lock free
+	began=$(date +%s%N)
+	kill -CONT "${PID[behind]}"
+	ready behind
+	[ $(($(date +%s%N) - began)) -ge 250000000 ] || complain "it has not looked twice"
+	kill -CONT "${PID[stopped]}"
+	let_go behind
+	ready stopped
+	let_go stopped
+}
+
 @test "the time limit counts in the queue, too" {
 	hold_lock l
 	queue_as waiter l
