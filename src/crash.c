@@ -1,9 +1,12 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "crash.h"
 
@@ -23,10 +26,25 @@ static const char *wanted_at(const char *name)
 	return NULL;
 }
 
+/* So that a test knows which of them are on the way at all. */
+static void write_down(const char *name)
+{
+	const char *file = getenv("SEMLOCK_CRASH_LOG");
+	int errnum = errno;
+	int fd = file == NULL ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+	if (fd >= 0) {
+		dprintf(fd, "%s\n", name);
+		close(fd);
+	}
+	errno = errnum;
+}
+
 void crash_point(const char *name)
 {
 	const char *action = wanted_at(name);
 
+	write_down(name);
 	if (action == NULL)
 		return;
 	raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
@@ -36,6 +54,7 @@ bool fault_point(const char *name)
 {
 	const char *action = wanted_at(name);
 
+	write_down(name);
 	if (action == NULL || strncmp(action, "fail=", 5) != 0)
 		return false;
 	errno = atoi(action + 5);

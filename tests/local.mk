@@ -21,15 +21,23 @@ tests_semlock_crashable_SOURCES = $(semlock_SOURCES)
 tests_semlock_crashable_CPPFLAGS = $(AM_CPPFLAGS) -DENABLE_CRASH_POINTS=1
 
 check_PROGRAMS += tests/torture/torture
-tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/naive.c tests/torture/naive.h
+tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/torture.h \
+	tests/torture/board.c tests/torture/breakers.c tests/torture/contend.c tests/torture/forms.c \
+	tests/torture/held.c tests/torture/inside.c tests/torture/process.c tests/torture/naive.c tests/torture/naive.h
 
-# make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1
-METHOD = excl link mkdir symlink rename
+# semlock with a hole in it, which the torture has to find
+check_PROGRAMS += tests/semlock-broken
+tests_semlock_broken_SOURCES = $(semlock_SOURCES) tests/torture/broken.c
+tests_semlock_broken_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=lockfile_current,--wrap=namefile_same,--wrap=flock
+
+# make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1 TORTURE_SECONDS=600
+METHOD = flock ofd posix excl link mkdir symlink rename
 ACQUISITIONS = 100000
 KILLS = 1000
 SEED = 1
 torture: all tests/torture/torture$(EXEEXT)
-	@$(SHELL) $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
+	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
 # make models LEVEL=2: the big ones as well
 LEVEL = 1
@@ -54,6 +62,7 @@ LOCAL_BATS = \
 	tests/environment.bats \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
+	tests/file-systems.bats \
 	tests/fd.bats \
 	tests/fuse.bats \
 	tests/fuzz.bats \
@@ -123,6 +132,7 @@ AM_TESTS_ENVIRONMENT = \
 	CRASHABLE_SEMLOCK='$(abs_top_builddir)/tests/semlock-crashable$(EXEEXT)'; export CRASHABLE_SEMLOCK; \
 	LIVENESS='$(abs_top_builddir)/tests/liveness-check$(EXEEXT)'; export LIVENESS; \
 	TORTURE='$(abs_top_builddir)/tests/torture/torture$(EXEEXT)'; export TORTURE; \
+	BROKEN='$(abs_top_builddir)/tests/semlock-broken$(EXEEXT)'; export BROKEN; \
 	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
 
 TESTS =

@@ -1,0 +1,63 @@
+#include <config.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "naive.h"
+#include "torture.h"
+
+static int break_in(const char *method, const char *semlock, int slot)
+{
+	char number[16];
+
+	snprintf(number, sizeof number, "%d", slot);
+	if (naive_is(method))
+		return naive_run(method, "lock", self, number);
+	execl(semlock, semlock, "-n", "-m", method, "lock", self, "win", number, (char *)NULL);
+	return 2;
+}
+
+void make_stale(const char *method, const char *semlock)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (naive_is(method))
+			_exit(naive_run(method, "lock", self, "die"));
+		execl(semlock, semlock, "-m", method, "lock", self, "die", (char *)NULL);
+		_exit(2);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+int breakers(const char *method, const char *semlock, int rounds, int count)
+{
+	int good = 0;
+
+	for (int round = 0; round < rounds; round++) {
+		int gate[2];
+		char word;
+
+		make_stale(method, semlock);
+		atomic_store(&board->winners, 0);
+		if (pipe(gate) != 0)
+			trouble("pipe");
+		for (int slot = 0; slot < count; slot++)
+			if (fork() == 0) {
+				close(gate[1]);
+				if (read(gate[0], &word, 1) != 0)
+					_exit(2);
+				close(gate[0]);
+				_exit(break_in(method, semlock, slot));
+			}
+		close(gate[0]);
+		close(gate[1]); /* go */
+		while (wait(NULL) > 0)
+			;
+		good += atomic_load(&board->winners) == 1;
+	}
+	printf("%s: %d rounds of %d breakers, exactly one winner in %d\n", method, rounds, count, good);
+	return good == rounds ? 0 : 1;
+}

@@ -1,0 +1,52 @@
+/* What makes tests/semlock-broken of semlock: some of its functions are replaced (the linker's
+ * --wrap), so that it does as lockers often do.  The torture has to find that out.
+ *
+ * SEMLOCK_BROKEN=unchecked: the lock file is not compared with its name once it is locked.
+ * SEMLOCK_BROKEN=unguarded: a dead holder's lock is looked at, and then unlinked: no flock
+ * guards it, and its name is not compared again.
+ * SEMLOCK_BROKEN=uncompared: an flock guards it, and its name is not compared again. */
+#include <config.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct lock;
+struct namefile;
+
+bool __real_lockfile_current(const struct lock *lock);
+bool __real_namefile_same(const struct namefile *file, const char *name, int fd);
+int __real_flock(int fd, int operation);
+bool __wrap_lockfile_current(const struct lock *lock);
+bool __wrap_namefile_same(const struct namefile *file, const char *name, int fd);
+int __wrap_flock(int fd, int operation);
+
+static bool broken(const char *how)
+{
+	const char *wanted = getenv("SEMLOCK_BROKEN");
+
+	return wanted != NULL && strcmp(wanted, how) == 0;
+}
+
+bool __wrap_lockfile_current(const struct lock *lock)
+{
+	return broken("unchecked") || __real_lockfile_current(lock);
+}
+
+bool __wrap_namefile_same(const struct namefile *file, const char *name, int fd)
+{
+	static const struct timespec a_moment = {0, 200000}; /* a busy machine's, now and then */
+
+	if (broken("uncompared"))
+		return true;
+	if (!broken("unguarded"))
+		return __real_namefile_same(file, name, fd);
+	nanosleep(&a_moment, NULL);
+	return true;
+}
+
+int __wrap_flock(int fd, int operation)
+{
+	return broken("unguarded") ? 0 : __real_flock(fd, operation);
+}

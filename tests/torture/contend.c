@@ -1,0 +1,315 @@
+#include <config.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "naive.h"
+#include "torture.h"
+
+#define MS INT64_C(1000000)
+#define STUCK (10000 * MS)
+
+struct contender {
+	pid_t pid;
+	const struct form *form; /* NULL: a naive one */
+};
+
+struct contest {
+	const char *method, *semlock;
+	struct contender contenders[MOST];
+	int count;
+	long every, next; /* so many entries from one kill to the next */
+	int64_t began, limit, woken;
+	bool stuck;
+};
+
+static void start(struct contest *contest, int slot)
+{
+	struct contender *one = &contest->contenders[slot];
+	char number[16];
+	pid_t parent = getpid();
+
+	one->form = naive_is(contest->method) ? NULL : form_pick();
+	one->pid = fork();
+	if (one->pid < 0)
+		trouble("fork");
+	if (one->pid > 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(2);
+	if (freopen("messages", "a", stderr) == NULL)
+		_exit(2);
+	snprintf(number, sizeof number, "%d", slot);
+	if (one->form == NULL)
+		_exit(naive_run(contest->method, "lock", self, number));
+	form_exec(one->form, contest->method, contest->semlock, slot);
+}
+
+/* ---- what is done to them ---- */
+
+static bool immortal(const struct contender *one)
+{
+	return one->form != NULL && !form_may_be_killed(one->form);
+}
+
+/* SIGNO to the semlock, to the command, or to both. */
+static void strike(const struct contender *one, int slot, int signo, int what)
+{
+	int command = atomic_load(&board->command[slot]), semlock = atomic_load(&board->semlock[slot]);
+	unsigned whom = pick(3);
+
+	if (whom != 1 && !immortal(one)) {
+		note(what, one->pid, slot);
+		kill(one->pid, signo);
+	}
+	if (whom != 0 && command > 0 && (command != one->pid || !immortal(one))) {
+		note(what, command, slot);
+		signal_command(command, signo);
+	}
+	if (whom == 2 && semlock > 0 && getpgid(semlock) == getpgrp())
+		kill(semlock, signo);
+}
+
+/* A command that was stopped stops its semlock, too: all go on. */
+static void wake(struct contest *contest)
+{
+	for (int slot = 0; slot < contest->count; slot++)
+		if (is_stopped(contest->contenders[slot].pid))
+			kill(contest->contenders[slot].pid, SIGCONT);
+}
+
+static void stop(struct contest *contest, int slot)
+{
+	const struct contender *one = &contest->contenders[slot];
+	int command = atomic_load(&board->command[slot]);
+	bool whole = pick(2) == 0 && !immortal(one);
+
+	note('S', whole ? one->pid : command, slot);
+	if (whole)
+		kill(one->pid, SIGSTOP);
+	else
+		signal_command(command, SIGSTOP);
+	pause_us(pick(8000));
+	signal_command(command, SIGCONT);
+	kill(one->pid, SIGCONT);
+	atomic_fetch_add(&board->stops, 1);
+}
+
+static void do_harm(struct contest *contest)
+{
+	int slot = (int)pick((unsigned)contest->count);
+	const struct contender *one = &contest->contenders[slot];
+
+	if (contest->every == 0 || atomic_load(&board->inside) < contest->next)
+		return;
+	contest->next += contest->every;
+	pause_us(pick(800));
+	strike(one, slot, SIGKILL, 'K');
+	atomic_fetch_add(&board->kills, 1);
+	if (one->form == NULL)
+		return;
+	slot = (int)pick((unsigned)contest->count);
+	if (pick(4) == 0) {
+		strike(&contest->contenders[slot], slot, SIGTERM, 'T');
+		atomic_fetch_add(&board->terms, 1);
+	} else if (pick(4) == 0) {
+		stop(contest, slot);
+	}
+}
+
+/* ---- until it is enough ---- */
+
+static void complain_of(const struct contender *one, int status)
+{
+	if (atomic_fetch_add(&board->failures, 1) < 5)
+		fprintf(stderr, "contender %s ended with %s %d\n",
+		    one->form == NULL ? "naive" : form_name(one->form),
+		    WIFEXITED(status) ? "status" : "signal",
+		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+}
+
+static bool expected(const struct contender *one, int status)
+{
+	if (one->form != NULL)
+		return form_expects(one->form, status);
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGKILL;
+	return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 137;
+}
+
+static void one_ended(struct contest *contest, pid_t pid, int status)
+{
+	for (int slot = 0; slot < contest->count; slot++) {
+		struct contender *one = &contest->contenders[slot];
+
+		if (one->pid != pid)
+			continue;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 76)
+			atomic_fetch_add(&board->lost, 1);
+		if (!expected(one, status))
+			complain_of(one, status);
+		start(contest, slot);
+	}
+}
+
+static void wait_for_one(struct contest *contest)
+{
+	int64_t now = now_ns();
+	int status;
+	pid_t pid = waitpid(-1, &status, WNOHANG);
+
+	if (pid > 0) {
+		one_ended(contest, pid, status);
+		return;
+	}
+	contest->stuck = now - atomic_load(&board->last_ns) > STUCK;
+	if (now - contest->woken > 20 * MS) {
+		contest->woken = now;
+		wake(contest);
+	}
+	pause_us(pick(300));
+}
+
+static long rounds(void)
+{
+	return atomic_load(&board->done) + atomic_load(&board->shared);
+}
+
+static void run_down(struct contest *contest)
+{
+	int64_t end = now_ns() + STUCK;
+	int left = contest->count, status;
+
+	for (int slot = 0; slot < contest->count && contest->stuck; slot++)
+		kill(contest->contenders[slot].pid, SIGKILL);
+	while (left > 0) {
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		left -= pid > 0;
+		if (pid > 0)
+			continue;
+		if (pid < 0)
+			return;
+		wake(contest);
+		pause_us(1000);
+		if (now_ns() > end && !contest->stuck) {
+			contest->stuck = true;
+			for (int slot = 0; slot < contest->count; slot++)
+				kill(contest->contenders[slot].pid, SIGKILL);
+		}
+	}
+}
+
+/* ---- the verdict ---- */
+
+/* The last acquisitions, without kills, take over what the killed have left, and sweep. */
+static void calm_down(struct contest *contest)
+{
+	int status;
+
+	forms_choose(contest->method, "command");
+	for (int i = 0; i < 3; i++) {
+		if (i == 1)
+			make_stale(contest->method, contest->semlock);
+		start(contest, 0);
+		waitpid(contest->contenders[0].pid, &status, 0);
+	}
+}
+
+static bool is_kernel(const char *method)
+{
+	return strcmp(method, "flock") == 0 || strcmp(method, "ofd") == 0 || strcmp(method, "posix") == 0;
+}
+
+static bool left_over(const char *method)
+{
+	int code = system("test -z \"$(ls -A | grep -vE '^(board|messages|witness|counter|lock)$')\"");
+
+	if (code == 0 && strcmp(method, "rename") != 0 && !is_kernel(method))
+		code = access("lock", F_OK) == 0;
+	return code != 0;
+}
+
+/* Who is killed or terminated may have counted and not said so; nothing else may be off. */
+static long updates_lost(void)
+{
+	FILE *file = fopen("counter", "r");
+	long value = 0, done = atomic_load(&board->done);
+
+	if (file != NULL && fread(&value, sizeof value, 1, file) != 1)
+		value = 0;
+	if (file != NULL)
+		fclose(file);
+	if (value < done)
+		return done - value;
+	return value - done > atomic_load(&board->kills) + atomic_load(&board->terms) ? value - done : 0;
+}
+
+static void show_overlap(void)
+{
+	unsigned number = atomic_load(&board->overlap);
+
+	printf("overlap: process %d came in while %d was inside; what came before that:\n",
+	    atomic_load(&board->event[number % EVENTS].pid), atomic_load(&board->met));
+	show_events(number + 1);
+}
+
+static int verdict(const struct contest *contest, bool litter)
+{
+	int64_t took = now_ns() - contest->began;
+	long updates = updates_lost();
+
+	printf("%s: %ld acquisitions (%ld of them shared or slots) by %d in %.1f s; %ld kills, %ld stops, "
+	       "%ld terms, %ld lock files deleted\n",
+	    contest->method, rounds(), atomic_load(&board->shared), contest->count,
+	    (double)took / 1e9, atomic_load(&board->kills), atomic_load(&board->stops),
+	    atomic_load(&board->terms), atomic_load(&board->deleted));
+	printf("%s: %ld overlaps, %ld lost, %ld updates lost, %ld failures, %s, %s; longest time "
+	       "without progress %.3f s; %ld commands died with their semlock a moment late\n",
+	    contest->method, atomic_load(&board->overlaps), atomic_load(&board->lost), updates,
+	    atomic_load(&board->failures), contest->stuck ? "STUCK" : "not stuck",
+	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9,
+	    atomic_load(&board->windows));
+	if (atomic_load(&board->overlaps) > 0)
+		show_overlap();
+	return contest->stuck || litter || updates != 0 || atomic_load(&board->overlaps) > 0 ||
+	       atomic_load(&board->lost) > 0 || atomic_load(&board->failures) > 0;
+}
+
+static bool over(const struct contest *contest, long wanted)
+{
+	return contest->stuck || rounds() >= wanted || atomic_load(&board->overlaps) > 0 ||
+	       (contest->limit > 0 && now_ns() - contest->began > contest->limit);
+}
+
+int contend(const char *method, const char *semlock, long wanted, long kills, int count)
+{
+	struct contest contest = {.method = method, .semlock = semlock, .count = count};
+	const char *seconds = getenv("TORTURE_SECONDS");
+	bool litter = false;
+
+	if (!naive_is(method) && forms_choose(method, getenv("TORTURE_FORMS")) == 0)
+		return 2;
+	contest.every = contest.next = kills > 0 && wanted > kills ? wanted / kills : 0;
+	contest.limit = seconds == NULL ? 0 : atol(seconds) * 1000 * MS;
+	contest.began = now_ns();
+	atomic_store(&board->last_ns, contest.began);
+	for (int slot = 0; slot < count; slot++)
+		start(&contest, slot);
+	while (!over(&contest, wanted)) {
+		wait_for_one(&contest);
+		do_harm(&contest);
+	}
+	run_down(&contest);
+	if (!contest.stuck && !naive_is(method) && atomic_load(&board->overlaps) == 0) {
+		calm_down(&contest);
+		litter = left_over(method);
+	}
+	return verdict(&contest, litter);
+}

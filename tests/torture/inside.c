@@ -1,0 +1,135 @@
+/* The oracle.  Whoever is inside has a record lock on a witness that nobody waits for, and
+ * counts in a file.  The kernel names the one who has the witness when we want it: if that
+ * one is not about to end, it is inside, and so are we. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "torture.h"
+
+enum { SLOTS = 60 };
+
+static struct flock part(short type, off_t start, off_t length)
+{
+	return (struct flock){
+	    .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+}
+
+static void overlap(pid_t other, int slot)
+{
+	unsigned number = note('O', getpid(), slot);
+
+	if (atomic_load(&board->overlaps) == 0) {
+		atomic_store(&board->met, (int)other);
+		atomic_store(&board->overlap, number);
+	}
+	atomic_fetch_add(&board->overlaps, 1);
+}
+
+/* Its semlock alone held the lock and has been killed, and it is to die with that.  The
+ * kernel lets the lock go a moment before: that is documented, but it must not last. */
+static bool dies_with_its_semlock(pid_t other)
+{
+	long semlock = tied_to(other);
+
+	if (semlock == 0 || !dying((pid_t)semlock))
+		return false;
+	for (int tries = 0; tries < 10000 && !dying(other); tries++)
+		pause_us(100);
+	if (!dying(other))
+		return false;
+	atomic_fetch_add(&board->windows, 1);
+	return true;
+}
+
+/* Returns whether we have it. */
+static bool take_part(int witness, struct flock want, int slot)
+{
+	for (int tries = 0; fcntl(witness, F_SETLK, &want) != 0; tries++) {
+		struct flock other = want;
+
+		if (fcntl(witness, F_GETLK, &other) != 0 || tries > 50000)
+			trouble("witness");
+		if (other.l_type == F_UNLCK)
+			continue;
+		if (!dying(other.l_pid) && !dies_with_its_semlock(other.l_pid)) {
+			overlap(other.l_pid, slot);
+			return false;
+		}
+		pause_us(100);
+	}
+	return true;
+}
+
+static void take_witness(int witness, char mode, int slot)
+{
+	const char *number = getenv("SEMLOCK_SLOT");
+
+	if (mode == 'x' || mode == 'd') {
+		take_part(witness, part(F_WRLCK, 0, 1 + SLOTS), slot);
+		return;
+	}
+	take_part(witness, part(F_RDLCK, 0, 1), slot);
+	if (mode == 'j' && number != NULL)
+		take_part(witness, part(F_WRLCK, 1 + atoi(number) % SLOTS, 1), slot);
+}
+
+static void note_entry(char mode, int slot)
+{
+	long long now = now_ns(), before = atomic_exchange(&board->last_ns, now);
+	long long longest = atomic_load(&board->longest_ns);
+
+	while (now - before > longest &&
+	       !atomic_compare_exchange_weak(&board->longest_ns, &longest, now - before))
+		;
+	atomic_fetch_add(&board->inside, 1);
+	note(mode, getpid(), slot);
+}
+
+static void count(int slot)
+{
+	int counter = open("counter", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	long value = 0;
+
+	if (counter < 0 || pread(counter, &value, sizeof value, 0) < 0)
+		trouble("counter");
+	if (slot % 2 == 0)
+		pause_us(slot * 20);
+	value++;
+	if (pwrite(counter, &value, sizeof value, 0) != sizeof value)
+		trouble("counter");
+	atomic_fetch_add(&board->done, 1);
+}
+
+int go_inside(int slot, const char *mode)
+{
+	int witness = open("witness", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct flock nothing = part(F_UNLCK, 0, 0);
+
+	if (witness < 0)
+		trouble("witness");
+	if (mode[1] == 't')
+		tie_name();
+	atomic_store(&board->command[slot], (int)getpid());
+	take_witness(witness, mode[0], slot);
+	note_entry(mode[0], slot);
+	if (mode[0] == 'x' || mode[0] == 'd') {
+		count(slot);
+	} else {
+		pause_us(slot * 20);
+		atomic_fetch_add(&board->shared, 1);
+	}
+	note('l', getpid(), slot);
+	fcntl(witness, F_SETLK, &nothing);
+	if (mode[0] == 'd' && unlink("lock") == 0) { /* ours still: the lock is held until we end */
+		atomic_fetch_add(&board->deleted, 1);
+		note('D', getpid(), slot);
+	}
+	atomic_store(&board->command[slot], 0);
+	return 0;
+}

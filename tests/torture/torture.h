@@ -1,0 +1,81 @@
+/* torture.h - what the parts of the torture share. */
+#ifndef SEMLOCK_TORTURE_H
+#define SEMLOCK_TORTURE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { MOST = 64, EVENTS = 1 << 14 };
+
+/* What came to pass: the last of it is shown when two overlap. */
+struct event {
+	atomic_llong ns; /* the monotonic clock */
+	atomic_int pid, slot, what;
+};
+
+/* What all processes see. */
+struct board {
+	atomic_long inside, done, shared; /* entries; full rounds alone; and together with others */
+	atomic_long overlaps, windows, lost, failures, winners;
+	atomic_long kills, stops, terms, deleted;
+	atomic_int command[MOST]; /* whom a contender has inside now */
+	atomic_int semlock[MOST]; /* where the contender is not semlock itself: its semlock */
+	atomic_llong last_ns, longest_ns; /* when somebody was let in, and the longest time without */
+	atomic_uint events;
+	atomic_uint overlap; /* the event of the first one */
+	atomic_int met;      /* whom it met inside */
+	struct event event[EVENTS];
+};
+
+extern struct board *board;
+extern const char *self; /* this program */
+
+/* board.c */
+void open_board(int flags); /* O_CREAT | O_TRUNC: a new one.  In the current directory. */
+int64_t now_ns(void);
+void pause_us(long us);
+unsigned pick(unsigned n); /* at random, from 0 to N - 1 */
+void seed(unsigned long long number);
+void trouble(const char *what) __attribute__((noreturn)); /* with errno; exits 2 */
+unsigned note(int what, pid_t pid, int slot); /* WHAT: a letter, for the log; returns its number */
+void show_events(unsigned end);                /* those before number END */
+
+/* process.c: of a process that need not be ours */
+bool dying(pid_t pid);              /* gone, a zombie, exiting, or with a SIGKILL on its way */
+bool is_stopped(pid_t pid);
+long tied_to(pid_t pid);            /* the process whose death ends it, as told by tie_name(); 0 */
+void tie_name(void);                /* tell that our life hangs on our parent's */
+bool signal_command(pid_t pid, int signo); /* if PID still is this program */
+
+/* inside.c: what the lock protects.  MODE: x alone, s shared, j in slot SEMLOCK_SLOT, d alone
+ * and then the lock file is deleted; and t after it: this process dies with its semlock. */
+int go_inside(int slot, const char *mode);
+
+/* forms.c: the ways to ask for the lock. */
+struct form;
+/* Those of METHOD that WANTED (names with commas; NULL: all but peers) names; how many. */
+int forms_choose(const char *method, const char *wanted);
+const struct form *form_pick(void);
+void form_exec(const struct form *form, const char *method, const char *semlock, int slot)
+    __attribute__((noreturn));
+const char *form_name(const struct form *form);
+bool form_may_be_killed(const struct form *form); /* without leaving what nobody takes over */
+bool form_expects(const struct form *form, int status); /* as of waitpid */
+int open_and_exec(char **argv);                   /* LOCK as descriptor 20, for ARGV */
+int lock_by_descriptor(int slot, const char *mode, char **argv);
+int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, excl, ... */
+
+/* held.c: does anybody hold the lock of METHOD on the name lock, for all that can be seen from
+ * here?  Adds "held" or "FREE" to the file ran. */
+int say_if_held(const char *method);
+
+/* contend.c: returns 0, or 1 when something was wrong. */
+int contend(const char *method, const char *semlock, long wanted, long kills, int count);
+
+/* breakers.c */
+int breakers(const char *method, const char *semlock, int rounds, int count);
+void make_stale(const char *method, const char *semlock);
+
+#endif
