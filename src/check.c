@@ -14,6 +14,8 @@
 #include "crash.h"
 #include "exitcode.h"
 #include "gate.h"
+#include "locksmith.h"
+#include "methods/remote.h"
 #include "mounts.h"
 #include "occupants.h"
 #include "reach.h"
@@ -213,6 +215,36 @@ static bool try_methods(const struct place *place, const struct options *options
 	return good;
 }
 
+/* What semlock-locksmith(8) has tried there, in its own words. */
+static void hear(const char *line, void *context)
+{
+	bool *good = context;
+	const char *text;
+
+	if ((text = locksmith_says(line, "CHECK ok")) != NULL)
+		printf("yes      %s\n", text);
+	else if ((text = locksmith_says(line, "CHECK note")) != NULL)
+		printf("note     %s\n", text);
+	else if ((text = locksmith_says(line, "CHECK no")) != NULL)
+		printf("NO       %s\n", text);
+	*good = *good && locksmith_says(line, "CHECK no") == NULL;
+}
+
+static int check_server(const struct options *options)
+{
+	struct lock lock = {.method = options->method, .name = options->locks[0].name};
+	bool good = true;
+	struct why why;
+
+	if (remote_ask(&lock, "--check", hear, &good, &why) != 0) {
+		complain("%s: %s", lock.name, why.text);
+		return exit_status_of(why.trouble);
+	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
+}
+
 int check(const struct options *options)
 {
 	struct place place = {
@@ -224,6 +256,8 @@ int check(const struct options *options)
 	struct why why;
 	bool good;
 
+	if ((options->method->can & ON_SERVER) != 0)
+		return check_server(options);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before); /* who is ended in between leaves its files behind */
 	if (make_scratch(&place, &why) != 0) {

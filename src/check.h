@@ -4,7 +4,8 @@
 
 #include "options.h"
 
-/* Try each method that uses the kernel's locks on a file beside the lock, which itself is left alone, and print what came
+/* For a URL: have tried on the server what its locks rely on, a line each; else:
+ * Try each method that uses the kernel's locks on a file beside the lock, which itself is left alone, and print what came
  * of it, a line each.  Returns 0 when the method of OPTIONS excludes, EXIT_UNAVAILABLE when it
  * does not, or the status of the trouble that there was. */
 int check(const struct options *options);

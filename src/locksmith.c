@@ -177,15 +177,17 @@ struct deadline locksmith_lease_end(const struct locksmith *smith)
 	return deadline_after(smith->deadline - clock_boottime());
 }
 
-void locksmith_forget(struct locksmith *smith, bool ended)
+int locksmith_forget(struct locksmith *smith, bool ended)
 {
 	int *const all[] = {&smith->in, &smith->eye, &smith->out};
+	int status = -1;
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		if (*all[i] >= 0)
 			close(*all[i]);
 		*all[i] = -1;
 	}
-	while (ended && smith->pid > 0 && waitpid(smith->pid, NULL, 0) < 0 && errno == EINTR)
+	while (ended && smith->pid > 0 && waitpid(smith->pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

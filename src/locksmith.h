@@ -60,7 +60,8 @@ bool locksmith_let_go(struct locksmith *smith);
 /* When our lease ends, as a deadline to wait for. */
 struct deadline locksmith_lease_end(const struct locksmith *smith);
 
-/* Close what is open; with ENDED, wait for it. */
-void locksmith_forget(struct locksmith *smith, bool ended);
+/* Close what is open; with ENDED, wait for it.  Returns its exit status then; -1: a signal has ended
+ * it, or it was not waited for. */
+int locksmith_forget(struct locksmith *smith, bool ended);
 
 #endif

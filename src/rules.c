@@ -93,7 +93,6 @@ static void refuse_of_servers(const struct options *options)
 	    "-i: this lock is waited for, not asked for again and again; -i is for locks on a server");
 	if (!on_server)
 		return;
-	refuse(options->check, "--check tries locks of this machine; a server's it cannot");
 	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
 	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse(options->exact_mode, "--mode: on a server semlock makes no file");

@@ -71,11 +71,13 @@ struct asked {
 	const char *method;
 };
 
-static void see(const char *who, bool waits, void *context)
+static void hear(const char *line, void *context)
 {
 	struct asked *asked = context;
+	const char *who = locksmith_says(line, "WHO");
 
-	told_add(asked->found, asked->method, who, waits);
+	if (who != NULL)
+		told_add(asked->found, asked->method, who, strncmp(who, "state=waits", 11) == 0);
 }
 
 int told_ask(struct occupants *found, const struct lock *lock, struct why *why)
@@ -84,5 +86,5 @@ int told_ask(struct occupants *found, const struct lock *lock, struct why *why)
 
 	*found = (struct occupants){0};
 	asked.found = found;
-	return remote_ask(lock, see, &asked, why);
+	return remote_ask(lock, "--who", hear, &asked, why);
 }

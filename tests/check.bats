@@ -94,7 +94,6 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	refused 64 --check "$SEMLOCK" --check a b
 	refused 64 --check "$SEMLOCK" --check -n l
 	refused 64 --check "$SEMLOCK" --check --who l
-	refused 64 --check "$SEMLOCK" --check etcd://localhost/l
 }
 
 # reads KIND LINE: what is made of LINE, in $out

@@ -29,6 +29,20 @@ holding() {
 	done
 }
 
+@test "it lets go when its parent is killed, though its input stays open" {
+	for method in flock posix excl; do
+		mkfifo $method.in $method.up
+		exec {in}<>$method.in {up}<>$method.up
+		start parent sh -c '"$1" --hold -m "$2" "$2.lock" <"$2.in" >"$2.up"; :' - "$SEMLOCK" $method
+		read -r -t 20 line <&"$up"
+		[ "$line" = OK ]
+		expect_status 1 "$SEMLOCK" -n -m $method $method.lock true
+		kill -KILL "${PID[parent]}"
+		expect_status 0 "$SEMLOCK" -w 20 -m $method $method.lock true
+		exec {in}>&- {up}>&-
+	done
+}
+
 @test "what is written to it is read and means nothing" {
 	holding one l
 	printf 'a line\n' >&"$in"

@@ -39,6 +39,17 @@ SEED = 1
 torture: all tests/torture/torture$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
+# make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server, by semlock and all
+SERVER = ftp etcd etcd-kill etcd-stop
+ROUNDS = 200
+torture-remote: all
+	@for server in $(SERVER); do \
+		SEMLOCK='$(abs_top_builddir)/semlock$(EXEEXT)' \
+		SEMLOCK_LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)' \
+		$(SHELL) $(srcdir)/tests/torture/remote $$server --rounds=$(ROUNDS) --seed=$(SEED) || exit; \
+	done
+.PHONY: torture-remote
+
 # make models LEVEL=2: the big ones as well
 LEVEL = 1
 models:
@@ -111,7 +122,9 @@ NETWORK_BATS = \
 	tests/locksmith-servers.bats \
 	tests/objects-on-a-server.bats \
 	tests/remote-etcd.bats \
-	tests/remote-ftp.bats
+	tests/remote-ftp.bats \
+	tests/remote-servers.bats \
+	tests/remote-stress.bats
 
 # And this one only there.
 NO_NETWORK_BATS = tests/without-network.bats
@@ -212,7 +225,8 @@ endif
 tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCES)
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
 tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
-EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py \
+EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/ftp.py tests/servers/others.bash \
+	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.

@@ -242,6 +242,90 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	[ ! -e ran ]
 }
 
+@test "--check tells whether the server is fit, a line each" {
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	[ "$(grep -c '^yes ' .out)" -eq 6 ]
+	grep -q "^note     etcd [0-9]" .out
+	[ "$(count)" -eq 0 ]
+	refused 69 "127.0.0.1" "$SEMLOCK" --check etcd://127.0.0.1:1/nightly
+}
+
+# A script that takes the lock, and then does what it is told.
+script() {
+	cat >script <<-'END'
+		exec 8>job 7<>$NAME.down
+		"$SEMLOCK" --tether=8 "$@" || exit
+		echo "ready $$" >$NAME.up
+		read -r line <&7
+		eval "$line"
+	END
+	export SEMLOCK
+	fifos holder
+	start holder env NAME=holder sh ./script "$@"
+	ready holder
+}
+
+@test "--tether: free when the script says -u, and within a tenth of a second when it is killed" {
+	script "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	echo '"$SEMLOCK" -u 8; "$SEMLOCK" -n "$1" true; exit' 1<>holder.down
+	ended holder 0
+	best=1000000000
+	for _ in 1 2 3 4 5; do
+		rm holder.up holder.down
+		script "$URL"
+		: >waiter.err
+		start waiter "$SEMLOCK" -v "$URL" sh -c 'echo $EPOCHREALTIME'
+		waits_for waiter "waiting: held by"
+		before=$(now)
+		kill -KILL "${PID[holder]}"
+		ended waiter 0
+		took=$(($(now) - before))
+		[ $took -ge $best ] || best=$took
+	done
+	[ $best -lt 100000000 ] || complain "$best ns at best"
+}
+
+@test "--tether: the lease revoked: the script is stopped at once, or gets the signal it wants" {
+	script --ttl=60 "$URL"
+	before=$(now)
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 143
+	[ $(($(now) - before)) -lt 1500000000 ]
+	rm holder.up holder.down
+	script --ttl=60 --on-lost=USR1 "$URL"
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder $((128 + $(kill -l USR1)))
+}
+
+@test "--tether: cut off from the server, a script that does not heed TERM is gone before the lease ends" {
+	fifos child
+	script --ttl=3 "$URL"
+	PID[child]=$$
+	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
+	ready child
+	kill -STOP "${ETCD_PID[s1]}"
+	stopped=$(now)
+	ended holder 137
+	[ $(($(now) - stopped)) -lt 3000000000 ] || complain "$(($(now) - stopped)) ns"
+	gone "${COMMAND[child]}"
+	kill -CONT "${ETCD_PID[s1]}"
+	expect_status 0 "$SEMLOCK" -w 20 "$URL" true
+}
+
+@test "--tether: its holder or its locksmith killed" {
+	script --ttl=3 "$URL"
+	kill -KILL "$(pgrep -f "semlock --tether=8 --ttl=3 $URL" | head -1)"
+	expect_status 1 "$SEMLOCK" -w 4 "$URL" true
+	echo 'exit 0' 1<>holder.down
+	ended holder 0
+	expect_status 0 "$SEMLOCK" -w 20 "$URL" true
+	rm holder.up holder.down
+	script --ttl=20 "$URL"
+	kill -KILL "$(pgrep -f "semlock-locksmith .*$URL")"
+	ended holder 143
+}
+
 @test "no server, no helper: 69, in one line" {
 	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
 	SEMLOCK_LOCKSMITH=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true

@@ -15,6 +15,8 @@ prepare() {
 	ROOT=$DIR/root
 }
 
+fault() { : >"$DIR/faults/$1"; }
+
 tidy() { [ -z "${SERVER:-}" ] || kill -KILL "$SERVER"; }
 
 plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/dev/null; }
@@ -140,6 +142,56 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	done
 	release holder
 	ended holder 0
+}
+
+@test "--check tells whether the server is fit, a line each" {
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	[ "$(grep -c '^yes ' .out)" -eq 14 ]
+	[ "$(grep -cv '^yes ' .out)" -eq 1 ]
+	grep -q "^note .*clear text" .out
+	[ -z "$(ls "$ROOT")" ]
+	fault yes-MKD.always
+	expect_status 69 "$SEMLOCK" --check "$URL"
+	grep -q "^NO       it cannot be made twice" .out
+	rm "$DIR/faults/yes-MKD.always"
+	expect_status 69 "$SEMLOCK" --check "ftp://127.0.0.1:$PORT/missing/nightly"
+	grep -q "^NO       a directory can be made" .out
+	refused 69 "ftp://127.0.0.1:1" "$SEMLOCK" --check ftp://127.0.0.1:1/nightly
+	SEMLOCK_PASSWORD=wrong refused 77 "$URL" "$SEMLOCK" --check "$URL"
+}
+
+@test "an answer that breaks off is none: --who and --check say 69, not that all is well" {
+	printf '#!/bin/sh\necho CHECK ok login; kill -KILL $$\n' >smith
+	chmod +x smith
+	export SEMLOCK_LOCKSMITH=$PWD/smith
+	expect_status 69 "$SEMLOCK" --check "$URL"
+	expect_status 69 "$SEMLOCK" --who "$URL"
+}
+
+@test "--tether: for a calling script, until it ends, is killed, or says -u" {
+	cat >script <<-'END'
+		exec 8>job 7<>$NAME.down
+		"$SEMLOCK" --tether=8 --ttl=4 "$1" || exit
+		echo "ready $$" >$NAME.up
+		read -r line <&7
+		eval "$line"
+	END
+	export SEMLOCK
+	for what in 'exit 0' '"$SEMLOCK" -u 8; "$SEMLOCK" -n "$1" true; exit' 'kill -KILL $$'; do
+		fifos holder
+		start holder env NAME=holder sh ./script "$URL"
+		ready holder
+		expect_status 1 "$SEMLOCK" -n "$URL" true
+		echo "$what" 1<>holder.down
+		case $what in kill*) ended holder 137 ;; *) ended holder 0 ;; esac
+		expect_status 0 "$SEMLOCK" -w 20 -i 0.05 "$URL" true
+		rm holder.up holder.down
+	done
+	fifos holder
+	start holder env NAME=holder sh ./script "$URL"
+	ready holder
+	rm -r "$ROOT/nightly"
+	ended holder 143
 }
 
 @test "--who names the holder" {

@@ -74,7 +74,7 @@ static void version(struct etcdlock *k)
 }
 
 /* Tries it all out on a name of its own. */
-static int check(struct etcdlock *k)
+static int check(struct etcdlock *k, struct why *why)
 {
 	int64_t until = clock_now() + FIRST_ANSWER;
 	bool made = false, fit;
@@ -83,7 +83,11 @@ static int check(struct etcdlock *k)
 	snprintf(
 	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
 	names(k);
-	fit = expect(k, "a lease is granted", etcdlock_grant(k, until), true);
+	if (etcdlock_grant(k, until) != ETCD_OK) {
+		*why = k->etcd.why;
+		return why->status;
+	}
+	fit = expect(k, "a lease is granted", ETCD_OK, true);
 	if (fit) {
 		reply = etcdlock_queue(k, -1, until, &made);
 		fit = expect(k, "a key can be made under it", reply, made);
@@ -137,7 +141,7 @@ int etcd_run(const struct options *o, struct why *why)
 	} else if (o->action == ACTION_WHO) {
 		status = who(k, why);
 	} else {
-		status = o->action == ACTION_CHECK ? check(k) : lock(k, why);
+		status = o->action == ACTION_CHECK ? check(k, why) : lock(k, why);
 	}
 	etcdrpc_close(&k->etcd);
 	return status;

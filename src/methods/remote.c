@@ -110,7 +110,7 @@ static int refused(const char *text, struct why *why)
 
 static int died(struct why *why)
 {
-	return why_say(why, TROUBLE_UNAVAILABLE, "semlock-locksmith ended without an answer");
+	return why_say(why, TROUBLE_UNAVAILABLE, "semlock-locksmith has ended without an answer");
 }
 
 static int lost(const char *text, struct why *why)
@@ -292,22 +292,24 @@ static void release(struct lock *lock)
 	lock->fd = -1;
 }
 
-int remote_ask(const struct lock *lock, void (*see)(const char *who, bool waits, void *context),
+int remote_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
     void *context, struct why *why)
 {
-	const char *argv[] = {NULL, "--who", "--", lock->name, NULL};
+	const char *argv[] = {NULL, what, "--", lock->name, NULL};
 	const struct deadline never = deadline_never();
 	struct locksmith smith;
 	const char *line, *text;
 	int result = locksmith_start(&smith, argv, why);
+	bool started = result == 0;
 
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
 			result = refused(text, why);
-		else if ((text = locksmith_says(line, "WHO")) != NULL)
-			see(text, strncmp(text, "state=waits", 11) == 0, context);
+		else
+			hear(line, context);
 	}
-	locksmith_forget(&smith, true);
+	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
+		return died(why); /* what it had still to say may be the most important */
 	return result;
 }
 

@@ -124,6 +124,7 @@ if "cert" in options:
     handler = Implicit if "implicit" in options else Secure
     handler.certfile = options["cert"]
 handler.authorizer = authorizer
+handler.auth_failed_timeout = 0
 handler.banner = "ready."
 if os.path.exists(os.path.join(faults, "banner")):
     handler.banner = "first line\nsl1.x.60.0.0123456789abcdef.1.banner\nlast line"

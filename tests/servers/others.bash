@@ -1,0 +1,81 @@
+# vsftpd and sftp servers, for the tests.  Need DIR, a directory of the test's own.  Each sets URL, PORT
+# and SERVER, its pid; vsftpd also BARE, a directory that is to be removed.
+
+free_port() {
+	/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# Waits until somebody listens on the port.
+listening() {
+	local end
+	end=$((SECONDS + LINE_SECONDS))
+	until (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; do
+		((SECONDS < end)) || return 1
+		kill -0 "$SERVER" || return 1
+	done
+}
+
+vsftpd_server() {
+	command -v vsftpd >/dev/null || [ -x /usr/sbin/vsftpd ] || skip "no vsftpd here"
+	PORT=$(free_port)
+	# Its own user must get at it, which bats' directories do not allow.
+	BARE=$(mktemp -d /tmp/semlock-vsftpd.XXXXXX)
+	mkdir -p "$BARE/root/pub" "$BARE/empty"
+	cat >"$BARE/conf" <<-END
+		listen=YES
+		listen_address=127.0.0.1
+		listen_port=$PORT
+		background=NO
+		run_as_launching_user=YES
+		anonymous_enable=YES
+		local_enable=NO
+		write_enable=YES
+		anon_mkdir_write_enable=YES
+		anon_other_write_enable=YES
+		anon_upload_enable=YES
+		anon_umask=022
+		anon_root=$BARE/root
+		secure_chroot_dir=$BARE/empty
+		seccomp_sandbox=NO
+		xferlog_enable=NO
+	END
+	chmod 755 "$BARE"
+	local as=()
+	if [ "$(id -u)" -eq 0 ]; then
+		chown -R nobody "$BARE"
+		as=(setpriv --reuid nobody --regid nogroup --clear-groups)
+	fi
+	chmod 555 "$BARE/root"
+	apart "${as[@]}" "$(PATH=$PATH:/usr/sbin command -v vsftpd)" "$BARE/conf" >"$DIR/server.log" 2>&1 </dev/null &
+	SERVER=$!
+	listening "$PORT"
+	URL=ftp://anonymous@127.0.0.1:$PORT/pub
+}
+
+sftp_server() {
+	[ -x /usr/sbin/sshd ] || skip "no sshd here"
+	curl --version | grep -qw sftp || skip "libcurl has no sftp"
+	PORT=$(free_port)
+	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f "$DIR/host"
+	ssh-keygen -q -t ecdsa -m PEM -N '' -f "$DIR/user"
+	mkdir "$DIR/locks"
+	cat >"$DIR/conf" <<-END
+		Port $PORT
+		ListenAddress 127.0.0.1
+		HostKey $DIR/host
+		AuthorizedKeysFile $DIR/user.pub
+		PidFile none
+		UsePAM no
+		StrictModes no
+		PermitRootLogin yes
+		Subsystem sftp internal-sftp
+	END
+	apart /usr/sbin/sshd -f "$DIR/conf" -D -e >"$DIR/server.log" 2>&1 </dev/null &
+	SERVER=$!
+	listening "$PORT"
+	printf '[127.0.0.1]:%s %s\n' "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >"$DIR/known"
+	SEMLOCK_USER=$(id -un)
+	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user SEMLOCK_USER
+	URL=sftp://127.0.0.1:$PORT$DIR/locks
+}

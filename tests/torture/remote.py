@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""Contenders for one lock on a server, each `semlock URL COMMAND`; what holds it is killed and stopped at random.
+
+usage: remote.py --semlock=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--chaos=0.2] [--ttl=2] [--seed=N]
+                 [--hold=0.02] [--tokens]
+
+The command takes a kernel lock of its own, without waiting, as long as it lives: when that is refused, two
+commands are inside at once, whatever the reason, and that is an OVERLAP. So a holder that is too late has to
+be dead, not just told, before the next may enter. One in three commands does not heed SIGTERM. With --tokens
+each command must find a SEMLOCK_TOKEN greater than all before.
+
+Prints one line of figures; exit status 1 if anything was wrong.
+"""
+import fcntl
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+INSIDE = """
+import fcntl, os, signal, sys, time
+if sys.argv[3] == "deaf": signal.signal(signal.SIGTERM, signal.SIG_IGN)
+fd = os.open(sys.argv[1], os.O_RDWR)
+try:
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    word = "in"
+except OSError:
+    word = "overlap"
+log = os.open(sys.argv[4], os.O_WRONLY | os.O_APPEND)
+os.write(log, b"%s\\n" % os.environ.get("SEMLOCK_TOKEN", "0").encode())
+print(word, os.getpid(), flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+options = {"contenders": "4", "rounds": "200", "chaos": "0.2", "ttl": "2", "seed": "", "hold": "0.02",
+           "tokens": "", "semlock": "", "url": ""}
+for a in sys.argv[1:]:
+    key, _, value = a[2:].partition("=")
+    if not a.startswith("--") or key not in options:
+        sys.exit(__doc__)
+    options[key] = value or "yes"
+seed = int(options["seed"] or random.randrange(1 << 30))
+rounds, ttl, chaos = int(options["rounds"]), float(options["ttl"]), float(options["chaos"])
+room = tempfile.mkdtemp()
+oracle, log = os.path.join(room, "inside"), os.path.join(room, "log")
+for name in oracle, log:
+    open(name, "w").close()
+guard = threading.Lock()
+last = {}       # contender -> what was done to it last, to what, and when
+count = dict(entered=0, overlaps=0, regressions=0, stuck=0, wrong=0, lost=0, refused=0, semlock_killed=0,
+             smith_killed=0, command_killed=0, semlock_stopped=0, smith_stopped=0, command_stopped=0,
+             waiter_killed=0)
+
+
+def note(what, text=None):
+    with guard:
+        count[what] += 1
+        if text:
+            print("%s: %s" % (what.upper(), text), flush=True)
+
+
+def smith_of(pid):
+    """The locksmith of semlock PID: the one of its children that is called so."""
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            for child in f.read().split():
+                with open("/proc/%s/comm" % child) as name:
+                    if name.read().startswith("semlock-locksmi"):
+                        return int(child)
+    except OSError:
+        pass
+    return None
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+        return True
+    except (ProcessLookupError, TypeError):
+        return False
+
+
+def stop_for(pid, seconds):
+    if send(pid, signal.SIGSTOP):
+        time.sleep(seconds)
+        send(pid, signal.SIGCONT)
+
+
+def harm(me, dice, p, command):
+    """Something happens to one of the three that are at work."""
+    what = dice.choice(("semlock_killed", "smith_killed", "command_killed", "semlock_stopped", "smith_stopped",
+                        "command_stopped"))
+    who = {"semlock": p.pid, "smith": smith_of(p.pid), "command": command}[what.split("_")[0]]
+    note(what)
+    last[me] = (what, "command %d" % command, time.monotonic())
+    if what.endswith("killed"):
+        send(who, signal.SIGKILL)
+    else:
+        # A locksmith is stopped for longer than its lease.
+        stop_for(who, ttl * 1.5 if what == "smith_stopped" else dice.random() * ttl)
+
+
+def start(dice):
+    deaf = dice.choice(("deaf", "hears", "hears"))
+    return subprocess.Popen([options["semlock"], "-q", "--ttl=" + options["ttl"], *interval, options["url"],
+                             "/usr/bin/python3", "-S", "-E", "-c", INSIDE, oracle, options["hold"], deaf, log],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def watch(p, limit):
+    """Ends what hangs: a command that was killed may leave nobody waiting for ever."""
+    timer = threading.Timer(limit, lambda: (note("stuck", "pid %d" % p.pid), p.kill()))
+    timer.start()
+    return timer
+
+
+def one(me, dice):
+    """Returns whether it has been inside."""
+    p = start(dice)
+    timer = watch(p, 120)
+    if dice.random() < chaos / 10:
+        time.sleep(dice.random() * 0.1)
+        note("waiter_killed")
+        p.kill()
+    # One byte at a time: what is killed need not close the pipe, which its command inherits.
+    word = p.stdout.readline().split()
+    if word and word[0] == "overlap":
+        note("overlaps", "contender %d, pid %s; done to others: %s" % (me, word[1],
+             ["%d: %s %s %.2f s ago" % (i, a, b, time.monotonic() - t) for i, (a, b, t) in last.items()]))
+    if word and dice.random() < chaos:
+        harm(me, dice, p, int(word[1]))
+    said = p.stderr.read()
+    status = p.wait()
+    timer.cancel()
+    p.stdout.read()
+    if status == 76:
+        note("lost")
+    elif status == 69 or (not word and status in (-9, 76)):
+        note("refused")
+    elif status not in (0, -9, 137, 143):
+        note("wrong", "status %d: %s" % (status, said))
+    return bool(word)
+
+
+def contender(me):
+    dice, done = random.Random(seed * 1000 + me), 0
+    while done < rounds and count["stuck"] == 0:
+        if one(me, dice):
+            note("entered")
+            done += 1
+        else:
+            time.sleep(0.1)
+
+
+interval = [] if options["url"].startswith("etcd") else ["-i", "0.1", "--stale=3"]
+began = time.monotonic()
+threads = [threading.Thread(target=contender, args=(i,)) for i in range(int(options["contenders"]))]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+if options["tokens"]:
+    with open(log) as f:
+        tokens = [int(line) for line in f]
+    for before, token in zip(tokens, tokens[1:]):
+        if token <= before:
+            note("regressions", "%d after %d" % (token, before))
+print(" ".join("%s=%d" % kv for kv in count.items()), "seconds=%.0f seed=%d" % (time.monotonic() - began, seed),
+      flush=True)
+bad = count["overlaps"] + count["regressions"] + count["stuck"] + count["wrong"]
+sys.exit(1 if bad or count["entered"] < rounds * int(options["contenders"]) else 0)
