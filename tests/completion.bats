@@ -43,10 +43,12 @@ completes() {
 }
 
 @test "every option of semlock is known to every shell, and no other" {
-	long required >wanted
-	long optional >>wanted
-	long no >>wanted
-	short | sed 's/^\(.\).*/-\1/' >>wanted
+	{
+		long required
+		long optional
+		long no
+		short | sed 's/^\(.\).*/-\1/'
+	} >wanted
 	[ "$(wc -l <wanted)" -ge 60 ] || complain "the table of options is not where it was"
 	for shell in $SHELLS; do
 		completed "$shell" "semlock -" "semlock --"
@@ -100,6 +102,23 @@ completes() {
 	completes "semlock --on-lost=" kill term warn
 	completes "semlock --on-lost w" warn
 	completes "semlock --name=" nightly
+}
+
+@test "a file's name is never run, and a stranger's directory not looked into" {
+	# shellcheck disable=SC2016 # a name
+	touch 'semlock/$(touch ran)nightly'
+	for shell in $SHELLS; do
+		completed "$shell" "semlock --name=n" "semlock --name="
+		grep -qx nightly <<<"$ways" || complain "$shell: $ways"
+	done
+	[ -z "$(find . -name ran)" ]
+	root_only "gives a directory away"
+	rm semlock/*ran*
+	chown 65534 semlock
+	for shell in $SHELLS; do
+		completed "$shell" "semlock --name=ni"
+		if grep -q nightly <<<"$ways"; then complain "$shell: $ways"; fi
+	done
 }
 
 @test "lock files and servers, also of -f, and all of them after --who and --check" {

@@ -86,7 +86,7 @@ function __semlock_names
     set -l runtime $XDG_RUNTIME_DIR
     test -n "$runtime"; or set runtime /run/user/(id -u)
     for directory in $runtime/semlock /tmp/semlock-(id -u)
-        test -d $directory; or continue
+        test -d $directory -a -O $directory; or continue
         command ls $directory
         return
     end
