@@ -67,6 +67,7 @@ completes() {
 	done
 	for option in $(long required) $(short | sed -n 's/^\(.\):$/-\1/p'); do
 		case $option in
+		--tether) ;;
 		--fd | --name) set -- "$@" "semlock $option 8 fals" ;;
 		--*) set -- "$@" "semlock $option 8 a.lock fals" "semlock $option=8 a.lock fals" ;;
 		*) set -- "$@" "semlock $option 8 a.lock fals" "semlock -n${option#-} 8 a.lock fals" "semlock ${option}8 a.lock fals" ;;
@@ -129,6 +130,8 @@ completes() {
 	completes "semlock --who a.lock a." a.lock
 	completes "semlock --check a." a.lock
 	completes "semlock --hold a." a.lock
+	completes "semlock --tether 8 a." a.lock
+	completes "semlock --tether=8 -w 3 a." a.lock
 }
 
 @test "the command, and then what the command's own completion says" {
@@ -146,7 +149,7 @@ completes() {
 @test "installed, they are where the shells look" {
 	[ -n "${BUILD:-}" ] || BUILD=$(dirname "$SEMLOCK")
 	expect_status 0 make -C "$BUILD" install-data DESTDIR="$PWD/dest"
-	(cd dest && find . -path '*sem*' -type f) | sed -n 's,.*/share/,,p' | grep -vE '^(man|semlock)/' | sort >installed
+	(cd dest && find . -path '*sem*' -type f) | sed -n 's,.*/share/,,p' | grep -vE '^(man|semlock|doc)/' | sort >installed
 	printf '%s\n' bash-completion/completions/semlock fish/vendor_completions.d/semlock.fish \
 		zsh/site-functions/_semlock | diff - installed
 }
