@@ -26,13 +26,34 @@ dist_zshcompletion_DATA = contrib/completion/zsh/_semlock
 fishcompletiondir = $(datadir)/fish/vendor_completions.d
 dist_fishcompletion_DATA = contrib/completion/fish/semlock.fish
 
+# ---- Debian packages ----
+EXTRA_DIST += \
+	contrib/packaging/build \
+	contrib/packaging/debian/changelog \
+	contrib/packaging/debian/control \
+	contrib/packaging/debian/copyright \
+	contrib/packaging/debian/rules \
+	contrib/packaging/debian/semlock-network.install \
+	contrib/packaging/debian/semlock-network.manpages \
+	contrib/packaging/debian/semlock.docs \
+	contrib/packaging/debian/semlock.install \
+	contrib/packaging/debian/semlock.manpages \
+	contrib/packaging/debian/source/format \
+	contrib/packaging/debian/tests/control \
+	contrib/packaging/debian/tests/semlock \
+	contrib/packaging/debian/tests/semlock-network
+
 # ---- make lint: the shell, the manual, and what another compiler would not see ----
 SHELL_FILES = \
 	.ci/run \
 	contrib/check \
 	contrib/coverage \
 	contrib/fresh-tree \
+	contrib/completion/bash/semlock \
 	contrib/install-packages \
+	contrib/packaging/build \
+	contrib/packaging/debian/tests/semlock \
+	contrib/packaging/debian/tests/semlock-network \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \

@@ -43,10 +43,12 @@ completes() {
 }
 
 @test "every option of semlock is known to every shell, and no other" {
-	long required >wanted
-	long optional >>wanted
-	long no >>wanted
-	short | sed 's/^\(.\).*/-\1/' >>wanted
+	{
+		long required
+		long optional
+		long no
+		short | sed 's/^\(.\).*/-\1/'
+	} >wanted
 	[ "$(wc -l <wanted)" -ge 60 ] || complain "the table of options is not where it was"
 	for shell in $SHELLS; do
 		completed "$shell" "semlock -" "semlock --"
@@ -65,6 +67,7 @@ completes() {
 	done
 	for option in $(long required) $(short | sed -n 's/^\(.\):$/-\1/p'); do
 		case $option in
+		--tether) ;;
 		--fd | --name) set -- "$@" "semlock $option 8 fals" ;;
 		--*) set -- "$@" "semlock $option 8 a.lock fals" "semlock $option=8 a.lock fals" ;;
 		*) set -- "$@" "semlock $option 8 a.lock fals" "semlock -n${option#-} 8 a.lock fals" "semlock ${option}8 a.lock fals" ;;
@@ -102,6 +105,23 @@ completes() {
 	completes "semlock --name=" nightly
 }
 
+@test "a file's name is never run, and a stranger's directory not looked into" {
+	# shellcheck disable=SC2016 # a name
+	touch 'semlock/$(touch ran)nightly'
+	for shell in $SHELLS; do
+		completed "$shell" "semlock --name=n" "semlock --name="
+		grep -qx nightly <<<"$ways" || complain "$shell: $ways"
+	done
+	[ -z "$(find . -name ran)" ]
+	root_only "gives a directory away"
+	rm semlock/*ran*
+	chown 65534 semlock
+	for shell in $SHELLS; do
+		completed "$shell" "semlock --name=ni"
+		if grep -q nightly <<<"$ways"; then complain "$shell: $ways"; fi
+	done
+}
+
 @test "lock files and servers, also of -f, and all of them after --who and --check" {
 	completes "semlock -n a." a.lock
 	completes "semlock ft" ftp:// ftpes:// ftps://
@@ -110,6 +130,8 @@ completes() {
 	completes "semlock --who a.lock a." a.lock
 	completes "semlock --check a." a.lock
 	completes "semlock --hold a." a.lock
+	completes "semlock --tether 8 a." a.lock
+	completes "semlock --tether=8 -w 3 a." a.lock
 }
 
 @test "the command, and then what the command's own completion says" {
@@ -127,7 +149,7 @@ completes() {
 @test "installed, they are where the shells look" {
 	[ -n "${BUILD:-}" ] || BUILD=$(dirname "$SEMLOCK")
 	expect_status 0 make -C "$BUILD" install-data DESTDIR="$PWD/dest"
-	(cd dest && find . -path '*sem*' -type f) | sed -n 's,.*/share/,,p' | grep -vE '^(man|semlock)/' | sort >installed
+	(cd dest && find . -path '*sem*' -type f) | sed -n 's,.*/share/,,p' | grep -vE '^(man|semlock|doc)/' | sort >installed
 	printf '%s\n' bash-completion/completions/semlock fish/vendor_completions.d/semlock.fish \
 		zsh/site-functions/_semlock | diff - installed
 }

@@ -42,7 +42,7 @@ class Terminal:
 
     def until(self, pattern):
         """What was printed up to a match of PATTERN."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while not (found := re.search(pattern, self.text, re.DOTALL)):
             left = end - time.monotonic()
             if left <= 0 or not select.select([self.fd], [], [], left)[0]:
