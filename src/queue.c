@@ -105,7 +105,7 @@ static bool one_before(struct queue *queue, int64_t *ticket)
 	queue->last = 0;
 	if (!find(queue, 0, queue->ticket, &oldest))
 		return false;
-	*ticket = last > oldest ? last : search(queue, oldest);
+	*ticket = last >= oldest ? last : search(queue, oldest);
 	return true;
 }
 
@@ -193,6 +193,7 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 			return TURN_BROKEN;
 		if (deadline_left(deadline) == 0)
 			return TURN_EXPIRED;
+		queue->last = before; /* thousands that search once a second would leave no time to run */
 		if (queue_stalled(queue))
 			return TURN_STALLED;
 	}

@@ -55,7 +55,7 @@ void bench_counts(void)
 	const struct way ways[] = {
 	    {"flock", command("flock", ""), -1},
 	    {"semlock", command(tools.semlock, ""), -1},
-	    {"static semlock", tools.small[0] ? command(tools.small, "") : "false", 15},
+	    {"static semlock", tools.small[0] ? command(tools.small, "") : "false", 14},
 	    {"semlock -F", command(tools.semlock, " -F"), -1},
 	    {"static semlock -F", tools.small[0] ? command(tools.small, " -F") : "false", -1},
 	    {"flock -F", command("flock", " -F"), -1},
