@@ -137,3 +137,18 @@ host=elsewhere machine=another since=1 uid=0"
 	[ "$(ls -d l*)" = l ]
 	[ ! -e ran ]
 }
+
+@test "rename with names of its own: a refusal and --who say who holds it" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	expect_status 0 "$SEMLOCK" -m rename --who l
+	hold_lock -m rename l
+	refused 1 "held by ${COMMAND[holder]} " "$SEMLOCK" -v -n -m rename l true
+	expect_status 1 "$SEMLOCK" -m rename --who l
+	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
+	unset SEMLOCK_CRASH # who goes by flock sees it as well
+	expect_status 1 "$SEMLOCK" -m rename --who l
+	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
+	let_go
+}
