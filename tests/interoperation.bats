@@ -158,10 +158,13 @@ contended() {
 	contended rename
 }
 
-@test "the first line is the PID: head, kill and pgrep -F read it" {
+@test "the first line is the PID: head, kill, pgrep -F and start-stop-daemon read it" {
 	hold_lock -m excl l
 	[ "$(head -n 1 l)" = "${COMMAND[holder]}" ]
 	if command -v pgrep >/dev/null; then [ "$(pgrep -F l)" = "${COMMAND[holder]}" ]; fi
+	if command -v start-stop-daemon >/dev/null; then
+		expect_status 0 start-stop-daemon --status --pidfile "$PWD/l"
+	fi
 	kill -KILL "$(head -n 1 l)"
 	ended holder 137
 	[ ! -e l ]

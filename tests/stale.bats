@@ -97,7 +97,9 @@ host=elsewhere machine=another since=1 uid=0"
 	mv l l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
 	expect_status 1 "$SEMLOCK" -n -m rename --init l touch ran
 	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l touch ran
-	hold_as slow -w 10 --stale .2 --on-lost term -m rename l
+	expect_status 0 "$SEMLOCK" -w 20 --stale .2 -m rename l sh -c 'ls -d l.held.$$.*'
+	[ "$(ls -d l*)" = l ]
+	hold_as slow --stale 1000 --on-lost term -m rename l
 	[ "$(ls -d l*)" = "$(ls -d l.held."${COMMAND[slow]}".*)" ]
 	mv l.held.* l.held.1.1.x.1.1.00000000.elsewhere
 	ended slow 76
@@ -132,8 +134,24 @@ host=elsewhere machine=another since=1 uid=0"
 	: >l
 	expect_status 1 "$SEMLOCK" -n -m rename l touch ran
 	start waiter "$SEMLOCK" -m rename l true
+	"$PROBE" blocked "${PID[waiter]}" # it finds the second one, and waits for the first's holder
 	let_go
 	ended waiter 0
 	[ "$(ls -d l*)" = l ]
 	[ ! -e ran ]
+}
+
+@test "rename with names of its own: a refusal and --who say who holds it" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	expect_status 0 "$SEMLOCK" -m rename --who l
+	hold_lock -m rename l
+	refused 1 "held by ${COMMAND[holder]} " "$SEMLOCK" -v -n -m rename l true
+	expect_status 1 "$SEMLOCK" -m rename --who l
+	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
+	unset SEMLOCK_CRASH # who goes by flock sees it as well
+	expect_status 1 "$SEMLOCK" -m rename --who l
+	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
+	let_go
 }
