@@ -85,7 +85,7 @@ METHODS="excl link mkdir symlink rename"
 
 @test "locks made of files: found at once, with -n as well; --nested runs under the ancestor's" {
 	for method in $METHODS; do
-		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		for way in "" -o; do
 			# shellcheck disable=SC2086
 			refused 64 "under which this one runs" "$SEMLOCK" $way -m $method l "$SEMLOCK" -m $method l true
@@ -93,17 +93,17 @@ METHODS="excl link mkdir symlink rename"
 			refused 64 "under which this one runs" "$SEMLOCK" $way -m $method l "$SEMLOCK" -n -m $method l true
 			# shellcheck disable=SC2086
 			expect_status 5 "$SEMLOCK" $way -m $method l sh -c '"$0" --nested -m "$1" l sh -c "exit 5"' "$SEMLOCK" $method
-			expect_status 0 "$SEMLOCK" -n -m $method l true
+			expect_status 0 "$SEMLOCK" -n -m "$method" l true
 		done
 	done
 }
 
 @test "locks made of files: --nested without an ancestor takes the lock; another's is none of ours" {
 	for method in $METHODS; do
-		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
-		hold_lock -m $method --nested l
-		expect_status 1 "$SEMLOCK" -n -m $method --nested l true
-		expect_status 1 "$SEMLOCK" other "$SEMLOCK" -n -m $method --nested l true
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		hold_lock -m "$method" --nested l
+		expect_status 1 "$SEMLOCK" -n -m "$method" --nested l true
+		expect_status 1 "$SEMLOCK" other "$SEMLOCK" -n -m "$method" --nested l true
 		let_go
 		rm ./*.up ./*.down
 	done

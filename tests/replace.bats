@@ -210,18 +210,17 @@ token() {
 
 @test "a lock made of files: the holder's command is ended, and ours runs in its place" {
 	for method in $METHODS; do
-		token $method
+		token "$method"
 		for way in "" -o; do
 			# shellcheck disable=SC2086
 			hold_as old $way -m $method l
-			expect_status 0 "$SEMLOCK" -m $method --replace l echo new
+			expect_status 0 "$SEMLOCK" -m "$method" --replace l echo new
 			expect_out new
 			ended old 143
 			rm old.up old.down
 		done
 	done
-	[ "$(ls -A)" != "$(ls -A | grep -v '^l')" ] # rename's token
-	[ ! -s l ]
+	[ -f l ] && [ ! -s l ] # rename's token
 }
 
 @test "a lock made of files: who ignores TERM is KILLed after --kill-after, or waited for" {
@@ -239,11 +238,11 @@ token() {
 
 @test "a lock made of files, semlock killed: its command is ended, if the lock proves that it is that one" {
 	for method in $METHODS; do
-		token $method
-		hold_as old -m $method l
+		token "$method"
+		hold_as old -m "$method" l
 		kill -KILL "${PID[old]}"
 		ended old 137
-		expect_status 0 "$SEMLOCK" -m $method --replace l true
+		expect_status 0 "$SEMLOCK" -m "$method" --replace l true
 		"$PROBE" gone "${COMMAND[old]}"
 		rm old.up old.down
 	done
@@ -359,9 +358,9 @@ unproven() {
 
 @test "a lock made of files, our own caller's: never signalled, 64" {
 	for method in $METHODS; do
-		token $method
-		expect_status 64 "$SEMLOCK" -m $method l "$SEMLOCK" -m $method --replace l true
-		expect_status 64 "$SEMLOCK" -m $method l "$SEMLOCK" -m $method --toggle l true
+		token "$method"
+		expect_status 64 "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" --replace l true
+		expect_status 64 "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" --toggle l true
 	done
 }
 

@@ -24,6 +24,7 @@
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
+#include "methods/plainfile.h"
 #include "methods/sight.h"
 #include "methods/stranger.h"
 #include "methods/token.h"
@@ -35,6 +36,7 @@ static void let_go(struct lock *lock);
 static const struct object object = {
     .what = "a token made by --init",
     .type = S_IFREG,
+    .read = plainfile_read, /* of a LOCK.held: for who only looks */
     .let_go = let_go,
 };
 
