@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
-#if HAVE_SYS_SYSCALL_H
+#ifdef HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
 #endif
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#if HAVE_SYS_PRCTL_H
+#ifdef HAVE_SYS_PRCTL_H
 #include <sys/prctl.h>
 #endif
 
@@ -26,7 +26,7 @@
 
 static void end_with(pid_t parent, int signo)
 {
-#if HAVE_SYS_PRCTL_H
+#ifdef HAVE_SYS_PRCTL_H
 	prctl(PR_SET_PDEATHSIG, signo);
 	if (signo != 0 && getppid() != parent)
 		_exit(EXIT_FAILURE);

@@ -44,7 +44,7 @@ static off_t random_byte(void)
 	uint64_t number = (uint64_t)clock_now() ^ (uint64_t)getpid() << 32;
 	int fd;
 
-#if HAVE_GETENTROPY
+#ifdef HAVE_GETENTROPY
 	if (getentropy(&number, sizeof number) == 0)
 		return (off_t)(FIRST_BYTE + (int64_t)(number % FIRST_BYTE & ~UINT64_C(1)));
 #endif

@@ -63,3 +63,8 @@ prepare() {
 @test "the exit statuses are numbers in one place" {
 	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c | clean "numbers instead of names:"
 }
+
+# -Wundef is fatal where configure has not found it, and only there.
+@test "what configure may not find is asked for by #ifdef" {
+	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
+}
