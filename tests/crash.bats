@@ -112,7 +112,7 @@ two_waiters() {
 clean() {
 	local file left
 	stale "$1"
-	expect_status 0 "$SEMLOCK" -n -m "$1" l true || return
+	expect_status 0 "$SEMLOCK" -w 20 -m "$1" l true || return
 	for file in "${BYSTANDERS[@]}"; do
 		[ "$(cat "$file" 2>/dev/null)" = "not to be touched" ] || complain "$file has been touched" || return
 	done
