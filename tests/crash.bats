@@ -15,9 +15,9 @@ BYSTANDERS=(l.other .l l.held.other .l.semlock.1 l.guard)
 ways() {
 	case $1 in
 	flock | ofd | posix) echo free wait rm slots ;;
-	excl | mkdir) echo free stale wait fallback fallback-stale ;;
-	link | rename) echo free stale wait fallback ;;
-	symlink) echo free stale wait ;;
+	excl | mkdir) echo stale free wait fallback fallback-stale ;;
+	link | rename) echo stale free wait fallback ;;
+	symlink) echo stale free wait ;;
 	esac
 }
 
@@ -66,12 +66,17 @@ come_to_rest() {
 	done 2>/dev/null
 }
 
-# After "wait": the one who had the lock has it still, and lets it go.
+# After "wait": the one who had the lock has it still, and lets it go.  It has not let go before
+# holder_ended: who is stopped while it takes a dead one's lock over keeps that one up, too.
 end_of_wait() {
 	[ "$1" = wait ] || return 0
 	come_to_rest crashed
 	[ -e "/proc/${PID[holder]}" ] && expect_status 1 "$SEMLOCK" -n -m "$2" l true || return
-	let_go holder
+	release holder
+}
+
+holder_ended() {
+	[ "$1" != wait ] || ended holder 0
 }
 
 # ---- afterwards ----
@@ -107,7 +112,7 @@ two_waiters() {
 clean() {
 	local file left
 	stale "$1"
-	expect_status 0 "$SEMLOCK" -n -m "$1" l true || return
+	expect_status 0 "$SEMLOCK" -w 20 -m "$1" l true || return
 	for file in "${BYSTANDERS[@]}"; do
 		[ "$(cat "$file" 2>/dev/null)" = "not to be touched" ] || complain "$file has been touched" || return
 	done
@@ -129,7 +134,7 @@ passed() {
 	scene "$2" "$1"
 	SEMLOCK_CRASH_LOG=$PWD/own.log crash "$1" "$2" "" true
 	end_of_wait "$1" "$2" || return
-	ended crashed 0 || return
+	ended crashed 0 && holder_ended "$1" || return
 	passed=$(sort -u own.log)
 }
 
@@ -143,7 +148,7 @@ killed_at() {
 	*-137 | wait-0) ;;
 	*) complain "ended with $status instead of being killed: $(cat crashed.err)" || return ;;
 	esac
-	two_waiters "$3" "$1" && clean "$3"
+	holder_ended "$2" && two_waiters "$3" "$1" && clean "$3"
 }
 
 # stopped_or_over NAME WAY: it stands at the point; or, where it was waiting, did not come by it.
@@ -176,7 +181,7 @@ stopped_at() {
 	come_to_rest w1
 	come_to_rest w2
 	go_on crashed
-	ended crashed 0 && ended w1 0 && ended w2 0 && expect_status 0 "$PROBE" verdict room 9 && clean "$3"
+	ended crashed 0 && holder_ended "$2" && ended w1 0 && ended w2 0 && expect_status 0 "$PROBE" verdict room 9 && clean "$3"
 }
 
 # It does its work, or says in one line why not.
@@ -200,21 +205,36 @@ prepare() {
 	grep CRASH own.points | sed 's/.*"\(.*\)".*/\1/' | sort -u >own.crash
 }
 
+# Each point once, on the first way that comes by it; with CRASH_EVERYWHERE=1, on all of them.
+tried() {
+	[ -z "$CRASH_EVERYWHERE" ] && grep -qx "$1" own.tried && return
+	echo "$1" >>own.tried
+	return 1
+}
+
 everywhere() {
-	local way point error passed
+	local way point points passed
+	: >own.tried
 	for way in $(ways "$1"); do
 		passed "$way" "$1" || complain "$1, $way" || return
-		for point in $passed; do
-			if grep -qx "$point" own.crash; then
-				killed_at "$point" "$way" "$1" || complain "$1, $way: killed at $point" || return
-				case $way in fallback*) continue ;; esac
-				stopped_at "$point" "$way" "$1" || complain "$1, $way: stopped at $point" || return
-			elif [ "$way" = free ]; then
-				for error in "${ERRORS[@]}"; do
-					refused_at "$point" "$way" "$1" "$error" ||
-						complain "$1, $way: error $error at $point" || return
-				done
-			fi
+		mapfile -t points < <(grep -xFf own.crash <<<"$passed")
+		for point in "${points[@]}"; do
+			if tried "$point"; then continue; fi
+			killed_at "$point" "$way" "$1" || complain "$1, $way: killed at $point" || return
+			case $way in fallback*) continue ;; esac
+			stopped_at "$point" "$way" "$1" || complain "$1, $way: stopped at $point" || return
+		done
+	done
+	refused_everywhere "$1"
+}
+
+refused_everywhere() {
+	local point points error passed
+	passed free "$1"
+	mapfile -t points < <(grep -vxFf own.crash <<<"$passed")
+	for point in "${points[@]}"; do
+		for error in "${ERRORS[@]}"; do
+			refused_at "$point" free "$1" "$error" || complain "$1: error $error at $point" || return
 		done
 	done
 }
@@ -251,8 +271,8 @@ everywhere() {
 	everywhere rename
 }
 
-# What no way above can pass: a token that cannot be emptied, what replaces a holder
-# (replace.bats is about it), and what a method does with a server.
+# What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
+# is about it), and what passes by a stopped waiter (slots.bats).
 @test "every point of the source is on one of these ways" {
 	local method way passed
 	: >own.reached
@@ -262,7 +282,7 @@ everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 

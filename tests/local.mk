@@ -50,12 +50,17 @@ torture-remote: all
 	done
 .PHONY: torture-remote
 
+# make faults: an error from every system call, for some twenty minutes; FAULTS=--only=excl: ...
+FAULTS =
+faults: all tests/torture/torture$(EXEEXT)
+	python3 $(srcdir)/tests/torture/faults.py $(FAULTS) semlock$(EXEEXT) tests/torture/torture$(EXEEXT)
+
 # make models LEVEL=2: the big ones as well
 LEVEL = 1
 models:
 	@$(SHELL) $(srcdir)/tests/models/run $(LEVEL)
-.PHONY: torture models
-EXTRA_DIST += tests/torture/run tests/torture/killat tests/models/run tests/models/suite.txt \
+.PHONY: torture faults models
+EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/models/run tests/models/suite.txt \
 	tests/models/existlock.pml tests/models/flock_unlink.pml tests/models/open_noexcl.pml \
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
@@ -74,6 +79,7 @@ LOCAL_BATS = \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
 	tests/file-systems.bats \
+	tests/faults.bats \
 	tests/fd.bats \
 	tests/fuse.bats \
 	tests/fuzz.bats \

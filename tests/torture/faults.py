@@ -214,7 +214,12 @@ def calls_of(scenario, semlock, torture):
     first, counts, found, loading = lines[0][0], {}, [], True
     if not any("ld.so.cache" in rest for _, _, rest in lines):
         loading = False
-    done = set()
+    done, loaders = set(), {}
+    for pid, name, _ in lines:  # strace counts for each process: those of the first come along
+        if pid == first:
+            loaders[name] = loaders.get(name, 0) + 1
+            if name == "munmap":
+                break
     for pid, name, rest in lines:
         mine = pid != first if scenario.child else pid == first
         if not mine or pid in done:
@@ -222,8 +227,7 @@ def calls_of(scenario, semlock, torture):
         counts[name] = counts.get(name, 0) + 1
         if name == "execve" and (not scenario.child and counts[name] == 1):
             continue
-        # (the child's first mmap would be the parent's, too: the loader's)
-        if name in ERRORS and (name != "mmap" if scenario.child else not loading):
+        if name in ERRORS and (counts[name] > loaders.get(name, 0) if scenario.child else not loading):
             found.append((name, counts[name]))
         if name == "munmap":
             loading = False
@@ -235,6 +239,11 @@ def calls_of(scenario, semlock, torture):
 READS = ("openat", "read", "pread64", "fstat", "newfstatat", "readlinkat", "statfs", "fstatfs")
 
 
+def said_to_be_busy(status, call, error):
+    """Then that is what was injected."""
+    return status == 1 and call in ("flock", "fcntl") and error in ("EAGAIN", "EDEADLK")
+
+
 def taken_for_held(scenario, status, call):
     """What cannot be looked at is taken for a living holder's: waited for, and left alone."""
     return status == 1 and scenario.method in FILES and call in READS
@@ -244,8 +253,10 @@ def sleeps(scenario, call):
     """Can a signal interrupt it, on a file system of this machine?"""
     if call in ("openat", "open"):
         return scenario.method in KERNEL
+    if call == "flock" and scenario.method in FILES:
+        return "-n" not in scenario.args
     if call == "fcntl":
-        return not scenario.child
+        return not scenario.child and "-F" not in scenario.args
     return call in ("flock", "poll", "ppoll", "rt_sigtimedwait", "sendto", "recvfrom", "read")
 
 
@@ -256,7 +267,7 @@ def judge(scenario, room, status, call, error, torture):
     if status is None:
         yield f"hung for {HANG} s"
         return
-    if taken_for_held(scenario, status, call) and not ran:
+    if (taken_for_held(scenario, status, call) or said_to_be_busy(status, call, error)) and not ran:
         return
     if "FREE" in ran:
         yield "the command ran without the lock"
@@ -289,8 +300,10 @@ def afterwards(room, scenario, semlock):
         os.close(fd)
     room.fds = []
 
+    also = scenario.args if "other" in scenario.args else ()
+
     def again(*command):
-        return subprocess.run([semlock, "-m", scenario.method, "-w", "3", "lock", *command], cwd=room.path,
+        return subprocess.run([semlock, "-m", scenario.method, "-w", "3", *also, "lock", *command], cwd=room.path,
                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
     if again("true") != 0:
         yield "the next one does not get the lock"

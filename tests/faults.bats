@@ -1,0 +1,25 @@
+#!/usr/bin/env bats
+# System calls that fail under semlock: a sample of what "make faults" tries in full.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
+
+# injected HOW...
+injected() {
+	command -v strace >/dev/null || skip "no strace here"
+	strace -o /dev/null true 2>strace.err || skip "strace cannot trace here: $(tail -1 strace.err)"
+	expect_status 0 python3 "$SOURCE/tests/torture/faults.py" "$@" "$SEMLOCK" "$TORTURE" || return
+	[[ $out == *" 0 bad" ]]
+}
+
+@test "no memory, no descriptors, no boot id: nobody alive is taken for dead" {
+	injected --only="symlink: -n, held"
+}
+
+@test "-F: no command runs that has not inherited the lock" {
+	injected --only="flock: -F"
+}
+
+@test "any call fails, in any way: the command runs under the lock, or one line says why not" {
+	injected --sample=100 --seed=1
+}
