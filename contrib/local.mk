@@ -2,6 +2,7 @@ EXTRA_DIST += \
 	.ci/run \
 	contrib/README \
 	contrib/check \
+	contrib/compare \
 	contrib/coverage \
 	contrib/fresh-tree \
 	contrib/install-packages \
@@ -47,6 +48,7 @@ EXTRA_DIST += \
 SHELL_FILES = \
 	.ci/run \
 	contrib/check \
+	contrib/compare \
 	contrib/coverage \
 	contrib/fresh-tree \
 	contrib/completion/bash/semlock \
