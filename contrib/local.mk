@@ -38,6 +38,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/semlock-network.manpages \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install \
+	contrib/packaging/debian/semlock.lintian-overrides \
 	contrib/packaging/debian/semlock.manpages \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
