@@ -2,6 +2,7 @@ EXTRA_DIST += \
 	.ci/run \
 	contrib/README \
 	contrib/check \
+	contrib/compare \
 	contrib/coverage \
 	contrib/fresh-tree \
 	contrib/install-packages \
@@ -37,6 +38,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/semlock-network.manpages \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install \
+	contrib/packaging/debian/semlock.lintian-overrides \
 	contrib/packaging/debian/semlock.manpages \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
@@ -47,6 +49,7 @@ EXTRA_DIST += \
 SHELL_FILES = \
 	.ci/run \
 	contrib/check \
+	contrib/compare \
 	contrib/coverage \
 	contrib/fresh-tree \
 	contrib/completion/bash/semlock \

@@ -101,6 +101,7 @@ LOCAL_BATS = \
 	tests/order.bats \
 	tests/perl.bats \
 	tests/python.bats \
+	tests/readme.bats \
 	tests/queue.bats \
 	tests/reject.bats \
 	tests/replace.bats \

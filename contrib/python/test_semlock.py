@@ -17,7 +17,6 @@ import semlock
 
 SEMLOCK = os.environ.get("SEMLOCK") or "semlock"
 URL = os.environ.get("SEMLOCK_TEST_URL")
-signal.alarm(120)   # no test may hang for ever
 
 
 class Enough(Exception):
@@ -26,6 +25,8 @@ class Enough(Exception):
 
 class Case(unittest.TestCase):
     def setUp(self):
+        signal.alarm(120)   # no test may hang for ever
+        self.addCleanup(signal.alarm, 0)
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir)
         self.lock = os.path.join(self.dir, "lock")

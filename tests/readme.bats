@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# What README and HACKING say is so.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+prepare() {
+	export SEMLOCK
+	PATH=$PWD/bin:$PATH
+}
+
+@test "README's table of tools is what contrib/compare prints" {
+	[ -n "$(system_flock)" ] || skip "no util-linux flock on this machine"
+	rm bin/flock	# semlock, by that name
+	expect_status 0 "$SOURCE/contrib/compare" flock semlock
+	[ "$(wc -l <.out)" -eq 4 ]
+	while read -r row; do
+		grep -Fqx "    $row" "$SOURCE/README" || complain "not in README: $row"
+	done < <(tail -n 2 .out)
+}
+
+# README's lines of commands, with files in here, and commands that are there.
+@test "README's examples run" {
+	printf '#!/bin/sh\nexit 0\n' >job
+	chmod +x job
+	for name in reader convert move backup bin/make-report; do cp job $name; done
+	mkdir data
+	sed -n 's/^    \(semlock [^ ]\|exec 8\)/\1/p; s,^    [*]/5 [* ]*,,p' "$SOURCE/README" | grep -v 'etcd:' |
+		sed "s,/tmp/,$PWD/,g; s,/run/lock/,$PWD/,g; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >examples
+	[ "$(wc -l <examples)" -ge 11 ] || complain "$(cat examples)"
+	while read -r example; do
+		expect_status 0 sh -c "$example" </dev/null
+		[ -z "$err" ] || [[ $example == *tar* ]] || complain "$example: $err"
+	done <examples
+}
+
+# Words with a slash that begin with a directory of the tree.
+@test "the files that README, HACKING and contrib/README name are there" {
+	for page in README HACKING contrib/README; do
+		grep -oE '\b(contrib|tests|src|man)/[A-Za-z0-9_./-]*[A-Za-z0-9]' "$SOURCE/$page" | sort -u |
+			while read -r name; do
+				case $name in
+				tests/FILE* | */NAME.c | tests/fuzz/found) ;;
+				*) [ -e "$SOURCE/$name" ] || echo "$page: $name" ;;
+				esac
+			done
+	done >missing
+	[ ! -s missing ] || complain "$(cat missing)"
+	grep -oE '\b[a-z-]+\.bats' "$SOURCE/README" | sort -u | while read -r name; do
+		[ -e "$SOURCE/tests/$name" ] || complain "README: $name"
+	done
+}
