@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,23 +14,27 @@ static int break_in(const char *method, const char *semlock, int slot)
 	char number[16];
 
 	snprintf(number, sizeof number, "%d", slot);
-	if (naive_is(method))
-		return naive_run(method, "lock", self, number);
 	execl(semlock, semlock, "-n", "-m", method, "lock", self, "win", number, (char *)NULL);
 	return 2;
 }
 
+/* A command that dies with its semlock becomes our child, so that it is known when it is dead: as
+ * long as it is dying, it may hold the lock still. */
 void make_stale(const char *method, const char *semlock)
 {
-	pid_t pid = fork();
+	pid_t pid;
 
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	pid = fork();
 	if (pid == 0) {
 		if (naive_is(method))
 			_exit(naive_run(method, "lock", self, "die"));
 		execl(semlock, semlock, "-m", method, "lock", self, "die", (char *)NULL);
 		_exit(2);
 	}
-	waitpid(pid, NULL, 0);
+	while (wait(NULL) > 0)
+		;
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 int breakers(const char *method, const char *semlock, int rounds, int count)
@@ -38,10 +43,13 @@ int breakers(const char *method, const char *semlock, int rounds, int count)
 
 	for (int round = 0; round < rounds; round++) {
 		int gate[2];
+		long won;
 		char word;
 
 		make_stale(method, semlock);
+		atomic_store(&board->breakers, count);
 		atomic_store(&board->winners, 0);
+		atomic_store(&board->ended, 0);
 		if (pipe(gate) != 0)
 			trouble("pipe");
 		for (int slot = 0; slot < count; slot++)
@@ -55,8 +63,11 @@ int breakers(const char *method, const char *semlock, int rounds, int count)
 		close(gate[0]);
 		close(gate[1]); /* go */
 		while (wait(NULL) > 0)
-			;
-		good += atomic_load(&board->winners) == 1;
+			atomic_fetch_add(&board->ended, 1);
+		won = atomic_load(&board->winners);
+		good += won == 1;
+		if (won != 1)
+			printf("round %d: %ld winners\n", round + 1, won);
 	}
 	printf("%s: %d rounds of %d breakers, exactly one winner in %d\n", method, rounds, count, good);
 	return good == rounds ? 0 : 1;

@@ -8,7 +8,7 @@
  * naive-swap: mkdir, a second one as a guard, renamed over a dead one's. */
 int naive_is(const char *name);
 
-/* Take LOCK, run "SELF inside WORD" (or "SELF win", where a breaker is asked for), let go.
+/* Take LOCK, run "SELF inside WORD", let go.
  * Returns the exit status. */
 int naive_run(const char *name, const char *lock, const char *self, const char *word);
 

@@ -21,14 +21,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "naive.h"
 #include "torture.h"
 
-/* A winner stays until all the others have had their chance. */
+/* A winner stays until all the others have had their chance: those have ended, or have won, too. */
 static int win(void)
 {
 	atomic_fetch_add(&board->winners, 1);
-	pause_us(100000);
-	return 0;
+	for (int tries = 0; tries < 20000; tries++) {
+		if (atomic_load(&board->ended) + atomic_load(&board->winners) >=
+		    atomic_load(&board->breakers))
+			return 0;
+		pause_us(1000);
+	}
+	return 1;
 }
 
 static int die(void)
@@ -73,6 +79,10 @@ int main(int argc, char **argv)
 	if (argc < 6 || atoi(argv[5]) < 1 || atoi(argv[5]) > MOST) {
 		fprintf(stderr, "usage: torture METHOD SEMLOCK ACQUISITIONS KILLS CONTENDERS [SEED]\n"
 				"       torture breakers METHOD SEMLOCK ROUNDS BREAKERS\n");
+		return 2;
+	}
+	if (strcmp(argv[1], "breakers") == 0 && naive_is(argv[2])) {
+		fprintf(stderr, "torture: %s waits for the lock: it is no breaker\n", argv[2]);
 		return 2;
 	}
 	open_board(O_CREAT | O_TRUNC);

@@ -18,7 +18,8 @@ struct event {
 /* What all processes see. */
 struct board {
 	atomic_long inside, done, shared; /* entries; full rounds alone; and together with others */
-	atomic_long overlaps, windows, lost, failures, winners;
+	atomic_long overlaps, windows, lost, failures;
+	atomic_long breakers, winners, ended; /* of breakers.c */
 	atomic_long kills, stops, terms, deleted;
 	atomic_int command[MOST]; /* whom a contender has inside now */
 	atomic_int semlock[MOST]; /* where the contender is not semlock itself: its semlock */
