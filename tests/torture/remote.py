@@ -24,9 +24,12 @@ import time
 INSIDE = """
 import fcntl, os, signal, sys, time
 if sys.argv[3] == "deaf": signal.signal(signal.SIGTERM, signal.SIG_IGN)
+# Descriptor 0: whoever ends closes it first, and what holds semlock's lock after it.
 fd = os.open(sys.argv[1], os.O_RDWR)
+os.dup2(fd, 0)
+os.close(fd)
 try:
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(0, fcntl.LOCK_EX | fcntl.LOCK_NB)
     word = "in"
 except OSError:
     word = "overlap"
@@ -125,6 +128,7 @@ def one(me, dice):
     if dice.random() < chaos / 10:
         time.sleep(dice.random() * 0.1)
         note("waiter_killed")
+        last[me] = ("waiter_killed", "semlock %d" % p.pid, time.monotonic())
         p.kill()
     # One byte at a time: what is killed need not close the pipe, which its command inherits.
     word = p.stdout.readline().split()
