@@ -50,14 +50,21 @@ void crash_point(const char *name)
 	raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
 }
 
+/* A signal interrupts a call once: to ask again is right, and has an end. */
 bool fault_point(const char *name)
 {
+	static bool interrupted;
 	const char *action = wanted_at(name);
 
 	write_down(name);
 	if (action == NULL || strncmp(action, "fail=", 5) != 0)
 		return false;
 	errno = atoi(action + 5);
+	if (errno != EINTR)
+		return true;
+	if (interrupted)
+		return false;
+	interrupted = true;
 	return true;
 }
 #else

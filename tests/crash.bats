@@ -272,7 +272,7 @@ refused_everywhere() {
 }
 
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
-# is about it), and what passes by a stopped waiter (slots.bats).
+# is about it), what passes by a stopped waiter (slots.bats), --check (check.bats), and names of its own (below).
 @test "every point of the source is on one of these ways" {
 	local method way passed
 	: >own.reached
@@ -282,7 +282,7 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|check\.|unique\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 

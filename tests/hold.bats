@@ -70,7 +70,7 @@ holding() {
 }
 
 @test "an output that nobody reads: no lock is kept" {
-	expect_status 1 bash -c '"$1" --hold l >/dev/full' - "$SEMLOCK"
+	expect_status 1 bash -c '"$1" --hold l </dev/null >/dev/full' - "$SEMLOCK"
 	expect_status 0 "$SEMLOCK" -n l true
 }
 

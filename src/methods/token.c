@@ -112,11 +112,12 @@ void token_read_name(const struct namefile *file, const char *name, struct recor
 {
 	const char *rest = name + strlen(file->base) + strlen(".held");
 	unsigned long long start, pidns;
+	unsigned beats, random;
 	long pid;
 
 	*record = (struct record){.kind = RECORD_JUNK};
-	if (sscanf(rest, ".%ld.%llu.%39[^.].%llu.%*x.%*x.%64s", &pid, &start, record->boot, &pidns,
-		record->host) != 5)
+	if (sscanf(rest, ".%ld.%llu.%39[^.].%llu.%x.%8x.%64s", &pid, &start, record->boot, &pidns,
+		&beats, &random, record->host) != 7)
 		return;
 	record->kind = RECORD_FULL;
 	record->pid = (pid_t)pid;
@@ -124,13 +125,18 @@ void token_read_name(const struct namefile *file, const char *name, struct recor
 	record->pidns = pidns;
 }
 
+/* LOCK.held.old and the like are somebody's files, and no token. */
 static bool is_away_name(const struct namefile *file, const char *name)
 {
 	size_t length = strlen(file->base);
+	struct record record;
 
 	if (strncmp(name, file->base, length) != 0 || strncmp(name + length, ".held", 5) != 0)
 		return false;
-	return name[length + 5] == '\0' || name[length + 5] == '.';
+	if (name[length + 5] == '\0')
+		return true;
+	token_read_name(file, name, &record);
+	return record.kind == RECORD_FULL;
 }
 
 /* What a directory is said to hold can be an old answer (NFS): the name is asked for. */

@@ -25,7 +25,7 @@ int token_name(const struct namefile *file, unsigned beats, char name[NAME_SIZE]
 /* What such a NAME says of the holder: a RECORD_FULL, or RECORD_JUNK. */
 void token_read_name(const struct namefile *file, const char *name, struct record *record);
 
-/* A name that the token has while somebody holds the lock, LOCK.held or LOCK.held.SOMETHING,
+/* A name that the token has while somebody holds the lock, LOCK.held or one of token_name(),
  * into FOUND, but not the name BUT.  Returns 1, 0 if there is none, or -1 with errno set. */
 int token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE]);
 
