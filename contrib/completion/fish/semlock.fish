@@ -115,7 +115,6 @@ complete -c semlock -n __semlock_at_options -l length -x -d 'Lock a part of the 
 complete -c semlock -n __semlock_at_options -l mode -x -d 'Permissions of a lock file that is created'
 complete -c semlock -n __semlock_at_options -l init -d 'With -m rename: make the token'
 complete -c semlock -n __semlock_at_options -l stale -x -d 'Take over from a holder that gave no sign for so long'
-complete -c semlock -n __semlock_at_options -l tether -x -d 'Take LOCK for the shell, tied to its descriptor'
 complete -c semlock -n __semlock_at_options -l ttl -x -d 'Lease of a lock on a server'
 complete -c semlock -n __semlock_at_options -l rm -d 'Remove the lock file at the end'
 complete -c semlock -n __semlock_at_options -s n -l nonblock -d 'Fail at once if it is busy'
