@@ -34,7 +34,7 @@ static void start(struct contest *contest, int slot)
 	char number[16];
 	pid_t parent = getpid();
 
-	one->form = naive_is(contest->method) ? NULL : form_pick();
+	one->form = naive_is(contest->method) ? NULL : form_pick(slot);
 	one->pid = fork();
 	if (one->pid < 0)
 		trouble("fork");
@@ -191,7 +191,10 @@ static void run_down(struct contest *contest)
 	while (left > 0) {
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
-		left -= pid > 0;
+		if (pid == contest->contenders[0].pid && left > 1)
+			start(contest, 0); /* peers may wait for a dead one's lock still */
+		else
+			left -= pid > 0;
 		if (pid > 0)
 			continue;
 		if (pid < 0)

@@ -105,9 +105,13 @@ int forms_choose(const char *method, const char *wanted)
 	return (int)nchosen;
 }
 
-const struct form *form_pick(void)
+const struct form *form_pick(int slot)
 {
-	return chosen[pick(nchosen)];
+	const struct form *form = chosen[pick(nchosen)];
+
+	while (slot == 0 && (form->flags & PEER) != 0)
+		form = chosen[pick(nchosen)];
+	return form;
 }
 
 const char *form_name(const struct form *form)

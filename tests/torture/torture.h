@@ -58,7 +58,8 @@ int go_inside(int slot, const char *mode);
 struct form;
 /* Those of METHOD that WANTED (names with commas; NULL: all but peers) names; how many. */
 int forms_choose(const char *method, const char *wanted);
-const struct form *form_pick(void);
+/* At random; for SLOT 0 it is always semlock: of peers alone, nobody takes over from the dead. */
+const struct form *form_pick(int slot);
 void form_exec(const struct form *form, const char *method, const char *semlock, int slot)
     __attribute__((noreturn));
 const char *form_name(const struct form *form);
