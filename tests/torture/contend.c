@@ -191,7 +191,7 @@ static void run_down(struct contest *contest)
 	while (left > 0) {
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
-		if (pid == contest->contenders[0].pid && left > 1)
+		if (pid == contest->contenders[0].pid && left > 1 && !contest->stuck)
 			start(contest, 0); /* peers may wait for a dead one's lock still */
 		else
 			left -= pid > 0;
