@@ -20,6 +20,8 @@ RECIPE_FILES = \
 	contrib/recipes/section \
 	contrib/recipes/self-lock
 dist_recipes_SCRIPTS = $(RECIPE_FILES)
+# make installcheck asks each script for its --help, and these are examples, which would do their work.
+AM_INSTALLCHECK_STD_OPTIONS_EXEMPT = $(RECIPE_FILES)
 dist_recipes_DATA = \
 	contrib/recipes/README \
 	contrib/recipes/crontab \
