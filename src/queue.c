@@ -111,13 +111,15 @@ static bool one_before(struct queue *queue, int64_t *ticket)
 
 /* An even number, so that between any two there is room for one more.  The whole file is locked
  * by whoever is about to remove it, which takes no time, unless it is stopped right there: that
- * may cost the order, but not hold anybody up. */
+ * may cost the order, but not hold anybody up for long.  (To give up early would cost the order
+ * whenever the machine is busy, and a writer then may never get in among readers.) */
 static int draw(struct queue *queue)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
+	int64_t began = clock_now(), now = began;
 
-	for (int tries = 0; tries < 1000; tries++) {
-		queue->ticket = 2 * clock_now();
+	while (now - began < 2 * SECOND) {
+		queue->ticket = 2 * now;
 		if (lock_byte(queue->fd, F_OFD_SETLK, F_WRLCK, queue->ticket) == 0) {
 			CRASH_POINT("queue.drawn");
 			return 0;
@@ -125,6 +127,7 @@ static int draw(struct queue *queue)
 		if (errno != EAGAIN && errno != EACCES)
 			break;
 		nanosleep(&a_moment, NULL);
+		now = clock_now();
 	}
 	return -1;
 }
