@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crash.h"
@@ -173,6 +174,18 @@ static bool has_other_files(int fd)
 	return others;
 }
 
+/* A file system over FUSE or NFS only hides a record that a waiter is reading just now, here in the
+ * directory, until it is closed.  The lock is free already: nobody waits for this. */
+static void remove_emptied(const struct namefile *file)
+{
+	const struct timespec a_moment = {.tv_nsec = 1000000};
+	int tries = 100;
+
+	while (unlinkat(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
+	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
+		nanosleep(&a_moment, NULL);
+}
+
 /* D6: the name goes in one step, and is free; the rest is taken apart under another. */
 static int remove_directory(struct lock *lock, int fd)
 {
@@ -193,7 +206,7 @@ static int remove_directory(struct lock *lock, int fd)
 			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */
 		unlinkat(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
-		unlinkat(file->directory, file->temporary, AT_REMOVEDIR);
+		remove_emptied(file);
 	}
 	memcpy(file->temporary, ours, sizeof ours);
 	return result;
