@@ -114,7 +114,7 @@ next_line() {
 	local tries=0
 	until read -r -t 1 line <>"$1.up"; do
 		tries=$((tries + 1))
-		if [ $tries -ge 20 ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
+		if [ $tries -ge 60 ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
 			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
 		fi
 	done
