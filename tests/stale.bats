@@ -118,7 +118,7 @@ host=elsewhere machine=another since=1 uid=0"
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
 	hold_lock --stale .2 -m rename l
-	first=$(ls -d l.held.*)
+	first=$(echo l.held.*) # ls would look for it, and it may be gone by then
 	tries=0
 	until [ ! -e "$first" ]; do
 		tries=$((tries + 1))
