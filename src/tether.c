@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "crash.h"
 #include "deadline.h"
 #include "descriptor.h"
 #include "events.h"
@@ -73,6 +74,7 @@ int tether_begin(struct tether *tether, struct why *why)
 		return why_set(why, TROUBLE_SYSTEM, "cannot start a process");
 	if (holder > 0)
 		await_word(tether, holder);
+	tether->holder = getpid();
 	close(tether->report[0]);
 	end_with(caller_child, SIGKILL); /* who waits no longer wants no lock */
 	descriptor_close_others((const int[]){tether->tie.fd, tether->caller.process, tether->report[1],
@@ -168,34 +170,42 @@ static void jump_out(int signo)
 	siglongjmp(told, 1);
 }
 
-/* TERM is let in only where it may break off the sleep: whenever it came, it is not missed. */
-static bool sleep_until_end(const struct tether *tether)
+static void let_term(int how)
 {
-	struct sigaction action = {.sa_handler = jump_out};
 	sigset_t just_it;
 
 	sigemptyset(&just_it);
 	sigaddset(&just_it, SIGTERM);
-	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	sigprocmask(how, &just_it, NULL);
+}
+
+/* TERM is let in only where it may break off the sleep: whenever it came, it is not missed. */
+static bool sleep_until_end(const struct tether *tether)
+{
+	struct sigaction action = {.sa_handler = jump_out};
+
 	sigaction(SIGTERM, &action, NULL);
 	if (sigsetjmp(told, 1) != 0)
 		return false;
-	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	let_term(SIG_UNBLOCK);
 	tie_await(&tether->tie, tether->caller.process);
-	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	let_term(SIG_BLOCK);
 	return true;
 }
 
+/* From the word on the caller relies on us: a TERM that comes then must not just end us. */
 void tether_watch(void *context)
 {
 	const struct tether *tether = context;
 
 	tether_detach(tether);
+	let_term(SIG_BLOCK);
 	if ((tether->lock->method->can & OWNED_BY_PROCESS) != 0)
-		end_with(getppid(), SIGTERM); /* the lock dies with the holder */
+		end_with(tether->holder, SIGTERM); /* the lock dies with the holder */
 	if (write(tether->report[1], "", 1) != 1)
 		_exit(EXIT_FAILURE);
 	close(tether->report[1]);
+	CRASH_POINT("tether.told");
 	if (!sleep_until_end(tether))
 		tell_caller(tether);
 	_exit(EXIT_SUCCESS);

@@ -26,6 +26,7 @@ struct tether {
 	const struct lock *lock; /* the first of them */
 	struct caller caller;
 	struct tie tie;
+	pid_t holder;
 	int report[2]; /* a pipe: the word that the lock is held */
 };
 

@@ -11,7 +11,7 @@ SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
 PROBE=${PROBE:-$SOURCE/build/tests/probe}
 CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
-TEST_LIMIT=${TEST_LIMIT:-120}
+TEST_LIMIT=${TEST_LIMIT:-300}
 declare -gA PID=() COMMAND=()
 
 setup() {

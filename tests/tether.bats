@@ -276,6 +276,19 @@ in_err() {
 	done
 }
 
+@test "the lock is lost before the watcher sleeps: the script is told" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	export SEMLOCK_CRASH=tether.told:stop
+	script holder bash -m posix "$PWD/posix.lock"
+	watcher=$(watcher_of "$PWD/posix.lock")
+	"$PROBE" state "$watcher" T
+	kill -KILL "$(holder_of "$PWD/posix.lock")"
+	unset SEMLOCK_CRASH
+	expect_status 0 "$SEMLOCK" -m posix posix.lock true
+	kill -CONT "$watcher"
+	ended holder 143
+}
+
 @test "its holder killed: the lock is kept, until the script ends" {
 	for method in flock excl mkdir; do
 		script holder bash -m $method "$PWD/$method.lock"
