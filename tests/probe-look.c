@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "probe.h"
@@ -63,7 +64,7 @@ static int is_blocking_lock(const char *line)
 	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
 		return 0;
 	if (call == SYS_flock)
-		return 1;
+		return (how & LOCK_NB) == 0; /* which sleeps, too: while somebody reads /proc/locks */
 #ifdef SYS_poll
 	if (call == SYS_poll && how == 2)
 		return 1; /* for word of a holder who has nothing under flock(2): methods/stranger.c */
