@@ -32,7 +32,7 @@ failing() {
 }
 
 stale() {
-	capture "$SEMLOCK" -w 5 -m "$1" l sh -c 'kill -KILL $PPID $$'
+	capture "$SEMLOCK" -w 60 -m "$1" l sh -c 'kill -KILL $PPID $$'
 }
 
 scene() {
@@ -84,7 +84,7 @@ holder_ended() {
 # first_in NAME...: one of these is in, and the others are not; its name is in $first.
 first_in() {
 	local name parent
-	read -r -t 20 _ line <own.up || complain "nobody gets in" || return
+	read -r -t $PATIENCE _ line <own.up || complain "nobody gets in" || return
 	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
 	first=
 	for name; do if [ "${PID[$name]}" = "$parent" ]; then first=$name; fi; done
@@ -112,7 +112,7 @@ two_waiters() {
 clean() {
 	local file left
 	stale "$1"
-	expect_status 0 "$SEMLOCK" -w 20 -m "$1" l true || return
+	expect_status 0 "$SEMLOCK" -w 60 -m "$1" l true || return
 	for file in "${BYSTANDERS[@]}"; do
 		[ "$(cat "$file" 2>/dev/null)" = "not to be touched" ] || complain "$file has been touched" || return
 	done
@@ -295,7 +295,7 @@ refused_everywhere() {
 		for state in free stale; do
 			SEMLOCK_CRASH="$unique $point:kill" capture "$CRASHABLE_SEMLOCK" -m rename --init l true
 			[ "$status" -ne 137 ] || echo "$point" >>killed
-			SEMLOCK_CRASH=$unique expect_status 0 "$CRASHABLE_SEMLOCK" -w 5 -m rename l true
+			SEMLOCK_CRASH=$unique expect_status 0 "$CRASHABLE_SEMLOCK" -w 60 -m rename l true
 			left=$(ls -d .l* l.* 2>/dev/null || true)
 			[ -z "$left" ] || complain "killed at $point, $state, leaves $left"
 			SEMLOCK_CRASH=$unique capture "$CRASHABLE_SEMLOCK" -m rename l sh -c 'kill -KILL $PPID $$'

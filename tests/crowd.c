@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -99,11 +100,24 @@ static bool has_ended(pid_t pid)
 	       info.si_pid == pid;
 }
 
+/* A line of /proc/PID/syscall: the call, and its arguments.  "running" it says of who does not
+ * sleep; and who only asks for a lock sleeps as well, while somebody reads /proc/locks. */
+static bool waits_for_lock(const char *line)
+{
+	unsigned long how;
+	long call, fd;
+
+	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
+		return false;
+	if (call == SYS_fcntl)
+		return how == F_SETLKW || how == F_OFD_SETLKW;
+	return call == SYS_futex || (call == SYS_flock && (how & LOCK_NB) == 0);
+}
+
 bool until_asleep(pid_t pid)
 {
-	int64_t give_up = now() + INT64_C(10000000000);
-	char path[64], text[64];
-	long call;
+	int64_t give_up = now() + INT64_C(60000000000);
+	char path[64], text[256];
 	ssize_t got;
 	int fd;
 
@@ -114,9 +128,7 @@ bool until_asleep(pid_t pid)
 		if (fd >= 0)
 			close(fd);
 		text[got > 0 ? got : 0] = '\0';
-		call = strtol(text, NULL, 10);
-		if (got > 0 && strncmp(text, "running", 7) != 0 &&
-		    (call == SYS_fcntl || call == SYS_flock || call == SYS_futex))
+		if (waits_for_lock(text))
 			return true;
 		if (has_ended(pid))
 			return false;

@@ -43,7 +43,7 @@ excludes() {
 	let_go
 	ended waiter 0 || return
 	capture "$SEMLOCK" -m "$method" on/l sh -c 'kill -KILL $PPID $$'
-	expect_status 0 "$SEMLOCK" -w 20 -m "$method" on/l true || return
+	expect_status 0 "$SEMLOCK" -w 60 -m "$method" on/l true || return
 	expect_status 0 "$PROBE" storm 24 4 "$SEMLOCK" -m "$method" on/l "$PROBE" inside room 20 || return
 	expect_status 0 "$PROBE" verdict room 480 || return
 	rm -f room

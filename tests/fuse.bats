@@ -28,11 +28,15 @@ each() {
 	done
 }
 
+none_hidden() {
+	[ -z "$(find . -name '.fuse_hidden*')" ]
+}
+
 nothing_left() {
 	local left
 	# A file hidden because it was open goes when the file system hears of the close, which is
 	# after close(2).
-	while [ -n "$(find . -name '.fuse_hidden*')" ]; do :; done
+	eventually none_hidden
 	left=$(find . -name '*l*' ! -name '*.*' -o -name '.l*' -o -name 'l.held*')
 	[ -z "$left" ] || [ "$method $left" = "rename ./l" ] || complain "left behind: $left"
 }

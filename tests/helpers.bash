@@ -12,6 +12,7 @@ PROBE=${PROBE:-$SOURCE/build/tests/probe}
 CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
 TEST_LIMIT=${TEST_LIMIT:-300}
+PATIENCE=60 # seconds that a test waits for what must happen: its failure is no matter of speed
 declare -gA PID=() COMMAND=()
 
 setup() {
@@ -109,12 +110,31 @@ start() {
 	PID[$name]=$!
 }
 
+# eventually CMD...: returns when CMD succeeds; tries it again and again.
+eventually() {
+	local end=$((SECONDS + PATIENCE))
+	until "$@"; do
+		[ $SECONDS -lt $end ] || complain "this never came true: $*" || return
+		"$PROBE" pause 5
+	done
+}
+
+# with_room CMD...: tries CMD with a $room of 200 milliseconds, and if it fails with more and more.
+# For what has to happen before a time limit of semlock's has passed: a machine that has other work
+# to do may be late for a short one.  What is wrong is wrong with any.  (In CMD, "||" is needed.)
+with_room() {
+	for room in 200 800 3200 12800; do
+		if "$@"; then return; fi
+	done
+	complain "this failed with each limit, up to $room ms: $*"
+}
+
 # next_line NAME: the next line on the FIFO NAME.up, in $line.
 next_line() {
 	local tries=0
 	until read -r -t 1 line <>"$1.up"; do
 		tries=$((tries + 1))
-		if [ $tries -ge 60 ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
+		if [ $tries -ge $PATIENCE ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
 			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
 		fi
 	done

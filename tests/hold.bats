@@ -12,7 +12,7 @@ holding() {
 	: >"$name.out"
 	exec {in}>"$name.in"
 	exec {up}<"$name.up"
-	read -r -t 20 line <&"$up"
+	read -r -t $PATIENCE line <&"$up"
 	[ "$line" = OK ] || complain "it said '$line'" "$(cat "$name.err")"
 }
 
@@ -34,11 +34,11 @@ holding() {
 		mkfifo $method.in $method.up
 		exec {in}<>$method.in {up}<>$method.up
 		start parent sh -c '"$1" --hold -m "$2" "$2.lock" <"$2.in" >"$2.up"; :' - "$SEMLOCK" $method
-		read -r -t 20 line <&"$up"
+		read -r -t $PATIENCE line <&"$up"
 		[ "$line" = OK ]
 		expect_status 1 "$SEMLOCK" -n -m $method $method.lock true
 		kill -KILL "${PID[parent]}"
-		expect_status 0 "$SEMLOCK" -w 20 -m $method $method.lock true
+		expect_status 0 "$SEMLOCK" -w 60 -m $method $method.lock true
 		exec {in}>&- {up}>&-
 	done
 }

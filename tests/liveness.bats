@@ -84,7 +84,7 @@ judged() {
 	judged held
 	expect_status 1 "$SEMLOCK" -n -m link l true
 	kill -KILL "${PID[holder]}"
-	expect_status 0 "$SEMLOCK" -w 10 -m excl l true
+	expect_status 0 "$SEMLOCK" -w 60 -m excl l true
 }
 
 @test "an earlier holder's file that the machine lost the contents of is dead" {

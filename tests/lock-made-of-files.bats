@@ -65,7 +65,7 @@ killed_semlock() {
 	kill -KILL "${PID[holder]}"
 	ended holder 137
 	expect_status 1 "$SEMLOCK" -n -m "$method" l true
-	start second "$SEMLOCK" -w 20 -m "$method" l true
+	start second "$SEMLOCK" -w 60 -m "$method" l true
 	release holder
 	ended second 0
 	nothing_left
@@ -77,7 +77,7 @@ killed_semlock() {
 
 killed_both() {
 	hold_lock -m "$method" l
-	start second "$SEMLOCK" -w 20 -m "$method" l true
+	start second "$SEMLOCK" -w 60 -m "$method" l true
 	kill -KILL "${PID[holder]}" "${COMMAND[holder]}"
 	ended holder 137
 	ended second 0

@@ -10,7 +10,7 @@
 # now                   CLOCK_BOOTTIME in nanoseconds
 
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
-LINE_SECONDS=20 # a test that waits longer for a line has failed
+LINE_SECONDS=60 # a test that waits longer for a line has failed
 
 now() {
 	local up

@@ -33,9 +33,7 @@ robbed() {
 @test "--on-lost=warn says so at once, lets the command run, and ends with 76" {
 	for method in $METHODS; do
 		robbed --on-lost=warn
-		until grep -q "^semlock: l: somebody has taken the lock away" holder.err; do
-			kill -0 "${PID[holder]}"
-		done
+		eventually grep -q "^semlock: l: somebody has taken the lock away" holder.err
 		kill -0 "${COMMAND[holder]}"
 		release holder
 		ended holder 76

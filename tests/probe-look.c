@@ -12,22 +12,6 @@
 #include <unistd.h>
 #include "probe.h"
 
-/* The kernel tells nobody when a process falls asleep: these two have to look again. */
-static int within_patience(int (*holds)(const char *pid, const char *what), const char *pid,
-    const char *what)
-{
-	long long end = now_ms() + PATIENCE_MS;
-
-	while (!holds(pid, what)) {
-		if (now_ms() > end || kill((pid_t)number(pid), 0) != 0) {
-			fprintf(stderr, "probe: process %s did not come to %s\n", pid, what);
-			return 1;
-		}
-		pause_ms(1);
-	}
-	return 0;
-}
-
 static int read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -41,6 +25,37 @@ static int read_text(const char *path, char *text, size_t size)
 	return 0;
 }
 
+static int state_is(const char *pid, const char *letters)
+{
+	char path[64], text[512];
+	const char *state;
+
+	snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+	if (read_text(path, text, sizeof text) != 0)
+		return 0;
+	state = strrchr(text, ')');
+	return state != NULL && state[1] == ' ' && strchr(letters, state[2]) != NULL;
+}
+
+/* The kernel tells nobody when a process falls asleep: these two have to look again. */
+static int within_patience(int (*holds)(const char *pid, const char *what), const char *pid,
+    const char *what)
+{
+	long long end = now_ms() + PATIENCE_MS;
+
+	while (!holds(pid, what)) {
+		int over = kill((pid_t)number(pid), 0) != 0 || state_is(pid, "ZX");
+		if (over && holds(pid, what))
+			return 0; /* it was its end that was waited for */
+		if (over || now_ms() > end) {
+			fprintf(stderr, "probe: process %s did not come to %s\n", pid, what);
+			return 1;
+		}
+		pause_ms(1);
+	}
+	return 0;
+}
+
 static int is_blocking_lock(const char *line)
 {
 	long call, fd;
@@ -49,7 +64,7 @@ static int is_blocking_lock(const char *line)
 	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
 		return 0;
 	if (call == SYS_flock)
-		return (how & LOCK_NB) == 0; /* a try sleeps too, while somebody reads /proc/locks */
+		return (how & LOCK_NB) == 0; /* which sleeps, too: while somebody reads /proc/locks */
 #ifdef SYS_poll
 	if (call == SYS_poll && how == 2)
 		return 1; /* for word of a holder who has nothing under flock(2): methods/stranger.c */
@@ -89,18 +104,6 @@ int cmd_blocked(int argc, char **argv)
 	if (argc != 2)
 		misuse("blocked PID");
 	return within_patience(is_blocked, argv[1], "a blocking lock call");
-}
-
-static int state_is(const char *pid, const char *letters)
-{
-	char path[64], text[512];
-	const char *state;
-
-	snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-	if (read_text(path, text, sizeof text) != 0)
-		return 0;
-	state = strrchr(text, ')');
-	return state != NULL && state[1] == ' ' && strchr(letters, state[2]) != NULL;
 }
 
 /* state PID LETTERS: returns 0 when PID is in one of these states (T stopped, S asleep). */

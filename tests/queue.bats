@@ -45,10 +45,16 @@ served() {
 	served b d e
 }
 
+# hurried NAME: in line, with a time limit
+hurried() {
+	start "$1" "$SEMLOCK" -w "${room}ms" l sh -c 'echo "$0" >>order' "$1"
+	"$PROBE" blocked "${PID[$1]}"
+}
+
 @test "a waiter that gives up costs the others nothing" {
 	hold_lock l
 	in_line a l
-	in_line b -w .2 l
+	with_room hurried b # it has to be in line before its time is up
 	in_line c l
 	in_line d -w 60 l
 	ended b 1

@@ -34,12 +34,12 @@ screen() {
 
 # The next text is on the screen.
 on_screen() {
-	read -r -t 20 -u 6 _ || complain "nothing is shown" "$(cat ./*.log)"
+	read -r -t $PATIENCE -u 6 _ || complain "nothing is shown" "$(cat ./*.log)"
 }
 
 # waiting N: so many texts wait for the screen
 waiting() {
-	local end=$((SECONDS + 20))
+	local end=$((SECONDS + PATIENCE))
 	until "$SEMLOCK" --who .notify.lock | grep -q "held, $1 waiting"; do
 		[ $SECONDS -lt $end ] || complain "not $1 waiting" "$("$SEMLOCK" --who .notify.lock)" || return
 	done

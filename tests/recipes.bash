@@ -33,7 +33,7 @@ semlock_of() {
 
 # behind NAME RECIPE ARGS...: the same as stand, but returns when its semlock sleeps, waiting.
 behind() {
-	local name=$1 pid end=$((SECONDS + 20))
+	local name=$1 pid end=$((SECONDS + PATIENCE))
 	shift
 	fifos "$name"
 	start "$name" "$@" "$PROBE" hold "$name.up" "$name.down"

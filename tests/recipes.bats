@@ -156,19 +156,31 @@ load recipes
 	expect_status 64 data-file write d
 }
 
+# limited_to MS: the recipe, with less time
+limited_to() {
+	sed "s/-w 5/-w .1/; s/5m/$1ms/" "$RECIPES/limits" >short
+	chmod +x short
+}
+
+# It has to run before its time is up.
+too_long() {
+	local up pid
+	rm -f long.up long.down
+	limited_to "$room"
+	fifos long
+	exec {up}<>long.up # what was said stays in it
+	start long ./short l sh -c '"$@" & wait' sh "$PROBE" hold long.up long.down
+	ended long 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
+}
+
 @test "limits: 75 when it has waited too long, 124 when it has run too long, with all it has started" {
 	expect_status 3 limits l sh -c 'exit 3'
-	sed 's/-w 5/-w .1/; s/5m/.2/' "$RECIPES/limits" >short
-	chmod +x short
+	limited_to 200
 	hold_lock l
 	expect_status 75 ./short l touch ran
 	[ ! -e ran ]
 	let_go
-	fifos long
-	start long ./short l sh -c '"$@" & wait' sh "$PROBE" hold long.up long.down
-	ready long
-	ended long 124
-	"$PROBE" gone "${COMMAND[long]}"
+	with_room too_long
 }
 
 @test "marker: there while the command runs, BUSY for others, taken over from a killed run" {

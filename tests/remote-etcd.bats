@@ -310,7 +310,7 @@ script() {
 	[ $(($(now) - stopped)) -lt 3000000000 ] || complain "$(($(now) - stopped)) ns"
 	gone "${COMMAND[child]}"
 	kill -CONT "${ETCD_PID[s1]}"
-	expect_status 0 "$SEMLOCK" -w 20 "$URL" true
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
 }
 
 @test "--tether: its holder or its locksmith killed" {
@@ -319,7 +319,7 @@ script() {
 	expect_status 1 "$SEMLOCK" -w 4 "$URL" true
 	echo 'exit 0' 1<>holder.down
 	ended holder 0
-	expect_status 0 "$SEMLOCK" -w 20 "$URL" true
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
 	rm holder.up holder.down
 	script --ttl=20 "$URL"
 	kill -KILL "$(pgrep -f "semlock-locksmith .*$URL")"
@@ -348,7 +348,7 @@ script() {
 	mkfifo in up
 	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
 	exec {in}>in {up}<up
-	read -r -t 20 line <&"$up"
+	read -r -t $PATIENCE line <&"$up"
 	[ "$line" = OK ]
 	expect_status 1 "$SEMLOCK" -n "$URL" true
 	ctl lease revoke "$(lease)" >/dev/null

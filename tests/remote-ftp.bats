@@ -184,7 +184,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 		expect_status 1 "$SEMLOCK" -n "$URL" true
 		echo "$what" 1<>holder.down
 		case $what in kill*) ended holder 137 ;; *) ended holder 0 ;; esac
-		expect_status 0 "$SEMLOCK" -w 20 -i 0.05 "$URL" true
+		expect_status 0 "$SEMLOCK" -w 60 -i 0.05 "$URL" true
 		rm holder.up holder.down
 	done
 	fifos holder

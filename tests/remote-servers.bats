@@ -92,7 +92,7 @@ all_of_it() {
 	hold_lock --ttl=2 "$URL/nightly"
 	kill -KILL "${PID[holder]}" "${COMMAND[holder]}" "$(helper_of holder)"
 	ended holder 137
-	expect_status 0 "$SEMLOCK" --ttl=2 -i 0.1 -w 20 "$URL/nightly" true
+	expect_status 0 "$SEMLOCK" --ttl=2 -i 0.1 -w 60 "$URL/nightly" true
 }
 
 @test "vsftpd, whose every refusal has the same words" {

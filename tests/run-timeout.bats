@@ -2,9 +2,24 @@
 # --run-timeout: how long the command may run, in timeout(1)'s ways.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+# overdue N ARGS...: semlock --run-timeout ARGS ends with N.  The command makes the file "came" when it is
+# prepared for its signal: a limit that has passed before proves nothing, and a longer one is tried.
+overdue() {
+	local want=$1
+	shift
+	with_room came_before_the_end "$@"
+	[ "$status" -eq "$want" ] || complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
+}
+
+came_before_the_end() {
+	rm -f came
+	capture "$PROBE" with-default INT -- "$SEMLOCK" --run-timeout "${room}ms" "$@"
+	[ -e came ]
+}
+
 @test "a command that takes too long is ended by TERM: 124" {
 	mkfifo never
-	expect_status 124 "$SEMLOCK" --run-timeout .1 l sh -c 'trap "echo TERM; exit 5" TERM; read -r _ <>never & wait'
+	overdue 124 l sh -c 'trap "echo TERM; exit 5" TERM; : >came; read -r _ <>never & wait'
 	expect_out TERM
 	expect_free l
 }
@@ -22,15 +37,14 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "--signal: another signal, by name or number" {
 	mkfifo never
 	for signal in INT SIGINT int 2; do
-		expect_status 124 "$PROBE" with-default INT -- "$SEMLOCK" --run-timeout .1 --signal "$signal" "l.$signal" \
-			sh -c 'trap "echo INT; exit" INT; read -r _ <>never & wait'
+		overdue 124 --signal "$signal" "l.$signal" sh -c 'trap "echo INT; exit" INT; : >came; read -r _ <>never & wait'
 		expect_out INT
 	done
 }
 
 @test "a command that ignores TERM gets KILL after --kill-after: 137, as with timeout(1)" {
 	mkfifo never
-	expect_status 137 "$SEMLOCK" --run-timeout .1 --kill-after .1 l sh -c 'trap "" TERM; read -r _ <>never'
+	overdue 137 --kill-after .1 l sh -c 'trap "" TERM; : >came; read -r _ <>never'
 	expect_free l
 }
 
@@ -44,16 +58,21 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 }
 
 @test "a stopped command is continued, so that it can obey" {
-	expect_status 124 "$SEMLOCK" --run-timeout .1 l sh -c 'trap "echo obeys; exit" TERM; kill -STOP $$; :'
+	overdue 124 l sh -c 'trap "echo obeys; exit" TERM; : >came; kill -STOP $$; :'
 	expect_out obeys
 }
 
+ends_with_it() {
+	local up pid
+	rm -f one.up one.down
+	fifos one
+	exec {up}<>one.up # what was said stays in it
+	start one "$SEMLOCK" --run-timeout "${room}ms" l sh -c '"$0" hold one.up one.down & wait' "$PROBE"
+	ended one 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
+}
+
 @test "what the command has started ends with it, and the lock is free" {
-	mkfifo never up
-	start one "$SEMLOCK" --run-timeout .3 l sh -c '"$0" hold up never & wait' "$PROBE"
-	read -r _ pid <>up
-	ended one 124
-	"$PROBE" gone "$pid"
+	with_room ends_with_it
 	expect_free l
 }
 
@@ -72,13 +91,19 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	ended one 137
 }
 
-@test "the time counts from the start of the command, not of the wait" {
+# Its command has all of its time when it has waited for twice as long.
+waits_longer() {
+	rm -f holder.up holder.down
 	hold_lock l
-	start one "$SEMLOCK" --run-timeout 200ms l true
-	"$PROBE" blocked "${PID[one]}"
-	"$PROBE" pause 400
+	start one "$SEMLOCK" --run-timeout "${room}ms" l true
+	"$PROBE" blocked "${PID[one]}" || return
+	"$PROBE" pause $((2 * room))
 	let_go
 	ended one 0
+}
+
+@test "the time counts from the start of the command, not of the wait" {
+	with_room waits_longer
 }
 
 @test "a command that ends just when the time is up: its status or 124, and never a hang" {

@@ -66,7 +66,7 @@ frees_the_dead() {
 		hold_as b $OPTS -j 2 "$1" &&
 		kill -KILL "${PID[a]}" "${COMMAND[a]}" &&
 		ended a 137 &&
-		expect_status 0 "$SEMLOCK" $OPTS -w 10 -j 2 "$1" true &&
+		expect_status 0 "$SEMLOCK" $OPTS -w 60 -j 2 "$1" true &&
 		hold_as c $OPTS -j 2 "$1" &&
 		[ "$(slot_of c)" = 0 ] &&
 		expect_status 1 "$SEMLOCK" $OPTS -n -j 2 "$1" true &&
@@ -86,7 +86,7 @@ frees_the_dead() {
 	ended a 137
 	expect_status 1 "$SEMLOCK" -n -j 1 l true
 	release a
-	expect_status 0 "$SEMLOCK" -w 10 -j 1 l true
+	expect_status 0 "$SEMLOCK" -w 60 -j 1 l true
 }
 
 # shellcheck disable=SC2086

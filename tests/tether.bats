@@ -30,7 +30,7 @@ go() { echo "${2-}" 1<>"$1.down"; }
 # Returns once the lock can be had, with the time in $took (us).
 until_free() {
 	local from=${EPOCHREALTIME/./}
-	"$SEMLOCK" -w 20 "$@" true || complain "it is not let go"
+	"$SEMLOCK" -w 60 "$@" true || complain "it is not let go"
 	took=$((${EPOCHREALTIME/./} - from))
 }
 
@@ -43,7 +43,7 @@ holder_of() { pgrep -o -f -- "--tether=8 .*$1\$"; }
 watcher_of() { pgrep -P "$(holder_of "$1")"; }
 
 gone() {
-	local end=$((SECONDS + 20))
+	local end=$((SECONDS + PATIENCE))
 	while kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; do
 		((SECONDS < end)) || complain "process $1 does not end" || return
 		read -r -t 0.02 <> <(:) || true
@@ -62,7 +62,7 @@ gone() {
 				"$SEMLOCK" -n $lock true || exit 6
 				"$SEMLOCK" --tether=8 $lock || exit 5
 				exec 8>&-
-				"$SEMLOCK" -w 20 $lock true || exit 4' "$shell" "$method"
+				"$SEMLOCK" -w 60 $lock true || exit 4' "$shell" "$method"
 			expect_silent
 		done
 	done
@@ -120,7 +120,7 @@ gone() {
 			"$SEMLOCK" -n -m excl lock true || exit 6
 			"$SEMLOCK" --tether=8 -m excl lock || exit 5
 			exec 8>&-
-			"$SEMLOCK" -w 20 -m excl lock true || exit 4
+			"$SEMLOCK" -w 60 -m excl lock true || exit 4
 			exec 8<"$1"
 			"$SEMLOCK" --tether=8 -m excl lock || exit 3' bash "$file"
 		until_free -m excl lock
@@ -250,7 +250,7 @@ gone() {
 }
 
 in_err() {
-	local end=$((SECONDS + 20))
+	local end=$((SECONDS + PATIENCE))
 	until grep -q "$2" "$1.err"; do ((SECONDS < end)) || complain "$(cat "$1.err")" || return; done
 }
 

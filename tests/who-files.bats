@@ -327,7 +327,7 @@ contents() {
 		[ "$(column 2 1.)" = "${PID[one]}" ]
 		expect_status 1 "$SEMLOCK" -v -n -m "$method" l true
 		grep -q "held by ${COMMAND[holder]} (probe hold" .err
-		expect_status 0 "$SEMLOCK" -w 20 -m "$method" --replace l true
+		expect_status 0 "$SEMLOCK" -w 60 -m "$method" --replace l true
 		ended holder 143
 		release one # which has been served since, or was before, and stopped like the holder
 		wait "${PID[one]}" || [ $? -eq 143 ]
