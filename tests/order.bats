@@ -199,24 +199,26 @@ prepare() {
 	let_go
 }
 
-@test "the last to leave removes the queue under nobody who has come meanwhile" {
-	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+# meets_the_next POINT [AGAIN]: the last in the queue has the lock, and is about to remove the queue,
+# which the next one has open, and is stopped at POINT: that one and the one after it must meet in
+# another.  AGAIN: it comes by that point twice.
+meets_the_next() {
+	rm -f ./*.up ./*.down
 	hold_lock l
 	fifos last
 	SEMLOCK_CRASH=queue.alone:stop start last "$SEMLOCK" l "$PROBE" hold last.up last.down
 	"$PROBE" blocked "${PID[last]}"
 	let_go
 	"$PROBE" state "${PID[last]}" T
-	# It has the lock, and is about to remove the queue, which the next one has open: that one
-	# and the one after it must meet in another.
 	fifos one
-	SEMLOCK_CRASH=queue.joining:stop start one "$SEMLOCK" l "$PROBE" hold one.up one.down
+	SEMLOCK_CRASH=$1:stop start one "$SEMLOCK" l "$PROBE" hold one.up one.down
 	"$PROBE" state "${PID[one]}" T
 	kill -CONT "${PID[last]}"
 	ready last
 	kill -CONT "${PID[one]}"
+	if [ -n "$2" ]; then "$PROBE" state "${PID[one]}" T && kill -CONT "${PID[one]}"; fi
 	"$PROBE" blocked "${PID[one]}"
-	[ -e "$(queue_of l)" ] # and not in the one that is gone
+	[ -e "$(queue_of l)" ] || complain "it waits outside of the queue" # or in the one that is gone
 	queue_as two l
 	let_go last
 	ready one
@@ -224,6 +226,16 @@ prepare() {
 	let_go one
 	ready two
 	let_go two
+}
+
+@test "the last to leave removes the queue under nobody who has come meanwhile" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	meets_the_next queue.joining
+}
+
+@test "whoever finds the queue as it is being removed waits in the next one, not beside it" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	meets_the_next queue.opened again
 }
 
 @test "who is stopped while it removes the queue holds nobody up" {
