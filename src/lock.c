@@ -78,12 +78,15 @@ static enum outcome try(struct lock *lock, struct why *why)
 }
 
 /* Sleep in the lock call itself.  A timer only breaks the sleep off; what it meant is
- * for the clock to say, and when the time is up there is one last try. */
+ * for the clock to say, and when the time is up there is one last try.  (The queue's timer
+ * must not go on here: each tick would cost the place among those who do not queue.) */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct why *why)
 {
 	enum outcome outcome;
 
+	if (deadline->never)
+		alarm_off();
 	do {
 		if (!deadline->never && alarm_set(deadline_left(deadline), why) != 0)
 			return FAILED;

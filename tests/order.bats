@@ -153,6 +153,30 @@ prepare() {
 	let_go stopped
 }
 
+# caught NAME: the signals for which it has a handler
+caught() {
+	sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/${PID[$1]}/status"
+}
+
+@test "the next in turn sleeps: no timer wakes it up to see about those before it" {
+	local wanted tries=0
+	hold_lock l
+	queue_as first l
+	wanted=$(caught first) # a sanitizer may have handlers of its own
+	queue_as second l
+	[ "$(caught second)" != "$wanted" ] # it looks now and then whether the first is stopped
+	kill -KILL "${PID[first]}"
+	ended first 137
+	until [ "$(caught second)" = "$wanted" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 2000 ] || complain "its timer ticks on"
+	done
+	"$PROBE" blocked "${PID[second]}"
+	let_go
+	ready second
+	let_go second
+}
+
 @test "the time limit counts in the queue, too" {
 	hold_lock l
 	queue_as waiter l
