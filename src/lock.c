@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "alarm.h"
+#include "asleep.h"
 #include "crash.h"
 #include "fdinfo.h"
 #include "lock.h"
@@ -136,17 +137,21 @@ static void pause_for(int64_t duration, const struct deadline *deadline)
 
 /* For a second the queue has not moved.  If the lock is free now, and free still after a
  * while, then the one whose turn it is has been stopped, and is passed by.  The while is for
- * the busy machine, where it has been woken and does not run yet. */
+ * the busy machine, where it has been woken and does not run yet.  And a reader may find the lock
+ * free for readers, or who wants a slot a free slot, while the first is not stopped at all: it
+ * wants more than that, and sleeps. */
 static enum outcome pass_stopped(struct lock *lock, struct queue *queue,
     const struct deadline *deadline, struct why *why)
 {
 	enum outcome outcome = free_now(lock, why);
 
+	if (outcome == TAKEN && asleep_for(lock))
+		outcome = BUSY;
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.passing");
 	pause_for(SECOND / 4, deadline);
-	return queue_stalled(queue) ? try(lock, why) : BUSY;
+	return queue_stalled(queue) && !asleep_for(lock) ? try(lock, why) : BUSY;
 }
 
 static enum outcome wait_in_queue(struct lock *lock, struct queue *queue,

@@ -64,6 +64,45 @@ prepare() {
 	let_go late
 }
 
+# They look after a second, and again a quarter of a second later.
+@test "who wants less does not go past who waits for all of it, however long that takes" {
+	local less name names=()
+	for less in '-s -m flock' '-s -m ofd' '-s -m posix' '-j2 -m flock' '-j2 -m ofd'; do
+		name=${less// /}
+		names+=("$name")
+		# shellcheck disable=SC2086 # words
+		hold_as "holder$name" $less "l$name"
+		# shellcheck disable=SC2086
+		queue_as "next$name" ${less#* } "l$name"
+		# shellcheck disable=SC2086
+		queue_as "behind$name" $less "l$name"
+	done
+	! read -r -t 3 <>"behind${names[0]}.up" || complain "it went past"
+	for name in "${names[@]}"; do
+		release "holder$name"
+		ready "next$name"
+		"$PROBE" blocked "${PID[behind$name]}"
+		release "next$name"
+		ready "behind$name"
+		let_go "behind$name"
+	done
+}
+
+@test "among readers, too, a stopped writer is passed by" {
+	local began=$SECONDS
+	hold_as reader -s l
+	queue_as stopped l
+	queue_as behind -s l
+	kill -STOP "${PID[stopped]}"
+	ready behind
+	[ $((SECONDS - began)) -le 5 ] || complain "it took $((SECONDS - began)) seconds"
+	kill -CONT "${PID[stopped]}"
+	let_go reader
+	let_go behind
+	ready stopped
+	let_go stopped
+}
+
 @test "a descriptor waits in the same line" {
 	exec 8>>l
 	hold_lock l
