@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "alarm.h"
+#include "asleep.h"
 #include "crash.h"
 #include "fdinfo.h"
 #include "lock.h"
@@ -78,12 +79,15 @@ static enum outcome try(struct lock *lock, struct why *why)
 }
 
 /* Sleep in the lock call itself.  A timer only breaks the sleep off; what it meant is
- * for the clock to say, and when the time is up there is one last try. */
+ * for the clock to say, and when the time is up there is one last try.  (The queue's timer
+ * must not go on here: each tick would cost the place among those who do not queue.) */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct why *why)
 {
 	enum outcome outcome;
 
+	if (deadline->never)
+		alarm_off();
 	do {
 		if (!deadline->never && alarm_set(deadline_left(deadline), why) != 0)
 			return FAILED;
@@ -133,17 +137,21 @@ static void pause_for(int64_t duration, const struct deadline *deadline)
 
 /* For a second the queue has not moved.  If the lock is free now, and free still after a
  * while, then the one whose turn it is has been stopped, and is passed by.  The while is for
- * the busy machine, where it has been woken and does not run yet. */
+ * the busy machine, where it has been woken and does not run yet.  And a reader may find the lock
+ * free for readers, or who wants a slot a free slot, while the first is not stopped at all: it
+ * wants more than that, and sleeps. */
 static enum outcome pass_stopped(struct lock *lock, struct queue *queue,
     const struct deadline *deadline, struct why *why)
 {
 	enum outcome outcome = free_now(lock, why);
 
+	if (outcome == TAKEN && asleep_for(lock))
+		outcome = BUSY;
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.passing");
 	pause_for(SECOND / 4, deadline);
-	return queue_stalled(queue) ? try(lock, why) : BUSY;
+	return queue_stalled(queue) && !asleep_for(lock) ? try(lock, why) : BUSY;
 }
 
 static enum outcome wait_in_queue(struct lock *lock, struct queue *queue,

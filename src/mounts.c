@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef HAVE_SYS_SYSMACROS_H
+#include <sys/sysmacros.h>
+#endif
 
 #include "mounts.h"
 #include "process.h"
@@ -29,4 +32,16 @@ bool mounts_find(int fd, struct procfs_mount *mount)
 	free(line);
 	fclose(mounts);
 	return found;
+}
+
+void mounts_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number)
+{
+	struct procfs_mount mount;
+
+	*major_number = major(device);
+	*minor_number = minor(device);
+	if (*major_number == 0 && mounts_find(fd, &mount)) {
+		*major_number = mount.major;
+		*minor_number = mount.minor;
+	}
 }

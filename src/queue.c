@@ -20,20 +20,34 @@ static void close_file(struct queue *queue)
 	queue->fd = -1;
 }
 
+static enum trust look_at_opened(const struct queue *queue, const struct lock *lock)
+{
+	CRASH_POINT("queue.opened");
+	return queuefile_look(queue->fd, lock);
+}
+
 static enum trust open_or_create(struct queue *queue, const struct lock *lock)
 {
 	queue->fd = queuefile_open_or_create(lock);
-	return queue->fd < 0 ? NOT_TRUSTED : queuefile_look(queue->fd, lock);
+	return queue->fd < 0 ? NOT_TRUSTED : look_at_opened(queue, lock);
 }
 
+/* Between our open and our look the last of the others may have removed the file: then there is
+ * none, or another one.  (Who took that for a queue that cannot be used waited outside of it,
+ * and among readers for ever.) */
 enum queue_state queue_open(struct queue *queue, const struct lock *lock)
 {
-	*queue = (struct queue){.fd = queuefile_open(lock)};
-	if (queue->fd < 0)
-		return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
-	if (queuefile_look(queue->fd, lock) == TRUSTED)
-		return QUEUE_OPEN;
-	close_file(queue);
+	enum trust trust;
+
+	do {
+		*queue = (struct queue){.fd = queuefile_open(lock)};
+		if (queue->fd < 0)
+			return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
+		trust = look_at_opened(queue, lock);
+		if (trust == TRUSTED)
+			return QUEUE_OPEN;
+		close_file(queue);
+	} while (trust == REMOVED);
 	return QUEUE_UNUSABLE;
 }
 

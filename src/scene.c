@@ -7,9 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSMACROS_H
-#include <sys/sysmacros.h>
-#endif
 
 #include "mounts.h"
 #include "queuefile.h"
@@ -24,7 +21,6 @@
 static int identify(struct scene *scene, unsigned file, const char *path)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
-	struct procfs_mount mount;
 	struct stat stat;
 
 	if (fd < 0)
@@ -34,14 +30,7 @@ static int identify(struct scene *scene, unsigned file, const char *path)
 		return -1;
 	}
 	scene->files[file] = (struct identity){stat.st_dev, stat.st_ino};
-	scene->devices[file].major = major(stat.st_dev);
-	scene->devices[file].minor = minor(stat.st_dev);
-	/* The parts of a file system without a device of its own (btrfs, overlay) differ in
-	 * stat(2), and are one in the kernel's list. */
-	if (scene->devices[file].major == 0 && mounts_find(fd, &mount)) {
-		scene->devices[file].major = mount.major;
-		scene->devices[file].minor = mount.minor;
-	}
+	mounts_device(fd, stat.st_dev, &scene->devices[file].major, &scene->devices[file].minor);
 	close(fd);
 	scene->nfiles = file + 1;
 	return 0;

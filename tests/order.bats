@@ -64,6 +64,45 @@ prepare() {
 	let_go late
 }
 
+# They look after a second, and again a quarter of a second later.
+@test "who wants less does not go past who waits for all of it, however long that takes" {
+	local less name names=()
+	for less in '-s -m flock' '-s -m ofd' '-s -m posix' '-j2 -m flock' '-j2 -m ofd'; do
+		name=${less// /}
+		names+=("$name")
+		# shellcheck disable=SC2086 # words
+		hold_as "holder$name" $less "l$name"
+		# shellcheck disable=SC2086
+		queue_as "next$name" ${less#* } "l$name"
+		# shellcheck disable=SC2086
+		queue_as "behind$name" $less "l$name"
+	done
+	! read -r -t 3 <>"behind${names[0]}.up" || complain "it went past"
+	for name in "${names[@]}"; do
+		release "holder$name"
+		ready "next$name"
+		"$PROBE" blocked "${PID[behind$name]}"
+		release "next$name"
+		ready "behind$name"
+		let_go "behind$name"
+	done
+}
+
+@test "among readers, too, a stopped writer is passed by" {
+	local began=$SECONDS
+	hold_as reader -s l
+	queue_as stopped l
+	queue_as behind -s l
+	kill -STOP "${PID[stopped]}"
+	ready behind
+	[ $((SECONDS - began)) -le 5 ] || complain "it took $((SECONDS - began)) seconds"
+	kill -CONT "${PID[stopped]}"
+	let_go reader
+	let_go behind
+	ready stopped
+	let_go stopped
+}
+
 @test "a descriptor waits in the same line" {
 	exec 8>>l
 	hold_lock l
@@ -154,6 +193,30 @@ prepare() {
 	let_go stopped
 }
 
+# caught NAME: the signals for which it has a handler
+caught() {
+	sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/${PID[$1]}/status"
+}
+
+@test "the next in turn sleeps: no timer wakes it up to see about those before it" {
+	local wanted tries=0
+	hold_lock l
+	queue_as first l
+	wanted=$(caught first) # a sanitizer may have handlers of its own
+	queue_as second l
+	[ "$(caught second)" != "$wanted" ] # it looks now and then whether the first is stopped
+	kill -KILL "${PID[first]}"
+	ended first 137
+	until [ "$(caught second)" = "$wanted" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 2000 ] || complain "its timer ticks on"
+	done
+	"$PROBE" blocked "${PID[second]}"
+	let_go
+	ready second
+	let_go second
+}
+
 @test "the time limit counts in the queue, too" {
 	hold_lock l
 	queue_as waiter l
@@ -202,24 +265,26 @@ prepare() {
 	let_go next
 }
 
-@test "the last to leave removes the queue under nobody who has come meanwhile" {
-	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+# meets_the_next POINT [AGAIN]: the last in the queue has the lock, and is about to remove the queue,
+# which the next one has open, and is stopped at POINT: that one and the one after it must meet in
+# another.  AGAIN: it comes by that point twice.
+meets_the_next() {
+	rm -f ./*.up ./*.down
 	hold_lock l
 	fifos last
 	SEMLOCK_CRASH=queue.alone:stop start last "$SEMLOCK" l "$PROBE" hold last.up last.down
 	"$PROBE" blocked "${PID[last]}"
 	let_go
 	"$PROBE" state "${PID[last]}" T
-	# It has the lock, and is about to remove the queue, which the next one has open: that one
-	# and the one after it must meet in another.
 	fifos one
-	SEMLOCK_CRASH=queue.joining:stop start one "$SEMLOCK" l "$PROBE" hold one.up one.down
+	SEMLOCK_CRASH=$1:stop start one "$SEMLOCK" l "$PROBE" hold one.up one.down
 	"$PROBE" state "${PID[one]}" T
 	kill -CONT "${PID[last]}"
 	ready last
 	kill -CONT "${PID[one]}"
+	if [ -n "$2" ]; then "$PROBE" state "${PID[one]}" T && kill -CONT "${PID[one]}"; fi
 	"$PROBE" blocked "${PID[one]}"
-	[ -e "$(queue_of l)" ] # and not in the one that is gone
+	[ -e "$(queue_of l)" ] || complain "it waits outside of the queue" # or in the one that is gone
 	queue_as two l
 	let_go last
 	ready one
@@ -227,6 +292,16 @@ prepare() {
 	let_go one
 	ready two
 	let_go two
+}
+
+@test "the last to leave removes the queue under nobody who has come meanwhile" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	meets_the_next queue.joining
+}
+
+@test "whoever finds the queue as it is being removed waits in the next one, not beside it" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	meets_the_next queue.opened again
 }
 
 @test "who is stopped while it removes the queue holds nobody up" {
