@@ -417,7 +417,8 @@ script() {
 	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
 	exec {in}>in {up}<up
 	read -r -t 20 line <&"$up"
-	[ "$line" = OK ]
+	[[ "$line" =~ ^OK\ token=([0-9]+)$ ]] || complain "$line"
+	[ "${BASH_REMATCH[1]}" = "$(ctl get nightly/ --prefix -w json | jq '.kvs[0].create_revision')" ]
 	expect_status 1 "$SEMLOCK" -n "$URL" true
 	ctl lease revoke "$(lease)" >/dev/null
 	ended holder 76
