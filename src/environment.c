@@ -43,8 +43,8 @@ static int held_value(const struct lock *held, unsigned count, const char **valu
 	if (outer != NULL)
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
-		if (held[i].file != NULL || held[i].smith != NULL)
-			continue; /* its record tells; no inode of this machine does */
+		if (held[i].file != NULL)
+			continue; /* its record tells */
 		if (at > text)
 			at = stpcpy(at, " ");
 		at = put_identity(at, &held[i]);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -80,6 +81,17 @@ void hold_taken(void)
 	atomic_store(&taken, true);
 }
 
+/* What a command would find in its environment, the caller is told: its slot and its token. */
+static bool say_ok(void)
+{
+	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
+	char line[128];
+	int length = snprintf(line, sizeof line, "OK%s%s%s%s\n", slot == NULL ? "" : " slot=",
+	    slot == NULL ? "" : slot, token == NULL ? "" : " token=", token == NULL ? "" : token);
+
+	return write(STDOUT_FILENO, line, (size_t)length) == length;
+}
+
 void hold_until_end(void *context)
 {
 	struct pollfd ends[2];
@@ -87,7 +99,7 @@ void hold_until_end(void *context)
 	ssize_t got;
 
 	(void)context;
-	if (write(STDOUT_FILENO, "OK\n", 3) != 3)
+	if (!say_ok())
 		_exit(EXIT_FAILURE);
 	do {
 		if (!await(ends, POLLIN) || owner_ended(ends))

@@ -13,7 +13,8 @@ bool hold_for(pid_t owner);
 /* The lock is ours: what ends the holding from now on is hold_until_end(). */
 void hold_taken(void);
 
-/* In the process that stands for the command: say OK on standard output, and end when standard
+/* In the process that stands for the command, with its environment: say OK on standard output,
+ * "OK slot=N token=N" where the lock has such, and end when standard
  * input or the owner does.  Whoever cannot hear the OK has no lock.  CONTEXT is not used.  Does
  * not return. */
 void hold_until_end(void *context);

@@ -22,6 +22,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/json.c src/json.h \
 	src/keeper.c src/keeper.h \
 	src/lease.c src/lease.h \
+	src/lifeline.c src/lifeline.h \
 	src/links.c src/links.h \
 	src/liveness.c src/liveness.h \
 	src/lock.c src/lock.h \

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "grips.h"
+#include "lifeline.h"
 #include "nesting.h"
 
 /* Is it in SEMLOCK_HELD?  Most often there is no such variable at all. */
@@ -18,7 +19,7 @@ static bool said_to_be_held(const struct lock *lock)
 
 	if ((lock->method->can & LEAVES_RECORD) != 0)
 		return getenv("SEMLOCK_LOCK") != NULL; /* all else is in the record */
-	if (held == NULL || (lock->method->can & ON_SERVER) != 0)
+	if (held == NULL)
 		return false;
 	if ((lock->name != NULL ? stat(lock->name, &file) : fstat(lock->fd, &file)) != 0)
 		return false;
@@ -59,11 +60,44 @@ static bool is_this_descriptor(const struct lock *lock, const struct occupant *h
 
 static enum nesting compare(const struct lock *lock, const struct occupant *holder)
 {
+	if (holder->mode == MODE_SLOT && lock->slots == 0 && lock->mode == EXCLUSIVE)
+		return NESTING_LESS;
 	if (holder->mode != MODE_SHARED)
 		return NESTING_COVERS;
 	if (lock->slots > 0)
 		return NESTING_NONE; /* a slot of another kind: what keeps it is not our ancestor */
 	return lock->mode == SHARED ? NESTING_SHARES : NESTING_LESS;
+}
+
+/* Slots of a lock on a server are no locks of another kind there. */
+static enum nesting compare_on_server(const struct lock *lock, const char *held)
+{
+	if (strcmp(held, "exclusive") == 0)
+		return NESTING_COVERS;
+	if (strcmp(held, "slot") == 0)
+		return lock->slots > 0 ? NESTING_COVERS : NESTING_LESS;
+	if (lock->mode != SHARED)
+		return NESTING_LESS;
+	return (lock->method->can & QUEUES_THERE) != 0 ? NESTING_QUEUES : NESTING_SHARES;
+}
+
+/* Which lock it is that SEMLOCK_HELD tells the pipe of, its helper says. */
+static enum nesting look_on_server(const struct lock *lock, struct process *holder)
+{
+	const char *held = getenv("SEMLOCK_HELD");
+	unsigned long long device, inode;
+	char mode[16];
+	pid_t pid;
+
+	for (; held != NULL; held = strchr(held + 1, ' ')) {
+		if (sscanf(held, "%llx:%llx:%15[a-z]", &device, &inode, mode) != 3)
+			continue;
+		pid = lifeline_ancestor(lock->name,
+		    &(struct identity){(dev_t)device, (ino_t)inode});
+		if (pid > 0 && process_read(pid, holder))
+			return compare_on_server(lock, mode);
+	}
+	return NESTING_NONE;
 }
 
 enum nesting nesting_look(const struct lock *lock, struct process *holder)
@@ -73,6 +107,8 @@ enum nesting nesting_look(const struct lock *lock, struct process *holder)
 	struct why ignored;
 	pid_t pid;
 
+	if ((lock->method->can & ON_SERVER) != 0)
+		return look_on_server(lock, holder);
 	if (!said_to_be_held(lock) ||
 	    occupants_look(&found, lock, occupants_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;

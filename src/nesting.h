@@ -1,7 +1,8 @@
 /* nesting.h - a command that runs under a lock asks for the same lock once more.
  *
  * SEMLOCK_HELD, which it has inherited, only says where to look; whether an ancestor really
- * holds the lock now is seen in /proc, and in the record of a lock made of files. */
+ * holds the lock now is seen in /proc, and in the record of a lock made of files, or in the pipe
+ * and the arguments of the helper that holds one on a server. */
 #ifndef SEMLOCK_NESTING_H
 #define SEMLOCK_NESTING_H
 
@@ -11,8 +12,10 @@
 enum nesting {
 	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for */
 	NESTING_SHARES, /* one holds it shared, and we want it shared: there is room for both */
+	NESTING_QUEUES, /* the same, but whoever waits already would stand between the two */
 	NESTING_COVERS, /* one holds it, in a mode that covers what we want */
-	NESTING_LESS    /* one holds it shared, and we want it exclusively */
+	NESTING_LESS    /* one holds it in a mode that does not cover what we want: shared or as a
+			 * slot, and we want it exclusively */
 };
 
 /* What is LOCK, which is not open yet unless it is a caller's descriptor, to our ancestors?

@@ -41,16 +41,22 @@ static int taken(const struct options *opt, int64_t since)
 
 /* Who would wait for itself is told so at once. */
 static int refuse_nesting(const struct options *opt, const struct lock *lock,
-    const struct process *holder, bool less)
+    const struct process *holder, enum nesting nesting)
 {
 	char command[128];
 	struct why why;
 
 	process_command(holder, command, sizeof command, 40);
-	if (less)
+	if (nesting == NESTING_LESS)
 		why_say(&why, TROUBLE_USAGE,
-		    "held shared by process %ld (%s), under which this one runs: to have it "
-		    "exclusively, it would wait for itself",
+		    "held shared, or as a slot, by process %ld (%s), under which this one runs: to "
+		    "have it in this mode, it would wait for itself",
+		    (long)holder->pid, command);
+	else if (nesting == NESTING_QUEUES)
+		why_say(&why, TROUBLE_USAGE,
+		    "held shared by process %ld (%s), under which this one runs: if somebody waited "
+		    "between the two, it would wait for itself; --nested runs the command under "
+		    "that lock",
 		    (long)holder->pid, command);
 	else
 		why_say(&why, TROUBLE_USAGE,
@@ -65,9 +71,11 @@ static int check_nesting(const struct options *opt, const struct lock *locks,
     struct patience *patience, bool *under_ancestor)
 {
 	struct process holder;
+	enum nesting nesting;
 
 	for (unsigned i = 0; i < opt->nlocks; i++) {
-		switch (nesting_look(&locks[i], &holder)) {
+		nesting = nesting_look(&locks[i], &holder);
+		switch (nesting) {
 		case NESTING_NONE:
 			continue;
 		case NESTING_SHARES:
@@ -76,10 +84,11 @@ static int check_nesting(const struct options *opt, const struct lock *locks,
 			patience->unfair = true;
 			continue;
 		case NESTING_LESS:
-			return refuse_nesting(opt, &locks[i], &holder, true);
+			return refuse_nesting(opt, &locks[i], &holder, nesting);
+		case NESTING_QUEUES:
 		case NESTING_COVERS:
 			if (!opt->nested)
-				return refuse_nesting(opt, &locks[i], &holder, false);
+				return refuse_nesting(opt, &locks[i], &holder, nesting);
 			*under_ancestor = true;
 		}
 	}

@@ -96,7 +96,6 @@ static void refuse_of_servers(const struct options *options)
 	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
 	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse(options->exact_mode, "--mode: on a server semlock makes no file");
-	refuse(options->nested, "--nested: who holds a lock on a server cannot be checked so");
 	refuse(options->unfair, "--unfair: the order of waiters is the server's");
 	refuse(options->steer != STEER_NOT,
 	    "--replace and --toggle: the holder of a lock on a server is not within reach");

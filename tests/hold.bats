@@ -13,7 +13,7 @@ holding() {
 	exec {in}>"$name.in"
 	exec {up}<"$name.up"
 	read -r -t $PATIENCE line <&"$up"
-	[ "$line" = OK ] || complain "it said '$line'" "$(cat "$name.err")"
+	[ "$line" = "${OK:-OK}" ] || complain "it said '$line'" "$(cat "$name.err")"
 }
 
 @test "it says OK, holds, and lets go at the end of its input, whatever the method" {
@@ -49,6 +49,24 @@ holding() {
 	expect_status 1 "$SEMLOCK" -n l true
 	exec {in}>&-
 	ended one 0
+}
+
+@test "it says which slot it has" {
+	for method in flock ofd posix; do
+		OK="OK slot=0" holding "${method}0" -m $method -j 2 $method.lock
+		zero=$in
+		OK="OK slot=1" holding "${method}1" -m $method -j 2 $method.lock
+		exec {in}>&-
+		ended "${method}1" 0
+		exec {zero}>&-
+		ended "${method}0" 0
+	done
+}
+
+@test "the slot and the token of an outer lock are none of its own" {
+	OK=OK SEMLOCK_SLOT=3 SEMLOCK_TOKEN=4 holding inner l
+	exec {in}>&-
+	ended inner 0
 }
 
 @test "a busy lock is busy: no OK, status 1" {

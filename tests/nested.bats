@@ -54,6 +54,11 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" --nested l true
 }
 
+@test "a slot covers no exclusive lock: 64, with --nested as well" {
+	refused 64 "as a slot" "$SEMLOCK" -j 2 l "$SEMLOCK" --nested l touch ran
+	[ ! -e ran ]
+}
+
 @test "SEMLOCK_HELD is not believed: the ancestor has let go" {
 	expect_status 0 "$SEMLOCK" l sh -c 'for fd in /proc/self/fd/*; do [ "$fd" -ef l ] && "$0" -u "${fd##*/}"; done; exec "$0" -n l echo free' "$SEMLOCK"
 	expect_out free

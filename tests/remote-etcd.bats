@@ -230,8 +230,76 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	END
 }
 
+@test "asked for by a command that runs under it: 64 at once, with a sentence" {
+	for way in "" -o "-j 2" --ttl=5; do
+		mode=
+		[ "$way" != "-j 2" ] || mode="-j 3"
+		for with in "" -n -w9; do
+			# shellcheck disable=SC2086
+			refused 64 "process" "$SEMLOCK" $way "$URL" "$SEMLOCK" $mode $with "$URL" touch ran
+		done
+	done
+	refused 64 "under which this one runs" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
+	refused 64 "under which this one runs" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
+	refused 64 "if somebody waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
+	[ ! -e ran ]
+	[ "$(count)" -eq 0 ]
+}
+
+@test "asked for once more by another user's command: likewise" {
+	root_only "to be two users"
+	for way in -x -o; do
+		refused 64 "under which this one runs" "$SEMLOCK" $way "$URL" \
+			setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" "$URL" true
+	done
+}
+
+@test "asked for once more after semlock was killed: the command has it still, so likewise" {
+	start outer "$SEMLOCK" "$URL" sh -c 'kill -KILL $PPID; while kill -0 $PPID; do :; done 2>/dev/null
+		"$0" -n "$1" touch ran 2>said; echo $? >status' "$SEMLOCK" "$URL"
+	ended outer 137
+	in_file status .
+	[ "$(cat status)" -eq 64 ]
+	grep -q "under which this one runs" said
+	[ ! -e ran ]
+}
+
+@test "--nested runs the command under the lock of the outer semlock, if there is one" {
+	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
+	expect_status 0 "$SEMLOCK" -s "$URL" "$SEMLOCK" -s --nested "$URL" sh -c 'echo "$SEMLOCK_MODE $SEMLOCK_TOKEN"'
+	[[ "$out" == "shared "* ]]
+	expect_status 0 "$SEMLOCK" -j2 "$URL" "$SEMLOCK" -j2 --nested "$URL" true
+	for mode in "-s -x" "-s -j2" "-j2 -x" "-j2 -s"; do
+		refused 64 "in this mode" "$SEMLOCK" ${mode% *} "$URL" "$SEMLOCK" --nested ${mode#* } "$URL" touch ran
+	done
+	[ ! -e ran ]
+	hold_as holder --nested "$URL"
+	expect_status 1 "$SEMLOCK" -n --nested "$URL" true
+	let_go
+	[ "$(count)" -eq 0 ]
+}
+
+@test "another lock under a lock is another lock" {
+	expect_status 0 "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL/3" true
+	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" l "$SEMLOCK" "$URL" true
+	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
+}
+
+@test "SEMLOCK_HELD is not believed: somebody else has the lock, or nobody any more" {
+	fifos told
+	start told "$SEMLOCK" "$URL" sh -c 'echo "$SEMLOCK_HELD" >held; exec "$1" hold told.up told.down' sh "$PROBE"
+	ready told
+	SEMLOCK_HELD=$(cat held) expect_status 1 "$SEMLOCK" -n "$URL" true
+	SEMLOCK_HELD=$(cat held) expect_status 1 "$SEMLOCK" -n --nested "$URL" true
+	let_go told
+	SEMLOCK_HELD=$(cat held) expect_status 0 "$SEMLOCK" -n "$URL" true
+	for held in x 0:0:exclusive : f:1:shared "a  b"; do
+		SEMLOCK_HELD=$held expect_status 0 "$SEMLOCK" -n "$URL" true
+	done
+}
+
 @test "what a server has nothing to do with is refused" {
-	for option in -F --rm --mode=600 --nested --unfair --toggle --replace --on-lost=warn --fcntl \
+	for option in -F --rm --mode=600 --unfair --toggle --replace --on-lost=warn --fcntl \
 		--start=1 --init --stale=5 "-f other" "-m flock" "-m ftp"; do
 		# shellcheck disable=SC2086 # an option and its argument
 		refused 64 "" "$SEMLOCK" $option "$URL" touch ran
@@ -349,7 +417,8 @@ script() {
 	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
 	exec {in}>in {up}<up
 	read -r -t $PATIENCE line <&"$up"
-	[ "$line" = OK ]
+	[[ "$line" =~ ^OK\ token=([0-9]+)$ ]] || complain "$line"
+	[ "${BASH_REMATCH[1]}" = "$(ctl get nightly/ --prefix -w json | jq '.kvs[0].create_revision')" ]
 	expect_status 1 "$SEMLOCK" -n "$URL" true
 	ctl lease revoke "$(lease)" >/dev/null
 	ended holder 76

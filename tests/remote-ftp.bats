@@ -32,6 +32,16 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	[ -z "$(ls "$ROOT")" ]
 }
 
+@test "asked for once more by a command that runs under it: 64 at once; --nested runs under it" {
+	refused 64 "under which this one runs" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL" touch ran
+	refused 64 "under which this one runs" "$SEMLOCK" -o "$URL" "$SEMLOCK" -n "$URL" touch ran
+	refused 64 "in this mode" "$SEMLOCK" -s "$URL" "$SEMLOCK" --nested "$URL" touch ran
+	[ ! -e ran ]
+	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
+	expect_status 5 "$SEMLOCK" -s "$URL" "$SEMLOCK" -n -s "$URL" sh -c 'exit 5'
+	[ -z "$(ls "$ROOT")" ]
+}
+
 @test "when semlock has ended the lock is free: the next -n has it" {
 	for _ in 1 2 3 4 5; do
 		expect_status 0 "$SEMLOCK" -n "$URL" true

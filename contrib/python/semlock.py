@@ -52,7 +52,12 @@ class Sem:
     shared, nonblock, unfair, init are true or false; wait, method, slots, stale, mode, on_lost,
     ttl and interval have values, as the options of semlock(1) of these names; also is a list of
     further locks.  A lock made of files has on_lost="term", so that held and release() know.
+
+    While it is held, slot is the number of the slot that this object has (with slots), 0 to N-1,
+    and token (etcd) the fencing token, which rises from holder to holder; otherwise None.
     """
+
+    slot = token = None
 
     def __init__(self, lock, *, shared=False, nonblock=False, unfair=False, init=False, also=(),
                  program=None, **values):
@@ -74,6 +79,7 @@ class Sem:
         """Wait for the lock and return this object.  Raises Busy or Error."""
         if self._socket is not None:
             raise Error(f"{self.lock}: this object holds it already")
+        self.slot = self.token = None
         self._start()
         try:
             said = self._hear()
@@ -146,11 +152,14 @@ class Sem:
 
     def _hear(self):
         """The line that decides whether we have the lock."""
-        while not re.search(rb"^OK$", self._said, re.MULTILINE):
+        while not (ok := re.search(rb"^OK( .*)?\n", self._said, re.MULTILINE)):
             got = self._socket.recv(4096)
             if not got:
                 return self._last_line()
             self._said += got
+        for name, number in re.findall(rb"(\w+)=(\d+)", ok[1] or b""):
+            if name in (b"slot", b"token"):
+                setattr(self, name.decode(), int(number))
         return "OK"
 
     def _end(self):

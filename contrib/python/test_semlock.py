@@ -128,7 +128,8 @@ class Holding(Case):
         with semlock.Sem(self.lock, shared=True), semlock.Sem(self.lock, shared=True):
             with self.assertRaises(semlock.Busy):
                 semlock.Sem(self.lock, nonblock=True).acquire()
-        with semlock.Sem(self.lock, slots=2), semlock.Sem(self.lock, slots=2):
+        with semlock.Sem(self.lock, slots=2) as one, semlock.Sem(self.lock, slots=2) as two:
+            self.assertEqual((one.slot, two.slot, one.token), (0, 1, None))
             with self.assertRaises(semlock.Busy):
                 semlock.Sem(self.lock, slots=2, nonblock=True).acquire()
         other = os.path.join(self.dir, "other")

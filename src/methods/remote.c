@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exitcode.h"
 #include "lock.h"
@@ -161,11 +162,23 @@ static int introduce(struct lock *lock, struct why *why)
 				     : "semlock-locksmith has ended", why);
 }
 
+/* By what it is held: the command that asks for it once more is told by that. */
+static void note_pipe(struct lock *lock)
+{
+	struct stat pipe;
+
+	if (fstat(lock->fd, &pipe) != 0)
+		return;
+	lock->device = pipe.st_dev;
+	lock->inode = pipe.st_ino;
+}
+
 static enum outcome begin(struct lock *lock, struct why *why)
 {
 	struct bearer *bearer = lock->bearer;
 
 	lock->fd = lock->smith->in;
+	note_pipe(lock);
 	bearer->pid = bearer->start(bearer, why);
 	if (bearer->pid < 0) {
 		bearer->pid = 0;
@@ -323,7 +336,7 @@ const struct method method_ftp = {
 
 const struct method method_etcd = {
     .name = "etcd",
-    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
+    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER | QUEUES_THERE,
     .what = "a key on an etcd cluster; LOCK is a URL",
     .await = await,
     .release = release,

@@ -4,8 +4,8 @@
 usage: remote.py --semlock=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--chaos=0.2] [--ttl=2] [--seed=N]
                  [--hold=0.02] [--tokens]
 
-The command takes a kernel lock of its own, without waiting, as long as it lives: when that is refused, two
-commands are inside at once, whatever the reason, and that is an OVERLAP. So a holder that is too late has to
+The command takes a record lock of its own, without waiting, as long as it lives: when that is refused, two
+commands are inside at once, whatever the reason, and that is an OVERLAP, of which all that led to it is told. So a holder that is too late has to
 be dead, not just told, before the next may enter. One in three commands does not heed SIGTERM. With --tokens
 each command must find a SEMLOCK_TOKEN greater than all before.
 
@@ -21,21 +21,24 @@ import tempfile
 import threading
 import time
 
+# A record lock goes as soon as descriptors are closed, before anything else that a process has is let go (a
+# flock(2) lock may go after the pipe by which semlock's lock is held); and the kernel names who has it.
 INSIDE = """
-import fcntl, os, signal, sys, time
+import fcntl, os, signal, struct, sys, time
 if sys.argv[3] == "deaf": signal.signal(signal.SIGTERM, signal.SIG_IGN)
-# Descriptor 0: whoever ends closes it first, and what holds semlock's lock after it.
-fd = os.open(sys.argv[1], os.O_RDWR)
-os.dup2(fd, 0)
-os.close(fd)
+witness = os.open(sys.argv[1], os.O_RDWR)
+flock = "hhqqi4x"
+wish = struct.pack(flock, fcntl.F_WRLCK, 0, 0, 0, 0)
+word = "in"
 try:
-    fcntl.flock(0, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    word = "in"
+    fcntl.fcntl(witness, fcntl.F_SETLK, wish)
 except OSError:
     word = "overlap"
+other = struct.unpack(flock, fcntl.fcntl(witness, fcntl.F_GETLK, wish))[4]
+token = os.environ.get("SEMLOCK_TOKEN", "0")
 log = os.open(sys.argv[4], os.O_WRONLY | os.O_APPEND)
-os.write(log, b"%s\\n" % os.environ.get("SEMLOCK_TOKEN", "0").encode())
-print(word, os.getpid(), flush=True)
+os.write(log, b"%s\\n" % token.encode())
+print(word, os.getpid(), token, other, flush=True)
 time.sleep(float(sys.argv[2]))
 """
 
@@ -53,10 +56,11 @@ oracle, log = os.path.join(room, "inside"), os.path.join(room, "log")
 for name in oracle, log:
     open(name, "w").close()
 guard = threading.Lock()
-last = {}       # contender -> what was done to it last, to what, and when
+story = []      # (when, contender, what happened), to be read when two were inside
 count = dict(entered=0, overlaps=0, regressions=0, stuck=0, wrong=0, lost=0, refused=0, semlock_killed=0,
              smith_killed=0, command_killed=0, semlock_stopped=0, smith_stopped=0, command_stopped=0,
              waiter_killed=0)
+longest = 0.0   # wait for the lock
 
 
 def note(what, text=None):
@@ -64,6 +68,20 @@ def note(what, text=None):
         count[what] += 1
         if text:
             print("%s: %s" % (what.upper(), text), flush=True)
+
+
+def tell(me, what):
+    with guard:
+        story.append((time.monotonic(), me, what))
+
+
+def tell_story():
+    """What happened around each overlap."""
+    for at in [t for t, _, what in story if "overlap" in what]:
+        print("what led to the overlap at %.3f:" % (at - began))
+        for t, me, what in story:
+            if at - 3 * ttl - 2 < t < at + ttl:
+                print("  %9.3f  %d  %s" % (t - began, me, what))
 
 
 def smith_of(pid):
@@ -99,12 +117,13 @@ def harm(me, dice, p, command):
                         "command_stopped"))
     who = {"semlock": p.pid, "smith": smith_of(p.pid), "command": command}[what.split("_")[0]]
     note(what)
-    last[me] = (what, "command %d" % command, time.monotonic())
+    tell(me, "%s: pid %s" % (what, who))
     if what.endswith("killed"):
         send(who, signal.SIGKILL)
     else:
         # A locksmith is stopped for longer than its lease.
         stop_for(who, ttl * 1.5 if what == "smith_stopped" else dice.random() * ttl)
+        tell(me, "pid %s goes on" % who)
 
 
 def start(dice):
@@ -123,24 +142,30 @@ def watch(p, limit):
 
 def one(me, dice):
     """Returns whether it has been inside."""
+    global longest
     p = start(dice)
+    asked = time.monotonic()
+    tell(me, "semlock %d" % p.pid)
     timer = watch(p, 120)
     if dice.random() < chaos / 10:
         time.sleep(dice.random() * 0.1)
         note("waiter_killed")
-        last[me] = ("waiter_killed", "semlock %d" % p.pid, time.monotonic())
+        tell(me, "waiter_killed")
         p.kill()
     # One byte at a time: what is killed need not close the pipe, which its command inherits.
     word = p.stdout.readline().split()
-    if word and word[0] == "overlap":
-        note("overlaps", "contender %d, pid %s; done to others: %s" % (me, word[1],
-             ["%d: %s %s %.2f s ago" % (i, a, b, time.monotonic() - t) for i, (a, b, t) in last.items()]))
+    if word:
+        tell(me, "%s: command %s, token %s%s" % (*word[:3], "" if word[3] == "0" else ", beside " + word[3]))
+        longest = max(longest, time.monotonic() - asked)
+        if word[0] == "overlap":
+            note("overlaps", "contender %d, command %s, token %s, beside %s" % (me, *word[1:]))
     if word and dice.random() < chaos:
         harm(me, dice, p, int(word[1]))
     said = p.stderr.read()
     status = p.wait()
     timer.cancel()
     p.stdout.read()
+    tell(me, "semlock %d has ended: %d %s" % (p.pid, status, said.strip()))
     if status == 76:
         note("lost")
     elif status == 69 or (not word and status in (-9, 76)):
@@ -173,7 +198,8 @@ if options["tokens"]:
     for before, token in zip(tokens, tokens[1:]):
         if token <= before:
             note("regressions", "%d after %d" % (token, before))
-print(" ".join("%s=%d" % kv for kv in count.items()), "seconds=%.0f seed=%d" % (time.monotonic() - began, seed),
-      flush=True)
+tell_story()
+print(" ".join("%s=%d" % kv for kv in count.items()),
+      "longest=%.1f seconds=%.0f seed=%d" % (longest, time.monotonic() - began, seed), flush=True)
 bad = count["overlaps"] + count["regressions"] + count["stuck"] + count["wrong"]
 sys.exit(1 if bad or count["entered"] < rounds * int(options["contenders"]) else 0)

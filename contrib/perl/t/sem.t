@@ -103,6 +103,8 @@ subtest 'shared, slots, several, methods' => sub {
 	undef @readers;
 	my @slots = map { Semlock::Sem->new($lock, slots => 2, nonblock => 1) } 1 .. 3;
 	is scalar(grep { defined } @slots), 2, 'two of three';
+	is join(' ', map { $_->slot } grep { defined } @slots), '0 1', 'each with a number of its own';
+	is $slots[0]->token, undef, 'and no token';
 	undef @slots;
 	my $both = Semlock::Sem->new($lock, also => ["$dir/other"]);
 	ok !is_free($lock) && !is_free("$dir/other"), 'two locks';

@@ -50,6 +50,10 @@ sub held {
 	}
 }
 
+# undef where the lock has no such thing.
+sub slot { return $_[0]{told}{slot} }
+sub token { return $_[0]{told}{token} }
+
 sub DESTROY {
 	my $self = shift;
 	local ($@, $!, $?, $^E);
@@ -148,7 +152,10 @@ sub _hear {
 	while (1) {
 		my $got = sysread $self->{socket}, $said, 4096, length $said;
 		next if !defined $got && $!{EINTR};
-		return $self->{taken} = 'OK' if $said =~ /^OK$/m;
+		if ($said =~ /^OK( .*)?\n/m) {
+			$self->{told} = { ($1 // '') =~ /(\w+)=(\S+)/g };
+			return $self->{taken} = 'OK';
+		}
 		return $said =~ /([^\n]*)\n\z/ ? $1 : '' unless $got;
 	}
 }
@@ -267,6 +274,12 @@ An object that goes out of scope is unlocked so; if the lock had been lost, ther
 =head2 held
 
 Is the lock still ours?  Costs one system call; to be asked before doing what cannot be undone.
+
+=head2 slot, token
+
+With C<slots>, the number of the slot that this object holds, 0 to N-1.  Of a lock on etcd, the
+fencing token, which rises from holder to holder: send it along with what you do elsewhere, and
+have anything refused that comes with a smaller one than was seen before.  Otherwise undef.
 
 =head1 WHO KEEPS THE LOCK
 
