@@ -3,7 +3,7 @@
  *	acquired            the lock is ours
  *	busy                it is not to be had, and we were not to wait
  *	timeout             ... or not in time
- *	stopped PID         --replace or --toggle has stopped process PID
+ *	stopped PID         --replace or --toggle has signalled process PID; one line for each
  *	nested              an ancestor holds the lock, and the command runs under it (--nested)
  *	not-run ERRNO       the command could not be started, ENOENT for instance
  *	run-timeout         --run-timeout has ended the command; how it ended follows

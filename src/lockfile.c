@@ -43,7 +43,9 @@ static int create(const struct lock *lock, const char *path, struct why *why)
 	    lock->create_mode);
 
 	if (fd < 0) {
-		if (errno != EEXIST && errno != EINTR)
+		if (errno == ENOENT)
+			why_say(why, TROUBLE_OPEN, "cannot create: its directory is not there");
+		else if (errno != EEXIST && errno != EINTR)
 			cannot(why, "cannot create");
 		return -1;
 	}

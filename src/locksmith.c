@@ -36,7 +36,8 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	setsid(); /* what kills our process group must not keep it from letting go */
 	argv[0] = program();
 	execv(argv[0], (char *const *)(uintptr_t)argv);
-	length = snprintf(line, sizeof line, "ERR %d cannot start %.200s: %s\n", EXIT_UNAVAILABLE,
+	length = snprintf(line, sizeof line,
+	    "ERR %d cannot start the helper for locks on a server, %.200s: %s\n", EXIT_UNAVAILABLE,
 	    argv[0], strerror(errno));
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
 		_exit(EXIT_FAILURE);

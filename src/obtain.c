@@ -95,6 +95,12 @@ static int check_nesting(const struct options *opt, const struct lock *locks,
 	return OBTAINED;
 }
 
+static void say_stopped(pid_t pid, const void *opt)
+{
+	messages_stopped(opt, pid);
+	event("stopped %ld", (long)pid);
+}
+
 /* Stop the holder first, or instead. */
 static int steer(const struct options *opt, struct lock *lock, const struct patience *patience,
     int64_t since)
@@ -103,16 +109,14 @@ static int steer(const struct options *opt, struct lock *lock, const struct pati
 	    .signal = opt->steer_signal,
 	    .kill_after = opt->kill_after,
 	    .patience = patience,
+	    .tell = say_stopped,
+	    .context = opt,
 	};
 	struct why why = {0};
 	enum outcome outcome = opt->steer == STEER_TOGGLE ? toggle_take(lock, &steering, &why)
 							   : replace_take(lock, &steering, &why);
 
 	progress_end();
-	if (steering.stopped > 0) {
-		messages_stopped(opt, steering.stopped);
-		event("stopped %ld", (long)steering.stopped);
-	}
 	if (outcome == TAKEN)
 		return taken(opt, since);
 	if (outcome == BUSY)

@@ -33,10 +33,34 @@ static const char *named(const char *name, bool create)
 	return path;
 }
 
+/* One word and no more: the caller's descriptor. */
+static int descriptor(const struct options *options, const char *word)
+{
+	if (options->unlock)
+		return value_fd("-u", word);
+	if (word[strspn(word, "0123456789")] != '\0')
+		die(EXIT_USAGE,
+		    "%s: not a descriptor number; to lock a file, name a command as well: "
+		    "semlock %s COMMAND", word, word);
+	return value_fd("FD", word);
+}
+
+/* Mistakes that would only show as a command that is not there.  (flock(1) tries to run it.) */
+static void check_command(const char *word, bool behind_lock)
+{
+	if (*word == '\0')
+		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
+	if (behind_lock && strcmp(word, "--") == 0)
+		die(EXIT_USAGE, "--: COMMAND is missing behind it");
+	if (behind_lock && *word == '-')
+		die(EXIT_NOTFOUND, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
+}
+
 void operands_read(struct options *options, const struct reading *reading, char **words)
 {
 	struct wanted *first = &options->locks[0];
 	bool is_shell = reading->shell;
+	bool behind_lock = reading->name == NULL && !reading->fd_given; /* and not behind options */
 
 	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
@@ -46,9 +70,11 @@ void operands_read(struct options *options, const struct reading *reading, char 
 			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
 		options->label = words[0];
 		if (words[1] == NULL && !options->stands) {
-			first->fd = value_fd(words[0]);
+			first->fd = descriptor(options, words[0]);
 			return;
 		}
+		if (*words[0] == '\0')
+			die(EXIT_NOTOPEN, "LOCK is an empty word: is a variable not set?");
 		first->name = *words++;
 	}
 	if (!is_shell && words[0] != NULL &&
@@ -57,7 +83,10 @@ void operands_read(struct options *options, const struct reading *reading, char 
 		words++;
 	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {
 		words++;
+		behind_lock = false;
 	}
+	if (!is_shell && words[0] != NULL && !options->as_flock)
+		check_command(words[0], behind_lock);
 	if (is_shell)
 		options->command = shell_command(words);
 	else if (words[0] != NULL)
@@ -72,8 +101,12 @@ void operands_locks(struct options *options, const struct reading *reading, char
 	if (reading->name != NULL)
 		options->locks[options->nlocks++].name = named(reading->name, false);
 	else if (words[0] == NULL)
-		die(EXIT_USAGE, "--who, --check: which lock? (see semlock --help)");
-	for (; *words != NULL; words++)
+		die(EXIT_USAGE, "%s: which LOCK? (see semlock --help)", options->who ? "--who" : "--check");
+	for (; *words != NULL; words++) {
+		if (**words == '-')
+			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",
+			    *words, *words);
 		options->locks[options->nlocks++] = (struct wanted){.name = *words, .fd = -1};
+	}
 	options->label = options->locks[0].name;
 }

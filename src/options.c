@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,13 +114,33 @@ static void make_room(struct options *options, int argc)
 	options->nlocks = 1;
 }
 
+static const char letters[] = "+:cef:hi:j:m:noqsuvw:xE:FV";
+
+/* All that begin like WORD, of LENGTH bytes, before FLOCKS_OWN: "--nested or --no-fork". */
+static const char *options_like(const char *word, size_t length)
+{
+	static char text[256];
+
+	for (const struct option *option = long_options; option->name[1] != '\0'; option++)
+		if (strncmp(option->name, word, length) == 0)
+			snprintf(text + strlen(text), sizeof text - strlen(text),
+			    *text == '\0' ? "--%s" : " or --%s", option->name);
+	return text;
+}
+
 static noreturn void refuse_option(int argc, char **argv)
 {
-	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "", *like;
 
-	if (optopt > 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
+	/* In a bundle WORD is still the one before.  A known letter is that of --shared=yes. */
+	if ((optopt > 0 && optopt < 256 && strchr(letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
 		die(EXIT_USAGE, "-%c: there is no such option (see semlock --help)", optopt);
-	die(EXIT_USAGE, "%s: there is no such option, or it is ambiguous (see semlock --help)", word);
+	like = options_like(word + 2, strcspn(word + 2, "="));
+	if (strchr(like, ' ') != NULL)
+		die(EXIT_USAGE, "%s: could be %s", word, like);
+	if (*like != '\0')
+		die(EXIT_USAGE, "%s: this option takes no value", word);
+	die(EXIT_USAGE, "%s: there is no such option (see semlock --help)", word);
 }
 
 /* One option.  Returns false when what follows is the command. */
@@ -194,7 +215,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->owner = optarg == NULL ? 0 : value_pid(optarg);
 		break;
 	case OPT_TETHER:
-		options->tether = value_fd(optarg);
+		options->tether = value_fd("--tether", optarg);
 		break;
 	case OPT_INIT:
 		options->init = true;
@@ -221,8 +242,8 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->nested = true;
 		break;
 	case OPT_STATUS_FD:
-		if (events_to(value_fd(optarg)) != 0)
-			die(EXIT_USAGE, "--status-fd %s: there is no such descriptor", optarg);
+		if (events_to(value_fd("--status-fd", optarg)) != 0)
+			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
 		break;
 	case OPT_REPLACE:
 		options->steer = STEER_REPLACE;
@@ -253,7 +274,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->json = true;
 		break;
 	case OPT_FD:
-		reading->fd = value_fd(optarg);
+		reading->fd = value_fd("--fd", optarg);
 		options->label = optarg;
 		reading->fd_given = true;
 		break;
@@ -283,9 +304,9 @@ static void read_options(struct options *options, struct reading *reading, int a
 
 	opterr = 0;
 	do {
-		option = getopt_long(argc, argv, "+:cef:hi:j:m:noqsuvw:xE:FV", long_options, NULL);
+		option = getopt_long(argc, argv, letters, long_options, NULL);
 		if (option == ':')
-			die(EXIT_USAGE, "%s: an argument is missing",
+			die(EXIT_USAGE, "%s: its value is missing (see semlock --help)",
 			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
 		if (option == '?')
 			refuse_option(argc, argv);

@@ -66,12 +66,13 @@ static int stop(struct hunt *hunt, pid_t pid, int signo)
 	CRASH_POINT("replace.proven");
 	if (targets_signal(target, signo) != 0)
 		return forbidden(hunt->why, pid);
-	if (!target->told)
-		target->kill = hunt->steering->kill_after > 0
-				   ? deadline_after(hunt->steering->kill_after)
-				   : deadline_never();
+	hunt->steering->stopped = true;
+	if (target->told)
+		return 0;
 	target->told = true;
-	hunt->steering->stopped = pid;
+	target->kill = hunt->steering->kill_after > 0 ? deadline_after(hunt->steering->kill_after)
+						      : deadline_never();
+	hunt->steering->tell(pid, hunt->steering->context);
 	return 0;
 }
 
@@ -188,7 +189,7 @@ static int stop_holder(struct hunt *hunt, const struct occupant *holder)
  * gets it after them. */
 static bool concerns_us(const struct hunt *hunt, const struct occupant *holder)
 {
-	if (!hunt->toggles || hunt->steering->stopped == 0)
+	if (!hunt->toggles || !hunt->steering->stopped)
 		return true;
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (targets_find(&hunt->targets, holder->members[i].pid) != NULL)
@@ -199,7 +200,7 @@ static bool concerns_us(const struct hunt *hunt, const struct occupant *holder)
 /* A lock made of files whose command has ended, but its semlock has not let go yet. */
 static bool lets_go(struct hunt *hunt, const struct occupant *holder)
 {
-	return holder->verdict == DEAD && hunt->steering->stopped != 0 &&
+	return holder->verdict == DEAD && hunt->steering->stopped &&
 	       targets_find(&hunt->targets, hunt->watcher) != NULL;
 }
 
@@ -221,7 +222,7 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 		count += lets_go(hunt, holder);
 		if (holder->verdict == DEAD || changes_hands(holder) || !concerns_us(hunt, holder))
 			continue;
-		if (hunt->steering->stopped == 0)
+		if (!hunt->steering->stopped)
 			hunt->taker = holder->taker;
 		if (stop_holder(hunt, holder) != 0)
 			return -1;
@@ -281,7 +282,7 @@ static enum outcome hunt_down(struct hunt *hunt)
 	int count;
 
 	for (;;) {
-		if (!hunt->toggles || hunt->steering->stopped == 0) {
+		if (!hunt->toggles || !hunt->steering->stopped) {
 			outcome = try(hunt);
 			if (outcome != BUSY)
 				return outcome;
@@ -289,7 +290,7 @@ static enum outcome hunt_down(struct hunt *hunt)
 		count = look_and_stop(hunt);
 		if (count < 0 || check_seen(hunt) != 0)
 			return FAILED;
-		hunt->steering->done = hunt->toggles && hunt->steering->stopped != 0 && count == 0;
+		hunt->steering->done = hunt->toggles && hunt->steering->stopped && count == 0;
 		if (hunt->steering->done || deadline_left(&hunt->steering->patience->deadline) == 0)
 			return BUSY;
 		hunt->steering->patience->waits(hunt->lock, hunt->steering->patience->context);

@@ -17,7 +17,9 @@ struct steering {
 	int signal;               /* what the holder gets, SIGTERM say ... */
 	int64_t kill_after;       /* ... and SIGKILL so many ns after that; 0: never */
 	const struct patience *patience; /* how long all this may take, and whom to tell */
-	pid_t stopped;            /* out: the last one that was signalled; 0: nobody had to be */
+	void (*tell)(pid_t pid, const void *context); /* called when PID has been signalled, once for each */
+	const void *context;
+	bool stopped;             /* out: somebody has been signalled */
 	bool done;                /* out: a toggle has seen to it that who was stopped lets go */
 };
 

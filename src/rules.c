@@ -1,12 +1,24 @@
 #include <config.h>
 
 #include <stddef.h>
+#include <string.h>
 
 #include "events.h"
 #include "exitcode.h"
 #include "methods/remote.h"
 #include "report.h"
 #include "rules.h"
+
+/* Somebody thinks of a server, and would get a file, or hear that there is no such directory. */
+static void refuse_unknown_url(const char *name)
+{
+	size_t scheme = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
+
+	if (scheme > 0 && strncmp(name + scheme, "://", 3) == 0)
+		die(EXIT_USAGE,
+		    "%s: no method locks such a URL, but ftp, ftpes, ftps, sftp, etcd and etcds; a file "
+		    "of this name is ./%s", name, name);
+}
 
 /* A URL's scheme names its method, and these methods lock nothing but URLs.  By the name flock
  * there are only files. */
@@ -18,8 +30,12 @@ static void choose_by_url(struct options *options, const struct reading *reading
 		const char *name = options->locks[i].name;
 		const struct method *method = name == NULL ? NULL : remote_method(name);
 
+		if (name != NULL && method == NULL)
+			refuse_unknown_url(name);
 		if (method != NULL && options->nlocks > 1 && !options->who)
-			die(EXIT_USAGE, "-f: %s is on a server; several locks are on this machine", name);
+			die(EXIT_USAGE,
+			    "-f: %s is on a server, and -f is for this machine; one in the other: "
+			    "semlock LOCK semlock URL COMMAND", name);
 		if (method != NULL && named && options->method != method)
 			die(EXIT_USAGE, "%s: a URL names its method, which is %s: leave out the other",
 			    name, method->name);
@@ -153,7 +169,8 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	    "--check looks at one LOCK: beside it there may be -m, --fcntl and --name, and nothing "
 	    "else");
 	refuse(options->who && reading->acts,
-	    "--who only looks: beside it there may be --json, -m and --fcntl, and nothing else");
+	    "--who only looks: beside it there may be --json, -m, --fcntl and --name, and nothing "
+	    "else");
 	refuse_of_files(options);
 	refuse_of_servers(options);
 	refuse_of_holding(options, reading);

@@ -117,13 +117,12 @@ mode_t value_mode(const char *text)
 	return (mode_t)mode;
 }
 
-int value_fd(const char *text)
+int value_fd(const char *option, const char *text)
 {
 	long fd = number(text, INT_MAX);
 
 	if (fd < 0)
-		die(EXIT_USAGE, "%s: not a descriptor number; to lock a file, name a command as well",
-		    text);
+		die(EXIT_USAGE, "%s %s: not a descriptor number, such as 8", option, text);
 	return (int)fd;
 }
 
@@ -147,7 +146,7 @@ off_t value_size(const char *option, const char *text)
 	errno = 0;
 	size = strtoull(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || errno != 0)
-		die(EXIT_USAGE, "%s %s: not a number of bytes", option, text);
+		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
 	unit = *end == '\0' ? NULL : strchr(units, toupper((unsigned char)*end));
 	if (unit != NULL) {
 		for (long i = 0; i <= unit - units; i++)
@@ -155,6 +154,6 @@ off_t value_size(const char *option, const char *text)
 		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
 	}
 	if (*end != '\0' || size > (unsigned long long)LLONG_MAX / 4 / factor)
-		die(EXIT_USAGE, "%s %s: not a number of bytes", option, text);
+		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
 	return (off_t)(size * factor);
 }

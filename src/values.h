@@ -38,8 +38,8 @@ unsigned value_slots(const char *text);
 /* --mode: octal, up to 0777. */
 mode_t value_mode(const char *text);
 
-/* FD and --fd: a descriptor's number, open or not. */
-int value_fd(const char *text);
+/* --fd and the like (OPTION, for the message): a descriptor's number, open or not. */
+int value_fd(const char *option, const char *text);
 
 /* --hold: a process's number, from 1. */
 pid_t value_pid(const char *text);

@@ -22,14 +22,46 @@ with_mount() {
 	usage Z -nZ l touch ran
 }
 
-@test "a long option that could be two" {
-	usage --no --no l touch ran
+@test "an option that is not there, in a bundle behind another one: that one is named" {
+	usage "-Z: " --verbose -nZ l touch ran
+	usage "-Z: " --verbose -Zn l touch ran
+}
+
+@test "a long option that could be two: which ones" {
+	usage "--no: could be --no-fork or --nonblock or --nonblocking" --no l touch ran
+	usage "--st=3: could be --stale or --start or --status-fd" --st=3 l touch ran
+}
+
+@test "an option in the wrong place is not taken for a command, or for a lock" {
+	refused 127 "-w: options stand before LOCK" "$SEMLOCK" l -w 5 touch ran
+	usage "--json: options stand before LOCK" --who l --json
+	usage "--: COMMAND is missing" l --
+	expect_status 127 "$SEMLOCK" l -- -w
+	expect_status 127 "$SEMLOCK" --name=x -- -w
+	expect_status 69 "$FLOCK" l -w 5 touch ran
+}
+
+@test "an empty word, as a variable that is not set leaves it" {
+	usage "COMMAND is an empty word" l ''
+	usage "COMMAND is an empty word" --name=x ''
+	refused 66 "LOCK is an empty word" "$SEMLOCK" '' touch ran
+	expect_status 69 "$FLOCK" l ''
+	rm l
+}
+
+@test "a URL that no method knows is no file" {
+	usage "http://host/l: no method" http://host/l touch ran
+	usage "file:///tmp/l: no method" --who file:///tmp/l
+	expect_status 66 "$FLOCK" http://host/l touch ran
+	mkdir -p http:/host
+	expect_status 0 "$SEMLOCK" ./http://host/l touch ran
+	[ -e http:/host/l ]
 }
 
 @test "an option without its argument, and one with an argument that takes none" {
 	usage w -w
 	usage timeout --timeout
-	usage shared --shared=yes l touch ran
+	usage "--shared=yes: this option takes no value" --shared=yes l touch ran
 }
 
 @test "numbers that are none, or out of range" {
@@ -70,12 +102,19 @@ with_mount() {
 	usage 77777 --mode 77777 l touch ran
 }
 
-@test "a descriptor that is not open" {
-	refused 65 77 "$SEMLOCK" 77
+@test "a descriptor that is not open, and what is none" {
+	refused 65 "77: this descriptor is not open" "$SEMLOCK" 77
+	refused 65 "77: this descriptor is not open" "$SEMLOCK" --fd 77 touch ran
+	usage "--status-fd 77: this descriptor is not open" --status-fd 77 l touch ran
+	usage "--status-fd x: not a descriptor number" --status-fd x l touch ran
+	usage "--fd x: not a descriptor number" --fd x touch ran
+	usage "-u x: not a descriptor number" -u x
+	usage "semlock 8x COMMAND" 8x
+	usage "FD 99999999999: not a descriptor number" 99999999999
 }
 
 @test "a directory that is not there" {
-	refused 66 /nonexist/x "$SEMLOCK" /nonexist/x touch ran
+	refused 66 "/nonexist/x: cannot create: its directory is not there" "$SEMLOCK" /nonexist/x touch ran
 	refused 66 missing/l "$SEMLOCK" missing/l touch ran
 	: >plain
 	refused 66 plain/l "$SEMLOCK" plain/l touch ran
@@ -83,10 +122,7 @@ with_mount() {
 	[ ! -e missing ]
 }
 
-@test "an empty name, and one that is too long" {
-	capture "$SEMLOCK" '' touch ran
-	[ "$status" -eq 66 ]
-	[ "$(wc -l <.err)" -eq 1 ]
+@test "a name that is too long" {
 	long=$(printf '%0300d' 0)
 	refused 66 "$long" "$SEMLOCK" "$long" touch ran
 	[ ! -e ran ]

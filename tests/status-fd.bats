@@ -68,6 +68,24 @@ says() {
 	ended other 143
 }
 
+@test "stopped, one for each: those that share the lock, and a command whose semlock did not obey" {
+	hold_as one -s l
+	hold_as two -s l
+	expect_status 0 "$SEMLOCK" -v --status-fd 7 --replace l true 7>.events
+	for pid in "${PID[one]}" "${PID[two]}"; do
+		[ "$(grep -cx "stopped $pid" .events)" -eq 1 ] || complain "of $pid: $(cat .events)"
+		[ "$(grep -cx "semlock: l: stopped process $pid" .err)" -eq 1 ] || complain "of $pid: $err"
+	done
+	[ "$(grep -c stopped .events)" -eq 2 ]
+	ended one 143
+	ended two 143
+	fifos deaf
+	start deaf "$SEMLOCK" l "$PROBE" with-ignored TERM -- "$PROBE" hold deaf.up deaf.down
+	ready deaf
+	says "stopped ${PID[deaf]},stopped ${COMMAND[deaf]},acquired,exit 0," --kill-after .1 --replace l true
+	ended deaf 137
+}
+
 @test "nested" {
 	capture "$SEMLOCK" l "$SEMLOCK" --nested --status-fd 1 l sh -c 'exit 4'
 	[ "$(tr '\n' , <.out)" = "nested,exit 4," ]
