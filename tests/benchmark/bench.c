@@ -2,7 +2,7 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds, files, counts, growth.  The table goes to standard output, and its
+ * PART is start, crowds (of which drain can be had alone), files, counts, growth.  The table goes to standard output, and its
  * figures to the file bench.tsv as well, for tests/benchmark/plot. */
 #include <config.h>
 
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		void (*hold)(void);
 	} parts[] = {
 	    {"start", bench_start}, {"crowds", bench_crowds}, {"files", bench_files},
-	    {"counts", bench_counts}, {"growth", bench_growth},
+	    {"counts", bench_counts}, {"growth", bench_growth}, {"drain", bench_drain},
 	};
 
 	if (argc == 3 && strcmp(argv[1], "nap") == 0)

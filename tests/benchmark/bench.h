@@ -88,6 +88,7 @@ double drained(const struct entrant *entrant, int count);
 
 void bench_start(void);
 void bench_crowds(void);
+void bench_drain(void); /* a part of the crowds */
 void bench_files(void);
 void bench_counts(void);
 void bench_growth(void);

@@ -84,22 +84,36 @@ static void hand_on_holds(void)
 	    }, goals});
 }
 
-static void drain(const char *title, const char *key,
-    double (*measure)(const struct entrant *entrant, int number), double most)
+/* GOAL: what static semlock is to reach of flock(1), or -1. */
+static void drain(const char *title, const char *key, const char *command,
+    double (*measure)(const struct entrant *entrant, int number), double goal)
 {
-	const struct goal goals[] = {{"static semlock", "flock", most}, {NULL, NULL, 0}};
+	const struct goal goals[] = {{goal > 0 ? "static semlock" : "", "flock", goal}, {NULL, NULL, 0}};
 
+	if (command[0] == '\0')
+		return;
 	contest(&(struct contest){title, key, measure, 1000, tools.rounds / 6 + 2, 1,
 	    (const struct entrant[]){
-		{"flock", {"flock", LOCK, TRUE}, 0},
-		{"the command alone", {TRUE}, 0},
-		{"semlock", {tools.semlock, LOCK, TRUE}, 0},
-		{"static semlock", {tools.small, LOCK, TRUE}, 0},
-		{"static semlock -F", {tools.small, "-F", LOCK, TRUE}, 0},
-		{"the least there can be", {tools.least[0], LOCK, TRUE}, 0},
-		{"the least, static", {tools.least[1], LOCK, TRUE}, 0},
+		{"flock", {"flock", LOCK, command}, 0},
+		{"the command alone", {command}, 0},
+		{"semlock", {tools.semlock, LOCK, command}, 0},
+		{"static semlock", {tools.small, LOCK, command}, 0},
+		{"static semlock -F", {tools.small, "-F", LOCK, command}, 0},
+		{"the least there can be", {tools.least[0], LOCK, command}, 0},
+		{"the least, static", {tools.least[1], LOCK, command}, 0},
 		{NULL, {NULL}, 0},
 	    }, goals});
+}
+
+/* Most of the processor time of 1,000 times true(1) is the start of true(1) itself, which no lock
+ * tool can save: what is to be reached is so with a command that costs next to nothing. */
+void bench_drain(void)
+{
+	drain("1,000 started at once: time, each", "drain", TRUE, drained, .60);
+	drain("1,000 started at once: processor time, each", "drain-cpu", TRUE, drained_cpu, -1);
+	drain("1,000 small ones at once: time, each", "drain-small", tools.least[1], drained, .60);
+	drain("1,000 small ones at once: processor time, each", "drain-small-cpu", tools.least[1],
+	    drained_cpu, .40);
 }
 
 /* The number behind WORD in what tests/crowd prints; -1 when it failed. */
@@ -143,7 +157,6 @@ void bench_crowds(void)
 	hand_on(100, tools.rounds / 4 + 1, 1, 1.15);
 	hand_on(1000, tools.rounds / 10 + 1, 1, 1.30);
 	hand_on_holds();
-	drain("1,000 started at once: time, each", "drain", drained, .60);
-	drain("1,000 started at once: processor time, each", "drain-cpu", drained_cpu, .40);
+	bench_drain();
 	order();
 }
