@@ -2,8 +2,8 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds (of which drain can be had alone), files, counts, growth.  The table goes to standard output, and its
- * figures to the file bench.tsv as well, for tests/benchmark/plot. */
+ * PART is start, crowds (of which drain can be had alone), files, counts, growth.  The table goes
+ * to standard output, and its figures to the file bench.tsv as well, for tests/benchmark/plot. */
 #include <config.h>
 
 #include <stdio.h>
