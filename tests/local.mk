@@ -192,18 +192,20 @@ clean-static:
 EXTRA_PROGRAMS = tests/benchmark/bench tests/benchmark/least
 tests_benchmark_bench_SOURCES = tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
 	tests/benchmark/counts.c tests/benchmark/crowds.c tests/benchmark/files.c tests/benchmark/growth.c \
-	tests/benchmark/run.c tests/benchmark/starts.c
+	tests/benchmark/run.c tests/benchmark/servers.c tests/benchmark/starts.c
 tests_benchmark_bench_LDADD = -lm
 tests_benchmark_least_SOURCES = tests/benchmark/least.c
 tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
 tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
 tests_benchmark_least_LDADD = $(STATIC_LIBS)
 CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv bench.svg
-EXTRA_DIST += tests/benchmark/plot
+EXTRA_DIST += tests/benchmark/plot tests/benchmark/with-servers
 
 BENCH_ROUNDS = 20
-BENCH_PARTS = counts start crowds files
-BENCH = top=`pwd` && mkdir -p bench.dir && cd bench.dir && "$$top/tests/benchmark/bench$(EXEEXT)" \
+BENCH_PARTS = counts start crowds files servers
+BENCH = top=`pwd` && mkdir -p bench.dir && cd bench.dir && \
+	SEMLOCK_LOCKSMITH="$$top/semlock-locksmith$(EXEEXT)" \
+	bash '$(abs_srcdir)/tests/benchmark/with-servers' "$$top/tests/benchmark/bench$(EXEEXT)" \
 	"$$top/semlock$(EXEEXT)" "$$top/static/semlock$(EXEEXT)" "$$top/tests/crowd$(EXEEXT)" \
 	"$$top/tests/benchmark/least$(EXEEXT)" "$$top/static/tests/benchmark/least$(EXEEXT)" $(BENCH_ROUNDS)
 BENCHED = semlock$(EXEEXT) static/semlock tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) \

@@ -2,8 +2,9 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds (of which drain can be had alone), files, counts, growth.  The table goes
- * to standard output, and its figures to the file bench.tsv as well, for tests/benchmark/plot. */
+ * PART is start, crowds (of which drain can be had alone), files, servers, counts,
+ * growth.  The table goes to standard output, and its figures to the file bench.tsv as well, for
+ * tests/benchmark/plot. */
 #include <config.h>
 
 #include <stdio.h>
@@ -47,6 +48,7 @@ int main(int argc, char **argv)
 	} parts[] = {
 	    {"start", bench_start}, {"crowds", bench_crowds}, {"files", bench_files},
 	    {"counts", bench_counts}, {"growth", bench_growth}, {"drain", bench_drain},
+	    {"servers", bench_servers},
 	};
 
 	if (argc == 3 && strcmp(argv[1], "nap") == 0)
