@@ -83,7 +83,7 @@ holder_ended() {
 # first_in NAME...: one of these is in, and the others are not; its name is in $first.
 first_in() {
 	local name parent
-	read -r -t $PATIENCE _ line <own.up || complain "nobody gets in" || return
+	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
 	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
 	first=
 	for name; do if [ "${PID[$name]}" = "$parent" ]; then first=$name; fi; done

@@ -257,7 +257,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	local deadline
 	deadline=$(field "$LINE" deadline)
 	kill -KILL "${ETCD_PID[s1]}"
-	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	[ "$LINE" = "LOST no endpoint answered in time" ]

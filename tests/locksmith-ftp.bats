@@ -325,7 +325,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	local deadline
 	deadline=$(field "$LINE" deadline)
 	kill -KILL "$SERVER"
-	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	[[ $LINE == "LOST the server did not answer in time" ]]
@@ -341,7 +341,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	kill -STOP "$SERVER"
 	local deadline
 	deadline=$(field "$LINE" deadline)
-	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	[[ $LINE == LOST* ]]
@@ -504,7 +504,7 @@ core() {
 	apart /usr/bin/python3 "$SOURCE/tests/servers/core.py" "$@" <"$DIR/core.in" >"$DIR/core.out" &
 	CORE=$!
 	local word rest
-	while read -r -t $LINE_SECONDS -u 6 word rest; do
+	while read -r -t "$LINE_SECONDS" -u 6 word rest; do
 		[ "$word" != SMITH ] || SMITH=$rest
 		[ "$word" != COMMAND ] || { COMMAND=$rest; return 0; }
 	done

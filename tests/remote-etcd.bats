@@ -73,7 +73,7 @@ gives_up() {
 @test "-w is kept: not shorter, and not much longer" {
 	hold_lock "$URL"
 	eventually gives_up
-	[ $took -ge 980000000 ] || complain "$took ns"
+	[ "$took" -ge 980000000 ] || complain "$took ns"
 }
 
 @test "a waiter that is told to end ends, and its key goes" {
@@ -429,7 +429,7 @@ script_stopped_soon() {
 	mkfifo in up
 	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
 	exec {in}>in {up}<up
-	read -r -t $PATIENCE line <&"$up"
+	read -r -t "$PATIENCE" line <&"$up"
 	[[ "$line" =~ ^OK\ token=([0-9]+)$ ]] || complain "$line"
 	[ "${BASH_REMATCH[1]}" = "$(ctl get nightly/ --prefix -w json | jq '.kvs[0].create_revision')" ]
 	expect_status 1 "$SEMLOCK" -n "$URL" true

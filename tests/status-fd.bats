@@ -111,11 +111,11 @@ came_in_time() {
 	exec 7<>events
 	start one "$SEMLOCK" --status-fd 7 l "$PROBE" hold one.up one.down
 	ready one
-	read -r -t $PATIENCE line <&7
+	read -r -t "$PATIENCE" line <&7
 	[ "$line" = acquired ]
 	[ ! -e "/proc/${COMMAND[one]}/fd/7" ]
 	let_go one
-	read -r -t $PATIENCE line <&7
+	read -r -t "$PATIENCE" line <&7
 	[ "$line" = "exit 0" ]
 	exec 7>&-
 }
