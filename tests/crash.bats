@@ -59,10 +59,9 @@ crash() {
 
 # come_to_rest NAME: it sleeps, is stopped, or has ended.
 come_to_rest() {
-	local state tries=0
+	local state end=$((SECONDS + PATIENCE))
 	while read -r _ _ state _ <"/proc/${PID[$1]}/stat" 2>/dev/null && [[ $state != [STZ] ]]; do
-		tries=$((tries + 1))
-		[ $tries -lt 20000 ] || complain "$1 does not come to rest" || return
+		[ $SECONDS -lt $end ] || complain "$1 does not come to rest" || return
 	done 2>/dev/null
 }
 
@@ -84,7 +83,7 @@ holder_ended() {
 # first_in NAME...: one of these is in, and the others are not; its name is in $first.
 first_in() {
 	local name parent
-	read -r -t $PATIENCE _ line <own.up || complain "nobody gets in" || return
+	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
 	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
 	first=
 	for name; do if [ "${PID[$name]}" = "$parent" ]; then first=$name; fi; done
@@ -157,10 +156,9 @@ stopped_or_over() {
 		"$PROBE" state "${PID[$1]}" T
 		return
 	fi
-	local state tries=0
+	local state end=$((SECONDS + PATIENCE))
 	while read -r _ _ state _ <"/proc/${PID[$1]}/stat" && [[ $state != [TZ] ]]; do
-		tries=$((tries + 1))
-		[ $tries -lt 200000 ] || complain "$1 is neither stopped nor over" || return
+		[ $SECONDS -lt $end ] || complain "$1 is neither stopped nor over" || return
 	done 2>/dev/null
 }
 

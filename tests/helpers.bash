@@ -11,7 +11,7 @@ SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
 PROBE=${PROBE:-$SOURCE/build/tests/probe}
 CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
-TEST_LIMIT=${TEST_LIMIT:-300}
+TEST_LIMIT=${TEST_LIMIT:-600}
 PATIENCE=60 # seconds that a test waits for what must happen: its failure is no matter of speed
 declare -gA PID=() COMMAND=()
 

@@ -12,7 +12,7 @@ holding() {
 	: >"$name.out"
 	exec {in}>"$name.in"
 	exec {up}<"$name.up"
-	read -r -t $PATIENCE line <&"$up"
+	read -r -t "$PATIENCE" line <&"$up"
 	[ "$line" = "${OK:-OK}" ] || complain "it said '$line'" "$(cat "$name.err")"
 }
 
@@ -34,7 +34,7 @@ holding() {
 		mkfifo $method.in $method.up
 		exec {in}<>$method.in {up}<>$method.up
 		start parent sh -c '"$1" --hold -m "$2" "$2.lock" <"$2.in" >"$2.up"; :' - "$SEMLOCK" $method
-		read -r -t $PATIENCE line <&"$up"
+		read -r -t "$PATIENCE" line <&"$up"
 		[ "$line" = OK ]
 		expect_status 1 "$SEMLOCK" -n -m $method $method.lock true
 		kill -KILL "${PID[parent]}"

@@ -10,6 +10,8 @@ tidy() {
 # The kernel's own protection, set aside (or on) for the length of one test.
 protect() {
 	root_only "sets fs.protected_$1"
+	exec 9</proc/sys/fs # who runs these tests as well has to wait, or would set it back
+	"$SEMLOCK" -w 120 9
 	if [ "$1" = regular ]; then regular=$(cat "/proc/sys/fs/protected_$1"); fi
 	if [ "$1" = symlinks ]; then symlinks=$(cat "/proc/sys/fs/protected_$1"); fi
 	echo "$2" >"/proc/sys/fs/protected_$1"

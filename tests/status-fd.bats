@@ -47,10 +47,18 @@ says() {
 	says "acquired,not-run ENOENT," -F l nosuch
 }
 
+# came_in_time ARGS...: the command came to make a file before its time was up
+came_in_time() {
+	rm -f came
+	events --run-timeout "${room}ms" "$@"
+	[ -e came ]
+}
+
 @test "run-timeout, and how the command ended then" {
 	mkfifo never
 	says "acquired,run-timeout,signal 15," --run-timeout .05 l sh -c 'read -r _ <>never'
-	says "acquired,run-timeout,exit 9," --run-timeout .05 l sh -c 'trap "exit 9" TERM; read -r _ <>never & wait'
+	with_room came_in_time l sh -c 'trap "exit 9" TERM; : >came; read -r _ <>never & wait'
+	[ "$events" = "acquired,run-timeout,exit 9," ] || complain "$events"
 	says "acquired,run-timeout,signal 9," --run-timeout .05 --signal KILL l sh -c 'read -r _ <>never'
 }
 
@@ -103,11 +111,11 @@ says() {
 	exec 7<>events
 	start one "$SEMLOCK" --status-fd 7 l "$PROBE" hold one.up one.down
 	ready one
-	read -r -t $PATIENCE line <&7
+	read -r -t "$PATIENCE" line <&7
 	[ "$line" = acquired ]
 	[ ! -e "/proc/${COMMAND[one]}/fd/7" ]
 	let_go one
-	read -r -t $PATIENCE line <&7
+	read -r -t "$PATIENCE" line <&7
 	[ "$line" = "exit 0" ]
 	exec 7>&-
 }

@@ -68,18 +68,17 @@ gone() {
 	done
 }
 
+# The machine may be busy just then: once will do.
+free_at_once() {
+	rm -f holder.up holder.down
+	script holder dash -m "$1" "$1.lock" && busy -m "$1" "$1.lock" || return
+	kill -KILL "${PID[holder]}"
+	until_free -m "$1" "$1.lock" && [ "$took" -lt 100000 ]
+}
+
 @test "it is free within a tenth of a second when the shell is killed" {
 	for method in flock excl mkdir; do
-		best=1000000
-		for _ in 1 2 3 4 5; do
-			script holder dash -m $method $method.lock
-			busy -m $method $method.lock
-			kill -KILL "${PID[holder]}"
-			until_free -m $method $method.lock
-			[ $took -ge $best ] || best=$took
-			rm holder.up holder.down
-		done
-		[ $best -lt 100000 ] || complain "$method: $best us at best"
+		eventually free_at_once $method || complain "$method: $took us the last time"
 	done
 }
 
@@ -161,7 +160,8 @@ gone() {
 	hold_lock lock
 	exec 8>job
 	start waiter "$SEMLOCK" --tether=8 lock
-	until watcher=$(pgrep -P "${PID[waiter]}"); do :; done
+	eventually pgrep -P "${PID[waiter]}" >watcher
+	watcher=$(cat watcher)
 	"$PROBE" blocked "$watcher"
 	kill -TERM "${PID[waiter]}"
 	ended waiter 143
@@ -250,8 +250,7 @@ gone() {
 }
 
 in_err() {
-	local end=$((SECONDS + PATIENCE))
-	until grep -q "$2" "$1.err"; do ((SECONDS < end)) || complain "$(cat "$1.err")" || return; done
+	eventually grep -q "$2" "$1.err" || complain "$(cat "$1.err")"
 }
 
 @test "-u says 76 when the lock had been lost" {

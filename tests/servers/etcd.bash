@@ -35,13 +35,25 @@ etcd_start() {
 
 # Asks until the member says that it is well; gives up when it has ended.
 etcd_wait() {
-	local name=$1
+	local name=$1 end=$((SECONDS + ${LINE_SECONDS:-60}))
 	until curl -sk --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]}/health" | grep -q true; do
-		kill -0 "${ETCD_PID[$name]}" || { cat "$DIR/$name.log" >&2; return 1; }
+		kill -0 "${ETCD_PID[$name]}" && [ $SECONDS -lt $end ] || { cat "$DIR/$name.log" >&2; return 1; }
 	done
+	kill -0 "${ETCD_PID[$name]}" # or that was somebody else's
 }
 
+# A port that was free may be somebody else's a moment later: then others are tried.
 etcd_single() {
+	local try
+	for try in 1 2 3; do
+		if etcd_single_once "$@"; then return; fi
+		etcd_stop_all
+		rm -rf "$DIR/s1"
+	done
+	return 1
+}
+
+etcd_single_once() {
 	local ports
 	read -ra ports <<<"$(free_ports 2)"
 	ETCD_CLIENT[s1]=${ports[0]} ETCD_PEER[s1]=${ports[1]}
@@ -52,7 +64,18 @@ etcd_single() {
 }
 
 etcd_three() {
+	local try
+	for try in 1 2 3; do
+		if etcd_three_once; then return; fi
+		etcd_stop_all
+		rm -rf "$DIR"/n[123]
+	done
+	return 1
+}
+
+etcd_three_once() {
 	local ports i
+	ETCD_STATE=new
 	read -ra ports <<<"$(free_ports 6)"
 	ETCD='' ETCD_CLUSTER=''
 	for i in 1 2 3; do
@@ -61,7 +84,7 @@ etcd_three() {
 		ETCD_CLUSTER=$ETCD_CLUSTER${ETCD_CLUSTER:+,}n$i=http://127.0.0.1:${ports[i + 2]}
 	done
 	for i in 1 2 3; do etcd_start n$i; done
-	for i in 1 2 3; do etcd_wait n$i; done
+	for i in 1 2 3; do etcd_wait n$i || return; done
 	ETCD_STATE=existing
 }
 

@@ -13,18 +13,37 @@ listening() {
 		((SECONDS < end)) || return 1
 		kill -0 "$SERVER" || return 1
 	done
+	kill -0 "$SERVER" # or that was somebody else
+}
+
+# on_a_port CMD...: CMD starts a server on PORT.  A port that was free may be somebody else's a moment later:
+# then another is tried.
+on_a_port() {
+	local try
+	for try in 1 2 3; do
+		PORT=$(free_port)
+		"$@"
+		if listening "$PORT"; then return; fi
+	done
+	cat "$DIR/server.log" >&2
+	return 1
+}
+
+# vsftpd_on [CMD...]: through CMD, if there is one
+vsftpd_on() {
+	apart "$@" "$(PATH=$PATH:/usr/sbin command -v vsftpd)" "$BARE/conf" "-olisten_port=$PORT" \
+		>"$DIR/server.log" 2>&1 </dev/null &
+	SERVER=$!
 }
 
 vsftpd_server() {
 	command -v vsftpd >/dev/null || [ -x /usr/sbin/vsftpd ] || skip "no vsftpd here"
-	PORT=$(free_port)
 	# Its own user must get at it, which bats' directories do not allow.
 	BARE=$(mktemp -d /tmp/semlock-vsftpd.XXXXXX)
 	mkdir -p "$BARE/root/pub" "$BARE/empty"
 	cat >"$BARE/conf" <<-END
 		listen=YES
 		listen_address=127.0.0.1
-		listen_port=$PORT
 		background=NO
 		run_as_launching_user=YES
 		anonymous_enable=YES
@@ -46,22 +65,23 @@ vsftpd_server() {
 		as=(setpriv --reuid nobody --regid nogroup --clear-groups)
 	fi
 	chmod 555 "$BARE/root"
-	apart "${as[@]}" "$(PATH=$PATH:/usr/sbin command -v vsftpd)" "$BARE/conf" >"$DIR/server.log" 2>&1 </dev/null &
-	SERVER=$!
-	listening "$PORT"
+	on_a_port vsftpd_on "${as[@]}"
 	URL=ftp://anonymous@127.0.0.1:$PORT/pub
+}
+
+sshd_on() {
+	apart /usr/sbin/sshd -f "$DIR/conf" -p "$PORT" -D -e >"$DIR/server.log" 2>&1 </dev/null &
+	SERVER=$!
 }
 
 sftp_server() {
 	[ -x /usr/sbin/sshd ] || skip "no sshd here"
 	curl --version | grep -qw sftp || skip "libcurl has no sftp"
-	PORT=$(free_port)
 	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
 	ssh-keygen -q -t ed25519 -N '' -f "$DIR/host"
 	ssh-keygen -q -t ecdsa -m PEM -N '' -f "$DIR/user"
 	mkdir "$DIR/locks"
 	cat >"$DIR/conf" <<-END
-		Port $PORT
 		ListenAddress 127.0.0.1
 		HostKey $DIR/host
 		AuthorizedKeysFile $DIR/user.pub
@@ -71,9 +91,7 @@ sftp_server() {
 		PermitRootLogin yes
 		Subsystem sftp internal-sftp
 	END
-	apart /usr/sbin/sshd -f "$DIR/conf" -D -e >"$DIR/server.log" 2>&1 </dev/null &
-	SERVER=$!
-	listening "$PORT"
+	on_a_port sshd_on
 	printf '[127.0.0.1]:%s %s\n' "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >"$DIR/known"
 	SEMLOCK_USER=$(id -un)
 	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user SEMLOCK_USER
