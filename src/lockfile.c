@@ -171,13 +171,17 @@ static bool holds_inode(const struct lock *lock)
 	       open_now.st_ino == lock->inode;
 }
 
-/* Is NAME, itself and not through a link, the file that LOCK was taken on? */
-static bool still_there(const struct lock *lock)
+/* Is NAME, itself and not through a link, the file that LOCK was taken on?  LAST: it has no other
+ * name. */
+static bool still_there(const struct lock *lock, bool *last)
 {
 	struct stat now;
 
-	return lstat(lock->name, &now) == 0 && S_ISREG(now.st_mode) &&
-	       now.st_dev == lock->device && now.st_ino == lock->inode;
+	if (lstat(lock->name, &now) != 0 || !S_ISREG(now.st_mode) ||
+	    now.st_dev != lock->device || now.st_ino != lock->inode)
+		return false;
+	*last = now.st_nlink == 1;
+	return true;
 }
 
 /* Our own lock is gone already, and is taken again without waiting: only then is it
@@ -188,6 +192,7 @@ void lockfile_remove(struct lock *lock)
 {
 	struct lock again = *lock;
 	struct why why;
+	bool last;
 
 	again.mode = EXCLUSIVE;
 	again.slots = 0;
@@ -197,9 +202,10 @@ void lockfile_remove(struct lock *lock)
 		return;
 	if (holds_inode(&again) && again.method->take(&again, TRY, &why) == TAKEN) {
 		CRASH_POINT("lockfile.retaken");
-		if (still_there(&again) && unlink(again.name) == 0) {
+		if (still_there(&again, &last) && unlink(again.name) == 0) {
 			CRASH_POINT("lockfile.unlinked");
-			queue_remove(&again);
+			if (last) /* else there are those who come by the other name */
+				queue_remove(&again);
 		}
 	}
 	close(again.fd);
