@@ -12,11 +12,18 @@
 #include "lockfile.h"
 #include "queue.h"
 
+/* Then it is open for the command from the start, which saves a call: of a kernel lock we exec
+ * nothing but the command. */
+static bool inherited(const struct lock *lock)
+{
+	return lock->bearer != NULL && lock->bearer->inherits;
+}
+
 /* O_NONBLOCK: a FIFO without a writer would hang us in open().  O_NOCTTY: a
  * terminal must not become ours.  Never O_TRUNC: the file may be somebody's data. */
 static int open_flags(const struct lock *lock)
 {
-	return lock->access | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	return lock->access | O_NOCTTY | O_NONBLOCK | (inherited(lock) ? 0 : O_CLOEXEC);
 }
 
 static int cannot(struct why *why, const char *what)
@@ -142,6 +149,8 @@ int lockfile_open(struct lock *lock, struct why *why)
 	lock->fd = descriptor_above_standard(fd);
 	if (lock->fd < 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot open");
+	if (lock->fd != fd && inherited(lock))
+		fcntl(lock->fd, F_SETFD, 0);
 	if (fstat(lock->fd, &file) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot look at it");
 	lock->device = file.st_dev;
