@@ -61,7 +61,7 @@ static void tie_to(pid_t parent)
 /* A command that was to inherit the lock, and does not, must not run. */
 static int pass_descriptors(const struct command *command)
 {
-	for (unsigned i = 0; i < command->nlocks; i++)
+	for (unsigned i = 0; i < command->nlocks && !command->passed; i++)
 		if (command->locks[i] >= 0 &&
 		    fcntl(command->locks[i], F_SETFD, command->inherit ? 0 : FD_CLOEXEC) != 0)
 			return -1;

@@ -22,6 +22,7 @@ struct command {
 	int *locks;        /* the descriptors that carry the locks */
 	unsigned nlocks;
 	bool inherit;      /* the command gets them, and keeps the lock as long as it lives */
+	bool passed;       /* that is how they are open already: closed by an exec, or not */
 	void (*stand)(void *context); /* instead of ARGV: what never returns */
 	void *context;
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */

@@ -229,7 +229,7 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
 	say_waiting(lock, patience);
-	if (state != QUEUE_UNUSABLE && queue_join(queue, lock))
+	if (state != QUEUE_UNUSABLE && queue_join(queue, lock, &patience->deadline))
 		return wait_for_turn(lock, queue, &patience->deadline, why);
 	return sleep_for(lock, &patience->deadline, why);
 }

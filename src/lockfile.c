@@ -12,11 +12,18 @@
 #include "lockfile.h"
 #include "queue.h"
 
+/* Then it is open for the command from the start, which saves a call: of a kernel lock we exec
+ * nothing but the command. */
+static bool inherited(const struct lock *lock)
+{
+	return lock->bearer != NULL && lock->bearer->inherits;
+}
+
 /* O_NONBLOCK: a FIFO without a writer would hang us in open().  O_NOCTTY: a
  * terminal must not become ours.  Never O_TRUNC: the file may be somebody's data. */
 static int open_flags(const struct lock *lock)
 {
-	return lock->access | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	return lock->access | O_NOCTTY | O_NONBLOCK | (inherited(lock) ? 0 : O_CLOEXEC);
 }
 
 static int cannot(struct why *why, const char *what)
@@ -144,6 +151,8 @@ int lockfile_open(struct lock *lock, struct why *why)
 	lock->fd = descriptor_above_standard(fd);
 	if (lock->fd < 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot open");
+	if (lock->fd != fd && inherited(lock))
+		fcntl(lock->fd, F_SETFD, 0);
 	if (fstat(lock->fd, &file) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot look at it");
 	lock->device = file.st_dev;
@@ -173,13 +182,17 @@ static bool holds_inode(const struct lock *lock)
 	       open_now.st_ino == lock->inode;
 }
 
-/* Is NAME, itself and not through a link, the file that LOCK was taken on? */
-static bool still_there(const struct lock *lock)
+/* Is NAME, itself and not through a link, the file that LOCK was taken on?  LAST: it has no other
+ * name. */
+static bool still_there(const struct lock *lock, bool *last)
 {
 	struct stat now;
 
-	return lstat(lock->name, &now) == 0 && S_ISREG(now.st_mode) &&
-	       now.st_dev == lock->device && now.st_ino == lock->inode;
+	if (lstat(lock->name, &now) != 0 || !S_ISREG(now.st_mode) ||
+	    now.st_dev != lock->device || now.st_ino != lock->inode)
+		return false;
+	*last = now.st_nlink == 1;
+	return true;
 }
 
 /* Our own lock is gone already, and is taken again without waiting: only then is it
@@ -190,6 +203,7 @@ void lockfile_remove(struct lock *lock)
 {
 	struct lock again = *lock;
 	struct why why;
+	bool last;
 
 	again.mode = EXCLUSIVE;
 	again.slots = 0;
@@ -199,9 +213,10 @@ void lockfile_remove(struct lock *lock)
 		return;
 	if (holds_inode(&again) && again.method->take(&again, TRY, &why) == TAKEN) {
 		CRASH_POINT("lockfile.retaken");
-		if (still_there(&again) && unlink(again.name) == 0) {
+		if (still_there(&again, &last) && unlink(again.name) == 0) {
 			CRASH_POINT("lockfile.unlinked");
-			queue_remove(&again);
+			if (last) /* else there are those who come by the other name */
+				queue_remove(&again);
 		}
 	}
 	close(again.fd);

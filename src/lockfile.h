@@ -9,8 +9,8 @@
 #include "report.h"
 
 /* Open LOCK->name as LOCK->access says, making the file if there is none, and set
- * LOCK->fd: never 0 to 2, closed at exec, and nothing truncated, followed or hung
- * on that should not be.  Returns 0, or -1 with WHY filled. */
+ * LOCK->fd: never 0 to 2, closed at exec unless the command is to inherit it, and nothing
+ * truncated, followed or hung on that should not be.  Returns 0, or -1 with WHY filled. */
 int lockfile_open(struct lock *lock, struct why *why);
 
 /* Does the name still mean the file that LOCK->fd is?  Asked when the lock has been

@@ -153,6 +153,8 @@ static struct command make_command(const struct options *opt)
 	    .locks = memory_lasting(opt->nlocks * sizeof *command.locks),
 	    .nlocks = opt->nlocks,
 	    .inherit = opt->become || !ours_alone,
+	    .passed = opt->locks[0].name != NULL &&
+		      (opt->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
 	    .tie = ours_alone,
 	    .limit = {opt->run_timeout, opt->signal == 0 ? SIGTERM : opt->signal, opt->kill_after},
 	    .own_group = opt->run_timeout > 0 && !at_terminal(),

@@ -127,7 +127,7 @@ static bool one_before(struct queue *queue, int64_t *ticket)
  * by whoever is about to remove it, which takes no time, unless it is stopped right there: that
  * may cost the order, but not hold anybody up for long.  (To give up early would cost the order
  * whenever the machine is busy, and a writer then may never get in among readers.) */
-static int draw(struct queue *queue)
+static int draw(struct queue *queue, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
 	int64_t began = clock_now(), now = began;
@@ -138,7 +138,7 @@ static int draw(struct queue *queue)
 			CRASH_POINT("queue.drawn");
 			return 0;
 		}
-		if (errno != EAGAIN && errno != EACCES)
+		if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0)
 			break;
 		nanosleep(&a_moment, NULL);
 		now = clock_now();
@@ -161,7 +161,7 @@ static void note_last(struct queue *queue)
 
 /* Until we had our ticket, the last of the others may have removed the file under us:
  * then there is another one to draw from, where the next ones will look. */
-bool queue_join(struct queue *queue, const struct lock *lock)
+bool queue_join(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	enum trust trust;
 
@@ -169,7 +169,7 @@ bool queue_join(struct queue *queue, const struct lock *lock)
 	do {
 		trust = queue->fd >= 0 ? TRUSTED : open_or_create(queue, lock);
 		if (trust == TRUSTED)
-			trust = draw(queue) == 0 ? queuefile_look(queue->fd, lock) : NOT_TRUSTED;
+			trust = draw(queue, deadline) == 0 ? queuefile_look(queue->fd, lock) : NOT_TRUSTED;
 		if (trust != TRUSTED)
 			close_file(queue);
 	} while (trust == REMOVED);
@@ -202,7 +202,9 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 
 	while (one_before(queue, &before)) {
 		left = deadline_left(deadline);
-		if (alarm_set(left < SECOND ? left : SECOND, &ignored) != 0)
+		/* Without a time limit, a system that has no timer left costs no more than the look
+		 * at a stopped one. */
+		if (alarm_set(left < SECOND ? left : SECOND, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
 		if (lock_byte(queue->fd, F_OFD_SETLKW, F_RDLCK, before) == 0)
 			continue;
@@ -217,20 +219,29 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 	return TURN_OURS;
 }
 
-/* Is nobody else in the queue?  If so, nobody can get in until we close the file: the
- * whole of it is ours. */
-static bool alone(const struct queue *queue)
+static bool lock_all(const struct queue *queue, short type)
 {
-	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock all = {.l_type = type, .l_whence = SEEK_SET};
 
 	return fcntl(queue->fd, F_OFD_SETLK, &all) == 0;
 }
 
+/* Is nobody else in the queue?  If so, nobody can get in until we let go of it: the whole of it is
+ * ours.  Of one that was removed under us, with its lock's file, the name may be another's. */
+static bool last_to_leave(const struct queue *queue, const struct lock *lock)
+{
+	return lock_all(queue, F_WRLCK) && queuefile_look(queue->fd, lock) == TRUSTED;
+}
+
+/* To close it would not do: a command that is at its gate, or stands in for one, has a copy. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
-	if (queue->fd >= 0 && queue->ticket != 0 && alone(queue)) {
-		CRASH_POINT("queue.alone");
-		queue_remove(lock);
+	if (queue->fd >= 0 && queue->ticket != 0) {
+		if (last_to_leave(queue, lock)) {
+			CRASH_POINT("queue.alone");
+			queue_remove(lock);
+		}
+		lock_all(queue, F_UNLCK);
 	}
 	close_file(queue);
 }
@@ -249,10 +260,11 @@ enum queue_state queue_open(struct queue *queue, const struct lock *lock)
 	return QUEUE_UNUSABLE;
 }
 
-bool queue_join(struct queue *queue, const struct lock *lock)
+bool queue_join(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	(void)queue;
 	(void)lock;
+	(void)deadline;
 	return false;
 }
 

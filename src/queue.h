@@ -38,9 +38,9 @@ enum queue_state {
 enum queue_state queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue: from the one that queue_open() has opened, else it is opened,
- * and made if there is none.  Returns false when that cannot be done, or the queue is not to be
- * trusted. */
-bool queue_join(struct queue *queue, const struct lock *lock);
+ * and made if there is none.  Returns false when that cannot be done before DEADLINE, or the
+ * queue is not to be trusted. */
+bool queue_join(struct queue *queue, const struct lock *lock, const struct deadline *deadline);
 
 /* Is nobody waiting? */
 bool queue_empty(const struct queue *queue);

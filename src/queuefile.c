@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include "methods/namefile.h"
 #include "queuefile.h"
 #include "text.h"
+
+#define QUEUE_DIRECTORY "/dev/shm"
 
 /* Never on a descriptor that anybody inherits: a ticket must end with its drawer. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -29,7 +32,7 @@ static uint64_t hash_of(const char *name)
 /* Where shm_open() of glibc, musl and bionic has it; their ways there are longer. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
-	char *at = stpcpy(path, "/dev/shm/semlock-");
+	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
 
 	at = stpcpy(text_hex(at, (unsigned long long)lock->device), "-");
 	at = text_hex(at, (unsigned long long)lock->inode);
@@ -76,15 +79,40 @@ int queuefile_open(const struct lock *lock)
 	return fd < 0 ? -1 : descriptor_above_standard(fd);
 }
 
-static int create(const char *path, const struct lock *lock)
+static int set_mode(int fd, const struct lock *lock)
 {
-	int fd = open_file(path, O_CREAT | O_EXCL);
-
 	if (fd >= 0 && fchmod(fd, queue_mode(lock, fd)) != 0) {
 		close(fd);
 		return -1;
 	}
 	return fd;
+}
+
+static int create_named(const char *path, const struct lock *lock)
+{
+	return set_mode(open_file(path, O_CREAT | O_EXCL), lock);
+}
+
+/* With its mode before it has its name: another user who cannot open it yet would wait beside the
+ * queue, and if we died in between, nobody else could ever open it. */
+static int create(const char *path, const struct lock *lock)
+{
+#ifdef O_TMPFILE
+	int fd = set_mode(open_file(QUEUE_DIRECTORY, O_TMPFILE), lock), errnum;
+	char self[32];
+
+	if (fd >= 0) {
+		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+		if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+			return fd;
+		errnum = errno;
+		close(fd);
+		errno = errnum;
+		if (errnum == EEXIST)
+			return -1;
+	}
+#endif
+	return create_named(path, lock);
 }
 
 int queuefile_open_or_create(const struct lock *lock)

@@ -29,6 +29,23 @@ holding() {
 	done
 }
 
+# It is forked while its semlock has a ticket, and never execs.
+@test "what holds keeps no place in the queue" {
+	local child
+	hold_lock -m excl l
+	mkfifo waiter.in
+	exec {in}<>waiter.in
+	start waiter sh -c 'exec "$1" --hold -m excl l <waiter.in' - "$SEMLOCK"
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go
+	until [ "$(cat waiter.out)" = OK ]; do kill -0 "${PID[waiter]}"; done
+	child=$(pgrep -P "${PID[waiter]}")
+	! grep OFDLCK "/proc/$child/fdinfo"/* || complain "it has a ticket"
+	exec {in}>&-
+	kill "${PID[waiter]}"
+	ended waiter 143
+}
+
 @test "it lets go when its parent is killed, though its input stays open" {
 	for method in flock posix excl; do
 		mkfifo $method.in $method.up

@@ -459,6 +459,66 @@ works_all_the_same() {
 	let_go another
 }
 
+# Before that, another user would find a queue that it may not open, and wait beside it.
+@test "a queue has its mode before it has its name" {
+	command -v strace >/dev/null || skip "no strace"
+	: >l
+	hold_lock l
+	fifos waiter
+	start waiter strace -o trace -e trace=file,fchmod,desc "$SEMLOCK" l "$PROBE" hold waiter.up waiter.down
+	until [ -e "$(queue_of l)" ]; do kill -0 "${PID[waiter]}"; done
+	[ "$(stat -c %a "$(queue_of l)")" = 666 ]
+	let_go
+	ready waiter
+	let_go waiter
+	grep -n 'fchmod\|linkat\|O_CREAT' trace >order
+	[[ $(cat order) == *fchmod*$'\n'*linkat*semlock-* ]] || complain "$(cat order)"
+	! grep 'semlock-.*O_CREAT' order || complain "made in sight of all"
+}
+
+@test "a system without timers costs nobody's place" {
+	hold_as reader -s l
+	queue_as writer l
+	fifos late
+	start late prlimit --sigpending=0 "$SEMLOCK" -s l "$PROBE" hold late.up late.down
+	"$PROBE" blocked "${PID[late]}"
+	release reader
+	ready writer
+	"$PROBE" blocked "${PID[late]}"
+	let_go writer
+	ready late
+	let_go late
+	ended reader 0
+}
+
+@test "the time limit holds also where the queue is stuck" {
+	local began
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	hold_lock l
+	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
+	"$PROBE" state "${PID[stopped]}" T
+	began=$(date +%s%N)
+	expect_status 1 "$SEMLOCK" -w .1 l true
+	[ $(($(date +%s%N) - began)) -lt 1500000000 ] || complain "it took two seconds"
+	kill -KILL "${PID[stopped]}"
+	ended stopped 137
+	let_go
+}
+
+@test "--rm of one name of a file leaves the queue of those who come by another" {
+	ln -f l l2
+	hold_lock --rm l
+	queue_as first l2
+	queue_as second l2
+	let_go
+	ready first
+	[ ! -e l ]
+	[ -e "$(queue_of l2)" ] || complain "the queue is gone, and who comes now waits in another one"
+	let_go first
+	ready second
+	let_go second
+}
+
 @test "a command that locks the whole lock file by itself does not meet the queue" {
 	fifos holder
 	start holder "$SEMLOCK" l "$PROBE" fcntl-hold l posix write 0 0 holder.up holder.down
