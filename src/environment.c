@@ -35,7 +35,7 @@ static char *put_identity(char *at, const struct lock *lock)
 static int held_value(const struct lock *held, unsigned count, const char **value)
 {
 	const char *outer = getenv("SEMLOCK_HELD");
-	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + count * 64 + 1);
+	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + (size_t)count * 64 + 1);
 	char *at = text;
 
 	if (text == NULL)

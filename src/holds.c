@@ -27,22 +27,6 @@ static bool is_same_hold(const struct occupant *occupant, const struct procfs_lo
 	return same < 0 ? ours->exclusive || ours->pid > 0 : same == 1;
 }
 
-static void join(struct occupants *found, struct occupant *occupant, const struct grip *grip)
-{
-	struct member *members;
-
-	for (size_t i = 0; i < occupant->nmembers; i++)
-		if (occupant->members[i].pid == grip->pid)
-			return;
-	members = realloc(occupant->members, (occupant->nmembers + 1) * sizeof *members);
-	if (members == NULL) {
-		found->failed = true;
-		return;
-	}
-	members[occupant->nmembers++] = (struct member){grip->pid, grip->fd};
-	occupant->members = members;
-}
-
 /* The line of the list about this lock is accounted for. */
 static void account(struct scene *scene, const struct procfs_lock *lock)
 {
@@ -83,7 +67,7 @@ static void add_seen(struct occupants *found, struct scene *scene, unsigned kind
 			locks[j] = grip->lock;
 			account(scene, &grip->lock);
 		}
-		join(found, &found->list[j], grip);
+		occupants_join(found, &found->list[j], grip->pid, grip->fd);
 	}
 	found->failed = found->failed || locks == NULL;
 	free(locks);
@@ -193,7 +177,7 @@ static void add_unseen(struct occupants *found, struct scene *scene, unsigned ki
 		occupant_describe(occupant, &entry->lock);
 		occupant->taker = entry->lock.pid > 0 ? (pid_t)entry->lock.pid : 0;
 		if (entry->lock.kind == KIND_POSIX && occupant->taker > 0) {
-			join(found, occupant, &(struct grip){.pid = occupant->taker, .fd = -1});
+			occupants_join(found, occupant, occupant->taker, -1);
 			name_holder(occupant);
 		}
 		found->unseen = found->unseen || occupant->process.pid == 0;

@@ -33,6 +33,10 @@
 static int not_run(const struct options *opt, int errnum)
 {
 	event("not-run %s", event_errno(errnum));
+	if (opt->command == NULL) {
+		complain("%s: cannot stand by it: %s", opt->label, strerror(errnum));
+		return EXIT_SYSTEM;
+	}
 	if (opt->as_flock) {
 		complain("failed to execute %s: %s", opt->command[0], strerror(errnum));
 		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
@@ -303,7 +307,7 @@ int main(int argc, char **argv)
 {
 	static struct options opt; /* static: all of it lasts as long as the process, on all ways out */
 	static struct command command;
-	static struct job job = {.opt = &opt, .command = &command};
+	struct job job = {.opt = &opt, .command = &command};
 	bool under_ancestor = false;
 	int status = OBTAINED;
 

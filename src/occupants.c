@@ -27,6 +27,22 @@ struct occupant *occupants_add(struct occupants *found)
 	return &list[found->count++];
 }
 
+void occupants_join(struct occupants *found, struct occupant *occupant, pid_t pid, int fd)
+{
+	struct member *members;
+
+	for (size_t i = 0; i < occupant->nmembers; i++)
+		if (occupant->members[i].pid == pid)
+			return;
+	members = realloc(occupant->members, (occupant->nmembers + 1) * sizeof *members);
+	if (members == NULL) {
+		found->failed = true;
+		return;
+	}
+	members[occupant->nmembers++] = (struct member){pid, fd};
+	occupant->members = members;
+}
+
 void occupants_drop(struct occupants *found, size_t i)
 {
 	free(found->list[i].members);

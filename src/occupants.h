@@ -81,6 +81,10 @@ unsigned occupants_kinds(const struct lock *lock);
 /* Add room for one more at the end of the list, all zero; NULL when there is no memory. */
 struct occupant *occupants_add(struct occupants *found);
 
+/* It is held through process PID, too, by its descriptor FD (-1: which one is not known).  Without
+ * memory, FOUND has failed. */
+void occupants_join(struct occupants *found, struct occupant *occupant, pid_t pid, int fd);
+
 /* Remove the I-th. */
 void occupants_drop(struct occupants *found, size_t i);
 

@@ -16,15 +16,6 @@
 /* An empty file that is no older may be about to be written. */
 #define YOUNG (2 * SECOND)
 
-static void join(struct occupants *found, struct occupant *holder, pid_t pid)
-{
-	holder->members = calloc(1, sizeof *holder->members);
-	if (holder->members == NULL)
-		found->failed = true;
-	else
-		holder->members[holder->nmembers++] = (struct member){pid, -1};
-}
-
 /* The command, and the semlock that waits for it to end. */
 static bool name_recorded(struct occupant *holder, const struct record *record)
 {
@@ -95,7 +86,7 @@ static void add_recorded(struct occupants *found, const struct sight *sight, boo
 	holder->verdict = flocked && !sight->legible ? ALIVE : judge(sight);
 	if (holder->verdict == ALIVE && name_recorded(holder, &sight->record)) {
 		holder->doubt = doubt_about(sight, ALIVE);
-		join(found, holder, sight->record.pid);
+		occupants_join(found, holder, sight->record.pid, -1);
 		return;
 	}
 	if (holder->verdict == ALIVE && sight->legible)
@@ -141,7 +132,7 @@ static void name_flocked(struct occupants *found, const struct sight *sight)
 	if (holder->nmembers > 0)
 		return;
 	holder->doubt = doubt_about(sight, ALIVE);
-	join(found, holder, sight->record.pid);
+	occupants_join(found, holder, sight->record.pid, -1);
 }
 
 /* Of those who have it under flock, the holder alone.  Returns false when there were others. */

@@ -36,7 +36,7 @@ int why_set(struct why *why, enum trouble trouble, const char *fmt, ...) PRINTF_
 int why_say(struct why *why, enum trouble trouble, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* The name that every message starts with: "semlock", or "flock". */
-void report_as(const char *program);
+void report_as(const char *name);
 
 /* Print "PROGRAM: ..." as one line on standard error, in one write, control
  * characters made harmless.  Never fails: there is nobody left to tell. */

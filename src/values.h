@@ -12,7 +12,7 @@
 #include "methods/method.h"
 
 /* -m: the method of that name. */
-const struct method *value_method(const char *text);
+const struct method *value_method(const char *name);
 
 /* -w: nanoseconds.  A negative time ends semlock with NEGATIVE_STATUS. */
 int64_t value_wait(const char *text, int negative_status);

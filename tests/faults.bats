@@ -4,10 +4,14 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
 
-# injected HOW...
-injected() {
+tracing() {
 	command -v strace >/dev/null || skip "no strace here"
 	strace -o /dev/null true 2>strace.err || skip "strace cannot trace here: $(tail -1 strace.err)"
+}
+
+# injected HOW...
+injected() {
+	tracing
 	expect_status 0 python3 "$SOURCE/tests/torture/faults.py" "$@" "$SEMLOCK" "$TORTURE" || return
 	[[ $out == *" 0 bad" ]]
 }
@@ -22,4 +26,13 @@ injected() {
 
 @test "any call fails, in any way: the command runs under the lock, or one line says why not" {
 	injected --sample=100 --seed=1
+}
+
+@test "--hold, and what stands by the lock cannot take it over: one line, the lock is free" {
+	tracing
+	mkfifo open
+	exec {open}<>open
+	refused 71 "cannot stand by it" strace -f -qq -o trace -e trace=fcntl -e inject=fcntl:error=EMFILE:when=1 \
+		"$SEMLOCK" --hold L <&"$open"
+	expect_free L
 }

@@ -138,12 +138,15 @@ NO_NETWORK_BATS = tests/without-network.bats
 
 BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(NO_NETWORK_BATS)
 
+# What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
+SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
+
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 BATS_LOG_COMPILER = $(BATS)
 AM_BATS_LOG_FLAGS = --tap
 AM_TESTS_ENVIRONMENT = \
-	SEMLOCK='$(abs_top_builddir)/semlock$(EXEEXT)'; export SEMLOCK; \
+	SEMLOCK='$(SEMLOCK_TESTED)'; export SEMLOCK; \
 	PROBE='$(abs_top_builddir)/tests/probe$(EXEEXT)'; export PROBE; \
 	CROWD='$(abs_top_builddir)/tests/crowd$(EXEEXT)'; export CROWD; \
 	HELPERS='$(abs_top_srcdir)/tests/helpers.bash'; export HELPERS; \

@@ -34,7 +34,7 @@ struct how {
 };
 
 /* Before anything else of this file: handle signals, and note how to run the commands. */
-void commands_start(const struct how *how);
+void commands_start(const struct how *wanted);
 
 /* Begin message `number` (1, 2, 3 ... without a gap). */
 void message_open(unsigned long number);

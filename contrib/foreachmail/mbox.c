@@ -88,7 +88,7 @@ static enum line begins_with(const char *data, size_t size, const char *prefix, 
 {
 	const size_t length = strlen(prefix);
 
-	if (memcmp(data, prefix, size < length ? size : length))
+	if (memcmp(data, prefix, size < length ? size : length) != 0)
 		return TEXT;
 	return size < length ? UNSURE : what;
 }
@@ -281,7 +281,7 @@ static bool is_field(const char *line, size_t size, const char *name, const char
 {
 	const size_t name_size = strlen(name), value_size = strlen(value);
 
-	if (size <= name_size || strncasecmp(line, name, name_size) || line[name_size] != ':')
+	if (size <= name_size || strncasecmp(line, name, name_size) != 0 || line[name_size] != ':')
 		return false;
 	line += name_size + 1;
 	size -= name_size + 1;

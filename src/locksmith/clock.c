@@ -27,7 +27,7 @@ int64_t clock_jitter(int64_t ns)
 	uint32_t dice;
 
 	clock_random(&dice, sizeof dice);
-	return ns - ns / 4 + (int64_t)((double)(ns / 2) * ((double)dice / UINT32_MAX));
+	return ns - ns / 4 + (int64_t)((double)ns / 2 * ((double)dice / UINT32_MAX));
 }
 
 void clock_random(void *into, size_t size)

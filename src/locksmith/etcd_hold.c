@@ -100,7 +100,7 @@ int etcd_hold(struct etcdlock *k, struct why *why)
 	say_ok(k->revision, k->slot, k->ttl, k->deadline);
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
-		int64_t until = clock_min(h.next, h.last_call);
+		int64_t until;
 
 		if (due(k, &h, why) == EXIT_LOST)
 			return EXIT_LOST;

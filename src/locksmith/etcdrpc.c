@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LONGEST_ANSWER (4 * 1024 * 1024)
+#define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
 #define PAUSE (150 * NS_PER_MS) /* when all endpoints have been tried */
 
 enum grpc { GRPC_DENIED = 7, GRPC_UNAUTHENTICATED = 16 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_LINE (1024 * 1024)
+#define LONGEST_LINE ((size_t)1024 * 1024)
 
 static void line(struct etcdwatch *w, const char *text)
 {

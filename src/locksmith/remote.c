@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* No honest reply is longer; what is beyond is not kept. */
-#define LONGEST_REPLY (256 * 1024)
+#define LONGEST_REPLY ((size_t)256 * 1024)
 
 enum reply remote_open(struct remote *r, const struct url *url, int64_t until)
 {

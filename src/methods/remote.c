@@ -48,7 +48,7 @@ static void add_patience(struct words *words, const struct patience *patience)
 
 	if (patience->try_once)
 		add(words, "--no-wait");
-	else if (left < 90 * 86400 * SECOND)
+	else if (left < 86400 * SECOND * 90)
 		add_time(words, "--wait", left);
 }
 

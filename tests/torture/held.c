@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,6 +26,16 @@ static bool record_locked(void)
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
 }
 
+/* lock.held, or a name of its own behind that, where flock(2) is not to be trusted. */
+static bool renamed(void)
+{
+	glob_t found;
+	struct stat status;
+
+	return lstat("lock", &status) != 0 && glob("lock.held*", GLOB_NOSORT, NULL, &found) == 0 &&
+	       found.gl_pathc == 1;
+}
+
 static bool is_held(const char *method)
 {
 	struct stat status;
@@ -33,7 +44,9 @@ static bool is_held(const char *method)
 		return flocked();
 	if (strcmp(method, "ofd") == 0 || strcmp(method, "posix") == 0)
 		return record_locked();
-	return lstat(strcmp(method, "rename") == 0 ? "lock.held" : "lock", &status) == 0;
+	if (strcmp(method, "rename") == 0)
+		return renamed();
+	return lstat("lock", &status) == 0;
 }
 
 int say_if_held(const char *method)
