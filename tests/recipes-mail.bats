@@ -78,6 +78,12 @@ waiting() {
 	printf . >&7
 }
 
+@test "notify: without the program that shows, it says so" {
+	mail 1 >m
+	expect_status 127 env NOTIFY_SHOW=no-such-program "$RECIPES/notify" <m
+	[ "$err" = 'notify: there is no no-such-program' ]
+}
+
 @test "procmail, notify: three mails at the same moment, none lost, none shown over another" {
 	screen
 	for mail in 1 2 3; do

@@ -80,4 +80,8 @@ with_servers() {
 	(cd agent && expect_status 0 phone-book get "$URL" && [ "$(wc -l <phone.tsv)" -eq 1000 ])
 	(cd mok && expect_status 0 phone-book put "$URL")
 	(cd agent && expect_status 0 phone-book get "$URL" && [ "$(wc -l <phone.tsv)" -eq 2000 ])
+	# a download that fails leaves nothing beside it
+	mkdir -p nothing
+	(cd agent && capture phone-book get "$URL/nothing" && [ "$status" -ne 0 ])
+	[ "$(ls agent)" = phone.tsv ]
 }

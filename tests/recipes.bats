@@ -76,6 +76,7 @@ load recipes
 	[ ! -e ran ]
 	let_go one
 	expect_status 0 ./viewer true
+	expect_silent
 	chmod 0 .viewer.lock
 	[ "$(id -u)" -eq 0 ] || { capture ./viewer touch ran; [ "$status" -gt 1 ]; }
 }
@@ -106,6 +107,40 @@ load recipes
 	let_go one
 	let_go three
 	let_go four
+}
+
+@test "pool: a last line without its end is a line; a line that is gone is said, and the command does not run" {
+	printf 'red\ngreen' >list
+	stand one pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	stand two pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	[ "$(cat one.out two.out)" = "$(cat list)" ]
+	behind three pool list
+	echo red >list
+	let_go two
+	ended three 75
+	grep -q 'nothing in line 2' three.err
+	let_go one
+	: >list
+	refused 64 '-j 0' pool list touch ran
+	rm list
+	expect_status 64 pool list touch ran
+	[ ! -e ran ]
+}
+
+@test "a recipe without what it needs says how it is used" {
+	for recipe in "data-file read" "data-file" "phone-book get" "phone-book" "on-off"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 64 $recipe
+		[[ $err == "usage: ${recipe%% *} "* ]] || complain "$recipe: $err"
+	done
+	rm bin/semlock
+	for recipe in "queue true" "section true" "reject true" "self-lock true" "marker excl m true" "pid-file p true" \
+		"limits l true" "on-off true" "data-file append d" "loud-after 2 l true" "no-apt true" "cluster-job true" \
+		counter-race; do
+		# shellcheck disable=SC2086 # words
+		capture env PATH="$PWD/bin:$RECIPES:/usr/bin:/bin" timeout 20 $recipe
+		[ "$status" -eq 127 ] && [[ $err == *semlock* ]] || complain "$recipe: $status, $err"
+	done
 }
 
 @test "counter: wrong without semlock, each time; right with it" {
@@ -194,7 +229,6 @@ too_long() {
 		stand one ./marker $method $mark
 		[ -e $there ] || [ -L $there ]
 		expect_status 75 ./marker $method $mark touch ran
-		[ "$err" = BUSY ]
 		[ ! -e ran ]
 		kill -KILL "${PID[one]}" "${COMMAND[one]}"
 		"$PROBE" gone "${PID[one]}"
@@ -208,9 +242,11 @@ too_long() {
 	fifos one
 	start one marker symlink mark "$PROBE" hold one.up one.down
 	ready one
-	pkill -TERM -P "${PID[one]}" -x semlock
+	[ -L mark ]
+	kill -TERM "${PID[one]}"
 	ended one 143
 	[ ! -L mark ]
+	"$PROBE" gone "${COMMAND[one]}"
 }
 
 @test "pid-file: names the command's PID, sends a second one away, and a dead one's is taken over" {
