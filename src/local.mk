@@ -102,6 +102,7 @@ LOCKSMITH_PARTS_SOURCES = \
 	src/locksmith/etcd_acquire.c \
 	src/locksmith/etcd_hold.c \
 	src/locksmith/etcdlock.c src/locksmith/etcdlock.h \
+	src/locksmith/etcdmark.c src/locksmith/etcdmark.h \
 	src/locksmith/etcdqueue.c src/locksmith/etcdqueue.h \
 	src/locksmith/etcdrpc.c src/locksmith/etcdrpc.h \
 	src/locksmith/etcdwatch.c src/locksmith/etcdwatch.h \

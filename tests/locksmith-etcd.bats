@@ -15,6 +15,7 @@ teardown() {
 	[ -n "$LOCKSMITH" ] || return 0
 	smiths_stop_all
 	etcd_stop_all
+	[ -z "${LIAR:-}" ] || kill -KILL "$LIAR"
 }
 
 keys() { ctl get "" --prefix --keys-only | grep . || true; }
@@ -25,6 +26,15 @@ key_count() {
 	end=$((SECONDS + LINE_SECONDS))
 	until [ "$(ctl get "$1/" --prefix --keys-only | grep -c .)" -eq "$2" ]; do
 		((SECONDS < end)) || { keys >&2; return 1; }
+	done
+}
+
+# until_gone PREFIX: waits until no key begins so.
+until_gone() {
+	local end=$((SECONDS + LINE_SECONDS))
+	while keys | grep -q "^$1"; do
+		((SECONDS < end)) || complain "there is still:" "$(keys)" || return
+		read -r -t 0.05 <> <(:) || true
 	done
 }
 
@@ -89,7 +99,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	expect b BUSY
 	ended b
 	[ "$STATUS" -eq 1 ]
-	[ "$(keys | wc -l)" -eq 1 ]
+	[ "$(keys | sed 's,[0-9a-f]*$,,')" = "$(printf 'L#held/\nL/')" ]
 	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 1 ]
 }
 
@@ -235,6 +245,123 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	until_line a LOST
 	unlock a
 	[ "$STATUS" -eq 76 ]
+}
+
+# Its lease is ended behind its back, and it cannot hear of that, like one that is cut off.
+cut_off() {
+	kill -STOP "${SMITH_PID[$1]}"
+	ctl lease revoke "$2" >/dev/null
+}
+
+@test "the lease of a holder that is cut off is revoked: the next waits until its time is over" {
+	etcd_single
+	local mode deadline
+	for mode in --mode=exclusive --mode=shared --slots=1; do
+		smith a --ttl=3 $mode "etcd://$ETCD/L"
+		expect a OK
+		deadline=$(field "$LINE" deadline)
+		cut_off a "$(lease_of L)"
+		[ "$(keys | grep -c '^L/')" -eq 0 ]
+		smith b "etcd://$ETCD/L"
+		expect b WAIT
+		[[ $LINE == *pid=$$* ]]
+		until_line b OK
+		[ "$(now)" -gt "$deadline" ] || complain "entered before the deadline"
+		kill -KILL "${SMITH_PID[a]}"
+		unlock b
+		[ -z "$(keys)" ] || complain "left: $(keys)"
+	done
+}
+
+@test "the same for one who does not wait: busy, and after that time free" {
+	etcd_single
+	local deadline
+	smith a --ttl=3 "etcd://$ETCD/L"
+	expect a OK
+	deadline=$(field "$LINE" deadline)
+	cut_off a "$(lease_of L)"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY mode=exclusive pid=$$ "* ]]
+	run_smith --who "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "WHO state=holds mode=exclusive pid=$$ "* ]]
+	until_gone "L#held/"
+	[ "$(now)" -gt "$deadline" ]
+	smith b --no-wait "etcd://$ETCD/L"
+	expect b OK
+}
+
+@test "readers do not mind a reader that is cut off" {
+	etcd_single
+	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"
+	expect a OK
+	cut_off a "$(lease_of L)"
+	smith b --no-wait --mode=shared "etcd://$ETCD/L"
+	expect b OK
+}
+
+@test "a slot's number is its holder's until that one's time is over" {
+	etcd_single
+	local lease i
+	smith a --ttl=60 --slots=3 "etcd://$ETCD/L"
+	expect a OK
+	lease=$(lease_of L)
+	smith b --slots=3 "etcd://$ETCD/L"
+	expect b OK
+	cut_off a "$lease"
+	smith c --slots=3 "etcd://$ETCD/L"
+	expect c OK
+	[ "$(field "$LINE" slot)" = 2 ]
+	run_smith --no-wait --slots=3 "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock b
+	smith d --slots=3 "etcd://$ETCD/L"
+	expect d OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "a holder that has heard of it, and has stopped its command, keeps nobody waiting" {
+	etcd_single
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	smith b "etcd://$ETCD/L"
+	expect b WAIT
+	local before
+	before=$(now)
+	ctl lease revoke "$(lease_of L)" >/dev/null
+	until_line a LOST
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+	until_line b OK
+	[ $(($(now) - before)) -lt 20000000000 ]
+	unlock b
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+}
+
+@test "a renewal is not believed when the key is gone" {
+	etcd_single
+	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/servers/etcd_liar.py" "$ETCD" >"$DIR/liar" 2>&1 </dev/null &
+	LIAR=$!
+	in_file "$DIR/liar" READY
+	smith a --ttl=2 "etcd://127.0.0.1:$(sed 's/READY //' "$DIR/liar")/L"
+	expect a OK
+	expect a HELD
+	ctl del L/ --prefix >/dev/null
+	read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE
+	[[ $LINE != HELD* ]] || expect a LOST # it was under way
+	[[ $LINE == "LOST its lease expired or was revoked" ]]
+}
+
+@test "marks that make no sense are none" {
+	etcd_single
+	ctl put L#held/x "" >/dev/null
+	ctl put L#held/slot/0 "zz 5 exclusive" >/dev/null
+	ctl put L#held/0 "12 0 exclusive" >/dev/null
+	smith a --no-wait "etcd://$ETCD/L"
+	expect a OK
 }
 
 @test "the server is killed and comes back: held on" {

@@ -5,5 +5,5 @@
 	[ -n "$LOCKSMITH_PARTS" ] || skip "built without the network methods"
 	run "$LOCKSMITH_PARTS"
 	[ "$status" -eq 0 ] || { echo "$output" >&2; false; }
-	[ "$(grep -c '^ok' <<<"$output")" -eq 9 ]
+	[ "$(grep -c '^ok' <<<"$output")" -eq 10 ]
 }

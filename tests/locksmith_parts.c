@@ -289,6 +289,45 @@ static void queues(void)
 	puts("ok queues");
 }
 
+static json_t *mark(const char *text, int lease)
+{
+	char value[200];
+
+	base64_encode(text, value);
+	return json_pack("{s:s, s:s, s:s, s:i}", "key", "bWFyaw==", "value", value, "mod_revision", "9",
+	    "lease", lease);
+}
+
+static void orphans(void)
+{
+	struct etcdqueue_place p = {.blocked = false};
+	json_t *kvs = json_pack("[{s:s, s:s}]", "key", "YQ==", "lease", "255");
+	json_t *marks = json_pack("[o]", mark("ff 5 exclusive pid=1", 0));
+
+	/* Its key is there; or it is not, but that says shared. */
+	etcdqueue_orphans(kvs, marks, MODE_EXCLUSIVE, 0, &p);
+	MUST(!p.blocked);
+	etcdqueue_orphans(NULL, marks, MODE_SHARED, 0, &p);
+	MUST(p.blocked && p.orphaned && strcmp(p.blocker, "bWFyaw==") == 0 && p.orphan.owner == 255 &&
+	     p.orphan.seconds == 5 && p.orphan.revision == 9 && !p.orphan.lapses &&
+	     strcmp(p.who, "mode=exclusive pid=1") == 0);
+	json_array_append_new(marks, mark("1 5 slots=3 pid=2", 7));
+	json_array_append_new(marks, mark("2 5 shared pid=3", 7));
+	json_array_remove(marks, 0);
+	p = (struct etcdqueue_place){.fellows = 1};
+	etcdqueue_orphans(kvs, marks, MODE_SLOTS, 3, &p);
+	MUST(p.blocked && p.orphaned && p.orphan.lapses);
+	json_array_remove(marks, 1);
+	p = (struct etcdqueue_place){.fellows = 1};
+	etcdqueue_orphans(kvs, marks, MODE_SLOTS, 3, &p);
+	MUST(!p.blocked && !p.orphaned && p.fellows == 2);
+	etcdqueue_orphans(kvs, marks, MODE_SLOTS, 3, &p);
+	MUST(p.blocked && p.orphaned);
+	json_decref(kvs);
+	json_decref(marks);
+	puts("ok orphans");
+}
+
 int main(void)
 {
 	tokens();
@@ -299,6 +338,7 @@ int main(void)
 	netrcs();
 	small_things();
 	queues();
+	orphans();
 	noise();
 	return wrong > 0;
 }

@@ -13,7 +13,7 @@ prepare() {
 tidy() { etcd_stop_all; }
 
 lease() { ctl get nightly/ --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
-count() { ctl get nightly --prefix --keys-only | grep -c . || true; }
+count() { ctl get nightly/ --prefix --keys-only | grep -c . || true; }
 
 @test "the command runs, with its input, its status, and what it is told of the lock" {
 	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
@@ -321,7 +321,7 @@ stopped_soon() {
 
 @test "--check tells whether the server is fit, a line each" {
 	expect_status 0 "$SEMLOCK" --check "$URL"
-	[ "$(grep -c '^yes ' .out)" -eq 6 ]
+	[ "$(grep -c '^yes ' .out)" -eq 8 ]
 	grep -q "^note     etcd [0-9]" .out
 	[ "$(count)" -eq 0 ]
 	refused 69 "127.0.0.1" "$SEMLOCK" --check etcd://127.0.0.1:1/nightly

@@ -5,6 +5,7 @@
 #include "locksmith/base64.h"
 #include "locksmith/clock.h"
 #include "locksmith/etcdlock.h"
+#include "locksmith/etcdmark.h"
 #include "locksmith/protocol.h"
 
 #include <stdio.h>
@@ -16,29 +17,36 @@
 
 static void names(struct etcdlock *k)
 {
-	char text[sizeof k->name + 1];
+	char text[sizeof k->name + 8];
 
 	snprintf(text, sizeof text, "%s/", k->name);
 	base64_encode(text, k->first);
 	/* The end of a range is the first key beyond it: '0' follows '/'. */
 	snprintf(text, sizeof text, "%s0", k->name);
 	base64_encode(text, k->end);
+	snprintf(text, sizeof text, "%s#held/", k->name);
+	base64_encode(text, k->marks);
+	snprintf(text, sizeof text, "%s#held0", k->name);
+	base64_encode(text, k->marks_end);
 }
 
 static int who(struct etcdlock *k, struct why *why)
 {
 	char text[600];
-	json_t *answer;
-	const json_t *kvs;
+	json_t *answer, *kvs, *marks;
 	size_t n;
 
-	if (etcdlock_range(k, clock_now() + FIRST_ANSWER, &answer) != ETCD_OK) {
+	if (etcdlock_range(k, clock_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {
 		*why = k->etcd.why;
 		return why->status;
 	}
-	kvs = json_object_get(answer, "kvs");
 	n = json_array_size(kvs);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < json_array_size(marks); i++)
+		if (etcdqueue_orphan(kvs, marks, i, text, sizeof text)) {
+			say("WHO state=holds %s", text);
+			n++;
+		}
+	for (size_t i = 0; i < json_array_size(kvs); i++) {
 		bool holds = etcdqueue_holds(kvs, i, text, sizeof text);
 
 		say("WHO state=%s %s", holds ? "holds" : "waits", text);
@@ -96,6 +104,14 @@ static int check(struct etcdlock *k, struct why *why)
 		reply = etcdlock_look(k, k->revision, until);
 		fit = expect(k, "and is seen", reply, k->place.found);
 	}
+	if (fit) {
+		reply = etcdmark_enter(k, until);
+		fit = expect(k, "a mark can be made beside it", reply, k->marked);
+	}
+	if (fit) {
+		reply = etcdmark_remove(k, until);
+		fit = expect(k, "and be removed", reply, true);
+	}
 	fit = fit && expect(k, "the lease can be renewed", etcdlock_keep(k, until), true);
 	fit = fit && expect(k, "the lease can be revoked", etcdlock_revoke(k, until), true);
 	if (fit) {
@@ -119,10 +135,11 @@ static int lock(struct etcdlock *k, struct why *why)
 	return status;
 }
 
+static struct etcdlock the_lock; /* too large for the stack */
+
 int etcd_run(const struct options *o, struct why *why)
 {
-	static struct etcdlock lock_; /* too large for the stack */
-	struct etcdlock *k = &lock_;
+	struct etcdlock *k = &the_lock;
 	int64_t patience;
 	int status;
 
@@ -143,6 +160,15 @@ int etcd_run(const struct options *o, struct why *why)
 	} else {
 		status = o->action == ACTION_CHECK ? check(k, why) : lock(k, why);
 	}
-	etcdrpc_close(&k->etcd);
 	return status;
+}
+
+void etcd_end(bool stopped)
+{
+	struct etcdlock *k = &the_lock;
+
+	k->etcd.abort = NULL;
+	if (k->marked && stopped)
+		etcdmark_remove(k, clock_now() + k->ttl);
+	etcdrpc_close(&k->etcd);
 }

@@ -2,6 +2,7 @@
 
 #include "locksmith/clock.h"
 #include "locksmith/etcdlock.h"
+#include "locksmith/etcdmark.h"
 #include "locksmith/protocol.h"
 
 #include <string.h>
@@ -25,6 +26,8 @@ static enum wait at_once(struct etcdlock *k)
 
 		if (etcdlock_look(k, INT64_MAX, patience(k)) != ETCD_OK)
 			return WAIT_FAILED;
+		if (k->place.orphaned)
+			etcdmark_condemn(k, patience(k)); /* for the next one */
 		if (k->place.blocked)
 			return WAIT_BUSY;
 		if (k->lease == 0 && etcdlock_grant(k, patience(k)) != ETCD_OK)
@@ -37,10 +40,10 @@ static enum wait at_once(struct etcdlock *k)
 	return WAIT_BUSY;
 }
 
-/* Watches what is in front of us: the nearest that blocks, or for slots all of them. */
+/* Watches what is in front of us: the nearest that blocks, or for slots all of them; or an orphan. */
 static void watch(struct etcdlock *k)
 {
-	if (k->options->mode == MODE_SLOTS)
+	if (k->options->mode == MODE_SLOTS && !k->place.orphaned)
 		etcdwatch_start(&k->watch, &k->etcd, k->first, k->end, k->seen + 1);
 	else
 		etcdwatch_start(&k->watch, &k->etcd, k->place.blocker, NULL, k->seen + 1);
@@ -68,6 +71,8 @@ static enum wait queue(struct etcdlock *k, int64_t give_up)
 		if (last)
 			return WAIT_BUSY;
 		say_wait(reply == ETCD_OK ? k->place.who : "note=no endpoint answers");
+		if (reply == ETCD_OK && k->place.orphaned)
+			etcdmark_condemn(k, until);
 		if (reply == ETCD_OK)
 			watch(k);
 		/* A member that is stopped leaves a watch silently open: look now and then. */
@@ -102,19 +107,33 @@ static enum wait in_turn(struct etcdlock *k, int64_t give_up)
 	return clock_now() >= give_up ? WAIT_FAILED : WAIT_AGAIN;
 }
 
-/* It is our turn. A slot's number is still to be had, and the lease should have some life left. */
+/* It is our turn. The lease should have some life left; and nobody believes that we hold the lock
+   before our mark says so. */
 static enum wait enter(struct etcdlock *k)
 {
-	if (k->options->mode == MODE_SLOTS) {
-		if (etcdlock_slot(k, clock_min(patience(k), k->deadline)) != ETCD_OK)
-			return WAIT_AGAIN;
-		if (k->slot < 0)
-			return k->options->no_wait ? WAIT_BUSY : WAIT_AGAIN;
-	}
+	enum etcd_reply reply;
+
 	if (k->deadline - clock_now() < k->ttl / 2 &&
 	    etcdlock_keep(k, clock_min(patience(k), k->deadline)) != ETCD_OK)
 		return WAIT_AGAIN;
-	return WAIT_HELD;
+	reply = etcdmark_enter(k, clock_min(patience(k), k->deadline));
+	if (reply == ETCD_OK && k->marked)
+		return WAIT_HELD;
+	if (reply == ETCD_FATAL)
+		return WAIT_FAILED;
+	return reply == ETCD_OK && k->options->no_wait ? WAIT_BUSY : WAIT_AGAIN;
+}
+
+/* Whatever we have in the queue must not stay behind. */
+static void leave(struct etcdlock *k)
+{
+	etcdlock_revoke(k, patience(k));
+	/* The reply was lost: it may be there. Without our key it is not made any more. */
+	if (k->mark[0] != '\0')
+		etcdmark_remove(k, patience(k));
+	k->mark[0] = '\0';
+	k->lease = 0;
+	k->revision = 0;
 }
 
 int etcd_acquire(struct etcdlock *k, struct why *why)
@@ -128,10 +147,7 @@ int etcd_acquire(struct etcdlock *k, struct why *why)
 			w = enter(k);
 		if (w == WAIT_HELD || w == WAIT_FAILED)
 			break;
-		/* Whatever we have in the queue must not stay behind. */
-		etcdlock_revoke(k, patience(k));
-		k->lease = 0;
-		k->revision = 0;
+		leave(k);
 		if (w == WAIT_BUSY || protocol_released() || clock_now() >= give_up ||
 		    k->options->no_wait)
 			break;

@@ -2,6 +2,7 @@
 
 #include "locksmith/clock.h"
 #include "locksmith/etcdlock.h"
+#include "locksmith/etcdmark.h"
 #include "locksmith/guard.h"
 #include "locksmith/protocol.h"
 
@@ -45,9 +46,10 @@ static enum etcd_reply watch_own(struct etcdlock *k, struct hold *h)
 static int release(struct etcdlock *k, struct why *why)
 {
 	etcdwatch_stop(&k->watch);
-	switch (etcdlock_revoke(k, clock_now() + k->ttl)) {
+	switch (etcdmark_release(k, clock_now() + k->ttl)) {
 	case ETCD_OK:
 		say("FREE");
+		etcdlock_revoke(k, clock_now() + k->ttl / 6); /* nothing hangs on it any more */
 		return EXIT_RELEASED;
 	case ETCD_GONE:
 		why_set(why, EXIT_LOST, "the lease had ended before it was released");
@@ -57,6 +59,22 @@ static int release(struct etcdlock *k, struct why *why)
 		    k->etcd.why.text);
 		return EXIT_UNAVAILABLE;
 	}
+}
+
+/* Prolongs the lease, and makes sure that our key is still there: what is told of a lease is not
+   to be believed (etcdmark.h). */
+static enum etcd_reply keep(struct etcdlock *k, int64_t until)
+{
+	int64_t before = k->deadline;
+	enum etcd_reply reply = etcdlock_keep(k, until);
+
+	if (reply == ETCD_OK)
+		reply = etcdlock_look(k, k->revision, until);
+	if (reply == ETCD_OK && !k->place.found)
+		reply = ETCD_GONE;
+	if (reply != ETCD_OK)
+		k->deadline = before;
+	return reply;
 }
 
 /* What has become due. EXIT_LOST, or EXIT_RELEASED to go on. */
@@ -78,7 +96,7 @@ static int due(struct etcdlock *k, struct hold *h, struct why *why)
 	}
 	if (clock_now() < h->next)
 		return EXIT_RELEASED;
-	reply = etcdlock_keep(k, clock_min(h->last_call, clock_now() + k->ttl / 3));
+	reply = keep(k, clock_min(h->last_call, clock_now() + k->ttl / 3));
 	if (reply == ETCD_GONE) {
 		why_set(why, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;

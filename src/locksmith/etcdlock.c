@@ -108,68 +108,46 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	return ETCD_OK;
 }
 
-enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, json_t **answer)
+static json_t *range(const char *first, const char *end)
 {
-	json_t *body = json_pack("{s:s, s:s, s:s, s:s}", "key", k->first, "range_end", k->end,
-	    "sort_order", "ASCEND", "sort_target", "CREATE");
-	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/range", body, until, answer);
+	return json_pack("{s:{s:s, s:s, s:s, s:s}}", "request_range", "key", first, "range_end",
+	    end, "sort_order", "ASCEND", "sort_target", "CREATE");
+}
 
-	if (reply == ETCD_OK)
-		k->seen = etcdqueue_int(json_object_get(*answer, "header"), "revision");
-	return reply;
+static json_t *ranged(const json_t *answer, size_t i)
+{
+	const json_t *response = json_array_get(json_object_get(answer, "responses"), i);
+
+	return json_object_get(json_object_get(response, "response_range"), "kvs");
+}
+
+enum etcd_reply etcdlock_range(
+    struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks)
+{
+	json_t *body = json_pack("{s:[o, o]}", "success", range(k->first, k->end),
+	    range(k->marks, k->marks_end));
+	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
+
+	if (reply != ETCD_OK)
+		return reply;
+	k->seen = etcdqueue_int(json_object_get(*answer, "header"), "revision");
+	*kvs = ranged(*answer, 0);
+	*marks = ranged(*answer, 1);
+	return ETCD_OK;
 }
 
 enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t until)
 {
-	json_t *answer;
-	enum etcd_reply reply = etcdlock_range(k, until, &answer);
+	const struct options *o = k->options;
+	json_t *answer, *kvs, *marks;
+	enum etcd_reply reply = etcdlock_range(k, until, &answer, &kvs, &marks);
 
 	if (reply != ETCD_OK)
 		return reply;
-	etcdqueue_place(json_object_get(answer, "kvs"), k->options->mode, k->options->slots,
-	    revision, &k->place);
+	etcdqueue_place(kvs, o->mode, o->slots, revision, &k->place);
+	etcdqueue_orphans(kvs, marks, o->mode, o->slots, &k->place);
 	json_decref(answer);
 	return ETCD_OK;
-}
-
-/* One number: OK and k->slot set if it was free. */
-static enum etcd_reply try_slot(struct etcdlock *k, unsigned int n, int64_t until)
-{
-	char name[700], key[BASE64_SIZE(700)], text[32];
-	json_t *body, *answer, *kv;
-	enum etcd_reply reply;
-
-	snprintf(name, sizeof name, "%s#slot/%u", k->name, n);
-	base64_encode(name, key);
-	snprintf(text, sizeof text, "%" PRId64, k->revision);
-	body = json_pack("{s:[{s:s, s:s, s:s, s:s}], s:[o], s:[{s:{s:s}}]}", "compare", "key", key,
-	    "target", "CREATE", "result", "EQUAL", "create_revision", "0", "success",
-	    put(key, text, k->lease), "failure", "request_range", "key", key);
-	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
-	if (reply != ETCD_OK)
-		return reply;
-	/* After a lost reply the number may be ours already. */
-	kv = json_array_get(
-	    json_object_get(json_object_get(json_array_get(json_object_get(answer, "responses"), 0),
-				"response_range"),
-		"kvs"),
-	    0);
-	if (json_is_true(json_object_get(answer, "succeeded")) ||
-	    etcdqueue_int(kv, "lease") == k->lease)
-		k->slot = (int)n;
-	json_decref(answer);
-	return ETCD_OK;
-}
-
-enum etcd_reply etcdlock_slot(struct etcdlock *k, int64_t until)
-{
-	enum etcd_reply reply = ETCD_OK;
-
-	/* Those before us in the queue are fewer than N, so one is free, unless others count
-	 * otherwise. */
-	for (unsigned int n = 0; n < k->options->slots && k->slot < 0 && reply == ETCD_OK; n++)
-		reply = try_slot(k, n, until);
-	return reply;
 }
 
 enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t until)

@@ -41,16 +41,26 @@ static void no_core_file(void)
    stay until it has closed our input, or until the lease ends. */
 static void see_it_stopped(void)
 {
+	int64_t end;
+
 	guard_lost();
 	while (!protocol_ended() && !guard_act())
 		transfer_pause(clock_min(guard_next(), clock_now() + NS_PER_S / 20));
+	/* Whoever was killed is gone in a moment. */
+	for (end = clock_now() + NS_PER_S; !protocol_ended() && clock_now() < end;)
+		transfer_pause(clock_now() + NS_PER_S / 50);
+}
+
+static bool is_etcd(const struct options *o)
+{
+	return strcmp(o->url.scheme, "etcd") == 0 || strcmp(o->url.scheme, "etcds") == 0;
 }
 
 static int run(const struct options *o, struct why *why)
 {
 	const char *scheme = o->url.scheme;
 
-	if (strcmp(scheme, "etcd") == 0 || strcmp(scheme, "etcds") == 0)
+	if (is_etcd(o))
 		return etcd_run(o, why);
 	if (strcmp(scheme, "ftp") == 0 || strcmp(scheme, "ftpes") == 0 ||
 	    strcmp(scheme, "ftps") == 0 || strcmp(scheme, "sftp") == 0)
@@ -89,5 +99,7 @@ int main(int argc, char **argv)
 	} else if (status > EXIT_BUSY && why.text[0] != '\0') {
 		say("ERR %d %s", status, why.text);
 	}
+	if (is_etcd(&options))
+		etcd_end(protocol_ended());
 	return status;
 }

@@ -6,7 +6,7 @@
 #include "locksmith/etcdqueue.c" /* for what it takes a key's mode to be */
 #include "locksmith/etcdwatch.c" /* for the stream's bytes, without a stream */
 
-static void places(const json_t *kvs)
+static void places(const json_t *kvs, const json_t *marks)
 {
 	static const enum mode modes[] = {MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOTS};
 	static const int64_t own[] = {0, 1, 7, INT64_MAX};
@@ -17,6 +17,10 @@ static void places(const json_t *kvs)
 			etcdqueue_place(kvs, modes[i], 2, own[j], &place);
 			MUST(strlen(place.blocker) < sizeof place.blocker);
 			MUST(strlen(place.who) < sizeof place.who);
+			etcdqueue_orphans(kvs, marks, modes[i], 2, &place);
+			MUST(strlen(place.blocker) < sizeof place.blocker);
+			MUST(place.blocked || !place.orphaned);
+			MUST(!place.orphaned || place.orphan.seconds > 0);
 			/* The first in the queue is blocked by nobody, the rest by somebody. */
 			MUST(!place.blocked || own[j] != 0 || place.who[0] != '\0');
 		}
@@ -59,7 +63,8 @@ static void answer(const char *text)
 	const json_t *kvs = json_object_get(json, "kvs");
 
 	etcdqueue_int(json, "count");
-	places(kvs);
+	places(kvs, json_object_get(json, "marks"));
+	places(NULL, kvs);
 	holders(kvs);
 	json_decref(json);
 }
