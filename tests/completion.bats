@@ -18,7 +18,7 @@ long() {
 
 # Its short ones: those that take a value have a colon.
 short() {
-	sed -n 's/.*getopt_long(argc, argv, "+:\([A-Za-z:]*\)".*/\1/p' "$SOURCE/src/options.c" | grep -o '.:\?'
+	sed -n 's|^static const char letters\[\] = "+:\([A-Za-z:]*\)";|\1|p' "$SOURCE/src/options.c" | grep -o '.:\?'
 }
 
 # completed SHELL LINE...: what completion.py prints, without the part before a = and after it.
