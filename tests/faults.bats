@@ -28,11 +28,11 @@ injected() {
 	injected --sample=100 --seed=1
 }
 
-@test "--hold, and what stands by the lock cannot take it over: one line, the lock is free" {
+@test "--hold, and what is to stand by the lock cannot start: one line, the lock is free" {
 	tracing
 	mkfifo open
 	exec {open}<>open
-	refused 71 "cannot stand by it" strace -f -qq -o trace -e trace=fcntl -e inject=fcntl:error=EMFILE:when=1 \
-		"$SEMLOCK" --hold L <&"$open"
+	refused 71 "cannot start a process" strace -f -qq -o trace -e trace=clone,fork,vfork \
+		-e inject=clone,fork,vfork:error=EAGAIN:when=1 "$SEMLOCK" --hold L <&"$open"
 	expect_free L
 }
