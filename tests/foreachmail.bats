@@ -536,7 +536,7 @@ make_told() {
 			$SIG{$signal} = sub { open my $log, '>>', 'log';
 				print $log "$ENV{FOREACHMAIL_NUMBER} $signal\n"; close $log; exit };
 		}
-		alarm 30; # nobody ended it
+		alarm 100; # nobody ended it
 		1 while !$ENV{UNREAD} && <STDIN>;
 		open my $up, '>', 'up'; print $up "ready\n"; close $up;
 		sleep 60 while 1;
@@ -604,7 +604,7 @@ until_ended() {
 	hear up
 	until_ended "$line"
 	kill -s TERM "$pid"
-	perl -e 'sleep 30; kill KILL => @ARGV' "$pid" 3>&- & # if it is deaf it must not keep us
+	perl -e 'sleep 100; kill KILL => @ARGV' "$pid" 3>&- & # if it is deaf it must not keep us
 	watch=$!
 	status=0
 	wait "$pid" || status=$?
@@ -618,7 +618,7 @@ until_ended() {
 	exec 5<> input
 	in_background -j 2 -k -c 'echo output; exit 3' < input
 	printf 'From a\nA: 1\n\nFrom b\nB: 2\n\nhalf a mess' >&5
-	perl -e 'alarm 30; 1 until -s "out" && -s "err"'
+	perl -e 'alarm 100; 1 until -s "out" && -s "err"'
 	exec 5>&-
 	wait "$pid" && false
 	is out 'output\noutput\n'
@@ -700,7 +700,7 @@ ctrl_c() {
 	cat > catcher <<-'END'
 		sub note { open my $log, '>>', 'log'; print $log @_; close $log }
 		$SIG{INT} = sub { note "INT\n" };
-		alarm 30;
+		alarm 100;
 		my $from = <STDIN>;
 		open my $up, '>', 'up'; print $up "ready\n"; close $up;
 		1 while <STDIN>; # its end comes when all signals have been passed on

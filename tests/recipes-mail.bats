@@ -68,10 +68,10 @@ waiting() {
 
 @test "notify: comes back at once, with nothing open, while the text is on the screen" {
 	screen
-	mail 1 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 20 "$RECIPES/notify" >said
+	mail 1 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 60 "$RECIPES/notify" >said
 	on_screen
 	# who waited for the end of its output would wait for the screen
-	[ -z "$(mail 2 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 20 "$RECIPES/notify" 2>&1 | cat)" ]
+	[ -z "$(mail 2 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 60 "$RECIPES/notify" 2>&1 | cat)" ]
 	[ "$(wc -l <shown)" -eq 1 ]
 	printf . >&7
 	on_screen

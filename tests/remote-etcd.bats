@@ -279,6 +279,7 @@ stopped_soon() {
 	[[ "$out" == "shared "* ]]
 	expect_status 0 "$SEMLOCK" -j2 "$URL" "$SEMLOCK" -j2 --nested "$URL" true
 	for mode in "-s -x" "-s -j2" "-j2 -x" "-j2 -s"; do
+		# shellcheck disable=SC2086 # perhaps none
 		refused 64 "in this mode" "$SEMLOCK" ${mode% *} "$URL" "$SEMLOCK" --nested ${mode#* } "$URL" touch ran
 	done
 	[ ! -e ran ]
