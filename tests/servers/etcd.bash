@@ -8,12 +8,7 @@
 # etcd_stop_all            kills what was started
 
 free_ports() {
-	/usr/bin/python3 - "$1" <<-'END'
-		import socket, sys
-		all = [socket.socket() for _ in range(int(sys.argv[1]))]
-		for s in all: s.bind(("127.0.0.1", 0))
-		print(*[s.getsockname()[1] for s in all])
-	END
+	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" "$1"
 }
 
 ETCD_SCHEME=http

@@ -130,7 +130,16 @@ if os.path.exists(os.path.join(faults, "banner")):
     handler.banner = "first line\nsl1.x.60.0.0123456789abcdef.1.banner\nlast line"
 import logging
 logging.disable(logging.CRITICAL)
-server = FTPServer(("127.0.0.1", int(options.get("port", 0))), handler)
+sys.dont_write_bytecode = True
+import ports
+for port in [int(options["port"])] if "port" in options else ports.free(10):
+    try:
+        server = FTPServer(("127.0.0.1", port), handler)
+        break
+    except OSError as error:    # somebody else's by now
+        trouble = error
+else:
+    raise trouble
 server.max_cons = int(options.get("max", 512))
 print("READY", server.address[1], flush=True)
 server.serve_forever()

@@ -2,7 +2,7 @@
 # and SERVER, its pid; vsftpd also BARE, a directory that is to be removed.
 
 free_port() {
-	/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" 1
 }
 
 # Waits until somebody listens on the port.
