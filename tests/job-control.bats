@@ -91,6 +91,7 @@ stop_and_go() {
 	hold_lock l
 	for shell in bash dash; do
 		in_terminal $shell <<-'END'
+			expect $
 			line "$SEMLOCK" l echo never
 			blocked
 			send ^C
