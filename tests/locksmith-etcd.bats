@@ -366,7 +366,7 @@ cut_off() {
 
 @test "the server is killed and comes back: held on" {
 	etcd_single
-	smith a --ttl=10 "etcd://$ETCD/L"
+	smith a --ttl=20 "etcd://$ETCD/L"
 	expect a OK
 	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
 	etcd_start s1
@@ -395,9 +395,9 @@ cut_off() {
 
 @test "three nodes: the leader is killed, then a member stopped; the lock is kept, waiters enter" {
 	etcd_three
-	smith a --ttl=6 "etcd://$ETCD/L"
+	smith a --ttl=12 "etcd://$ETCD/L"
 	expect a OK
-	smith b --ttl=6 "etcd://$ETCD/L"
+	smith b --ttl=12 "etcd://$ETCD/L"
 	expect b WAIT
 	local leader other
 	leader=$(etcd_leader)
@@ -447,7 +447,7 @@ cut_off() {
 	export SEMLOCK_PASSWORD=pw
 	run_smith --no-wait "etcd://cron@$ETCD/other/L"
 	[ "$status" -eq 77 ]
-	smith a --ttl=10 "etcd://cron@$ETCD/jobs/L"
+	smith a --ttl=20 "etcd://cron@$ETCD/jobs/L"
 	expect a OK
 	# A restart forgets all logins.
 	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
@@ -467,7 +467,7 @@ cut_off() {
 	[ "$status" -eq 69 ]
 	[[ $output == "ERR 69 "*certificate* ]]
 	export SEMLOCK_CACERT=$DIR/ca.pem
-	smith a --ttl=3 "etcds://$ETCD/L"
+	smith a --ttl=9 "etcds://$ETCD/L"
 	expect a OK
 	expect a HELD
 	unlock a

@@ -154,19 +154,19 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "the heartbeat renames the token and moves the deadline" {
 	server
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=4 "$URL/L"
 	expect a OK
 	local first
 	first=$(field "$LINE" deadline)
 	expect a HELD
 	[ "$(field "$LINE" deadline)" -gt "$first" ]
 	expect a HELD
-	[[ $(ls "$ROOT/L") == sl1.x.2.[2-9].* ]]
+	[[ $(ls "$ROOT/L") == sl1.x.4.[2-9].* ]]
 }
 
 @test "a killed holder is taken over after its ttl, a living one never" {
 	server
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=4 "$URL/L"
 	expect a OK
 	smith b --ttl=6 --interval=0.1 "$URL/L"
 	expect b WAIT
@@ -197,7 +197,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "a token broken behind its owner's back is noticed at the next heartbeat" {
 	server
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=6 "$URL/L"
 	expect a OK
 	rmdir "$ROOT"/L/*
 	until_line a LOST
@@ -272,7 +272,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "lost replies: token, heartbeat, release" {
 	server
 	fault lose-RNTO
-	smith a --ttl=3 "$URL/L"
+	smith a --ttl=9 "$URL/L"
 	expect a OK
 	expect a HELD
 	grep -q "lost 250" "$DIR/log"
@@ -296,7 +296,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "a request that never arrived is sent again" {
 	server
-	smith a --ttl=3 "$URL/L"
+	smith a --ttl=9 "$URL/L"
 	expect a OK
 	fault miss-RNFR
 	expect a HELD
@@ -308,7 +308,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "the server is restarted while the lock is held: held on" {
 	server
-	smith a --ttl=4 "$URL/L"
+	smith a --ttl=12 "$URL/L"
 	expect a OK
 	restart
 	expect a HELD
@@ -460,7 +460,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ "$status" -eq 69 ]
 	[[ $output == "ERR 69 TLS:"* ]]
 	export SEMLOCK_CACERT=$DIR/ca.pem
-	smith a --ttl=3 "ftpes://127.0.0.1:$PORT/L"
+	smith a --ttl=9 "ftpes://127.0.0.1:$PORT/L"
 	expect a OK
 	expect a HELD
 	unlock a
@@ -478,7 +478,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	certificates
 	server --cert="$DIR/server.pem" --implicit
 	export SEMLOCK_CACERT=$DIR/ca.pem
-	smith a --ttl=3 "ftps://127.0.0.1:$PORT/L"
+	smith a --ttl=9 "ftps://127.0.0.1:$PORT/L"
 	expect a OK
 	expect a HELD
 	unlock a
@@ -487,7 +487,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "signals do not make it drop the lock" {
 	server
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=6 "$URL/L"
 	expect a OK
 	kill -TERM "${SMITH_PID[a]}"
 	kill -INT "${SMITH_PID[a]}"
@@ -522,10 +522,10 @@ gone() {
 
 @test "semlock is SIGKILLed: the lock stays until the command ends, and no longer" {
 	server
-	core "$LOCKSMITH" --ttl=2 "$URL/L" -- sleep 1000
+	core "$LOCKSMITH" --ttl=4 "$URL/L" -- sleep 1000
 	kill -KILL "$CORE"; wait "$CORE" || true
 	# Longer than the lease: it is renewed for the command's sake.
-	smith b --ttl=2 --interval=0.1 --wait=4 "$URL/L"
+	smith b --ttl=2 --interval=0.1 --wait=8 "$URL/L"
 	expect b WAIT
 	expect b BUSY
 	kill -0 "$COMMAND"

@@ -25,9 +25,9 @@ all_of_it() {
 	run_smith --check "$URL/L"
 	[ "$status" -eq 0 ]
 	none -q "^CHECK no " <<<"$output"
-	smith a --ttl=2 "$URL/L"
+	smith a --ttl=4 "$URL/L"
 	expect a OK
-	smith b --ttl=2 --interval=0.1 "$URL/L"
+	smith b --ttl=6 --interval=0.1 "$URL/L"
 	expect b WAIT
 	[ "$(field "$LINE" pid)" = "$$" ]
 	expect a HELD

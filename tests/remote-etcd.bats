@@ -183,10 +183,10 @@ stopped_soon() {
 }
 
 @test "semlock killed: the lock is kept until the command ends, beyond its lease" {
-	hold_lock --ttl=2 "$URL"
+	hold_lock --ttl=4 "$URL"
 	kill -KILL "${PID[holder]}"
 	ended holder 137
-	expect_status 1 "$SEMLOCK" -w 5 "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -w 8 "$URL" touch ran
 	kill -0 "${COMMAND[holder]}"
 	[ ! -e ran ]
 	release holder
@@ -396,9 +396,9 @@ script_stopped_soon() {
 }
 
 @test "--tether: its holder or its locksmith killed" {
-	script --ttl=3 "$URL"
-	kill -KILL "$(pgrep -f "semlock --tether=8 --ttl=3 $URL" | head -1)"
-	expect_status 1 "$SEMLOCK" -w 4 "$URL" true
+	script --ttl=6 "$URL"
+	kill -KILL "$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)"
+	expect_status 1 "$SEMLOCK" -w 8 "$URL" true
 	echo 'exit 0' 1<>holder.down
 	ended holder 0
 	expect_status 0 "$SEMLOCK" -w 60 "$URL" true

@@ -127,10 +127,10 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "semlock killed: the lock is kept until the command ends" {
-	hold_lock --ttl=2 "$URL"
+	hold_lock --ttl=4 "$URL"
 	kill -KILL "${PID[holder]}"
 	ended holder 137
-	expect_status 1 "$SEMLOCK" -w 5 -i 0.1 "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -w 8 -i 0.1 "$URL" touch ran
 	kill -0 "${COMMAND[holder]}"
 	[ ! -e ran ]
 	release holder

@@ -28,7 +28,7 @@ tls_server() {
 all_of_it() {
 	expect_status 0 "$SEMLOCK" --check "$1"
 	expect_status 7 "$SEMLOCK" --ttl=3 "$1" sh -c 'exit 7'
-	hold_lock --ttl=3 "$1"
+	hold_lock --ttl=10 "$1"
 	expect_status 1 "$SEMLOCK" -n "$1" touch ran
 	expect_status 1 "$SEMLOCK" --who "$1"
 	grep -Eq "^held +${PID[holder]} " .out
@@ -89,7 +89,7 @@ all_of_it() {
 
 @test "sftp: killed holders are taken over" {
 	sftp_server
-	hold_lock --ttl=2 "$URL/nightly"
+	hold_lock --ttl=4 "$URL/nightly"
 	kill -KILL "${PID[holder]}" "${COMMAND[holder]}" "$(helper_of holder)"
 	ended holder 137
 	expect_status 0 "$SEMLOCK" --ttl=2 -i 0.1 -w 60 "$URL/nightly" true
