@@ -150,7 +150,7 @@ own_status() {
 	expect_status 3 "$SEMLOCK" -m "$method" l sh -c 'exit 3'
 	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $$'
 	expect_status 127 "$SEMLOCK" -m "$method" l ./no-such-command
-	expect_status 143 "$SEMLOCK" -m "$method" l sh -c 'kill -TERM $PPID; exec sleep 10'
+	expect_status 143 "$SEMLOCK" -m "$method" l sh -c 'kill -TERM $PPID; exec sleep 100'
 	expect_status 0 "$SEMLOCK" -o --rm -m "$method" l -c 'exit 0'
 	nothing_left
 }
