@@ -257,7 +257,7 @@ cut_off() {
 	etcd_single
 	local mode deadline
 	for mode in --mode=exclusive --mode=shared --slots=1; do
-		smith a --ttl=3 $mode "etcd://$ETCD/L"
+		smith a --ttl=5 $mode "etcd://$ETCD/L"
 		expect a OK
 		deadline=$(field "$LINE" deadline)
 		cut_off a "$(lease_of L)"
@@ -276,7 +276,7 @@ cut_off() {
 @test "the same for one who does not wait: busy, and after that time free" {
 	etcd_single
 	local deadline
-	smith a --ttl=3 "etcd://$ETCD/L"
+	smith a --ttl=8 "etcd://$ETCD/L"
 	expect a OK
 	deadline=$(field "$LINE" deadline)
 	cut_off a "$(lease_of L)"
@@ -346,7 +346,7 @@ cut_off() {
 	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/servers/etcd_liar.py" "$ETCD" >"$DIR/liar" 2>&1 </dev/null &
 	LIAR=$!
 	in_file "$DIR/liar" READY
-	smith a --ttl=2 "etcd://127.0.0.1:$(sed 's/READY //' "$DIR/liar")/L"
+	smith a --ttl=6 "etcd://127.0.0.1:$(sed 's/READY //' "$DIR/liar")/L"
 	expect a OK
 	expect a HELD
 	ctl del L/ --prefix >/dev/null

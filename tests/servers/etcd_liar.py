@@ -37,5 +37,6 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 with Server(("127.0.0.1", 0), Liar) as server:
-    print("READY", server.server_address[1], flush=True)
+    sys.stdout.write("READY %d\n" % server.server_address[1])    # at once: a reader may look between two writes
+    sys.stdout.flush()
     server.serve_forever()

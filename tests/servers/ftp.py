@@ -141,5 +141,6 @@ for port in [int(options["port"])] if "port" in options else ports.free(10):
 else:
     raise trouble
 server.max_cons = int(options.get("max", 512))
-print("READY", server.address[1], flush=True)
+sys.stdout.write("READY %d\n" % server.address[1])    # at once: a reader may look between two writes
+sys.stdout.flush()
 server.serve_forever()
