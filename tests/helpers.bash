@@ -129,15 +129,19 @@ with_room() {
 	complain "this failed with each limit, up to $room ms: $*"
 }
 
-# next_line NAME: the next line on the FIFO NAME.up, in $line.
+# next_line NAME: the next line on the FIFO NAME.up, in $line.  (When its time is up, read may have
+# the beginning of a line.)
 next_line() {
-	local tries=0
-	until read -r -t 1 line <>"$1.up"; do
+	local part tries=0
+	line=
+	until IFS= read -r -t 1 part <>"$1.up"; do
+		line=$line$part
 		tries=$((tries + 1))
 		if [ $tries -ge $PATIENCE ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
 			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
 		fi
 	done
+	line=$line$part
 }
 
 # ready NAME: returns when the probe under NAME's lock runs; COMMAND[NAME] is its pid.
