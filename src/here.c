@@ -1,4 +1,4 @@
-/* What this system is called, and what it says of a process. */
+/* What this system is called, and how a process of it is recorded. */
 #include <config.h>
 
 #include <ctype.h>
@@ -12,20 +12,7 @@
 #include <unistd.h>
 
 #include "holder.h"
-
-/* The beginning of a small file, as a string; "" when it cannot be read. */
-static size_t slurp(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = -1;
-
-	if (fd >= 0) {
-		got = read(fd, text, size - 1);
-		close(fd);
-	}
-	text[got > 0 ? got : 0] = '\0';
-	return got > 0 ? (size_t)got : 0;
-}
+#include "process.h"
 
 /* A record is made of words: whatever is no word becomes one. */
 static void make_word(char *text)
@@ -62,8 +49,8 @@ const struct here *here(void)
 	if (known)
 		return &it;
 	known = true;
-	slurp("/proc/sys/kernel/random/boot_id", it.boot, sizeof it.boot);
-	slurp("/etc/machine-id", it.machine, sizeof it.machine);
+	process_file("/proc/sys/kernel/random/boot_id", it.boot, sizeof it.boot);
+	process_file("/etc/machine-id", it.machine, sizeof it.machine);
 	if (uname(&system) == 0)
 		snprintf(it.host, sizeof it.host, "%.*s", HOST_SIZE - 1, system.nodename);
 	make_word(it.boot);
@@ -71,43 +58,15 @@ const struct here *here(void)
 	make_word(it.host);
 	if (stat("/proc/self/ns/pid", &namespace) == 0)
 		it.pidns = namespace.st_ino;
-	it.pid_max = slurp("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
+	it.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
 	it.booted = boot_time();
 	return &it;
-}
-
-/* The name of the program stands in parentheses and may itself hold any: the last one
- * counts.  State is the 3rd field, start time the 22nd. */
-bool stat_read(const char *text, char *state, uint64_t *start)
-{
-	const char *p = strrchr(text, ')');
-
-	if (p == NULL || p[1] != ' ' || !isalpha((unsigned char)p[2]))
-		return false;
-	*state = p[2];
-	for (int field = 2; field < 22; field++) {
-		p = strchr(p + 1, ' ');
-		if (p == NULL)
-			return false;
-	}
-	if (!isdigit((unsigned char)p[1]))
-		return false;
-	*start = strtoull(p + 1, NULL, 10);
-	return true;
-}
-
-bool process_look(pid_t pid, char *state, uint64_t *start)
-{
-	char path[40], text[1024];
-
-	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-	return slurp(path, text, sizeof text) > 0 && stat_read(text, state, start);
 }
 
 void record_describe(struct record *record, pid_t pid)
 {
 	const struct here *system = here();
-	char state;
+	struct procfs_stat stat;
 
 	*record = (struct record){
 	    .kind = RECORD_FULL,
@@ -119,6 +78,5 @@ void record_describe(struct record *record, pid_t pid)
 	strcpy(record->boot, system->boot);
 	strcpy(record->host, system->host);
 	strcpy(record->machine, system->machine);
-	if (!process_look(pid, &state, &record->start))
-		record->start = 0;
+	record->start = process_stat(pid, &stat) ? stat.started : 0;
 }

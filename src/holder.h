@@ -61,11 +61,4 @@ struct here {
 
 const struct here *here(void);
 
-/* State (a letter) and start time of a process out of the text of its /proc/PID/stat.
- * Returns false when it is none. */
-bool stat_read(const char *text, char *state, uint64_t *start);
-
-/* The same for process PID.  Returns false when /proc does not tell. */
-bool process_look(pid_t pid, char *state, uint64_t *start);
-
 #endif

@@ -7,18 +7,17 @@
 #include <unistd.h>
 
 #include "descriptor.h"
-#include "holder.h"
 #include "keeper.h"
+#include "process.h"
 #include "report.h"
 
 /* Once it has ended, its record names a dead process, and whoever takes the lock over then
  * is in the right. */
 static bool command_lives(const struct keeper *keeper)
 {
-	uint64_t start;
-	char state;
+	struct procfs_stat stat;
 
-	return process_look(keeper->command, &state, &start) && state != 'Z' && state != 'X';
+	return process_stat(keeper->command, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
 /* By pidfd: the number could have become another's. */

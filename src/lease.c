@@ -14,10 +14,10 @@
 #endif
 
 #include "descriptor.h"
-#include "holder.h"
 #include "lease.h"
 #include "locksmith.h"
 #include "locksmith/holders.h"
+#include "process.h"
 #include "report.h"
 
 /* A command that was told to end because the lock is another's already has no longer than this. */
@@ -25,10 +25,9 @@
 
 static bool command_lives(const struct lease *lease)
 {
-	uint64_t start;
-	char state;
+	struct procfs_stat stat;
 
-	return process_look(lease->command, &state, &start) && state != 'Z' && state != 'X';
+	return process_stat(lease->command, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
 static void signal_command(const struct lease *lease, int signo)

@@ -71,16 +71,20 @@ static int step(char path[PATH_MAX], const char *directory)
 	return 0;
 }
 
+static enum links cannot(struct why *why, int errnum)
+{
+	errno = errnum;
+	why_set(why, TROUBLE_OPEN, "cannot open");
+	return LINKS_REFUSED;
+}
+
 enum links links_follow(const char *name, char resolved[PATH_MAX], struct why *why)
 {
 	char directory[PATH_MAX];
 	struct stat link;
 
-	if (strlen(name) >= PATH_MAX) {
-		errno = ENAMETOOLONG;
-		why_set(why, TROUBLE_OPEN, "cannot open");
-		return LINKS_REFUSED;
-	}
+	if (strlen(name) >= PATH_MAX)
+		return cannot(why, ENAMETOOLONG);
 	memcpy(resolved, name, strlen(name) + 1);
 	for (int i = 0; i < MOST_LINKS; i++) {
 		if (lstat(resolved, &link) != 0 || !S_ISLNK(link.st_mode))
@@ -94,10 +98,9 @@ enum links links_follow(const char *name, char resolved[PATH_MAX], struct why *w
 		}
 		if (in_proc(directory[0] == '\0' ? "." : directory))
 			return LINKS_MAGIC;
-		if (step(resolved, directory) != 0)
-			break;
+		/* Removed or replaced since we looked: it is to be looked at again. */
+		if (step(resolved, directory) != 0 && errno != ENOENT && errno != EINVAL)
+			return cannot(why, errno);
 	}
-	errno = ELOOP;
-	why_set(why, TROUBLE_OPEN, "cannot open");
-	return LINKS_REFUSED;
+	return cannot(why, ELOOP);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "liveness.h"
+#include "process.h"
 
 static bool same_boot(const struct record *record, const struct facts *facts)
 {
@@ -90,12 +91,17 @@ enum verdict liveness(const struct record *record, const struct facts *facts)
 
 void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody)
 {
+	struct procfs_stat stat;
+
 	facts->process = PROCESS_GONE;
 	if (record->pid <= 0 || record->pid == nobody)
 		return;
 	if (kill(record->pid, 0) != 0 && errno == ESRCH)
 		return;
-	facts->process = process_look(record->pid, &facts->state, &facts->start)
-			     ? PROCESS_SEEN
-			     : PROCESS_HIDDEN;
+	facts->process = PROCESS_HIDDEN;
+	if (!process_stat(record->pid, &stat))
+		return;
+	facts->process = PROCESS_SEEN;
+	facts->state = stat.state;
+	facts->start = stat.started;
 }

@@ -10,6 +10,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/crash.c src/crash.h \
 	src/deadline.c src/deadline.h \
 	src/descriptor.c src/descriptor.h \
+	src/ending.c src/ending.h \
 	src/environment.c src/environment.h \
 	src/events.c src/events.h \
 	src/execute.c src/execute.h \
@@ -19,6 +20,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/grips.c src/grips.h \
 	src/here.c src/hold.c src/hold.h src/holder.c src/holder.h \
 	src/holds.c src/holds.h \
+	src/job.c src/job.h \
 	src/json.c src/json.h \
 	src/keeper.c src/keeper.h \
 	src/lease.c src/lease.h \
@@ -49,6 +51,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/report.c src/report.h \
 	src/recorded.c src/recorded.h \
 	src/rules.c src/rules.h \
+	src/run.c src/run.h \
 	src/scene.c src/scene.h \
 	src/sentence.c src/sentence.h \
 	src/several.c src/several.h \

@@ -1,7 +1,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,18 +15,8 @@
 
 static int look_at_descriptor(struct lock *lock, struct why *why)
 {
-	struct stat file;
-
-	if (fstat(lock->fd, &file) != 0 && errno == EBADF)
-		return why_say(why, TROUBLE_LOCKABLE,
-		    "this descriptor is not open; a shell opens it with exec %d>>FILE", lock->fd);
-	if (fstat(lock->fd, &file) != 0)
-		return why_set(why, TROUBLE_LOCKABLE, "cannot look at this descriptor");
-	lock->device = file.st_dev;
-	lock->inode = file.st_ino;
-	lock->owner = file.st_uid;
-	lock->group = file.st_gid;
-	lock->permissions = file.st_mode;
+	if (lockfile_identify(lock) != 0)
+		return why_set(why, TROUBLE_LOCKABLE, "cannot lock this descriptor");
 	return 0;
 }
 

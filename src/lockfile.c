@@ -141,10 +141,23 @@ static int check_kind(const struct lock *lock, struct why *why)
 	return 0;
 }
 
+int lockfile_identify(struct lock *lock)
+{
+	struct stat file;
+
+	if (fstat(lock->fd, &file) != 0)
+		return -1;
+	lock->device = file.st_dev;
+	lock->inode = file.st_ino;
+	lock->owner = file.st_uid;
+	lock->group = file.st_gid;
+	lock->permissions = file.st_mode;
+	return 0;
+}
+
 int lockfile_open(struct lock *lock, struct why *why)
 {
 	int fd = open_name(lock, why);
-	struct stat file;
 
 	if (fd < 0)
 		return -1;
@@ -153,13 +166,8 @@ int lockfile_open(struct lock *lock, struct why *why)
 		return why_set(why, TROUBLE_SYSTEM, "cannot open");
 	if (lock->fd != fd && inherited(lock))
 		fcntl(lock->fd, F_SETFD, 0);
-	if (fstat(lock->fd, &file) != 0)
+	if (lockfile_identify(lock) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot look at it");
-	lock->device = file.st_dev;
-	lock->inode = file.st_ino;
-	lock->owner = file.st_uid;
-	lock->group = file.st_gid;
-	lock->permissions = file.st_mode;
 	return check_kind(lock, why);
 }
 

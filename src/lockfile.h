@@ -13,6 +13,9 @@
  * truncated, followed or hung on that should not be.  Returns 0, or -1 with WHY filled. */
 int lockfile_open(struct lock *lock, struct why *why);
 
+/* Note what LOCK->fd is: the lock's identity, and whose it is.  Returns 0, or -1 with errno set. */
+int lockfile_identify(struct lock *lock);
+
 /* Does the name still mean the file that LOCK->fd is?  Asked when the lock has been
  * taken: if so, whoever opens the name meets our lock.  For a descriptor of the
  * caller's: is its file still there at all? */

@@ -11,7 +11,7 @@
 #include "replace.h"
 #include "several.h"
 
-static const char *label_of(const struct options *opt, const struct lock *lock)
+const char *obtain_label(const struct options *opt, const struct lock *lock)
 {
 	return lock->name == NULL ? opt->label : lock->name;
 }
@@ -20,14 +20,14 @@ static int failed(const struct options *opt, const struct lock *lock, const stru
 {
 	int status = exit_status_of(why->trouble);
 
-	complain("%s: %s", label_of(opt, lock), why->text);
+	complain("%s: %s", obtain_label(opt, lock), why->text);
 	event("failed %d", status);
 	return status;
 }
 
 static int busy(const struct options *opt, const struct lock *lock, const struct patience *patience)
 {
-	messages_busy(opt, label_of(opt, lock), lock);
+	messages_busy(opt, obtain_label(opt, lock), lock);
 	event(patience->try_once ? "busy" : "timeout");
 	return opt->busy_status;
 }
@@ -137,7 +137,7 @@ static int wait_for(const struct options *opt, struct lock *locks, const struct 
 	if (outcome == TAKEN)
 		return taken(opt, since);
 	if (outcome == BUSY && why.trouble != TROUBLE_NONE && !opt->quiet)
-		complain("%s: %s", label_of(opt, culprit), why.text); /* it will not end by itself */
+		complain("%s: %s", obtain_label(opt, culprit), why.text); /* it will not end by itself */
 	return outcome == BUSY ? busy(opt, culprit, patience) : failed(opt, culprit, &why);
 }
 

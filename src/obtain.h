@@ -14,4 +14,7 @@ enum { OBTAINED = -1 };
  * --nested was given. */
 int obtain(const struct options *options, struct lock *locks, bool *under_ancestor);
 
+/* What LOCK is called where people read it. */
+const char *obtain_label(const struct options *options, const struct lock *lock);
+
 #endif

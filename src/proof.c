@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "grips.h"
+#include "process.h"
 #include "proof.h"
 #include "view.h"
 
@@ -93,14 +94,13 @@ static bool has_flock(const struct sight *sight, pid_t pid)
 static bool is_recorded(const struct sight *sight, pid_t pid)
 {
 	const struct record *record = &sight->record;
-	uint64_t start;
-	char state;
+	struct procfs_stat stat;
 
 	return sight->legible && record->kind == RECORD_FULL && record->pid == pid &&
 	       record->start != 0 && strcmp(record->boot, here()->boot) == 0 &&
 	       record->pidns == here()->pidns && !proof_of_other_host(record) &&
-	       process_look(pid, &state, &start) && start == record->start && state != 'Z' &&
-	       state != 'X';
+	       process_stat(pid, &stat) && stat.started == record->start && stat.state != 'Z' &&
+	       stat.state != 'X';
 }
 
 bool proof_now(const struct lock *lock, pid_t pid)

@@ -27,9 +27,12 @@ static bool command_has_it(const struct child *child, int signo, const siginfo_t
 	case SIGTSTP:
 	case SIGTTIN:
 	case SIGTTOU:
-	case SIGHUP:
 	case SIGWINCH:
 		return info->si_code > 0 && getpgid(child->pid) == getpgrp();
+	case SIGHUP:
+		/* At a hangup it goes to the leader of the session, too, whichever group is in the
+		 * foreground: better heard twice than not at all. */
+		return info->si_code > 0 && getpgid(child->pid) == getpgrp() && getsid(0) != getpid();
 	}
 	return false;
 }

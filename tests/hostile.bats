@@ -199,3 +199,14 @@ shared_directory() {
 	rm -f "$queue"
 	[ ! -e elsewhere ]
 }
+
+@test "a symbolic link that is replaced while it is looked at is looked at again" {
+	command -v strace >/dev/null || skip "no strace"
+	: >l
+	ln -s l link
+	for error in ENOENT EINVAL; do
+		expect_status 0 strace -qq -o trace -e inject=readlink,readlinkat:error=$error:when=1 "$SEMLOCK" link true
+		grep -q INJECTED trace || complain "no link was read"
+	done
+	refused 66 "Input/output error" strace -qq -o trace -e inject=readlink,readlinkat:error=EIO:when=1+ "$SEMLOCK" link true
+}

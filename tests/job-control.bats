@@ -144,3 +144,35 @@ stop_and_go() {
 		line exit
 	END
 }
+
+# The kernel tells only the leader of the session, which is semlock, and the foreground group, which
+# is the one that the command has made: as a shell does with a job.
+@test "the command hears of a hangup also when another group is in the foreground" {
+	command -v python3 >/dev/null || skip "no python3"
+	cat >command.py <<-'END'
+		import os, signal
+		signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGTTOU})
+		ends = os.pipe()
+		job = os.fork()
+		if job == 0:
+		    os.close(ends[1])
+		    os.read(ends[0], 1)
+		    os._exit(0)
+		os.setpgid(job, job)
+		os.tcsetpgrp(0, job)
+		open("up", "w").write("ready\n")
+		open("heard", "w").write(str(signal.sigtimedwait({signal.SIGHUP}, 20) is not None))
+	END
+	cat >terminal.py <<-'END'
+		import os, pty, sys
+		pid, terminal = pty.fork()
+		if pid == 0:
+		    os.execv(sys.argv[1], sys.argv[1:])
+		open("up").read()
+		os.close(terminal)
+		os.waitpid(pid, 0)
+	END
+	mkfifo up
+	expect_status 0 python3 terminal.py "$SEMLOCK" l "$(command -v python3)" command.py
+	[ "$(cat heard)" = True ] || complain "it has not heard of it"
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "liveness.h"
+#include "procfs.h"
 
 static int count, failed;
 
@@ -240,19 +241,16 @@ static void back_and_forth(void)
 
 static void processes(void)
 {
-	char state = 0;
-	uint64_t start = 0;
+	struct procfs_stat stat;
 
-	check(stat_read("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &state,
-		  &start) &&
-		  state == 'S' && start == 4711,
+	check(procfs_stat("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &stat) &&
+		  stat.state == 'S' && stat.started == 4711,
 	    "a process", "something else");
-	check(stat_read("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", &state,
-		  &start) &&
-		  state == 'Z' && start == 4711,
+	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", &stat) &&
+		  stat.state == 'Z' && stat.started == 4711,
 	    "a process called \") ) R 1 (\"", "something else");
-	check(!stat_read("", &state, &start), "no process", "one");
-	check(!stat_read("12 (a) S 1 2", &state, &start), "a process cut off", "one");
+	check(!procfs_stat("", &stat), "no process", "one");
+	check(!procfs_stat("12 (a) S 1 2", &stat), "a process cut off", "one");
 }
 
 int main(void)

@@ -13,6 +13,7 @@ tests_crowd_SOURCES = tests/crowd.h tests/crowd.c tests/crowd-kills.c tests/crow
 
 check_PROGRAMS += tests/liveness-check
 tests_liveness_check_SOURCES = tests/liveness-check.c src/liveness.c src/liveness.h src/here.c \
+	src/process.c src/procfs.c src/text.c \
 	src/holder.c src/holder.h
 
 # semlock with the places compiled in where a test may kill it, or have a call fail

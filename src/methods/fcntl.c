@@ -93,102 +93,72 @@ static void explain(const struct lock *lock, struct why *why)
 		why_set(why, TROUBLE_LOCKABLE, "cannot lock");
 }
 
-static enum outcome take(struct lock *lock, int command, struct why *why)
+/* Which of the kernel's two kinds LOCK is. */
+static int command_for(const struct lock *lock, enum wait wait)
+{
+#if HAVE_DECL_F_OFD_SETLK
+	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
+		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
+#endif
+	(void)lock;
+	return wait == TRY ? F_SETLK : F_SETLKW;
+}
+
+static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct why *why)
 {
 	short type = lock->mode == SHARED ? F_RDLCK : F_WRLCK;
-	enum outcome outcome = lock_bytes(lock->fd, command, type, lock->range);
+	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), type, lock->range);
 
 	if (outcome == FAILED)
 		explain(lock, why);
 	return outcome;
 }
 
-static int drop(struct lock *lock, int command, struct why *why)
+static int fcntl_drop(struct lock *lock, struct why *why)
 {
-	if (lock_bytes(lock->fd, command, F_UNLCK, lock->range) == TAKEN)
+	if (lock_bytes(lock->fd, command_for(lock, TRY), F_UNLCK, lock->range) == TAKEN)
 		return 0;
 	return why_set(why, TROUBLE_LOCKABLE, "cannot unlock");
 }
 
-static enum outcome take_slot(struct lock *lock, unsigned slot, int command, struct why *why)
+static enum outcome fcntl_take_slot(struct lock *lock, unsigned slot, enum wait wait,
+    struct why *why)
 {
-	enum outcome outcome =
-	    fcntl_byte(lock->fd, command, F_WRLCK, lock->range.start + (off_t)slot);
+	enum outcome outcome = fcntl_byte(lock->fd, command_for(lock, wait), F_WRLCK,
+	    lock->range.start + (off_t)slot);
 
 	if (outcome == FAILED)
 		explain(lock, why);
 	return outcome;
 }
 
-static int drop_slot(struct lock *lock, unsigned slot, int command)
+static int fcntl_drop_slot(struct lock *lock, unsigned slot)
 {
 	off_t offset = lock->range.start + (off_t)slot;
 
-	return fcntl_byte(lock->fd, command, F_UNLCK, offset) == TAKEN ? 0 : -1;
+	return fcntl_byte(lock->fd, command_for(lock, TRY), F_UNLCK, offset) == TAKEN ? 0 : -1;
 }
 
 #if HAVE_DECL_F_OFD_SETLK
-static enum outcome ofd_take(struct lock *lock, enum wait wait, struct why *why)
-{
-	return take(lock, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW, why);
-}
-
-static int ofd_drop(struct lock *lock, struct why *why)
-{
-	return drop(lock, F_OFD_SETLK, why);
-}
-
-static enum outcome ofd_take_slot(struct lock *lock, unsigned slot, enum wait wait,
-    struct why *why)
-{
-	return take_slot(lock, slot, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW, why);
-}
-
-static int ofd_drop_slot(struct lock *lock, unsigned slot)
-{
-	return drop_slot(lock, slot, F_OFD_SETLK);
-}
-
 const struct method method_ofd = {
     .name = "ofd",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
     .what = "fcntl(2) lock of the open file description; --fcntl",
     .access = fcntl_access,
-    .take = ofd_take,
-    .drop = ofd_drop,
-    .take_slot = ofd_take_slot,
-    .drop_slot = ofd_drop_slot,
+    .take = fcntl_take,
+    .drop = fcntl_drop,
+    .take_slot = fcntl_take_slot,
+    .drop_slot = fcntl_drop_slot,
 };
 #endif
-
-static enum outcome posix_take(struct lock *lock, enum wait wait, struct why *why)
-{
-	return take(lock, wait == TRY ? F_SETLK : F_SETLKW, why);
-}
-
-static int posix_drop(struct lock *lock, struct why *why)
-{
-	return drop(lock, F_SETLK, why);
-}
-
-static enum outcome posix_take_slot(struct lock *lock, unsigned slot, enum wait wait,
-    struct why *why)
-{
-	return take_slot(lock, slot, wait == TRY ? F_SETLK : F_SETLKW, why);
-}
-
-static int posix_drop_slot(struct lock *lock, unsigned slot)
-{
-	return drop_slot(lock, slot, F_SETLK);
-}
 
 const struct method method_posix = {
     .name = "posix",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
     .what = "fcntl(2) lock of the process, as dpkg and mail programs",
     .access = fcntl_access,
-    .take = posix_take,
-    .drop = posix_drop,
-    .take_slot = posix_take_slot,
-    .drop_slot = posix_drop_slot,
+    .take = fcntl_take,
+    .drop = fcntl_drop,
+    .take_slot = fcntl_take_slot,
+    .drop_slot = fcntl_drop_slot,
 };

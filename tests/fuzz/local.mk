@@ -5,7 +5,8 @@ FUZZ_NETWORK = server etcd
 
 FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
 FUZZ_duration_FILES = tests/fuzz/duration.c src/deadline.c
-FUZZ_record_FILES = tests/fuzz/record.c src/holder.c src/here.c src/deadline.c
+FUZZ_record_FILES = tests/fuzz/record.c src/holder.c src/here.c src/process.c src/procfs.c \
+	src/text.c src/deadline.c
 FUZZ_proc_FILES = tests/fuzz/proc.c src/procfs.c src/reach.c
 FUZZ_words_FILES = tests/fuzz/words.c src/json.c src/text.c
 FUZZ_answers_FILES = tests/fuzz/answers.c src/locksmith.c src/deadline.c src/descriptor.c \

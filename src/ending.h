@@ -1,0 +1,22 @@
+/* ending.h - how it ended, as an exit status: for the command's own, and for semlock's trouble. */
+#ifndef SEMLOCK_ENDING_H
+#define SEMLOCK_ENDING_H
+
+#include <stdnoreturn.h>
+
+#include "command.h"
+#include "lock.h"
+#include "options.h"
+
+/* The status for the command's ENDING.  Says why, if it never ran, and tells the event. */
+int ending_status(const struct options *opt, const struct ending *ending);
+
+/* Somebody who does not heed the lock has removed or replaced one of LOCKS, which we have let go:
+ * another command may have run beside ours, and that is worth more than how ours ended.  Returns
+ * what is to be made of STATUS, and has said so. */
+int ending_if_lost(const struct options *opt, const struct lock *locks, int status);
+
+/* semlock itself cannot go on, for WHY: ends the process with the status for that. */
+noreturn void ending_in_trouble(const struct options *opt, const struct why *why);
+
+#endif
