@@ -5,7 +5,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "the quick models do what is expected of them, the naive ones fail" {
 	command -v spin >/dev/null || complain "spin is not installed: apt-get install spin" || return
 	for word in "-DBREAK=0 -DMAXCRASH=1 -DNOFRESH" "-DNOVERIFY -DMAXCRASH=1" "semlock_file.pml -DCREATE=0 -DFOREIGN=1 -DMAXCRASH=1" \
-		"semlock_rename.pml -DV=1" "flock_unlink.pml -DCHECK=2 safety" "flock_unlink.pml -DCHECK=0 safety"; do
+		"semlock_rename.pml -DV=1" "flock_unlink.pml -DCHECK=2 safety" "flock_unlink.pml -DCHECK=0 safety" \
+		"-DCOMMANDONLY" "-DLOOKONCE" "-DSTOP -DRELGUARD"; do
 		ONLY=$word expect_status 0 sh "$SOURCE/tests/models/run" 1
 		[[ $out != *"0 runs"* ]]
 	done

@@ -101,8 +101,8 @@ killed_semlock() {
 
 left_behind() {
 	fifos one
-	start one "$SEMLOCK" -m "$method" l sh -c '"$0" leave-behind one.up one.down; read -r _ <>go' "$PROBE"
 	mkfifo go
+	start one "$SEMLOCK" -m "$method" l sh -c '"$0" leave-behind one.up one.down; read -r _ <>go' "$PROBE"
 	ready one
 	kill -KILL "${PID[one]}"
 	ended one 137
