@@ -6,7 +6,8 @@
  *
  * so that to rename it is a compare-and-swap: whoever takes over from the dead, gives a sign
  * of life or lets go moves exactly what he has looked at, or hears ENOENT: somebody was
- * faster.  tests/models/semlock_rename.pml has it as V=2; the U's are its steps.
+ * faster.  tests/models/semlock_rename.pml has it as V=2, and semlock_init.pml with --init;
+ * the U's are their steps.
  *
  * LOCK.held alone is a script's, or a semlock's on the host that has the files: a name that is
  * used again and again, which cannot be taken over so. */
@@ -58,7 +59,7 @@ static enum outcome cannot(const char *what, struct why *why)
 	return FAILED;
 }
 
-/* Is the token that we have now the only one?  An administrator may have made a second one,
+/* U6.  Is the token that we have now the only one?  An administrator may have made a second one,
  * or another --init, which looked for the first while it was being renamed.  Whoever took
  * his later, or at the same time, sees the other's name: it is there before he looks.  The
  * two become one when both are renamed to the same. */
@@ -103,7 +104,7 @@ static enum outcome carry_off(struct lock *lock, const char *from, struct why *w
 	return settle(lock, false, why);
 }
 
-/* --init: made under a name that is ours already, because others would not wait for us to
+/* U5, --init: made under a name that is ours already, because others would not wait for us to
  * look whether there is one. */
 static enum outcome make_token(struct lock *lock, struct why *why)
 {
