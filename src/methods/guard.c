@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "methods/calls.h"
 #include "methods/guard.h"
 
 static int open_guard(const struct namefile *file, const char *name)
@@ -65,6 +66,6 @@ void guard_leave(const struct namefile *file, int guard, const char *name)
 {
 	if (guard < 0)
 		return;
-	unlinkat(file->directory, name, 0);
+	call_unlink(file->directory, name, 0);
 	close(guard);
 }

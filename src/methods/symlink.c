@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/guard.h"
@@ -123,7 +124,7 @@ static enum outcome take_over(struct lock *lock, const char *target, size_t leng
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
 	if (guard >= 0 && still_yields(lock, target, length))
-		result = unlinkat(file->directory, file->base, 0); /* S5 */
+		result = call_unlink(file->directory, file->base, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
 		guard_leave(file, guard, name);
@@ -202,9 +203,11 @@ static enum outcome publish(struct lock *lock, struct why *why)
 {
 	struct namefile *file = lock->file;
 	char target[RECORD_LONGEST];
+	int made;
 
 	record_write_line(&file->record, target);
-	if (symlinkat(target, file->directory, file->base) != 0) {
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
+	if (made != 0) {
 		if (errno != EEXIST) {
 			namefile_cannot_create(why, "cannot create");
 			return FAILED;
@@ -257,7 +260,7 @@ static void let_go(struct lock *lock)
 	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
 	CRASH_POINT("symlink.release");
 	if (!lock->stuck &&
-	    (!is_ours(file) || (unlinkat(file->directory, file->base, 0) != 0 && errno == ENOENT)))
+	    (!is_ours(file) || (call_unlink(file->directory, file->base, 0) != 0 && errno == ENOENT)))
 		lock->lost = true;
 	file->held = false;
 	CRASH_POINT("symlink.released");

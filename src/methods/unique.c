@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
@@ -48,7 +49,7 @@ static int open_unique(struct lock *lock, struct why *why)
 
 static int move(const struct namefile *file, const char *from, const char *to)
 {
-	return renameat(file->directory, from, file->directory, to);
+	return call_rename(file->directory, from, to);
 }
 
 /* ---- taking it ---- */
@@ -74,7 +75,7 @@ static enum outcome settle(struct lock *lock, bool made, struct why *why)
 	if (others == 0)
 		return TAKEN;
 	if (made)
-		unlinkat(file->directory, file->away, 0);
+		call_unlink(file->directory, file->away, 0);
 	else
 		move(file, file->away, file->base);
 	file->held = false;
@@ -90,10 +91,12 @@ static enum outcome carry_off(struct lock *lock, const char *from, struct why *w
 {
 	struct namefile *file = lock->file;
 	struct stat status;
+	int moved;
 
 	if (token_name(file, 1, file->away, why) != 0)
 		return FAILED;
-	if (FAULT_POINT("unique.rename") || move(file, from, file->away) != 0) {
+	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : move(file, from, file->away));
+	if (moved != 0) {
 		if (errno != ENOENT)
 			return cannot("cannot rename the token", why);
 		if (!token_is_there(file, file->away, &status))
@@ -113,7 +116,7 @@ static enum outcome make_token(struct lock *lock, struct why *why)
 
 	if (token_name(file, 0, file->away, why) != 0)
 		return FAILED;
-	fd = openat(file->directory, file->away,
+	fd = call_open(file->directory, file->away,
 	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, lock->create_mode);
 	if (fd < 0)
 		return cannot("cannot make the token", why);
