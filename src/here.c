@@ -71,6 +71,7 @@ void record_describe(struct record *record, pid_t pid)
 	*record = (struct record){
 	    .kind = RECORD_FULL,
 	    .pid = pid,
+	    .semlock = getpid(),
 	    .pidns = system->pidns,
 	    .since = (int64_t)time(NULL),
 	    .uid = getuid(),

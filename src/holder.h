@@ -15,6 +15,7 @@ enum {
 	RECORD_LONGEST = 512, /* what we write, with its '\0' */
 	RECORD_LIMIT = 4096,  /* what we read of anybody's; longer ones are JUNK */
 	BOOT_SIZE = 40,
+	BOOT_SHORT = 13, /* of its characters in a line: 12 digits tell one boot from another as well */
 	HOST_SIZE = 65
 };
 
@@ -33,6 +34,7 @@ struct record {
 	int64_t since;  /* seconds since 1970; 0: not said */
 	uid_t uid;
 	bool flocked;   /* its holder and nobody else keeps the object under flock(2) */
+	pid_t semlock;  /* waits for PID to end, and lets go then; 0: not said.  A line says it */
 	char boot[BOOT_SIZE];    /* "": not said; so the following */
 	char host[HOST_SIZE];
 	char machine[HOST_SIZE];
@@ -41,12 +43,14 @@ struct record {
 /* Understand LENGTH bytes at TEXT.  Never fails: see RECORD_JUNK. */
 void record_read(struct record *record, const char *text, size_t length);
 
+/* Is it of BOOT, as far as it says? */
+bool record_of_boot(const struct record *record, const char *boot);
+
 /* Write RECORD, for METHOD, as a file's contents, or as one line.  Returns the length. */
 size_t record_write(const struct record *record, const char *method, char text[RECORD_LONGEST]);
 size_t record_write_line(const struct record *record, char text[RECORD_LONGEST]);
 
-/* Fill RECORD with all there is to say of process PID, which is of this system and still
- * there. */
+/* Fill RECORD with all there is to say of process PID, a child of ours that is still there. */
 void record_describe(struct record *record, pid_t pid);
 
 /* This system, as far as a record can name it; looked up once. */

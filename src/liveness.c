@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "liveness.h"
 #include "process.h"
 
 static bool same_boot(const struct record *record, const struct facts *facts)
 {
-	return strcmp(record->boot, facts->here->boot) == 0;
+	return record_of_boot(record, facts->here->boot);
 }
 
 /* "-" is what stands for a boot whose name could not be found out, today or then: no file
@@ -31,25 +32,34 @@ static bool other_host(const struct record *record, const struct facts *facts)
 	return record->machine[0] != '\0' && strcmp(record->machine, facts->here->machine) != 0;
 }
 
-/* Rows 6 to 11: the process with that number. */
+/* A zombie answers kill(2) as the living do, and holds nothing. */
+static bool is_there(const struct life *life)
+{
+	return life->process == PROCESS_HIDDEN ||
+	       (life->process == PROCESS_SEEN && life->state != 'Z' && life->state != 'X');
+}
+
+/* It is the parent, and has not started later; who has, got the number after it. */
+static bool semlock_is_there(const struct record *record, const struct facts *facts)
+{
+	const struct life *life = &facts->semlock;
+
+	if (record->semlock <= 0 || !is_there(life))
+		return false;
+	return life->process == PROCESS_HIDDEN || record->start == 0 || life->start <= record->start;
+}
+
+/* Rows 6 to 11: the process with that number.  Row 9 is ALIVE although its flock is free:
+ * semlock was killed and the command has closed its descriptors, or it is between two steps. */
 static enum verdict judge_process(const struct record *record, const struct facts *facts)
 {
-	switch (facts->process) {
-	case PROCESS_GONE:
-		return DEAD; /* 6 */
-	case PROCESS_HIDDEN:
-		return ALIVE; /* 11: it is there, whoever it is */
-	case PROCESS_SEEN:
-		break;
-	}
-	/* A zombie answers kill(2) as the living do, and holds nothing. */
-	if (facts->state == 'Z' || facts->state == 'X')
-		return DEAD; /* 7 */
-	if (record->start != 0 && record->start != facts->start)
+	const struct life *life = &facts->holder;
+
+	if (!is_there(life)) /* 6: gone, 7: a zombie */
+		return DEAD;
+	if (life->process == PROCESS_SEEN && record->start != 0 && record->start != life->start)
 		return DEAD; /* 8: another process has got the number */
-	/* 9: although its flock is free: semlock was killed and the command has closed its
-	 * descriptors, or it is between two steps.  10: that is all there is to know. */
-	return ALIVE;
+	return ALIVE; /* 9, 10: that is all there is to know; 11: it is there, whoever it is */
 }
 
 static bool names_nobody(const struct record *record, const struct facts *facts)
@@ -86,22 +96,28 @@ enum verdict liveness(const struct record *record, const struct facts *facts)
 		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* 4, 5 */
 	if (names_nobody(record, facts))
 		return judge_nobody(record, facts); /* 12 */
+	if (semlock_is_there(record, facts))
+		return ALIVE; /* 6 to 8: the holder may be dead, but somebody is about to let go */
 	return judge_process(record, facts);
+}
+
+static void ask(pid_t pid, struct life *life)
+{
+	struct procfs_stat stat;
+
+	life->process = PROCESS_GONE;
+	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
+		return;
+	life->process = PROCESS_HIDDEN;
+	if (!process_stat(pid, &stat))
+		return;
+	life->process = PROCESS_SEEN;
+	life->state = stat.state;
+	life->start = stat.started;
 }
 
 void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody)
 {
-	struct procfs_stat stat;
-
-	facts->process = PROCESS_GONE;
-	if (record->pid <= 0 || record->pid == nobody)
-		return;
-	if (kill(record->pid, 0) != 0 && errno == ESRCH)
-		return;
-	facts->process = PROCESS_HIDDEN;
-	if (!process_stat(record->pid, &stat))
-		return;
-	facts->process = PROCESS_SEEN;
-	facts->state = stat.state;
-	facts->start = stat.started;
+	ask(record->pid == nobody ? 0 : record->pid, &facts->holder);
+	ask(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
 }

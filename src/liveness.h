@@ -11,11 +11,17 @@
 
 enum verdict { ALIVE, DEAD, UNKNOWN };
 
-/* What the kernel says of the recorded PID. */
+/* What the kernel says of a recorded PID. */
 enum process_state {
 	PROCESS_GONE,   /* there is none */
 	PROCESS_HIDDEN, /* there is one, and no more is told of it (hidepid, no /proc) */
 	PROCESS_SEEN    /* there is one, in STATE, started at START */
+};
+
+struct life {
+	enum process_state process;
+	char state;
+	uint64_t start;
 };
 
 /* All that the judgement rests on, beside the record itself. */
@@ -25,16 +31,15 @@ struct facts {
 	bool young;       /* it may be a moment old, and still being written */
 	bool before_boot; /* a regular file last written before this boot */
 	const struct here *here;
-	enum process_state process;
-	char state;
-	uint64_t start;
+	struct life holder;
+	struct life semlock; /* that will let go when the holder has ended */
 };
 
 /* Judge.  Looks at nothing but its arguments. */
 enum verdict liveness(const struct record *record, const struct facts *facts);
 
-/* Ask the kernel for FACTS->process, state and start, as far as the verdict may turn on
- * them.  NOBODY: a PID that is our own command's, not started yet, and no holder. */
+/* Ask the kernel for FACTS->holder and semlock, as far as the verdict may turn on them.  NOBODY: a
+ * PID that is our own command's, not started yet, and no holder. */
 void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody);
 
 #endif

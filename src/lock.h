@@ -76,7 +76,7 @@ struct lock {
 	char told[TOLD_SIZE];    /* who holds it, by the helper's last word; "" */
 	bool lost;               /* found out: somebody has taken it away from us ... */
 	bool lost_said;          /* ... and the user has been told */
-	bool stuck;              /* the server could not be told that we let go */
+	bool stuck;              /* could not be let go: the server could not be told, say */
 };
 
 /* How long to wait, and whether behind the others. */

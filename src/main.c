@@ -35,15 +35,23 @@ static bool ends_with_us(const struct options *opt)
 	return !opt->remove && (opt->method->can & (LEAVES_RECORD | ON_SERVER)) == 0;
 }
 
+static const char *why_stuck(const struct options *opt)
+{
+	if ((opt->method->can & ON_SERVER) != 0)
+		return "the server could not be told that the lock is free; it will be when the lease ends";
+	return "not let go: a semlock that took it for abandoned has been stopped, and keeps its guard; "
+	       "it is free when that one goes on, or ends";
+}
+
 static int finish(const struct options *opt, struct lock *locks, int status)
 {
 	if (ends_with_us(opt))
 		return status;
 	several_forget(locks, opt->nlocks);
 	status = ending_if_lost(opt, locks, status);
-	if (locks->stuck)
-		complain("%s: the server could not be told that the lock is free; it will be when the "
-			 "lease ends", opt->label);
+	for (unsigned i = 0; i < opt->nlocks; i++)
+		if (locks[i].stuck)
+			complain("%s: %s", obtain_label(opt, &locks[i]), why_stuck(opt));
 	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
 			lockfile_remove(&locks[i]);

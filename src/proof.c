@@ -97,7 +97,7 @@ static bool is_recorded(const struct sight *sight, pid_t pid)
 	struct procfs_stat stat;
 
 	return sight->legible && record->kind == RECORD_FULL && record->pid == pid &&
-	       record->start != 0 && strcmp(record->boot, here()->boot) == 0 &&
+	       record->start != 0 && record_of_boot(record, here()->boot) &&
 	       record->pidns == here()->pidns && !proof_of_other_host(record) &&
 	       process_stat(pid, &stat) && stat.started == record->start && stat.state != 'Z' &&
 	       stat.state != 'X';

@@ -182,14 +182,15 @@ stopped_at() {
 	ended crashed 0 && holder_ended "$2" && ended w1 0 && ended w2 0 && expect_status 0 "$PROBE" verdict room 9 && clean "$3"
 }
 
-# It does its work, or says in one line why not.
+# It does its work, or says in one line why not; and that a signal has interrupted it is no reason.
 refused_at() {
 	scene "$3" "$2" && crash "$2" "$3" "$1:fail=$4" touch room && end_of_wait "$2" "$3" || return
 	status=0
 	wait "${PID[crashed]}" || status=$?
-	case $status in
-	0) [ -e room ] ;;
-	65 | 66 | 69 | 71 | 73) [ ! -e room ] && [ "$(grep -c '^semlock: ' crashed.err)" -eq 1 ] ;;
+	case $4-$status in
+	*-0) [ -e room ] ;;
+	4-*) false ;;
+	*-65 | *-66 | *-69 | *-71 | *-73) [ ! -e room ] && [ "$(grep -c '^semlock: ' crashed.err)" -eq 1 ] ;;
 	*) false ;;
 	esac || complain "ended with $status: $(cat crashed.err)" || return
 	two_waiters "$3" && clean "$3"
@@ -261,7 +262,7 @@ refused_everywhere() {
 	everywhere mkdir
 }
 
-@test "symlink: killed and stopped between any two steps" {
+@test "symlink: killed and stopped between any two steps, and refused any call" {
 	everywhere symlink
 }
 

@@ -24,6 +24,12 @@ injected() {
 	injected --only="flock: -F"
 }
 
+@test "a call that a signal has interrupted is made again, and nothing comes of it" {
+	for method in excl link mkdir symlink rename; do
+		injected --error=EINTR --only="$method: free"
+	done
+}
+
 @test "any call fails, in any way: the command runs under the lock, or one line says why not" {
 	injected --sample=100 --seed=1
 }

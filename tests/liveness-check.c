@@ -56,9 +56,8 @@ static struct facts seen(void)
 	return (struct facts){
 	    .local = true,
 	    .here = &this_system,
-	    .process = PROCESS_SEEN,
-	    .state = 'S',
-	    .start = 77,
+	    .holder = {PROCESS_SEEN, 'S', 77},
+	    .semlock = {PROCESS_SEEN, 'S', 76},
 	};
 }
 
@@ -71,14 +70,14 @@ static void expect(const char *what, struct record record, struct facts facts, e
 
 static void rows(void)
 {
-	struct here no_boot = this_system;
+	struct here no_boot = this_system, whole = this_system;
 	struct facts nowhere = seen();
 	struct record us = full(), empty = {.kind = RECORD_EMPTY}, junk = {.kind = RECORD_JUNK};
 	struct facts there = seen(), gone = seen(), far = seen();
 	struct record other, later;
 	struct facts changed;
 
-	gone.process = PROCESS_GONE;
+	gone.holder.process = PROCESS_GONE;
 	far.local = false;
 
 	changed = gone;
@@ -87,6 +86,17 @@ static void rows(void)
 	expect("1: flocked, and junk in it", junk, changed, ALIVE);
 	expect("1: flocked, and empty", empty, changed, ALIVE);
 
+	other = us;
+	strcpy(whole.boot, "00408284-6773-4d8d");
+	strcpy(other.boot, "00408284-6773");
+	changed = there;
+	changed.here = &whole;
+	expect("2: of this boot, whose name was cut short", other, changed, ALIVE);
+	strcpy(other.boot, "00408284-6774");
+	expect("2: of an earlier boot, whose name was cut short", other, changed, DEAD);
+	strcpy(other.boot, "00408284");
+	expect("2: of an earlier boot, with a short name", other, changed, DEAD);
+
 	later = us;
 	strcpy(later.boot, "boot-b");
 	expect("2: of an earlier boot, a process of that number alive", later, there, DEAD);
@@ -94,7 +104,7 @@ static void rows(void)
 	no_boot.boot[1] = '\0';
 	nowhere.here = &no_boot;
 	expect("2: our boot cannot be found out, its process alive", us, nowhere, ALIVE);
-	nowhere.process = PROCESS_GONE;
+	nowhere.holder.process = PROCESS_GONE;
 	expect("2: our boot cannot be found out, its process gone", us, nowhere, DEAD);
 	strcpy(later.boot, "-");
 	expect("2: its boot could not be found out, its process alive", later, there, ALIVE);
@@ -111,7 +121,7 @@ static void rows(void)
 	strcpy(other.machine, "machine-b");
 	expect("3: of another machine", other, gone, UNKNOWN);
 	changed = far;
-	changed.process = PROCESS_GONE;
+	changed.holder.process = PROCESS_GONE;
 	expect("3: network file system, another boot", later, changed, UNKNOWN);
 	expect("3: network file system, a bare PID", bare(4242), changed, UNKNOWN);
 	expect("3: network file system, our host and boot, gone", us, changed, DEAD);
@@ -132,24 +142,47 @@ static void rows(void)
 	expect("6: the process is gone", us, gone, DEAD);
 	expect("6: the process of a bare PID is gone", bare(4242), gone, DEAD);
 	changed = there;
-	changed.state = 'Z';
+	changed.holder.state = 'Z';
 	expect("7: a zombie", us, changed, DEAD);
-	changed.state = 'X';
+	changed.holder.state = 'X';
 	expect("7: nearly gone", bare(4242), changed, DEAD);
 	changed = there;
-	changed.start = 78;
+	changed.holder.start = 78;
 	expect("8: another process has the number", us, changed, DEAD);
 	expect("8: not to be told for a bare PID", bare(4242), changed, ALIVE);
+	other = us;
+	other.semlock = 4241;
+	expect("6: gone, but its semlock is there, started before it", other, gone, ALIVE);
+	expect("8: another has the number, but its semlock is there", other, changed, ALIVE);
+	changed = gone;
+	changed.semlock.start = 77;
+	expect("6: gone, its semlock there, started in the same tick", other, changed, ALIVE);
+	changed.semlock.start = 78;
+	expect("6: gone, another has the number of its semlock", other, changed, DEAD);
+	other.start = 0;
+	expect("6: gone, whose the number of its semlock is cannot be told", other, changed, ALIVE);
+	other.start = 77;
+	changed = gone;
+	changed.semlock.state = 'Z';
+	expect("7: gone, and its semlock a zombie", other, changed, DEAD);
+	changed.semlock.process = PROCESS_HIDDEN;
+	expect("11: gone, and its semlock there, and hidden", other, changed, ALIVE);
+	changed.semlock.process = PROCESS_GONE;
+	expect("6: both gone", other, changed, DEAD);
+	changed.holder = there.holder;
+	expect("10: the semlock gone, the holder there", other, changed, ALIVE);
+	changed = there;
+	changed.holder.start = 78;
 	expect("9: the same process, its flock free", us, there, ALIVE);
 	other = us;
 	other.start = 0;
 	expect("10: no start time in the record", other, changed, ALIVE);
 	expect("10: a bare PID", bare(4242), there, ALIVE);
 	changed = there;
-	changed.state = 'T';
+	changed.holder.state = 'T';
 	expect("10: stopped", us, changed, ALIVE);
 	changed = there;
-	changed.process = PROCESS_HIDDEN;
+	changed.holder.process = PROCESS_HIDDEN;
 	expect("11: there, and hidden", us, changed, ALIVE);
 	expect("11: there, and hidden, a bare PID", bare(1), changed, ALIVE);
 
@@ -211,6 +244,11 @@ static void formats(void)
 	READ("a number and more", "12345 abc\n", RECORD_JUNK, 0, "");
 	READ("a NUL in the middle", "12\0" "45\n", RECORD_JUNK, 0, "");
 	READ("words", "hello world\n", RECORD_JUNK, 0, "");
+	READ("a line of ours", "5:6:b:7:4@vm", RECORD_FULL, 5, "vm");
+	READ("a line of ours, without its semlock", "5:6:b:7@vm", RECORD_FULL, 5, "vm");
+	READ("a line of ours, its semlock 0", "5:6:b:7:0@vm", RECORD_JUNK, 0, "");
+	READ("a line of ours, its semlock missing", "5:6:b:7:@vm", RECORD_JUNK, 0, "");
+	READ("a line of ours, with one number more", "5:6:b:7:4:3@vm", RECORD_JUNK, 0, "");
 	READ("ours, cut off", "12345\nsemlock 1 excl\nstart=5 boot=x pid", RECORD_JUNK, 0, "");
 	READ("ours, of another version", "12345\nsemlock 2 excl\n", RECORD_JUNK, 0, "");
 	memset(big, '1', sizeof big);
@@ -234,9 +272,15 @@ static void back_and_forth(void)
 	length = record_write_line(&record, text);
 	record_read(&again, text, length);
 	check(again.kind == RECORD_FULL && again.pid == 4242 && again.start == 77 &&
-		  again.pidns == 100 && strcmp(again.boot, "boot-a") == 0 &&
+		  again.pidns == 100 && strcmp(again.boot, "boot-a") == 0 && again.semlock == 0 &&
 		  strcmp(again.host, "vm") == 0,
 	    "a line is read as it was written", text);
+	record.semlock = 4241;
+	length = record_write_line(&record, text);
+	record_read(&again, text, length);
+	check(again.kind == RECORD_FULL && again.pid == 4242 && again.semlock == 4241 &&
+		  again.pidns == 100 && strcmp(again.boot, "boot-a") == 0 && strcmp(again.host, "vm") == 0,
+	    "a line with its semlock is read as it was written", text);
 }
 
 static void processes(void)

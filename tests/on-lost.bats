@@ -42,7 +42,7 @@ robbed() {
 }
 
 @test "without it, it is found out at the end" {
-	for method in excl link mkdir rename; do
+	for method in $METHODS; do
 		robbed
 		release holder
 		ended holder 76

@@ -160,3 +160,81 @@ held_name() {
 	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
 	let_go
 }
+
+# dead: a lock l whose command and whose semlock have been killed
+dead() {
+	capture "$SEMLOCK" -m symlink l sh -c 'kill -KILL $PPID $$'
+	[ -L l ]
+}
+
+# stopped_at POINT ARGS...: semlock ARGS, started and stopped there
+stopped_at() {
+	local point=$1
+	shift
+	SEMLOCK_CRASH=$point:stop start breaker "$CRASHABLE_SEMLOCK" -m symlink "$@"
+	"$PROBE" state "${PID[breaker]}" T
+}
+
+@test "symlink: one that is stopped with the guard keeps nobody who holds the lock from letting go" {
+	dead
+	stopped_at symlink.removed l touch ran
+	[ -e .l.guard ]
+	for i in 1 2; do expect_status 0 timeout -s KILL 20 "$SEMLOCK" -m symlink l true; done
+	[ ! -e l ] && [ ! -e ran ]
+	hold_lock -m symlink l
+	kill -CONT "${PID[breaker]}"
+	"$PROBE" blocked "${PID[breaker]}"
+	let_go
+	ended breaker 0
+	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
+}
+
+@test "symlink: who dies while he lets go leaves a lock for others to take, and not before" {
+	SEMLOCK_CRASH=symlink.release:stop start holder "$CRASHABLE_SEMLOCK" -m symlink l true
+	"$PROBE" state "${PID[holder]}" T
+	expect_status 1 "$SEMLOCK" -n -m symlink l true
+	start waiter "$SEMLOCK" -m symlink l true
+	"$PROBE" blocked "${PID[waiter]}"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	ended waiter 0
+	[ ! -L l ]
+}
+
+@test "symlink: a sign of life between the look at its age and the guard saves a lock" {
+	elsewhere symlink
+	old l
+	stopped_at symlink.guarded --stale 30m l touch ran
+	touch -h l
+	kill -CONT "${PID[breaker]}"
+	"$PROBE" blocked "${PID[breaker]}"
+	[ -L l ] && [ ! -e ran ]
+	old l
+	"$PROBE" state "${PID[breaker]}" T # it comes by there again
+	kill -CONT "${PID[breaker]}"
+	ended breaker 0
+	[ -e ran ]
+}
+
+child() {
+	cut -d ' ' -f 1 "/proc/$1/task/$1/children"
+}
+
+@test "symlink: who is to be robbed for his age by one that is stopped ends in time, and leaves the lock to that one" {
+	namespaces --pid --fork
+	hold_lock --stale 1h -m symlink l
+	old l
+	# not as that namespace's first process, which cannot stop itself
+	SEMLOCK_CRASH=symlink.guarded:stop start breaker unshare --pid --fork --mount-proc --kill-child \
+		sh -c '"$@"; exit $?' sh "$CRASHABLE_SEMLOCK" --stale 30m -m symlink l touch ran
+	until [ -e .l.guard ]; do kill -0 "${PID[breaker]}"; done
+	breaker=$(child "$(child "${PID[breaker]}")")
+	"$PROBE" state "$breaker" T
+	release holder
+	ended holder 0
+	[ "$(grep -c '^semlock: l: not let go' holder.err)" = 1 ]
+	[ -L l ] && [ ! -e ran ]
+	kill -CONT "$breaker"
+	ended breaker 0
+	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
+}

@@ -16,6 +16,7 @@
 
 #include "crash.h"
 #include "descriptor.h"
+#include "methods/calls.h"
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
 #include "methods/rename2.h"
@@ -35,7 +36,7 @@ static mode_t mode_of(const struct lock *lock)
 
 static int open_new(const struct lock *lock, const char *name)
 {
-	int fd = openat(lock->file->directory, name, DIRECTORY_FLAGS);
+	int fd = call_open(lock->file->directory, name, DIRECTORY_FLAGS, 0);
 
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
@@ -54,7 +55,7 @@ static int make(struct lock *lock, struct why *why)
 
 	do {
 		namefile_temporary(file, "");
-		made = mkdirat(file->directory, file->temporary, mode_of(lock));
+		made = call_mkdir(file->directory, file->temporary, mode_of(lock));
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0) {
 		file->temporary[0] = '\0';
@@ -65,7 +66,7 @@ static int make(struct lock *lock, struct why *why)
 	if (lock->fd >= 0)
 		return 0;
 	namefile_cannot_create(why, "cannot open what we have made");
-	unlinkat(file->directory, file->temporary, AT_REMOVEDIR);
+	call_unlink(file->directory, file->temporary, AT_REMOVEDIR);
 	file->temporary[0] = '\0';
 	return -1;
 }
@@ -74,14 +75,14 @@ static int write_record(struct lock *lock, struct why *why)
 {
 	char text[RECORD_LONGEST];
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
-	int fd = openat(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    lock->create_mode);
 	ssize_t put;
 
 	if (fd < 0)
 		return namefile_cannot_create(why, "cannot create its record");
 	CRASH_POINT("mkdir.record");
-	put = write(fd, text, length);
+	UNINTERRUPTED(put, write(fd, text, length));
 	close(fd);
 	if (put == (ssize_t)length)
 		return 0;
@@ -98,7 +99,7 @@ static enum outcome publish_empty(struct lock *lock, struct why *why)
 	enum outcome outcome;
 	int fd;
 
-	if (mkdirat(file->directory, file->base, mode_of(lock)) != 0) {
+	if (call_mkdir(file->directory, file->base, mode_of(lock)) != 0) {
 		if (errno == EEXIST)
 			return AGAIN;
 		namefile_cannot_create(why, "cannot create");
@@ -116,8 +117,8 @@ static enum outcome publish_empty(struct lock *lock, struct why *why)
 	namefile_replace(lock, fd);
 	if (write_record(lock, why) == 0)
 		return TAKEN;
-	unlinkat(fd, RECORD_NAME, 0);
-	unlinkat(file->directory, file->base, AT_REMOVEDIR);
+	call_unlink(fd, RECORD_NAME, 0);
+	call_unlink(file->directory, file->base, AT_REMOVEDIR);
 	return FAILED;
 }
 
@@ -126,8 +127,11 @@ static enum outcome publish(struct lock *lock, struct why *why)
 {
 	struct namefile *file = lock->file;
 
-	if (!FAULT_POINT("mkdir.rename") &&
-	    rename_noreplace(file->directory, file->temporary, file->base) == 0) {
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
+		: rename_noreplace(file->directory, file->temporary, file->base));
+	if (result == 0) {
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
@@ -147,7 +151,7 @@ static enum outcome publish(struct lock *lock, struct why *why)
 static void read_record(int fd, struct record *record)
 {
 	char text[RECORD_LIMIT + 1];
-	int inner = openat(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
 
 	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
 	if (inner < 0)
@@ -159,7 +163,7 @@ static void read_record(int fd, struct record *record)
 /* Somebody's directory full of files is no lock, whatever one of them is called. */
 static bool has_other_files(int fd)
 {
-	int copy = openat(fd, ".", DIRECTORY_FLAGS);
+	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0);
 	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *entry;
 	bool others = directory == NULL;
@@ -181,7 +185,7 @@ static void remove_emptied(const struct namefile *file)
 	const struct timespec a_moment = {.tv_nsec = 1000000};
 	int tries = 100;
 
-	while (unlinkat(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
+	while (call_unlink(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
 	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
 		nanosleep(&a_moment, NULL);
 }
@@ -199,12 +203,12 @@ static int remove_directory(struct lock *lock, int fd)
 	}
 	memcpy(ours, file->temporary, sizeof ours);
 	namefile_temporary(file, "gone.");
-	result = renameat(file->directory, file->base, file->directory, file->temporary);
+	result = call_rename(file->directory, file->base, file->temporary);
 	if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)
 			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */
-		unlinkat(fd, RECORD_NAME, 0);
+		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		remove_emptied(file);
 	}

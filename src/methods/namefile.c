@@ -12,6 +12,7 @@
 
 #include "crash.h"
 #include "descriptor.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/filesystem.h"
 #include "methods/namefile.h"
@@ -29,16 +30,16 @@ static int open_directory(const char *path, const char *slash)
 	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
 
 	if (slash == NULL)
-		return open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return call_open(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (length == 0)
-		return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return call_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (length >= sizeof name) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
 	memcpy(name, path, length);
 	name[length] = '\0';
-	return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return call_open(AT_FDCWD, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 }
 
 /* The directory is what identifies the lock, together with the name; and whoever may
@@ -197,7 +198,7 @@ static void hold_by_name(struct lock *lock)
 
 	if (file->local)
 		return;
-	file->second = openat(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind);
+	file->second = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || flock(file->second, LOCK_EX | LOCK_NB) == 0)
 		return;
 	close(file->second);
@@ -253,10 +254,10 @@ static void remove_object(struct lock *lock)
 static void discard(const struct namefile *file, const char *name, int fd)
 {
 	if (file->object != NULL && file->object->type == S_IFDIR) {
-		unlinkat(fd, "pid", 0);
-		unlinkat(file->directory, name, AT_REMOVEDIR);
+		call_unlink(fd, "pid", 0);
+		call_unlink(file->directory, name, AT_REMOVEDIR);
 	} else {
-		unlinkat(file->directory, name, 0);
+		call_unlink(file->directory, name, 0);
 	}
 }
 
@@ -269,7 +270,7 @@ enum outcome namefile_claim(const struct lock *lock, int fd, struct why *why)
 	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
 		if (tries == 1000) {
 			why_set(why, TROUBLE_CREATE, "somebody keeps the new lock file locked");
-			unlinkat(lock->file->directory, lock->file->base,
+			call_unlink(lock->file->directory, lock->file->base,
 			    lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 			return FAILED;
 		}

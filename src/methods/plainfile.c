@@ -16,6 +16,7 @@
 
 #include "crash.h"
 #include "descriptor.h"
+#include "methods/calls.h"
 #include "methods/plainfile.h"
 #include "methods/rename2.h"
 
@@ -38,9 +39,7 @@ int plainfile_put(int fd, const char *text, size_t length, struct why *why)
 {
 	ssize_t put;
 
-	if (FAULT_POINT("plainfile.write"))
-		return why_set(why, TROUBLE_CREATE, "cannot write the lock file");
-	put = pwrite(fd, text, length, 0);
+	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : pwrite(fd, text, length, 0));
 	if (put < 0 || (size_t)put < length) {
 		if (put >= 0)
 			errno = ENOSPC;
@@ -59,7 +58,7 @@ void plainfile_read(int fd, struct record *record)
 int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
-	return unlinkat(lock->file->directory, lock->file->base, 0);
+	return call_unlink(lock->file->directory, lock->file->base, 0);
 }
 
 /* Over NFS the answer to a link that was made can get lost, and then the call says that
@@ -75,20 +74,22 @@ static bool is_linked(const struct lock *lock)
 static int link_nameless(const struct lock *lock)
 {
 	char path[40];
+	int result;
 
-	if (FAULT_POINT("plainfile.linkat"))
-		return -1;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
-	return linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW);
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
+		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
+	return result;
 }
 
 static int link_named(const struct lock *lock)
 {
 	const struct namefile *file = lock->file;
+	int result;
 
-	if (FAULT_POINT("plainfile.link"))
-		return -1;
-	return linkat(file->directory, file->temporary, file->directory, file->base, 0);
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
+		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
+	return result;
 }
 
 static bool does_not_work(void)
@@ -114,7 +115,7 @@ static enum outcome publish_empty(struct lock *lock, struct why *why)
 	int fd = -1;
 
 	if (fstat(lock->fd, &ours) == 0)
-		fd = openat(file->directory, file->base,
+		fd = call_open(file->directory, file->base,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ours.st_mode & 0777);
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
@@ -142,8 +143,11 @@ static enum outcome publish_by_rename(struct lock *lock, struct why *why)
 {
 	struct namefile *file = lock->file;
 
-	if (!FAULT_POINT("plainfile.rename") &&
-	    rename_noreplace(file->directory, file->temporary, file->base) == 0) {
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
+		: rename_noreplace(file->directory, file->temporary, file->base));
+	if (result == 0) {
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
@@ -162,7 +166,7 @@ static enum outcome publish_named(struct lock *lock, struct why *why)
 
 	CRASH_POINT("plainfile.linked");
 	if (errnum == 0 || is_linked(lock)) {
-		unlinkat(file->directory, file->temporary, 0);
+		call_unlink(file->directory, file->temporary, 0);
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}

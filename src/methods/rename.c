@@ -18,6 +18,7 @@
 
 #include "crash.h"
 #include "descriptor.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/plainfile.h"
@@ -147,7 +148,7 @@ static int write_record(struct lock *lock, struct why *why)
 
 	if (plainfile_put(lock->fd, text, length, why) != 0)
 		return -1;
-	if (ftruncate(lock->fd, (off_t)length) != 0)
+	if (call_truncate(lock->fd, (off_t)length) != 0)
 		return why_set(why, TROUBLE_CREATE, "cannot write the token");
 	return 0;
 }
@@ -182,7 +183,7 @@ static void erase(struct lock *lock)
 {
 	int errnum = errno;
 
-	if (ftruncate(lock->fd, 0) != 0)
+	if (call_truncate(lock->fd, 0) != 0)
 		CRASH_POINT("rename.not-erased"); /* no harm: the next one writes over it */
 	errno = errnum;
 }

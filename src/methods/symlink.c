@@ -1,25 +1,32 @@
 /* A symbolic link whose target is the record.  It cannot be flocked: its holder's life is
- * that of a process, and those who take over from the dead keep each other out with a
- * file beside it, the guard, that is flocked and removed again.  A holder that lets go
- * takes the guard as well: or a breaker that goes by age could find it, and remove, a
- * moment later, the next one's (tests/models/existlock.pml, RELGUARD, HBGUARD). */
+ * that of two processes, the command and the semlock that will let go, and it is dead when
+ * both are.  Those who take over from the dead keep each other out with a file beside it, the
+ * guard, that is flocked and removed again.
+ *
+ * To let go takes no guard: as long as we live nobody can find us dead, and so nobody who has
+ * been stopped with the guard in his hands can be in the way (tests/models/semlock_symlink.pml,
+ * STOP).  Only he who goes by age could: where --stale is in use, the guard is taken for the
+ * signs of life, and to let go (tests/models/existlock.pml, RELGUARD, HBGUARD); but not waited
+ * for for long. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/filemethods.h"
+#include "methods/guard.h"
 #include "methods/namefile.h"
 #include "methods/sight.h"
 #include "methods/stranger.h"
+#include "process.h"
 
 static void let_go(struct lock *lock);
 
@@ -32,54 +39,6 @@ static const struct object object = {
 static int open_symlink(struct lock *lock, struct why *why)
 {
 	return namefile_open(lock, &object, why);
-}
-
-static int open_guard(const struct namefile *file, const char *name)
-{
-	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-	int fd;
-
-	flags |= file->local ? O_RDONLY : O_RDWR; /* over NFS, who locks has to be able to write */
-
-	do { /* without O_CREAT first: see fs.protected_regular */
-		fd = openat(file->directory, name, flags);
-		if (fd < 0 && errno == ENOENT)
-			fd = openat(file->directory, name, flags | O_CREAT | O_EXCL,
-			    file->local ? 0444 : 0666);
-	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
-	return fd;
-}
-
-/* S3.  Returns the guard, or -1 with errno set: EWOULDBLOCK with TRY, or EINTR. */
-static int take_guard(const struct namefile *file, enum wait wait, char name[NAME_SIZE])
-{
-	int fd;
-
-	snprintf(name, NAME_SIZE, ".%.200s.guard", file->base);
-	for (;;) {
-		fd = open_guard(file, name);
-		if (fd < 0)
-			return -1;
-		if (flock(fd, wait == TRY ? LOCK_EX | LOCK_NB : LOCK_EX) != 0) {
-			int errnum = errno;
-
-			close(fd);
-			errno = errnum;
-			return -1;
-		}
-		if (namefile_same(file, name, fd))
-			return fd;
-		close(fd);
-	}
-}
-
-/* S6. */
-static void leave_guard(const struct namefile *file, int guard, const char *name)
-{
-	if (guard < 0)
-		return;
-	unlinkat(file->directory, name, 0);
-	close(guard);
 }
 
 /* What the link says now; returns its length, or -1 with errno set. */
@@ -102,44 +61,78 @@ static bool is_ours(const struct namefile *file)
 	return says(file, target, record_write_line(&file->record, target));
 }
 
-/* Its semlock, told of the command's end as we were, is most likely about to take it away
- * itself: to let it is quicker than to make a guard, and keep it from it. */
-static bool goes_by_itself(const struct namefile *file, const char *target, size_t length)
+static int nap(int64_t duration)
 {
-	static const struct timespec a_moment = {0, MILLISECOND / 10};
+	return nanosleep(&(struct timespec){0, (long)duration}, NULL);
+}
 
-	for (int looks = 0; looks < 5; looks++) {
-		if (!says(file, target, length))
-			return true;
-		nanosleep(&a_moment, NULL);
+/* S3.  Who has the guard needs it for a moment, unless he has been stopped; and then the lock
+ * may have gone all the same.  Like guard_take(); EINTR: by a signal; ENOENT: it has gone. */
+static int take_guard(const struct namefile *file, const char *target, size_t length,
+    char name[NAME_SIZE])
+{
+	int64_t pause = MILLISECOND / 10;
+	int guard;
+
+	while ((guard = guard_take(file, name)) < 0 && errno == EWOULDBLOCK) {
+		if (!says(file, target, length)) {
+			errno = ENOENT;
+			break;
+		}
+		if (nap(pause) != 0)
+			break;
+		if (pause < SECOND / 10)
+			pause *= 2;
 	}
-	return false;
+	return guard;
+}
+
+static enum verdict judge(struct lock *lock, const char *target, size_t length,
+    struct record *record, struct stat *status)
+{
+	record_read(record, target, length);
+	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
+		return ALIVE; /* gone, or changed: look again */
+	return existing_judge(lock, record, status, false);
+}
+
+/* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
+ * his age may have given a sign of life before we had the guard. */
+static bool still_yields(struct lock *lock, const char *target, size_t length)
+{
+	struct record record;
+	struct stat status;
+
+	if (!says(lock->file, target, length))
+		return false;
+	return lock->stale == 0 ||
+	       existing_yields(lock, judge(lock, target, length, &record, &status), &status);
 }
 
 /* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
- * counts: the same record is the same holder's. */
+ * counts. */
 static enum outcome take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
     struct why *why)
 {
 	const struct namefile *file = lock->file;
 	char name[NAME_SIZE];
-	int guard, result = 0;
+	int result = 0;
+	int guard = wait == TRY ? guard_take(file, name) : take_guard(file, target, length, name);
 
-	if (wait == SLEEP && goes_by_itself(file, target, length))
-		return AGAIN;
-	guard = take_guard(file, wait, name);
 	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
 		return BUSY;
+	if (guard < 0 && errno == ENOENT)
+		return AGAIN;
 	CRASH_POINT("symlink.guarded");
-	if (guard >= 0 && says(file, target, length)) /* S4 */
-		result = unlinkat(file->directory, file->base, 0); /* S5 */
+	if (guard >= 0 && still_yields(lock, target, length))
+		result = call_unlink(file->directory, file->base, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
-		leave_guard(file, guard, name);
+		guard_leave(file, guard, name);
 		return AGAIN;
 	}
 	why_set(why, TROUBLE_CREATE, "its holder is dead, but the lock cannot be taken away");
-	leave_guard(file, guard, name);
+	guard_leave(file, guard, name);
 	return wait == TRY ? BUSY : stranger_await(lock->file, 0, false);
 }
 
@@ -155,13 +148,31 @@ static enum outcome cannot_read(const struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-static enum verdict judge(struct lock *lock, const char *target, ssize_t length,
-    struct record *record, struct stat *status)
+static bool has_ended(pid_t pid)
 {
-	record_read(record, target, (size_t)length);
-	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
-		return ALIVE; /* gone, or changed: look again */
-	return existing_judge(lock, record, status, false);
+	struct procfs_stat stat;
+
+	return !process_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X';
+}
+
+/* Until the command of RECORD, who lives, has ended; and then, for a moment usually, until its
+ * semlock, told of it as we were, has taken the lock away.  Its own end tells of that, too late. */
+static enum outcome await_holder(struct lock *lock, const struct record *record,
+    const char *target, size_t length)
+{
+	enum outcome outcome;
+	int64_t pause = MILLISECOND / 10;
+
+	outcome = stranger_await(lock->file, record->pid, record->kind == RECORD_FULL);
+	if (outcome != AGAIN || record->semlock <= 0 || !has_ended(record->pid))
+		return outcome;
+	for (; pause < SECOND / 10; pause *= 2) {
+		if (!says(lock->file, target, length) || has_ended(record->semlock))
+			return AGAIN;
+		if (nap(pause) != 0)
+			return BUSY;
+	}
+	return stranger_await(lock->file, record->semlock, false);
 }
 
 /* S2. */
@@ -175,15 +186,16 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct why *why)
 
 	if (length < 0)
 		return cannot_read(lock, why);
-	verdict = judge(lock, target, length, &record, &status);
+	verdict = judge(lock, target, (size_t)length, &record, &status);
 	if (existing_yields(lock, verdict, &status))
 		return take_over(lock, target, (size_t)length, wait, why);
 	if (wait == TRY)
 		return BUSY;
 	if (verdict == ALIVE && existing_is_above(&record, why))
 		return FAILED;
-	return stranger_await(lock->file, verdict == ALIVE ? record.pid : 0,
-	    record.kind == RECORD_FULL);
+	if (verdict == ALIVE)
+		return await_holder(lock, &record, target, (size_t)length);
+	return stranger_await(lock->file, 0, false);
 }
 
 /* S1.  Over NFS the answer to one that was made can get lost. */
@@ -191,9 +203,11 @@ static enum outcome publish(struct lock *lock, struct why *why)
 {
 	struct namefile *file = lock->file;
 	char target[RECORD_LONGEST];
+	int made;
 
 	record_write_line(&file->record, target);
-	if (symlinkat(target, file->directory, file->base) != 0) {
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
+	if (made != 0) {
 		if (errno != EEXIST) {
 			namefile_cannot_create(why, "cannot create");
 			return FAILED;
@@ -230,34 +244,27 @@ static bool idle(struct lock *lock)
 
 	if (length < 0)
 		return errno == ENOENT;
-	return existing_yields(lock, judge(lock, target, length, &record, &status), &status);
+	return existing_yields(lock, judge(lock, target, (size_t)length, &record, &status), &status);
 }
 
-/* Without the guard, if there can be none (a full disk): better than never to let go. */
-static int take_guard_to_release(const struct namefile *file, char name[NAME_SIZE])
-{
-	int guard;
-
-	do {
-		guard = take_guard(file, SLEEP, name);
-	} while (guard < 0 && errno == EINTR);
-	return guard;
-}
-
+/* Who keeps the guard from us has been stopped between finding our lock old and removing it,
+ * and whatever is there when he goes on, he will remove.  So it must be ours: it stays, and
+ * when we have ended it is a dead one's, for whoever comes next. */
 static void let_go(struct lock *lock)
 {
 	struct namefile *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = take_guard_to_release(file, name);
+	int guard = lock->stale > 0 ? guard_await(file, SECOND, name) : -1;
 
-	/* If it is not: the command has ended, so the next one may well have taken it over;
-	 * whether it was gone before, somebody had an eye on. */
+	/* Without it, if there can be none (a full disk): better than never to let go. */
+	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
 	CRASH_POINT("symlink.release");
-	if (is_ours(file))
-		unlinkat(file->directory, file->base, 0);
+	if (!lock->stuck &&
+	    (!is_ours(file) || (call_unlink(file->directory, file->base, 0) != 0 && errno == ENOENT)))
+		lock->lost = true;
 	file->held = false;
 	CRASH_POINT("symlink.released");
-	leave_guard(file, guard, name);
+	guard_leave(file, guard, name);
 }
 
 static bool owned(struct lock *lock)
@@ -265,20 +272,21 @@ static bool owned(struct lock *lock)
 	return !lock->file->held || is_ours(lock->file);
 }
 
+/* If it cannot have the guard it is no time for it: there will be a next one. */
 static void beat(struct lock *lock)
 {
 	const struct namefile *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = file->held ? take_guard_to_release(file, name) : -1;
+	int guard = file->held ? guard_take(file, name) : -1;
 
 	if (guard >= 0 && is_ours(file))
 		utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
-	leave_guard(file, guard, name);
+	guard_leave(file, guard, name);
 }
 
 const struct method method_symlink = {
     .name = "symlink",
-    .can = LEAVES_RECORD | NEEDS_AN_EYE,
+    .can = LEAVES_RECORD,
     .what = "a symbolic link that points to the holder's PID",
     .open = open_symlink,
     .take = take,

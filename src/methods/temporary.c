@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/namefile.h"
 
 /* So old must it be before a PID that means nothing here is not asked for: where locks can
@@ -67,9 +68,11 @@ void namefile_temporary(struct namefile *file, const char *what)
 #ifdef O_TMPFILE
 static int make_nameless(const struct namefile *file, mode_t mode)
 {
-	if (FAULT_POINT("namefile.tmpfile"))
-		return -1;
-	return openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	int fd;
+
+	UNINTERRUPTED(fd, FAULT_POINT("namefile.tmpfile") ? -1
+		: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+	return fd;
 }
 #else
 static int make_nameless(const struct namefile *file, mode_t mode)
@@ -116,7 +119,7 @@ int64_t namefile_now(const struct namefile *file)
 	if (fstat(fd, &status) == 0)
 		now = namefile_mtime(&status);
 	if (clock.temporary[0] != '\0')
-		unlinkat(clock.directory, clock.temporary, 0);
+		call_unlink(clock.directory, clock.temporary, 0);
 	close(fd);
 	return now;
 }
@@ -152,8 +155,8 @@ static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 		return;
 	if (fstat(fd, &status) == 0 && abandoned(lock, name + prefix, fd)) {
 		if (S_ISDIR(status.st_mode))
-			unlinkat(fd, "pid", 0);
-		unlinkat(file->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+			call_unlink(fd, "pid", 0);
+		call_unlink(file->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
 	}
 	close(fd);
 }
@@ -163,7 +166,7 @@ void namefile_sweep(const struct lock *lock)
 	const struct namefile *file = lock->file;
 	char prefix[NAME_SIZE];
 	size_t length = (size_t)prefix_of(file, prefix);
-	int fd = openat(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = call_open(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 

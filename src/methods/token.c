@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/rename2.h"
 #include "methods/token.h"
 
@@ -55,13 +56,13 @@ int token_make(struct lock *lock, struct why *why)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	if (file->temporary[0] != '\0')
 		from = file->temporary;
-	result = linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW);
+	UNINTERRUPTED(result, linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW));
 	if (result != 0 && errno != EEXIST)
 		namefile_cannot_create(why, "cannot make the token");
 	else if (result == 0 && fstatat(file->directory, token_held_name(file, held), &other, 0) == 0)
-		unlinkat(file->directory, file->base, 0);
+		call_unlink(file->directory, file->base, 0);
 	if (file->temporary[0] != '\0')
-		unlinkat(file->directory, file->temporary, 0);
+		call_unlink(file->directory, file->temporary, 0);
 	file->temporary[0] = '\0';
 	close(fd);
 	return result == 0 || errno == EEXIST ? 0 : -1;
@@ -72,8 +73,10 @@ int token_make(struct lock *lock, struct why *why)
 int token_move(const struct namefile *file, const char *from, const char *to)
 {
 	struct stat other;
+	int result;
 
-	if (!FAULT_POINT("rename.rename") && rename_noreplace(file->directory, from, to) == 0)
+	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(file->directory, from, to));
+	if (result == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
@@ -81,7 +84,7 @@ int token_move(const struct namefile *file, const char *from, const char *to)
 		errno = EEXIST;
 		return -1;
 	}
-	return renameat(file->directory, from, file->directory, to);
+	return call_rename(file->directory, from, to);
 }
 
 /* ---- names that are used once: see methods/unique.c ---- */
@@ -142,7 +145,7 @@ static bool is_away_name(const struct namefile *file, const char *name)
 /* What a directory is said to hold can be an old answer (NFS): the name is asked for. */
 int token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE])
 {
-	int fd = openat(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
+	int fd = call_open(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), result = 0;
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	struct stat status;

@@ -6,7 +6,8 @@
  *
  * so that to rename it is a compare-and-swap: whoever takes over from the dead, gives a sign
  * of life or lets go moves exactly what he has looked at, or hears ENOENT: somebody was
- * faster.  tests/models/semlock_rename.pml has it as V=2; the U's are its steps.
+ * faster.  tests/models/semlock_rename.pml has it as V=2, and semlock_init.pml with --init;
+ * the U's are their steps.
  *
  * LOCK.held alone is a script's, or a semlock's on the host that has the files: a name that is
  * used again and again, which cannot be taken over so. */
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/filemethods.h"
 #include "methods/namefile.h"
@@ -47,7 +49,7 @@ static int open_unique(struct lock *lock, struct why *why)
 
 static int move(const struct namefile *file, const char *from, const char *to)
 {
-	return renameat(file->directory, from, file->directory, to);
+	return call_rename(file->directory, from, to);
 }
 
 /* ---- taking it ---- */
@@ -58,7 +60,7 @@ static enum outcome cannot(const char *what, struct why *why)
 	return FAILED;
 }
 
-/* Is the token that we have now the only one?  An administrator may have made a second one,
+/* U6.  Is the token that we have now the only one?  An administrator may have made a second one,
  * or another --init, which looked for the first while it was being renamed.  Whoever took
  * his later, or at the same time, sees the other's name: it is there before he looks.  The
  * two become one when both are renamed to the same. */
@@ -73,7 +75,7 @@ static enum outcome settle(struct lock *lock, bool made, struct why *why)
 	if (others == 0)
 		return TAKEN;
 	if (made)
-		unlinkat(file->directory, file->away, 0);
+		call_unlink(file->directory, file->away, 0);
 	else
 		move(file, file->away, file->base);
 	file->held = false;
@@ -89,10 +91,12 @@ static enum outcome carry_off(struct lock *lock, const char *from, struct why *w
 {
 	struct namefile *file = lock->file;
 	struct stat status;
+	int moved;
 
 	if (token_name(file, 1, file->away, why) != 0)
 		return FAILED;
-	if (FAULT_POINT("unique.rename") || move(file, from, file->away) != 0) {
+	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : move(file, from, file->away));
+	if (moved != 0) {
 		if (errno != ENOENT)
 			return cannot("cannot rename the token", why);
 		if (!token_is_there(file, file->away, &status))
@@ -103,7 +107,7 @@ static enum outcome carry_off(struct lock *lock, const char *from, struct why *w
 	return settle(lock, false, why);
 }
 
-/* --init: made under a name that is ours already, because others would not wait for us to
+/* U5, --init: made under a name that is ours already, because others would not wait for us to
  * look whether there is one. */
 static enum outcome make_token(struct lock *lock, struct why *why)
 {
@@ -112,7 +116,7 @@ static enum outcome make_token(struct lock *lock, struct why *why)
 
 	if (token_name(file, 0, file->away, why) != 0)
 		return FAILED;
-	fd = openat(file->directory, file->away,
+	fd = call_open(file->directory, file->away,
 	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, lock->create_mode);
 	if (fd < 0)
 		return cannot("cannot make the token", why);

@@ -34,8 +34,12 @@ static void read_again(const struct record *record)
 	length = record_write_line(record, text);
 	MUST(length < sizeof text && strlen(text) == length);
 	if (strchr(record->boot, ':') == NULL) {
+		struct record cut = *record;
+
+		cut.boot[BOOT_SHORT] = '\0';
 		record_read(&again, text, length);
-		same(record, &again);
+		same(&cut, &again);
+		MUST(again.semlock == record->semlock && record_of_boot(&again, record->boot));
 	}
 }
 
@@ -50,6 +54,7 @@ static void in_range(const struct record *record)
 		     record->start == 0 && record->pidns == 0 && !record->flocked);
 	if (record->kind == RECORD_FULL)
 		MUST(record->pid > 0 && record->boot[0] != '\0' && record->host[0] != '\0');
+	MUST(record->semlock >= 0);
 	if (record->kind == RECORD_PID)
 		MUST(record->boot[0] == '\0' && !record->flocked);
 }
