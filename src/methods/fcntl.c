@@ -185,7 +185,7 @@ static int posix_drop_slot(struct lock *lock, unsigned slot)
 const struct method method_posix = {
     .name = "posix",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
-    .what = "fcntl(2) lock of the process, as dpkg and mail programs",
+    .what = "fcntl(2) lock of the process, as dpkg, mail programs",
     .access = fcntl_access,
     .take = posix_take,
     .drop = posix_drop,
