@@ -46,6 +46,11 @@ same() {
 	same "short options" help manual
 }
 
+@test "--help fits on a terminal of 80 columns" {
+	"$SEMLOCK" --help | awk 'length > 80' >wide
+	[ ! -s wide ] || complain "$(cat wide)"
+}
+
 @test "every option in --help is known to the program" {
 	expect_status 64 "$SEMLOCK" --no-such-option l true
 	unknown=$err

@@ -48,3 +48,20 @@ prepare() {
 		[ -e "$SOURCE/tests/$name" ] || complain "README: $name"
 	done
 }
+
+# The tables From the articles: "recipes/NAME", and in the last column the test, of which there may be
+# two, or one that goes on in the next line.
+@test "what contrib/README has for each program of the articles is there, and is run" {
+	sed -n '/^From the articles/,$p' "$SOURCE/contrib/README" >tables
+	grep -oE '\brecipes/[a-z-]+' tables | sort -u >recipes
+	[ "$(wc -l <recipes)" -ge 12 ]
+	while read -r name; do
+		[ -e "$SOURCE/contrib/$name" ] || complain "there is no $name"
+		grep -q "\b${name#recipes/}\b" "$SOURCE"/tests/recipes*.bats || complain "no test runs $name"
+	done <recipes
+	grep "^  " tables | cut -c105- | tr -d ',' | sed '/^[ -]*$/d; /^test$/d' | sed ':a; /-$/ { N; s/-\n/-/; ba }' | sort -u >tests
+	[ "$(wc -l <tests)" -ge 8 ] || complain "$(cat tests)"
+	while read -r name; do
+		[ -e "$SOURCE/tests/$name.bats" ] || complain "there is no tests/$name.bats"
+	done <tests
+}

@@ -234,7 +234,7 @@ static int open_mkdir(struct lock *lock, struct why *why)
 const struct method method_mkdir = {
     .name = "mkdir",
     .can = LEAVES_RECORD,
-    .what = "a directory, as mkdir(1) makes it, with a record in it",
+    .what = "a directory, as of mkdir(1), with a record in it",
     .open = open_mkdir,
     NAMEFILE_FUNCTIONS,
 };
