@@ -43,11 +43,12 @@ torture: all tests/torture/torture$(EXEEXT)
 # make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server, by semlock and all
 SERVER = ftp etcd etcd-kill etcd-stop
 ROUNDS = 200
+HOLD = 0.02
 torture-remote: all
 	@for server in $(SERVER); do \
 		SEMLOCK='$(abs_top_builddir)/semlock$(EXEEXT)' \
 		SEMLOCK_LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)' \
-		$(SHELL) $(srcdir)/tests/torture/remote $$server --rounds=$(ROUNDS) --seed=$(SEED) || exit; \
+		$(SHELL) $(srcdir)/tests/torture/remote $$server --rounds=$(ROUNDS) --hold=$(HOLD) --seed=$(SEED) || exit; \
 	done
 .PHONY: torture-remote
 

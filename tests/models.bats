@@ -37,5 +37,10 @@ in_python() {
 }
 
 @test "the lease: counted from the question; the naive ways fail" {
-	in_python lease naive 0 2
+	in_python lease "naive: the" 0 1
+	in_python lease "naive: no" 0 1
+}
+
+@test "an etcd that forgets renewals: without marks two are inside" {
+	in_python lease "no marks" 0 1
 }

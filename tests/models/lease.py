@@ -1,11 +1,15 @@
 #!/usr/bin/python3
-"""Locks on etcd (src/locksmith/etcdlock.h), and the timer on the lease (src/lease.h).
+"""Locks on etcd (src/locksmith/etcdlock.h, etcdmark.h), and the timer on the lease (src/lease.h).
 
 Keys in the order of their creation, each under a lease; whoever's key is the first holds the lock,
 until his own clock says that the lease may have ended: counted from when he asked for it, not from
 when the answer came. Requests and answers may take any time, get lost, and be done late; semlocks
 may be stopped or cut off; only a semlock's own timer is believed to be in time. Shown: no two
 commands are ever inside, and of two holders the later has the higher token. The naive ways go wrong.
+
+"Forgetful": etcd may end a lease at any moment, and say of one that has ended that it is renewed. Whoever is
+first then makes a mark before he runs, and believes a renewal only when he has seen his key after it; a mark
+without its key lapses a lease after it was found so.
 """
 import collections
 import explore
@@ -14,15 +18,23 @@ LEASE = 2   # moments that the server grants
 END = 4     # the clock stops here
 
 # keys: (client, revision, expires), in order. revision: of the next key. highest: token of a command so far.
-State = collections.namedtuple("State", "now keys revision highest clients")
+# marks: (client, expires or None). forgets: leases that may still end early.
+State = collections.namedtuple("State", "now keys revision highest clients marks forgets")
 # asked: when, None: no request is on its way. answer: on its way. until: when the command is killed.
+# done: the server has done it; with marks, of a renewal, "seen": and the key was there afterwards.
 # token: create_revision of our key, 0: not known.
 Client = collections.namedtuple("Client", "step asked done until token")
 
 
-def model(naive=""):
+def model(naive="", marks=False):
     def first(s):
         return s.keys[0] if s.keys else None
+
+    def orphans(s, i):
+        return [m for m in s.marks if m[0] != i and not any(k[0] == m[0] for k in s.keys)]
+
+    def without(marks, i):
+        return tuple(m for m in marks if m[0] != i)
 
     def steps(s):
         out = []
@@ -39,11 +51,14 @@ def model(naive=""):
             if c.asked is not None and not c.done:
                 if c.step == "asked":
                     to("put", keys=s.keys + ((i, s.revision, s.now + LEASE),), revision=s.revision + 1, done=True)
-                elif mine:
+                elif mine or s.forgets is not None:
                     to("prolong", done=True, keys=tuple(
                         (k[0], k[1], s.now + LEASE) if k == mine else k for k in s.keys))
+            if marks and c.done is True and c.step != "asked" and mine:
+                to("see", done="seen")
             # The answer comes, or never does.
-            if c.done:
+            believed = "seen" if marks and naive != "the renewal alone" and c.step != "asked" else True
+            if c.done == believed:
                 counted_from = s.now if naive == "from the answer" else c.asked
                 if c.step == "asked":
                     to("granted", step="look", until=counted_from + LEASE, asked=None, done=False,
@@ -52,29 +67,46 @@ def model(naive=""):
                     to("prolonged", until=counted_from + LEASE, asked=None, done=False)
             if c.step == "look" and s.now < c.until and c.token:
                 turn = mine is not None and first(s) == mine
-                if turn:
+                if turn and not marks:
                     to("mine", step="start")
+                elif turn and not orphans(s, i):
+                    to("mine", step="mark")
+                elif turn:
+                    for m in orphans(s, i):
+                        if m[1] is None:
+                            to("condemn %d by" % m[0], marks=without(s.marks, m[0]) + ((m[0], s.now + LEASE),))
                 elif mine is None:
                     to("lost my place", step="over", until=0, asked=None, done=False)
+            if c.step == "mark" and mine:  # the mark is made only while the key is there
+                to("mark", step="start", marks=s.marks + ((i, None),))
             if c.step == "start":  # between the look and the command any time may pass
                 if s.now < c.until or naive == "no timer":
                     to("run", step="inside", highest=max(s.highest, c.token))
                 else:
                     to("too late", step="over", until=0)
-            if c.step in ("look", "inside") and c.asked is None and s.now < c.until:
+            if c.step in ("look", "mark", "inside") and c.asked is None and s.now < c.until:
                 to("keep", asked=s.now)
             if c.step == "inside" and not (naive != "no timer" and s.now >= c.until):
                 to("end", step="release")
             if c.step == "inside" and s.now >= c.until and naive != "no timer":
                 to("killed", step="over", until=0, asked=None, done=False)
             if c.step == "release":
-                to("revoke", step="over", until=0, keys=tuple(k for k in s.keys if k[0] != i), asked=None, done=False)
+                to("revoke", step="over", until=0, keys=tuple(k for k in s.keys if k[0] != i), asked=None, done=False,
+                   marks=without(s.marks, i))
+            if c.step == "over" and any(m[0] == i for m in s.marks):
+                to("tidy", marks=without(s.marks, i))
         # Our own timer is in time: time stands still while a command has to be killed.
         late = naive != "no timer" and any(c.step == "inside" and s.now >= c.until for c in s.clients)
         if s.now < END and not late:
             out.append(("tick", s._replace(now=s.now + 1)))
         # The server drops a lease when it has ended, or some time later.
+        for m in s.marks:
+            if m[1] is not None and s.now >= m[1]:
+                out.append(("lapse %d" % m[0], s._replace(marks=without(s.marks, m[0]))))
         for k in s.keys:
+            if s.forgets:
+                out.append(("forget %d" % k[0], s._replace(keys=tuple(x for x in s.keys if x != k),
+                                                            forgets=s.forgets - 1)))
             if s.now >= k[2]:
                 out.append(("expire %d" % k[0], s._replace(keys=tuple(x for x in s.keys if x != k))))
         return out
@@ -92,14 +124,20 @@ def model(naive=""):
     return steps, wrong
 
 
-def case(name, holds, count, **how):
-    return (name, holds, State(0, (), 1, 0, (Client("idle", None, False, 0, 0),) * count)) + model(**how)
+def case(name, holds, count, forgets=None, **how):
+    start = State(0, (), 1, 0, (Client("idle", None, False, 0, 0),) * count, (), forgets)
+    return (name, holds, start) + model(**how)
 
 
 CASES = [
     case("two", True, 2),
     case("naive: the lease counted from the answer", False, 2, naive="from the answer"),
     case("naive: no timer but the server's", False, 2, naive="no timer"),
+    case("two, with marks", True, 2, marks=True),
+    case("forgetful, marks", True, 2, forgets=1, marks=True),
+    case("naive: forgetful, no marks", False, 2, forgets=1),
+    case("naive: forgetful, marks, the renewal alone is believed", False, 2, forgets=1, marks=True,
+         naive="the renewal alone"),
 ]
 
 if __name__ == "__main__":
