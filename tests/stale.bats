@@ -118,7 +118,8 @@ host=elsewhere machine=another since=1 uid=0"
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
 	hold_lock --stale .2 -m rename l
-	first=$(ls -d l.held.*)
+	until first=$(compgen -G 'l.held.*') && [ -n "$first" ]; do :; done # who lists them in between sees none, or two
+	first=${first%%$'\n'*}
 	tries=0
 	until [ ! -e "$first" ]; do
 		tries=$((tries + 1))
