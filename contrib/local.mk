@@ -63,6 +63,7 @@ SHELL_FILES = \
 	tests/helpers.bash \
 	tests/models/run \
 	tests/remote.bash \
+	tests/under-valgrind \
 	tests/variants/run \
 	$(BATS_FILES)
 

@@ -343,3 +343,25 @@ json() {
 	case $err in "semlock: closed/l: cannot look at it"*) ;; *) complain "$err" ;; esac
 	expect_out "l: free"
 }
+
+@test "one who waits for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
+	hold_lock -m ofd l
+	queue_as barger --unfair -m ofd l
+	expect_status 1 "$SEMLOCK" -m ofd --who l
+	[ "$(grep -c " ${PID[barger]} .*\|^${PID[barger]} " .out)" -eq 1 ] || complain "$out"
+	let_go
+	ready barger
+	let_go barger
+}
+
+@test "two of them, and others who only have the file open: two wait, but who they are cannot be told" {
+	hold_lock -m ofd l
+	queue_as one --unfair -m ofd l
+	queue_as two --unfair -m ofd l
+	fifos looker
+	start looker "$PROBE" hold looker.up looker.down 7<l
+	ready looker
+	expect_status 1 "$SEMLOCK" -m ofd --who --json l
+	[ "$(jq '.[0].waiters | length' <.out 2>/dev/null || true)" = 2 ] || complain "$out"
+	let_go looker
+}

@@ -37,7 +37,7 @@ void __wrap_die(int status, const char *fmt, ...)
 	va_list args;
 
 	MUST(status == EXIT_USAGE || status == EXIT_UNAVAILABLE || status == EXIT_SYSTEM ||
-	     status == EXIT_CANTCREATE);
+	     status == EXIT_CANTCREATE || status == EXIT_NOTOPEN || status == EXIT_NOTFOUND);
 	va_start(args, fmt);
 	MUST(vsnprintf(words, sizeof words, fmt, args) > 0);
 	va_end(args);
