@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The model of the lock protocol on FTP proves something only if it can also fail.
+SOURCE=${SOURCE:-$BATS_TEST_DIRNAME/..}
 
 @test "the protocol holds in every interleaving, and goes wrong where it should" {
 	run python3 "$SOURCE/tests/models/ftp.py"
