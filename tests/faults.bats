@@ -5,6 +5,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
 
 tracing() {
+	[ -z "${SANITIZED-}" ] || skip "the sanitizers' own calls must not fail, and LeakSanitizer cannot work under strace"
 	command -v strace >/dev/null || skip "no strace here"
 	strace -o /dev/null true 2>strace.err || skip "strace cannot trace here: $(tail -1 strace.err)"
 }

@@ -149,6 +149,7 @@ BATS_LOG_COMPILER = $(BATS)
 AM_BATS_LOG_FLAGS = --tap
 AM_TESTS_ENVIRONMENT = \
 	SEMLOCK='$(SEMLOCK_TESTED)'; export SEMLOCK; \
+	SANITIZED='$(SAN_CFLAGS)'; export SANITIZED; \
 	PROBE='$(abs_top_builddir)/tests/probe$(EXEEXT)'; export PROBE; \
 	CROWD='$(abs_top_builddir)/tests/crowd$(EXEEXT)'; export CROWD; \
 	HELPERS='$(abs_top_srcdir)/tests/helpers.bash'; export HELPERS; \
