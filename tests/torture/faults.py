@@ -245,11 +245,12 @@ def said_to_be_busy(status, call, error):
     return status == 1 and call in ("flock", "fcntl") and error in ("EAGAIN", "EDEADLK")
 
 
-def taken_for_held(scenario, status, call):
+def taken_for_held(scenario, status, call, error):
     """What cannot be looked at is taken for a living holder's: waited for, and left alone.  So is a
     rename lock whose holder may be dead, where flock(2) does not work and cannot tell."""
     return status == 1 and (scenario.method in FILES and call in READS or
-                            scenario.method == "rename" and scenario.before == "stale" and call == "flock")
+                            scenario.method == "rename" and scenario.before == "stale" and call == "flock" and
+                            error != "EINTR")
 
 
 def sleeps(scenario, call):
@@ -276,7 +277,7 @@ def judge(scenario, room, status, call, error, torture):
     if status is None:
         yield f"hung for {HANG} s"
         return
-    if (taken_for_held(scenario, status, call) or said_to_be_busy(status, call, error)) and not ran:
+    if (taken_for_held(scenario, status, call, error) or said_to_be_busy(status, call, error)) and not ran:
         return
     if "FREE" in ran:
         yield "the command ran without the lock"
