@@ -15,9 +15,12 @@
 
 static int look_at_descriptor(struct lock *lock, struct why *why)
 {
-	if (lockfile_identify(lock) != 0)
-		return why_set(why, TROUBLE_LOCKABLE, "cannot lock this descriptor");
-	return 0;
+	if (lockfile_identify(lock) == 0)
+		return 0;
+	if (errno == EBADF)
+		return why_say(why, TROUBLE_LOCKABLE,
+		    "this descriptor is not open; a shell opens it with exec %d>>FILE", lock->fd);
+	return why_set(why, TROUBLE_LOCKABLE, "cannot look at this descriptor");
 }
 
 static int deleted(struct why *why)

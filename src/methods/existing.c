@@ -119,10 +119,8 @@ static enum outcome find(struct lock *lock, struct found *found, struct why *why
 	found->fd = open_name(lock->file);
 	if (found->fd < 0)
 		return cannot_open(lock, why);
-	if (fstat(found->fd, &found->status) != 0) {
-		why_set(why, TROUBLE_SYSTEM, "cannot look at the lock");
-		return FAILED;
-	}
+	if (fstat(found->fd, &found->status) != 0)
+		return cannot_open(lock, why); /* over FUSE and NFS it may have gone meanwhile */
 	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
 		not_a_lock(lock, why);
 		return FAILED;

@@ -48,8 +48,11 @@ static int see(const struct lock *lock, const char *name, struct sight *sight, s
 		sight->object = openat(file->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (sight->object < 0 && errno == ENOENT)
 			return 0;
-		if (sight->object < 0 || fstat(sight->object, &sight->status) != 0)
+		if (sight->object < 0 || fstat(sight->object, &sight->status) != 0) {
+			if (errno == ENOENT || errno == ESTALE)
+				continue; /* over FUSE and NFS an open file, too, may be gone */
 			return why_set(why, TROUBLE_OPEN, "cannot look at it");
+		}
 		if ((sight->status.st_mode & S_IFMT) != file->object->type)
 			return no_lock(lock, why);
 		sight->there = true;
