@@ -1,11 +1,13 @@
 #include <config.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "crash.h"
 #include "descriptor.h"
 #include "keeper.h"
 #include "process.h"
@@ -95,11 +97,9 @@ static struct deadline next_beat(const struct keeper *keeper)
 static void *keep(void *argument)
 {
 	struct keeper *keeper = argument;
-	struct pollfd *sources = calloc(keeper->count + 1, sizeof *sources);
+	struct pollfd *sources = keeper->sources;
 	struct deadline beat = next_beat(keeper);
 
-	if (sources == NULL)
-		return NULL;
 	for (unsigned i = 0; i < keeper->count; i++)
 		sources[i] = (struct pollfd){listen_to(keeper, &keeper->locks[i]), POLLIN, 0};
 	sources[keeper->count] = (struct pollfd){keeper->stop[0], POLLIN, 0};
@@ -109,7 +109,6 @@ static void *keep(void *argument)
 			beat = next_beat(keeper);
 	} while (poll(sources, keeper->count + 1, pause_until(&beat)) >= 0 &&
 		 sources[keeper->count].revents == 0);
-	free(sources);
 	return NULL;
 }
 
@@ -135,24 +134,41 @@ static bool needed(const struct keeper *keeper)
 }
 
 /* Signals are for the main thread, which waits for them. */
-static bool start_thread(struct keeper *keeper)
+static int start_thread(struct keeper *keeper)
 {
 	sigset_t all, before;
 	pthread_attr_t small;
-	bool started;
 
 	sigfillset(&all);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)128 * 1024);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	started = pthread_create(&keeper->thread, &small, keep, keeper) == 0;
+	if (!FAULT_POINT("keeper.thread"))
+		errno = pthread_create(&keeper->thread, &small, keep, keeper);
+	keeper->running = errno == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&small);
-	return started;
+	return keeper->running ? 0 : -1;
 }
 
-void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
-    int on_lost, pid_t command)
+static int make_pipe(int ends[2])
+{
+	return FAULT_POINT("keeper.pipe") ? -1 : descriptor_pipe(ends);
+}
+
+static void forget(struct keeper *keeper)
+{
+	for (int i = 0; i < 2; i++)
+		if (keeper->stop[i] >= 0)
+			close(keeper->stop[i]);
+	if (keeper->process >= 0)
+		close(keeper->process);
+	free(keeper->sources);
+	*keeper = (struct keeper){.stop = {-1, -1}, .process = -1};
+}
+
+int keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
+    int on_lost, pid_t command, struct why *why)
 {
 	*keeper = (struct keeper){
 	    .locks = locks,
@@ -161,13 +177,19 @@ void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int
 	    .every = interval(locks, count, stale),
 	    .command = command,
 	    .process = -1,
+	    .stop = {-1, -1},
 	};
-	if (command <= 0 || locks->method->owned == NULL || !needed(keeper) || descriptor_pipe(keeper->stop) != 0)
-		return;
+	if (command <= 0 || locks->method->owned == NULL || !needed(keeper))
+		return 0;
 #ifdef SYS_pidfd_open
 	keeper->process = (int)syscall(SYS_pidfd_open, command, 0);
 #endif
-	keeper->running = start_thread(keeper);
+	keeper->sources = calloc(count + 1, sizeof *keeper->sources);
+	if (keeper->sources != NULL && make_pipe(keeper->stop) == 0 && start_thread(keeper) == 0)
+		return 0;
+	why_set(why, TROUBLE_SYSTEM, "nobody can look after the lock while the command runs");
+	forget(keeper);
+	return -1;
 }
 
 void keeper_stop(struct keeper *keeper)
@@ -175,9 +197,7 @@ void keeper_stop(struct keeper *keeper)
 	if (!keeper->running)
 		return;
 	close(keeper->stop[1]);
+	keeper->stop[1] = -1;
 	pthread_join(keeper->thread, NULL);
-	close(keeper->stop[0]);
-	if (keeper->process >= 0)
-		close(keeper->process);
-	keeper->running = false;
+	forget(keeper);
 }

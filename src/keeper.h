@@ -6,11 +6,13 @@
 #ifndef SEMLOCK_KEEPER_H
 #define SEMLOCK_KEEPER_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "lock.h"
+#include "report.h"
 
 /* What a lost lock means for the command: a signal's number, or one of these. */
 enum { LOST_UNSAID = -1, LOST_WARN = 0 };
@@ -23,15 +25,17 @@ struct keeper {
 	pid_t command;
 	int process;     /* the same as a pidfd, or -1 */
 	int stop[2];     /* a pipe */
+	struct pollfd *sources; /* a change of each lock, and STOP */
 	pthread_t thread;
 	bool running;
 };
 
 /* Begin, if there is anything to be done for the COUNT locks at LOCKS, which are held; beat
  * at a quarter of STALE ns (0: as the method needs it).  COMMAND is the process that runs
- * under them.  Without memory or threads nothing begins, and the locks are as they are. */
-void keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
-    int on_lost, pid_t command);
+ * under them.  Returns 0; or -1 with WHY filled (no memory, descriptor or thread): nobody will
+ * look after them. */
+int keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int64_t stale,
+    int on_lost, pid_t command, struct why *why);
 
 /* The command has ended.  A lock that was found lost has lock->lost set by now. */
 void keeper_stop(struct keeper *keeper);

@@ -7,7 +7,9 @@
 #include "keeper.h"
 #include "lease.h"
 #include "messages.h"
+#include "report.h"
 #include "run.h"
+#include "several.h"
 
 /* What has to be looked after while the command runs. */
 struct watch {
@@ -15,18 +17,34 @@ struct watch {
 	struct lease lease;
 };
 
-static void watch_start(struct watch *watch, const struct job *job)
+/* The watcher of a tether has its own idea of what is to be done: it is told, in any case. */
+static int lost_means(const struct options *opt)
+{
+	return opt->tether >= 0 ? SIGTERM : opt->on_lost;
+}
+
+/* Who has asked for it relies on it; others are told that it is not done. */
+static int keep(struct keeper *keeper, const struct job *job, struct why *why)
 {
 	const struct options *opt = job->opt;
-	struct lock *lock = job->locks;
-	struct why why;
 
+	if (keeper_start(keeper, job->locks, opt->nlocks, opt->stale, lost_means(opt), job->bearer.pid,
+		why) == 0)
+		return 0;
+	if (opt->stale > 0 || lost_means(opt) != LOST_UNSAID)
+		return -1;
+	complain("%s: %s", opt->label, why->text);
+	return 0;
+}
+
+static int watch_start(struct watch *watch, const struct job *job, struct why *why)
+{
 	watch->lease.running = false;
-	/* The watcher of a tether has its own idea of what is to be done: it is told, in any case. */
-	keeper_start(&watch->keeper, lock, opt->nlocks, opt->stale, opt->tether >= 0 ? SIGTERM : opt->on_lost,
-	    job->bearer.pid);
-	if (lock->smith != NULL && lease_start(&watch->lease, lock, opt->label, job->bearer.pid, &why) != 0)
-		ending_in_trouble(opt, &why);
+	if (keep(&watch->keeper, job, why) != 0)
+		return -1;
+	if (job->locks->smith == NULL)
+		return 0;
+	return lease_start(&watch->lease, job->locks, job->opt->label, job->bearer.pid, why);
 }
 
 static void watch_stop(struct watch *watch)
@@ -60,7 +78,11 @@ int run(struct job *job)
 		command_become(&job->command);
 		return ending_status(opt, &(struct ending){.how = ENDED_NOT_RUN, .code = errno});
 	}
-	watch_start(&watch, job);
+	if (watch_start(&watch, job, &why) != 0) {
+		command_cancel(&job->command);
+		several_forget(job->locks, opt->nlocks);
+		ending_in_trouble(opt, &why);
+	}
 	if (command_watch(&job->command, &ending, &why) != 0)
 		ending_in_trouble(opt, &why);
 	watch_stop(&watch);

@@ -2,6 +2,7 @@
 # Somebody who does not heed the lock takes it away while the command runs.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
 take_away() {
@@ -74,4 +75,25 @@ robbed() {
 	release holder
 	ended holder 76
 	[ "$(tr '\n' ' ' <events)" = "acquired exit 0 lost " ] || complain "$(cat events)"
+}
+
+@test "where nobody can look after the lock: 71 for who has asked for it, and the command does not run" {
+	"$SEMLOCK" -m rename --init l.rename true
+	for failing in keeper.pipe:fail=24 keeper.thread:fail=11; do
+		export SEMLOCK_CRASH=$failing
+		for method in $METHODS; do
+			for what in --on-lost=warn --on-lost=kill "--stale=10"; do
+				refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" "$what" -m $method l.$method touch ran
+				[ ! -e ran ]
+				[ ! -L l.$method ]
+				[ $method = rename ] || [ ! -e l.$method ]
+			done
+		done
+		refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # where it is done unasked
+		[ "$(wc -l <.err)" -eq 1 ] && grep -q "^semlock: l.link: nobody can look after" .err
+		rm ran
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m excl l.excl true
+		expect_silent
+	done
 }
