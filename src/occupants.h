@@ -46,6 +46,7 @@ struct occupant {
 	 * cannot be seen, and then TAKER, if not 0, is the process that once took the lock. */
 	struct process process;
 	pid_t watcher; /* semlock or flock(1), waiting for the command to end; 0: none */
+	bool lets_go;  /* the command has ended, PROCESS is its semlock, and about to let go */
 	pid_t taker;
 	char host[65]; /* "": this one */
 

@@ -20,9 +20,9 @@
 static bool name_recorded(struct occupant *holder, const struct record *record)
 {
 	struct process process;
-	struct procfs_stat parent;
+	struct procfs_stat stat, parent;
 
-	if (record->pid <= 0 || (record->pidns != 0 && record->pidns != here()->pidns) ||
+	if (record->pid <= 0 || !process_stat(record->pid, &stat) || stat.state == 'Z' || stat.state == 'X' || (record->pidns != 0 && record->pidns != here()->pidns) ||
 	    !process_read(record->pid, &process) ||
 	    (record->start != 0 && record->start != process.started))
 		return false;
@@ -31,6 +31,20 @@ static bool name_recorded(struct occupant *holder, const struct record *record)
 	holder->watcher = process_stat(process.parent, &parent) &&
 			  strcmp(parent.name, "semlock") == 0 ? process.parent : 0;
 	holder->since_exact = holder->watcher != 0;
+	return true;
+}
+
+/* Its command has ended: then the semlock that the record names is the one who still has it. */
+static bool name_semlock(struct occupant *holder, const struct record *record)
+{
+	struct process process;
+
+	if (record->semlock <= 0 || !process_read(record->semlock, &process))
+		return false;
+	holder->process = process;
+	holder->since = process_start(process.started);
+	holder->watcher = record->semlock;
+	holder->lets_go = true;
 	return true;
 }
 
@@ -91,6 +105,8 @@ static void add_recorded(struct occupants *found, const struct sight *sight, boo
 	}
 	if (holder->verdict == ALIVE && sight->legible)
 		holder->verdict = judge(sight); /* it may have ended just now */
+	if (holder->verdict == ALIVE && name_semlock(holder, &sight->record))
+		return;
 	holder->doubt = doubt_about(sight, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* it is hidden from us */

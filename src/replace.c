@@ -19,7 +19,6 @@ struct hunt {
 	struct steering *steering;
 	struct targets targets;
 	pid_t taker;          /* of the first holder's lock, if the kernel says */
-	pid_t watcher;        /* the first holder's semlock, which is to let go of a lock of files */
 	bool toggles;
 	bool doubted;         /* the last look left a doubt about the holder */
 	int64_t nobody_since; /* busy since then, and nobody signalled who lives; 0: there is one */
@@ -29,8 +28,9 @@ struct hunt {
 };
 
 /* The proof: PID, at this moment, has a descriptor that carries a lock of a kind that keeps
- * us out, or, with a lock made of files, is named in it and no other.  Asked after its pidfd was opened: if the process that we opened has ended since,
- * the signal finds nobody, whatever PID is now. */
+ * us out, or, with a lock made of files, is named in it and no other.  Asked after its pidfd was
+ * opened: if the process that we opened has ended since, the signal finds nobody, whatever PID is
+ * now. */
 static bool holds_now(const struct lock *lock, pid_t pid)
 {
 	struct identity file = {lock->device, lock->inode};
@@ -157,9 +157,8 @@ static int add_targets(struct hunt *hunt, const struct occupant *holder)
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (targets_add(&hunt->targets, holder->members[i].pid) != 0)
 			return forbidden(hunt->why, holder->members[i].pid);
-	if (holder->kind == 0 && holder->watcher != 0 &&
-	    targets_add(&hunt->targets, holder->watcher) == 0)
-		hunt->watcher = holder->watcher;
+	if (holder->kind == 0 && holder->watcher != 0)
+		targets_add(&hunt->targets, holder->watcher);
 	return 0;
 }
 
@@ -198,11 +197,17 @@ static bool concerns_us(const struct hunt *hunt, const struct occupant *holder)
 	return hunt->taker > 0 && holder->taker == hunt->taker;
 }
 
-/* A lock made of files whose command has ended, but its semlock has not let go yet. */
+/* Until the semlock whose command has ended has let go there is nobody to stop, but to wait for. */
 static bool lets_go(struct hunt *hunt, const struct occupant *holder)
 {
-	return holder->verdict == DEAD && hunt->steering->stopped &&
-	       targets_find(&hunt->targets, hunt->watcher) != NULL;
+	if (!holder->lets_go ||
+	    (hunt->toggles && hunt->steering->stopped &&
+		targets_find(&hunt->targets, holder->watcher) == NULL))
+		return false;
+	if (targets_add(&hunt->targets, holder->watcher) != 0)
+		return true; /* then we look again after a while, as ever */
+	hunt->nobody_since = 0;
+	return true;
 }
 
 /* An empty lock file that is a moment old, or a dead one's that somebody is about to take. */
@@ -221,7 +226,7 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
 		count += lets_go(hunt, holder);
-		if (holder->verdict == DEAD || changes_hands(holder) || !concerns_us(hunt, holder))
+		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !concerns_us(hunt, holder))
 			continue;
 		if (!hunt->steering->stopped)
 			hunt->taker = holder->taker;

@@ -114,6 +114,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	"$PROBE" state "${PID[on]}" T
 	"$PROBE" pause 200
 	kill -0 "${PID[off]}"
+	expect_status 1 "$SEMLOCK" --who -m symlink l
+	[ "$(awk '$1 == "held" { print $2 }' .out)" = "${PID[on]}" ] || complain "$out"
 	kill -CONT "${PID[on]}"
 	ended off 0
 	[ ! -L l ]
