@@ -86,6 +86,9 @@ void until_asleep(pid_t pid);
 double handed_on(const struct entrant *entrant, int count);
 double drained(const struct entrant *entrant, int count);
 
+/* The processor seconds of that. */
+double drained_cpu(const struct entrant *entrant, int count);
+
 void bench_start(void);
 void bench_crowds(void);
 void bench_drain(void); /* a part of the crowds */

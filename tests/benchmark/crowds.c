@@ -41,7 +41,7 @@ double drained(const struct entrant *entrant, int count)
 	return (now() - began) / count;
 }
 
-static double drained_cpu(const struct entrant *entrant, int count)
+double drained_cpu(const struct entrant *entrant, int count)
 {
 	double before = children_cpu();
 

@@ -10,9 +10,10 @@
 #define LOCKFILE "lockfile -1 bench.lockfile && " TRUE "; rm -f bench.lockfile"
 #define MKDIR "until mkdir bench.dir 2>/dev/null; do sleep .05; done; " TRUE "; rmdir bench.dir"
 
-/* The tool, a method of its own per line. */
+/* The tool, a method of its own per line; MOST: what each is to reach of flock(1), or -1. */
 static void among_methods(const char *title, const char *key,
-    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats)
+    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats,
+    double most)
 {
 	const char *tool = tools.small[0] != '\0' ? tools.small : tools.semlock;
 	const struct entrant entrants[] = {
@@ -25,14 +26,14 @@ static void among_methods(const char *title, const char *key,
 	    {"semlock -m symlink", {tool, "-m", "symlink", "bench.symlink", TRUE}, 0},
 	    {NULL, {NULL}, 0},
 	};
-	static const struct goal goals[] = {
-	    {"semlock -m excl", "flock", 2}, {"semlock -m link", "flock", 2},
-	    {"semlock -m mkdir", "flock", 2}, {"semlock -m rename", "flock", 2},
-	    {"semlock -m symlink", "flock", 2}, {NULL, NULL, 0},
+	const struct goal goals[] = {
+	    {"semlock -m excl", "flock", most}, {"semlock -m link", "flock", most},
+	    {"semlock -m mkdir", "flock", most}, {"semlock -m rename", "flock", most},
+	    {"semlock -m symlink", "flock", most}, {NULL, NULL, 0},
 	};
 
 	contest(&(struct contest){title, key, measure, number, rounds, repeats, entrants,
-	    measure == drained ? goals : NULL});
+	    most > 0 ? goals : NULL});
 }
 
 /* They look again after a second and more. */
@@ -53,10 +54,16 @@ static void among_others(const char *title, const char *key,
 
 void bench_files(void)
 {
-	among_methods("a lock made of files, nobody else there", "file-wrap", one_run, 0, tools.rounds / 2 + 1, 10);
-	among_others("the same, other people's", "file-wrap-others", one_run, 0, tools.rounds / 4 + 1, 5);
-	among_methods("10 started at once", "file-10", drained, 10, tools.rounds / 2 + 1, 3);
-	among_methods("100 started at once", "file-100", drained, 100, tools.rounds / 4 + 1, 1);
+	int few = tools.rounds / 4 + 1;
+
+	among_methods("a lock made of files, nobody else there", "file-wrap", one_run, 0,
+	    tools.rounds / 2 + 1, 10, -1);
+	among_others("the same, other people's", "file-wrap-others", one_run, 0, few, 5);
+	among_methods("2 started at once", "file-2", drained, 2, tools.rounds / 2 + 1, 5, 5);
+	among_methods("10 started at once", "file-10", drained, 10, tools.rounds / 2 + 1, 3, 2);
+	among_methods("100 started at once", "file-100", drained, 100, few, 1, 2);
+	among_methods("100 started at once: processor time", "file-100-cpu", drained_cpu, 100, few, 1, 3);
+	among_methods("1,000 started at once", "file-1000", drained, 1000, tools.rounds / 10 + 1, 1, 2);
 	among_others("5 started at once, other people's", "file-5-others", drained, 5, 2, 1);
 	unlink("bench.rename");
 }
