@@ -17,6 +17,7 @@ declare -gA PID=() COMMAND=()
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
+	exec </dev/null # make -j gives all jobs but one an input that has been hung up
 	chmod 755 .
 	mkdir bin
 	ln -s "$SEMLOCK" bin/semlock

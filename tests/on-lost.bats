@@ -83,10 +83,10 @@ robbed() {
 		export SEMLOCK_CRASH=$failing
 		for method in $METHODS; do
 			for what in --on-lost=warn --on-lost=kill "--stale=10"; do
-				refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" "$what" -m $method l.$method touch ran
+				refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" "$what" -m "$method" "l.$method" touch ran
 				[ ! -e ran ]
-				[ ! -L l.$method ]
-				[ $method = rename ] || [ ! -e l.$method ]
+				[ ! -L "l.$method" ]
+				[ "$method" = rename ] || [ ! -e "l.$method" ]
 			done
 		done
 		refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
