@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "memory.h"
 #include "names.h"
 
 /* One plain file name, and none that other programs hide or clean away. */
@@ -60,16 +59,13 @@ static int check_directory(const char *directory, bool create, struct why *why)
 	return 0;
 }
 
-const char *names_path(const char *name, bool create, struct why *why)
+static int make_path(char *path, const char *name, bool create, struct why *why)
 {
-	char *path = memory_lasting(PATH_MAX);
 	const char *runtime = runtime_directory();
 	size_t used;
 
-	if (path == NULL)
-		why_set(why, TROUBLE_SYSTEM, "cannot name it");
-	if (path == NULL || check_name(name, why) != 0)
-		return NULL;
+	if (check_name(name, why) != 0)
+		return -1;
 	if (runtime != NULL)
 		snprintf(path, PATH_MAX, "%s/semlock", runtime);
 	else
@@ -77,9 +73,23 @@ const char *names_path(const char *name, bool create, struct why *why)
 	if (check_directory(path, create, why) != 0) {
 		used = strlen(why->text);
 		snprintf(why->text + used, sizeof why->text - used, " (%.100s)", path);
-		return NULL;
+		return -1;
 	}
 	used = strlen(path);
 	snprintf(path + used, PATH_MAX - used, "/%s", name);
-	return path;
+	return 0;
+}
+
+const char *names_path(const char *name, bool create, struct why *why)
+{
+	char *path = calloc(1, PATH_MAX); /* if all is well, for as long as we live */
+
+	if (path == NULL) {
+		why_set(why, TROUBLE_SYSTEM, "cannot name it");
+		return NULL;
+	}
+	if (make_path(path, name, create, why) == 0)
+		return path;
+	free(path);
+	return NULL;
 }

@@ -72,6 +72,16 @@ static int is_blocking_lock(const char *line)
 	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW);
 }
 
+/* A call that is to sleep for a lock may sleep before it has queued for it, while somebody reads
+ * /proc/locks: then nobody sees it wait. */
+static int has_queued(pid_t pid, const char *thread)
+{
+	char path[300], where[300];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%.20s/wchan", (int)pid, thread);
+	return read_text(path, where, sizeof where) != 0 || strstr(where, "rwsem") == NULL;
+}
+
 int sleeps_in_lock(pid_t pid)
 {
 	char path[300], line[300];
@@ -85,7 +95,8 @@ int sleeps_in_lock(pid_t pid)
 		if (entry->d_name[0] == '.' || strlen(entry->d_name) > 20)
 			continue;
 		snprintf(path, sizeof path, "/proc/%d/task/%.20s/syscall", (int)pid, entry->d_name);
-		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(line);
+		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(line) &&
+			has_queued(pid, entry->d_name);
 	}
 	if (tasks != NULL)
 		closedir(tasks);

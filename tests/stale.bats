@@ -223,7 +223,7 @@ child() {
 }
 
 @test "symlink: who is to be robbed for his age by one that is stopped ends in time, and leaves the lock to that one" {
-	namespaces --pid --fork
+	namespaces --pid --fork --mount-proc
 	hold_lock --stale 1h -m symlink l
 	old l
 	# not as that namespace's first process, which cannot stop itself

@@ -264,15 +264,18 @@ contents() {
 	done
 }
 
+both_wait() {
+	expect_status 1 as_nobody "$SEMLOCK" --who -m "$method" l && grep -q "^l: held, 2 waiting" .out
+}
+
 @test "another user sees the holder by its record; whose record he may not read, he is told" {
 	root_only "to be two users"
 	for method in excl mkdir symlink; do
 		hold_lock -m "$method" l
 		queue_as one -m "$method" l
 		queue_as two -m "$method" l
-		expect_status 1 as_nobody "$SEMLOCK" --who -m "$method" l
+		eventually both_wait
 		[ "$(column 2 held)" = "${COMMAND[holder]}" ]
-		grep -q "^l: held, 2 waiting" .out
 		grep -q "^  2\. .*(cannot be seen)" .out
 		grep -q "not to be seen" .out
 		let_go
