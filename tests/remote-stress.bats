@@ -7,7 +7,7 @@ load remote
 prepare() { prepare_remote; }
 
 # torture KIND ARG...
-torture() { TMPDIR=$DIR SHAKE_EVERY=3 "$SOURCE/tests/torture/remote" "$@"; }
+torture() { SHAKE_EVERY=${SHAKE_EVERY:-5} TMPDIR=$DIR "$SOURCE/tests/torture/remote" "$@"; }
 
 # The figures of a run that has gone well.
 gone_well() {
@@ -26,6 +26,6 @@ gone_well() {
 }
 
 @test "three etcd nodes, the leader killed again and again: the same" {
-	expect_status 0 torture etcd-kill --rounds=6 --seed=4
+	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=6 --seed=4
 	gone_well 24
 }
