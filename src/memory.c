@@ -8,7 +8,7 @@
 
 #include "memory.h"
 
-enum { ROOM = 160 * alignof(max_align_t) };
+enum { ROOM = 100 * alignof(max_align_t) }; /* what a start takes with some hundred variables */
 
 void *memory_lasting(size_t size)
 {

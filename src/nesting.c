@@ -82,30 +82,30 @@ static enum nesting compare_on_server(const struct lock *lock, const char *held)
 }
 
 /* Which lock it is that SEMLOCK_HELD tells the pipe of, its helper says. */
-static enum nesting look_on_server(const struct lock *lock, struct process *holder)
+static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 {
 	const char *held = getenv("SEMLOCK_HELD");
 	unsigned long long device, inode;
+	struct procfs_stat still;
 	char mode[16];
-	pid_t pid;
 
 	for (; held != NULL; held = strchr(held + 1, ' ')) {
 		if (sscanf(held, "%llx:%llx:%15[a-z]", &device, &inode, mode) != 3)
 			continue;
-		pid = lifeline_ancestor(lock->name,
+		*holder = lifeline_ancestor(lock->name,
 		    &(struct identity){(dev_t)device, (ino_t)inode});
-		if (pid > 0 && process_read(pid, holder))
+		if (*holder > 0 && process_stat(*holder, &still))
 			return compare_on_server(lock, mode);
 	}
 	return NESTING_NONE;
 }
 
-enum nesting nesting_look(const struct lock *lock, struct process *holder)
+enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 {
 	enum nesting nesting = NESTING_NONE;
 	struct occupants found;
+	struct procfs_stat still;
 	struct why ignored;
-	pid_t pid;
 
 	if ((lock->method->can & ON_SERVER) != 0)
 		return look_on_server(lock, holder);
@@ -113,11 +113,11 @@ enum nesting nesting_look(const struct lock *lock, struct process *holder)
 	    occupants_look(&found, lock, occupants_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.holders && nesting == NESTING_NONE; i++) {
-		pid = ancestor(&found.list[i]);
+		*holder = ancestor(&found.list[i]);
 		if (is_this_descriptor(lock, &found.list[i]) || found.list[i].verdict != ALIVE ||
 		    found.list[i].doubt != DOUBT_NONE)
 			break;
-		if (pid > 0 && process_read(pid, holder))
+		if (*holder > 0 && process_stat(*holder, &still))
 			nesting = compare(lock, &found.list[i]);
 	}
 	occupants_forget(&found);

@@ -19,7 +19,7 @@ enum nesting {
 };
 
 /* What is LOCK, which is not open yet unless it is a caller's descriptor, to our ancestors?
- * Unless NESTING_NONE, the first of them that holds it is in *HOLDER. */
-enum nesting nesting_look(const struct lock *lock, struct process *holder);
+ * Unless NESTING_NONE, *HOLDER is the first of them that holds it. */
+enum nesting nesting_look(const struct lock *lock, pid_t *holder);
 
 #endif

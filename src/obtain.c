@@ -41,28 +41,30 @@ static int taken(const struct options *opt, int64_t since)
 
 /* Who would wait for itself is told so at once. */
 static int refuse_nesting(const struct options *opt, const struct lock *lock,
-    const struct process *holder, enum nesting nesting)
+    pid_t pid, enum nesting nesting)
 {
+	struct process holder;
 	char command[128];
 	struct why why;
 
-	process_command(holder, command, sizeof command, 40);
+	process_read(pid, &holder);
+	process_command(&holder, command, sizeof command, 40);
 	if (nesting == NESTING_LESS)
 		why_say(&why, TROUBLE_USAGE,
 		    "held shared, or as a slot, by process %ld (%s), under which this one runs: to "
 		    "have it in this mode, it would wait for itself",
-		    (long)holder->pid, command);
+		    (long)pid, command);
 	else if (nesting == NESTING_QUEUES)
 		why_say(&why, TROUBLE_USAGE,
 		    "held shared by process %ld (%s), under which this one runs: if somebody waited "
 		    "between the two, it would wait for itself; --nested runs the command under "
 		    "that lock",
-		    (long)holder->pid, command);
+		    (long)pid, command);
 	else
 		why_say(&why, TROUBLE_USAGE,
 		    "held by process %ld (%s), under which this one runs: it would wait for itself; "
 		    "--nested runs the command under that lock",
-		    (long)holder->pid, command);
+		    (long)pid, command);
 	return failed(opt, lock, &why);
 }
 
@@ -70,8 +72,8 @@ static int refuse_nesting(const struct options *opt, const struct lock *lock,
 static int check_nesting(const struct options *opt, const struct lock *locks,
     struct patience *patience, bool *under_ancestor)
 {
-	struct process holder;
 	enum nesting nesting;
+	pid_t holder;
 
 	for (unsigned i = 0; i < opt->nlocks; i++) {
 		nesting = nesting_look(&locks[i], &holder);
@@ -84,11 +86,11 @@ static int check_nesting(const struct options *opt, const struct lock *locks,
 			patience->unfair = true;
 			continue;
 		case NESTING_LESS:
-			return refuse_nesting(opt, &locks[i], &holder, nesting);
+			return refuse_nesting(opt, &locks[i], holder, nesting);
 		case NESTING_QUEUES:
 		case NESTING_COVERS:
 			if (!opt->nested)
-				return refuse_nesting(opt, &locks[i], &holder, nesting);
+				return refuse_nesting(opt, &locks[i], holder, nesting);
 			*under_ancestor = true;
 		}
 	}

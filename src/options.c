@@ -117,25 +117,24 @@ static void make_room(struct options *options, int argc)
 static const char letters[] = "+:cef:hi:j:m:noqsuvw:xE:FV";
 
 /* All that begin like WORD, of LENGTH bytes, before FLOCKS_OWN: "--nested or --no-fork". */
-static const char *options_like(const char *word, size_t length)
+static void options_like(const char *word, size_t length, char *text, size_t size)
 {
-	static char text[256];
-
+	*text = '\0';
 	for (const struct option *option = long_options; option->name[1] != '\0'; option++)
 		if (strncmp(option->name, word, length) == 0)
-			snprintf(text + strlen(text), sizeof text - strlen(text),
+			snprintf(text + strlen(text), size - strlen(text),
 			    *text == '\0' ? "--%s" : " or --%s", option->name);
-	return text;
 }
 
 static noreturn void refuse_option(int argc, char **argv)
 {
-	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "", *like;
+	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	char like[256];
 
 	/* In a bundle WORD is still the one before.  A known letter is that of --shared=yes. */
 	if ((optopt > 0 && optopt < 256 && strchr(letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
 		die(EXIT_USAGE, "-%c: there is no such option (see semlock --help)", optopt);
-	like = options_like(word + 2, strcspn(word + 2, "="));
+	options_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
 	if (strchr(like, ' ') != NULL)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')

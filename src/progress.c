@@ -25,8 +25,8 @@
 #define WAKE SIGUSR2
 #endif
 
-static struct {
-	bool running;
+/* While there is a thread, and no longer: a start that waits for nothing touches no page of it. */
+static struct drawing {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	struct lock lock; /* the one waited for now; under the mutex */
@@ -34,7 +34,7 @@ static struct {
 	int64_t began;
 	sigset_t caller, watched;
 	bool drawn, told;
-} state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} *state;
 
 static void write_out(const char *text, size_t length)
 {
@@ -44,9 +44,9 @@ static void write_out(const char *text, size_t length)
 
 static void erase(void)
 {
-	if (state.drawn)
+	if (state->drawn)
 		write_out("\r\033[K", 4);
-	state.drawn = false;
+	state->drawn = false;
 }
 
 static size_t columns(void)
@@ -83,9 +83,9 @@ static bool look(struct occupants *found, struct lock *lock)
 {
 	struct why ignored;
 
-	pthread_mutex_lock(&state.mutex);
-	*lock = state.lock;
-	pthread_mutex_unlock(&state.mutex);
+	pthread_mutex_lock(&state->mutex);
+	*lock = state->lock;
+	pthread_mutex_unlock(&state->mutex);
 	return occupants_look(found, lock, occupants_kinds(lock), &ignored) == 0;
 }
 
@@ -95,11 +95,11 @@ static void compose(const struct occupants *found, char *text, size_t size)
 	char holder[400], waited[40], left[40];
 	size_t turn = place(found), used;
 
-	span(clock_now() - state.began, waited, sizeof waited);
+	span(clock_now() - state->began, waited, sizeof waited);
 	snprintf(text, size, "waited %s", waited);
 	used = strlen(text);
-	if (!state.wanted->deadline.never) {
-		span(deadline_left(&state.wanted->deadline) + SECOND - 1, left, sizeof left);
+	if (!state->wanted->deadline.never) {
+		span(deadline_left(&state->wanted->deadline) + SECOND - 1, left, sizeof left);
 		snprintf(text + used, size - used, ", %s left", left);
 		used = strlen(text);
 	}
@@ -129,7 +129,7 @@ static void draw(void)
 	line[0] = '\r';
 	memcpy(line + strlen(line), "\033[K", 4);
 	write_out(line, strlen(line));
-	state.drawn = true;
+	state->drawn = true;
 }
 
 static void tell_once(void)
@@ -138,9 +138,9 @@ static void tell_once(void)
 	struct lock lock;
 	char holder[400];
 
-	if (state.told || !look(&found, &lock))
+	if (state->told || !look(&found, &lock))
 		return;
-	state.told = true;
+	state->told = true;
 	if (!occupants_sentence(&found, holder, sizeof holder))
 		snprintf(holder, sizeof holder, "busy");
 	if (lock.name != NULL)
@@ -173,20 +173,20 @@ static void *run(void *unused)
 	(void)unused;
 	for (;;) {
 		pause = (struct timespec){(time_t)(next / SECOND), (long)(next % SECOND)};
-		signo = sigtimedwait(&state.watched, NULL, &pause);
+		signo = sigtimedwait(&state->watched, NULL, &pause);
 		if (signo == WAKE)
 			break;
 		if (signo > 0)
 			obey(signo);
 		started = clock_now();
-		if (state.wanted->verbose)
+		if (state->wanted->verbose)
 			tell_once();
-		if (state.wanted->live)
+		if (state->wanted->live)
 			draw();
 		next = 20 * (clock_now() - started);
 		if (next < SECOND)
 			next = SECOND;
-		if (!state.wanted->live)
+		if (!state->wanted->live)
 			next = 3600 * SECOND;
 	}
 	erase();
@@ -199,31 +199,33 @@ static void choose_signals(void)
 	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 	struct sigaction now;
 
-	sigemptyset(&state.watched);
-	sigaddset(&state.watched, WAKE);
-	pthread_sigmask(SIG_SETMASK, NULL, &state.caller);
+	sigemptyset(&state->watched);
+	sigaddset(&state->watched, WAKE);
+	pthread_sigmask(SIG_SETMASK, NULL, &state->caller);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
 		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
-		    !sigismember(&state.caller, signals[i]))
-			sigaddset(&state.watched, signals[i]);
+		    !sigismember(&state->caller, signals[i]))
+			sigaddset(&state->watched, signals[i]);
 }
 
-static void start(void)
+static bool start(void)
 {
+	bool running;
 	pthread_attr_t small;
 	sigset_t all;
 
 	choose_signals();
-	state.began = clock_now();
+	state->began = clock_now();
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL); /* what the thread inherits */
-	state.running = pthread_create(&state.thread, &small, run, NULL) == 0;
+	running = pthread_create(&state->thread, &small, run, NULL) == 0;
 	pthread_attr_destroy(&small);
-	pthread_sigmask(SIG_SETMASK, &state.caller, NULL);
-	if (state.running)
-		pthread_sigmask(SIG_BLOCK, &state.watched, NULL);
+	pthread_sigmask(SIG_SETMASK, &state->caller, NULL);
+	if (running)
+		pthread_sigmask(SIG_BLOCK, &state->watched, NULL);
+	return running;
 }
 
 static bool live_terminal(void)
@@ -235,29 +237,43 @@ static bool live_terminal(void)
 
 void progress_waits(const struct lock *lock, void *context)
 {
-	state.wanted = context;
-	if (!state.running)
-		state.wanted->live = state.wanted->live && live_terminal();
-	pthread_mutex_lock(&state.mutex);
-	state.lock = *lock;
-	pthread_mutex_unlock(&state.mutex);
-	if (state.running || (!state.wanted->verbose && !state.wanted->live))
+	struct progress *wanted = context;
+
+	if (state != NULL) {
+		pthread_mutex_lock(&state->mutex);
+		state->lock = *lock;
+		pthread_mutex_unlock(&state->mutex);
 		return;
+	}
+	wanted->live = wanted->live && live_terminal();
+	if (!wanted->verbose && !wanted->live)
+		return;
+	state = malloc(sizeof *state);
+	if (state == NULL)
+		return;
+	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
 	here(); /* looked up once, and not by two threads at once */
-	start();
+	if (!start()) {
+		free(state);
+		state = NULL;
+	}
 }
 
 const sigset_t *progress_blocks(void)
 {
-	return state.running ? &state.watched : NULL;
+	return state != NULL ? &state->watched : NULL;
 }
 
 void progress_end(void)
 {
-	if (!state.running)
+	sigset_t caller;
+
+	if (state == NULL)
 		return;
-	pthread_kill(state.thread, WAKE);
-	pthread_join(state.thread, NULL);
-	state.running = false;
-	pthread_sigmask(SIG_SETMASK, &state.caller, NULL);
+	pthread_kill(state->thread, WAKE);
+	pthread_join(state->thread, NULL);
+	caller = state->caller;
+	free(state);
+	state = NULL;
+	pthread_sigmask(SIG_SETMASK, &caller, NULL);
 }

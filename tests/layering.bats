@@ -68,3 +68,11 @@ prepare() {
 @test "what configure may not find is asked for by #ifdef" {
 	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
 }
+
+@test "what start.ld puts side by side is still there" {
+	sed -n '/ours/,$p' start.ld | grep -oE '\.text\.[a-z_]+' | sed 's/^\.text\.//' | grep -v '^\(startup\|first\)$' |
+		sort -u | grep -vE '^(clock_gettime|__clock_gettime|pread|pwrite|linkat|unlink|fchmod|fchown)$' |
+		while read -r name; do
+			grep -rlqE --include='*.c' "^[a-z].*\b$name\(" . || echo "$name"
+		done | clean "no such function:"
+}

@@ -1,9 +1,11 @@
-/* What does not depend on how busy the machine is: system calls and instructions. */
+/* What does not depend on how busy the machine is: system calls, instructions, page faults. */
 #include <config.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -38,6 +40,23 @@ static void instructions(const struct way *way)
 	at = strstr(output_of(command), "Collected : ");
 	if (at != NULL)
 		print_value("instructions", way->name, strtod(at + strlen("Collected : "), NULL), -1);
+}
+
+/* The command's included: it is a part of what one waits for. */
+static void page_faults(const struct way *way)
+{
+	const char *words[] = {"sh", "-c", NULL, NULL};
+	char exec[300];
+	struct rusage used;
+	int status;
+	pid_t pid;
+
+	snprintf(exec, sizeof exec, "exec %s", way->command);
+	words[2] = exec;
+	pid = start(words);
+	if (pid < 0 || wait4(pid, &status, 0, &used) < 0 || status != 0)
+		return;
+	print_value("faults", way->name, (double)used.ru_minflt, -1);
 }
 
 static const char *command(const char *tool, const char *options)
@@ -78,5 +97,8 @@ void bench_counts(void)
 		printf("  valgrind is not installed\n");
 	for (size_t i = 0; i < count; i++)
 		instructions(&ways[i]);
+	print_title("page faults, a shell's start and the command's included");
+	for (size_t i = 0; i < count; i++)
+		page_faults(&ways[i]);
 	unlink("bench.trace");
 }
