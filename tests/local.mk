@@ -204,7 +204,7 @@ tests_benchmark_least_SOURCES = tests/benchmark/least.c
 tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
 tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
 tests_benchmark_least_LDADD = $(STATIC_LIBS)
-CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv bench.svg
+CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv growth.tsv bench.svg
 EXTRA_DIST += tests/benchmark/plot tests/benchmark/with-servers
 
 BENCH_ROUNDS = 20
@@ -224,11 +224,13 @@ bench: $(BENCHED)
 
 # How the cost grows with waiters, slots, locks and stale locks: minutes more.
 bench-growth: $(BENCHED)
-	@$(BENCH) growth && rm -rf bench.dir
+	@$(BENCH) growth
+	@mv bench.dir/bench.tsv growth.tsv && rm -rf bench.dir
 
-# From what make bench has left.
+# From what make bench has left, and make bench-growth if that has been run.
 bench-plot: bench.tsv
-	$(AWK) -f $(srcdir)/tests/benchmark/plot bench.tsv >bench.svg
+	growth=growth.tsv; test -f $$growth || growth=; \
+		$(AWK) -f $(srcdir)/tests/benchmark/plot bench.tsv $$growth >bench.svg
 	@echo bench.svg
 
 # ---- the locksmith ----

@@ -99,12 +99,23 @@ static double with_locks(const char *tool, int size)
 	return mean(&(struct entrant){"", {"sh", "-c", script}, 0});
 }
 
+/* The number of a process that has ended. */
+static pid_t dead(void)
+{
+	pid_t pid = start((const char *const[]){TRUE, NULL});
+
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		exit(70);
+	return pid;
+}
+
 /* Among so many whose holders are dead, one is taken over each time. */
 static double with_stale(const char *tool, int size)
 {
 	char name[64];
 	FILE *file;
 	double took = 0, began;
+	pid_t holder = dead();
 
 	mkdir("bench.stale", 0755);
 	for (int i = 0; i < size; i++) {
@@ -112,7 +123,7 @@ static double with_stale(const char *tool, int size)
 		file = fopen(name, "w");
 		if (file == NULL)
 			exit(70);
-		fprintf(file, "4194303\n");
+		fprintf(file, "%ld\n", (long)holder);
 		fclose(file);
 	}
 	for (int i = 0; i < TIMES; i++) {
