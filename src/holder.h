@@ -23,7 +23,8 @@ enum record_kind {
 	RECORD_EMPTY,
 	RECORD_FULL, /* one of ours, with everything in it */
 	RECORD_PID,  /* a PID, and perhaps a host, but not which incarnation of the PID */
-	RECORD_JUNK
+	RECORD_JUNK,
+	RECORD_ABSENT /* a directory of other files, in which no process is named: no lock */
 };
 
 struct record {

@@ -146,6 +146,8 @@ bool occupants_sentence(const struct occupants *found, char *text, size_t size)
 		doubtful(first, text, size);
 	else if (first->host[0] != '\0')
 		elsewhere(first, text, size);
+	else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0)
+		snprintf(text, size, "held, and nobody is named in it");
 	else if (first->process.pid == 0 || first->process.command_length == 0)
 		unseen(first, text, size);
 	else

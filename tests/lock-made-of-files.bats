@@ -235,12 +235,56 @@ something_else() {
 	METHODS=rename each something_else "fifo link dir"
 }
 
-@test "a directory full of files is no lock, even if one of them is called pid" {
+@test "a directory of other files, in which no process is named, is no lock: 66" {
 	mkdir l
-	echo 99999999 >l/pid
 	: >l/precious
-	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l true
-	[ -e l/precious ] && [ -e l/pid ]
+	for pid in "" 0 word; do
+		if [ -n "$pid" ]; then echo "$pid" >l/pid; fi
+		touch -d '1 minute ago' l
+		for how in -n '-w 60' '-n --stale .001' --replace --toggle; do
+			# shellcheck disable=SC2086
+			refused 66 "l: is a directory with other files in it, and no lock" "$SEMLOCK" $how -m mkdir l touch ran
+		done
+		refused 66 "l: is a directory with other files in it, and no lock" "$SEMLOCK" --who -m mkdir l
+	done
+	[ -e l/precious ] && [ ! -e ran ]
+	expect_status 66 as_nobody "$SEMLOCK" -n -m mkdir l true # who may not make anything here either
+}
+
+@test "one that has just changed is looked at again: a lock's maker may still be at it, or removing it" {
+	mkdir l
+	: >l/host
+	start waiter "$SEMLOCK" -m mkdir l true
+	"$PROBE" blocked "${PID[waiter]}"
+	rm -r l
+	ended waiter 0
+	mkdir l
+	: >l/host
+	refused 66 "l: is a directory with other files in it, and no lock" "$SEMLOCK" -w 60 -m mkdir l touch ran
+	[ -e l/host ] && [ ! -e ran ]
+}
+
+@test "one with other files and a pid is another program's lock, waited for and never taken over" {
+	mkdir l
+	: >l/precious
+	start other sleep 1000
+	echo "${PID[other]}" >l/pid
+	touch -d '1 minute ago' l
+	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
+	start waiter "$SEMLOCK" -m mkdir l true
+	"$PROBE" blocked "${PID[waiter]}"
+	rm -r l
+	ended waiter 0
+	mkdir l
+	: >l/precious
+	true &
+	wait $!
+	for pid in $! 99999999; do
+		echo "$pid" >l/pid
+		touch -d '1 minute ago' l
+		expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
+		[ -e l/precious ] && [ -e l/pid ] && [ ! -e ran ]
+	done
 }
 
 @test "a dead holder's lock that may not be taken away is held, and it is said why" {

@@ -212,6 +212,16 @@ in_doubt() {
 	[ "$(awk 'length > 80' .out)" = "" ]
 }
 
+@test "an empty file that may be about to be written: held, and nobody is said to be unseen" {
+	: >l
+	touch -d '1 second' l
+	said 1 "l: held, 0 waiting" -m excl l
+	grep -q "(not named in the lock)" .out
+	refused 1 "l: held, and nobody is named in it" "$SEMLOCK" -v -n -m excl l true
+	touch -d '1 hour ago' l
+	refused 1 "l: held, or left behind: the lock does not say which process it is" "$SEMLOCK" -v -n -m excl l true
+}
+
 @test "locks of dotlockfile(1) and of procmail's lockfile(1)" {
 	command -v dotlockfile lockfile >/dev/null || complain "apt-get install liblockfile-bin procmail"
 	fifos script

@@ -148,7 +148,26 @@ static enum outcome publish(struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-static void read_record(int fd, struct record *record)
+/* Somebody's directory full of files is not for us to remove, whatever one of them is called.
+ * UNSEEN: what to say when it cannot be looked into. */
+static bool has_other_files(int fd, bool unseen)
+{
+	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0);
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	bool others = directory == NULL && unseen;
+
+	while (directory != NULL && !others && (entry = readdir(directory)) != NULL)
+		others = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+			 strcmp(entry->d_name, RECORD_NAME) != 0;
+	if (directory != NULL)
+		closedir(directory);
+	else if (copy >= 0)
+		close(copy);
+	return others;
+}
+
+static void read_named(int fd, struct record *record)
 {
 	char text[RECORD_LIMIT + 1];
 	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
@@ -160,22 +179,12 @@ static void read_record(int fd, struct record *record)
 	close(inner);
 }
 
-/* Somebody's directory full of files is no lock, whatever one of them is called. */
-static bool has_other_files(int fd)
+/* Other programs put more than a PID into their locks; but then there is a PID. */
+static void read_record(int fd, struct record *record)
 {
-	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0);
-	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *entry;
-	bool others = directory == NULL;
-
-	while (!others && (entry = readdir(directory)) != NULL)
-		others = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-			 strcmp(entry->d_name, RECORD_NAME) != 0;
-	if (directory != NULL)
-		closedir(directory);
-	else if (copy >= 0)
-		close(copy);
-	return others;
+	read_named(fd, record);
+	if (record->pid <= 0 && has_other_files(fd, false))
+		record->kind = RECORD_ABSENT;
 }
 
 /* A file system over FUSE or NFS only hides a record that a waiter is reading just now, here in the
@@ -197,7 +206,7 @@ static int remove_directory(struct lock *lock, int fd)
 	char ours[NAME_SIZE];
 	int result;
 
-	if (!file->held && has_other_files(fd)) {
+	if (!file->held && has_other_files(fd, true)) {
 		errno = ENOTEMPTY;
 		return -1;
 	}
