@@ -13,7 +13,7 @@
 /* Somebody thinks of a server, and would get a file, or hear that there is no such directory. */
 static void refuse_unknown_url(const char *name)
 {
-	size_t scheme = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
+	size_t scheme = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
 
 	if (scheme > 0 && strncmp(name + scheme, "://", 3) == 0)
 		die(EXIT_USAGE,

@@ -52,10 +52,25 @@ with_mount() {
 @test "a URL that no method knows is no file" {
 	usage "http://host/l: no method" http://host/l touch ran
 	usage "file:///tmp/l: no method" --who file:///tmp/l
+	usage "ETCD://host/l: no method" ETCD://host/l touch ran
 	expect_status 66 "$FLOCK" http://host/l touch ran
 	mkdir -p http:/host
 	expect_status 0 "$SEMLOCK" ./http://host/l touch ran
 	[ -e http:/host/l ]
+}
+
+@test "a URL that makes no sense" {
+	build_needs NETWORK "no locks on a server"
+	export SEMLOCK_LOCKSMITH=$LOCKSMITH SEMLOCK_USER=u SEMLOCK_PASSWORD=p
+	for url in etcd://127.0.0.1:99999/l ftp://127.0.0.1:abc/l sftp://127.0.0.1:0/l etcds://127.0.0.1:/l; do
+		usage "$url: the port in the URL must be a number from 1 to 65535" -n $url touch ran
+		usage "$url: the port in the URL must be a number from 1 to 65535" --who $url
+		usage "$url: the port in the URL must be a number from 1 to 65535" --check $url
+	done
+	usage "the host in the URL makes no sense" -n etcd:///l touch ran
+	usage "an IPv6 address stands in brackets: [::1]" -n etcd://::1/l touch ran
+	usage "it must end in the lock's name" -n etcd://127.0.0.1 touch ran
+	usage "a password in a URL can be read by everybody" -n etcd://a:b@127.0.0.1/l touch ran
 }
 
 @test "an option without its argument, and one with an argument that takes none" {

@@ -382,7 +382,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	unset SEMLOCK_PASSWORD SEMLOCK_USER
 	run_smith "$URL/L"
 	[ "$status" -eq 77 ]
-	[[ $output == "ERR 77 no user for "* ]]
+	[[ $output == "ERR 77 no user for 127.0.0.1:$PORT: put \"machine 127.0.0.1 login USER "* ]]
 	none -q "USER anonymous" "$DIR/log"
 }
 

@@ -25,6 +25,34 @@ says() {
 	says "one URL is needed"
 	says "one URL is needed" --mode=exclusive ftp://host/lock ftp://host/other
 	says "more than 16 hosts in the URL" "etcd://$(seq -s , 17)/lock"
+	for port in 0 +1 '1 ' 65536 99999 000080 99999999999999999999 abc 1x x1 -1 ''; do
+		for host in host "[::1]" "host,[::1]:1,host"; do
+			says "the port in the URL must be a number from 1 to 65535" "etcd://$host:$port/lock"
+			says "the port in the URL must be a number from 1 to 65535" "ftp://$host:$port/lock"
+		done
+	done
+	for host in '' :1 ',' 'host,' ',host' "host:1," '[' ']' '[]' '[]:1' '[::1' '[::1]x' '[::1]x:1' '[1:2]' '[::g]' \
+		"[$(printf '1:%.0s' {1..40})]" "ho st" "[::1] " 'h*' "h%41" 'h?x=1' "$(printf '%0264d' 0)"; do
+		says "the host in the URL makes no sense" "etcd://$host/lock"
+	done
+	for host in ::1 1:2:3 host:1:2; do
+		says "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])" "sftp://$host/lock"
+	done
+	for path in '' / // ///; do
+		says "the URL has no path: it must end in the lock's name" "etcd://host$path"
+	done
+	for path in %zz % %4 a%00b a%0ab a%7f "$(printf '%0512d' 0)"; do
+		says "the path in the URL is too long or no text" "ftp://host/$path"
+	done
+	for path in 'a?b=c' 'a#b' a%23b 'a*' 'a[1]' 'a{b}' 'a\b' 'a"b' a%2a; do
+		says "the lock's name must have none of * ? # [ ] { } \" \\" "etcd://host/$path"
+	done
+	for path in . .. a/. a/.. %2e%2e a/../; do
+		says "the URL must end in the lock's name, and $(sed 's,/$,,; s,.*/,,; s,%2e,.,g' <<<"$path") is none" "ftp://host/$path"
+	done
+	says "the user name in the URL makes no sense" etcd://@host/lock
+	says "the user name in the URL makes no sense" etcd://a%0a@host/lock
+	says "ftp:// takes one host" --no-wait ftp://u@host,other/lock
 	run "$LOCKSMITH" --help
 	[ "$status" -eq 0 ]
 	[[ $output == usage:* ]]

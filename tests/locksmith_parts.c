@@ -179,6 +179,10 @@ static void urls(void)
 	MUST(url_parse("ftp://h/x%0a", &u, &why) == -1 && url_parse("ftp://h/x%", &u, &why) == -1);
 	MUST(url_parse("ftp://h/x%4", &u, &why) == -1 && url_parse("ftp://h/x%41", &u, &why) == 0);
 	MUST(url_parse("ftp://h /x", &u, &why) == -1 && url_parse("ftp://@h/x", &u, &why) == -1);
+	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &why) == 0 && strcmp(u.host[0], "[2001:db8::1]") == 0);
+	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", &u, &why) == 0);
+	MUST(url_parse("sftp://h:1/..a", &u, &why) == 0 && url_parse("ftp://h:1/../a", &u, &why) == 0);
+	MUST(url_parse("ftp://h:00080/a", &u, &why) == 0);
 	puts("ok URLs");
 }
 

@@ -189,6 +189,7 @@ static const struct remote_ops ftp_ops = {
 static int credentials(struct remote *r)
 {
 	struct login *l = &r->login;
+	char machine[sizeof r->url->host[0]];
 
 	if (login_find(r->url, l, &r->why) != 0)
 		return -1;
@@ -196,13 +197,14 @@ static int credentials(struct remote *r)
 		strcpy(l->password, "semlock@");
 		l->has_password = true;
 	}
+	url_hostname(r->url->host[0], machine, sizeof machine);
 	/* Left alone, libcurl would log in as anonymous. */
 	if (l->user[0] == '\0' || !l->has_password)
 		return why_set(&r->why, EXIT_NOT_PERMITTED,
 		    "no %s for %.100s: put \"machine %.100s login USER password ...\" into "
 		    "~/.netrc, or set "
 		    "SEMLOCK_USER and SEMLOCK_PASSWORD",
-		    l->user[0] == '\0' ? "user" : "password", r->url->host[0], r->url->host[0]);
+		    l->user[0] == '\0' ? "user" : "password", r->url->host[0], machine);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_USERNAME, l->user);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_PASSWORD, l->password);
 	explicit_bzero(l->password, sizeof l->password);

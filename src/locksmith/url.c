@@ -2,11 +2,15 @@
 
 #include "locksmith/url.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What a name may be made of that goes into another URL without quoting. */
-#define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]"
+#define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
 static int hex(char c)
 {
@@ -54,6 +58,46 @@ static int take_user(const char *text, size_t length, struct url *url, struct wh
 	return 0;
 }
 
+/* ":1" to ":65535". */
+static bool is_port(const char *text)
+{
+	size_t digits = strspn(text + 1, "0123456789");
+	long port = strtol(text + 1, NULL, 10);
+
+	return digits > 0 && digits <= 5 && text[digits + 1] == '\0' && port >= 1 && port <= 65535;
+}
+
+/* "[v6]" at the beginning of text: its length, or 0. */
+static size_t in_brackets(const char *text)
+{
+	const char *end = strchr(text, ']');
+	char address[INET6_ADDRSTRLEN];
+	struct in6_addr binary;
+
+	if (end == NULL || (size_t)(end - text) > sizeof address)
+		return 0;
+	memcpy(address, text + 1, (size_t)(end - text) - 1);
+	address[end - text - 1] = '\0';
+	return inet_pton(AF_INET6, address, &binary) == 1 ? (size_t)(end - text) + 1 : 0;
+}
+
+/* What libcurl makes of less than this is a server that cannot be reached, or another one: a colon
+ * without a port means port 80 to it. */
+static int check_host(const char *host, struct why *why)
+{
+	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
+
+	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
+		return why_set(why, EXIT_USAGE,
+		    "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])");
+	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
+		return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
+	if (host[name] == ':' && !is_port(host + name))
+		return why_set(
+		    why, EXIT_USAGE, "the port in the URL must be a number from 1 to 65535");
+	return 0;
+}
+
 static int take_hosts(const char *text, size_t length, struct url *url, struct why *why)
 {
 	const char *end = text + length;
@@ -62,14 +106,26 @@ static int take_hosts(const char *text, size_t length, struct url *url, struct w
 		const char *comma = memchr(text, ',', (size_t)(end - text));
 		size_t n = (size_t)((comma != NULL ? comma : end) - text);
 
-		if (n == 0 || n >= sizeof url->host[0] || strspn(text, HOST_CHARS) < n)
+		if (n == 0 || n >= sizeof url->host[0])
 			return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
 		if (url->hosts == URL_HOSTS)
 			return why_set(why, EXIT_USAGE, "more than %d hosts in the URL", URL_HOSTS);
 		memcpy(url->host[url->hosts], text, n);
-		url->host[url->hosts++][n] = '\0';
+		url->host[url->hosts][n] = '\0';
+		if (check_host(url->host[url->hosts++], why) != 0)
+			return -1;
 		text += n + 1;
 	}
+	return 0;
+}
+
+static int check_name(const char *path, struct why *why)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash == NULL ? path : slash + 1;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return why_set(why, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
 	return 0;
 }
 
@@ -85,11 +141,12 @@ static int take_path(const char *text, struct url *url, struct why *why)
 	if (n == 0)
 		return why_set(
 		    why, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
-	/* FTP servers take these for wildcards in a listing. */
-	if (strpbrk(url->path, "*?[]{}\"\\") != NULL)
+	/* FTP servers take these for wildcards in a listing; on etcd, what is behind a # is not the
+	 * lock, but its marks. */
+	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
 		return why_set(
-		    why, EXIT_USAGE, "the lock's name must have none of * ? [ ] { } \" \\");
-	return 0;
+		    why, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
+	return check_name(url->path, why);
 }
 
 int url_parse(const char *text, struct url *url, struct why *why)

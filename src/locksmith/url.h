@@ -14,8 +14,8 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no path, a password in it,
-   control characters, wildcards, or something too long. */
+/* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no port behind a colon, no path,
+   a password in it, control characters, wildcards, or something too long. */
 int url_parse(const char *text, struct url *url, struct why *why);
 
 /* The host without its port, into name (size bytes). */
