@@ -148,6 +148,58 @@ waiting() {
 	let_go mine
 }
 
+@test "mailbox: a signal to it is the command's, and the locks are held until that has ended" {
+	fifos mine
+	start mine mailbox INBOX "$PROBE" signals mine.up mine.down
+	ready mine
+	for name in TERM HUP TERM; do
+		kill -"$name" "${PID[mine]}"
+		reports mine "$name"
+	done
+	expect_held INBOX posix 0 0
+	[ -e INBOX.lock ]
+	let_go mine
+	expect_free INBOX posix 0 0
+	for pair in TERM:143 HUP:129; do
+		rm -f mine.up mine.down
+		stand mine mailbox INBOX
+		kill -"${pair%:*}" "${PID[mine]}"
+		ended mine "${pair#*:}"
+		"$PROBE" gone "${COMMAND[mine]}"
+		expect_free INBOX posix 0 0
+		[ ! -e INBOX.lock ]
+	done
+}
+
+@test "mailbox: a signal ends the wait for either lock, and the command does not run" {
+	: >INBOX
+	expect_status 0 dotlockfile -r 0 INBOX.lock
+	start mine mailbox INBOX touch ran
+	until waits=$(pgrep -P "${PID[mine]}" -f 'link INBOX.lock true'); do kill -0 "${PID[mine]}"; done
+	kill -TERM "${PID[mine]}"
+	ended mine 143
+	"$PROBE" gone "$waits"
+	expect_status 0 dotlockfile -u INBOX.lock
+	fifos theirs
+	start theirs "$PROBE" fcntl-hold INBOX posix write 0 0 theirs.up theirs.down
+	ready theirs
+	behind mine mailbox INBOX
+	waits=$(semlock_of "${PID[mine]}")
+	kill -TERM "${PID[mine]}"
+	ended mine 143
+	"$PROBE" gone "$waits"
+	let_go theirs
+	[ ! -e ran ]
+}
+
+@test "mailbox: the command reads its standard input, hears what is typed, and its status is its own" {
+	expect_status 1 mailbox INBOX sh -c 'cat >delivered; exit 1' <<<hello
+	[ "$(cat delivered)" = hello ]
+	expect_status 0 mailbox INBOX grep -E '^SigIgn' /proc/self/status
+	mine=$out
+	[ "$mine" = "$(grep -E '^SigIgn' /proc/self/status)" ] || complain "$mine"
+}
+
 @test "mailbox: what cannot be locked is said, and the command does not run" {
 	mkdir INBOX
 	capture mailbox INBOX touch ran

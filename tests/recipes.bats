@@ -312,6 +312,35 @@ job() {
 	[ ! -e .fetch.lock.skipped ]
 }
 
+@test "loud-after: a signal to it is the command's, and the lock is held until that has ended" {
+	fifos mine
+	start mine loud-after 2 l "$PROBE" signals mine.up mine.down
+	ready mine
+	for name in TERM HUP INT TERM; do
+		kill -"$name" "${PID[mine]}"
+		reports mine "$name"
+	done
+	expect_held l
+	let_go mine
+	expect_free l
+	stand mine2 loud-after 2 l
+	kill -TERM "${PID[mine2]}"
+	ended mine2 143
+	"$PROBE" gone "${COMMAND[mine2]}"
+	expect_free l
+}
+
+@test "loud-after: a command that closes all descriptors keeps the lock to the end" {
+	fifos mine
+	start mine loud-after 2 l "$PROBE" closefrom-then-hold mine.up mine.down
+	ready mine
+	expect_held l
+	expect_status 0 loud-after 2 l touch ran
+	[ ! -e ran ] && [ -s l.skipped ]
+	let_go mine
+	expect_free l
+}
+
 @test "crontab: the one that waits for another job" {
 	job make-backup 'echo backed up'
 	expect_status 0 cron_job 3
