@@ -5,6 +5,7 @@ load locksmith
 load servers/etcd
 
 setup() {
+	watch_over
 	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	export HOME=$DIR
@@ -12,10 +13,10 @@ setup() {
 }
 
 teardown() {
-	[ -n "$LOCKSMITH" ] || return 0
 	smiths_stop_all
 	etcd_stop_all
 	[ -z "${LIAR:-}" ] || kill -KILL "$LIAR"
+	watched
 }
 
 keys() { ctl get "" --prefix --keys-only | grep . || true; }

@@ -4,6 +4,7 @@
 load locksmith
 
 setup() {
+	watch_over
 	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret HOME=$DIR
@@ -11,9 +12,9 @@ setup() {
 }
 
 teardown() {
-	[ -n "$LOCKSMITH" ] || return 0
 	smiths_stop_all
 	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+	watched
 }
 
 # server [ARG...]: starts the server and sets PORT and URL

@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # The model of the lock protocol on FTP proves something only if it can also fail.
-SOURCE=${SOURCE:-$BATS_TEST_DIRNAME/..}
+load locksmith
+
+setup() { watch_over; }
+teardown() { watched; }
 
 @test "the protocol holds in every interleaving, and goes wrong where it should" {
 	run python3 "$SOURCE/tests/models/ftp.py"

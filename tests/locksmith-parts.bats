@@ -1,5 +1,9 @@
 #!/usr/bin/env bats
 # What the locksmith reads from servers and files, taken apart without any server.
+load locksmith
+
+setup() { watch_over; }
+teardown() { watched; }
 
 @test "tokens, listings, URLs, netrc, base64, the etcd queue: good, bad and random text" {
 	[ -n "$LOCKSMITH_PARTS" ] || skip "built without the network methods"
@@ -56,4 +60,15 @@ says() {
 	run "$LOCKSMITH" --help
 	[ "$status" -eq 0 ]
 	[[ $output == usage:* ]]
+}
+
+@test "a test of the locksmith that hangs is ended, and has failed" {
+	printf '%s\n' "load '$BATS_TEST_DIRNAME/locksmith'" 'setup() { watch_over; }' 'teardown() { watched; }' \
+		'@test "hangs" {' 'sleep 1000' '}' >hangs.bats
+	run env -i PATH="${PATH#"$BATS_LIBEXEC":}" TMPDIR="$PWD" PROBE="$PROBE" TEST_LIMIT=1 bats hangs.bats
+	[ "$status" -eq 1 ] || { echo "$output"; false; }
+	[[ $output == *"not ok 1 hangs"*"killed after 1 seconds: something hung"* ]] || { echo "$output"; false; }
+	for file in "$BATS_TEST_DIRNAME"/*.bats; do
+		grep -qE '^load .*HELPERS|watch_over|timeout 60 "\$FOREACHMAIL"' "$file" || { echo "$file: its tests may hang for ever"; false; }
+	done
 }

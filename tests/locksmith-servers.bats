@@ -6,6 +6,7 @@ load locksmith
 load servers/others
 
 setup() {
+	watch_over
 	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	chmod 755 "$DIR" "$BATS_TEST_TMPDIR"
@@ -14,10 +15,10 @@ setup() {
 }
 
 teardown() {
-	[ -n "$LOCKSMITH" ] || return 0
 	smiths_stop_all
 	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
 	[ -z "$BARE" ] || rm -rf "$BARE"
+	watched
 }
 
 # What must be so on all of them.
