@@ -136,6 +136,20 @@ plain_waits_for_all() {
 	let_go b
 }
 
+@test "who asks for fewer slots, and waits, is not overtaken by those who could have another" {
+	build_needs_ofd
+	hold_as a -j 1 l
+	queue_as b -j 1 l
+	queue_as c -j 2 l
+	expect_status 1 "$SEMLOCK" -n -j 2 l touch ran
+	[ ! -e ran ]
+	let_go a
+	ready b
+	ready c # slot 1 was free all the time
+	let_go b
+	let_go c
+}
+
 @test "holders who disagree see the slots they asked for" {
 	build_needs_ofd
 	hold_as a -j 1 l
