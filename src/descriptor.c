@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <unistd.h>
 #ifdef HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
@@ -65,4 +66,15 @@ void descriptor_close_others(const int *keep, size_t count)
 			close_all(from, next == UINT_MAX ? UINT_MAX : next - 1);
 		from = next + 1;
 	}
+}
+
+ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset)
+{
+	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
+	ssize_t put;
+
+	sigaction(SIGXFSZ, &ignored, &before);
+	put = pwrite(fd, bytes, size, offset);
+	sigaction(SIGXFSZ, &before, NULL);
+	return put;
 }

@@ -3,6 +3,7 @@
 #define SEMLOCK_DESCRIPTOR_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Move FD, fresh from an open, above standard error, whatever was closed when we were
  * started; what we open must not become somebody's standard input or output.  Closed at
@@ -16,5 +17,9 @@ int descriptor_pipe(int ends[2]);
  * For a process that outlives us: whoever waits for a descriptor of the caller's to be closed must
  * not wait for it. */
 void descriptor_close_others(const int *keep, size_t count);
+
+/* pwrite(2) at OFFSET, where a limit to the size of files (ulimit -f) is an error, EFBIG, and not
+ * the end of us by SIGXFSZ. */
+ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset);
 
 #endif

@@ -7,10 +7,13 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "caller.h"
+#include "exitcode.h"
 #include "hold.h"
+#include "report.h"
 
 #ifndef POLLRDHUP
 #define POLLRDHUP 0
@@ -99,8 +102,11 @@ void hold_until_end(void *context)
 	ssize_t got;
 
 	(void)context;
-	if (!say_ok())
-		_exit(EXIT_FAILURE);
+	if (!say_ok()) {
+		complain("cannot write to standard output, which is to say that the lock is held: %s",
+		    strerror(errno));
+		_exit(EXIT_SYSTEM);
+	}
 	do {
 		if (!await(ends, POLLIN) || owner_ended(ends))
 			break;

@@ -50,7 +50,9 @@ static int create(const struct lock *lock, const char *path, struct why *why)
 	    lock->create_mode);
 
 	if (fd < 0) {
-		if (errno == ENOENT)
+		if (errno == EISDIR)
+			why_say(why, TROUBLE_OPEN, "there is no such directory, and its name ends in a slash");
+		else if (errno == ENOENT)
 			why_say(why, TROUBLE_OPEN, "cannot create: its directory is not there");
 		else if (errno != EEXIST && errno != EINTR)
 			cannot(why, "cannot create");

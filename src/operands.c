@@ -38,6 +38,8 @@ static int descriptor(const struct options *options, const char *word)
 {
 	if (options->unlock)
 		return value_fd("-u", word);
+	if (*word == '\0')
+		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 	if (word[strspn(word, "0123456789")] != '\0')
 		die(EXIT_USAGE,
 		    "%s: not a descriptor number; to lock a file, name a command as well: "

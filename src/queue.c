@@ -7,6 +7,7 @@
 
 #include "alarm.h"
 #include "crash.h"
+#include "descriptor.h"
 #include "lock.h"
 #include "queue.h"
 #include "queuefile.h"
@@ -155,7 +156,7 @@ static void note_last(struct queue *queue)
 
 	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
 		queue->last = last;
-	if (pwrite(queue->fd, &queue->ticket, sizeof queue->ticket, 0) < 0)
+	if (descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0) < 0)
 		return; /* no room: whoever comes next has to search */
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "text.h"
 
 static const char *program = "semlock";
 
@@ -52,27 +53,20 @@ int why_say(struct why *why, enum trouble trouble, const char *fmt, ...)
 	return -1;
 }
 
-/* A lock's name is somebody's data: it must not steer a terminal, nor make two lines of one. */
-static void disarm(char *text)
-{
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
-
-/* One write, so that the lines of many processes do not mix.  A message that
+/* A lock's name is somebody's data: it must not steer a terminal, nor make two lines of one.
+ * One write, so that the lines of many processes do not mix.  A message that
  * cannot be written changes nothing else: neither errno nor the exit status. */
 static void PRINTF_LIKE(2, 0)
 print(int fd, const char *fmt, va_list args)
 {
-	char line[5120];
+	char text[5120], line[5120];
 	int saved = errno;
 	size_t used;
 
-	snprintf(line, sizeof line - 1, "%s: ", program);
-	used = strlen(line);
-	vsnprintf(line + used, sizeof line - 1 - used, fmt, args);
-	disarm(line);
+	snprintf(text, sizeof text, "%s: ", program);
+	used = strlen(text);
+	vsnprintf(text + used, sizeof text - used, fmt, args);
+	text_printable(line, sizeof line - 1, text, strlen(text), sizeof line);
 	used = strlen(line);
 	line[used++] = '\n';
 	while (write(fd, line, used) < 0 && errno == EINTR)

@@ -213,8 +213,17 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	    "-j: each slot is a byte, and --length has room for fewer");
 }
 
+/* "--who" of an unset variable must not be told that it is free. */
+static void refuse_empty_names(const struct options *options)
+{
+	for (unsigned i = 0; i < options->nlocks; i++)
+		if (options->locks[i].name != NULL && *options->locks[i].name == '\0')
+			die(EXIT_NOTOPEN, "LOCK is an empty word: is a variable not set?");
+}
+
 void rules_apply(struct options *options, const struct reading *reading)
 {
+	refuse_empty_names(options);
 	choose_method(options, reading);
 	choose_by_url(options, reading);
 	refuse_nonsense(options, reading);

@@ -5,6 +5,7 @@
 
 #include "exitcode.h"
 #include "methods/method.h"
+#include "report.h"
 #include "usage.h"
 
 static const char help[] =
@@ -92,7 +93,9 @@ static const char epilogue[] =
 
 static noreturn void finish(void)
 {
-	exit(fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_SYSTEM);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	exit(EXIT_SUCCESS);
 }
 
 static void print_methods(void)

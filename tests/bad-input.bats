@@ -45,8 +45,35 @@ with_mount() {
 	usage "COMMAND is an empty word" l ''
 	usage "COMMAND is an empty word" --name=x ''
 	refused 66 "LOCK is an empty word" "$SEMLOCK" '' touch ran
+	refused 66 "LOCK is an empty word" "$SEMLOCK" -f '' l touch ran
+	refused 66 "LOCK is an empty word" "$SEMLOCK" --who ''
+	refused 66 "LOCK is an empty word" "$SEMLOCK" --who l ''
+	refused 66 "LOCK is an empty word" "$SEMLOCK" --check ''
+	usage "LOCK is an empty word" ''
+	usage "LOCK is an empty word" -f l ''
 	expect_status 69 "$FLOCK" l ''
 	rm l
+}
+
+@test "a name that ends in a slash is a directory's" {
+	ln -s nowhere/ link
+	for name in d/ d// link; do
+		refused 66 "$name: there is no such directory, and its name ends in a slash" "$SEMLOCK" $name touch ran
+	done
+	mkdir d
+	expect_status 0 "$SEMLOCK" d/ true
+	refused 66 "d/x/: there is no such directory, and its name ends in a slash" "$SEMLOCK" d/x/ touch ran
+	[ ! -e ran ]
+}
+
+@test "standard output that takes nothing: 71" {
+	for words in --help --version "--who l" "--check l"; do
+		# shellcheck disable=SC2086 # words
+		for how in '>/dev/full' '>&-'; do
+			expect_status 71 sh -c "exec \"\$0\" $words $how" "$SEMLOCK"
+			[ "$err" = "semlock: cannot write to standard output" ] || complain "$words $how: $err"
+		done
+	done
 }
 
 @test "a URL that no method knows is no file" {
@@ -166,6 +193,34 @@ with_mount() {
 	[ ! -e ran ]
 }
 
+@test "a directory that one may not look into is no busy lock" {
+	mkdir closed
+	: >closed/l
+	chmod 000 closed
+	for method in excl link mkdir symlink rename; do
+		refused 66 "closed/l: " as_nobody "$SEMLOCK" -n -m $method closed/l touch ran
+	done
+	[ ! -e ran ]
+}
+
+@test "no file may have a byte (ulimit -f 0): 73 for a lock that is written, and no trouble for others" {
+	for method in excl link mkdir; do
+		status=0
+		said=$(ulimit -f 0; "$SEMLOCK" -m $method l touch ran 2>&1) || status=$?
+		[ "$status" -eq 73 ] || complain "$method: $status, $said"
+		[[ $said == "semlock: l: cannot write "*": File too large" ]] || complain "$method: $said"
+	done
+	[ "$(ls -A)" = bin ] || complain "left behind: $(ls -A)"
+	hold_lock l
+	fifos waiter
+	start waiter bash -c 'ulimit -f 0; exec "$@"' bash "$SEMLOCK" l "$PROBE" hold waiter.up waiter.down
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go
+	ready waiter
+	let_go waiter
+	[ ! -e ran ]
+}
+
 @test "a full disk: 73" {
 	namespaces -m
 	refused 73 mnt/l with_mount nr_inodes=1 "$SEMLOCK" mnt/l touch ran
@@ -203,6 +258,7 @@ with_mount() {
 	[ "$status" -eq 66 ]
 	[ "$(wc -l <.err)" -eq 1 ]
 	[[ $err != *$'\e'* ]]
+	refused 66 "no/??x€: " "$SEMLOCK" $'no/\xff\xc2\x9bx€' touch ran
 	expect_status 0 "$SEMLOCK" $'a\nb c' true
 	[ -f $'a\nb c' ]
 }

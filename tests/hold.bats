@@ -105,7 +105,11 @@ holding() {
 }
 
 @test "an output that nobody reads: no lock is kept" {
-	expect_status 1 bash -c '"$1" --hold l </dev/null >/dev/full' - "$SEMLOCK"
+	for how in '>/dev/full' '>&-'; do
+		expect_status 71 bash -c "\"\$1\" --hold l </dev/null $how" - "$SEMLOCK"
+		[[ $err == "semlock: cannot write to standard output"* ]] || complain "$how: $err"
+		expect_free l
+	done
 	expect_status 0 "$SEMLOCK" -n l true
 }
 

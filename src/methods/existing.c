@@ -86,6 +86,8 @@ static bool is_settled(struct lock *lock, const struct stat *status)
 
 static enum outcome cannot_open(const struct lock *lock, struct why *why)
 {
+	struct stat there;
+
 	switch (errno) {
 	case ENOENT:
 	case EINTR:
@@ -93,7 +95,12 @@ static enum outcome cannot_open(const struct lock *lock, struct why *why)
 		return AGAIN;
 	case EACCES:
 	case EPERM:
-		return BUSY; /* somebody has it; more we may not know */
+		if (fstatat(lock->file->directory, lock->file->base, &there, AT_SYMLINK_NOFOLLOW) == 0)
+			return BUSY; /* somebody has it; more we may not know */
+		if (errno == ENOENT)
+			return AGAIN;
+		why_set(why, TROUBLE_OPEN, "cannot look into its directory");
+		return FAILED;
 	case ELOOP:
 	case EMLINK:
 	case ENXIO:

@@ -82,7 +82,7 @@ static int write_record(struct lock *lock, struct why *why)
 	if (fd < 0)
 		return namefile_cannot_create(why, "cannot create its record");
 	CRASH_POINT("mkdir.record");
-	UNINTERRUPTED(put, write(fd, text, length));
+	UNINTERRUPTED(put, descriptor_write(fd, text, length, 0));
 	close(fd);
 	if (put == (ssize_t)length)
 		return 0;

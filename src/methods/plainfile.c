@@ -39,7 +39,7 @@ int plainfile_put(int fd, const char *text, size_t length, struct why *why)
 {
 	ssize_t put;
 
-	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : pwrite(fd, text, length, 0));
+	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
 	if (put < 0 || (size_t)put < length) {
 		if (put >= 0)
 			errno = ENOSPC;

@@ -10,7 +10,7 @@ FUZZ_record_FILES = tests/fuzz/record.c src/holder.c src/here.c src/process.c sr
 FUZZ_proc_FILES = tests/fuzz/proc.c src/procfs.c src/reach.c
 FUZZ_words_FILES = tests/fuzz/words.c src/json.c src/text.c
 FUZZ_answers_FILES = tests/fuzz/answers.c src/locksmith.c src/deadline.c src/descriptor.c \
-	src/report.c
+	src/report.c src/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=events_to,--wrap=memory_lasting
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
