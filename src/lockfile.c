@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,20 @@ static int cannot(struct why *why, const char *what)
 	return why_set(why, TROUBLE_OPEN, "%s", what);
 }
 
+/* It may be, where there is nothing to be made: /dev/fd, say, or what has been removed under us. */
+static bool directory_is_there(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char directory[PATH_MAX];
+	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+
+	if (length >= sizeof directory)
+		return false;
+	memcpy(directory, path, length);
+	directory[length] = '\0';
+	return access(slash == NULL ? "." : length == 0 ? "/" : directory, F_OK) == 0;
+}
+
 static int create(const struct lock *lock, const char *path, struct why *why)
 {
 	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW,
@@ -53,7 +68,9 @@ static int create(const struct lock *lock, const char *path, struct why *why)
 		if (errno == EISDIR)
 			why_say(why, TROUBLE_OPEN, "there is no such directory, and its name ends in a slash");
 		else if (errno == ENOENT)
-			why_say(why, TROUBLE_OPEN, "cannot create: its directory is not there");
+			why_say(why, TROUBLE_OPEN, directory_is_there(path)
+				? "is not there, and no file can be made in its directory"
+				: "cannot create: its directory is not there");
 		else if (errno != EEXIST && errno != EINTR)
 			cannot(why, "cannot create");
 		return -1;

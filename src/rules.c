@@ -97,6 +97,8 @@ static void refuse_of_files(const struct options *options)
 		    "-s: a lock made of files has one holder; use -m flock, ofd or posix");
 	refuse(options->slots > 0,
 	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
+	refuse(options->exact_mode && options->method == method_named("symlink"),
+	    "--mode: a symbolic link has no permissions");
 	refuse(options->become, "-F: somebody must stay to remove the lock file; leave it out");
 }
 

@@ -151,6 +151,7 @@ with_mount() {
 	usage 999 --mode 999 l touch ran
 	usage rw --mode rw l touch ran
 	usage 77777 --mode 77777 l touch ran
+	usage "--mode: a symbolic link has no permissions" --mode 600 -m symlink l touch ran
 }
 
 @test "a descriptor that is not open, and what is none" {
@@ -171,6 +172,13 @@ with_mount() {
 	refused 66 plain/l "$SEMLOCK" plain/l touch ran
 	[ ! -e ran ]
 	[ ! -e missing ]
+}
+
+@test "a descriptor's name that is none, and a working directory that has been removed" {
+	refused 66 "/dev/fd/77: is not there, and no file can be made in its directory" "$SEMLOCK" /dev/fd/77 touch ran
+	mkdir gone
+	said=$(cd gone && rmdir ../gone && "$SEMLOCK" l true 2>&1) && complain "locked"
+	[ "$said" = "semlock: l: is not there, and no file can be made in its directory" ] || complain "$said"
 }
 
 @test "a name that is too long" {
