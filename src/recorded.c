@@ -13,7 +13,7 @@
 #include "view.h"
 #include "waiters.h"
 
-/* What is no older may be about to be written, or removed. */
+/* An empty file that is no older may be about to be written. */
 #define YOUNG (2 * SECOND)
 
 /* The command, and the semlock that waits for it to end. */
@@ -48,21 +48,15 @@ static bool name_semlock(struct occupant *holder, const struct record *record)
 	return true;
 }
 
-static bool is_young(const struct sight *sight)
-{
-	int64_t age = (int64_t)time(NULL) * SECOND - (int64_t)sight->status.st_mtim.tv_sec * SECOND;
-
-	return age > -YOUNG && age < YOUNG;
-}
-
 static enum verdict judge(const struct sight *sight)
 {
+	int64_t age = (int64_t)time(NULL) * SECOND - (int64_t)sight->status.st_mtim.tv_sec * SECOND;
 	struct facts facts = {.local = sight->local, .here = here()};
 
 	if (!sight->legible)
 		return UNKNOWN;
 	if (sight->record.kind == RECORD_EMPTY && S_ISREG(sight->status.st_mode)) {
-		facts.young = is_young(sight);
+		facts.young = age > -YOUNG && age < YOUNG;
 		facts.before_boot = facts.here->booted > 0 &&
 				    sight->status.st_mtim.tv_sec < facts.here->booted;
 	}
@@ -176,8 +170,8 @@ static int look_once(struct occupants *found, const struct view *view, struct wh
 	struct scene scene;
 	bool steady = true;
 
-	if (sight->there && sight->record.kind == RECORD_ABSENT && !is_young(sight))
-		return why_say(why, TROUBLE_OPEN, "is a directory with other files in it, and no lock");
+	if (sight->there && sight->record.kind == RECORD_ABSENT)
+		return why_say(why, TROUBLE_OPEN, "is a directory of other files, and no lock");
 	if (scene_take_object(&scene, &view->lock, sight->object, why) != 0) {
 		scene_forget(&scene);
 		return -1;

@@ -236,32 +236,32 @@ something_else() {
 }
 
 @test "a directory of other files, in which no process is named, is no lock: 66" {
-	mkdir l
-	: >l/precious
-	for pid in "" 0 word; do
-		if [ -n "$pid" ]; then echo "$pid" >l/pid; fi
-		touch -d '1 minute ago' l
-		for how in -n '-w 60' '-n --stale .001' --replace --toggle; do
-			# shellcheck disable=SC2086
-			refused 66 "l: is a directory with other files in it, and no lock" "$SEMLOCK" $how -m mkdir l touch ran
+	local pid how kind
+	mkdir many deep deep/er
+	touch many/1 many/2 many/3 many/4 many/precious
+	for kind in many deep; do
+		for pid in "" 0 word; do
+			if [ -n "$pid" ]; then echo "$pid" >"$kind/pid"; fi
+			for how in -n '-w 60' '-n --stale .001' --replace --toggle; do
+				# shellcheck disable=SC2086
+				refused 66 "$kind: is a directory of other files, and no lock" "$SEMLOCK" $how -m mkdir "$kind" touch ran
+			done
+			refused 66 "$kind: is a directory of other files, and no lock" "$SEMLOCK" --who -m mkdir "$kind"
 		done
-		refused 66 "l: is a directory with other files in it, and no lock" "$SEMLOCK" --who -m mkdir l
+		expect_status 66 as_nobody "$SEMLOCK" -n -m mkdir "$kind" true # who may not make anything here either
 	done
-	[ -e l/precious ] && [ ! -e ran ]
-	expect_status 66 as_nobody "$SEMLOCK" -n -m mkdir l true # who may not make anything here either
+	[ -e many/precious ] && [ -d deep/er ] && [ ! -e ran ]
 }
 
-@test "one that has just changed is looked at again: a lock's maker may still be at it, or removing it" {
+@test "a few files in it, and no pid: another program's lock, waited for and never taken over" {
 	mkdir l
-	: >l/host
+	touch -d '1 hour ago' l/owner l/host l
+	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
 	start waiter "$SEMLOCK" -m mkdir l true
 	"$PROBE" blocked "${PID[waiter]}"
+	[ -e l/owner ] && [ -e l/host ] && [ ! -e ran ]
 	rm -r l
 	ended waiter 0
-	mkdir l
-	: >l/host
-	refused 66 "l: is a directory with other files in it, and no lock" "$SEMLOCK" -w 60 -m mkdir l touch ran
-	[ -e l/host ] && [ ! -e ran ]
 }
 
 @test "one with other files and a pid is another program's lock, waited for and never taken over" {

@@ -75,15 +75,6 @@ static int not_a_lock(const struct lock *lock, struct why *why)
 	    lock->method->name, lock->file->object->what);
 }
 
-/* Other programs make and remove the files in their locks one by one: what has changed just now is
- * waited for.  Where no age can be told, nothing can be made either. */
-static bool is_settled(struct lock *lock, const struct stat *status)
-{
-	int64_t age = age_of(lock, status);
-
-	return age == -1 || age <= -GRACE || age >= GRACE;
-}
-
 static enum outcome cannot_open(const struct lock *lock, struct why *why)
 {
 	struct stat there;
@@ -199,11 +190,11 @@ static enum outcome inspect(struct lock *lock, struct found *found, enum wait wa
 	enum verdict verdict = judge(lock, found); /* I2: a peek */
 	enum outcome outcome;
 
-	if (found->record.kind == RECORD_ABSENT && is_settled(lock, &found->status)) {
-		why_say(why, TROUBLE_OPEN, "is a directory with other files in it, and no lock: left alone");
+	if (found->record.kind == RECORD_ABSENT) {
+		why_say(why, TROUBLE_OPEN, "is a directory of other files, and no lock: left alone");
 		return FAILED;
 	}
-	if ((found->record.kind == RECORD_EMPTY && verdict == ALIVE) || found->record.kind == RECORD_ABSENT)
+	if (found->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return leave(lock, found, wait, 0);
 	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
 		return BUSY;

@@ -24,6 +24,7 @@
 #include "methods/stranger.h"
 
 #define RECORD_NAME "pid"
+#define MOST_FILES 4 /* in another program's lock */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Whoever may read a file of that mode may look into the directory. */
@@ -148,14 +149,13 @@ static enum outcome publish(struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-/* Somebody's directory full of files is not for us to remove, whatever one of them is called.
- * UNSEEN: what to say when it cannot be looked into. */
-static bool has_other_files(int fd, bool unseen)
+/* Somebody's directory full of files is not for us to remove, whatever one of them is called. */
+static bool has_other_files(int fd)
 {
 	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0);
 	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *entry;
-	bool others = directory == NULL && unseen;
+	bool others = directory == NULL;
 
 	while (directory != NULL && !others && (entry = readdir(directory)) != NULL)
 		others = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
@@ -179,11 +179,35 @@ static void read_named(int fd, struct record *record)
 	close(inner);
 }
 
-/* Other programs put more than a PID into their locks; but then there is a PID. */
+/* Other programs have a file or two in their locks.  Where a process is named, or there are so few,
+ * it is taken for one; what people keep their files in holds more of them, or directories. */
+static bool is_filled(int fd)
+{
+	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0), files = 0;
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	struct stat status;
+
+	if (directory == NULL) {
+		if (copy >= 0)
+			close(copy);
+		return false;
+	}
+	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		files++;
+		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+			files = MOST_FILES + 1;
+	}
+	closedir(directory);
+	return files > MOST_FILES;
+}
+
 static void read_record(int fd, struct record *record)
 {
 	read_named(fd, record);
-	if (record->pid <= 0 && has_other_files(fd, false))
+	if (record->pid <= 0 && is_filled(fd))
 		record->kind = RECORD_ABSENT;
 }
 
@@ -206,7 +230,7 @@ static int remove_directory(struct lock *lock, int fd)
 	char ours[NAME_SIZE];
 	int result;
 
-	if (!file->held && has_other_files(fd, true)) {
+	if (!file->held && has_other_files(fd)) {
 		errno = ENOTEMPTY;
 		return -1;
 	}
