@@ -55,6 +55,23 @@ host=elsewhere machine=another since=1 uid=0"
 	[ ! -e l ]
 }
 
+@test "what a file was before it became the lock says nothing of the lock's age" {
+	touch -d '30 years ago' l token
+	mv l l.held # as a script takes a token
+	expect_status 1 "$SEMLOCK" -n -m rename l true
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l true
+	expect_status 1 "$SEMLOCK" --who -m rename l
+	mv l.held l
+	expect_status 0 "$SEMLOCK" -n -m rename l true
+	rm l
+	ln token l
+	for method in excl link; do
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 30m -m $method l true
+		expect_status 1 "$SEMLOCK" --who -m $method l
+	done
+}
+
 @test "one that is known to live is never robbed, however old" {
 	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	for method in excl link mkdir symlink; do

@@ -32,6 +32,14 @@ static int64_t age_of(struct lock *lock, const struct stat *status)
 	return now < 0 ? -1 : now - namefile_mtime(status);
 }
 
+void existing_note_naming(struct stat *status)
+{
+	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
+	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
+		status->st_ctim.tv_nsec > status->st_mtim.tv_nsec))
+		status->st_mtim = status->st_ctim;
+}
+
 enum verdict existing_judge(struct lock *lock, const struct record *record,
     const struct stat *status, bool flocked)
 {
@@ -148,6 +156,8 @@ static enum verdict judge(struct lock *lock, struct found *found)
 {
 	lock->file->object->read(found->fd, &found->record);
 	fstat(found->fd, &found->status);
+	if (S_ISREG(found->status.st_mode) && found->status.st_nlink > 1)
+		existing_note_naming(&found->status); /* ln(1) of a file that stays is a lock, too */
 	return existing_judge(lock, &found->record, &found->status, false);
 }
 

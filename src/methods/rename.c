@@ -238,6 +238,8 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *
 
 	plainfile_read(lock->fd, &record);
 	fstat(lock->fd, &status);
+	if (record.kind != RECORD_FULL)
+		existing_note_naming(&status); /* a script's, which only renames it */
 	verdict = existing_judge(lock, &record, &status, false);
 	CRASH_POINT("rename.judged");
 	if (existing_yields(lock, verdict, &status))
