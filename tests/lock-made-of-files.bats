@@ -327,6 +327,20 @@ something_else() {
 	[ ! -e ran ]
 }
 
+@test "rename: a file with something in it is no token, and stays as it is" {
+	build_needs_statfs
+	for content in "what nobody wants to lose" 42$'\n'lines "$(seq 2000)"; do
+		echo "$content" >l
+		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
+		refused 66 "is no token" "$SEMLOCK" -n --stale 1 -m rename l touch ran
+		[ "$(cat l)" = "$content" ]
+		[ ! -e l.held ] && [ ! -e ran ]
+	done
+	echo 4711 >l # a script's PID
+	expect_status 0 "$SEMLOCK" -m rename l true
+	[ -e l ] && [ ! -s l ]
+}
+
 @test "link: nothing in it but the PID" {
 	expect_status 0 "$SEMLOCK" -m link l sh -c '[ "$(cat l)" = $$ ] && [ "$(wc -l <l)" -eq 1 ]'
 }

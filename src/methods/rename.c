@@ -194,8 +194,10 @@ static enum outcome carry_off(struct lock *lock, struct why *why)
 	struct namefile *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0)
+	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0) {
+		erase(lock); /* half a record would be no token's */
 		return FAILED;
+	}
 	CRASH_POINT("rename.written");
 	if (token_move(file, file->base, token_held_name(file, held)) != 0) {
 		erase(lock);
@@ -209,9 +211,7 @@ static enum outcome carry_off(struct lock *lock, struct why *why)
 static enum outcome leave(struct lock *lock, enum wait wait, pid_t pid)
 {
 	flock(lock->fd, LOCK_UN);
-	if (wait == TRY)
-		return BUSY;
-	return stranger_await(lock->file, pid, false);
+	return wait == TRY ? BUSY : stranger_await(lock->file, pid, false);
 }
 
 /* From the dead.  Whoever may not rename it (another user's, in a sticky directory) could not
@@ -257,7 +257,7 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 		return outcome;
 	CRASH_POINT("rename.flocked");
 	if (namefile_same(file, file->base, lock->fd))
-		return carry_off(lock, why);
+		return token_check(lock, why) == 0 ? carry_off(lock, why) : FAILED;
 	if (namefile_same(file, token_held_name(file, held), lock->fd))
 		return look_at_held(lock, wait, why);
 	reopen(lock); /* it has been replaced */
