@@ -40,6 +40,21 @@ works() {
 	done
 }
 
+@test "a hard link to what a waiter has made, as a backup makes it, is no lock" {
+	for method in excl link; do
+		hold_lock -m $method l
+		SEMLOCK_CRASH="namefile.tmpfile:fail=95 namefile.flocked:stop" start waiter "$CRASHABLE_SEMLOCK" -m $method l touch ran
+		"$PROBE" state "${PID[waiter]}" T
+		ln .l.semlock.* backup
+		kill -CONT "${PID[waiter]}"
+		"$PROBE" blocked "${PID[waiter]}"
+		[ ! -e ran ]
+		let_go
+		ended waiter 0
+		rm ran backup ./*.up ./*.down
+	done
+}
+
 @test "mkdir without renaming without replacing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=mkdir.rename:fail=22
