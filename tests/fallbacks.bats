@@ -55,6 +55,21 @@ works() {
 	done
 }
 
+@test "who cannot flock what he has made removes it, and not what another has put in its place" {
+	for other in none file; do
+		SEMLOCK_CRASH="namefile.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
+			start maker "$CRASHABLE_SEMLOCK" -m excl l true
+		"$PROBE" state "${PID[maker]}" T
+		hold_as keeper -m flock l # the inode, whatever name it has
+		[ $other = none ] || { mv l aside && echo 1 >l; }
+		kill -CONT "${PID[maker]}"
+		ended maker 73
+		if [ $other = none ]; then [ ! -e l ]; else [ "$(cat l)" = 1 ]; fi
+		let_go keeper
+		rm -f l aside ./*.up ./*.down
+	done
+}
+
 @test "mkdir without renaming without replacing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=mkdir.rename:fail=22

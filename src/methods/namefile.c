@@ -270,8 +270,9 @@ enum outcome namefile_claim(const struct lock *lock, int fd, struct why *why)
 	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
 		if (tries == 1000) {
 			why_set(why, TROUBLE_CREATE, "somebody keeps the new lock file locked");
-			call_unlink(lock->file->directory, lock->file->base,
-			    lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+			if (namefile_same(lock->file, lock->file->base, fd)) /* or it is another's by now */
+				call_unlink(lock->file->directory, lock->file->base,
+				    lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 			return FAILED;
 		}
 		nanosleep(&a_moment, NULL);
