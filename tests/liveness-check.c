@@ -290,7 +290,10 @@ static void processes(void)
 	check(procfs_stat("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &stat) &&
 		  stat.state == 'S' && stat.started == 4711,
 	    "a process", "something else");
-	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", &stat) &&
+	check(procfs_stat("12 (a) Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 2 19 4711 23 24", &stat) &&
+		  stat.state == 'S',
+	    "a process that runs without its first thread", "one that has ended");
+	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1 19 4711 23", &stat) &&
 		  stat.state == 'Z' && stat.started == 4711,
 	    "a process called \") ) R 1 (\"", "something else");
 	check(!procfs_stat("", &stat), "no process", "one");

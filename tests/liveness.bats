@@ -41,6 +41,29 @@ judged() {
 	let_go parent
 }
 
+@test "a process whose first thread has ended lives on in the others" {
+	fifos threads
+	start threads "$PROBE" hold-in-thread threads.up threads.down
+	ready threads
+	"$PROBE" state "${PID[threads]}" Z
+	echo "${PID[threads]}" >l
+	judged held
+	let_go threads
+}
+
+@test "a symbolic link is its command's, even if semlock was killed and the first thread has ended" {
+	fifos holder
+	start holder "$SEMLOCK" -m symlink l "$PROBE" hold-in-thread holder.up holder.down
+	ready holder
+	"$PROBE" state "${COMMAND[holder]}" Z
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m symlink l true
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 "$SEMLOCK" -n -m symlink l true
+}
+
 @test "a reused PID is another process" {
 	start other sleep 100
 	record "${PID[other]}" start=1 >l
