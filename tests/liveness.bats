@@ -116,3 +116,13 @@ judged() {
 	touch -d '20 years ago' l
 	judged dead
 }
+
+@test "a clock that was set, or stood still, since the start makes no lock of today older than that" {
+	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
+	read -r up _ </proc/uptime
+	namespaces --time --boottime="-$((${up%.*} - 1))"
+	: >l
+	touch -d "@$(($(stat -c %Y /dev/null) + 1))" l
+	expect_status 1 unshare --time --boottime="-$((${up%.*} - 1))" "$SEMLOCK" -n -m excl l true
+	judged held
+}
