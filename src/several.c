@@ -71,9 +71,11 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
 	return 0;
 }
 
-static bool is_current(const struct lock *lock)
+static bool is_current(struct lock *lock)
 {
-	return lock->file != NULL || lockfile_current(lock);
+	if (lock->file == NULL)
+		return lockfile_current(lock);
+	return namefile_current(lock);
 }
 
 /* The second name of a file is covered by the lock on the first; it only has to mean

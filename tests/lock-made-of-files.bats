@@ -206,6 +206,29 @@ both_or_none() {
 	nothing_left
 }
 
+directory_replaced() {
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_lock -m "$method" d/l
+	queue_as waiter -m "$method" d/l
+	mv d old
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_as other -m "$method" d/l
+	let_go
+	"$PROBE" blocked "${PID[waiter]}"
+	expect_status 1 "$SEMLOCK" -n -m "$method" d/l true
+	let_go other
+	ready waiter
+	let_go waiter
+	[ "$(ls -A old)" = "$(ls -A d)" ] # nothing, or the token
+	rm -r d old
+}
+
+@test "a directory put in the place of another: whoever waited has the lock in the new one" {
+	each directory_replaced
+}
+
 @test "several: both or none" {
 	each both_or_none
 }
