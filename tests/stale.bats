@@ -194,6 +194,30 @@ stopped_at() {
 	"$PROBE" state "${PID[breaker]}" T
 }
 
+@test "symlink: one of several that was taken over while we waited for the next is not run without" {
+	namespaces --pid --fork --mount-proc
+	hold_as later -m symlink l2
+	fifos both
+	start both "$SEMLOCK" -m symlink --stale 30m -f l1 l2 "$PROBE" hold both.up both.down
+	until [ -L l1 ]; do :; done
+	"$PROBE" blocked "${PID[both]}"
+	old l1
+	fifos robber
+	start robber unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -n -m symlink --stale 30m l1 \
+		"$PROBE" hold robber.up robber.down
+	next_line robber
+	let_go later
+	"$PROBE" blocked "${PID[both]}"
+	[ "$(readlink l1 | cut -d@ -f1 | cut -d: -f1)" != "${PID[both]}" ]
+	expect_status 0 "$SEMLOCK" -n -m symlink l2 true # it has let that go again
+	release robber
+	ended robber 0
+	ready both
+	release both
+	ended both 0
+	[ ! -L l1 ] && [ ! -L l2 ]
+}
+
 @test "symlink: one that is stopped with the guard keeps nobody who holds the lock from letting go" {
 	dead
 	stopped_at symlink.removed l touch ran
