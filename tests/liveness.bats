@@ -110,6 +110,22 @@ judged() {
 	expect_status 0 "$SEMLOCK" -w 60 -m excl l true
 }
 
+@test "a container that was killed leaves its lock to the next, which has another name" {
+	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
+	namespaces --pid --fork --mount-proc --uts
+	for method in excl mkdir; do
+		fifos $method
+		start $method unshare --pid --fork --kill-child --mount-proc --uts \
+			sh -c 'hostname "$1"-one && exec "$0" -m "$1" l "$2" hold "$1".up "$1".down' "$SEMLOCK" $method "$PROBE"
+		next_line $method
+		expect_status 1 unshare --uts sh -c 'hostname another && exec "$0" -n -m "$1" l true' "$SEMLOCK" $method
+		kill -KILL "${PID[$method]}"
+		expect_status 0 unshare --pid --fork --mount-proc --uts \
+			sh -c 'hostname "$1"-two && exec "$0" -w 60 -m "$1" l true' "$SEMLOCK" $method
+		[ ! -e l ]
+	done
+}
+
 @test "an earlier holder's file that the machine lost the contents of is dead" {
 	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	: >l
