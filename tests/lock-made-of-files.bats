@@ -2,6 +2,7 @@
 # excl, link, mkdir, rename and symlink: what a user sees of a lock that is made of files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
 # each CMD...: in a directory of its own for each method, with $method set
@@ -227,6 +228,19 @@ directory_replaced() {
 
 @test "a directory put in the place of another: whoever waited has the lock in the new one" {
 	each directory_replaced
+}
+
+@test "mkdir: a lock that was taken away at the last moment, and taken by another, is his" {
+	SEMLOCK_CRASH=namefile.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
+	"$PROBE" state "${PID[holder]}" T
+	rm -r l
+	hold_as other -m mkdir l
+	kill -CONT "${PID[holder]}"
+	ended holder 76
+	[ "$(head -n 1 l/pid)" = "${COMMAND[other]}" ]
+	expect_status 1 "$SEMLOCK" -n -m mkdir l true
+	let_go other
+	[ ! -e l ]
 }
 
 @test "several: both or none" {
