@@ -64,6 +64,22 @@ judged() {
 	expect_status 0 "$SEMLOCK" -n -m symlink l true
 }
 
+@test "a process is the same from within another time namespace" {
+	namespaces --time --boottime=100000
+	hold_lock -m symlink l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" -n -m symlink l true
+	expect_status 1 unshare --time --boottime=-10 "$SEMLOCK" -n -m symlink l true
+	expect_status 1 "$SEMLOCK" --who -m symlink l
+	cp .out here
+	expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" --who -m symlink l
+	cmp .out here
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 "$SEMLOCK" -n -m symlink l true
+}
+
 @test "a reused PID is another process" {
 	start other sleep 100
 	record "${PID[other]}" start=1 >l
