@@ -114,7 +114,7 @@ static void ask(pid_t pid, struct life *life)
 	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
 		return;
 	life->process = PROCESS_HIDDEN;
-	if (!process_stat(pid, &stat))
+	if (!process_numbers_ours() || !process_stat(pid, &stat))
 		return;
 	life->process = PROCESS_SEEN;
 	life->state = stat.state;

@@ -141,10 +141,26 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
+bool process_numbers_ours(void)
+{
+	static int ours = -1;
+	char self[24];
+	ssize_t length;
+
+	if (ours < 0) {
+		length = readlink("/proc/self", self, sizeof self - 1);
+		self[length > 0 ? length : 0] = '\0';
+		ours = length > 0 && strtol(self, NULL, 10) == (long)getpid();
+	}
+	return ours != 0;
+}
+
 bool process_descends(pid_t pid, pid_t elder)
 {
 	struct procfs_stat stat;
 
+	if (!process_numbers_ours())
+		return false;
 	while (pid > 0 && process_stat(pid, &stat)) {
 		if (stat.parent == elder)
 			return elder > 0;

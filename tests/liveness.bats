@@ -64,6 +64,27 @@ judged() {
 	expect_status 0 "$SEMLOCK" -n -m symlink l true
 }
 
+@test "where /proc is another PID namespace's, what it says of a number is believed of nobody" {
+	namespaces --pid --fork
+	fifos parent
+	fifos holder
+	start parent bash -c 'sleep 1000 & echo $! >child; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	# The holder has the parent's number inside, and who asks has the child's.
+	expect_status 0 unshare --pid --fork --kill-child sh -c '
+		echo $(($3 - 2)) >/proc/sys/kernel/ns_last_pid
+		"$0" -m symlink l "$1" hold holder.up holder.down &
+		until [ -L l ]; do :; done
+		echo $(($2 - 1)) >/proc/sys/kernel/ns_last_pid
+		"$0" -w .01 -m symlink l true
+		echo $? >said
+		readlink l >target' "$SEMLOCK" "$PROBE" "$(cat child)" "${COMMAND[parent]}"
+	kill "$(cat child)"
+	let_go parent
+	grep "^${COMMAND[parent]}:" target
+	[ "$(cat said)" -eq 1 ]
+}
+
 @test "a process is the same from within another time namespace" {
 	namespaces --time --boottime=100000
 	hold_lock -m symlink l
