@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/stranger.h"
 #include "process.h"
@@ -180,7 +181,7 @@ static enum outcome leave_to(struct lock *lock, const struct found *found, enum 
 /* I3.  Where it is held, we sleep in it: one wake-up, on release or death. */
 static enum outcome guard(struct lock *lock, struct found *found, enum wait wait)
 {
-	if (flock(found->fd, LOCK_EX | LOCK_NB) == 0)
+	if (call_try_flock(found->fd) == 0)
 		return TAKEN;
 	if (errno != EWOULDBLOCK)
 		return leave(lock, found, wait, 0); /* no flock here, so no safe way to take over */

@@ -219,7 +219,7 @@ enum outcome namefile_claim(const struct lock *lock, int fd, struct why *why)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 
-	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
+	for (int tries = 0; call_try_flock(fd) != 0 && errno == EWOULDBLOCK; tries++) {
 		if (tries == 1000) {
 			why_set(why, TROUBLE_CREATE, "somebody keeps the new lock file locked");
 			if (namefile_same(lock->file, lock->file->base, fd)) /* or it is another's by now */

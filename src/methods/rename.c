@@ -132,7 +132,7 @@ static void reopen(struct lock *lock)
 static enum outcome lock_token(struct lock *lock, enum wait wait)
 {
 	if (!FAULT_POINT("rename.flock") &&
-	    flock(lock->fd, wait == TRY ? LOCK_EX | LOCK_NB : LOCK_EX) == 0)
+	    (wait == TRY ? call_try_flock(lock->fd) : flock(lock->fd, LOCK_EX)) == 0)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
