@@ -25,8 +25,13 @@ static bool other_boot(const struct record *record, const struct facts *facts)
 	return known(record->boot) && known(facts->here->boot) && !same_boot(record, facts);
 }
 
+/* Whatever it is called: a container has a name of its own, the next one another, and a name can be
+ * changed.  A boot is one kernel's, and so is a local file system.  (Copies of a virtual machine
+ * have one boot, too, and no local file system in common.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
+	if (facts->local && record->kind == RECORD_FULL && known(record->boot) && same_boot(record, facts))
+		return false;
 	if (record->host[0] != '\0' && strcmp(record->host, facts->here->host) != 0)
 		return true;
 	return record->machine[0] != '\0' && strcmp(record->machine, facts->here->machine) != 0;
@@ -109,7 +114,7 @@ static void ask(pid_t pid, struct life *life)
 	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
 		return;
 	life->process = PROCESS_HIDDEN;
-	if (!process_stat(pid, &stat))
+	if (!process_numbers_ours() || !process_stat(pid, &stat))
 		return;
 	life->process = PROCESS_SEEN;
 	life->state = stat.state;

@@ -74,7 +74,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/existing.c src/methods/existing.h \
 	src/methods/filemethods.h \
 	src/methods/filesystem.c src/methods/filesystem.h src/methods/calls.h src/methods/guard.c src/methods/guard.h \
-	src/methods/namefile.c src/methods/namefile.h src/methods/temporary.c \
+	src/methods/namefile.c src/methods/namefile.h src/methods/directory.c src/methods/temporary.c \
 	src/methods/plainfile.c src/methods/plainfile.h \
 	src/methods/rename2.c src/methods/rename2.h \
 	src/methods/remote.c src/methods/remote.h src/methods/scheme.c \

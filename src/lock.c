@@ -10,6 +10,7 @@
 #include "fdinfo.h"
 #include "lock.h"
 #include "lockfile.h"
+#include "methods/namefile.h"
 #include "queue.h"
 #include "slots.h"
 
@@ -251,7 +252,7 @@ enum outcome lock_take_open(struct lock *lock, const struct patience *patience, 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lock->file != NULL || lockfile_current(lock)) /* K3; a name made of files is its own proof */
+	if (lock->file != NULL ? namefile_current(lock) : lockfile_current(lock)) /* K3 */
 		return TAKEN;
 	if (lock->name != NULL)
 		return AGAIN;

@@ -234,6 +234,7 @@ void lockfile_remove(struct lock *lock)
 
 	again.mode = EXCLUSIVE;
 	again.slots = 0;
+	again.range = (struct range){0, 0}; /* other parts of the file are others' locks */
 	again.access = again.method->access(&again);
 	again.fd = open(again.name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)

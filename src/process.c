@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,11 +40,42 @@ static ssize_t read_about(pid_t pid, const char *what, char *text, size_t size)
 	return process_file(path, text, size);
 }
 
+/* In a time namespace of our own, the kernel tells us of boot, and of when a process started, by so
+ * many ns more; but records are read in others.  0xEFFFFFFA is the one that a machine has. */
+static int64_t boottime_offset(void)
+{
+	static int64_t offset;
+	static bool known;
+	struct stat namespace;
+	char text[256], *line;
+	long long seconds, ns;
+
+	if (known)
+		return offset;
+	known = true;
+	if (stat("/proc/self/ns/time", &namespace) == 0 && namespace.st_ino != 0xEFFFFFFA &&
+	    process_file("/proc/self/timens_offsets", text, sizeof text) > 0 &&
+	    (line = strstr(text, "boottime")) != NULL &&
+	    sscanf(line, "boottime %lld %lld", &seconds, &ns) == 2)
+		offset = seconds * SECOND + ns;
+	return offset;
+}
+
+static int64_t tick(void)
+{
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	return SECOND / (ticks > 0 ? ticks : 100);
+}
+
 bool process_stat(pid_t pid, struct procfs_stat *stat)
 {
 	char text[1024];
 
-	return read_about(pid, "stat", text, sizeof text) > 0 && procfs_stat(text, stat);
+	if (read_about(pid, "stat", text, sizeof text) <= 0 || !procfs_stat(text, stat))
+		return false;
+	stat->started -= (unsigned long long)(boottime_offset() / tick());
+	return true;
 }
 
 bool process_read(pid_t pid, struct process *process)
@@ -109,10 +141,26 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
+bool process_numbers_ours(void)
+{
+	static int ours = -1;
+	char self[24];
+	ssize_t length;
+
+	if (ours < 0) {
+		length = readlink("/proc/self", self, sizeof self - 1);
+		self[length > 0 ? length : 0] = '\0';
+		ours = length > 0 && strtol(self, NULL, 10) == (long)getpid();
+	}
+	return ours != 0;
+}
+
 bool process_descends(pid_t pid, pid_t elder)
 {
 	struct procfs_stat stat;
 
+	if (!process_numbers_ours())
+		return false;
 	while (pid > 0 && process_stat(pid, &stat)) {
 		if (stat.parent == elder)
 			return elder > 0;
@@ -123,7 +171,6 @@ bool process_descends(pid_t pid, pid_t elder)
 
 int64_t process_start(unsigned long long started)
 {
-	long ticks = sysconf(_SC_CLK_TCK);
 	struct timespec now, up;
 	int64_t age;
 
@@ -133,8 +180,7 @@ int64_t process_start(unsigned long long started)
 	clock_gettime(CLOCK_MONOTONIC, &up);
 #endif
 	clock_gettime(CLOCK_REALTIME, &now);
-	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec -
-	      (int64_t)started * (SECOND / (ticks > 0 ? ticks : 100));
+	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick();
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (age > 0 ? age : 0);
 }
 

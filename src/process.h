@@ -35,6 +35,10 @@ bool process_read(pid_t pid, struct process *process);
 /* PID's youngest child, or 0. */
 pid_t process_youngest_child(pid_t pid);
 
+/* Does /proc tell of processes by the numbers that we know them by?  Not where it was mounted in
+ * another PID namespace, as after unshare -p -f alone: there 5 is somebody else. */
+bool process_numbers_ours(void);
+
 /* Is ELDER a parent, or a parent's parent and so on, of the process PID?  A process is not
  * its own. */
 bool process_descends(pid_t pid, pid_t elder);

@@ -49,6 +49,7 @@ bool procfs_stat(const char *text, struct procfs_stat *stat)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	size_t length;
+	long threads;
 
 	if (open == NULL || close == NULL || close < open)
 		return false;
@@ -57,9 +58,13 @@ bool procfs_stat(const char *text, struct procfs_stat *stat)
 		length = sizeof stat->name - 1;
 	memcpy(stat->name, open + 1, length);
 	stat->name[length] = '\0';
-	return sscanf(close + 1,
-		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &stat->state, &stat->parent, &stat->started) == 3;
+	if (sscanf(close + 1,
+		" %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+		&stat->state, &stat->parent, &threads, &stat->started) != 4)
+		return false;
+	if (stat->state == 'Z' && threads > 1)
+		stat->state = 'S'; /* main() has called pthread_exit(), and the others run on */
+	return true;
 }
 
 /* What stands behind KEY at the start of a line, or NULL. */

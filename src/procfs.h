@@ -27,7 +27,7 @@ bool procfs_lock_line(const char *line, struct procfs_lock *lock);
 
 struct procfs_stat {
 	char name[32]; /* of the program, cut by the kernel after 15 bytes */
-	char state;
+	char state;    /* Z and X: it has ended, with all its threads */
 	pid_t parent;
 	unsigned long long started; /* clock ticks after boot */
 };

@@ -71,9 +71,12 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
 	return 0;
 }
 
-static bool is_current(const struct lock *lock)
+/* What cannot be flocked may have grown old while we waited for the later ones, and been taken over. */
+static bool is_current(struct lock *lock)
 {
-	return lock->file != NULL || lockfile_current(lock);
+	if (lock->file == NULL)
+		return lockfile_current(lock);
+	return namefile_current(lock) && (!lock->file->held || lock->method->owned(lock));
 }
 
 /* The second name of a file is covered by the lock on the first; it only has to mean

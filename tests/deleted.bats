@@ -89,6 +89,19 @@ overlap() {
 	let_go
 }
 
+@test "--rm leaves a file of which somebody holds another part" {
+	build_needs_ofd "locks a part of the file"
+	for method in ofd posix; do
+		hold_as other -m $method --start 1 --length 1 l
+		expect_status 0 "$SEMLOCK" --rm -m $method --start 0 --length 1 l true
+		expect_status 1 "$SEMLOCK" -n -m $method --start 1 --length 1 l true
+		let_go other
+		expect_status 0 "$SEMLOCK" --rm -m $method --start 0 --length 1 l true
+		[ ! -e l ]
+		rm other.up other.down
+	done
+}
+
 @test "--rm removes only what is its own" {
 	hold_lock --rm l
 	mv l moved

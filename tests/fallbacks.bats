@@ -40,6 +40,36 @@ works() {
 	done
 }
 
+@test "a hard link to what a waiter has made, as a backup makes it, is no lock" {
+	for method in excl link; do
+		hold_lock -m $method l
+		SEMLOCK_CRASH="namefile.tmpfile:fail=95 namefile.flocked:stop" start waiter "$CRASHABLE_SEMLOCK" -m $method l touch ran
+		"$PROBE" state "${PID[waiter]}" T
+		ln .l.semlock.* backup
+		kill -CONT "${PID[waiter]}"
+		"$PROBE" blocked "${PID[waiter]}"
+		[ ! -e ran ]
+		let_go
+		ended waiter 0
+		rm ran backup ./*.up ./*.down
+	done
+}
+
+@test "who cannot flock what he has made removes it, and not what another has put in its place" {
+	for other in none file; do
+		SEMLOCK_CRASH="namefile.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
+			start maker "$CRASHABLE_SEMLOCK" -m excl l true
+		"$PROBE" state "${PID[maker]}" T
+		hold_as keeper -m flock l # the inode, whatever name it has
+		[ $other = none ] || { mv l aside && echo 1 >l; }
+		kill -CONT "${PID[maker]}"
+		ended maker 73
+		if [ $other = none ]; then [ ! -e l ]; else [ "$(cat l)" = 1 ]; fi
+		let_go keeper
+		rm -f l aside ./*.up ./*.down
+	done
+}
+
 @test "mkdir without renaming without replacing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=mkdir.rename:fail=22

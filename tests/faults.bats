@@ -28,6 +28,7 @@ injected() {
 @test "a call that a signal has interrupted is made again, and nothing comes of it" {
 	for method in excl link mkdir symlink rename; do
 		injected --error=EINTR --only="$method: free"
+		injected --error=EINTR --only="$method: -n"
 	done
 }
 

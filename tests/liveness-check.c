@@ -115,11 +115,20 @@ static void rows(void)
 
 	other = us;
 	strcpy(other.host, "elsewhere");
-	expect("3: of another host, same number alive here", other, there, UNKNOWN);
-	expect("3: of another host, same number gone here", other, gone, UNKNOWN);
+	expect("3: of another host, same number alive here", other, far, UNKNOWN);
+	changed = far;
+	changed.holder.process = PROCESS_GONE;
+	expect("3: of another host, same number gone here", other, changed, UNKNOWN);
+	expect("3: of this boot, when the host had another name, alive", other, there, ALIVE);
+	expect("3: of this boot, when the host had another name, gone", other, gone, DEAD);
+	strcpy(other.boot, "-");
+	expect("3: of another host, its boot could not be found out", other, gone, UNKNOWN);
+	other = bare(4242);
+	strcpy(other.host, "elsewhere");
+	expect("3: a PID of another host", other, gone, UNKNOWN);
 	other = us;
 	strcpy(other.machine, "machine-b");
-	expect("3: of another machine", other, gone, UNKNOWN);
+	expect("3: of another machine", other, changed, UNKNOWN);
 	changed = far;
 	changed.holder.process = PROCESS_GONE;
 	expect("3: network file system, another boot", later, changed, UNKNOWN);
@@ -133,6 +142,9 @@ static void rows(void)
 	other.pidns = 101;
 	expect("4: of another PID namespace, was flocked, is not", other, gone, DEAD);
 	expect("4: the same on a network file system", other, far, UNKNOWN);
+	strcpy(other.host, "container");
+	strcpy(other.machine, "-");
+	expect("4: of a container of this boot, was flocked, is not", other, gone, DEAD);
 	other.flocked = false;
 	expect("5: of another PID namespace, never flocked", other, gone, UNKNOWN);
 	other = bare(4242);
@@ -290,7 +302,10 @@ static void processes(void)
 	check(procfs_stat("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &stat) &&
 		  stat.state == 'S' && stat.started == 4711,
 	    "a process", "something else");
-	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", &stat) &&
+	check(procfs_stat("12 (a) Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 2 19 4711 23 24", &stat) &&
+		  stat.state == 'S',
+	    "a process that runs without its first thread", "one that has ended");
+	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1 19 4711 23", &stat) &&
 		  stat.state == 'Z' && stat.started == 4711,
 	    "a process called \") ) R 1 (\"", "something else");
 	check(!procfs_stat("", &stat), "no process", "one");

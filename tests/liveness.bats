@@ -41,6 +41,66 @@ judged() {
 	let_go parent
 }
 
+@test "a process whose first thread has ended lives on in the others" {
+	fifos threads
+	start threads "$PROBE" hold-in-thread threads.up threads.down
+	ready threads
+	"$PROBE" state "${PID[threads]}" Z
+	echo "${PID[threads]}" >l
+	judged held
+	let_go threads
+}
+
+@test "a symbolic link is its command's, even if semlock was killed and the first thread has ended" {
+	fifos holder
+	start holder "$SEMLOCK" -m symlink l "$PROBE" hold-in-thread holder.up holder.down
+	ready holder
+	"$PROBE" state "${COMMAND[holder]}" Z
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m symlink l true
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 "$SEMLOCK" -n -m symlink l true
+}
+
+@test "where /proc is another PID namespace's, what it says of a number is believed of nobody" {
+	namespaces --pid --fork
+	fifos parent
+	fifos holder
+	start parent bash -c 'sleep 1000 & echo $! >child; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	# The holder has the parent's number inside, and who asks has the child's.
+	expect_status 0 unshare --pid --fork --kill-child sh -c '
+		echo $(($3 - 2)) >/proc/sys/kernel/ns_last_pid
+		"$0" -m symlink l "$1" hold holder.up holder.down &
+		until [ -L l ]; do :; done
+		echo $(($2 - 1)) >/proc/sys/kernel/ns_last_pid
+		"$0" -w .01 -m symlink l true
+		echo $? >said
+		readlink l >target' "$SEMLOCK" "$PROBE" "$(cat child)" "${COMMAND[parent]}"
+	kill "$(cat child)"
+	let_go parent
+	grep "^${COMMAND[parent]}:" target
+	[ "$(cat said)" -eq 1 ]
+}
+
+@test "a process is the same from within another time namespace" {
+	namespaces --time --boottime=100000
+	hold_lock -m symlink l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" -n -m symlink l true
+	expect_status 1 unshare --time --boottime=-10 "$SEMLOCK" -n -m symlink l true
+	expect_status 1 "$SEMLOCK" --who -m symlink l
+	cp .out here
+	expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" --who -m symlink l
+	cmp .out here
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 "$SEMLOCK" -n -m symlink l true
+}
+
 @test "a reused PID is another process" {
 	start other sleep 100
 	record "${PID[other]}" start=1 >l
@@ -87,9 +147,35 @@ judged() {
 	expect_status 0 "$SEMLOCK" -w 60 -m excl l true
 }
 
+@test "a container that was killed leaves its lock to the next, which has another name" {
+	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
+	namespaces --pid --fork --mount-proc --uts
+	for method in excl mkdir; do
+		fifos $method
+		start $method unshare --pid --fork --kill-child --mount-proc --uts \
+			sh -c 'hostname "$1"-one && exec "$0" -m "$1" l "$2" hold "$1".up "$1".down' "$SEMLOCK" $method "$PROBE"
+		next_line $method
+		expect_status 1 unshare --uts sh -c 'hostname another && exec "$0" -n -m "$1" l true' "$SEMLOCK" $method
+		kill -KILL "${PID[$method]}"
+		expect_status 0 unshare --pid --fork --mount-proc --uts \
+			sh -c 'hostname "$1"-two && exec "$0" -w 60 -m "$1" l true' "$SEMLOCK" $method
+		[ ! -e l ]
+	done
+}
+
 @test "an earlier holder's file that the machine lost the contents of is dead" {
 	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	: >l
 	touch -d '20 years ago' l
 	judged dead
+}
+
+@test "a clock that was set, or stood still, since the start makes no lock of today older than that" {
+	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
+	read -r up _ </proc/uptime
+	namespaces --time --boottime="-$((${up%.*} - 1))"
+	: >l
+	touch -d "@$(($(stat -c %Y /dev/null) + 1))" l
+	expect_status 1 unshare --time --boottime="-$((${up%.*} - 1))" "$SEMLOCK" -n -m excl l true
+	judged held
 }

@@ -2,6 +2,7 @@
 # excl, link, mkdir, rename and symlink: what a user sees of a lock that is made of files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
 # each CMD...: in a directory of its own for each method, with $method set
@@ -206,6 +207,42 @@ both_or_none() {
 	nothing_left
 }
 
+directory_replaced() {
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_lock -m "$method" d/l
+	queue_as waiter -m "$method" d/l
+	mv d old
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_as other -m "$method" d/l
+	let_go
+	"$PROBE" blocked "${PID[waiter]}"
+	expect_status 1 "$SEMLOCK" -n -m "$method" d/l true
+	let_go other
+	ready waiter
+	let_go waiter
+	[ "$(ls -A old)" = "$(ls -A d)" ] # nothing, or the token
+	rm -r d old
+}
+
+@test "a directory put in the place of another: whoever waited has the lock in the new one" {
+	each directory_replaced
+}
+
+@test "mkdir: a lock that was taken away at the last moment, and taken by another, is his" {
+	SEMLOCK_CRASH=namefile.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
+	"$PROBE" state "${PID[holder]}" T
+	rm -r l
+	hold_as other -m mkdir l
+	kill -CONT "${PID[holder]}"
+	ended holder 76
+	[ "$(head -n 1 l/pid)" = "${COMMAND[other]}" ]
+	expect_status 1 "$SEMLOCK" -n -m mkdir l true
+	let_go other
+	[ ! -e l ]
+}
+
 @test "several: both or none" {
 	each both_or_none
 }
@@ -325,6 +362,20 @@ something_else() {
 	: >l.held
 	refused 66 "two tokens" "$SEMLOCK" -m rename l touch ran
 	[ ! -e ran ]
+}
+
+@test "rename: a file with something in it is no token, and stays as it is" {
+	build_needs_statfs
+	for content in "what nobody wants to lose" 42$'\n'lines "$(seq 2000)"; do
+		echo "$content" >l
+		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
+		refused 66 "is no token" "$SEMLOCK" -n --stale 1 -m rename l touch ran
+		[ "$(cat l)" = "$content" ]
+		[ ! -e l.held ] && [ ! -e ran ]
+	done
+	echo 4711 >l # a script's PID
+	expect_status 0 "$SEMLOCK" -m rename l true
+	[ -e l ] && [ ! -s l ]
 }
 
 @test "link: nothing in it but the PID" {

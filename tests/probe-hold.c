@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,31 @@ int cmd_hold(int argc, char **argv)
 	if (argc != 3)
 		misuse("hold UP DOWN");
 	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+}
+
+struct fifos {
+	int up, down;
+};
+
+static void *stand_in_thread(void *context)
+{
+	const struct fifos *fifos = context;
+
+	exit(stand_still(fifos->up, fifos->down));
+}
+
+/* hold-in-thread UP DOWN: the same, in a thread that lives on when main() has ended its own. */
+int cmd_hold_in_thread(int argc, char **argv)
+{
+	static struct fifos fifos;
+	pthread_t thread;
+
+	if (argc != 3)
+		misuse("hold-in-thread UP DOWN");
+	fifos = (struct fifos){open_fifo(argv[1]), open_fifo(argv[2])};
+	if (pthread_create(&thread, NULL, stand_in_thread, &fifos) != 0)
+		fail("cannot start a thread", "hold-in-thread");
+	pthread_exit(NULL);
 }
 
 /* closefrom-then-hold UP DOWN: first closes all that it did not open, as sudo does. */

@@ -16,6 +16,7 @@ static const struct {
 	int (*run)(int, char **);
 } commands[] = {
 	{ "hold", cmd_hold },
+	{ "hold-in-thread", cmd_hold_in_thread },
 	{ "closefrom-then-hold", cmd_closefrom_then_hold },
 	{ "leave-behind", cmd_leave_behind },
 	{ "fds", cmd_fds },

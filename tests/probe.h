@@ -25,6 +25,7 @@ void become(char **argv) __attribute__((noreturn)); /* exec, or 127 with a messa
 int sleeps_in_lock(pid_t pid);  /* probe-look.c: is a thread of PID in a blocking lock call now? */
 
 int cmd_hold(int argc, char **argv);
+int cmd_hold_in_thread(int argc, char **argv);
 int cmd_closefrom_then_hold(int argc, char **argv);
 int cmd_leave_behind(int argc, char **argv);
 int cmd_fds(int argc, char **argv);

@@ -105,6 +105,14 @@ hurried() {
 	expect_status 0 "$PROBE" verdict room 4000
 }
 
+@test "who may write no file (ulimit -f 0) waits all the same" {
+	hold_lock l
+	start waiter bash -c 'ulimit -f 0; exec "$0" l true' "$SEMLOCK"
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go
+	ended waiter 0
+}
+
 @test "a queue leaves nothing beside the lock file" {
 	mkdir place
 	hold_lock place/l

@@ -55,6 +55,23 @@ host=elsewhere machine=another since=1 uid=0"
 	[ ! -e l ]
 }
 
+@test "what a file was before it became the lock says nothing of the lock's age" {
+	touch -d '30 years ago' l token
+	mv l l.held # as a script takes a token
+	expect_status 1 "$SEMLOCK" -n -m rename l true
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l true
+	expect_status 1 "$SEMLOCK" --who -m rename l
+	mv l.held l
+	expect_status 0 "$SEMLOCK" -n -m rename l true
+	rm l
+	ln token l
+	for method in excl link; do
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 30m -m $method l true
+		expect_status 1 "$SEMLOCK" --who -m $method l
+	done
+}
+
 @test "one that is known to live is never robbed, however old" {
 	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	for method in excl link mkdir symlink; do
@@ -175,6 +192,30 @@ stopped_at() {
 	shift
 	SEMLOCK_CRASH=$point:stop start breaker "$CRASHABLE_SEMLOCK" -m symlink "$@"
 	"$PROBE" state "${PID[breaker]}" T
+}
+
+@test "symlink: one of several that was taken over while we waited for the next is not run without" {
+	namespaces --pid --fork --mount-proc
+	hold_as later -m symlink l2
+	fifos both
+	start both "$SEMLOCK" -m symlink --stale 30m -f l1 l2 "$PROBE" hold both.up both.down
+	until [ -L l1 ]; do :; done
+	"$PROBE" blocked "${PID[both]}"
+	old l1
+	fifos robber
+	start robber unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -n -m symlink --stale 30m l1 \
+		"$PROBE" hold robber.up robber.down
+	next_line robber
+	let_go later
+	"$PROBE" blocked "${PID[both]}"
+	[ "$(readlink l1 | cut -d@ -f1 | cut -d: -f1)" != "${PID[both]}" ]
+	expect_status 0 "$SEMLOCK" -n -m symlink l2 true # it has let that go again
+	release robber
+	ended robber 0
+	ready both
+	release both
+	ended both 0
+	[ ! -L l1 ] && [ ! -L l2 ]
 }
 
 @test "symlink: one that is stopped with the guard keeps nobody who holds the lock from letting go" {

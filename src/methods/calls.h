@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +54,15 @@ static inline int call_truncate(int fd, off_t length)
 	int result;
 
 	UNINTERRUPTED(result, ftruncate(fd, length));
+	return result;
+}
+
+/* To try; who sleeps in flock(2) is to be woken by a signal. */
+static inline int call_try_flock(int fd)
+{
+	int result;
+
+	UNINTERRUPTED(result, flock(fd, LOCK_EX | LOCK_NB));
 	return result;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "crash.h"
+#include "methods/calls.h"
 #include "methods/existing.h"
 #include "methods/stranger.h"
 #include "process.h"
@@ -30,6 +31,14 @@ static int64_t age_of(struct lock *lock, const struct stat *status)
 	int64_t now = namefile_now(lock->file);
 
 	return now < 0 ? -1 : now - namefile_mtime(status);
+}
+
+void existing_note_naming(struct stat *status)
+{
+	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
+	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
+		status->st_ctim.tv_nsec > status->st_mtim.tv_nsec))
+		status->st_mtim = status->st_ctim;
 }
 
 enum verdict existing_judge(struct lock *lock, const struct record *record,
@@ -139,6 +148,8 @@ static enum verdict judge(struct lock *lock, struct found *found)
 {
 	lock->file->object->read(found->fd, &found->record);
 	fstat(found->fd, &found->status);
+	if (S_ISREG(found->status.st_mode) && found->status.st_nlink > 1)
+		existing_note_naming(&found->status); /* ln(1) of a file that stays is a lock, too */
 	return existing_judge(lock, &found->record, &found->status, false);
 }
 
@@ -161,7 +172,7 @@ static enum outcome leave_to(struct lock *lock, const struct found *found, enum 
 /* I3.  Where it is held, we sleep in it: one wake-up, on release or death. */
 static enum outcome guard(struct lock *lock, struct found *found, enum wait wait)
 {
-	if (flock(found->fd, LOCK_EX | LOCK_NB) == 0)
+	if (call_try_flock(found->fd) == 0)
 		return TAKEN;
 	if (errno != EWOULDBLOCK)
 		return leave(lock, found, wait, 0); /* no flock here, so no safe way to take over */

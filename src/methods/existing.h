@@ -14,6 +14,10 @@ enum outcome existing_inspect(struct lock *lock, enum wait wait, struct why *why
 enum verdict existing_judge(struct lock *lock, const struct record *record,
     const struct stat *status, bool flocked);
 
+/* A file that was there before it got the lock's name, by rename(2) or link(2), is older than the
+ * lock: when that was, its ctime says, where the file system notes it.  STATUS then says so, too. */
+void existing_note_naming(struct stat *status);
+
 /* Would we wait for ourselves?  True, with WHY filled, when the holder of RECORD, who is
  * alive, is what has started us. */
 bool existing_is_above(const struct record *record, struct why *why);

@@ -36,7 +36,7 @@ int guard_take(const struct namefile *file, char name[NAME_SIZE])
 		fd = open_guard(file, name);
 		if (fd < 0)
 			return -1;
-		if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		if (call_try_flock(fd) != 0)
 			break;
 		if (namefile_same(file, name, fd))
 			return fd;

@@ -223,6 +223,14 @@ static void remove_emptied(const struct namefile *file)
 		nanosleep(&a_moment, NULL);
 }
 
+/* Since we compared, somebody has taken ours away, and another has the lock: he gets his back. */
+static int give_back(const struct namefile *file)
+{
+	rename_noreplace(file->directory, file->temporary, file->base);
+	errno = ENOENT;
+	return -1;
+}
+
 /* D6: the name goes in one step, and is free; the rest is taken apart under another. */
 static int remove_directory(struct lock *lock, int fd)
 {
@@ -237,7 +245,9 @@ static int remove_directory(struct lock *lock, int fd)
 	memcpy(ours, file->temporary, sizeof ours);
 	namefile_temporary(file, "gone.");
 	result = call_rename(file->directory, file->base, file->temporary);
-	if (result == 0) {
+	if (result == 0 && !namefile_same(file, file->temporary, fd)) {
+		result = give_back(file);
+	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)
 			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */

@@ -11,59 +11,16 @@
 #include <unistd.h>
 
 #include "crash.h"
-#include "descriptor.h"
 #include "methods/calls.h"
 #include "methods/existing.h"
-#include "methods/filesystem.h"
 #include "methods/namefile.h"
 #include "methods/stranger.h"
-
-#ifndef O_PATH
-#define O_PATH O_RDONLY
-#endif
-
-/* ---- the directory ---- */
-
-static int open_directory(const char *path, const char *slash)
-{
-	char name[PATH_MAX];
-	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
-
-	if (slash == NULL)
-		return call_open(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (length == 0)
-		return call_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (length >= sizeof name) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(name, path, length);
-	name[length] = '\0';
-	return call_open(AT_FDCWD, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-}
-
-/* The directory is what identifies the lock, together with the name; and whoever may
- * write there may take the lock, as readers may lock a file: the queue goes by that. */
-static int note_directory(struct lock *lock, struct why *why)
-{
-	struct stat status;
-
-	if (fstat(lock->file->directory, &status) != 0)
-		return why_set(why, TROUBLE_OPEN, "cannot look at its directory");
-	lock->device = status.st_dev;
-	lock->inode = status.st_ino;
-	lock->owner = status.st_uid;
-	lock->group = status.st_gid;
-	lock->permissions = S_IFDIR | (status.st_mode & (S_IWGRP | S_IWOTH)) << 1;
-	return 0;
-}
 
 int namefile_open(struct lock *lock, const struct object *object, struct why *why)
 {
 	const char *slash = strrchr(lock->name, '/');
 	const char *base = slash == NULL ? lock->name : slash + 1;
 	struct namefile *file;
-	int fd;
 
 	lock->fd = -1;
 	if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
@@ -71,14 +28,9 @@ int namefile_open(struct lock *lock, const struct object *object, struct why *wh
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return why_set(why, TROUBLE_SYSTEM, "no memory");
-	*file = (struct namefile){.object = object, .base = base, .second = -1, .notify = -1};
+	*file = (struct namefile){.object = object, .directory = -1, .base = base, .second = -1, .notify = -1};
 	lock->file = file;
-	fd = open_directory(lock->name, slash);
-	file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
-	if (file->directory < 0)
-		return why_set(why, TROUBLE_OPEN, "cannot open its directory");
-	file->local = filesystem_is_local(file->directory);
-	return note_directory(lock, why);
+	return namefile_open_directory(lock, why);
 }
 
 int namefile_cannot_create(struct why *why, const char *what)
@@ -267,11 +219,12 @@ enum outcome namefile_claim(const struct lock *lock, int fd, struct why *why)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 
-	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
+	for (int tries = 0; call_try_flock(fd) != 0 && errno == EWOULDBLOCK; tries++) {
 		if (tries == 1000) {
 			why_set(why, TROUBLE_CREATE, "somebody keeps the new lock file locked");
-			call_unlink(lock->file->directory, lock->file->base,
-			    lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+			if (namefile_same(lock->file, lock->file->base, fd)) /* or it is another's by now */
+				call_unlink(lock->file->directory, lock->file->base,
+				    lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 			return FAILED;
 		}
 		nanosleep(&a_moment, NULL);

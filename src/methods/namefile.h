@@ -58,6 +58,12 @@ struct object {
 /* Split LOCK's name, open the directory, and make LOCK->file, for OBJECT. */
 int namefile_open(struct lock *lock, const struct object *object, struct why *why);
 
+/* Open the directory that LOCK's name is in, and note what it is.  Returns 0, or -1 with WHY filled. */
+int namefile_open_directory(struct lock *lock, struct why *why);
+
+/* Does LOCK's name still lead into that directory? */
+bool namefile_current(const struct lock *lock);
+
 /* The method's take, prepare, idle, owned, beat and release, for all methods with a struct object. */
 enum outcome namefile_take(struct lock *lock, enum wait wait, struct why *why);
 int namefile_prepare(struct lock *lock, struct why *why);

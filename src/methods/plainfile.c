@@ -62,13 +62,22 @@ int plainfile_remove(struct lock *lock, int fd)
 }
 
 /* Over NFS the answer to a link that was made can get lost, and then the call says that
- * the name exists: it does, and it is ours. */
+ * the name exists: it does, and it is ours.  What is said of the name can be old there; to open
+ * it is to ask anew.  (That our file has two names proves nothing: the second may be in a copy
+ * that somebody has just made of the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	struct stat status;
+	const struct namefile *file = lock->file;
+	int fd;
 
-	return namefile_same(lock->file, lock->file->base, lock->fd) ||
-	       (fstat(lock->fd, &status) == 0 && status.st_nlink == 2);
+	if (namefile_same(file, file->base, lock->fd))
+		return true;
+	fd = call_open(file->directory, file->base,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return namefile_same(file, file->base, lock->fd);
 }
 
 static int link_nameless(const struct lock *lock)

@@ -132,7 +132,7 @@ static void reopen(struct lock *lock)
 static enum outcome lock_token(struct lock *lock, enum wait wait)
 {
 	if (!FAULT_POINT("rename.flock") &&
-	    flock(lock->fd, wait == TRY ? LOCK_EX | LOCK_NB : LOCK_EX) == 0)
+	    (wait == TRY ? call_try_flock(lock->fd) : flock(lock->fd, LOCK_EX)) == 0)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
@@ -194,8 +194,10 @@ static enum outcome carry_off(struct lock *lock, struct why *why)
 	struct namefile *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0)
+	if (get_ready(lock, why) != 0 || write_record(lock, why) != 0) {
+		erase(lock); /* half a record would be no token's */
 		return FAILED;
+	}
 	CRASH_POINT("rename.written");
 	if (token_move(file, file->base, token_held_name(file, held)) != 0) {
 		erase(lock);
@@ -209,9 +211,7 @@ static enum outcome carry_off(struct lock *lock, struct why *why)
 static enum outcome leave(struct lock *lock, enum wait wait, pid_t pid)
 {
 	flock(lock->fd, LOCK_UN);
-	if (wait == TRY)
-		return BUSY;
-	return stranger_await(lock->file, pid, false);
+	return wait == TRY ? BUSY : stranger_await(lock->file, pid, false);
 }
 
 /* From the dead.  Whoever may not rename it (another user's, in a sticky directory) could not
@@ -238,6 +238,8 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *
 
 	plainfile_read(lock->fd, &record);
 	fstat(lock->fd, &status);
+	if (record.kind != RECORD_FULL)
+		existing_note_naming(&status); /* a script's, which only renames it */
 	verdict = existing_judge(lock, &record, &status, false);
 	CRASH_POINT("rename.judged");
 	if (existing_yields(lock, verdict, &status))
@@ -255,7 +257,7 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 		return outcome;
 	CRASH_POINT("rename.flocked");
 	if (namefile_same(file, file->base, lock->fd))
-		return carry_off(lock, why);
+		return token_check(lock, why) == 0 ? carry_off(lock, why) : FAILED;
 	if (namefile_same(file, token_held_name(file, held), lock->fd))
 		return look_at_held(lock, wait, why);
 	reopen(lock); /* it has been replaced */

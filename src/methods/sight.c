@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "methods/existing.h"
 #include "methods/namefile.h"
 #include "methods/sight.h"
 #include "methods/token.h"
@@ -56,6 +57,8 @@ static int see(const struct lock *lock, const char *name, struct sight *sight, s
 		if ((sight->status.st_mode & S_IFMT) != file->object->type)
 			return no_lock(lock, why);
 		sight->there = true;
+		if (S_ISREG(sight->status.st_mode) && sight->status.st_nlink > 1)
+			existing_note_naming(&sight->status);
 		if (read_record(lock, name, sight))
 			return 1;
 	}
@@ -98,6 +101,8 @@ int rename_peek(const struct lock *lock, struct sight *sight, struct why *why)
 	*sight = (struct sight){.object = -1};
 	for (int looks = 0; looks < 100; looks++) {
 		there = see(lock, token_held_name(file, held), sight, why);
+		if (there > 0 && sight->record.kind != RECORD_FULL)
+			existing_note_naming(&sight->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
 		if (token_is_there(file, file->base, &token))

@@ -87,6 +87,22 @@ int token_move(const struct namefile *file, const char *from, const char *to)
 	return call_rename(file->directory, from, to);
 }
 
+/* A record that was not erased, or a script's PID. */
+int token_check(const struct lock *lock, struct why *why)
+{
+	const int64_t longest_pid = 16;
+	struct record record;
+	struct stat status;
+
+	lock->file->object->read(lock->fd, &record);
+	if (record.kind == RECORD_EMPTY || record.kind == RECORD_FULL ||
+	    (record.kind == RECORD_PID && record.host[0] == '\0' &&
+		fstat(lock->fd, &status) == 0 && status.st_size <= longest_pid))
+		return 0;
+	return why_say(why, TROUBLE_OPEN,
+	    "is no token: there is something in it that would be lost; left alone");
+}
+
 /* ---- names that are used once: see methods/unique.c ---- */
 
 bool token_is_there(const struct namefile *file, const char *name, struct stat *status)

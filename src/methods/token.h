@@ -29,6 +29,10 @@ void token_read_name(const struct namefile *file, const char *name, struct recor
  * into FOUND, but not the name BUT.  Returns 1, 0 if there is none, or -1 with errno set. */
 int token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE]);
 
+/* Is it one at all?  It is open under LOCK->fd, and at home; our record will be written over what
+ * is in it, so that must be nothing that anybody could miss.  Returns 0, or -1 with WHY filled. */
+int token_check(const struct lock *lock, struct why *why);
+
 /* --init: make it, unless there is one.  Returns 0, or -1 with WHY filled. */
 int token_make(struct lock *lock, struct why *why);
 

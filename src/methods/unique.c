@@ -149,20 +149,11 @@ static enum outcome take_free(struct lock *lock, struct why *why)
 	return carry_off(lock, file->base, why);
 }
 
-/* A rename is a sign of life, too, where the file system notes its time. */
-static void note_life(struct stat *status)
-{
-	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
-	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
-		status->st_ctim.tv_nsec > status->st_mtim.tv_nsec))
-		status->st_mtim = status->st_ctim;
-}
-
 static bool yields(struct lock *lock, const char *name, struct stat *status, struct record *record,
     enum verdict *verdict)
 {
 	token_read_name(lock->file, name, record);
-	note_life(status);
+	existing_note_naming(status); /* a rename is a sign of life, too */
 	*verdict = existing_judge(lock, record, status, false);
 	return name[strlen(lock->file->base) + 5] == '.' && existing_yields(lock, *verdict, status);
 }
