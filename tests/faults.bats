@@ -35,6 +35,10 @@ injected() {
 	injected --sample=100 --seed=1
 }
 
+@test "--who: nothing that cannot be read makes a held lock a free one" {
+	injected --places --error=EIO --only="--who, held"
+}
+
 @test "--hold, and what is to stand by the lock cannot start: one line, the lock is free" {
 	tracing
 	mkfifo open
