@@ -213,7 +213,7 @@ def wait_until_it_waits(process, since, seconds):
         time.sleep(0.005)
 
 
-def run(room, strace, argv, waiting=QUICK):
+def run(room, strace, argv, waiting=QUICK, limit=HANG):
     """Returns the status (None: it hung), and what semlock said."""
     give = {}
     if room.fds:
@@ -234,7 +234,7 @@ def run(room, strace, argv, waiting=QUICK):
         wait_until_it_waits(process, began, waiting)
         room.let_go()
     try:
-        return process.wait(HANG)
+        return process.wait(limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -259,7 +259,8 @@ def traced(scenario, semlock, torture, places):
         # (Each line costs a millisecond with its stack: nothing is to be written that comes as often.)
         strace = ["strace", "-f", "-qq", "-e", "trace=!rt_sigreturn", "-e", "signal=none", "-o", trace]
         strace += ["-k"] * places + scenario.always()
-        status = run(room, strace, scenario.argv(semlock, torture), PATIENCE if places else QUICK)
+        status = run(room, strace, scenario.argv(semlock, torture),
+                     *((PATIENCE, 20 * HANG) if places else (QUICK, HANG)))
         if status != scenario.ends:
             sys.exit(f"{scenario.name}: without any fault it ends with {status}: {room.read('said')}")
         calls = []
