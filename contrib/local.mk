@@ -4,11 +4,13 @@ EXTRA_DIST += \
 	contrib/check \
 	contrib/compare \
 	contrib/coverage \
+	contrib/coverage.awk \
 	contrib/fresh-tree \
 	contrib/install-packages \
 	contrib/packages \
 	contrib/static \
-	contrib/try
+	contrib/try \
+	contrib/uncovered.awk
 
 # ---- locks as objects: where Perl and Python look only if they are told ----
 perlmoduledir = $(perldir)/Semlock

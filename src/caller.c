@@ -38,7 +38,7 @@ bool caller_lives(const struct caller *caller)
 	struct pollfd end = {caller->process, POLLIN, 0};
 
 	if (caller->process >= 0)
-		return poll(&end, 1, 0) == 0;
+		return poll(&end, 1, 0) <= 0; /* not to be asked: then it is not known to have ended */
 	return caller->pid == 0 ||
 	       (caller->pid > 0 && (kill(caller->pid, 0) == 0 || errno != ESRCH));
 }

@@ -3,7 +3,9 @@
  * descriptor that we could look at belongs to somebody unseen. */
 #include <config.h>
 
+#include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,12 +202,25 @@ static void unite_unseen_slots(struct occupants *found)
 		}
 }
 
-/* Ended between two looks: who has ended holds nothing. */
+static bool have_ended(const struct occupant *occupant)
+{
+	for (size_t i = 0; i < occupant->nmembers; i++)
+		if (kill(occupant->members[i].pid, 0) == 0 || errno != ESRCH)
+			return false;
+	return true;
+}
+
+/* Ended between two looks: who has ended holds nothing.  Who cannot be read of, for want of a
+ * descriptor, has not. */
 static void drop_ended(struct occupants *found)
 {
-	for (size_t i = found->count; i > 0; i--)
-		if (found->list[i - 1].nmembers > 0 && found->list[i - 1].process.pid == 0)
+	struct occupant *one;
+
+	for (size_t i = found->count; i > 0; i--) {
+		one = &found->list[i - 1];
+		if (one->nmembers > 0 && one->process.pid == 0 && have_ended(one))
 			occupants_drop(found, i - 1);
+	}
 }
 
 void holds_add(struct occupants *found, struct scene *scene, unsigned kinds)

@@ -155,8 +155,6 @@ static int check_kind(const struct lock *lock, struct why *why)
 		return why_say(why, TROUBLE_USAGE, "--rm removes plain files, and this is none");
 	if (S_ISFIFO(kind))
 		return why_say(why, TROUBLE_OPEN, "is a FIFO, not a file to lock");
-	if (S_ISSOCK(kind))
-		return why_say(why, TROUBLE_OPEN, "is a socket, not a file to lock");
 	return 0;
 }
 

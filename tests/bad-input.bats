@@ -141,6 +141,24 @@ with_mount() {
 	usage u -u l touch ran
 }
 
+@test "--rm where there is no plain file to remove: 64" {
+	mkdir directory
+	refused 64 "directory: --rm removes plain files" "$SEMLOCK" --rm directory touch ran
+	[ -d directory ]
+	exec {fd}>l
+	refused 64 "--rm: a descriptor says nothing of the file's name" "$SEMLOCK" --rm --fd $fd touch ran
+	refused 64 "--mode: there is no file to create" "$SEMLOCK" --mode 600 --fd $fd touch ran
+	exec {fd}>&-
+	[ ! -e ran ]
+}
+
+@test "a socket is nothing to lock: 66" {
+	python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+	refused 66 "socket: is a socket" "$SEMLOCK" socket touch ran
+	refused 66 "socket: is a socket" "$SEMLOCK" -m posix socket touch ran
+	[ ! -e ran ]
+}
+
 @test "ranges that are none" {
 	usage x --fcntl --start x l touch ran
 	usage -1 --fcntl --start -1 l touch ran
@@ -184,7 +202,24 @@ with_mount() {
 @test "a name that is too long" {
 	long=$(printf '%0300d' 0)
 	refused 66 "$long" "$SEMLOCK" "$long" touch ran
+	refused 66 "$long" "$SEMLOCK" -m excl "$long" touch ran
+	path=$(printf './%.0s' {1..2100})l
+	refused 66 "File name too long" "$SEMLOCK" "$path" touch ran
+	refused 66 "File name too long" "$SEMLOCK" -m excl "$path" touch ran
 	[ ! -e ran ]
+}
+
+@test "a link to a path that is too long" {
+	mkdir directory
+	ln -s "$(printf './%.0s' {1..2046})l" directory/link
+	refused 66 "directory/link: cannot open: File name too long" "$SEMLOCK" directory/link touch ran
+	[ ! -e ran ]
+}
+
+@test "a token beside which no name has room" {
+	token=$(printf '%0245d' 0)
+	refused 66 "cannot have a name beside it: File name too long" "$SEMLOCK" -m rename --init "$token" touch ran
+	[ ! -e ran ] && [ ! -e "$token" ]
 }
 
 @test "a file that one may not open, in a directory where one may not make any" {
@@ -261,11 +296,11 @@ with_mount() {
 }
 
 @test "a name of odd characters is one line in a message" {
-	odd=$'no\nsuch/\e[31mred'
+	odd=$'no\nsuch/\e[31mr\177ed'
 	capture "$SEMLOCK" "$odd" touch ran
 	[ "$status" -eq 66 ]
 	[ "$(wc -l <.err)" -eq 1 ]
-	[[ $err != *$'\e'* ]]
+	[[ $err != *$'\e'* && $err != *$'\177'* ]]
 	refused 66 "no/??x€: " "$SEMLOCK" $'no/\xff\xc2\x9bx€' touch ran
 	expect_status 0 "$SEMLOCK" $'a\nb c' true
 	[ -f $'a\nb c' ]

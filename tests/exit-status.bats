@@ -69,6 +69,14 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	let_go
 }
 
+@test "what semlock itself prints, and cannot: 71" {
+	hold_lock busy
+	for words in --help --version "--who busy" "--who --json busy" "--check l" "--check -m flock l"; do
+		expect_status 71 bash -c "\"\$0\" $words >/dev/full" "$SEMLOCK"
+	done
+	let_go
+}
+
 @test "standard output that cannot be written to is the command's matter" {
 	expect_status 0 bash -c '"$0" l true >/dev/full' "$SEMLOCK"
 	expect_status 0 bash -c '"$0" l true >&-' "$SEMLOCK"

@@ -13,7 +13,8 @@ tracing() {
 # injected HOW...
 injected() {
 	tracing
-	expect_status 0 python3 "$SOURCE/tests/torture/faults.py" "$@" "$SEMLOCK" "$TORTURE" || return
+	# shellcheck disable=SC2086 # a list
+	expect_status 0 ${alone-} python3 "$SOURCE/tests/torture/faults.py" "$@" "$SEMLOCK" "$TORTURE" || return
 	[[ $out == *" 0 bad" ]]
 }
 
@@ -34,6 +35,15 @@ injected() {
 
 @test "any call fails, in any way: the command runs under the lock, or one line says why not" {
 	injected --sample=100 --seed=1
+}
+
+@test "--who: nothing that cannot be read makes a held lock a free one" {
+	tracing
+	strace -k -o trace true 2>strace.err || skip "strace shows no stacks here: $(tail -1 strace.err)"
+	# where there are few processes to look at
+	alone="unshare --pid --fork --kill-child --mount-proc"
+	$alone true 2>/dev/null || alone=
+	injected --places --error=EIO --only="--who, held"
 }
 
 @test "--hold, and what is to stand by the lock cannot start: one line, the lock is free" {

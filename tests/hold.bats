@@ -130,6 +130,8 @@ holding() {
 	refused 64 "no command" "$SEMLOCK" --hold l true
 	refused 64 "-F" "$SEMLOCK" --hold -F l
 	refused 64 "--toggle" "$SEMLOCK" --hold --toggle l
+	refused 64 "--nested" "$SEMLOCK" --hold --nested l
+	refused 64 "-u" "$SEMLOCK" --hold -u l
 	refused 64 "--run-timeout" "$SEMLOCK" --hold --run-timeout=1 l
 	refused 64 "descriptor" "$SEMLOCK" --hold --fd=0
 	[ ! -e l ]

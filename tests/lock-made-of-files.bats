@@ -78,6 +78,23 @@ killed_semlock() {
 	nothing_left
 }
 
+@test "a host of an odd name: the record is made of words all the same, and the lock is known as ours" {
+	namespaces --uts
+	unshare --uts sh -c 'echo "a host" >/proc/sys/kernel/hostname' || skip "the host cannot be named here"
+	unshare --uts bash -c 'echo "a host" >/proc/sys/kernel/hostname
+		"$0" -m excl l sh -c "cat l >record; kill -KILL \$PPID; kill -KILL \$\$"
+		"$0" -w 60 -m excl l touch ran' "$SEMLOCK"
+	grep -q '\bhost=a?host\b' record
+	[ -e ran ]
+}
+
+@test "the root directory is one to have a lock in" {
+	echo 1 >no-such-lock
+	expect_status 1 "$SEMLOCK" --who -m excl no-such-lock
+	expect_status 0 "$SEMLOCK" --who -m excl /no-such-lock
+	expect_out "/no-such-lock: free"
+}
+
 @test "a killed semlock does not free the lock under its command; afterwards the next one gets in" {
 	build_needs_statfs
 	each killed_semlock

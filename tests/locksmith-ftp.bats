@@ -387,6 +387,33 @@ mend() { rm -f "$DIR/faults/$1"; }
 	none -q "USER anonymous" "$DIR/log"
 }
 
+@test "a user or a password without end: 64, and no server is asked" {
+	long=$(printf 'x%.0s' {1..2000})
+	SEMLOCK_USER=$long run_smith ftp://127.0.0.1:1/L
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 the user name is too long" ]]
+	SEMLOCK_PASSWORD=$long run_smith ftp://127.0.0.1:1/L
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 SEMLOCK_PASSWORD is too long" ]]
+}
+
+@test "sftp without a user: 77, as who?" {
+	unset SEMLOCK_PASSWORD SEMLOCK_USER
+	run_smith sftp://127.0.0.1:1/L
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 no user for 127.0.0.1:1: "* ]]
+}
+
+@test "--who and --check of a server that is not there: 69, and why" {
+	for url in ftp://127.0.0.1:1/L sftp://lock@127.0.0.1:1/L etcd://127.0.0.1:1/L; do
+		for ask in --who --check; do
+			run_smith $ask $url
+			[ "$status" -eq 69 ]
+			[[ $output == *"127.0.0.1"*"onnect"* ]]
+		done
+	done
+}
+
 @test "~/.netrc and NETRC are read, and a readable one is complained of" {
 	server
 	unset SEMLOCK_PASSWORD SEMLOCK_USER

@@ -191,7 +191,7 @@ static void netrcs(void)
 	struct netrc_entry e;
 	const char *text =
 	    "# a comment\nmachine a login u password p\nmacdef init\nmachine b login no\n\n"
-	    "machine b login v password \"with space\\\"\"\nmachine b login w password q\ndefault "
+	    "machine b login v password \"with space\\\"\"\nmachine b account login login w password q\ndefault "
 	    "login d password e";
 
 	MUST(netrc_find(text, "A", "", &e) == 0 && strcmp(e.login, "u") == 0 &&

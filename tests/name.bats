@@ -38,7 +38,7 @@ prepare() {
 }
 
 @test "names that are none" {
-	for name in '' . .. .hidden a/b ../a /a $'a\nb' $'a\eb' "$(printf 'x%.0s' {1..201})"; do
+	for name in '' . .. .hidden a/b ../a /a $'a\nb' $'a\eb' $'a\177b' "$(printf 'x%.0s' {1..201})"; do
 		refused 64 --name "$SEMLOCK" --name "$name" true
 	done
 	[ ! -e run/semlock ]
@@ -57,6 +57,24 @@ prepare() {
 		[ ! -e run/semlock ]
 		rm -f "$out"
 	done
+}
+
+@test "a runtime directory that is not named whole, or by too long a name, is not used" {
+	for XDG_RUNTIME_DIR in run '' "$PWD/$(printf './%.0s' {1..2000})run"; do
+		expect_status 0 "$SEMLOCK" --name bats-name-test sh -c 'echo "$SEMLOCK_LOCK"'
+		[[ "$out" == /run/user/*/semlock/bats-name-test || "$out" == /tmp/semlock-*/bats-name-test ]]
+		[ ! -e run/semlock ]
+		rm -f "$out"
+	done
+}
+
+@test "where no directory can be made: 73, and which one" {
+	touch run/semlock
+	refused 66 run/semlock "$SEMLOCK" --name job true
+	rm run/semlock
+	chmod 500 run
+	if [ "$(id -u)" -eq 0 ]; then chown 65534 run; fi
+	refused 73 run/semlock as_nobody env XDG_RUNTIME_DIR=/proc/self/cwd/run "$SEMLOCK" --name job true
 }
 
 @test "a directory that somebody else can write in is refused" {

@@ -54,6 +54,14 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" --nested l true
 }
 
+@test "a slot under a shared lock is no wait, nor a shared one under a slot with --nested" {
+	build_needs_ofd
+	expect_status 5 "$SEMLOCK" -s l "$SEMLOCK" -n -j 2 l sh -c 'exit 5'
+	refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -s l touch ran
+	[ ! -e ran ]
+	expect_status 5 "$SEMLOCK" -j 2 l "$SEMLOCK" --nested -s l sh -c 'exit 5'
+}
+
 @test "a slot covers no exclusive lock: 64, with --nested as well" {
 	refused 64 "as a slot" "$SEMLOCK" -j 2 l "$SEMLOCK" --nested l touch ran
 	[ ! -e ran ]

@@ -88,7 +88,10 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	ln l hard
 	ln -s l soft
 	expect_status 1 "$SEMLOCK" -n hard true
+	mkdir directory
+	ln -s "$PWD/l" directory/whole
 	expect_status 1 "$SEMLOCK" -n soft true
+	expect_status 1 "$SEMLOCK" -n directory/whole true
 	expect_status 1 "$SEMLOCK" -n "$PWD/l" true
 	let_go
 }

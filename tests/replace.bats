@@ -123,6 +123,15 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	let_go
 }
 
+@test "a holder outside of our PID namespace: 69, and it lives on" {
+	namespaces --pid --fork --mount-proc
+	hold_lock l
+	refused 69 "cannot stop the holder: it is not to be seen from here" \
+		unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --replace l touch ran
+	[ ! -e ran ]
+	let_go
+}
+
 @test "our own caller is never signalled: 64" {
 	expect_status 5 bash -c 'exec 8>l; "$0" 8; "$0" --replace l true; [ $? -eq 64 ] && exit 5' "$SEMLOCK"
 	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --replace l true

@@ -26,6 +26,20 @@ two_files() {
 	expect_free c
 }
 
+@test "on two file systems, in whichever order they are named: both are held" {
+	other=$(mktemp -d /dev/shm/bats.XXXXXX)
+	[ "$(stat -c %d "$other")" != "$(stat -c %d .)" ] || skip "/dev/shm is the file system of the tests"
+	for pair in "$other/b a" "a $other/b"; do
+		# shellcheck disable=SC2086 # a list
+		hold_lock -f $pair
+		expect_held a
+		expect_held "$other/b"
+		let_go
+		rm holder.up holder.down
+	done
+	rm -r "$other"
+}
+
 @test "each takes the mode before it" {
 	hold_lock -s -f b -f c -x -f d -s a
 	expect_shared a

@@ -16,12 +16,15 @@ limit() {
 	hold_lock l
 	limit 90 85 90
 	limit 1e1 5 10
+	limit 1E1 5 10
+	limit 1e+1 5 10
 	limit 2.5e2 245 250
 	limit 0.5h 1795 1800
 	limit 2m 115 120
 	limit 1h 3595 3600
 	limit 1d 86395 86400
 	limit 300000ms 295 300
+	limit "89.$(printf '9%.0s' {1..400})" 85 90
 	let_go
 }
 

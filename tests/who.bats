@@ -173,6 +173,20 @@ json() {
 	let_go one
 }
 
+@test "a holder whose user has no name: by the number" {
+	root_only "to be another user"
+	! getent passwd 54321 || skip "user 54321 has a name here"
+	: >l
+	chmod 666 l
+	fifos holder
+	chmod 666 holder.up holder.down
+	start holder setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+	ready holder
+	table l
+	[ "$(column 3 held)" = 54321 ]
+	let_go holder
+}
+
 @test "50 waiters, in the order in which they are served" {
 	hold_lock l
 	for i in $(seq 50); do

@@ -82,8 +82,10 @@ int symlink_peek(const struct lock *lock, struct sight *sight, struct why *why)
 		return no_lock(lock, why);
 	if (length < 0 && errno != ENOENT)
 		return why_set(why, TROUBLE_OPEN, "cannot look at it");
-	if (length < 0 || fstatat(file->directory, file->base, &sight->status, AT_SYMLINK_NOFOLLOW) != 0)
+	if (length < 0)
 		return 0;
+	if (fstatat(file->directory, file->base, &sight->status, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : why_set(why, TROUBLE_OPEN, "cannot look at it");
 	sight->there = sight->legible = true;
 	record_read(&sight->record, target, (size_t)length);
 	return 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""faults.py SEMLOCK TORTURE [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--verbose]
+"""faults.py SEMLOCK TORTURE [--places] [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--verbose]
 
 Every system call of semlock's way to the lock and back fails once, in every way it can fail:
 strace(1) counts the calls of a run that goes well, and then injects one error after the other
@@ -9,6 +9,9 @@ into the very binary that is installed.  In each run it must hold that
   - if the command did not run, that status is not 0, and one line says why;
   - a call that sleeps and was merely interrupted (EINTR) changes nothing;
   - the lock is free afterwards, and nothing lies about.
+--places: for each method, and once for all who run no command: once for each way that the source
+comes to a call by, with one error of each kind (KINDS), and not at every call of every scenario
+with each error.  (Needs a SEMLOCK with its symbols, and an strace with -k.)
 --sample: N injections, drawn from all by the seed.  --only: scenarios with WORD in their name.
 --error: no error but that one.
 Ends with 1 if anything did not hold, and prints how to repeat it by hand.
@@ -28,6 +31,7 @@ KERNEL = ("flock", "ofd", "posix")
 FILES = ("excl", "link", "mkdir", "symlink", "rename")
 STATUSES = {0, 1, 65, 66, 69, 71, 73, 76, 77, 126, 127}
 HANG = 8
+QUICK, PATIENCE = 0.06, 3  # seconds until semlock surely waits; until it does with its stack being looked at
 
 OPEN = "EACCES EPERM EMFILE ENFILE ENOMEM ENOSPC EROFS EIO ELOOP ENAMETOOLONG EDQUOT EINTR"
 NAME = "EIO ENOSPC EDQUOT EROFS EACCES EPERM EMLINK ENOSYS EOPNOTSUPP EINVAL ENOMEM EINTR"
@@ -54,20 +58,37 @@ ERRORS = {
     "poll": "EINTR ENOMEM", "ppoll": "EINTR ENOMEM", "dup": "EMFILE", "dup2": "EMFILE",
     "dup3": "EMFILE", "kill": "EPERM",
 }
+# What is the same to who has made the call.
+KINDS = ("EACCES EPERM EROFS", "EMFILE ENFILE ENOMEM EAGAIN", "ENOSPC EDQUOT", "ENOSYS EOPNOTSUPP EINVAL",
+         "EIO EBADF EBUSY EMLINK E2BIG")
+
+
+def one_of_each(errors):
+    """Of each of the KINDS the first in ERRORS; and what is of none."""
+    first = {}
+    for error in errors:
+        first.setdefault(next((kind for kind in KINDS if error in kind.split()), error), error)
+    return list(first.values())
 
 
 class Scenario:
     """A way to ask for the lock, in a directory of its own."""
 
-    def __init__(self, name, method, args, before="free", ends=0, child=False):
+    def __init__(self, name, method, args, before="free", ends=0, child=False, far=False):
         self.name, self.method, self.args = name, method, args
-        self.before, self.ends, self.child = before, ends, child
+        self.before, self.ends, self.child, self.far = before, ends, child, far
+        self.looks = bool({"--who", "--check"} & set(args))
+        self.runs = not self.looks and args not in (["20"], ["--hold"])
 
     def argv(self, semlock, torture):
-        command = [torture, "held", self.method]
+        command = [torture, "held", self.method] if self.runs else []
         if self.args == ["20"]:
             return [semlock, "-m", self.method, "20"]
         return [semlock, "-m", self.method, *self.args, "lock", *command]
+
+    def always(self):
+        """How strace makes the file system one of which semlock knows nothing, as those of a network."""
+        return ["-e", "inject=fstatfs:error=ENOSYS"] if self.far else []
 
 
 def scenarios():
@@ -82,21 +103,40 @@ def scenarios():
         yield one("-w .05, held", "-w", ".05", before="held", ends=1)
         yield one("waits its turn", before="wait")
         yield one("-w 5, waits its turn", "-w", "5", before="wait")
+        yield one("--who, held", "--who", before="held", ends=1)
+        yield one("--who --json, free", "--who", "--json")
+        yield one("--check", "--check")
+        yield one("--hold", "--hold")
         if kernel:
             yield one("-F", "-F")
             yield one("-s", "-s")
             yield one("-j 2", "-j", "2")
             yield one("--rm", "--rm")
             yield one("a new file", before="nothing")
+            yield one("a new file, --mode", "--mode", "600", before="nothing")
             if method != "posix":
                 yield one("descriptor", "20")
         else:
             # ... for so long: what cannot be proven dead is waited for
             yield one("stale", "-w", "1", before="stale")
+            yield one("--mode", "--mode", "600")
+            yield one("far away, free", far=True)
+            yield one("far away, -n, held", "-n", before="held", ends=1, far=True)
+            if method not in ("link", "rename"):  # what those have left behind here proves nothing there
+                yield one("far away, stale", "-w", "1", before="stale", far=True)
+            yield one("far away, --who, held", "--who", before="held", ends=1, far=True)
+        if method == "rename":
+            yield one("--init", "--init", before="nothing")
+            yield one("far away, --init", "--init", before="nothing", far=True)
         if method not in ("posix", "rename"):
             yield one("-o", "-o")
         if method in ("flock", "excl"):
             yield one("two", "-f", "other")
+            yield one("--replace", "--replace", before="stop")
+            yield one("--run-timeout", "--run-timeout", "60")
+            yield one("--unfair, waits its turn", "--unfair", before="wait")
+        if method == "flock":
+            yield one("by a link", before="link")
 
 
 class Room:
@@ -108,13 +148,15 @@ class Room:
         self.holder = None
         self.fds = []
         method, before = scenario.method, scenario.before
-        if method == "rename":
+        if method == "rename" and before != "nothing":
             self.quietly("--init", "lock", "true")
+        if before == "link":
+            os.symlink("file", self.path + "/lock")
         if method in KERNEL and before != "nothing":
             open(self.path + "/lock", "w").close()
         if before == "stale":
             self.quietly("lock", "sh", "-c", "kill -KILL $PPID $$")
-        if before in ("held", "wait"):
+        if before in ("held", "wait", "stop"):
             self.hold()
         if scenario.args == ["20"]:
             self.fds.append(os.open(self.path + "/lock", os.O_RDWR))
@@ -144,12 +186,13 @@ class Room:
             return ""
 
     def left(self):
-        known = {"ran", "said"}
+        known = {"ran", "said", "file"}
         if self.scenario.method in KERNEL:
             known |= {"lock", "other"}
         if self.scenario.method == "rename":
             known |= {"lock"}
-        return sorted(set(os.listdir(self.path)) - known)
+        # (What --check could not take away again is nobody's lock.)
+        return sorted(name for name in set(os.listdir(self.path)) - known if ".semlock-check-" not in name)
 
     def close(self):
         self.let_go()
@@ -164,13 +207,13 @@ def calm():
         signal.signal(number, signal.SIG_DFL)
 
 
-def wait_until_it_waits(room, process, since):
-    """semlock has said so, as the kernel does: it sleeps; or some time has passed, or it is over."""
-    while process.poll() is None and time.monotonic() - since < 0.06:
+def wait_until_it_waits(process, since, seconds):
+    """It does so by then, or it is over."""
+    while process.poll() is None and time.monotonic() - since < seconds:
         time.sleep(0.005)
 
 
-def run(room, strace, argv):
+def run(room, strace, argv, waiting=QUICK, limit=HANG):
     """Returns the status (None: it hung), and what semlock said."""
     give = {}
     if room.fds:
@@ -188,52 +231,86 @@ def run(room, strace, argv):
     if room.fds:
         os.close(20)
     if room.scenario.before == "wait":
-        wait_until_it_waits(room, process, began)
+        wait_until_it_waits(process, began, waiting)
         room.let_go()
     try:
-        return process.wait(HANG)
+        return process.wait(limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return None
 
 
-def calls_of(scenario, semlock, torture):
-    """(name, how many of that name there have been) of all calls after the loader's."""
+class Call:
+    """A system call in a trace; STACK: by which functions of the program it was come to."""
+
+    def __init__(self, pid, name, rest):
+        self.pid, self.name, self.rest, self.stack = pid, name, rest, ()
+
+    def within(self, function):
+        return any(frame.startswith(function + "+") for frame in self.stack)
+
+
+def traced(scenario, semlock, torture, places):
+    """All calls of a run without any fault."""
     room = Room(scenario, semlock)
     trace = room.path + ".trace"
     try:
-        status = run(room, ["strace", "-f", "-qq", "-o", trace], scenario.argv(semlock, torture))
+        # (Each line costs a millisecond with its stack: nothing is to be written that comes as often.)
+        strace = ["strace", "-f", "-qq", "-e", "trace=!rt_sigreturn", "-e", "signal=none", "-o", trace]
+        strace += ["-k"] * places + scenario.always()
+        status = run(room, strace, scenario.argv(semlock, torture),
+                     *((PATIENCE, 20 * HANG) if places else (QUICK, HANG)))
         if status != scenario.ends:
             sys.exit(f"{scenario.name}: without any fault it ends with {status}: {room.read('said')}")
+        calls = []
         with open(trace) as file:
-            lines = [match.groups() for match in re.finditer(r"(?m)^(\d+) +([a-z_0-9]+)\((.*)$", file.read())]
+            for line in file:
+                frame = re.match(r" > (.*)\((.*)\) \[0x[0-9a-f]+\]$", line)
+                call = re.match(r"(\d+) +([a-z_0-9]+)\((.*)$", line)
+                if call:
+                    calls.append(Call(*call.groups()))
+                elif frame and calls and frame[1] == semlock:
+                    calls[-1].stack += (frame[2],)
+        return calls
     finally:
         room.close()
         if os.path.exists(trace):
             os.unlink(trace)
-    first, counts, found, loading = lines[0][0], {}, [], True
-    if not any("ld.so.cache" in rest for _, _, rest in lines):
-        loading = False
-    done, loaders = set(), {}
-    for pid, name, _ in lines:  # strace counts for each process: those of the first come along
-        if pid == first:
-            loaders[name] = loaders.get(name, 0) + 1
-            if name == "munmap":
-                break
-    for pid, name, rest in lines:
-        mine = pid != first if scenario.child else pid == first
-        if not mine or pid in done:
+
+
+def started(calls, places):
+    """How many of them the loader made, and what else runs before main()."""
+    mine = [i for i, call in enumerate(calls) if call.pid == calls[0].pid]
+    if places:
+        return next((i for i in mine if calls[i].within("main")), None)
+    if not any("ld.so.cache" in call.rest for call in calls):
+        return 0
+    return next((i + 1 for i in mine if calls[i].name == "munmap"), 0)
+
+
+def calls_of(scenario, semlock, torture, places):
+    """(name, how many of that name there have been, stack) of all calls from main() on."""
+    calls = traced(scenario, semlock, torture, places)
+    start = started(calls, places)
+    if start is None:
+        sys.exit(f"{semlock}: its symbols are gone, or strace has no -k")
+    first, before, counts, found, done = calls[0].pid, {}, {}, [], set()
+    for call in calls[:start]:  # strace counts for each process: those of the first come along
+        if call.pid == first:
+            before[call.name] = before.get(call.name, 0) + 1
+    for i, call in enumerate(calls):
+        name = call.name
+        mine = call.pid != first if scenario.child else call.pid == first
+        if not mine or call.pid in done:
             continue
         counts[name] = counts.get(name, 0) + 1
         if name == "execve" and (not scenario.child and counts[name] == 1):
             continue
-        if name in ERRORS and (counts[name] > loaders.get(name, 0) if scenario.child else not loading):
-            found.append((name, counts[name]))
-        if name == "munmap":
-            loading = False
+        if name in ERRORS and not (scenario.far and name == "fstatfs") and (counts[name] > before.get(name, 0) if scenario.child else i >= start):
+            found.append((name, counts[name], call.stack))
         if name == "execve":
-            done.add(pid)   # from here on it is the command
+            done.add(call.pid)   # from here on it is the command
     return found
 
 
@@ -255,27 +332,45 @@ def taken_for_held(scenario, status, call, error):
 
 def sleeps(scenario, call):
     """Can a signal interrupt it, on a file system of this machine?"""
+    if call in ("openat", "read") and scenario.args == ["--replace"]:
+        return False  # it reads /proc
     if call in ("openat", "open"):
         return scenario.method in KERNEL
     if call == "flock" and scenario.method in FILES:
         return "-n" not in scenario.args
     if call == "fcntl":
-        return not scenario.child and "-F" not in scenario.args
+        return scenario.method in KERNEL and not scenario.child and "-F" not in scenario.args
     return call in ("flock", "poll", "ppoll", "rt_sigtimedwait", "sendto", "recvfrom", "read")
 
 
 def on_names(scenario, call):
     """Is it one of those that a lock is made of, which a signal may interrupt over NFS and FUSE?"""
+    if call == "openat" and scenario.args == ["--replace"]:
+        return False  # it reads /proc
     return scenario.method in FILES and call in (
         "openat", "linkat", "symlinkat", "renameat2", "renameat", "mkdirat", "unlinkat", "pwrite64", "ftruncate")
 
 
+def judge_look(scenario, status, ran, said):
+    """What does not hold of one who only looks: who cannot look says so."""
+    if ran:
+        yield "a command ran"
+    if status not in STATUSES:
+        yield f"status {status}"
+    if scenario.before == "held" and status == 0:
+        yield f"the lock is held, and it says: {said!r}"
+    if status not in (0, 1) and not said:
+        yield f"status {status}, and nothing says why: {said!r}"
+
+
 def judge(scenario, room, status, call, error, torture):
     """What does not hold."""
-    ran, said = room.read("ran"), room.read("said")
-    command = scenario.args != ["20"]
+    ran, said = room.read("ran"), room.read("said").removeprefix("OK\n")
     if status is None:
         yield f"hung for {HANG} s"
+        return
+    if scenario.looks:
+        yield from judge_look(scenario, status, ran, said)
         return
     if (taken_for_held(scenario, status, call, error) or said_to_be_busy(status, call, error)) and not ran:
         return
@@ -287,7 +382,7 @@ def judge(scenario, room, status, call, error, torture):
         yield "the command ran while another held the lock"
     if status not in STATUSES:
         yield f"status {status}"
-    if command and status == 0 and not ran:
+    if scenario.runs and status == 0 and not ran:
         yield "status 0, and the command did not run"
     if status not in (0, scenario.ends) and not ran and call != "write" and not re.fullmatch(r"semlock: .+\n", said):
         yield f"status {status}, and not one line that says why: {said!r}"
@@ -297,7 +392,7 @@ def judge(scenario, room, status, call, error, torture):
         yield "it says that the lock is busy, and it is free"
     if error == "EINTR" and status != scenario.ends and (sleeps(scenario, call) or on_names(scenario, call)):
         yield f"an interrupted call ends it, with {status}: {said!r}"
-    if not command:
+    if scenario.args == ["20"]:
         subprocess.run([torture, "held", scenario.method], cwd=room.path, check=False)
         if (room.read("ran") == "held\n") != (status == 0):
             yield f"status {status}, and the descriptor is {room.read('ran')!r}"
@@ -310,7 +405,7 @@ def afterwards(room, scenario, semlock):
         os.close(fd)
     room.fds = []
 
-    also = scenario.args if "other" in scenario.args else ()
+    also = scenario.args if "other" in scenario.args or "--init" in scenario.args else ()
 
     def again(*command):
         return subprocess.run([semlock, "-m", scenario.method, "-w", "3", *also, "lock", *command], cwd=room.path,
@@ -327,8 +422,8 @@ def afterwards(room, scenario, semlock):
 
 def inject(scenario, call, number, error, semlock, torture):
     room = Room(scenario, semlock)
-    strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
-              "-e", f"inject={call}:error={error}:when={number}"]
+    strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call},fstatfs",
+              "-e", f"inject={call}:error={error}:when={number}"] + scenario.always()
     if scenario.child:
         strace.insert(1, "-f")
     argv = scenario.argv(semlock, torture)
@@ -346,10 +441,10 @@ def inject(scenario, call, number, error, semlock, torture):
 
 
 def main():
-    options = {"sample": 0, "seed": 1, "only": "", "error": "", "verbose": ""}
+    options = {"places": "", "sample": 0, "seed": 1, "only": "", "error": "", "verbose": ""}
     words = []
     for word in sys.argv[1:]:
-        match = re.fullmatch(r"--(sample|seed|only|error|verbose)=?(.*)", word)
+        match = re.fullmatch(r"--(places|sample|seed|only|error|verbose)=?(.*)", word)
         if match:
             options[match[1]] = match[2] or "1"
         else:
@@ -357,13 +452,19 @@ def main():
     if len(words) != 2:
         sys.exit(__doc__)
     semlock, torture = map(os.path.abspath, words)
-    cases = []
+    places = bool(options["places"])
+    cases, known = [], set()
     for scenario in scenarios():
         if options["only"] in scenario.name:
-            calls = calls_of(scenario, semlock, torture)
-            cases += [(scenario, call, number, error)
-                      for call, number in calls for error in ERRORS[call].split()
-                      if options["error"] in ("", error)]
+            calls = calls_of(scenario, semlock, torture, places)
+            for call, number, stack in calls:
+                place = (scenario.method if scenario.runs else "", call, stack)
+                if not places or place not in known:
+                    errors = ERRORS[call].split()
+                    cases += [(scenario, call, number, error)
+                              for error in (one_of_each(errors) if places else errors)
+                              if options["error"] in ("", error)]
+                known.add(place)
             if options["verbose"]:
                 print(scenario.name, len(calls), "calls", flush=True)
     total = len(cases)
