@@ -259,6 +259,15 @@ namespaces() {
 	unshare "$@" true 2>/dev/null || skip "no namespaces to be had here (unshare $*)"
 }
 
+under_valgrind() {
+	case $SEMLOCK in */under-valgrind) ;; *) return 1 ;; esac
+}
+
+# starts_many: skips where each start of semlock takes half a second.
+starts_many() {
+	if under_valgrind; then skip "hundreds of starts, half a second each under valgrind"; fi
+}
+
 # build_has CALL: has configure found it?
 build_has() {
 	grep -q "^#define HAVE_$1 1" "$CONFIG"

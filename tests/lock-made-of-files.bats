@@ -334,6 +334,7 @@ something_else() {
 }
 
 @test "no two commands are ever inside at once" {
+	starts_many
 	for method in $METHODS; do
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m "$method" l "$PROBE" inside "room.$method" 20

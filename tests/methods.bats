@@ -42,6 +42,7 @@ held_and_free() {
 }
 
 @test "no two commands are ever inside at once, whatever the method" {
+	starts_many
 	for method in $(of_kernel flock ofd posix); do
 		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m $method l "$PROBE" inside "room.$method" 20
 		expect_out "0 x 160"
@@ -93,6 +94,7 @@ held_and_free() {
 }
 
 @test "flock(1) and semlock in loops are never inside at once" {
+	starts_many
 	system=$(system_flock)
 	[ -n "$system" ] || skip "no util-linux flock on this machine"
 	start others "$PROBE" storm 200 4 "$system" l "$PROBE" inside room 20
@@ -294,6 +296,7 @@ held_and_free() {
 }
 
 @test "deadlines hold for every method" {
+	starts_many
 	for method in $(of_kernel flock ofd posix); do
 		hold_as $method -m $method l
 		expect_status 0 "$PROBE" storm 500 4 "$SEMLOCK" -m $method -w 0.00001 l true

@@ -162,6 +162,7 @@ two_files() {
 }
 
 @test "dining philosophers: no deadlock, no overlap, in any order on the command line" {
+	starts_many
 	expect_status 0 "$CROWD" dine 5 200 1 . "$SEMLOCK"
 	expect_out "meals 1000 overlaps 0"
 }

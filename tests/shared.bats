@@ -84,6 +84,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 }
 
 @test "no reader and writer are ever inside at once" {
+	starts_many
 	start readers "$PROBE" storm 200 4 "$SEMLOCK" -s l "$PROBE" inside -s room 20
 	expect_status 0 "$PROBE" storm 200 4 "$SEMLOCK" -x l "$PROBE" inside room 20
 	ended readers 0

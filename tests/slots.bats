@@ -229,6 +229,7 @@ those_who_disagree() {
 }
 
 @test "slots are waited for in order of arrival" {
+	starts_many
 	build_needs_queue
 	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
@@ -236,6 +237,7 @@ those_who_disagree() {
 
 # Not posix: the lock goes with semlock, and the command a moment later.
 @test "never more than three inside, whoever is killed, and all three slots stay in use" {
+	starts_many
 	build_needs_ofd
 	local method
 	for method in flock ofd; do
