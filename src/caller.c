@@ -15,7 +15,7 @@ struct caller caller_of(pid_t pid)
 {
 	struct caller caller = {.pid = pid, .process = -1};
 
-#ifdef SYS_pidfd_open
+#if HAVE_DECL_SYS_PIDFD_OPEN
 	caller.process = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (caller.process >= 0)
 		caller.process = descriptor_above_standard(caller.process);
@@ -45,7 +45,7 @@ bool caller_lives(const struct caller *caller)
 
 void caller_signal(const struct caller *caller, int signo)
 {
-#ifdef SYS_pidfd_send_signal
+#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
 	if (caller->process >= 0) {
 		syscall(SYS_pidfd_send_signal, caller->process, signo, NULL, 0);
 		return;

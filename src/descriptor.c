@@ -45,7 +45,7 @@ static void close_all(unsigned first, unsigned last)
 {
 	long most = sysconf(_SC_OPEN_MAX);
 
-#ifdef SYS_close_range
+#if HAVE_DECL_SYS_CLOSE_RANGE
 	if (syscall(SYS_close_range, first, last, 0) == 0)
 		return;
 #endif

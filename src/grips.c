@@ -112,7 +112,7 @@ int grips_same_description(pid_t p, int a, pid_t q, int b)
 {
 	if (p == q && a == b)
 		return 1;
-#ifdef SYS_kcmp
+#if HAVE_DECL_SYS_KCMP
 	const int kcmp_file = 0; /* <linux/kcmp.h> is not everywhere */
 	long order = syscall(SYS_kcmp, p, q, kcmp_file, (unsigned long)a, (unsigned long)b);
 

@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
 
 #include "crash.h"
 #include "descriptor.h"
@@ -25,7 +27,7 @@ static bool command_lives(const struct keeper *keeper)
 /* By pidfd: the number could have become another's. */
 static void send_signal(const struct keeper *keeper, int signo)
 {
-#ifdef SYS_pidfd_send_signal
+#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
 	if (keeper->process >= 0) {
 		syscall(SYS_pidfd_send_signal, keeper->process, signo, NULL, 0);
 		return;
@@ -181,7 +183,7 @@ int keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int6
 	};
 	if (command <= 0 || locks->method->owned == NULL || !needed(keeper))
 		return 0;
-#ifdef SYS_pidfd_open
+#if HAVE_DECL_SYS_PIDFD_OPEN
 	keeper->process = (int)syscall(SYS_pidfd_open, command, 0);
 #endif
 	keeper->sources = calloc(count + 1, sizeof *keeper->sources);

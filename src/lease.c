@@ -32,7 +32,7 @@ static bool command_lives(const struct lease *lease)
 
 static void signal_command(const struct lease *lease, int signo)
 {
-#ifdef SYS_pidfd_send_signal
+#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
 	if (lease->process >= 0) {
 		syscall(SYS_pidfd_send_signal, lease->process, signo, NULL, 0);
 		return;
@@ -186,7 +186,7 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	follow_deadline(lease);
 	if (descriptor_pipe(lease->stop) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
-#ifdef SYS_pidfd_open
+#if HAVE_DECL_SYS_PIDFD_OPEN
 	lease->process = (int)syscall(SYS_pidfd_open, command, 0);
 #endif
 #if defined HAVE_SYS_TIMERFD_H && defined CLOCK_BOOTTIME

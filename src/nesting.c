@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,32 @@ static bool is_this_descriptor(const struct lock *lock, const struct occupant *h
 	return false;
 }
 
+/* Of the bytes that we want, how many has it?  (A lock that has no ranges is all of them.) */
+enum share { NO_BYTE, SOME, ALL };
+
+static enum share share_of(const struct lock *lock, const struct occupant *holder)
+{
+	long long first = lock->range.start, last = LLONG_MAX;
+
+	if ((lock->method->can & CAN_RANGE) == 0)
+		return ALL;
+	if (lock->slots > 0)
+		last = first + (long long)lock->slots - 1;
+	else if (lock->range.length > 0)
+		last = first + lock->range.length - 1;
+	if (holder->last < first || holder->first > last)
+		return NO_BYTE;
+	return holder->first <= first && holder->last >= last ? ALL : SOME;
+}
+
 static enum nesting compare(const struct lock *lock, const struct occupant *holder)
 {
+	enum share share = share_of(lock, holder);
+
+	if (share == NO_BYTE)
+		return NESTING_NONE;
+	if (share == SOME && lock->slots == 0 && (holder->mode != MODE_SHARED || lock->mode != SHARED))
+		return NESTING_LESS;
 	if (holder->mode == MODE_SLOT && lock->slots == 0 && lock->mode == EXCLUSIVE)
 		return NESTING_LESS;
 	if (holder->mode != MODE_SHARED)

@@ -10,12 +10,13 @@
 #include "occupants.h"
 
 enum nesting {
-	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for */
+	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for, or
+			 * other bytes of the file that it holds */
 	NESTING_SHARES, /* one holds it shared, and we want it shared: there is room for both */
 	NESTING_QUEUES, /* the same, but whoever waits already would stand between the two */
 	NESTING_COVERS, /* one holds it, in a mode that covers what we want */
 	NESTING_LESS    /* one holds it in a mode that does not cover what we want: shared or as a
-			 * slot, and we want it exclusively */
+			 * slot, and we want it exclusively; or some of the bytes that we want */
 };
 
 /* What is LOCK, which is not open yet unless it is a caller's descriptor, to our ancestors?

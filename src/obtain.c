@@ -51,8 +51,8 @@ static int refuse_nesting(const struct options *opt, const struct lock *lock,
 	process_command(&holder, command, sizeof command, 40);
 	if (nesting == NESTING_LESS)
 		why_say(&why, TROUBLE_USAGE,
-		    "held shared, or as a slot, by process %ld (%s), under which this one runs: to "
-		    "have it in this mode, it would wait for itself",
+		    "held shared, in part, or as a slot, by process %ld (%s), under which this one "
+		    "runs: to have it in this mode, it would wait for itself",
 		    (long)pid, command);
 	else if (nesting == NESTING_QUEUES)
 		why_say(&why, TROUBLE_USAGE,

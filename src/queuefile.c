@@ -14,8 +14,6 @@
 #include "queuefile.h"
 #include "text.h"
 
-#define QUEUE_DIRECTORY "/dev/shm"
-
 /* Never on a descriptor that anybody inherits: a ticket must end with its drawer. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
@@ -97,7 +95,7 @@ static int create_named(const char *path, const struct lock *lock)
  * queue, and if we died in between, nobody else could ever open it. */
 static int create(const char *path, const struct lock *lock)
 {
-#ifdef O_TMPFILE
+#if HAVE_DECL_O_TMPFILE
 	int fd = set_mode(open_file(QUEUE_DIRECTORY, O_TMPFILE), lock), errnum;
 	char self[32];
 

@@ -12,7 +12,7 @@
 
 static int open_process(pid_t pid)
 {
-#ifdef SYS_pidfd_open
+#if HAVE_DECL_SYS_PIDFD_OPEN
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 #else
 	(void)pid;
@@ -23,7 +23,7 @@ static int open_process(pid_t pid)
 
 static int send(int pidfd, int signo)
 {
-#ifdef SYS_pidfd_send_signal
+#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
 #else
 	(void)pidfd;

@@ -14,7 +14,7 @@ BYSTANDERS=(l.other .l l.held.other .l.semlock.1 l.guard)
 
 ways() {
 	case $1 in
-	flock | ofd | posix) echo free wait rm slots ;;
+	flock | ofd | posix) if with_slots | grep -qx "$1"; then echo free wait rm slots; else echo free wait rm; fi ;;
 	excl | mkdir) echo stale free wait fallback fallback-stale ;;
 	link | rename) echo stale free wait fallback ;;
 	symlink) echo stale free wait ;;
@@ -120,7 +120,7 @@ clean() {
 		grep -vxFf <(printf '%s\n' "${BYSTANDERS[@]}")) || true
 	case $1-$left in flock-l | ofd-l | posix-l | rename-l) left= ;; esac
 	[ -z "$left" ] || complain "left: $left" || return
-	left=$(find /dev/shm -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*")
+	left=$(find "$(queue_directory)" -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*" 2>/dev/null) || true
 	if [ -e l ] && [ -e "$(queue_of l)" ]; then left=$(queue_of l); fi
 	[ -z "$left" ] || complain "a queue is left: $left"
 }
@@ -243,6 +243,7 @@ refused_everywhere() {
 }
 
 @test "ofd: killed and stopped between any two steps" {
+	build_needs_ofd
 	everywhere ofd
 }
 
@@ -255,6 +256,7 @@ refused_everywhere() {
 }
 
 @test "link: killed and stopped between any two steps, and refused any call" {
+	build_needs SYS_VFS_H "the PID alone proves nobody dead who may be another machine's"
 	everywhere link
 }
 
@@ -273,6 +275,8 @@ refused_everywhere() {
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
 # is about it), what passes by a stopped waiter (slots.bats), --check (check.bats), and names of its own (below).
 @test "every point of the source is on one of these ways" {
+	build_needs_queue
+	build_needs SYS_VFS_H "link: nobody is proved dead"
 	local method way passed
 	: >own.reached
 	for method in flock ofd posix excl link mkdir symlink rename; do

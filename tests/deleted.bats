@@ -37,12 +37,14 @@ overlap() {
 }
 
 @test "eight loops whose commands delete the lock file: no two are ever inside at once" {
+	starts_many
 	expect_status 0 "$PROBE" storm 800 8 "$SEMLOCK" l sh -c '"$0" inside room 20; rm -f l' "$PROBE"
 	expect_out "0 x 800"
 	expect_status 0 "$PROBE" verdict room 16000
 }
 
 @test "eight loops with --rm: no two are ever inside at once, and nothing is left" {
+	starts_many
 	expect_status 0 "$PROBE" storm 800 8 "$SEMLOCK" --rm l "$PROBE" inside room 20
 	expect_out "0 x 800"
 	expect_status 0 "$PROBE" verdict room 16000
@@ -50,6 +52,7 @@ overlap() {
 }
 
 @test "--rm among those who do not, with -n and with -w" {
+	starts_many
 	start quick sh -c 'while :; do "$0" -n --rm l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
 	start timed sh -c 'while :; do "$0" -w .002 -s l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
 	expect_status 0 "$PROBE" storm 300 4 "$SEMLOCK" l "$PROBE" inside room 20

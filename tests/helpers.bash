@@ -37,16 +37,21 @@ teardown() {
 	forget_queues
 }
 
+queue_directory() {
+	sed -n 's/^#define QUEUE_DIRECTORY "\(.*\)"$/\1/p' "$CONFIG"
+}
+
 # Where the queue of the lock file $1 is.
 queue_of() {
-	printf '/dev/shm/semlock-%x-%x\n' "$(stat -c %d "$1")" "$(stat -c %i "$1")"
+	printf '%s/semlock-%x-%x\n' "$(queue_directory)" "$(stat -c %d "$1")" "$(stat -c %i "$1")"
 }
 
 # Inode numbers come back: a later test's lock must not find this one's queue.
 forget_queues() {
-	local device inode
+	local device inode queues
+	queues=$(queue_directory)
 	find "$BATS_TEST_TMPDIR" -printf '%D %i\n' | while read -r device inode; do
-		printf '/dev/shm/semlock-%x-%x\n' "$device" "$inode"
+		printf '%s/semlock-%x-%x\n' "$queues" "$device" "$inode"
 	done | xargs rm -rf
 }
 
@@ -254,13 +259,47 @@ namespaces() {
 	unshare "$@" true 2>/dev/null || skip "no namespaces to be had here (unshare $*)"
 }
 
+under_valgrind() {
+	case $SEMLOCK in */under-valgrind) ;; *) return 1 ;; esac
+}
+
+# starts_many: skips where each start of semlock takes half a second.
+starts_many() {
+	if under_valgrind; then skip "hundreds of starts, half a second each under valgrind"; fi
+}
+
+# build_has CALL: has configure found it?
+build_has() {
+	grep -q "^#define HAVE_$1 1" "$CONFIG"
+}
+
 # build_needs CALL FOR WHAT...: skips where configure has not found it.
 build_needs() {
 	local call=$1
 	shift
-	grep -q "^#define HAVE_$call 1" "$CONFIG" || skip "this build is without $call: $*"
+	build_has "$call" || skip "this build is without $call: $*"
 }
 
 build_needs_ofd() {
 	build_needs DECL_F_OFD_SETLK "no method ofd, no queue, no slots for flock"
+}
+
+# Its tickets are OFD locks, in a file in memory.
+build_needs_queue() {
+	build_needs_ofd
+	[ -d "$(queue_directory)" ] || skip "this build is without $(queue_directory): no queue"
+}
+
+# of_kernel METHOD...: those of flock, ofd and posix that this build has.
+of_kernel() {
+	local method
+	for method; do
+		if [ "$method" != ofd ] || build_has DECL_F_OFD_SETLK; then echo "$method"; fi
+	done
+}
+
+# The methods that have slots in this build: those of flock are OFD locks.
+with_slots() {
+	if build_has DECL_F_OFD_SETLK; then echo flock ofd; fi
+	echo posix
 }

@@ -256,7 +256,6 @@ models-python:
 	done; exit $$status
 EXTRA_DIST += $(PYTHON_MODELS) tests/models/explore.py
 
-EXTRA_DIST += tests/under-valgrind tests/variants/run tests/variants/list tests/variants/no-kcmp.h \
-	tests/variants/no-pidfd.h tests/variants/no-renameat2.h tests/variants/no-tmpfile.h
+EXTRA_DIST += tests/under-valgrind tests/variants/run tests/variants/list
 
 include tests/fuzz/local.mk

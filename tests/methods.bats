@@ -18,19 +18,20 @@ held_and_free() {
 }
 
 @test "flock, ofd and posix: held, waited for, free again" {
-	build_needs_ofd
-	for method in flock ofd posix; do
+	for method in $(of_kernel flock ofd posix); do
 		held_and_free -m "$method"
 		rm -f ./*.up ./*.down
 	done
-	held_and_free --fcntl
-	rm -f ./*.up ./*.down
 	held_and_free --method=posix
 }
 
-@test "ofd and posix: readers share, writers do not" {
+@test "--fcntl is ofd" {
 	build_needs_ofd
-	for method in ofd posix; do
+	held_and_free --fcntl
+}
+
+@test "ofd and posix: readers share, writers do not" {
+	for method in $(of_kernel ofd posix); do
 		hold_as one -m $method -s l
 		hold_as two -m $method -s l
 		expect_status 1 "$SEMLOCK" -m $method -n l true
@@ -41,8 +42,8 @@ held_and_free() {
 }
 
 @test "no two commands are ever inside at once, whatever the method" {
-	build_needs_ofd
-	for method in flock ofd posix; do
+	starts_many
+	for method in $(of_kernel flock ofd posix); do
 		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m $method l "$PROBE" inside "room.$method" 20
 		expect_out "0 x 160"
 		expect_status 0 "$PROBE" verdict "room.$method" 3200
@@ -50,7 +51,7 @@ held_and_free() {
 }
 
 @test "waiters for ofd and posix are served in the order in which they came" {
-	build_needs_ofd
+	build_needs_queue
 	for method in ofd posix; do
 		hold_as "holder$method" -m $method l
 		for name in a b c d; do
@@ -93,6 +94,7 @@ held_and_free() {
 }
 
 @test "flock(1) and semlock in loops are never inside at once" {
+	starts_many
 	system=$(system_flock)
 	[ -n "$system" ] || skip "no util-linux flock on this machine"
 	start others "$PROBE" storm 200 4 "$system" l "$PROBE" inside room 20
@@ -102,8 +104,7 @@ held_and_free() {
 }
 
 @test "posix and ofd: a user of fcntl(2) excludes and is excluded" {
-	build_needs_ofd
-	for method in ofd posix; do
+	for method in $(of_kernel ofd posix); do
 		for theirs in ofd posix; do
 			fifos other
 			start other "$PROBE" fcntl-hold l $theirs write 0 0 other.up other.down
@@ -120,7 +121,6 @@ held_and_free() {
 }
 
 @test "posix and ofd: Python's fcntl.lockf excludes and is excluded" {
-	build_needs_ofd
 	tool python3
 	cat >try.py <<-'END'
 		import fcntl, sys
@@ -139,7 +139,7 @@ held_and_free() {
 		os.read(down, 1)
 	END
 	: >l
-	for method in ofd posix; do
+	for method in $(of_kernel ofd posix); do
 		hold_lock -m $method l
 		expect_status 1 python3 try.py
 		let_go
@@ -154,17 +154,29 @@ held_and_free() {
 }
 
 @test "--start and --length choose a range of bytes" {
+	local method theirs
+	for method in $(of_kernel ofd posix); do
+		hold_as $method -m $method --start 10 --length 5 l
+		expect_free l ofd 0 10
+		expect_held l ofd 10 1
+		expect_held l ofd 14 1
+		expect_free l ofd 15 0
+		for theirs in $(of_kernel ofd posix); do
+			expect_status 0 "$SEMLOCK" -n -m $theirs --start 0 --length 10 l true
+			expect_status 1 "$SEMLOCK" -n -m $theirs --start 14 --length 1 l true
+			expect_status 0 "$SEMLOCK" -n -m $theirs --start=15 --length=1 l true
+			expect_status 0 "$SEMLOCK" -n -m $theirs --start 15 l true
+			expect_status 1 "$SEMLOCK" -n -m $theirs l true
+		done
+		let_go $method
+	done
+}
+
+@test "--fcntl takes a range" {
 	build_needs_ofd
 	hold_lock --fcntl --start 10 --length 5 l
-	expect_free l ofd 0 10
-	expect_held l ofd 10 1
-	expect_held l ofd 14 1
-	expect_free l ofd 15 0
 	expect_status 0 "$SEMLOCK" -n --fcntl --start 0 --length 10 l true
 	expect_status 1 "$SEMLOCK" -n --fcntl --start 14 --length 1 l true
-	expect_status 0 "$SEMLOCK" -n -m ofd --start 15 l true
-	expect_status 0 "$SEMLOCK" -n -m posix --start=15 --length=1 l true
-	expect_status 1 "$SEMLOCK" -n -m posix l true
 	let_go
 }
 
@@ -185,14 +197,13 @@ held_and_free() {
 }
 
 @test "sizes take suffixes" {
-	build_needs_ofd
-	hold_lock --fcntl --start 1K --length 1KiB l
+	hold_lock -m posix --start 1K --length 1KiB l
 	expect_free l ofd 0 1024
 	expect_held l ofd 1024 1
 	expect_held l ofd 2047 1
 	expect_free l ofd 2048 0
 	let_go
-	hold_as second --fcntl --start 1MiB --length 1 l
+	hold_as second -m posix --start 1MiB --length 1 l
 	expect_held l ofd 1048576 1
 	expect_free l ofd 0 1048576
 	let_go second
@@ -243,6 +254,7 @@ held_and_free() {
 }
 
 @test "posix: the command that is watched over dies with semlock, for nothing else holds the lock" {
+	build_needs SYS_PRCTL_H "no process is told that its parent has ended"
 	hold_lock -m posix l
 	expect_held l posix 0 0
 	kill -KILL "${PID[holder]}"
@@ -284,8 +296,8 @@ held_and_free() {
 }
 
 @test "deadlines hold for every method" {
-	build_needs_ofd
-	for method in flock ofd posix; do
+	starts_many
+	for method in $(of_kernel flock ofd posix); do
 		hold_as $method -m $method l
 		expect_status 0 "$PROBE" storm 500 4 "$SEMLOCK" -m $method -w 0.00001 l true
 		expect_out "1 x 500"

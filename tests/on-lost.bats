@@ -5,8 +5,10 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
+# A sign of life gives a token with a name of its own another name, maybe just now.
 take_away() {
-	rm -rf l l.held
+	rm -rf l
+	while compgen -G 'l.held*' >/dev/null; do rm -f l.held*; done
 }
 
 prepare() {
@@ -42,8 +44,11 @@ robbed() {
 	done
 }
 
+# A token with a name of its own may at the end have gone to the next one: whether it was gone
+# before, only the eye on it knows, which without inotify opens now and then.
 @test "without it, it is found out at the end" {
 	for method in $METHODS; do
+		[ $method != rename ] || build_has SYS_VFS_H || build_has SYS_INOTIFY_H || continue
 		robbed
 		release holder
 		ended holder 76

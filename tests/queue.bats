@@ -64,6 +64,7 @@ hurried() {
 }
 
 @test "whoever comes while others wait does not overtake them, not even with -n" {
+	build_needs_queue
 	hold_lock l
 	queue_as first l
 	kill -STOP "${PID[first]}"
@@ -91,12 +92,14 @@ hurried() {
 }
 
 @test "no two commands are ever inside at once" {
+	starts_many
 	expect_status 0 "$PROBE" storm 400 8 "$SEMLOCK" l "$PROBE" inside room 20
 	expect_out "0 x 400"
 	expect_status 0 "$PROBE" verdict room 8000
 }
 
 @test "no two are inside at once when waiters are killed and time out" {
+	starts_many
 	start killers sh -c 'while :; do timeout -s KILL .01 "$0" l "$1" inside -s other; done' \
 		"$SEMLOCK" "$PROBE"
 	start hurried sh -c 'while :; do "$0" -w .002 l "$1" inside -s other; done' "$SEMLOCK" "$PROBE"

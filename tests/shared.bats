@@ -38,7 +38,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 }
 
 @test "readers that come after a waiting writer wait behind it" {
-	build_needs_ofd
+	build_needs_queue
 	hold_as first -s l
 	queue_as writer l
 	queue_as late -s l
@@ -84,6 +84,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 }
 
 @test "no reader and writer are ever inside at once" {
+	starts_many
 	start readers "$PROBE" storm 200 4 "$SEMLOCK" -s l "$PROBE" inside -s room 20
 	expect_status 0 "$PROBE" storm 200 4 "$SEMLOCK" -x l "$PROBE" inside room 20
 	ended readers 0

@@ -12,7 +12,7 @@ slot_of() {
 each_method() {
 	local method check=$1
 	shift
-	for method in flock ofd posix; do
+	for method in $(with_slots); do
 		OPTS="-m $method"
 		echo "with $OPTS:"
 		"$check" "l.$method" "$@" # and no "||": a test fails at whatever fails in there
@@ -36,7 +36,6 @@ three_fit() {
 }
 
 @test "as many as there are slots, and no more" {
-	build_needs_ofd
 	each_method three_fit
 }
 
@@ -55,7 +54,6 @@ waits_for_any() {
 }
 
 @test "a waiter gets whichever slot comes free first" {
-	build_needs_ofd
 	each_method waits_for_any a 0 b
 	each_method waits_for_any b 1 a
 }
@@ -75,7 +73,6 @@ frees_the_dead() {
 }
 
 @test "the slot of whoever is killed is free" {
-	build_needs_ofd
 	each_method frees_the_dead
 }
 
@@ -105,7 +102,6 @@ plain_waits_for_all() {
 }
 
 @test "a plain holder waits for all slots, and keeps all slots out" {
-	build_needs_ofd
 	each_method plain_waits_for_all
 }
 
@@ -120,24 +116,24 @@ plain_waits_for_all() {
 	expect_status 0 "$FLOCK" l true
 }
 
-@test "a program that locks a byte takes the slot of that number" {
-	build_needs_ofd
-	: >l
+byte_and_slot() {
+	: >"$1"
 	fifos other
-	start other "$PROBE" fcntl-hold l posix write 1 1 other.up other.down
+	start other "$PROBE" fcntl-hold "$1" posix write 1 1 other.up other.down
 	ready other
-	hold_as a -m ofd -j 3 l
-	hold_as b -m ofd -j 3 l
+	hold_as a $OPTS -j 3 "$1"
+	hold_as b $OPTS -j 3 "$1"
 	[ "$(slot_of a)$(slot_of b)" = 02 ]
-	expect_status 1 "$SEMLOCK" -m ofd -n -j 3 l true
+	expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true
 	let_go other
-	expect_status 0 "$SEMLOCK" -m ofd -n -j 3 l true
+	expect_status 0 "$SEMLOCK" $OPTS -n -j 3 "$1" true
 	let_go a
 	let_go b
+	rm -f ./*.up ./*.down
 }
 
 @test "who asks for fewer slots, and waits, is not overtaken by those who could have another" {
-	build_needs_ofd
+	build_needs_queue
 	hold_as a -j 1 l
 	queue_as b -j 1 l
 	queue_as c -j 2 l
@@ -150,28 +146,47 @@ plain_waits_for_all() {
 	let_go c
 }
 
-@test "holders who disagree see the slots they asked for" {
-	build_needs_ofd
-	hold_as a -j 1 l
-	expect_status 1 "$SEMLOCK" -n -j 1 l true
-	hold_as b -j 3 l
+@test "a program that locks a byte takes the slot of that number" {
+	for method in $(of_kernel ofd posix); do
+		OPTS="-m $method"
+		byte_and_slot "l.$method"
+	done
+}
+
+those_who_disagree() {
+	hold_as a $OPTS -j 1 "$1"
+	expect_status 1 "$SEMLOCK" $OPTS -n -j 1 "$1" true
+	hold_as b $OPTS -j 3 "$1"
 	[ "$(slot_of b)" = 1 ]
-	expect_status 1 "$SEMLOCK" -n -j 2 l true
-	hold_as c -j 3 l
+	expect_status 1 "$SEMLOCK" $OPTS -n -j 2 "$1" true
+	hold_as c $OPTS -j 3 "$1"
 	[ "$(slot_of c)" = 2 ]
-	expect_status 1 "$SEMLOCK" -n -j 3 l true
+	expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true
 	let_go a
 	let_go b
 	let_go c
+	rm -f ./*.up ./*.down
+}
+
+@test "holders who disagree see the slots they asked for" {
+	each_method those_who_disagree
 }
 
 @test "a range of the file has room for its slots only" {
-	build_needs_ofd
-	refused 64 -j "$SEMLOCK" -j 3 --length 2 l true
+	refused 64 -j "$SEMLOCK" -m posix -j 3 --length 2 l true
 	[ ! -e l ]
+	for method in $(of_kernel ofd posix); do
+		hold_as $method -m $method -j 2 --start 100 --length 2 l
+		expect_status 1 "$SEMLOCK" -n -m posix --start 100 --length 1 l true
+		expect_status 0 "$SEMLOCK" -n -m posix --start 101 --length 1 l true
+		let_go $method
+	done
+}
+
+@test "-j with --start or --length alone is of the method ofd" {
+	build_needs_ofd
 	hold_as a -j 2 --start 100 --length 2 l
 	expect_status 1 "$SEMLOCK" -n --start 100 --length 1 l true
-	expect_status 0 "$SEMLOCK" -n --start 101 --length 1 l true
 	let_go a
 }
 
@@ -199,27 +214,30 @@ plain_waits_for_all() {
 }
 
 @test "a file that cannot be written has no slots, and says so" {
-	build_needs_ofd
 	: >l
 	chmod 444 l
-	expect_status 66 as_nobody "$SEMLOCK" -n -j 2 l true
-	[[ $err == *"l: cannot open for writing"* ]] || complain "$err"
-	expect_status 65 "$SEMLOCK" -n -j 2 . true
+	for method in $(with_slots); do
+		expect_status 66 as_nobody "$SEMLOCK" -m $method -n -j 2 l true
+		[[ $err == *"l: cannot open for writing"* ]] || complain "$err"
+		expect_status 65 "$SEMLOCK" -m $method -n -j 2 . true
+	done
 }
 
 @test "an inner lock's command does not see the outer lock's slot" {
-	build_needs_ofd
-	expect_status 0 "$SEMLOCK" -j 2 l "$SEMLOCK" k sh -c 'echo "${SEMLOCK_SLOT-none}"'
+	expect_status 0 "$SEMLOCK" -m posix -j 2 l "$SEMLOCK" k sh -c 'echo "${SEMLOCK_SLOT-none}"'
 	expect_out none
 }
 
 @test "slots are waited for in order of arrival" {
-	build_needs_ofd
+	starts_many
+	build_needs_queue
 	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
 
+# Not posix: the lock goes with semlock, and the command a moment later.
 @test "never more than three inside, whoever is killed, and all three slots stay in use" {
+	starts_many
 	build_needs_ofd
 	local method
 	for method in flock ofd; do

@@ -223,7 +223,7 @@ static int nameless_file(void)
 
 	if (!dir || !*dir)
 		dir = "/tmp";
-#ifdef O_TMPFILE
+#if HAVE_DECL_O_TMPFILE
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return fd; /* not every file system can: then by hand */

@@ -38,7 +38,7 @@ static bool has_pipe(long pid, void *context)
 	return found;
 }
 
-#if defined SYS_pidfd_open && defined SYS_pidfd_send_signal
+#if HAVE_DECL_SYS_PIDFD_OPEN && HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
 static int open_process(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);

@@ -1,8 +1,10 @@
 #include <config.h>
 
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
 
 #include "methods/rename2.h"
 
@@ -10,7 +12,7 @@
 
 int rename_noreplace(int directory, const char *from, const char *to)
 {
-#ifdef SYS_renameat2
+#if HAVE_DECL_SYS_RENAMEAT2
 	return (int)syscall(SYS_renameat2, directory, from, directory, to, NOREPLACE);
 #else
 	(void)directory;

@@ -11,8 +11,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
+#endif
 #ifdef HAVE_SYS_INOTIFY_H
 #include <sys/inotify.h>
 #endif
@@ -69,7 +71,7 @@ static bool concerns_us(const struct namefile *file)
 
 static int open_process(pid_t pid)
 {
-#ifdef SYS_pidfd_open
+#if HAVE_DECL_SYS_PIDFD_OPEN
 	if (pid > 0)
 		return (int)syscall(SYS_pidfd_open, pid, 0);
 #endif

@@ -65,7 +65,7 @@ void namefile_temporary(struct namefile *file, const char *what)
 	    (long)getpid(), where_we_are(), namefile_random());
 }
 
-#ifdef O_TMPFILE
+#if HAVE_DECL_O_TMPFILE
 static int make_nameless(const struct namefile *file, mode_t mode)
 {
 	int fd;

@@ -1,3 +1,0 @@
-/* A system whose files cannot be made without a name. */
-#include <fcntl.h>
-#undef O_TMPFILE
