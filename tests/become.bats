@@ -24,11 +24,11 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 @test "with the methods ofd and posix the lock stays too" {
 	for method in $(of_kernel ofd posix); do
-		hold_as $method -F -m $method l
+		hold_as "$method" -F -m "$method" l
 		[ "${COMMAND[$method]}" = "${PID[$method]}" ]
-		expect_held l $method 0 0
-		let_go $method
-		expect_free l $method 0 0
+		expect_held l "$method" 0 0
+		let_go "$method"
+		expect_free l "$method" 0 0
 	done
 }
 

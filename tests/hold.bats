@@ -22,10 +22,10 @@ holding() {
 		[ "$method" != rename ] || args="$args --init"
 		# shellcheck disable=SC2086 # several words
 		holding $method $args $method.lock
-		expect_status 1 "$SEMLOCK" -n -m $method $method.lock true
+		expect_status 1 "$SEMLOCK" -n -m "$method" "$method".lock true
 		exec {in}>&-
-		ended $method 0
-		expect_status 0 "$SEMLOCK" -n -m $method $method.lock true
+		ended "$method" 0
+		expect_status 0 "$SEMLOCK" -n -m "$method" "$method".lock true
 	done
 }
 
@@ -70,9 +70,9 @@ holding() {
 
 @test "it says which slot it has" {
 	for method in $(with_slots); do
-		OK="OK slot=0" holding "${method}0" -m $method -j 2 $method.lock
+		OK="OK slot=0" holding "${method}0" -m "$method" -j 2 "$method".lock
 		zero=$in
-		OK="OK slot=1" holding "${method}1" -m $method -j 2 $method.lock
+		OK="OK slot=1" holding "${method}1" -m "$method" -j 2 "$method".lock
 		exec {in}>&-
 		ended "${method}1" 0
 		exec {zero}>&-

@@ -32,9 +32,9 @@ held_and_free() {
 
 @test "ofd and posix: readers share, writers do not" {
 	for method in $(of_kernel ofd posix); do
-		hold_as one -m $method -s l
-		hold_as two -m $method -s l
-		expect_status 1 "$SEMLOCK" -m $method -n l true
+		hold_as one -m "$method" -s l
+		hold_as two -m "$method" -s l
+		expect_status 1 "$SEMLOCK" -m "$method" -n l true
 		let_go one
 		let_go two
 		rm ./*.up ./*.down
@@ -44,7 +44,7 @@ held_and_free() {
 @test "no two commands are ever inside at once, whatever the method" {
 	starts_many
 	for method in $(of_kernel flock ofd posix); do
-		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m $method l "$PROBE" inside "room.$method" 20
+		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m "$method" l "$PROBE" inside "room.$method" 20
 		expect_out "0 x 160"
 		expect_status 0 "$PROBE" verdict "room.$method" 3200
 	done
@@ -109,8 +109,8 @@ held_and_free() {
 			fifos other
 			start other "$PROBE" fcntl-hold l $theirs write 0 0 other.up other.down
 			ready other
-			expect_status 1 "$SEMLOCK" -m $method -n l true
-			queue_as second -m $method l
+			expect_status 1 "$SEMLOCK" -m "$method" -n l true
+			queue_as second -m "$method" l
 			let_go other
 			ready second
 			[ "$("$PROBE" free l $theirs 0 0 || true)" = held ]
@@ -140,14 +140,14 @@ held_and_free() {
 	END
 	: >l
 	for method in $(of_kernel ofd posix); do
-		hold_lock -m $method l
+		hold_lock -m "$method" l
 		expect_status 1 python3 try.py
 		let_go
 		expect_status 0 python3 try.py
 		fifos py
 		start py python3 hold.py
 		ready py
-		expect_status 1 "$SEMLOCK" -m $method -n l true
+		expect_status 1 "$SEMLOCK" -m "$method" -n l true
 		let_go py
 		rm ./*.up ./*.down
 	done
@@ -156,19 +156,19 @@ held_and_free() {
 @test "--start and --length choose a range of bytes" {
 	local method theirs
 	for method in $(of_kernel ofd posix); do
-		hold_as $method -m $method --start 10 --length 5 l
+		hold_as "$method" -m "$method" --start 10 --length 5 l
 		expect_free l ofd 0 10
 		expect_held l ofd 10 1
 		expect_held l ofd 14 1
 		expect_free l ofd 15 0
 		for theirs in $(of_kernel ofd posix); do
-			expect_status 0 "$SEMLOCK" -n -m $theirs --start 0 --length 10 l true
-			expect_status 1 "$SEMLOCK" -n -m $theirs --start 14 --length 1 l true
-			expect_status 0 "$SEMLOCK" -n -m $theirs --start=15 --length=1 l true
-			expect_status 0 "$SEMLOCK" -n -m $theirs --start 15 l true
-			expect_status 1 "$SEMLOCK" -n -m $theirs l true
+			expect_status 0 "$SEMLOCK" -n -m "$theirs" --start 0 --length 10 l true
+			expect_status 1 "$SEMLOCK" -n -m "$theirs" --start 14 --length 1 l true
+			expect_status 0 "$SEMLOCK" -n -m "$theirs" --start=15 --length=1 l true
+			expect_status 0 "$SEMLOCK" -n -m "$theirs" --start 15 l true
+			expect_status 1 "$SEMLOCK" -n -m "$theirs" l true
 		done
-		let_go $method
+		let_go "$method"
 	done
 }
 
@@ -298,10 +298,10 @@ held_and_free() {
 @test "deadlines hold for every method" {
 	starts_many
 	for method in $(of_kernel flock ofd posix); do
-		hold_as $method -m $method l
-		expect_status 0 "$PROBE" storm 500 4 "$SEMLOCK" -m $method -w 0.00001 l true
+		hold_as "$method" -m "$method" l
+		expect_status 0 "$PROBE" storm 500 4 "$SEMLOCK" -m "$method" -w 0.00001 l true
 		expect_out "1 x 500"
-		let_go $method
+		let_go "$method"
 	done
 }
 

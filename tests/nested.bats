@@ -65,15 +65,15 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 @test "a slot covers no exclusive lock: 64, with --nested as well" {
 	for method in $(with_slots); do
-		refused 64 "as a slot" "$SEMLOCK" -m $method -j 2 l "$SEMLOCK" -m $method --nested l touch ran
+		refused 64 "as a slot" "$SEMLOCK" -m "$method" -j 2 l "$SEMLOCK" -m "$method" --nested l touch ran
 	done
 	[ ! -e ran ]
 }
 
 @test "other bytes of the file are another lock; of some of the bytes no lock of all is made" {
 	for method in $(of_kernel ofd posix); do
-		outer=("$SEMLOCK" -m $method --start 10 --length 10 l)
-		inner=("$SEMLOCK" -m $method --start)
+		outer=("$SEMLOCK" -m "$method" --start 10 --length 10 l)
+		inner=("$SEMLOCK" -m "$method" --start)
 		expect_status 0 "${outer[@]}" "${inner[@]}" 0 --length 10 l true
 		expect_status 0 "${outer[@]}" "${inner[@]}" 20 l true
 		expect_status 0 "${outer[@]}" "${inner[@]}" 12 --length 8 --nested l true

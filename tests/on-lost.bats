@@ -48,7 +48,7 @@ robbed() {
 # before, only the eye on it knows, which without inotify opens now and then.
 @test "without it, it is found out at the end" {
 	for method in $METHODS; do
-		[ $method != rename ] || build_has SYS_VFS_H || build_has SYS_INOTIFY_H || continue
+		[ "$method" != rename ] || build_has SYS_VFS_H || build_has SYS_INOTIFY_H || continue
 		robbed
 		release holder
 		ended holder 76

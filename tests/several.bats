@@ -184,7 +184,7 @@ two_files() {
 @test "other methods, too" {
 	local method
 	for method in $(of_kernel ofd posix); do
-		hold_lock -m $method -f b a
+		hold_lock -m "$method" -f b a
 		expect_status 1 "$SEMLOCK" -m posix -n a true
 		expect_status 1 "$SEMLOCK" -m posix -n b true
 		let_go

@@ -8,28 +8,27 @@ slot_of() {
 	tr '\0' '\n' <"/proc/${COMMAND[$1]}/environ" | sed -n 's/^SEMLOCK_SLOT=//p'
 }
 
-# For each method: $OPTS are its options.
+# For each method: $OPTS is its option.
 each_method() {
 	local method check=$1
 	shift
 	for method in $(with_slots); do
-		OPTS="-m $method"
+		OPTS="-m$method"
 		echo "with $OPTS:"
 		"$check" "l.$method" "$@" # and no "||": a test fails at whatever fails in there
 	done
 }
 
-# shellcheck disable=SC2086 # $OPTS are words
 three_fit() {
-	hold_as a $OPTS -j 3 "$1" &&
-		hold_as b $OPTS -j 3 "$1" &&
-		hold_as c $OPTS -j 3 "$1" &&
+	hold_as a "$OPTS" -j 3 "$1" &&
+		hold_as b "$OPTS" -j 3 "$1" &&
+		hold_as c "$OPTS" -j 3 "$1" &&
 		[ "$(slot_of a)$(slot_of b)$(slot_of c)" = 012 ] &&
-		expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true &&
 		expect_silent &&
-		expect_status 1 "$SEMLOCK" $OPTS -w .05 -j 3 "$1" true &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -w .05 -j 3 "$1" true &&
 		let_go b &&
-		hold_as d $OPTS -j 3 "$1" &&
+		hold_as d "$OPTS" -j 3 "$1" &&
 		[ "$(slot_of d)" = 1 ] &&
 		let_go a && let_go c && let_go d &&
 		rm -f ./*.up ./*.down
@@ -39,12 +38,11 @@ three_fit() {
 	each_method three_fit
 }
 
-# shellcheck disable=SC2086
 waits_for_any() {
-	hold_as a $OPTS -j 2 "$1" &&
-		hold_as b $OPTS -j 2 "$1" &&
+	hold_as a "$OPTS" -j 2 "$1" &&
+		hold_as b "$OPTS" -j 2 "$1" &&
 		fifos w &&
-		start w "$SEMLOCK" $OPTS -j 2 "$1" "$PROBE" hold w.up w.down &&
+		start w "$SEMLOCK" "$OPTS" -j 2 "$1" "$PROBE" hold w.up w.down &&
 		"$PROBE" blocked "${PID[w]}" &&
 		let_go "$2" &&
 		ready w &&
@@ -58,16 +56,15 @@ waits_for_any() {
 	each_method waits_for_any b 1 a
 }
 
-# shellcheck disable=SC2086
 frees_the_dead() {
-	hold_as a $OPTS -j 2 "$1" &&
-		hold_as b $OPTS -j 2 "$1" &&
+	hold_as a "$OPTS" -j 2 "$1" &&
+		hold_as b "$OPTS" -j 2 "$1" &&
 		kill -KILL "${PID[a]}" "${COMMAND[a]}" &&
 		ended a 137 &&
-		expect_status 0 "$SEMLOCK" $OPTS -w 60 -j 2 "$1" true &&
-		hold_as c $OPTS -j 2 "$1" &&
+		expect_status 0 "$SEMLOCK" "$OPTS" -w 60 -j 2 "$1" true &&
+		hold_as c "$OPTS" -j 2 "$1" &&
 		[ "$(slot_of c)" = 0 ] &&
-		expect_status 1 "$SEMLOCK" $OPTS -n -j 2 "$1" true &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n -j 2 "$1" true &&
 		let_go b && let_go c &&
 		rm -f ./*.up ./*.down
 }
@@ -86,17 +83,16 @@ frees_the_dead() {
 	expect_status 0 "$SEMLOCK" -w 60 -j 1 l true
 }
 
-# shellcheck disable=SC2086
 plain_waits_for_all() {
-	hold_as a $OPTS -j 3 "$1" &&
-		hold_as b $OPTS -j 3 "$1" &&
-		expect_status 1 "$SEMLOCK" $OPTS -n "$1" true &&
-		queue_as plain $OPTS "$1" &&
+	hold_as a "$OPTS" -j 3 "$1" &&
+		hold_as b "$OPTS" -j 3 "$1" &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n "$1" true &&
+		queue_as plain "$OPTS" "$1" &&
 		let_go a &&
 		"$PROBE" blocked "${PID[plain]}" &&
 		let_go b &&
 		ready plain &&
-		expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true &&
 		let_go plain &&
 		rm -f ./*.up ./*.down
 }
@@ -121,12 +117,12 @@ byte_and_slot() {
 	fifos other
 	start other "$PROBE" fcntl-hold "$1" posix write 1 1 other.up other.down
 	ready other
-	hold_as a $OPTS -j 3 "$1"
-	hold_as b $OPTS -j 3 "$1"
+	hold_as a "$OPTS" -j 3 "$1"
+	hold_as b "$OPTS" -j 3 "$1"
 	[ "$(slot_of a)$(slot_of b)" = 02 ]
-	expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true
 	let_go other
-	expect_status 0 "$SEMLOCK" $OPTS -n -j 3 "$1" true
+	expect_status 0 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true
 	let_go a
 	let_go b
 	rm -f ./*.up ./*.down
@@ -148,20 +144,20 @@ byte_and_slot() {
 
 @test "a program that locks a byte takes the slot of that number" {
 	for method in $(of_kernel ofd posix); do
-		OPTS="-m $method"
+		OPTS="-m$method"
 		byte_and_slot "l.$method"
 	done
 }
 
 those_who_disagree() {
-	hold_as a $OPTS -j 1 "$1"
-	expect_status 1 "$SEMLOCK" $OPTS -n -j 1 "$1" true
-	hold_as b $OPTS -j 3 "$1"
+	hold_as a "$OPTS" -j 1 "$1"
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 1 "$1" true
+	hold_as b "$OPTS" -j 3 "$1"
 	[ "$(slot_of b)" = 1 ]
-	expect_status 1 "$SEMLOCK" $OPTS -n -j 2 "$1" true
-	hold_as c $OPTS -j 3 "$1"
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 2 "$1" true
+	hold_as c "$OPTS" -j 3 "$1"
 	[ "$(slot_of c)" = 2 ]
-	expect_status 1 "$SEMLOCK" $OPTS -n -j 3 "$1" true
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true
 	let_go a
 	let_go b
 	let_go c
@@ -176,10 +172,10 @@ those_who_disagree() {
 	refused 64 -j "$SEMLOCK" -m posix -j 3 --length 2 l true
 	[ ! -e l ]
 	for method in $(of_kernel ofd posix); do
-		hold_as $method -m $method -j 2 --start 100 --length 2 l
+		hold_as "$method" -m "$method" -j 2 --start 100 --length 2 l
 		expect_status 1 "$SEMLOCK" -n -m posix --start 100 --length 1 l true
 		expect_status 0 "$SEMLOCK" -n -m posix --start 101 --length 1 l true
-		let_go $method
+		let_go "$method"
 	done
 }
 
@@ -217,9 +213,9 @@ those_who_disagree() {
 	: >l
 	chmod 444 l
 	for method in $(with_slots); do
-		expect_status 66 as_nobody "$SEMLOCK" -m $method -n -j 2 l true
+		expect_status 66 as_nobody "$SEMLOCK" -m "$method" -n -j 2 l true
 		[[ $err == *"l: cannot open for writing"* ]] || complain "$err"
-		expect_status 65 "$SEMLOCK" -m $method -n -j 2 . true
+		expect_status 65 "$SEMLOCK" -m "$method" -n -j 2 . true
 	done
 }
 

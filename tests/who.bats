@@ -74,13 +74,13 @@ json() {
 
 @test "-j: each holder and its slot, and the one who waits" {
 	for method in $(with_slots); do
-		hold_as one -m $method -j 2 l
-		hold_as two -m $method -j 2 l
-		queue_as three -m $method -j 2 l
-		table -m $method l
+		hold_as one -m "$method" -j 2 l
+		hold_as two -m "$method" -j 2 l
+		queue_as three -m "$method" -j 2 l
+		table -m "$method" l
 		[ "$(column 2 held | sort)" = "$(printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" | sort)" ]
 		[ "$(column 2 1.)" = "${PID[three]}" ]
-		if [ $method = flock ]; then grep -q "^held *${COMMAND[two]} .* slot 1 " .out; fi
+		if [ "$method" = flock ]; then grep -q "^held *${COMMAND[two]} .* slot 1 " .out; fi
 		let_go one
 		let_go two
 		next three
