@@ -24,7 +24,7 @@
 #include "methods/stranger.h"
 
 #define RECORD_NAME "pid"
-#define MOST_FILES 4 /* in another program's lock */
+#define MOST_FILES 4 /* beside it, in another program's lock */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Whoever may read a file of that mode may look into the directory. */
@@ -194,7 +194,8 @@ static bool is_filled(int fd)
 		return false;
 	}
 	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    strcmp(entry->d_name, RECORD_NAME) == 0)
 			continue;
 		files++;
 		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
