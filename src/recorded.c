@@ -179,10 +179,12 @@ static int look_once(struct occupants *found, const struct view *view, struct wh
 	holds_add(found, &scene, KIND_FLOCK);
 	if (sight->object >= 0)
 		steady = keep_holder(found, &sight->record);
-	if (found->count > 0)
+	if (found->count > 0) {
 		name_flocked(found, sight);
-	else if (sight->there)
+	} else if (sight->there) {
 		add_recorded(found, sight, !steady);
+		steady = steady && sight->legible; /* /proc/locks can leave one out that others move past */
+	}
 	if (found->count > 0)
 		describe(&found->list[0], sight);
 	waiters_add(found, &scene, KIND_FLOCK);

@@ -342,8 +342,12 @@ both_wait() {
 		grep -q "held by ${COMMAND[holder]} (probe hold" .err
 		expect_status 0 "$SEMLOCK" -w 60 -m "$method" --replace l true
 		ended holder 143
-		release one # which has been served since, or was before, and stopped like the holder
+		# It is served some time from now, or was before, and stopped like the holder: what it is
+		# to read has to stay in the FIFO.
+		exec 5<>one.down
+		printf . >&5
 		wait "${PID[one]}" || [ $? -eq 143 ]
+		exec 5>&-
 		rm -f ./*.up ./*.down
 		[ "$method" = rename ] || rm -rf l
 	done
