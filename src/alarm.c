@@ -1,17 +1,12 @@
 #include <config.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <time.h>
 
 #include "alarm.h"
 #include "deadline.h"
-
-/* The handler need not do anything: that the call is interrupted is the point. */
-static void wake(int signo)
-{
-	(void)signo;
-}
 
 #ifdef HAVE_TIMER_CREATE
 #define ALARM_SIGNAL SIGRTMIN
@@ -20,7 +15,10 @@ static void wake(int signo)
 #define ALARM_SIGNAL SIGALRM
 #endif
 
-static bool listening, ticking;
+static void wake(int signo);
+
+static bool listening;
+static volatile bool ticking;
 static struct sigaction old_action;
 static sigset_t old_mask;
 
@@ -45,6 +43,7 @@ void alarm_listen(void)
 
 #ifdef HAVE_TIMER_CREATE
 static timer_t timer;
+static volatile sig_atomic_t pause_ms;
 
 static int start(struct why *why)
 {
@@ -55,14 +54,32 @@ static int start(struct why *why)
 	return 0;
 }
 
-static void run(int64_t after)
+static void tick_in(int64_t after)
 {
-	struct itimerspec when = {
-	    .it_value = {(time_t)(after / SECOND), (long)(after % SECOND)},
-	    .it_interval = {0, MILLISECOND},
-	};
+	struct itimerspec when = {.it_value = {(time_t)(after / SECOND), (long)(after % SECOND)}};
 
 	timer_settime(timer, 0, &when, NULL);
+}
+
+static void run(int64_t after)
+{
+	pause_ms = 1;
+	tick_in(after);
+}
+
+/* That the call is interrupted is the point; and the next, if this came too early for it.  After
+ * twice the time: at one pace, a process that is traced, or that hardly gets to run, would do
+ * nothing any more but hear it. */
+static void wake(int signo)
+{
+	int saved = errno;
+
+	(void)signo;
+	if (ticking)
+		tick_in(pause_ms * (int64_t)MILLISECOND);
+	if (pause_ms < 64)
+		pause_ms *= 2;
+	errno = saved;
 }
 
 static void stop(void)
@@ -88,6 +105,11 @@ static void run(int64_t after)
 	setitimer(ITIMER_REAL, &when, NULL);
 }
 
+static void wake(int signo)
+{
+	(void)signo; /* that the call is interrupted is the point */
+}
+
 static void stop(void)
 {
 	struct itimerval none = {{0, 0}, {0, 0}};
@@ -108,12 +130,14 @@ int alarm_set(int64_t after, struct why *why)
 
 void alarm_off(void)
 {
-	if (ticking)
+	if (ticking) {
+		ticking = false;
 		stop();
+	}
 	/* A tick that is under way is delivered here, to our handler, not to the command. */
 	if (listening) {
 		sigaction(ALARM_SIGNAL, &old_action, NULL);
 		sigprocmask(SIG_SETMASK, &old_mask, NULL);
 	}
-	ticking = listening = false;
+	listening = false;
 }

@@ -1,8 +1,9 @@
 /* alarm.h - waking up from a lock call that sleeps in the kernel.
  *
  * A one-shot timer can fire just before the call goes to sleep, and then the
- * call sleeps for ever.  So ours fires again every millisecond until it is
- * turned off: there is no wake-up to lose, only one to be a little late.
+ * call sleeps for ever.  So ours fires again, after 1, 2, 4 and at last every 64
+ * milliseconds, until it is turned off: there is no wake-up to lose, only one to
+ * be a little late.
  *
  * It has a signal of its own where the system can: SIGALRM may come to us
  * blocked, ignored, or under way from "alarm(5), exec semlock", and stays
