@@ -8,7 +8,6 @@
 
 #include "alarm.h"
 #include "crash.h"
-#include "descriptor.h"
 #include "lock.h"
 #include "queue.h"
 #include "queuefile.h"
@@ -160,7 +159,7 @@ static void note_last(struct queue *queue)
 		return; /* ulimit -f 0: to write would be our end, by SIGXFSZ */
 	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
 		queue->last = last;
-	if (descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0) < 0)
+	if (pwrite(queue->fd, &queue->ticket, sizeof queue->ticket, 0) < 0)
 		return; /* no room: whoever comes next has to search */
 }
 
