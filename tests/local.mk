@@ -205,7 +205,7 @@ tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
 tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
 tests_benchmark_least_LDADD = $(STATIC_LIBS)
 CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv growth.tsv bench.svg
-EXTRA_DIST += tests/benchmark/plot tests/benchmark/with-servers
+EXTRA_DIST += tests/benchmark/plot tests/benchmark/speed.svg tests/benchmark/with-servers
 
 BENCH_ROUNDS = 20
 BENCH_PARTS = counts start crowds files servers
