@@ -134,8 +134,8 @@ prepare() {
 @test "locks made of files: 100 pairs at the same moment" {
 	for method in excl symlink; do
 		for i in $(seq 100); do
-			start a "$SEMLOCK" -m $method --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
-			start b "$SEMLOCK" -m $method --toggle l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 3
+			start a "$SEMLOCK" -m $method --toggle l "$SEMLOCK" -n -E 99 -F room "$PROBE" pause 3
+			start b "$SEMLOCK" -m $method --toggle l "$SEMLOCK" -n -E 99 -F room "$PROBE" pause 3
 			for name in a b; do
 				status=0
 				wait "${PID[$name]}" || status=$?
