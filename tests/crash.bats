@@ -275,6 +275,7 @@ refused_everywhere() {
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
 # is about it), what passes by a stopped waiter (slots.bats), --check (check.bats), and names of its own (below).
 @test "every point of the source is on one of these ways" {
+	build_needs DECL_O_TMPFILE "without it, two of the points are on no way"
 	build_needs_queue
 	build_needs SYS_VFS_H "link: nobody is proved dead"
 	local method way passed
