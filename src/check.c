@@ -18,6 +18,7 @@
 #include "methods/remote.h"
 #include "mounts.h"
 #include "occupants.h"
+#include "path.h"
 #include "reach.h"
 #include "report.h"
 
@@ -36,37 +37,28 @@ struct place {
 
 /* The directory that the lock is in, links followed; the lock itself if it is one.  What is made
  * of files is never followed, and a directory there could be somebody's lock. */
-static int find_directory(struct place *place, char directory[PATH_MAX])
+static const char *find_directory(struct place *place, char path[PATH_MAX], char space[PATH_MAX])
 {
 	struct stat file = {0};
-	char *slash;
 
 	errno = ENAMETOOLONG;
 	if (strlen(place->name) >= PATH_MAX)
-		return -1;
-	strcpy(directory, place->name);
+		return NULL;
+	strcpy(path, place->name);
 	if (!place->is_a_name && lstat(place->name, &file) == 0 && S_ISLNK(file.st_mode) &&
-	    (realpath(place->name, directory) == NULL || stat(directory, &file) != 0))
-		return -1;
+	    (realpath(place->name, path) == NULL || stat(path, &file) != 0))
+		return NULL;
 	place->is_directory = S_ISDIR(file.st_mode);
-	if (place->is_directory)
-		return 0;
-	slash = strrchr(directory, '/');
-	if (slash == NULL)
-		strcpy(directory, ".");
-	else if (slash == directory)
-		directory[1] = '\0';
-	else
-		*slash = '\0';
-	return 0;
+	return place->is_directory ? path : path_directory(path, space);
 }
 
 static int make_scratch(struct place *place, struct why *why)
 {
-	char directory[PATH_MAX];
+	char path[PATH_MAX], space[PATH_MAX];
+	const char *directory = find_directory(place, path, space);
 	int fd;
 
-	if (find_directory(place, directory) != 0)
+	if (directory == NULL)
 		return why_set(why, TROUBLE_OPEN, "cannot look at it");
 	if ((size_t)snprintf(place->scratch, sizeof place->scratch, "%s/.semlock-check-XXXXXX",
 		directory) >= sizeof place->scratch) {

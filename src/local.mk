@@ -39,6 +39,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/obtain.c src/obtain.h \
 	src/occupants.c src/occupants.h \
 	src/operands.c src/operands.h \
+	src/path.c src/path.h \
 	src/options.c src/options.h \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \

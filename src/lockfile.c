@@ -11,6 +11,7 @@
 #include "descriptor.h"
 #include "links.h"
 #include "lockfile.h"
+#include "path.h"
 #include "queue.h"
 
 /* Then it is open for the command from the start, which saves a call: of a kernel lock we exec
@@ -48,15 +49,10 @@ static int cannot(struct why *why, const char *what)
 /* It may be, where there is nothing to be made: /dev/fd, say, or what has been removed under us. */
 static bool directory_is_there(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char directory[PATH_MAX];
-	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+	char space[PATH_MAX];
+	const char *directory = path_directory(path, space);
 
-	if (length >= sizeof directory)
-		return false;
-	memcpy(directory, path, length);
-	directory[length] = '\0';
-	return access(slash == NULL ? "." : length == 0 ? "/" : directory, F_OK) == 0;
+	return directory != NULL && access(directory, F_OK) == 0;
 }
 
 static int create(const struct lock *lock, const char *path, struct why *why)

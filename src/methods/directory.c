@@ -1,43 +1,24 @@
 /* The directory that a lock made of files is in. */
 #include <config.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "descriptor.h"
 #include "methods/calls.h"
 #include "methods/filesystem.h"
 #include "methods/namefile.h"
+#include "path.h"
 
 #ifndef O_PATH
 #define O_PATH O_RDONLY
 #endif
 
-/* What PATH, whose last component stands behind SLASH, is in; into NAME, or NULL and errno set. */
-static const char *directory_of(const char *path, const char *slash, char name[PATH_MAX])
-{
-	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
-
-	if (slash == NULL)
-		return ".";
-	if (length == 0)
-		return "/";
-	if (length >= PATH_MAX) {
-		errno = ENAMETOOLONG;
-		return NULL;
-	}
-	memcpy(name, path, length);
-	name[length] = '\0';
-	return name;
-}
-
-static int open_it(const char *path, const char *slash)
+static int open_it(const char *path)
 {
 	char space[PATH_MAX];
-	const char *name = directory_of(path, slash, space);
+	const char *name = path_directory(path, space);
 
 	return name == NULL ? -1 : call_open(AT_FDCWD, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 }
@@ -60,7 +41,7 @@ static int note_directory(struct lock *lock, struct why *why)
 
 int namefile_open_directory(struct lock *lock, struct why *why)
 {
-	int fd = open_it(lock->name, strrchr(lock->name, '/'));
+	int fd = open_it(lock->name);
 
 	lock->file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
 	if (lock->file->directory < 0)
@@ -73,7 +54,7 @@ int namefile_open_directory(struct lock *lock, struct why *why)
 bool namefile_current(const struct lock *lock)
 {
 	char space[PATH_MAX];
-	const char *name = directory_of(lock->name, strrchr(lock->name, '/'), space);
+	const char *name = path_directory(lock->name, space);
 	struct stat now;
 
 	return name != NULL && stat(name, &now) == 0 && now.st_dev == lock->device &&
