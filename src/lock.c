@@ -238,6 +238,11 @@ static enum outcome take_unfairly(struct lock *lock, const struct patience *pati
 	return sleep_for(lock, &patience->deadline, why);
 }
 
+bool lock_current(const struct lock *lock)
+{
+	return lock->file != NULL ? namefile_current(lock) : lockfile_current(lock);
+}
+
 enum outcome lock_take_open(struct lock *lock, const struct patience *patience, struct why *why)
 {
 	struct queue queue = {.fd = -1};
@@ -252,7 +257,7 @@ enum outcome lock_take_open(struct lock *lock, const struct patience *patience, 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lock->file != NULL ? namefile_current(lock) : lockfile_current(lock)) /* K3 */
+	if (lock_current(lock)) /* K3 */
 		return TAKEN;
 	if (lock->name != NULL)
 		return AGAIN;

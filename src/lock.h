@@ -102,6 +102,9 @@ enum outcome lock_take(struct lock *lock, const struct patience *patience, struc
 /* Take the open LOCK.  AGAIN: taken or not, it has to be closed and opened anew. */
 enum outcome lock_take_open(struct lock *lock, const struct patience *patience, struct why *why);
 
+/* Does the name of LOCK, or that of its directory, still mean what was opened? */
+bool lock_current(const struct lock *lock);
+
 /* Let go: by closing our descriptor, so that whoever inherited it keeps the lock
  * (flock(1)'s rule).  A caller's own descriptor is left as it is.  Copes with any
  * half-filled state. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lockfile.h"
 #include "methods/namefile.h"
 #include "several.h"
 
@@ -72,11 +71,10 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
 }
 
 /* What cannot be flocked may have grown old while we waited for the later ones, and been taken over. */
-static bool is_current(struct lock *lock)
+static bool is_still_ours(struct lock *lock)
 {
-	if (lock->file == NULL)
-		return lockfile_current(lock);
-	return namefile_current(lock) && (!lock->file->held || lock->method->owned(lock));
+	return lock_current(lock) &&
+	       (lock->file == NULL || !lock->file->held || lock->method->owned(lock));
 }
 
 /* The second name of a file is covered by the lock on the first; it only has to mean
@@ -85,7 +83,7 @@ static enum outcome take_next(struct lock *locks, unsigned i, const struct patie
     struct why *why)
 {
 	if (i > 0 && same_file(&locks[i - 1], &locks[i]))
-		return is_current(&locks[i]) ? TAKEN : AGAIN;
+		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
 	return lock_take_open(&locks[i], patience, why);
 }
 
@@ -106,7 +104,7 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct p
 	/* While we waited for the later ones, nobody could replace the earlier ones who
 	 * plays by the rules; but whoever just deletes lock files plays by none. */
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++)
-		if (!is_current(&locks[i]))
+		if (!is_still_ours(&locks[i]))
 			outcome = AGAIN;
 	return outcome;
 }
