@@ -41,6 +41,12 @@ void existing_note_naming(struct stat *status)
 		status->st_mtim = status->st_ctim;
 }
 
+void existing_note_linking(struct stat *status)
+{
+	if (S_ISREG(status->st_mode) && status->st_nlink > 1)
+		existing_note_naming(status);
+}
+
 enum verdict existing_judge(struct lock *lock, const struct record *record,
     const struct stat *status, bool flocked)
 {
@@ -148,8 +154,7 @@ static enum verdict judge(struct lock *lock, struct found *found)
 {
 	lock->file->object->read(found->fd, &found->record);
 	fstat(found->fd, &found->status);
-	if (S_ISREG(found->status.st_mode) && found->status.st_nlink > 1)
-		existing_note_naming(&found->status); /* ln(1) of a file that stays is a lock, too */
+	existing_note_linking(&found->status);
 	return existing_judge(lock, &found->record, &found->status, false);
 }
 
@@ -248,7 +253,7 @@ bool namefile_idle(struct lock *lock)
 
 	if (outcome == TAKEN)
 		idle = existing_yields(lock, judge(lock, &found), &found.status) &&
-		       flock(found.fd, LOCK_EX | LOCK_NB) == 0;
+		       call_try_flock(found.fd) == 0;
 	if (found.fd >= 0)
 		close(found.fd);
 	return idle;

@@ -18,6 +18,9 @@ enum verdict existing_judge(struct lock *lock, const struct record *record,
  * lock: when that was, its ctime says, where the file system notes it.  STATUS then says so, too. */
 void existing_note_naming(struct stat *status);
 
+/* The same of a file that still has another name, too: ln(1) of a file that stays is a lock. */
+void existing_note_linking(struct stat *status);
+
 /* Would we wait for ourselves?  True, with WHY filled, when the holder of RECORD, who is
  * alive, is what has started us. */
 bool existing_is_above(const struct record *record, struct why *why);

@@ -112,12 +112,12 @@ static int lock_object(struct lock *lock, struct why *why)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 
-	for (int tries = 0; flock(lock->fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+	for (int tries = 0; call_try_flock(lock->fd) != 0; tries++) {
 		if (errno == EWOULDBLOCK && tries < 1000)
 			nanosleep(&a_moment, NULL);
 		else if (!lock->file->local)
 			return 0; /* no flock here: then the record alone has to prove life */
-		else if (errno != EINTR)
+		else
 			return why_set(why, TROUBLE_LOCKABLE, "cannot lock what we have made");
 	}
 	return 0;
@@ -151,7 +151,7 @@ static void hold_by_name(struct lock *lock)
 	if (file->local)
 		return;
 	file->second = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
-	if (file->second < 0 || flock(file->second, LOCK_EX | LOCK_NB) == 0)
+	if (file->second < 0 || call_try_flock(file->second) == 0)
 		return;
 	close(file->second);
 	file->second = -1;

@@ -57,8 +57,7 @@ static int see(const struct lock *lock, const char *name, struct sight *sight, s
 		if ((sight->status.st_mode & S_IFMT) != file->object->type)
 			return no_lock(lock, why);
 		sight->there = true;
-		if (S_ISREG(sight->status.st_mode) && sight->status.st_nlink > 1)
-			existing_note_naming(&sight->status);
+		existing_note_linking(&sight->status);
 		if (read_record(lock, name, sight))
 			return 1;
 	}

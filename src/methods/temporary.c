@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,7 +134,7 @@ static bool abandoned(const struct lock *lock, const char *rest, int fd)
 	if (strncmp(rest, "gone.", 5) == 0)
 		rest += 5;
 	if (sscanf(rest, "%ld.%8x.%*8x", &pid, &where) != 2 || pid <= 0 ||
-	    flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &status) != 0)
+	    call_try_flock(fd) != 0 || fstat(fd, &status) != 0)
 		return false;
 	if (where == where_we_are())
 		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;

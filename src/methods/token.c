@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,7 +51,7 @@ int token_make(struct lock *lock, struct why *why)
 		return namefile_cannot_create(why, "cannot make the token");
 	if (lock->exact_mode)
 		fchmod(fd, lock->create_mode);
-	flock(fd, LOCK_EX | LOCK_NB);
+	call_try_flock(fd);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	if (file->temporary[0] != '\0')
 		from = file->temporary;
