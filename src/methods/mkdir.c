@@ -149,22 +149,35 @@ static enum outcome publish(struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-/* Somebody's directory full of files is not for us to remove, whatever one of them is called. */
-static bool has_other_files(int fd)
+static bool is_other_file(const struct dirent *entry)
 {
-	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0);
+	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+	       strcmp(entry->d_name, RECORD_NAME) != 0;
+}
+
+/* How many files there are in it beside the record, a directory counting for more than MOST_FILES;
+ * more than that are not counted.  -1: it cannot be read. */
+static int other_files(int fd)
+{
+	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0), files = 0;
 	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *entry;
-	bool others = directory == NULL;
+	struct stat status;
 
-	while (directory != NULL && !others && (entry = readdir(directory)) != NULL)
-		others = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-			 strcmp(entry->d_name, RECORD_NAME) != 0;
-	if (directory != NULL)
-		closedir(directory);
-	else if (copy >= 0)
-		close(copy);
-	return others;
+	if (directory == NULL) {
+		if (copy >= 0)
+			close(copy);
+		return -1;
+	}
+	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
+		if (!is_other_file(entry))
+			continue;
+		files++;
+		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+			files = MOST_FILES + 1;
+	}
+	closedir(directory);
+	return files;
 }
 
 static void read_named(int fd, struct record *record)
@@ -181,34 +194,10 @@ static void read_named(int fd, struct record *record)
 
 /* Other programs have a file or two in their locks.  Where a process is named, or there are so few,
  * it is taken for one; what people keep their files in holds more of them, or directories. */
-static bool is_filled(int fd)
-{
-	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0), files = 0;
-	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *entry;
-	struct stat status;
-
-	if (directory == NULL) {
-		if (copy >= 0)
-			close(copy);
-		return false;
-	}
-	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    strcmp(entry->d_name, RECORD_NAME) == 0)
-			continue;
-		files++;
-		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
-			files = MOST_FILES + 1;
-	}
-	closedir(directory);
-	return files > MOST_FILES;
-}
-
 static void read_record(int fd, struct record *record)
 {
 	read_named(fd, record);
-	if (record->pid <= 0 && is_filled(fd))
+	if (record->pid <= 0 && other_files(fd) > MOST_FILES)
 		record->kind = RECORD_ABSENT;
 }
 
@@ -239,7 +228,8 @@ static int remove_directory(struct lock *lock, int fd)
 	char ours[NAME_SIZE];
 	int result;
 
-	if (!file->held && has_other_files(fd)) {
+	/* Somebody's files are not for us to remove, whatever one of them is called. */
+	if (!file->held && other_files(fd) != 0) {
 		errno = ENOTEMPTY;
 		return -1;
 	}
