@@ -75,8 +75,6 @@ void operands_read(struct options *options, const struct reading *reading, char 
 			first->fd = descriptor(options, words[0]);
 			return;
 		}
-		if (*words[0] == '\0')
-			die(EXIT_NOTOPEN, "LOCK is an empty word: is a variable not set?");
 		first->name = *words++;
 	}
 	if (!is_shell && words[0] != NULL &&
