@@ -176,3 +176,33 @@ stop_and_go() {
 	expect_status 0 python3 terminal.py "$SEMLOCK" l "$(command -v python3)" command.py
 	[ "$(cat heard)" = True ] || complain "it has not heard of it"
 }
+
+@test "in the background a command that reads from the terminal stops semlock, too, until fg" {
+	for shell in bash dash; do
+		in_terminal $shell <<-'END'
+			line "$SEMLOCK" l sh -c 'read -r words; echo "got $words"' &
+			line "$PROBE" state $! T && echo "stopped: $("$PROBE" free l)"
+			expect stopped: held
+			line fg
+			line hello
+			expect got hello
+			line echo "status $?"
+			expect status 0
+			line exit
+		END
+	done
+}
+
+@test "in the background of a terminal the waiting line is not drawn" {
+	hold_lock l
+	in_terminal bash <<-'END'
+		line TERM=xterm "$SEMLOCK" -w 2.3 l true & wait $!; echo "status $?"
+		expect status 1
+		line TERM=xterm "$SEMLOCK" -w 2.3 l true
+		expect waited
+		expect the time is up
+		line exit 0
+	END
+	[[ ${out%%status 1*} != *waited* ]] || complain "$out"
+	let_go
+}

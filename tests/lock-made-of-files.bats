@@ -424,3 +424,10 @@ waits_for_itself() {
 	build_needs SYS_VFS_H "link: the PID alone proves nothing of another machine"
 	each waits_for_itself
 }
+
+@test "a link that a script has made as its lock, naming itself: what it runs would wait for itself" {
+	expect_status 0 dash -c 'ln -s $$ l; "$0" -m symlink l true 2>said; [ $? -eq 64 ]' "$SEMLOCK"
+	grep -q "would wait for itself" said
+	[ -L l ] || complain "the script's lock is gone"
+	expect_status 0 dash -c 'ln -sf $$ l; "$0" -n -m symlink l true; [ $? -eq 1 ]' "$SEMLOCK"
+}

@@ -477,6 +477,26 @@ cut_off() {
 	[ "$status" -eq 69 ]
 }
 
+@test "a server that wants a certificate of its clients" {
+	certificates
+	ETCD_SCHEME=https ETCD_CURL=(--cert "$DIR/leaf.pem" --key "$DIR/leaf.key")
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key" --client-cert-auth \
+		--trusted-ca-file "$DIR/ca.pem"
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	run_smith --no-wait "etcds://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 "* ]]
+	SEMLOCK_CERT=$DIR/leaf.pem SEMLOCK_KEY=$DIR/leaf.key smith a --ttl=9 "etcds://$ETCD/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	SEMLOCK_CERT=$DIR/server.pem run_smith --check "etcds://$ETCD/L" # both in one file
+	[ "$status" -eq 0 ]
+	SEMLOCK_CERT=$DIR/no-such-file run_smith --no-wait "etcds://$ETCD/L"
+	[[ $output == "ERR 69 "*"no-such-file"* ]]
+}
+
 @test "--check, --stale, and what is no etcd" {
 	etcd_single
 	run_smith --check "etcd://$ETCD/L"

@@ -380,7 +380,11 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ "$status" -eq 77 ]
 	[[ $output == "ERR 77 login denied: 530"* ]]
 	[ "${#lines[@]}" -eq 1 ]
-	unset SEMLOCK_PASSWORD SEMLOCK_USER
+	unset SEMLOCK_PASSWORD
+	run_smith "$URL/L"
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 no password for 127.0.0.1:$PORT: put \"machine 127.0.0.1 login USER "* ]]
+	unset SEMLOCK_USER
 	run_smith "$URL/L"
 	[ "$status" -eq 77 ]
 	[[ $output == "ERR 77 no user for 127.0.0.1:$PORT: put \"machine 127.0.0.1 login USER "* ]]

@@ -86,6 +86,19 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	done
 }
 
+@test "all bytes shared under some of them shared are granted, and none of them exclusive" {
+	for method in $(of_kernel ofd posix); do
+		outer=("$SEMLOCK" -m "$method" -s --start 10 --length 10 l)
+		for nested in '' --nested; do
+			# shellcheck disable=SC2086 # a word or none
+			expect_status 5 "${outer[@]}" "$SEMLOCK" -m "$method" -s --start 0 $nested l sh -c 'exit 5'
+			# shellcheck disable=SC2086
+			refused 64 "it would wait for itself" "${outer[@]}" "$SEMLOCK" -m "$method" --start 0 $nested l touch ran
+		done
+	done
+	[ ! -e ran ]
+}
+
 @test "SEMLOCK_HELD is not believed: the ancestor has let go" {
 	expect_status 0 "$SEMLOCK" l sh -c 'for fd in /proc/self/fd/*; do [ "$fd" -ef l ] && "$0" -u "${fd##*/}"; done; exec "$0" -n l echo free' "$SEMLOCK"
 	expect_out free

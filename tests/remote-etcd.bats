@@ -239,6 +239,20 @@ stopped_soon() {
 	END
 }
 
+@test "--who of several: on the server and here, slots and readers" {
+	hold_as slot -j 2 "$URL"
+	hold_as reader -s "etcd://$ETCD/readers"
+	expect_status 1 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers" "etcd://$ETCD/nobody"
+	grep -qx 'here: free' .out
+	grep -Eq "^held +${PID[slot]} .* slot " .out || complain "$out"
+	grep -Eq "^held +${PID[reader]} .* shared " .out || complain "$out"
+	grep -qx "etcd://$ETCD/nobody: free" .out
+	[ ! -e here ]
+	let_go slot
+	let_go reader
+	expect_status 0 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers"
+}
+
 @test "asked for by a command that runs under it: 64 at once, with a sentence" {
 	for way in "" -o "-j 2" --ttl=5; do
 		mode=

@@ -197,6 +197,16 @@ those_who_disagree() {
 	exec 8>&- 9>&-
 }
 
+@test "-x with -j: a slot is its holder's alone in any case" {
+	for method in $(with_slots); do
+		hold_as one -m "$method" -x -j 2 l
+		expect_status 0 "$SEMLOCK" -n -m "$method" -j 2 -x l sh -c 'echo "$SEMLOCK_SLOT $SEMLOCK_MODE"'
+		expect_out "1 slot"
+		let_go one
+		rm one.up one.down
+	done
+}
+
 @test "what makes no sense is refused" {
 	refused 64 -j "$SEMLOCK" -j 0 l true
 	refused 64 -j "$SEMLOCK" -j x l true

@@ -241,6 +241,18 @@ json() {
 	next two
 }
 
+@test "another user's slots: each is one holder, not the shared lock beside it as well" {
+	build_needs_queue
+	root_only "to be two users"
+	hold_as one -j 3 l
+	hold_as two -j 3 l
+	chmod 644 l
+	expect_status 1 as_nobody "$SEMLOCK" --who --json l
+	jq -e '.[0].unseen and (.[0].holders | map(.mode) == ["slot", "slot"])' <.out >/dev/null || complain "$out"
+	let_go one
+	let_go two
+}
+
 @test "whoever took a lock and has ended is not named as its holder" {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; exec "$1" hold shell.up shell.down' "$SEMLOCK" "$PROBE"

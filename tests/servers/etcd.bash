@@ -6,6 +6,8 @@
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
 # etcd_leader              prints the leader's name
 # etcd_stop_all            kills what was started
+#
+# ETCD_CURL: what curl has to be told of a server that lets not everybody in.
 
 free_ports() {
 	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" "$1"
@@ -13,6 +15,7 @@ free_ports() {
 
 ETCD_SCHEME=http
 declare -gA ETCD_CLIENT ETCD_PEER ETCD_PID
+declare -ga ETCD_CURL=()
 ETCD_CLUSTER='' ETCD_STATE=new
 
 etcd_start() {
@@ -31,7 +34,7 @@ etcd_start() {
 # Asks until the member says that it is well; gives up when it has ended.
 etcd_wait() {
 	local name=$1 end=$((SECONDS + ${LINE_SECONDS:-60}))
-	until curl -sk --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]}/health" | grep -q true; do
+	until curl -sk "${ETCD_CURL[@]}" --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]}/health" | grep -q true; do
 		kill -0 "${ETCD_PID[$name]}" && [ $SECONDS -lt $end ] || { cat "$DIR/$name.log" >&2; return 1; }
 	done
 	kill -0 "${ETCD_PID[$name]}" # or that was somebody else's
