@@ -171,6 +171,7 @@ passed_by() {
 
 @test "a stopped waiter is passed by, and has its turn when it goes on" {
 	build_needs_queue # only a queue can be passed by
+	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
 	each passed_by
 }
 
