@@ -19,6 +19,7 @@ static void wake(int signo);
 
 static bool listening;
 static volatile bool ticking;
+static volatile sig_atomic_t pause_ms;
 static struct sigaction old_action;
 static sigset_t old_mask;
 
@@ -43,7 +44,6 @@ void alarm_listen(void)
 
 #ifdef HAVE_TIMER_CREATE
 static timer_t timer;
-static volatile sig_atomic_t pause_ms;
 
 static int start(struct why *why)
 {
@@ -61,11 +61,35 @@ static void tick_in(int64_t after)
 	timer_settime(timer, 0, &when, NULL);
 }
 
-static void run(int64_t after)
+static void stop(void)
 {
-	pause_ms = 1;
-	tick_in(after);
+	timer_delete(timer);
 }
+#else
+static int start(struct why *why)
+{
+	(void)why;
+	return 0;
+}
+
+static void tick_in(int64_t after)
+{
+	struct itimerval when = {
+	    .it_value = {(time_t)(after / SECOND), (suseconds_t)(after % SECOND / 1000)},
+	};
+
+	if (after < 1000)
+		when.it_value.tv_usec = 1;
+	setitimer(ITIMER_REAL, &when, NULL);
+}
+
+static void stop(void)
+{
+	struct itimerval none = {{0, 0}, {0, 0}};
+
+	setitimer(ITIMER_REAL, &none, NULL);
+}
+#endif
 
 /* That the call is interrupted is the point; and the next, if this came too early for it.  After
  * twice the time: at one pace, a process that is traced, or that hardly gets to run, would do
@@ -82,49 +106,14 @@ static void wake(int signo)
 	errno = saved;
 }
 
-static void stop(void)
-{
-	timer_delete(timer);
-}
-#else
-static int start(struct why *why)
-{
-	(void)why;
-	return 0;
-}
-
-static void run(int64_t after)
-{
-	struct itimerval when = {
-	    .it_value = {(time_t)(after / SECOND), (suseconds_t)(after % SECOND / 1000)},
-	    .it_interval = {0, 1000},
-	};
-
-	if (after < 1000)
-		when.it_value.tv_usec = 1;
-	setitimer(ITIMER_REAL, &when, NULL);
-}
-
-static void wake(int signo)
-{
-	(void)signo; /* that the call is interrupted is the point */
-}
-
-static void stop(void)
-{
-	struct itimerval none = {{0, 0}, {0, 0}};
-
-	setitimer(ITIMER_REAL, &none, NULL);
-}
-#endif
-
 int alarm_set(int64_t after, struct why *why)
 {
 	alarm_listen();
 	if (!ticking && start(why) != 0)
 		return -1;
 	ticking = true;
-	run(after > 0 ? after : 1);
+	pause_ms = 1;
+	tick_in(after > 0 ? after : 1);
 	return 0;
 }
 
