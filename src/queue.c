@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "alarm.h"
 #include "crash.h"
+#include "descriptor.h"
 #include "lock.h"
 #include "queue.h"
 #include "queuefile.h"
@@ -152,15 +152,12 @@ static int draw(struct queue *queue, const struct deadline *deadline)
  * over, and it is our turn when the kernel knows of no earlier ticket, whatever the file says. */
 static void note_last(struct queue *queue)
 {
-	struct rlimit most;
 	int64_t last = 0;
 
-	if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < sizeof last)
-		return; /* ulimit -f 0: to write would be our end, by SIGXFSZ */
 	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
 		queue->last = last;
-	if (pwrite(queue->fd, &queue->ticket, sizeof queue->ticket, 0) < 0)
-		return; /* no room: whoever comes next has to search */
+	/* No room, or none that we may have: whoever comes next has to search. */
+	(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
 /* Until we had our ticket, the last of the others may have removed the file under us:
