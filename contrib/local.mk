@@ -67,6 +67,7 @@ SHELL_FILES = \
 	tests/remote.bash \
 	tests/under-valgrind \
 	tests/variants/run \
+	tests/watchdog.bash \
 	$(BATS_FILES)
 
 .PHONY: lint lint-shell lint-man lint-c lint-tests

@@ -8,32 +8,27 @@
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
-PROBE=${PROBE:-$SOURCE/build/tests/probe}
 CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
-TEST_LIMIT=${TEST_LIMIT:-600}
 PATIENCE=60 # seconds that a test waits for what must happen: its failure is no matter of speed
 declare -gA PID=() COMMAND=()
+# shellcheck source=tests/watchdog.bash
+source "$SOURCE/tests/watchdog.bash"
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return
+	watch_over || return
 	exec </dev/null # make -j gives all jobs but one an input that has been hung up
 	chmod 755 .
 	mkdir bin
 	ln -s "$SEMLOCK" bin/semlock
 	ln -s "$SEMLOCK" bin/flock
 	FLOCK=$PWD/bin/flock
-	"$PROBE" watchdog "$TEST_LIMIT" "$BATS_TEST_TMPDIR" </dev/null >/dev/null 2>&1 3>&- 4>&- &
-	watchdog=$!
-	disown
 	if declare -F prepare >/dev/null; then prepare; fi
 }
 
 teardown() {
 	if declare -F tidy >/dev/null; then tidy; fi
-	kill -KILL "$watchdog"
-	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
-	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
+	watched
 	forget_queues
 }
 

@@ -8,34 +8,19 @@
 # ended NAME            waits for one that ends by itself; sets STATUS
 # field LINE KEY        the value of KEY=... in a line
 # now                   CLOCK_BOOTTIME in nanoseconds
-# watch_over            for setup: the test works in its own directory, and what works there is killed
-#                       after TEST_LIMIT seconds, so that a hang is a failure
-# watched               for teardown: ends that, and whatever is left
+# watch_over, watched   for setup and teardown: see watchdog.bash
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
-PROBE=${PROBE:-$SOURCE/build/tests/probe}
-TEST_LIMIT=${TEST_LIMIT:-600}
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
 LINE_SECONDS=60 # a test that waits longer for a line has failed
+# shellcheck source=tests/watchdog.bash
+source "$SOURCE/tests/watchdog.bash"
 
 now() {
 	local up
 	# The same clock, and no process to start on a busy machine.
 	read -r up _ </proc/uptime
 	printf '%s0000000\n' "${up/./}"
-}
-
-watch_over() {
-	cd "$BATS_TEST_TMPDIR" || return
-	"$PROBE" watchdog "$TEST_LIMIT" "$BATS_TEST_TMPDIR" </dev/null >/dev/null 2>&1 3>&- 4>&- &
-	WATCHDOG=$!
-	disown
-}
-
-watched() {
-	kill -KILL "$WATCHDOG"
-	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
-	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
 }
 
 field() {

@@ -1,0 +1,21 @@
+# A test works in a directory of its own, and what works there is killed after TEST_LIMIT seconds, so
+# that a hang is a failure.  Loaded by helpers.bash and locksmith.bash, which have set SOURCE.
+# shellcheck shell=bash
+
+PROBE=${PROBE:-$SOURCE/build/tests/probe}
+TEST_LIMIT=${TEST_LIMIT:-600}
+
+# For setup: goes to the test's directory, which is watched from here on.
+watch_over() {
+	cd "$BATS_TEST_TMPDIR" || return
+	"$PROBE" watchdog "$TEST_LIMIT" "$BATS_TEST_TMPDIR" </dev/null >/dev/null 2>&1 3>&- 4>&- &
+	WATCHDOG=$!
+	disown
+}
+
+# For teardown: ends that, and whatever is left.
+watched() {
+	kill -KILL "$WATCHDOG"
+	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
+	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
+}
