@@ -53,6 +53,9 @@ void contest(const struct contest *contest);
 /* One line of the table that compares nothing: VALUE, at most MOST (-1: no matter). */
 void print_value(const char *key, const char *name, double value, double most);
 
+/* The same for the plot alone. */
+void save_value(const char *key, const char *name, double value, double most);
+
 /* A title in the table. */
 void print_title(const char *title);
 

@@ -58,7 +58,7 @@ static struct spread absolute(const struct result *result, int rounds)
 	return spread_of(copy, rounds);
 }
 
-static void save(const char *key, const char *name, double value, double most)
+void save_value(const char *key, const char *name, double value, double most)
 {
 	FILE *file = fopen("bench.tsv", "a");
 
@@ -88,7 +88,7 @@ void print_value(const char *key, const char *name, double value, double most)
 		printf("   target %g: %s", most, value < 0 ? judge(1, 0) : judge(value, most));
 	printf("%s\n", value < 0 ? "   it failed" : "");
 	fflush(stdout);
-	save(key, name, value, most);
+	save_value(key, name, value, most);
 }
 
 static const struct result *named(const struct result *results, int count, const char *name)
@@ -124,8 +124,8 @@ static void print_result(const struct contest *contest, const struct result *res
 		}
 	}
 	printf("\n");
-	save(contest->key, results[i].entrant->name, compare(&results[i], base, contest->rounds).median,
-	    most);
+	save_value(contest->key, results[i].entrant->name,
+	    compare(&results[i], base, contest->rounds).median, most);
 }
 
 /* Is its program there, and does it do what it is to do? */

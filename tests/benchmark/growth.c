@@ -34,7 +34,7 @@ static double exponent(const int *sizes, const double *costs, int count)
 static void grow(const char *what, const char *key, const char *tool, const int *sizes,
     double (*cost)(const char *tool, int size))
 {
-	double costs[MOST_SIZES];
+	double costs[MOST_SIZES], power;
 	char name[64];
 	int count = 0;
 
@@ -45,7 +45,9 @@ static void grow(const char *what, const char *key, const char *tool, const int 
 		snprintf(name, sizeof name, "%s: %d", what, sizes[count]);
 		print_value(key, name, 1e6 * costs[count], -1);
 	}
-	printf("  %-44s %10.2f\n", "grows with the power of", exponent(sizes, costs, count));
+	power = exponent(sizes, costs, count);
+	printf("  %-44s %10.2f\n", "grows with the power of", power);
+	save_value("power", key, power, -1);
 }
 
 static double with_waiters(const char *tool, int size)
