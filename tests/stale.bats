@@ -163,6 +163,30 @@ held_name() {
 	ended waiter 0
 	[ "$(ls -d l*)" = l ]
 	[ ! -e ran ]
+	SEMLOCK_CRASH="$SEMLOCK_CRASH unique.moved:stop" start taker "$SEMLOCK" -m rename l true
+	"$PROBE" state "${PID[taker]}" T
+	: >l # before he has looked whether his is the only one
+	kill -CONT "${PID[taker]}"
+	"$PROBE" state "${PID[taker]}" T # it comes by there again
+	[ ! -e l ]
+	kill -CONT "${PID[taker]}"
+	ended taker 0
+	[ "$(ls -d l*)" = l ]
+}
+
+@test "rename with names of its own: who waits leaves a second token alone, and sleeps" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	away=l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
+	: >$away
+	: >l
+	old l
+	before=$(stat -c %y l)
+	start waiter "$CRASHABLE_SEMLOCK" -m rename l true
+	"$PROBE" blocked "${PID[waiter]}"
+	[ "$(stat -c %y l)" = "$before" ]
+	mv $away l # as its holder does
+	ended waiter 0
+	[ "$(ls -d l*)" = l ]
 }
 
 @test "rename with names of its own: a refusal and --who say who holds it" {

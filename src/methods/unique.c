@@ -135,12 +135,22 @@ static enum outcome not_a_token(const char *name, struct why *why)
 	return FAILED;
 }
 
+static int get_ready(struct lock *lock, struct why *why)
+{
+	if (!lock->file->ready && namefile_describe(lock, why) != 0)
+		return -1;
+	lock->file->ready = true;
+	return 0;
+}
+
 /* At home.  It gets the time of now first: it may be judged by it as soon as it is away. */
 static enum outcome take_free(struct lock *lock, struct why *why)
 {
 	const struct namefile *file = lock->file;
 	struct stat status;
 
+	if (get_ready(lock, why) != 0)
+		return FAILED;
 	if (!token_is_there(file, file->base, &status))
 		return AGAIN;
 	if (!S_ISREG(status.st_mode))
@@ -191,7 +201,8 @@ static enum outcome nowhere(struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-/* In the middle of a rename it may be seen under no name at all. */
+/* In the middle of a rename it may be seen under no name at all.  One at home beside one that is
+ * away is left alone: who took it and put it back would wake all who wait, and himself. */
 static enum outcome look(struct lock *lock, enum wait wait, struct why *why)
 {
 	char name[NAME_SIZE];
@@ -205,17 +216,9 @@ static enum outcome look(struct lock *lock, enum wait wait, struct why *why)
 		if (found > 0)
 			return look_at(lock, name, wait, why);
 		if (token_is_there(lock->file, lock->file->base, &status))
-			return AGAIN;
+			return take_free(lock, why);
 	}
 	return nowhere(lock, why);
-}
-
-static int get_ready(struct lock *lock, struct why *why)
-{
-	if (!lock->file->ready && namefile_describe(lock, why) != 0)
-		return -1;
-	lock->file->ready = true;
-	return 0;
 }
 
 static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
@@ -225,9 +228,7 @@ static enum outcome take(struct lock *lock, enum wait wait, struct why *why)
 	while (outcome == AGAIN) {
 		if (get_ready(lock, why) != 0)
 			return FAILED;
-		outcome = take_free(lock, why);
-		if (outcome == AGAIN)
-			outcome = look(lock, wait, why);
+		outcome = look(lock, wait, why);
 	}
 	return outcome;
 }
