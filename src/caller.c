@@ -4,22 +4,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
 #include "caller.h"
 #include "descriptor.h"
+#include "pidfd.h"
 
 struct caller caller_of(pid_t pid)
 {
-	struct caller caller = {.pid = pid, .process = -1};
+	struct caller caller = {.pid = pid, .process = pidfd_of(pid)};
 
-#if HAVE_DECL_SYS_PIDFD_OPEN
-	caller.process = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (caller.process >= 0)
 		caller.process = descriptor_above_standard(caller.process);
-#endif
 	return caller;
 }
 
@@ -45,12 +40,8 @@ bool caller_lives(const struct caller *caller)
 
 void caller_signal(const struct caller *caller, int signo)
 {
-#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
-	if (caller->process >= 0) {
-		syscall(SYS_pidfd_send_signal, caller->process, signo, NULL, 0);
-		return;
-	}
-#endif
-	if (caller->pid > 0)
+	if (caller->process >= 0)
+		pidfd_send(caller->process, signo);
+	else if (caller->pid > 0)
 		kill(caller->pid, signo);
 }

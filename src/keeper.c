@@ -5,13 +5,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
 #include "crash.h"
 #include "descriptor.h"
 #include "keeper.h"
+#include "pidfd.h"
 #include "process.h"
 #include "report.h"
 
@@ -27,13 +25,9 @@ static bool command_lives(const struct keeper *keeper)
 /* By pidfd: the number could have become another's. */
 static void send_signal(const struct keeper *keeper, int signo)
 {
-#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
-	if (keeper->process >= 0) {
-		syscall(SYS_pidfd_send_signal, keeper->process, signo, NULL, 0);
-		return;
-	}
-#endif
-	if (command_lives(keeper))
+	if (keeper->process >= 0)
+		pidfd_send(keeper->process, signo);
+	else if (command_lives(keeper))
 		kill(keeper->command, signo);
 }
 
@@ -183,9 +177,7 @@ int keeper_start(struct keeper *keeper, struct lock *locks, unsigned count, int6
 	};
 	if (command <= 0 || locks->method->owned == NULL || !needed(keeper))
 		return 0;
-#if HAVE_DECL_SYS_PIDFD_OPEN
-	keeper->process = (int)syscall(SYS_pidfd_open, command, 0);
-#endif
+	keeper->process = pidfd_of(command);
 	keeper->sources = calloc(count + 1, sizeof *keeper->sources);
 	if (keeper->sources != NULL && make_pipe(keeper->stop) == 0 && start_thread(keeper) == 0)
 		return 0;

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 #ifdef HAVE_SYS_TIMERFD_H
 #include <sys/timerfd.h>
 #endif
@@ -17,6 +14,7 @@
 #include "lease.h"
 #include "locksmith.h"
 #include "locksmith/holders.h"
+#include "pidfd.h"
 #include "process.h"
 #include "report.h"
 
@@ -32,13 +30,9 @@ static bool command_lives(const struct lease *lease)
 
 static void signal_command(const struct lease *lease, int signo)
 {
-#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
-	if (lease->process >= 0) {
-		syscall(SYS_pidfd_send_signal, lease->process, signo, NULL, 0);
-		return;
-	}
-#endif
-	if (command_lives(lease))
+	if (lease->process >= 0)
+		pidfd_send(lease->process, signo);
+	else if (command_lives(lease))
 		kill(lease->command, signo);
 }
 
@@ -186,9 +180,7 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	follow_deadline(lease);
 	if (descriptor_pipe(lease->stop) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
-#if HAVE_DECL_SYS_PIDFD_OPEN
-	lease->process = (int)syscall(SYS_pidfd_open, command, 0);
-#endif
+	lease->process = pidfd_of(command);
 #if defined HAVE_SYS_TIMERFD_H && defined CLOCK_BOOTTIME
 	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
 	if (lease->timer >= 0)

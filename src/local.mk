@@ -41,6 +41,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/operands.c src/operands.h \
 	src/path.c src/path.h \
 	src/options.c src/options.h \
+	src/pidfd.c src/pidfd.h \
 	src/process.c src/process.h \
 	src/procfs.c src/procfs.h \
 	src/progress.c src/progress.h \
@@ -95,6 +96,7 @@ EXTRA_DIST += src/start.ld
 libexec_PROGRAMS =
 # Everything but main, which its tests are linked with too.
 LOCKSMITH_PARTS_SOURCES = \
+	src/pidfd.c src/pidfd.h \
 	src/locksmith/base64.c src/locksmith/base64.h \
 	src/locksmith/buffer.c src/locksmith/buffer.h \
 	src/locksmith/clock.c src/locksmith/clock.h \

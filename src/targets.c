@@ -4,34 +4,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
+#include "pidfd.h"
 #include "targets.h"
-
-static int open_process(pid_t pid)
-{
-#if HAVE_DECL_SYS_PIDFD_OPEN
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-	(void)pid;
-	errno = ENOSYS;
-	return -1;
-#endif
-}
-
-static int send(int pidfd, int signo)
-{
-#if HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
-	return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
-#else
-	(void)pidfd;
-	(void)signo;
-	errno = ENOSYS;
-	return -1;
-#endif
-}
 
 /* Whoever has ended and not been waited for yet still takes signals, and has let go. */
 static bool lives(const struct target *target)
@@ -64,7 +39,7 @@ int targets_add(struct targets *targets, pid_t pid)
 
 	if (targets_find(targets, pid) != NULL)
 		return 0;
-	pidfd = open_process(pid);
+	pidfd = pidfd_of(pid);
 	if (pidfd < 0)
 		return errno == ESRCH ? 0 : -1;
 	list = realloc(targets->list, (targets->count + 1) * sizeof *list);
@@ -80,7 +55,7 @@ int targets_add(struct targets *targets, pid_t pid)
 
 int targets_signal(const struct target *target, int signo)
 {
-	return send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
+	return pidfd_send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
 }
 
 /* A descriptor of somebody who has ended is good for nothing, and would keep poll() awake. */

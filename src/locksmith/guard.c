@@ -4,11 +4,11 @@
 
 #include "locksmith/clock.h"
 #include "locksmith/holders.h"
+#include "pidfd.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum stage { STAGE_IDLE, STAGE_ARMED, STAGE_TERMED, STAGE_KILLED };
@@ -27,7 +27,7 @@ static struct {
 void guard_start(void)
 {
 	guard.core = getppid();
-	guard.core_fd = (int)syscall(SYS_pidfd_open, guard.core, 0);
+	guard.core_fd = pidfd_of(guard.core);
 	/* It may have ended before the descriptor was open. */
 	if (getppid() != guard.core)
 		guard.core_gone = true;
@@ -56,7 +56,7 @@ int guard_child(pid_t pid)
 	if (guard.child_fd >= 0)
 		close(guard.child_fd);
 	guard.child = pid;
-	guard.child_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	guard.child_fd = pidfd_of(pid);
 	if (guard.child_fd < 0 && errno == ENOSYS)
 		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;
 	return guard.child_fd >= 0 ? 0 : -1;
@@ -97,7 +97,7 @@ int64_t guard_next(void)
 static void send(int sig)
 {
 	if (guard.child_fd >= 0)
-		syscall(SYS_pidfd_send_signal, guard.child_fd, sig, NULL, 0);
+		pidfd_send(guard.child_fd, sig);
 	else if (guard.child > 0)
 		kill(guard.child, sig);
 	if (guard_core_gone())

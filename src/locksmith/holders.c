@@ -2,6 +2,8 @@
 
 #include "locksmith/holders.h"
 
+#include "pidfd.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -9,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 #include <unistd.h>
 
 static bool has_pipe(long pid, void *context)
@@ -38,41 +37,16 @@ static bool has_pipe(long pid, void *context)
 	return found;
 }
 
-#if HAVE_DECL_SYS_PIDFD_OPEN && HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
-static int open_process(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static void send(int fd, int sig)
-{
-	syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
-}
-#else
-static int open_process(pid_t pid)
-{
-	(void)pid;
-	errno = ENOSYS;
-	return -1;
-}
-
-static void send(int fd, int sig)
-{
-	(void)fd;
-	(void)sig;
-}
-#endif
-
 static void signal_one(long pid, bool (*holds)(long pid, void *context), void *context, int sig)
 {
 	/* The pidfd first, the look second: what we looked at is then what we signal. */
-	int fd = open_process((pid_t)pid);
+	int fd = pidfd_of((pid_t)pid);
 
 	if (fd < 0 && errno != ENOSYS)
 		return;
 	if (holds(pid, context)) {
 		if (fd >= 0)
-			send(fd, sig);
+			pidfd_send(fd, sig);
 		else
 			kill((pid_t)pid, sig);
 	}

@@ -12,15 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 #ifdef HAVE_SYS_INOTIFY_H
 #include <sys/inotify.h>
 #endif
 
 #include "deadline.h"
 #include "methods/stranger.h"
+#include "pidfd.h"
 
 #define LONGEST_PAUSE (SECOND / 10)
 
@@ -69,17 +67,6 @@ static bool concerns_us(const struct namefile *file)
 }
 #endif
 
-static int open_process(pid_t pid)
-{
-#if HAVE_DECL_SYS_PIDFD_OPEN
-	if (pid > 0)
-		return (int)syscall(SYS_pidfd_open, pid, 0);
-#endif
-	(void)pid;
-	errno = ENOSYS;
-	return -1;
-}
-
 static int next_pause(struct namefile *file, bool told)
 {
 	if (told)
@@ -114,7 +101,7 @@ static enum outcome sleep_until_told(struct namefile *file, int process, bool to
 enum outcome stranger_await(struct namefile *file, pid_t pid, bool dies_with_it)
 {
 	enum outcome outcome;
-	int process = open_process(pid);
+	int process = pid > 0 ? pidfd_of(pid) : -1;
 
 	if (process < 0 && pid > 0 && errno == ESRCH)
 		return AGAIN;
