@@ -66,7 +66,8 @@ left_alone() {
 				mv l.held l.held.1.1.x.1.1.00000000.elsewhere
 				refused 66 "l" env SEMLOCK_CRASH=$unique "$CRASHABLE_SEMLOCK" -n --stale .001 -m rename l touch ran
 			fi
-			[ "$(cat victim)" = precious ] && [ ! -e ran ]
+			[ "$(cat victim)" = precious ]
+			[ ! -e ran ]
 			rm -rf l.held*
 		done
 	done
@@ -80,7 +81,8 @@ left_alone() {
 		[ ! -L l ]
 		ln -s 99999999:1:x:1@x l
 		expect_status 1 "$SEMLOCK" -n -m symlink l touch ran
-		[ "$(cat victim)" = precious ] && [ ! -e ran ]
+		[ "$(cat victim)" = precious ]
+		[ ! -e ran ]
 		rm -rf l .l.guard
 	done
 }
@@ -95,7 +97,8 @@ left_alone() {
 		[ $method = mkdir ] || (umask 777 && echo 99999999 >l)
 		expect_status 1 as_nobody "$SEMLOCK" -n --stale .001 -m $method l touch ran
 		expect_status 1 as_nobody "$SEMLOCK" -w .01 -m $method l touch ran
-		[ -e l ] && [ ! -e ran ]
+		[ -e l ]
+		[ ! -e ran ]
 		rm -rf l
 	done
 	: >l.held

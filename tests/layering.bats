@@ -76,3 +76,11 @@ prepare() {
 			grep -rlqE --include='*.c' "^[a-z].*\b$name\(" . || echo "$name"
 		done | clean "no such function:"
 }
+
+# Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
+@test "no condition in a test is lost" {
+	awk 'lost != "" && $0 != "}" { print lost }
+		{ lost = "" }
+		/^\t+(\[|!).* && (\[|!|grep|cmp|diff|test)/ && !/\|\||&& return$/ { lost = FILENAME ": " FNR ": " $0 }' \
+		../tests/*.bats ../tests/*.bash | clean "the first of two conditions:"
+}

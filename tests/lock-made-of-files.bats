@@ -317,7 +317,9 @@ something_else() {
 	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
 	start waiter "$SEMLOCK" -m mkdir l true
 	"$PROBE" blocked "${PID[waiter]}"
-	[ -e l/owner ] && [ -e l/host ] && [ ! -e ran ]
+	[ -e l/owner ]
+	[ -e l/host ]
+	[ ! -e ran ]
 	rm -r l
 	ended waiter 0
 }
@@ -341,7 +343,9 @@ something_else() {
 		echo "$pid" >l/pid
 		touch -d '1 minute ago' l
 		expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
-		[ -e l/precious ] && [ -e l/pid ] && [ ! -e ran ]
+		[ -e l/precious ]
+		[ -e l/pid ]
+		[ ! -e ran ]
 	done
 }
 
@@ -378,7 +382,8 @@ something_else() {
 	build_needs_statfs
 	refused 66 --init "$SEMLOCK" -m rename l true
 	expect_status 0 "$SEMLOCK" -m rename --init l true
-	[ -e l ] && [ ! -s l ]
+	[ -e l ]
+	[ ! -s l ]
 	expect_status 0 "$SEMLOCK" -m rename --init l sh -c '[ ! -e l ] && [ -s l.held ]'
 	: >l.held
 	refused 66 "two tokens" "$SEMLOCK" -m rename l touch ran
@@ -392,7 +397,8 @@ something_else() {
 		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
 		refused 66 "is no token" "$SEMLOCK" -n --stale 1 -m rename l touch ran
 		[ "$(cat l)" = "$content" ]
-		[ ! -e l.held ] && [ ! -e ran ]
+		[ ! -e l.held ]
+		[ ! -e ran ]
 	done
 	echo 4711 >l # a script's PID
 	expect_status 0 "$SEMLOCK" -m rename l true

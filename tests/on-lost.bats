@@ -96,7 +96,8 @@ robbed() {
 		done
 		refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
 		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # where it is done unasked
-		[ "$(wc -l <.err)" -eq 1 ] && grep -q "^semlock: l.link: nobody can look after" .err
+		[ "$(wc -l <.err)" -eq 1 ]
+		grep -q "^semlock: l.link: nobody can look after" .err
 		rm ran
 		expect_status 0 "$CRASHABLE_SEMLOCK" -m excl l.excl true
 		expect_silent

@@ -234,7 +234,8 @@ too_long() {
 		"$PROBE" gone "${PID[one]}"
 		expect_status 0 ./marker $method $mark true
 		expect_silent
-		[ ! -e $there ] && [ ! -L $there ]
+		[ ! -e $there ]
+		[ ! -L $there ]
 	done
 }
 
@@ -336,7 +337,8 @@ job() {
 	ready mine
 	expect_held l
 	expect_status 0 loud-after 2 l touch ran
-	[ ! -e ran ] && [ -s l.skipped ]
+	[ ! -e ran ]
+	[ -s l.skipped ]
 	let_go mine
 	expect_free l
 }

@@ -247,7 +247,8 @@ stopped_at() {
 	stopped_at symlink.removed l touch ran
 	[ -e .l.guard ]
 	for i in 1 2; do expect_status 0 timeout -s KILL 20 "$SEMLOCK" -m symlink l true; done
-	[ ! -e l ] && [ ! -e ran ]
+	[ ! -e l ]
+	[ ! -e ran ]
 	hold_lock -m symlink l
 	kill -CONT "${PID[breaker]}"
 	"$PROBE" blocked "${PID[breaker]}"
@@ -275,7 +276,8 @@ stopped_at() {
 	touch -h l
 	kill -CONT "${PID[breaker]}"
 	"$PROBE" blocked "${PID[breaker]}"
-	[ -L l ] && [ ! -e ran ]
+	[ -L l ]
+	[ ! -e ran ]
 	old l
 	"$PROBE" state "${PID[breaker]}" T # it comes by there again
 	kill -CONT "${PID[breaker]}"
@@ -300,7 +302,8 @@ child() {
 	release holder
 	ended holder 0
 	[ "$(grep -c '^semlock: l: not let go' holder.err)" = 1 ]
-	[ -L l ] && [ ! -e ran ]
+	[ -L l ]
+	[ ! -e ran ]
 	kill -CONT "$breaker"
 	ended breaker 0
 	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]

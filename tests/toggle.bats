@@ -107,7 +107,8 @@ prepare() {
 		kill -0 "${PID[off]}"
 		release on
 		ended off 0
-		[ ! -e l ] && [ ! -L l ]
+		[ ! -e l ]
+		[ ! -L l ]
 		ended on 0
 		rm on.up on.down
 	done

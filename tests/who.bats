@@ -258,7 +258,8 @@ json() {
 	start shell bash -c 'exec 8>l; "$0" 8; exec "$1" hold shell.up shell.down' "$SEMLOCK" "$PROBE"
 	ready shell
 	taker=$(awk -v inode="$(stat -c %i l)" '$6 ~ ":" inode "$" { print $5 }' /proc/locks)
-	[ -n "$taker" ] && [ "$taker" != "${PID[shell]}" ]
+	[ -n "$taker" ]
+	[ "$taker" != "${PID[shell]}" ]
 	shows "${PID[shell]}" l "probe hold"
 	let_go shell
 }
