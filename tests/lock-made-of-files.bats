@@ -392,7 +392,7 @@ something_else() {
 
 @test "rename: a file with something in it is no token, and stays as it is" {
 	build_needs_statfs
-	for content in "what nobody wants to lose" 42$'\n'lines "$(seq 2000)"; do
+	for content in "what nobody wants to lose" 42$'\n'lines 42$'\n\nwhat nobody wants to lose' "$(seq 2000)"; do
 		echo "$content" >l
 		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
 		refused 66 "is no token" "$SEMLOCK" -n --stale 1 -m rename l touch ran
