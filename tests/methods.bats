@@ -28,6 +28,10 @@ held_and_free() {
 @test "--fcntl is ofd" {
 	build_needs_ofd
 	held_and_free --fcntl
+	hold_as third --fcntl l
+	cat "/proc/${COMMAND[third]}/fdinfo"/* >fdinfo
+	grep -q '^lock:.* OFDLCK .*WRITE' fdinfo
+	let_go third
 }
 
 @test "ofd and posix: readers share, writers do not" {
