@@ -182,6 +182,8 @@ those_who_disagree() {
 @test "-j with --start or --length alone is of the method ofd" {
 	build_needs_ofd
 	hold_as a -j 2 --start 100 --length 2 l
+	cat "/proc/${COMMAND[a]}/fdinfo"/* >fdinfo
+	grep -q '^lock:.* OFDLCK .*WRITE.* 100 100$' fdinfo
 	expect_status 1 "$SEMLOCK" -n --start 100 --length 1 l true
 	let_go a
 }
