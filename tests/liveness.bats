@@ -17,7 +17,7 @@ record() {
 # judged VERDICT: semlock takes the lock l over ("dead"), or leaves it alone ("held")
 judged() {
 	local want=1
-	[ "$1" = dead ] && want=0
+	if [ "$1" = dead ]; then want=0; fi
 	expect_status $want "$SEMLOCK" -n -m excl l true
 }
 
@@ -82,6 +82,29 @@ judged() {
 	kill "$(cat child)"
 	let_go parent
 	grep "^${COMMAND[parent]}:" target
+	[ "$(cat said)" -eq 1 ]
+}
+
+@test "where /proc is another PID namespace's, one that has ended there is not ours" {
+	namespaces --pid --fork
+	fifos parent
+	fifos holder
+	start parent bash -c 'sleep 1000 & echo $! >ended; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	kill "$(cat ended)"
+	"$PROBE" state "$(cat ended)" Z
+	# The holder, whose semlock is killed, has the ended one's number inside.
+	expect_status 0 unshare --pid --fork --kill-child sh -c '
+		echo $(($2 - 2)) >/proc/sys/kernel/ns_last_pid
+		"$0" -m symlink l "$1" hold holder.up holder.down &
+		read -r _ <>holder.up
+		kill -KILL $!
+		wait $!
+		readlink l >target
+		"$0" -n -m symlink l true
+		echo $? >said' "$SEMLOCK" "$PROBE" "$(cat ended)"
+	let_go parent
+	grep "^$(cat ended):" target
 	[ "$(cat said)" -eq 1 ]
 }
 
