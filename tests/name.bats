@@ -70,7 +70,7 @@ prepare() {
 
 @test "where no directory can be made: 73, and which one" {
 	touch run/semlock
-	refused 66 run/semlock "$SEMLOCK" --name job true
+	refused 66 "not a directory of ours alone" "$SEMLOCK" --name job true
 	rm run/semlock
 	chmod 500 run
 	if [ "$(id -u)" -eq 0 ]; then chown 65534 run; fi
