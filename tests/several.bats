@@ -26,18 +26,25 @@ two_files() {
 	expect_free c
 }
 
+tidy() { [ -z "${other-}" ] || rm -r "$other"; }
+
 @test "on two file systems, in whichever order they are named: both are held" {
 	other=$(mktemp -d /dev/shm/bats.XXXXXX)
 	[ "$(stat -c %d "$other")" != "$(stat -c %d .)" ] || skip "/dev/shm is the file system of the tests"
+	touch a
 	for pair in "$other/b a" "a $other/b"; do
+		hold_as first a
 		# shellcheck disable=SC2086 # a list
-		hold_lock -f $pair
+		queue_as both -f $pair
+		meanwhile+=$("$PROBE" free "$other/b") || true
+		let_go first
+		ready both
 		expect_held a
 		expect_held "$other/b"
-		let_go
-		rm holder.up holder.down
+		let_go both
+		rm ./*.up ./*.down
 	done
-	rm -r "$other"
+	case $meanwhile in freefree | heldheld) ;; *) complain "not in one order: $meanwhile" ;; esac
 }
 
 @test "each takes the mode before it" {
