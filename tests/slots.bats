@@ -135,6 +135,8 @@ byte_and_slot() {
 	queue_as c -j 2 l
 	expect_status 1 "$SEMLOCK" -n -j 2 l touch ran
 	[ ! -e ran ]
+	# It looks after a second, and again a quarter of a second later.
+	! read -r -t 3 <>c.up || complain "it went past"
 	let_go a
 	ready b
 	ready c # slot 1 was free all the time
