@@ -13,10 +13,11 @@ torture() { SHAKE_EVERY=${SHAKE_EVERY:-5} TMPDIR=$DIR "$SOURCE/tests/torture/rem
 gone_well() {
 	grep -q "^entered=$1 overlaps=0 regressions=0 stuck=0 wrong=0 " .out || complain "$out" "$err"
 	grep -q ": free$" .out
+	grep -Eq "shakes=[1-9]" .out || complain "nothing was shaken: $out"
 }
 
 @test "FTP: four contenders, kills, stops, server restarts: no overlap, nothing left" {
-	expect_status 0 torture ftp --rounds=6 --seed=4
+	SHAKE_EVERY=3 expect_status 0 torture ftp --rounds=6 --seed=4
 	gone_well 24
 }
 
