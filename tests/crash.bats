@@ -109,7 +109,7 @@ two_waiters() {
 }
 
 clean() {
-	local file left
+	local file left queues
 	stale "$1"
 	expect_status 0 "$SEMLOCK" -w 60 -m "$1" l true || return
 	for file in "${BYSTANDERS[@]}"; do
@@ -120,7 +120,10 @@ clean() {
 		grep -vxFf <(printf '%s\n' "${BYSTANDERS[@]}")) || true
 	case $1-$left in flock-l | ofd-l | posix-l | rename-l) left= ;; esac
 	[ -z "$left" ] || complain "left: $left" || return
-	left=$(find "$(queue_directory)" -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*" 2>/dev/null) || true
+	queues=$(queue_directory) || return
+	if [ -d "$queues" ]; then
+		left=$(find "$queues" -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*") || return
+	fi
 	if [ -e l ] && [ -e "$(queue_of l)" ]; then left=$(queue_of l); fi
 	[ -z "$left" ] || complain "a queue is left: $left"
 }

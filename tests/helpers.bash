@@ -23,6 +23,7 @@ setup() {
 	ln -s "$SEMLOCK" bin/semlock
 	ln -s "$SEMLOCK" bin/flock
 	FLOCK=$PWD/bin/flock
+	[ -s "$CONFIG" ] || complain "no $CONFIG: what this build can do is not known" || return
 	if declare -F prepare >/dev/null; then prepare; fi
 }
 
@@ -33,7 +34,8 @@ teardown() {
 }
 
 queue_directory() {
-	sed -n 's/^#define QUEUE_DIRECTORY "\(.*\)"$/\1/p' "$CONFIG"
+	sed -n 's/^#define QUEUE_DIRECTORY "\(.*\)"$/\1/p' "$CONFIG" | grep . ||
+		complain "$CONFIG does not say where the queues are"
 }
 
 # Where the queue of the lock file $1 is.
