@@ -284,6 +284,7 @@ both_wait() {
 		hold_lock -m "$method" l
 		queue_as one -m "$method" l
 		queue_as two -m "$method" l
+		expect_status 1 as_nobody "$SEMLOCK" --who -m "$method" l
 		eventually both_wait
 		[ "$(column 2 held)" = "${COMMAND[holder]}" ]
 		grep -q "^  2\. .*(cannot be seen)" .out
