@@ -72,6 +72,22 @@ host=elsewhere machine=another since=1 uid=0"
 	done
 }
 
+@test "an empty file that may be about to be written is not robbed, however short the time" {
+	for method in excl link; do
+		began=-9
+		until [ $((SECONDS - began)) -le 1 ]; do # else it was older than that
+			: >l
+			began=$SECONDS
+			capture "$SEMLOCK" -n --stale .0001 -m $method l touch ran
+		done
+		[ "$status" -eq 1 ]
+		[ -e l ]
+		[ ! -e ran ]
+		touch -d '1 minute ago' l
+		expect_status 0 "$SEMLOCK" -n --stale .0001 -m $method l true
+	done
+}
+
 @test "one that is known to live is never robbed, however old" {
 	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	for method in excl link mkdir symlink; do
