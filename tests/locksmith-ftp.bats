@@ -599,6 +599,18 @@ gone() {
 	kill -KILL "$CORE"; wait "$CORE" || true
 }
 
+@test "semlock is stopped and the lock is lost: what the command has started is killed with it" {
+	server
+	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & wait"
+	in_file "$DIR/left" .
+	kill -STOP "$CORE"
+	rmdir "$ROOT"/L/*
+	gone "$COMMAND"
+	gone "$SMITH"
+	gone "$(cat "$DIR/left")"
+	kill -KILL "$CORE"; wait "$CORE" || true
+}
+
 @test "a command that did not inherit the pipe: the lock ends with semlock" {
 	server
 	core --no-inherit "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000

@@ -422,6 +422,28 @@ script_stopped_soon() {
 	ended holder 143
 }
 
+@test "--tether: its holder stopped: the script is told in time all the same" {
+	script --ttl=6 --on-lost=USR1 "$URL"
+	holder=$(pgrep -f "semlock --tether=8 --ttl=6 .*$URL" | head -1)
+	kill -STOP "$holder"
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder $((128 + $(kill -l USR1)))
+	kill -CONT "$holder"
+	rm holder.up holder.down
+	fifos child
+	script --ttl=6 "$URL"
+	PID[child]=$$
+	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
+	ready child
+	holder=$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)
+	kill -STOP "$holder" "${ETCD_PID[s1]}"
+	stopped=$(now)
+	ended holder 137
+	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
+	gone "${COMMAND[child]}"
+	kill -CONT "$holder" "${ETCD_PID[s1]}"
+}
+
 @test "no server, no helper: 69, in one line" {
 	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
 	SEMLOCK_LOCKSMITH=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true
