@@ -293,6 +293,30 @@ cut_off() {
 	expect b OK
 }
 
+# between: ETCD is from now on reached through a server that does wrong on demand.
+between() {
+	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/liar" 2>&1 </dev/null &
+	LIAR=$!
+	in_file "$DIR/liar" READY
+	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/liar")
+}
+
+@test "one who does not wait, and was slow, meets the mark of a holder that came and was cut off" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant" # it has seen that nobody is there
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	cut_off a "$(lease_of L)"
+	rm "$DIR/faults/stop-grant"
+	expect b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(keys | grep -c '^L/')" -eq 0 ]
+}
+
 @test "readers do not mind a reader that is cut off" {
 	etcd_single
 	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"

@@ -17,6 +17,17 @@ static int64_t patience(const struct etcdlock *k)
 	return clock_now() + (k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER);
 }
 
+/* Our key is made, and no other had been made since we looked. But one may have come and gone in
+   that time, and be cut off: its mark tells. */
+static enum wait behind_nobody(struct etcdlock *k)
+{
+	if (etcdlock_look(k, k->revision, patience(k)) != ETCD_OK)
+		return WAIT_FAILED;
+	if (k->place.orphaned)
+		etcdmark_condemn(k, patience(k));
+	return k->place.found && !k->place.blocked ? WAIT_HELD : WAIT_BUSY;
+}
+
 /* Looks, and only if nobody is in the way, makes the key, if still nobody is. Busy leaves no trace.
  */
 static enum wait at_once(struct etcdlock *k)
@@ -35,7 +46,7 @@ static enum wait at_once(struct etcdlock *k)
 		if (etcdlock_queue(k, k->seen, patience(k), &made) != ETCD_OK)
 			return WAIT_FAILED;
 		if (made)
-			return WAIT_HELD;
+			return behind_nobody(k);
 	}
 	return WAIT_BUSY;
 }
