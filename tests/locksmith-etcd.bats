@@ -317,6 +317,19 @@ between() {
 	[ "$(keys | grep -c '^L/')" -eq 0 ]
 }
 
+@test "the reply to the release is lost: it is released all the same, not LOST" {
+	etcd_single
+	between
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" txn
+	: >"$DIR/faults/lose-txn"
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	until_line a FREE
+}
+
 @test "readers do not mind a reader that is cut off" {
 	etcd_single
 	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"
