@@ -330,6 +330,17 @@ between() {
 	until_line a FREE
 }
 
+@test "a lock whose name is below another's: when its holder has died, the other is free" {
+	etcd_single
+	smith a --ttl=2 "etcd://$ETCD/L/below"
+	expect a OK
+	kill -KILL "${SMITH_PID[a]}"
+	smith b --wait=30 "etcd://$ETCD/L"
+	until_line b OK
+	run_smith --who "etcd://$ETCD/L"
+	[ "${#lines[@]}" -eq 1 ]
+}
+
 @test "readers do not mind a reader that is cut off" {
 	etcd_single
 	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"
