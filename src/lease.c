@@ -178,6 +178,11 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	    .timer = -1,
 	};
 	follow_deadline(lease);
+	/* We may have been stopped since the last word, and the lock be another's: then the thread would
+	 * come too late for a short command. */
+	if (clock_boottime() >= lease->term_at)
+		return why_say(why, TROUBLE_LOST,
+		    "lost before the command was started: the lease is over, or nearly so");
 	if (descriptor_pipe(lease->stop) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
 	lease->process = pidfd_of(command);

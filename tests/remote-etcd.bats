@@ -444,6 +444,19 @@ script_stopped_soon() {
 	kill -CONT "$holder" "${ETCD_PID[s1]}"
 }
 
+@test "the lease is over before the command could be started: it is not, exit 76" {
+	# As when semlock is stopped, or the machine suspended, after the last word of the helper.
+	cat >helper <<-'END'
+		#!/bin/bash
+		read -r up _ </proc/uptime
+		printf 'OK lease=10000000000 deadline=%s\nCHILD 1\n' $((${up/./}0000000 - 1000000000))
+		cat >/dev/null
+	END
+	chmod +x helper
+	SEMLOCK_LOCKSMITH=$PWD/helper refused 76 "lost before the command was started" "$SEMLOCK" "$URL" touch ran
+	[ ! -e ran ]
+}
+
 @test "no server, no helper: 69, in one line" {
 	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
 	SEMLOCK_LOCKSMITH=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true
