@@ -209,13 +209,26 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "who will not wait tells a dead holder by the server's clock" {
 	server
-	mkdir -p "$ROOT/L/sl1.x.60.5.0123456789abcdef.99.elsewhere"
+	mkdir -p "$ROOT/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
 	touch -d '-63 seconds' "$ROOT/L"
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 0 ]
 	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
+@test "the server's clock is set forward: who will not wait takes nothing from a holder that beats" {
+	server
+	smith a --ttl=8 "$URL/L"
+	expect a OK
+	expect a HELD
+	touch -d '-1 hour' "$ROOT/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
 }
 
 @test "a directory without a token goes after --stale, and never with --stale=0" {
