@@ -341,6 +341,26 @@ between() {
 	[ "${#lines[@]}" -eq 1 ]
 }
 
+@test "OK is said in the end to one who had no room for it, and until when" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=2 "etcd://$ETCD/L"
+	expect b WAIT
+	head -c 65536 /dev/zero >"$DIR/b.out"
+	unlock a
+	until [ -n "$(ctl get L#held/ --prefix --keys-only)" ]; do :; done
+	# Longer than the lease, so that what OK says of it is over.
+	local end=$(($(now) + 2500000000))
+	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
+	head -c 65536 <&"${SMITH_OUT[b]}" >/dev/null
+	expect b OK
+	expect b HELD
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	unlock b
+	[ "$STATUS" -eq 0 ]
+}
+
 @test "readers do not mind a reader that is cut off" {
 	etcd_single
 	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"

@@ -444,6 +444,22 @@ script_stopped_soon() {
 	kill -CONT "$holder" "${ETCD_PID[s1]}"
 }
 
+@test "a waiter is stopped, gets the lock and goes on after more than its lease: it has it" {
+	hold_lock "$URL"
+	fifos waiter
+	start waiter "$SEMLOCK" -v --ttl=2 "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by"
+	kill -STOP "${PID[waiter]}"
+	release holder
+	until [ -n "$(ctl get nightly#held/ --prefix --keys-only)" ]; do :; done
+	before=$(now)
+	until [ $(($(now) - before)) -gt 2500000000 ]; do "$PROBE" pause 50; done
+	kill -CONT "${PID[waiter]}"
+	ready waiter
+	release waiter
+	ended waiter 0
+}
+
 @test "the lease is over before the command could be started: it is not, exit 76" {
 	# As when semlock is stopped, or the machine suspended, after the last word of the helper.
 	cat >helper <<-'END'
