@@ -17,6 +17,7 @@ setup() {
 teardown() {
 	smiths_stop_all
 	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+	[ -z "${BETWEEN:-}" ] || { kill -KILL "$BETWEEN"; wait "$BETWEEN"; } 2>/dev/null || true
 	[ -z "$BARE" ] || rm -rf "$BARE"
 	watched
 }
@@ -68,6 +69,27 @@ all_of_it() {
 @test "sftp" {
 	sftp_server
 	all_of_it
+}
+
+# between: URL is from now on reached through somebody who can swallow a reply.
+between() {
+	apart /usr/bin/python3 "$SOURCE/tests/servers/between.py" "127.0.0.1:$PORT" "$DIR" >"$DIR/between" 2>&1 </dev/null &
+	BETWEEN=$!
+	in_file "$DIR/between" READY
+	printf '[127.0.0.1]:%s %s\n' "$(sed 's/READY //' "$DIR/between")" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >>"$DIR/known"
+	URL=${URL/:$PORT/:$(sed 's/READY //' "$DIR/between")}
+}
+
+@test "sftp: the reply to the release is lost: it is released all the same, not LOST" {
+	sftp_server
+	between
+	smith a "$URL/L"
+	expect a OK
+	: >"$DIR/faults/cut-reply"
+	unlock a
+	[ ! -e "$DIR/faults/cut-reply" ]
+	[ "$STATUS" -eq 0 ]
+	until_line a FREE
 }
 
 @test "sftp: an unknown host key is 69, a wrong key 77" {

@@ -16,6 +16,9 @@ static enum reply outcome(struct remote *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
 	why_clean(r->text);
+	/* libcurl calls it refused whatever the reason was that no good answer came. */
+	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
+		result = CURLE_SEND_ERROR;
 	switch (result) {
 	case CURLE_OK:
 		r->reached = true;
