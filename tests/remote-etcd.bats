@@ -159,6 +159,24 @@ stopped_soon() {
 	gone "${COMMAND[holder]}"
 }
 
+@test "what forks faster than one can look is gone all the same when semlock has ended" {
+	cat >hopper <<-'END'
+		import os, time
+		end = time.time() + 60
+		while time.time() < end:
+		    if os.fork(): os._exit(0)
+		    open("alive", "w").close()
+	END
+	hold_lock_of() { start holder "$SEMLOCK" --ttl=60 "$URL" sh -c 'trap "" TERM; /usr/bin/python3 hopper & exec sleep 1000'; }
+	hold_lock_of
+	eventually [ -e alive ]
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	rm -f alive
+	"$PROBE" pause 300
+	[ ! -e alive ] || complain "it goes on"
+}
+
 @test "a helper that is killed: the command is stopped before the lease ends, exit 76" {
 	hold_lock --ttl=20 "$URL"
 	before=$(now)

@@ -123,15 +123,20 @@ int64_t guard_next(void)
 	}
 }
 
+static void signal_holders(int sig)
+{
+	/* Who has named no command may have the pipe open for other reasons. */
+	if (guard_core_gone() || guard.child > 0)
+		holders_signal(STDIN_FILENO, sig, guard.core_gone ? 0 : guard.core);
+}
+
 static void send(int sig)
 {
 	if (guard.child_fd >= 0)
 		pidfd_send(guard.child_fd, sig);
 	else if (guard.child > 0)
 		kill(guard.child, sig);
-	/* Who has named no command may have the pipe open for other reasons. */
-	if (guard_core_gone() || guard.child > 0)
-		holders_signal(STDIN_FILENO, sig, guard.core_gone ? 0 : guard.core);
+	signal_holders(sig);
 }
 
 static void tell_to_end(void)
@@ -154,7 +159,9 @@ bool guard_act(void)
 		else
 			guard.stage = STAGE_LEFT;
 	}
-	if (guard.stage != STAGE_IDLE && guard.stage != STAGE_KILLED && now >= guard.kill_at) {
+	if (guard.stage == STAGE_KILLED) {
+		signal_holders(SIGKILL); /* one look may miss what is forked meanwhile */
+	} else if (guard.stage != STAGE_IDLE && now >= guard.kill_at) {
 		send(SIGKILL);
 		guard.stage = STAGE_KILLED;
 	}
