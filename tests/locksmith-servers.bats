@@ -71,6 +71,32 @@ all_of_it() {
 	all_of_it
 }
 
+@test "sftp: a directory that plain clients hand on is none that was empty for long" {
+	sftp_server
+	local i
+	mkdir "$DIR/locks/L"
+	smith a --stale=2 --interval=0.1 --wait=60 "$URL/L"
+	expect a WAIT
+	for ((i = 0; i < 80; i++)); do
+		mkdir "$DIR/locks/next"
+		mv -T "$DIR/locks/next" "$DIR/locks/L" # removed and made anew, at once
+		read -r -t 0.05 <> <(:) || true
+	done
+	[ ! -s "$DIR/a.err" ]
+	until_line a OK # they are dead now, and that is seen in the end
+}
+
+@test "sftp: who will not wait tells a dead holder by the server's clock" {
+	sftp_server
+	mkdir -p "$DIR/locks/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	touch -d '-63 seconds' "$DIR/locks/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
 # between: URL is from now on reached through somebody who can swallow a reply.
 between() {
 	apart /usr/bin/python3 "$SOURCE/tests/servers/between.py" "127.0.0.1:$PORT" "$DIR" >"$DIR/between" 2>&1 </dev/null &

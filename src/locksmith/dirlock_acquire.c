@@ -109,8 +109,7 @@ static enum step bare(struct dirlock *k)
 
 	/* Where the server tells times, a directory made anew is told from the one we saw before.
 	 */
-	if (r->ops->modified != NULL &&
-	    r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
+	if (r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
 		stamp = 0;
 	if (stamp != k->empty_stamp || k->sightings.empty_since == NEVER) {
 		k->empty_stamp = stamp;

@@ -56,7 +56,7 @@ bool dirlock_break_by_age(struct dirlock *k)
 	unsigned int longest = 0;
 	bool broken = false;
 
-	if (k->listing.tokens == 0 || r->ops->modified == NULL)
+	if (k->listing.tokens == 0)
 		return false;
 	/* Every beat is a rename in the directory, and so its modification. */
 	if (r->ops->modified(r, k->lock, dirlock_patience(), &beaten) != REPLY_DONE ||
