@@ -317,6 +317,20 @@ between() {
 	[ "$(keys | grep -c '^L/')" -eq 0 ]
 }
 
+@test "one who does not wait is stopped until its lease has ended: it gets the free lock all the same" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant"
+	: >"$DIR/faults/stop-txn"
+	rm "$DIR/faults/stop-grant"
+	in_file "$DIR/between.log" "stop txn"
+	ctl lease revoke "$(ctl lease list | tail -1)" >/dev/null
+	rm "$DIR/faults/stop-txn"
+	expect b OK
+}
+
 @test "the reply to the release is lost: it is released all the same, not LOST" {
 	etcd_single
 	between

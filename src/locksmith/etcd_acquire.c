@@ -33,7 +33,8 @@ static enum wait behind_nobody(struct etcdlock *k)
 static enum wait at_once(struct etcdlock *k)
 {
 	for (int tries = 0; tries < TRIES_NO_WAIT; tries++) {
-		bool made;
+		enum etcd_reply reply;
+		bool made = false;
 
 		if (etcdlock_look(k, INT64_MAX, patience(k)) != ETCD_OK)
 			return WAIT_FAILED;
@@ -43,7 +44,10 @@ static enum wait at_once(struct etcdlock *k)
 			return WAIT_BUSY;
 		if (k->lease == 0 && etcdlock_grant(k, patience(k)) != ETCD_OK)
 			return WAIT_FAILED;
-		if (etcdlock_queue(k, k->seen, patience(k), &made) != ETCD_OK)
+		reply = etcdlock_queue(k, k->seen, patience(k), &made);
+		if (reply == ETCD_GONE)
+			k->lease = 0; /* we were stopped for longer than it lasts */
+		else if (reply != ETCD_OK)
 			return WAIT_FAILED;
 		if (made)
 			return behind_nobody(k);
