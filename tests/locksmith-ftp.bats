@@ -271,6 +271,29 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
 }
 
+@test "an acquirer that slept between lock and token takes nothing from a plain client that came then" {
+	server
+	fault stop-PWD
+	smith a --stale=0.3 --interval=0.05 --wait=5 "$URL/L"
+	in_file "$DIR/log" "stop PWD"
+	fault skip-one-MKD
+	fault stop-MKD
+	mend stop-PWD
+	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
+	# It sleeps for longer than --stale; another takes its empty directory for a dead one and is done,
+	# and a plain client comes.
+	read -r -t 0.5 <> <(:) || true
+	rmdir "$ROOT/L"
+	mkdir "$ROOT/L"
+	fault stop-RMD
+	mend stop-MKD
+	in_file "$DIR/log" "stop RMD $ROOT/L/sl1\|stop RMD /L/sl1" # not held: its token goes
+	fault stop-MKD
+	mend stop-RMD
+	in_file "$DIR/log" "stop MKD [^ ]*/L\$" # its next attempt
+	none -q "^RMD [^ ]*/L 250" "$DIR/log" # and the directory stays
+}
+
 @test "two tokens in one directory: the later one goes back" {
 	server
 	fault stop-STAT
