@@ -178,6 +178,11 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	    .timer = -1,
 	};
 	follow_deadline(lease);
+	/* We may have been stopped since the last word, and the lock be another's: then the thread would
+	 * come too late for a short command. */
+	if (clock_boottime() >= lease->term_at)
+		return why_say(why, TROUBLE_LOST,
+		    "lost before the command was started: the lease is over, or nearly so");
 	if (descriptor_pipe(lease->stop) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
 	lease->process = pidfd_of(command);
@@ -193,17 +198,20 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 }
 
 /* The command has ended, told to or not; what it started and left behind has as long as it had,
- * and not longer. */
+ * and not longer.  One look may miss what is forked meanwhile; but who cannot be killed, being
+ * another user's, is not waited for. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
+	int64_t now = clock_boottime();
+	int64_t give_up = (now > lease->kill_at ? now : lease->kill_at) + SECOND;
 
-	while (!locksmith_let_go(lease->lock->smith)) {
-		if (clock_boottime() >= lease->kill_at) {
+	while (!locksmith_let_go(lease->lock->smith) && now < give_up) {
+		if (now >= lease->kill_at)
 			holders_signal(lease->lock->smith->eye, SIGKILL, lease->lock->smith->pid);
-			return;
-		}
-		nanosleep(&a_moment, NULL);
+		else
+			nanosleep(&a_moment, NULL);
+		now = clock_boottime();
 	}
 }
 
@@ -214,7 +222,7 @@ void lease_stop(struct lease *lease)
 	close(lease->stop[1]);
 	pthread_join(lease->thread, NULL);
 	close(lease->stop[0]);
-	if (lease->lock->lost && !lease->killed)
+	if (lease->lock->lost)
 		stop_leftovers(lease);
 	if (lease->process >= 0)
 		close(lease->process);

@@ -242,7 +242,7 @@ endif
 tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCES)
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
 tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
-EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/core.py tests/servers/etcd.bash tests/servers/etcd_liar.py tests/servers/ftp.py tests/servers/ports.py tests/servers/others.bash \
+EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/between.py tests/servers/core.py tests/servers/etcd.bash tests/servers/etcd_between.py tests/servers/etcd_liar.py tests/servers/ftp.py tests/servers/ports.py tests/servers/others.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 

@@ -293,6 +293,88 @@ cut_off() {
 	expect b OK
 }
 
+# between: ETCD is from now on reached through a server that does wrong on demand.
+between() {
+	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/liar" 2>&1 </dev/null &
+	LIAR=$!
+	in_file "$DIR/liar" READY
+	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/liar")
+}
+
+@test "one who does not wait, and was slow, meets the mark of a holder that came and was cut off" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant" # it has seen that nobody is there
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	cut_off a "$(lease_of L)"
+	rm "$DIR/faults/stop-grant"
+	expect b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(keys | grep -c '^L/')" -eq 0 ]
+}
+
+@test "one who does not wait is stopped until its lease has ended: it gets the free lock all the same" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant"
+	: >"$DIR/faults/stop-txn"
+	rm "$DIR/faults/stop-grant"
+	in_file "$DIR/between.log" "stop txn"
+	ctl lease revoke "$(ctl lease list | tail -1)" >/dev/null
+	rm "$DIR/faults/stop-txn"
+	expect b OK
+}
+
+@test "the reply to the release is lost: it is released all the same, not LOST" {
+	etcd_single
+	between
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" txn
+	: >"$DIR/faults/lose-txn"
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	until_line a FREE
+}
+
+@test "a lock whose name is below another's: when its holder has died, the other is free" {
+	etcd_single
+	smith a --ttl=2 "etcd://$ETCD/L/below"
+	expect a OK
+	kill -KILL "${SMITH_PID[a]}"
+	smith b --wait=30 "etcd://$ETCD/L"
+	until_line b OK
+	run_smith --who "etcd://$ETCD/L"
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+@test "OK is said in the end to one who had no room for it, and until when" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=2 "etcd://$ETCD/L"
+	expect b WAIT
+	head -c 65536 /dev/zero >"$DIR/b.out"
+	unlock a
+	until [ -n "$(ctl get L#held/ --prefix --keys-only)" ]; do :; done
+	# Longer than the lease, so that what OK says of it is over.
+	local end=$(($(now) + 2500000000))
+	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
+	head -c 65536 <&"${SMITH_OUT[b]}" >/dev/null
+	expect b OK
+	expect b HELD
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	unlock b
+	[ "$STATUS" -eq 0 ]
+}
+
 @test "readers do not mind a reader that is cut off" {
 	etcd_single
 	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"

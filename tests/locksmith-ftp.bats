@@ -209,13 +209,26 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "who will not wait tells a dead holder by the server's clock" {
 	server
-	mkdir -p "$ROOT/L/sl1.x.60.5.0123456789abcdef.99.elsewhere"
+	mkdir -p "$ROOT/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
 	touch -d '-63 seconds' "$ROOT/L"
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 0 ]
 	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
+@test "the server's clock is set forward: who will not wait takes nothing from a holder that beats" {
+	server
+	smith a --ttl=8 "$URL/L"
+	expect a OK
+	expect a HELD
+	touch -d '-1 hour' "$ROOT/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
 }
 
 @test "a directory without a token goes after --stale, and never with --stale=0" {
@@ -256,6 +269,29 @@ mend() { rm -f "$DIR/faults/$1"; }
 	expect a WAIT
 	[ "$(field "$LINE" host)" = other ]
 	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
+}
+
+@test "an acquirer that slept between lock and token takes nothing from a plain client that came then" {
+	server
+	fault stop-PWD
+	smith a --stale=0.3 --interval=0.05 --wait=5 "$URL/L"
+	in_file "$DIR/log" "stop PWD"
+	fault skip-one-MKD
+	fault stop-MKD
+	mend stop-PWD
+	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
+	# It sleeps for longer than --stale; another takes its empty directory for a dead one and is done,
+	# and a plain client comes.
+	read -r -t 0.5 <> <(:) || true
+	rmdir "$ROOT/L"
+	mkdir "$ROOT/L"
+	fault stop-RMD
+	mend stop-MKD
+	in_file "$DIR/log" "stop RMD $ROOT/L/sl1\|stop RMD /L/sl1" # not held: its token goes
+	fault stop-MKD
+	mend stop-RMD
+	in_file "$DIR/log" "stop MKD [^ ]*/L\$" # its next attempt
+	none -q "^RMD [^ ]*/L 250" "$DIR/log" # and the directory stays
 }
 
 @test "two tokens in one directory: the later one goes back" {
@@ -596,6 +632,18 @@ gone() {
 	kill -STOP "$CORE"
 	rmdir "$ROOT"/L/*
 	gone "$COMMAND"
+	kill -KILL "$CORE"; wait "$CORE" || true
+}
+
+@test "semlock is stopped and the lock is lost: what the command has started is killed with it" {
+	server
+	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & wait"
+	in_file "$DIR/left" .
+	kill -STOP "$CORE"
+	rmdir "$ROOT"/L/*
+	gone "$COMMAND"
+	gone "$SMITH"
+	gone "$(cat "$DIR/left")"
 	kill -KILL "$CORE"; wait "$CORE" || true
 }
 

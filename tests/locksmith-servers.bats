@@ -17,6 +17,7 @@ setup() {
 teardown() {
 	smiths_stop_all
 	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+	[ -z "${BETWEEN:-}" ] || { kill -KILL "$BETWEEN"; wait "$BETWEEN"; } 2>/dev/null || true
 	[ -z "$BARE" ] || rm -rf "$BARE"
 	watched
 }
@@ -68,6 +69,53 @@ all_of_it() {
 @test "sftp" {
 	sftp_server
 	all_of_it
+}
+
+@test "sftp: a directory that plain clients hand on is none that was empty for long" {
+	sftp_server
+	local i
+	mkdir "$DIR/locks/L"
+	smith a --stale=2 --interval=0.1 --wait=60 "$URL/L"
+	expect a WAIT
+	for ((i = 0; i < 80; i++)); do
+		mkdir "$DIR/locks/next"
+		mv -T "$DIR/locks/next" "$DIR/locks/L" # removed and made anew, at once
+		read -r -t 0.05 <> <(:) || true
+	done
+	[ ! -s "$DIR/a.err" ]
+	until_line a OK # they are dead now, and that is seen in the end
+}
+
+@test "sftp: who will not wait tells a dead holder by the server's clock" {
+	sftp_server
+	mkdir -p "$DIR/locks/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	touch -d '-63 seconds' "$DIR/locks/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
+# between: URL is from now on reached through somebody who can swallow a reply.
+between() {
+	apart /usr/bin/python3 "$SOURCE/tests/servers/between.py" "127.0.0.1:$PORT" "$DIR" >"$DIR/between" 2>&1 </dev/null &
+	BETWEEN=$!
+	in_file "$DIR/between" READY
+	printf '[127.0.0.1]:%s %s\n' "$(sed 's/READY //' "$DIR/between")" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >>"$DIR/known"
+	URL=${URL/:$PORT/:$(sed 's/READY //' "$DIR/between")}
+}
+
+@test "sftp: the reply to the release is lost: it is released all the same, not LOST" {
+	sftp_server
+	between
+	smith a "$URL/L"
+	expect a OK
+	: >"$DIR/faults/cut-reply"
+	unlock a
+	[ ! -e "$DIR/faults/cut-reply" ]
+	[ "$STATUS" -eq 0 ]
+	until_line a FREE
 }
 
 @test "sftp: an unknown host key is 69, a wrong key 77" {

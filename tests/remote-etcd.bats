@@ -159,6 +159,24 @@ stopped_soon() {
 	gone "${COMMAND[holder]}"
 }
 
+@test "what forks faster than one can look is gone all the same when semlock has ended" {
+	cat >hopper <<-'END'
+		import os, time
+		end = time.time() + 60
+		while time.time() < end:
+		    if os.fork(): os._exit(0)
+		    open("alive", "w").close()
+	END
+	hold_lock_of() { start holder "$SEMLOCK" --ttl=60 "$URL" sh -c 'trap "" TERM; /usr/bin/python3 hopper & exec sleep 1000'; }
+	hold_lock_of
+	eventually [ -e alive ]
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	rm -f alive
+	"$PROBE" pause 300
+	[ ! -e alive ] || complain "it goes on"
+}
+
 @test "a helper that is killed: the command is stopped before the lease ends, exit 76" {
 	hold_lock --ttl=20 "$URL"
 	before=$(now)
@@ -420,6 +438,57 @@ script_stopped_soon() {
 	script --ttl=20 "$URL"
 	kill -KILL "$(pgrep -f "semlock-locksmith .*$URL")"
 	ended holder 143
+}
+
+@test "--tether: its holder stopped: the script is told in time all the same" {
+	script --ttl=6 --on-lost=USR1 "$URL"
+	holder=$(pgrep -f "semlock --tether=8 --ttl=6 .*$URL" | head -1)
+	kill -STOP "$holder"
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder $((128 + $(kill -l USR1)))
+	kill -CONT "$holder"
+	rm holder.up holder.down
+	fifos child
+	script --ttl=6 "$URL"
+	PID[child]=$$
+	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
+	ready child
+	holder=$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)
+	kill -STOP "$holder" "${ETCD_PID[s1]}"
+	stopped=$(now)
+	ended holder 137
+	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
+	gone "${COMMAND[child]}"
+	kill -CONT "$holder" "${ETCD_PID[s1]}"
+}
+
+@test "a waiter is stopped, gets the lock and goes on after more than its lease: it has it" {
+	hold_lock "$URL"
+	fifos waiter
+	start waiter "$SEMLOCK" -v --ttl=2 "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by"
+	kill -STOP "${PID[waiter]}"
+	release holder
+	until [ -n "$(ctl get nightly#held/ --prefix --keys-only)" ]; do :; done
+	before=$(now)
+	until [ $(($(now) - before)) -gt 2500000000 ]; do "$PROBE" pause 50; done
+	kill -CONT "${PID[waiter]}"
+	ready waiter
+	release waiter
+	ended waiter 0
+}
+
+@test "the lease is over before the command could be started: it is not, exit 76" {
+	# As when semlock is stopped, or the machine suspended, after the last word of the helper.
+	cat >helper <<-'END'
+		#!/bin/bash
+		read -r up _ </proc/uptime
+		printf 'OK lease=10000000000 deadline=%s\nCHILD 1\n' $((${up/./}0000000 - 1000000000))
+		cat >/dev/null
+	END
+	chmod +x helper
+	SEMLOCK_LOCKSMITH=$PWD/helper refused 76 "lost before the command was started" "$SEMLOCK" "$URL" touch ran
+	[ ! -e ran ]
 }
 
 @test "no server, no helper: 69, in one line" {

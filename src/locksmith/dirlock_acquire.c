@@ -109,8 +109,7 @@ static enum step bare(struct dirlock *k)
 
 	/* Where the server tells times, a directory made anew is told from the one we saw before.
 	 */
-	if (r->ops->modified != NULL &&
-	    r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
+	if (r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
 		stamp = 0;
 	if (stamp != k->empty_stamp || k->sightings.empty_since == NEVER) {
 		k->empty_stamp = stamp;
@@ -170,6 +169,26 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 	return STEP_WAIT;
 }
 
+/* It is ours, if not too much time has passed since A1. */
+static enum step in_time(struct dirlock *k, int64_t began)
+{
+	struct remote *r = &k->remote;
+	int64_t took = clock_now() - began;
+
+	/* Our directory, empty until A2, may have been taken for a dead one, and this be one that a plain
+	   client has made since: it stays. */
+	if (k->options->stale > 0 && took >= k->options->stale) {
+		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
+		return STEP_BACK;
+	}
+	/* Little would be left of the lease. */
+	if (took > (int64_t)k->ttl * NS_PER_S / 2) {
+		dirlock_give_back(k);
+		return STEP_BACK;
+	}
+	return STEP_HELD;
+}
+
 /* A3: is the lock ours, now that our token is in? */
 static enum step alone(struct dirlock *k, int64_t began)
 {
@@ -191,12 +210,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 		}
 	}
 	k->unseen = 0;
-	/* Too slow: little would be left of the lease. */
-	if (clock_now() - k->sent > (int64_t)k->ttl * NS_PER_S / 2) {
-		dirlock_give_back(k);
-		return STEP_BACK;
-	}
-	return STEP_HELD;
+	return in_time(k, began);
 }
 
 static enum step attempt(struct dirlock *k)

@@ -1,5 +1,5 @@
-/* The age of a lock by the server's own clock, for one who will not wait long enough to watch it.
- */
+/* The age of a lock by the server's own clock, for one who will not wait long enough to watch it; he
+   waits no longer than from one beat to the next, and that only if it seems to be old. */
 #include <config.h>
 
 #include "locksmith/clock.h"
@@ -29,6 +29,26 @@ static enum reply server_now(struct dirlock *k, int64_t *seconds)
 	return reply;
 }
 
+/* The server's clock may have been set, or its times be a cache's. Nothing is taken from an owner
+   whose token changes while we look, for longer than from one beat to the next. */
+static bool stand_still(struct dirlock *k, unsigned int ttl)
+{
+	static struct listing before;
+	int64_t end = clock_now() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
+
+	before = k->listing;
+	while (clock_now() < end) {
+		transfer_pause(clock_min(end, clock_now() + k->options->interval));
+		if (dirlock_look(k, dirlock_patience()) != REPLY_DONE ||
+		    k->listing.tokens != before.tokens)
+			return false;
+		for (size_t i = 0; i < k->listing.tokens; i++)
+			if (listing_find(&before, k->listing.token[i].name) == NULL)
+				return false;
+	}
+	return true;
+}
+
 bool dirlock_break_by_age(struct dirlock *k)
 {
 	struct remote *r = &k->remote;
@@ -36,7 +56,7 @@ bool dirlock_break_by_age(struct dirlock *k)
 	unsigned int longest = 0;
 	bool broken = false;
 
-	if (k->listing.tokens == 0 || r->ops->modified == NULL)
+	if (k->listing.tokens == 0)
 		return false;
 	/* Every beat is a rename in the directory, and so its modification. */
 	if (r->ops->modified(r, k->lock, dirlock_patience(), &beaten) != REPLY_DONE ||
@@ -45,7 +65,7 @@ bool dirlock_break_by_age(struct dirlock *k)
 	for (size_t i = 0; i < k->listing.tokens; i++)
 		if (k->listing.token[i].ttl > longest)
 			longest = k->listing.token[i].ttl;
-	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS)
+	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS || !stand_still(k, longest))
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++) {
 		const struct token *t = &k->listing.token[i];

@@ -83,8 +83,7 @@ int dirlock_check(struct dirlock *k)
 		expect(&t, "it can be entered", r->ops->enter(r, k->lock, dirlock_patience()),
 		    REPLY_DONE);
 		token_steps(&t, &token);
-		if (r->ops->modified == NULL ||
-		    r->ops->modified(r, k->lock, dirlock_patience(), &seconds) != REPLY_DONE)
+		if (r->ops->modified(r, k->lock, dirlock_patience(), &seconds) != REPLY_DONE)
 			say("CHECK note the server tells no times (MLST): --no-wait cannot see "
 			    "that a holder is dead");
 		expect(&t, "and it can be removed", r->ops->rmdir(r, k->lock, dirlock_patience()),

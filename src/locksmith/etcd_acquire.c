@@ -17,12 +17,24 @@ static int64_t patience(const struct etcdlock *k)
 	return clock_now() + (k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER);
 }
 
+/* Our key is made, and no other had been made since we looked. But one may have come and gone in
+   that time, and be cut off: its mark tells. */
+static enum wait behind_nobody(struct etcdlock *k)
+{
+	if (etcdlock_look(k, k->revision, patience(k)) != ETCD_OK)
+		return WAIT_FAILED;
+	if (k->place.orphaned)
+		etcdmark_condemn(k, patience(k));
+	return k->place.found && !k->place.blocked ? WAIT_HELD : WAIT_BUSY;
+}
+
 /* Looks, and only if nobody is in the way, makes the key, if still nobody is. Busy leaves no trace.
  */
 static enum wait at_once(struct etcdlock *k)
 {
 	for (int tries = 0; tries < TRIES_NO_WAIT; tries++) {
-		bool made;
+		enum etcd_reply reply;
+		bool made = false;
 
 		if (etcdlock_look(k, INT64_MAX, patience(k)) != ETCD_OK)
 			return WAIT_FAILED;
@@ -32,10 +44,13 @@ static enum wait at_once(struct etcdlock *k)
 			return WAIT_BUSY;
 		if (k->lease == 0 && etcdlock_grant(k, patience(k)) != ETCD_OK)
 			return WAIT_FAILED;
-		if (etcdlock_queue(k, k->seen, patience(k), &made) != ETCD_OK)
+		reply = etcdlock_queue(k, k->seen, patience(k), &made);
+		if (reply == ETCD_GONE)
+			k->lease = 0; /* we were stopped for longer than it lasts */
+		else if (reply != ETCD_OK)
 			return WAIT_FAILED;
 		if (made)
-			return WAIT_HELD;
+			return behind_nobody(k);
 	}
 	return WAIT_BUSY;
 }

@@ -114,8 +114,11 @@ enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
 	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
-	/* An earlier one, whose reply was lost, has taken both away. */
-	if (!succeeded(answer) && (k->etcd.sent == 1 || is_ours(k, got(answer, 0))))
+	/* If the mark is gone as well, an earlier one, whose reply was lost, has taken both away: also
+	   libcurl sends it again, by itself, when a connection ends. Nobody else takes the mark away
+	   before our deadline. */
+	if (!succeeded(answer) && (is_ours(k, got(answer, 0)) ||
+				      (k->etcd.sent == 1 && clock_now() >= k->deadline)))
 		reply = ETCD_GONE;
 	else
 		k->marked = false;

@@ -9,9 +9,17 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-enum stage { STAGE_IDLE, STAGE_ARMED, STAGE_TERMED, STAGE_KILLED };
+enum stage {
+	STAGE_IDLE,
+	STAGE_ARMED,
+	STAGE_LEFT, /* to semlock, which is at work */
+	STAGE_TERMED,
+	STAGE_KILLED
+};
 
 static struct {
 	pid_t core;
@@ -21,6 +29,7 @@ static struct {
 	int child_fd;
 	enum stage stage;
 	int64_t term_at;
+	int64_t step_in_at; /* semlock has done it by then, unless it is stopped */
 	int64_t kill_at;
 } guard = {.core_fd = -1, .child_fd = -1};
 
@@ -51,6 +60,23 @@ bool guard_core_gone(void)
 	return guard.core_gone;
 }
 
+/* Stopped, it neither tells the command to end nor hears us. */
+static bool core_stopped(void)
+{
+	char path[40], text[256] = "";
+	const char *after_name;
+	FILE *stat;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)guard.core);
+	stat = fopen(path, "re");
+	if (stat == NULL)
+		return false;
+	text[fread(text, 1, sizeof text - 1, stat)] = '\0';
+	fclose(stat);
+	after_name = strrchr(text, ')');
+	return after_name != NULL && (after_name[2] == 'T' || after_name[2] == 't');
+}
+
 int guard_child(pid_t pid)
 {
 	if (guard.child_fd >= 0)
@@ -65,6 +91,7 @@ int guard_child(pid_t pid)
 void guard_lease(int64_t deadline, int64_t lease)
 {
 	guard.term_at = deadline - lease / 3;
+	guard.step_in_at = deadline - lease * 3 / 10;
 	guard.kill_at = deadline - lease / 20;
 	if (guard.stage != STAGE_KILLED)
 		guard.stage = STAGE_ARMED;
@@ -75,6 +102,7 @@ void guard_lost(void)
 	int64_t now = clock_now();
 
 	guard.term_at = now;
+	guard.step_in_at = now + NS_PER_S / 10;
 	if (guard.stage == STAGE_IDLE)
 		guard.kill_at = now;
 	guard.kill_at = clock_min(guard.kill_at, now + NS_PER_S);
@@ -86,12 +114,20 @@ int64_t guard_next(void)
 {
 	switch (guard.stage) {
 	case STAGE_ARMED:
-		return guard.core_gone ? clock_min(guard.term_at, guard.kill_at) : guard.kill_at;
+		return clock_min(guard.core_gone ? guard.term_at : guard.step_in_at, guard.kill_at);
+	case STAGE_LEFT:
 	case STAGE_TERMED:
 		return guard.kill_at;
 	default:
 		return NEVER;
 	}
+}
+
+static void signal_holders(int sig)
+{
+	/* Who has named no command may have the pipe open for other reasons. */
+	if (guard_core_gone() || guard.child > 0)
+		holders_signal(STDIN_FILENO, sig, guard.core_gone ? 0 : guard.core);
 }
 
 static void send(int sig)
@@ -100,8 +136,14 @@ static void send(int sig)
 		pidfd_send(guard.child_fd, sig);
 	else if (guard.child > 0)
 		kill(guard.child, sig);
-	if (guard_core_gone())
-		holders_signal(STDIN_FILENO, sig, 0);
+	signal_holders(sig);
+}
+
+static void tell_to_end(void)
+{
+	send(SIGTERM);
+	send(SIGCONT); /* a stopped command hears TERM only when it goes on */
+	guard.stage = STAGE_TERMED;
 }
 
 bool guard_act(void)
@@ -109,12 +151,17 @@ bool guard_act(void)
 	int64_t now = clock_now();
 	bool gone = guard_core_gone();
 
-	if (guard.stage == STAGE_ARMED && gone && now >= guard.term_at) {
-		send(SIGTERM);
-		send(SIGCONT); /* a stopped command hears TERM only when it goes on */
-		guard.stage = STAGE_TERMED;
+	if (guard.stage == STAGE_LEFT && gone)
+		guard.stage = STAGE_ARMED;
+	if (guard.stage == STAGE_ARMED && now >= (gone ? guard.term_at : guard.step_in_at)) {
+		if (gone || core_stopped())
+			tell_to_end();
+		else
+			guard.stage = STAGE_LEFT;
 	}
-	if ((guard.stage == STAGE_ARMED || guard.stage == STAGE_TERMED) && now >= guard.kill_at) {
+	if (guard.stage == STAGE_KILLED) {
+		signal_holders(SIGKILL); /* one look may miss what is forked meanwhile */
+	} else if (guard.stage != STAGE_IDLE && now >= guard.kill_at) {
 		send(SIGKILL);
 		guard.stage = STAGE_KILLED;
 	}

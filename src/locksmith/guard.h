@@ -1,9 +1,9 @@
 /* guard - stops the command in time when nobody else does.
 
-   While semlock lives, stopping the command of a lost lock is its work, and the locksmith only
-   steps in with KILL just before the lease ends, in case semlock is stopped. When semlock was
-   SIGKILLed, the locksmith does all of it: TERM at two thirds of the lease, KILL before its end, to
-   the command and to every process that inherited the write end of the locksmith's input. */
+   While semlock is at work, stopping the command of a lost lock is its work, and the locksmith only
+   steps in with KILL just before the lease ends. When semlock was SIGKILLed, or is stopped, the
+   locksmith does all of it: TERM at two thirds of the lease, KILL before its end, to the command and
+   to every process that inherited the write end of the locksmith's input; but not to semlock. */
 #ifndef LOCKSMITH_GUARD_H
 #define LOCKSMITH_GUARD_H
 

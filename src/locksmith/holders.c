@@ -54,21 +54,37 @@ static void signal_one(long pid, bool (*holds)(long pid, void *context), void *c
 		close(fd);
 }
 
-void holders_signal_if(bool (*holds)(long pid, void *context), void *context, int sig, pid_t except)
+/* All that there are; returns how many, at most MOST. */
+static size_t all_processes(long *pids, size_t most)
 {
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
+	size_t count = 0;
 
 	if (proc == NULL)
-		return;
-	while ((entry = readdir(proc)) != NULL) {
+		return 0;
+	while (count < most && (entry = readdir(proc)) != NULL) {
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
 
-		if (*end == '\0' && pid > 1 && pid != (long)getpid() && pid != (long)except)
-			signal_one(pid, holds, context, sig);
+		if (*end == '\0' && pid > 1)
+			pids[count++] = pid;
 	}
 	closedir(proc);
+	return count;
+}
+
+void holders_signal_if(bool (*holds)(long pid, void *context), void *context, int sig, pid_t except)
+{
+	static const size_t most = 1 << 17;
+	long *pids = malloc(most * sizeof *pids);
+	size_t count = pids != NULL ? all_processes(pids, most) : 0;
+
+	/* The youngest first: what forks and ends is there no longer when its turn comes. */
+	while (count-- > 0)
+		if (pids[count] != (long)getpid() && pids[count] != (long)except)
+			signal_one(pids[count], holds, context, sig);
+	free(pids);
 }
 
 void holders_signal(int fd, int sig, pid_t except)

@@ -101,5 +101,6 @@ int main(int argc, char **argv)
 	}
 	if (is_etcd(&options))
 		etcd_end(protocol_ended());
+	protocol_end();
 	return status;
 }

@@ -22,10 +22,65 @@ static struct {
 	bool ended;
 } input;
 
+/* What had no room. Who holds and since when is old in a moment, and of deadlines the last one counts;
+   but without its OK semlock would wait for a lock that it has. */
+static struct {
+	char lines[3072];
+	size_t used;
+	char held[64];
+} unsaid;
+
+/* False: there is no room. Never blocks: POLLOUT promises room for PIPE_BUF bytes. */
+static bool put(const char *text, size_t length)
+{
+	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+
+	if (poll(&out, 1, 0) != 1)
+		return false;
+	if (out.revents & POLLOUT)
+		while (write(STDOUT_FILENO, text, length) < 0 && errno == EINTR)
+			;
+	return true; /* or nobody is there to read it */
+}
+
+static void keep(const char *line, size_t length)
+{
+	if (strncmp(line, "WAIT ", 5) == 0)
+		return;
+	if (strncmp(line, "HELD ", 5) == 0) {
+		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
+	} else if (length <= sizeof unsaid.lines - unsaid.used) {
+		memcpy(unsaid.lines + unsaid.used, line, length);
+		unsaid.used += length;
+	}
+}
+
+static void say_unsaid(void)
+{
+	char text[sizeof unsaid.lines + sizeof unsaid.held]; /* below PIPE_BUF */
+	size_t held = strlen(unsaid.held);
+
+	if (unsaid.used + held == 0)
+		return;
+	memcpy(text, unsaid.lines, unsaid.used);
+	memcpy(text + unsaid.used, unsaid.held, held);
+	if (!put(text, unsaid.used + held))
+		return;
+	unsaid.used = 0;
+	unsaid.held[0] = '\0';
+}
+
+void protocol_end(void)
+{
+	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+
+	while (say_unsaid(), unsaid.used > 0)
+		poll(&out, 1, -1);
+}
+
 void say(const char *format, ...)
 {
 	char line[1024]; /* far below PIPE_BUF: one write, whole */
-	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
 	va_list args;
 	size_t length;
 
@@ -35,10 +90,9 @@ void say(const char *format, ...)
 	why_clean(line);
 	length = strlen(line);
 	line[length++] = '\n';
-	/* POLLOUT promises room for PIPE_BUF bytes, so this write cannot block. */
-	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT))
-		while (write(STDOUT_FILENO, line, length) < 0 && errno == EINTR)
-			;
+	say_unsaid();
+	if (unsaid.used + strlen(unsaid.held) > 0 || !put(line, length))
+		keep(line, length);
 }
 
 void say_wait(const char *who)
@@ -112,6 +166,7 @@ void protocol_pump(void)
 	char bytes[256];
 	ssize_t got;
 
+	say_unsaid();
 	while (!input.ended && poll(&in, 1, 0) == 1) {
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))

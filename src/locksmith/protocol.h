@@ -6,8 +6,12 @@
 #include <stdint.h>
 
 /* Writes one line to standard output. A reader that is gone or does not read never blocks the
-   caller: the heartbeat matters more than the line. */
+   caller: the heartbeat matters more than the line. WAIT is dropped then; what else there is, and of
+   HELD the last, is written when there is room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* At the end: waits until what had no room is written, or nobody is there to read it. */
+void protocol_end(void);
 
 /* "WAIT who", but only when who differs from the last one said. */
 void say_wait(const char *who);

@@ -33,7 +33,7 @@ struct remote_ops {
 	    void (*each)(void *data, const char *name), void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote *r, const char *path, int64_t until);
-	/* Last modification by the server's own clock, in seconds. NULL where there is no such
+	/* Last modification by the server's own clock, in seconds. REFUSED where there is no such
 	 * thing. */
 	enum reply (*modified)(struct remote *r, const char *path, int64_t until, int64_t *seconds);
 };

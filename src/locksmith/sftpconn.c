@@ -16,6 +16,9 @@ static enum reply outcome(struct remote *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
 	why_clean(r->text);
+	/* libcurl calls it refused whatever the reason was that no good answer came. */
+	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
+		result = CURLE_SEND_ERROR;
 	switch (result) {
 	case CURLE_OK:
 		r->reached = true;
@@ -77,18 +80,24 @@ static enum reply sftp_rename(struct remote *r, const char *from, const char *to
 	return perform(r, line, until);
 }
 
+/* The URL of the directory PATH. */
+static void make_url(const struct remote *r, const char *path, char *url, size_t size)
+{
+	size_t n = (size_t)snprintf(url, size, "%.*s", (int)strlen(r->base) - 1, r->base);
+
+	for (const char *p = path; *p != '\0' && n + 8 < size; p++)
+		n += (size_t)snprintf(
+		    url + n, size - n, *p == '/' ? "/" : "%%%02X", (unsigned char)*p);
+	snprintf(url + n, size - n, "/");
+}
+
 static enum reply sftp_list(struct remote *r, const char *path, int64_t until,
     void (*each)(void *data, const char *name), void *data)
 {
 	char url[2400];
-	size_t n;
 	enum reply reply;
 
-	n = (size_t)snprintf(url, sizeof url, "%.*s", (int)strlen(r->base) - 1, r->base);
-	for (const char *p = path; *p != '\0' && n + 8 < sizeof url; p++)
-		n += (size_t)snprintf(
-		    url + n, sizeof url - n, *p == '/' ? "/" : "%%%02X", (unsigned char)*p);
-	snprintf(url + n, sizeof url - n, "/");
+	make_url(r, path, url, sizeof url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
@@ -113,8 +122,30 @@ static enum reply sftp_enter(struct remote *r, const char *path, int64_t until)
 	return sftp_list(r, path, until, nothing, NULL);
 }
 
+static enum reply sftp_modified(
+    struct remote *r, const char *path, int64_t until, int64_t *seconds)
+{
+	curl_off_t time = -1;
+	enum reply reply;
+	char url[2400];
+
+	make_url(r, path, url, sizeof url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
+	reply = perform(r, NULL, until);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
+	if (reply != REPLY_DONE)
+		return reply;
+	curl_easy_getinfo(r->transfer.easy, CURLINFO_FILETIME_T, &time);
+	if (time < 0)
+		return REPLY_REFUSED;
+	*seconds = time;
+	return REPLY_DONE;
+}
+
 static const struct remote_ops sftp_ops = {
-    sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, NULL};
+    sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, sftp_modified};
 
 static int credentials(struct remote *r)
 {

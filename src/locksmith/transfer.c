@@ -6,7 +6,9 @@
 #include "locksmith/guard.h"
 #include "locksmith/protocol.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 static CURLM *multi;
 
@@ -31,6 +33,20 @@ int transfer_open(struct transfer *t)
 	return 0;
 }
 
+/* To be asked before the handle is removed, which then knows of no connection. */
+static bool cut_off(CURL *easy)
+{
+	curl_socket_t connection = CURL_SOCKET_BAD;
+	ssize_t got;
+	char byte;
+
+	if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
+	    connection == CURL_SOCKET_BAD)
+		return true;
+	got = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 static void collect(void)
 {
 	struct transfer *t = NULL;
@@ -49,6 +65,7 @@ static void collect(void)
 		t->result = result;
 		t->ended = true;
 		t->running = false;
+		t->cut_off = cut_off(t->easy);
 		curl_multi_remove_handle(multi, t->easy);
 		if (result != CURLE_OK && t->error[0] == '\0')
 			snprintf(t->error, sizeof t->error, "%s", curl_easy_strerror(result));

@@ -12,6 +12,7 @@ struct transfer {
 	bool running;
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
+	bool cut_off; /* its connection had ended by then, or there was none */
 	char error[CURL_ERROR_SIZE]; /* libcurl's words for the result */
 };
 

@@ -141,14 +141,16 @@ static void note_taken(struct lock *lock, const char *line)
 static int introduce(struct lock *lock, struct why *why)
 {
 	struct locksmith *smith = lock->smith;
-	struct deadline end = locksmith_lease_end(smith);
+	struct deadline end;
 	char words[32];
 	const char *line, *text;
 	int got;
 
 	snprintf(words, sizeof words, "CHILD %ld\n", (long)lock->bearer->pid);
 	locksmith_tell(smith, words);
-	while ((got = locksmith_line(smith, &end, &line)) == LINE_READ) {
+	/* The lease that OK told of may be over, when we were stopped, and HELD be there already. */
+	while (end = locksmith_lease_end(smith),
+	    (got = locksmith_line(smith, &end, &line)) == LINE_READ) {
 		if (locksmith_says(line, "CHILD") != NULL)
 			return 0;
 		if ((text = locksmith_says(line, "LOST")) != NULL)

@@ -1,0 +1,39 @@
+"""Stands before a server and passes bytes on, until it is told to pass no more back.
+
+usage: between.py HOST:PORT DIR     prints READY and its own port
+
+DIR/faults/cut-reply, once there: the next thing that the server says is not passed on, but both connections
+are closed then, and the file is removed.
+"""
+import os
+import select
+import socket
+import sys
+import threading
+
+host, port = sys.argv[1].rsplit(":", 1)
+os.makedirs(os.path.join(sys.argv[2], "faults"), exist_ok=True)
+cut = os.path.join(sys.argv[2], "faults", "cut-reply")
+
+
+def between(client):
+    server = socket.create_connection((host, int(port)))
+    while True:
+        ready, _, _ = select.select([client, server], [], [])
+        for one in ready:
+            data = one.recv(65536)
+            if one is server and os.path.exists(cut):
+                os.unlink(cut)
+                data = b""
+            if not data:
+                client.close()
+                server.close()
+                return
+            (server if one is client else client).sendall(data)
+
+
+listener = socket.create_server(("127.0.0.1", 0))
+sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # at once: a reader may look between two writes
+sys.stdout.flush()
+while True:
+    threading.Thread(target=between, args=[listener.accept()[0]], daemon=True).start()
