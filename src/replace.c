@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include "crash.h"
-#include "grips.h"
 #include "occupants.h"
-#include "recorded.h"
 #include "replace.h"
 #include "sentence.h"
 #include "targets.h"
@@ -27,27 +25,6 @@ struct hunt {
 	struct why *why;
 };
 
-/* The proof: PID, at this moment, has a descriptor that carries a lock of a kind that keeps
- * us out, or, with a lock made of files, is named in it and no other.  Asked after its pidfd was
- * opened: if the process that we opened has ended since, the signal finds nobody, whatever PID is
- * now. */
-static bool holds_now(const struct lock *lock, pid_t pid)
-{
-	struct identity file = {lock->device, lock->inode};
-	unsigned kinds = occupants_kinds(lock);
-	struct grips grips = {0};
-	bool holds = false;
-
-	if ((lock->method->can & LEAVES_RECORD) != 0)
-		return recorded_holds(lock, pid);
-	grips_of(&grips, pid, &file, 1);
-	for (size_t i = 0; i < grips.count; i++)
-		holds = holds || (grips.list[i].locked &&
-				     occupants_count_lock(&grips.list[i].lock, kinds));
-	grips_forget(&grips);
-	return holds;
-}
-
 static int forbidden(struct why *why, pid_t pid)
 {
 	if (errno == EPERM)
@@ -62,7 +39,7 @@ static int stop(struct hunt *hunt, pid_t pid, int signo)
 {
 	struct target *target = targets_find(&hunt->targets, pid);
 
-	if (target == NULL || !holds_now(hunt->lock, pid))
+	if (target == NULL || !occupants_proven(hunt->lock, pid))
 		return 0;
 	CRASH_POINT("replace.proven");
 	if (targets_signal(target, signo) != 0)
@@ -225,6 +202,8 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
+		if (!occupant_hinders(holder, hunt->lock))
+			continue;
 		count += lets_go(hunt, holder);
 		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !concerns_us(hunt, holder))
 			continue;

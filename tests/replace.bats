@@ -385,6 +385,30 @@ unproven() {
 	done
 }
 
+@test "who holds other bytes of the file is not named, and lives on" {
+	for method in $(of_kernel ofd posix); do
+		hold_as old -m "$method" --start 0 --length 10 l
+		hold_as other -m "$method" --start 100 --length 10 l
+		refused 1 "(probe hold other.up" "$SEMLOCK" -n -v -m "$method" --start 105 --length 10 l true
+		case $err in *more*) complain "$err" ;; esac
+		expect_status 0 "$SEMLOCK" -m "$method" --start 5 --length 10 --replace l true
+		ended old 143
+		let_go other
+		rm ./*.up ./*.down
+	done
+}
+
+@test "who reads the same bytes lives on, if we read them, too" {
+	for method in $(of_kernel ofd posix); do
+		hold_as writer -m "$method" --start 0 --length 10 l
+		hold_as reader -m "$method" -s --start 10 l
+		expect_status 0 "$SEMLOCK" -m "$method" -s --replace l true
+		ended writer 143
+		let_go reader
+		rm ./*.up ./*.down
+	done
+}
+
 @test "what makes no sense is refused" {
 	refused 64 --replace "$SEMLOCK" --replace -n l true
 	refused 64 --replace "$SEMLOCK" --replace -j 2 l true
