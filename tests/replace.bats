@@ -27,6 +27,18 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	"$PROBE" gone "${COMMAND[old]}"
 }
 
+@test "the command of a flock(1) that keeps the lock to itself is ended, and not flock alone" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos old
+	start old "$system" -o l "$PROBE" hold old.up old.down
+	ready old
+	kill -STOP "${COMMAND[old]}"
+	expect_status 0 "$SEMLOCK" --replace l true
+	"$PROBE" gone "${COMMAND[old]}"
+	ended old 143
+}
+
 @test "a shell that has the descriptor is ended" {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; echo ready $$ >shell.up; read -r _ <>shell.down' "$SEMLOCK"
