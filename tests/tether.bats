@@ -188,6 +188,22 @@ free_at_once() {
 	until_free -m excl lock
 }
 
+@test "-m posix: the script's input, output or messages may be the very file that is locked" {
+	exec 8>job
+	: >one
+	: >two
+	expect_status 0 bash -c '"$SEMLOCK" --tether=8 -m posix -f two one <one'
+	expect_held one posix 0 0
+	expect_held two posix 0 0
+	expect_status 0 "$SEMLOCK" -u 8
+	expect_status 0 bash -c '"$SEMLOCK" --tether=8 -m posix -f two one >>one 2>>two'
+	expect_held one posix 0 0
+	expect_held two posix 0 0
+	expect_status 0 "$SEMLOCK" -u 8
+	expect_free one posix 0 0
+	exec 8>&-
+}
+
 @test "two locks on one descriptor; shared ones; several; slots" {
 	exec 8>job
 	expect_status 0 "$SEMLOCK" --tether=8 -m excl one
@@ -311,6 +327,8 @@ in_err() {
 		refused 64 "--tether" "$SEMLOCK" --tether=8 $option lock
 	done
 	refused 64 "the file behind descriptor 8" "$SEMLOCK" --tether=8 -m ofd job
+	refused 64 "job: that is the file behind" "$SEMLOCK" --tether=8 -m ofd -w 1 -f job lock
+	rm -f lock
 	refused 64 "x: not a descriptor" "$SEMLOCK" --tether=x lock
 	exec 8>&-
 	refused 65 "descriptor 8" "$SEMLOCK" --tether=8 lock
