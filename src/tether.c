@@ -220,8 +220,9 @@ void tether_watch(void *context)
 	let_term(SIG_BLOCK);
 	if ((tether->locks->method->can & OWNED_BY_PROCESS) != 0)
 		end_with(tether->holder, SIGTERM); /* the lock dies with the holder */
+	signal(SIGPIPE, SIG_IGN);
 	if (write(tether->report[1], "", 1) != 1)
-		_exit(EXIT_FAILURE);
+		_exit(EXIT_FAILURE); /* who waited has been killed: nobody relies on it */
 	close(tether->report[1]);
 	CRASH_POINT("tether.told");
 	if (!sleep_until_end(tether))

@@ -304,6 +304,22 @@ in_err() {
 	ended holder 143
 }
 
+@test "who waits for the word is killed when the lock is had: the script hears of nothing, and it is let go" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	export PROBE
+	start script bash -c 'exec 8>job
+		SEMLOCK_CRASH=gate.started:stop "$SEMLOCK" --tether=8 lock & waits=$!
+		holder=$(until pgrep -P $waits; do :; done)
+		"$PROBE" state "$holder" T
+		kill $waits
+		wait $waits
+		kill -CONT $holder
+		"$PROBE" gone $holder
+		"$SEMLOCK" -n lock echo "free $?"'
+	ended script 0
+	[ "$(cat script.out)" = "free 0" ] || complain "$(cat script.out script.err)"
+}
+
 @test "its holder killed: the lock is kept, until the script ends" {
 	for method in flock excl mkdir; do
 		script holder bash -m $method "$PWD/$method.lock"
