@@ -2,12 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef HAVE_SYS_PRCTL_H
 #include <sys/prctl.h>
+#endif
+#ifdef HAVE_SYS_SYSCALL_H
+#include <sys/syscall.h>
 #endif
 
 #include "command.h"
@@ -21,6 +25,7 @@ struct inheritance {
 	sigset_t mask;
 	bool ignores_children; /* SIGCHLD was ignored when we were started */
 	pid_t parent;
+	int parent_end; /* a pidfd of it; -1: none */
 };
 
 #ifdef __linux__
@@ -33,6 +38,15 @@ static void ignore_nothing(int signo)
 }
 #endif
 
+static void note_parent(struct inheritance *given)
+{
+	given->parent = getpid();
+	given->parent_end = -1;
+#if HAVE_DECL_SYS_PIDFD_OPEN
+	given->parent_end = (int)syscall(SYS_pidfd_open, given->parent, 0);
+#endif
+}
+
 /* Everything is blocked from before the fork on, and only ever looked at in one place:
  * so no signal is lost between two looks, and none ends us before the command. */
 static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
@@ -41,20 +55,33 @@ static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 
 	sigaction(SIGCHLD, &child, &before);
 	given->ignores_children = before.sa_handler == SIG_IGN;
-	given->parent = tie ? getpid() : 0;
+	if (tie)
+		note_parent(given);
 	sigfillset(all);
 	sigprocmask(SIG_BLOCK, all, &given->mask);
 }
 
+#ifdef HAVE_SYS_PRCTL_H
+/* In a PID namespace of its own (unshare --pid), a child sees no parent. */
+static bool parent_lives(const struct inheritance *given)
+{
+	struct pollfd end = {given->parent_end, POLLIN, 0};
+	pid_t parent = getppid();
+
+	return parent == given->parent ||
+	       (parent == 0 && given->parent_end >= 0 && poll(&end, 1, 0) == 0);
+}
+#endif
+
 /* If semlock has died before the tie was made, nobody holds the lock any more. */
-static void tie_to(pid_t parent)
+static void tie_to_parent(const struct inheritance *given)
 {
 #ifdef HAVE_SYS_PRCTL_H
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	if (!parent_lives(given))
 		_exit(EXIT_FAILURE);
 #else
-	(void)parent;
+	(void)given;
 #endif
 }
 
@@ -87,7 +114,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	if (command->own_group)
 		setpgid(0, 0);
 	if (command->tie)
-		tie_to(given->parent);
+		tie_to_parent(given);
 	if (pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
@@ -139,9 +166,12 @@ static pid_t start(const struct command *command, const struct inheritance *give
 
 pid_t command_prepare(struct command *command, const sigset_t *unblock, struct why *why)
 {
-	struct inheritance given = {.parent = getpid()};
-	pid_t pid = gate_start(&command->gate, &given.mask);
+	struct inheritance given = {0};
+	pid_t pid;
 
+	if (command->tie)
+		note_parent(&given);
+	pid = gate_start(&command->gate, &given.mask);
 	if (pid == 0 && unblock != NULL)
 		signals_take_out(&given.mask, unblock);
 	if (pid == 0)

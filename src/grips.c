@@ -3,10 +3,13 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #ifdef HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
@@ -49,11 +52,34 @@ static void add_locks(struct grips *grips, struct grip grip)
 		add(grips, &grip);
 }
 
+/* Which file descriptor NAME of the /proc/PID/fd in FD is.  What is known here already will do: a
+ * server that does not answer, of whatever file system, would let us wait for ever. */
+static bool identify(int fd, const char *name, struct identity *file)
+{
+#ifdef HAVE_STATX
+	struct statx seen;
+
+	if (statx(fd, name, AT_STATX_DONT_SYNC, STATX_INO, &seen) == 0) {
+		*file = (struct identity){makedev(seen.stx_dev_major, seen.stx_dev_minor),
+		    (ino_t)seen.stx_ino};
+		return true;
+	}
+	if (errno != ENOSYS)
+		return false;
+#endif
+	struct stat found;
+
+	if (fstatat(fd, name, &found, 0) != 0)
+		return false;
+	*file = (struct identity){found.st_dev, found.st_ino};
+	return true;
+}
+
 void grips_of(struct grips *grips, pid_t pid, const struct identity *files, unsigned count)
 {
 	char path[64];
 	struct dirent *entry;
-	struct stat file;
+	struct identity file;
 	DIR *open;
 
 	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
@@ -65,10 +91,10 @@ void grips_of(struct grips *grips, pid_t pid, const struct identity *files, unsi
 	errno = 0;
 	while ((entry = readdir(open)) != NULL) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    fstatat(dirfd(open), entry->d_name, &file, 0) != 0)
+		    !identify(dirfd(open), entry->d_name, &file))
 			continue;
 		for (unsigned i = 0; i < count; i++)
-			if (file.st_ino == files[i].inode && file.st_dev == files[i].device)
+			if (file.inode == files[i].inode && file.device == files[i].device)
 				add_locks(grips, (struct grip){
 						     .pid = pid,
 						     .fd = (int)strtol(entry->d_name, NULL, 10),

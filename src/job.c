@@ -121,6 +121,7 @@ void job_make_stand(struct job *job)
 {
 	const struct options *opt = job->opt;
 	struct tether *tether = &job->tether;
+	const struct lock *in_its_way;
 	struct why why;
 
 	if (opt->hold) {
@@ -129,10 +130,11 @@ void job_make_stand(struct job *job)
 							: "--hold=%ld: there is no such process", (long)opt->owner);
 		job->command.stand = hold_until_end;
 	} else if (opt->tether >= 0) {
-		*tether = (struct tether){.fd = opt->tether, .on_lost = opt->on_lost, .lock = job->locks};
-		if (tether_in_its_own_way(tether, job->locks))
+		*tether = (struct tether){.fd = opt->tether, .on_lost = opt->on_lost,
+		    .locks = job->locks, .nlocks = opt->nlocks};
+		if ((in_its_way = tether_in_its_own_way(tether)) != NULL)
 			die(EXIT_USAGE, "%s: that is the file behind descriptor %d; lock that: semlock --fcntl %d",
-			    opt->label, opt->tether, opt->tether);
+			    in_its_way->name, opt->tether, opt->tether);
 		if (tether_begin(tether, &why) != 0)
 			die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
 		job->command.stand = tether_watch;

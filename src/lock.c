@@ -210,6 +210,34 @@ static void say_waiting(const struct lock *lock, const struct patience *patience
 		patience->waits(lock, patience->context);
 }
 
+/* What a caller's descriptor has already it gets again, and less than that, whoever waits. */
+static enum outcome ask_again(struct lock *lock, struct why *why)
+{
+	enum fdinfo_mode held;
+
+	if (lock->name != NULL)
+		return BUSY;
+	if (lock->slots > 0)
+		return fdinfo_slot(lock) < 0 ? BUSY : try(lock, why);
+	held = fdinfo_held(lock);
+	if (held == FDINFO_EXCLUSIVE || (held == FDINFO_SHARED && lock->mode == SHARED))
+		return lock->method->take(lock, TRY, why);
+	return BUSY;
+}
+
+/* Who waits for what else a caller's descriptor has, would wait for us, and we in the queue for him. */
+static bool may_not_queue(const struct lock *lock)
+{
+	return lock->name == NULL && fdinfo_carries_more(lock);
+}
+
+static enum outcome sleep_unqueued(struct lock *lock, const struct deadline *deadline, struct why *why)
+{
+	enum outcome outcome = convert(lock, why);
+
+	return outcome == BUSY ? sleep_for(lock, deadline, why) : outcome;
+}
+
 /* Nobody has had to wait yet, or somebody has: that decides whether we may just try. */
 static enum outcome take_in_order(struct lock *lock, struct queue *queue,
     const struct patience *patience, struct why *why)
@@ -219,9 +247,13 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 
 	if (state != QUEUE_OPEN || (patience->try_once && queue_empty(queue)))
 		outcome = try(lock, why);
+	else
+		outcome = may_not_queue(lock) ? try(lock, why) : ask_again(lock, why);
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
 	say_waiting(lock, patience);
+	if (may_not_queue(lock))
+		return sleep_unqueued(lock, &patience->deadline, why);
 	if (state != QUEUE_UNUSABLE && queue_join(queue, lock, &patience->deadline))
 		return wait_for_turn(lock, queue, &patience->deadline, why);
 	return sleep_for(lock, &patience->deadline, why);

@@ -59,15 +59,19 @@ static bool is_this_descriptor(const struct lock *lock, const struct occupant *h
 	return false;
 }
 
-/* Of the bytes that we want, how many has it?  (A lock that has no ranges is all of them.) */
+/* Of the bytes that we want, how many has it?  (A lock that has no ranges is all of them; one of
+ * another kind, or a slot beyond those we want, is none.) */
 enum share { NO_BYTE, SOME, ALL };
 
 static enum share share_of(const struct lock *lock, const struct occupant *holder)
 {
 	long long first = lock->range.start, last = LLONG_MAX;
 
+	if ((holder->kind & occupants_kinds(lock)) == 0 && holder->kind != 0)
+		return NO_BYTE;
 	if ((lock->method->can & CAN_RANGE) == 0)
-		return ALL;
+		return holder->mode == MODE_SLOT && lock->slots > 0 &&
+			       holder->slot >= (int)lock->slots ? NO_BYTE : ALL;
 	if (lock->slots > 0)
 		last = first + (long long)lock->slots - 1;
 	else if (lock->range.length > 0)
@@ -82,15 +86,15 @@ static enum nesting compare(const struct lock *lock, const struct occupant *hold
 	enum share share = share_of(lock, holder);
 
 	if (share == NO_BYTE)
-		return NESTING_NONE;
+		return NESTING_SHARES;
 	if (share == SOME && lock->slots == 0 && (holder->mode != MODE_SHARED || lock->mode != SHARED))
 		return NESTING_LESS;
 	if (holder->mode == MODE_SLOT && lock->slots == 0 && lock->mode == EXCLUSIVE)
 		return NESTING_LESS;
 	if (holder->mode != MODE_SHARED)
 		return NESTING_COVERS;
-	if (lock->slots > 0)
-		return NESTING_NONE; /* a slot of another kind: what keeps it is not our ancestor */
+	if (lock->slots > 0) /* of flock: a slot of another kind, which our ancestor does not keep */
+		return (lock->method->can & CAN_RANGE) != 0 ? NESTING_LESS : NESTING_SHARES;
 	return lock->mode == SHARED ? NESTING_SHARES : NESTING_LESS;
 }
 
@@ -125,25 +129,34 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 	return NESTING_NONE;
 }
 
+/* The kinds of kernel lock that a file may have: who waits for one of another kind waits in the
+ * same queue. */
+static unsigned kinds_of(const struct lock *lock)
+{
+	return (lock->method->can & LEAVES_RECORD) != 0 ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
+}
+
 enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 {
 	enum nesting nesting = NESTING_NONE;
 	struct occupants found;
 	struct procfs_stat still;
 	struct why ignored;
+	pid_t above;
 
 	if ((lock->method->can & ON_SERVER) != 0)
 		return look_on_server(lock, holder);
-	if (!said_to_be_held(lock) ||
-	    occupants_look(&found, lock, occupants_kinds(lock), &ignored) != 0)
+	if (!said_to_be_held(lock) || occupants_look(&found, lock, kinds_of(lock), &ignored) != 0)
 		return NESTING_NONE;
-	for (size_t i = 0; i < found.holders && nesting == NESTING_NONE; i++) {
-		*holder = ancestor(&found.list[i]);
+	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {
+		above = ancestor(&found.list[i]);
 		if (is_this_descriptor(lock, &found.list[i]) || found.list[i].verdict != ALIVE ||
 		    found.list[i].doubt != DOUBT_NONE)
 			break;
-		if (*holder > 0 && process_stat(*holder, &still))
+		if (above > 0 && process_stat(above, &still)) {
 			nesting = compare(lock, &found.list[i]);
+			*holder = above;
+		}
 	}
 	occupants_forget(&found);
 	return nesting;

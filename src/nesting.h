@@ -10,9 +10,9 @@
 #include "occupants.h"
 
 enum nesting {
-	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for, or
-			 * other bytes of the file that it holds */
-	NESTING_SHARES, /* one holds it shared, and we want it shared: there is room for both */
+	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for */
+	NESTING_SHARES, /* one holds it shared, and we want it shared; or it holds other bytes of the
+			 * file, another slot, or a lock of another kind: there is room for both */
 	NESTING_QUEUES, /* the same, but whoever waits already would stand between the two */
 	NESTING_COVERS, /* one holds it, in a mode that covers what we want */
 	NESTING_LESS    /* one holds it in a mode that does not cover what we want: shared or as a

@@ -83,6 +83,61 @@ void occupant_describe(struct occupant *occupant, const struct procfs_lock *lock
 	occupant->last = slot ? LLONG_MAX : lock->last;
 }
 
+bool occupant_meets(const struct occupant *occupant, const struct lock *lock)
+{
+	long long first = lock->range.start, last = LLONG_MAX;
+
+	if ((lock->method->can & CAN_RANGE) == 0)
+		return true;
+	if (lock->slots > 0)
+		last = first + (long long)lock->slots - 1;
+	else if (lock->range.length > 0)
+		last = first + lock->range.length - 1;
+	return occupant->first <= last && occupant->last >= first;
+}
+
+/* Readers of the same bytes are in nobody's way but a writer's; who has other bytes, in nobody's. */
+bool occupant_hinders(const struct occupant *occupant, const struct lock *lock)
+{
+	if ((lock->method->can & CAN_RANGE) == 0)
+		return true;
+	return occupant_meets(occupant, lock) &&
+	       (occupant->mode != MODE_SHARED || lock->mode != SHARED);
+}
+
+static bool keeps_out(const struct procfs_lock *held, const struct lock *lock)
+{
+	struct occupant holder = {0};
+
+	occupant_describe(&holder, held);
+	return occupants_count_lock(held, occupants_kinds(lock)) && occupant_hinders(&holder, lock);
+}
+
+bool occupants_proven(const struct lock *lock, pid_t pid)
+{
+	struct identity file = {lock->device, lock->inode};
+	struct grips grips = {0};
+	bool proven = false;
+
+	if ((lock->method->can & LEAVES_RECORD) != 0)
+		return recorded_holds(lock, pid);
+	grips_of(&grips, pid, &file, 1);
+	for (size_t i = 0; i < grips.count; i++)
+		proven = proven ||
+			 (grips.list[i].locked && keeps_out(&grips.list[i].lock, lock));
+	grips_forget(&grips);
+	return proven;
+}
+
+void occupants_keep_meeting(struct occupants *found, const struct lock *lock)
+{
+	for (size_t i = found->holders; i > 0; i--)
+		if (!occupant_meets(&found->list[i - 1], lock)) {
+			occupants_drop(found, i - 1);
+			found->holders--;
+		}
+}
+
 /* The first in the queue for a slot has the shared lock already: that is no hold. */
 static bool waits_for_slot(const struct occupants *found, const struct occupant *gate)
 {

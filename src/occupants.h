@@ -86,6 +86,20 @@ struct occupant *occupants_add(struct occupants *found);
  * memory, FOUND has failed. */
 void occupants_join(struct occupants *found, struct occupant *occupant, pid_t pid, int fd);
 
+/* Has OCCUPANT bytes that LOCK is to have?  (A lock that has no ranges is all of them.) */
+bool occupant_meets(const struct occupant *occupant, const struct lock *lock);
+
+/* Does what OCCUPANT holds keep LOCK from being taken? */
+bool occupant_hinders(const struct occupant *occupant, const struct lock *lock);
+
+/* Has PID, at this moment, a descriptor that carries a lock that keeps LOCK from being taken, or,
+ * with a lock made of files, is it named in it and no other?  Asked after its pidfd was opened: if
+ * the process that we opened has ended since, a signal finds nobody, whatever PID is now. */
+bool occupants_proven(const struct lock *lock, pid_t pid);
+
+/* Of those who hold, keep whom LOCK can have to wait for: not those of other bytes. */
+void occupants_keep_meeting(struct occupants *found, const struct lock *lock);
+
 /* Remove the I-th. */
 void occupants_drop(struct occupants *found, size_t i);
 

@@ -86,7 +86,10 @@ static bool look(struct occupants *found, struct lock *lock)
 	pthread_mutex_lock(&state->mutex);
 	*lock = state->lock;
 	pthread_mutex_unlock(&state->mutex);
-	return occupants_look(found, lock, occupants_kinds(lock), &ignored) == 0;
+	if (occupants_look(found, lock, occupants_kinds(lock), &ignored) != 0)
+		return false;
+	occupants_keep_meeting(found, lock);
+	return true;
 }
 
 /* Counts first: the line is cut at the terminal's right edge. */

@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include "crash.h"
-#include "grips.h"
 #include "occupants.h"
-#include "recorded.h"
 #include "replace.h"
 #include "sentence.h"
 #include "targets.h"
@@ -27,27 +25,6 @@ struct hunt {
 	struct why *why;
 };
 
-/* The proof: PID, at this moment, has a descriptor that carries a lock of a kind that keeps
- * us out, or, with a lock made of files, is named in it and no other.  Asked after its pidfd was
- * opened: if the process that we opened has ended since, the signal finds nobody, whatever PID is
- * now. */
-static bool holds_now(const struct lock *lock, pid_t pid)
-{
-	struct identity file = {lock->device, lock->inode};
-	unsigned kinds = occupants_kinds(lock);
-	struct grips grips = {0};
-	bool holds = false;
-
-	if ((lock->method->can & LEAVES_RECORD) != 0)
-		return recorded_holds(lock, pid);
-	grips_of(&grips, pid, &file, 1);
-	for (size_t i = 0; i < grips.count; i++)
-		holds = holds || (grips.list[i].locked &&
-				     occupants_count_lock(&grips.list[i].lock, kinds));
-	grips_forget(&grips);
-	return holds;
-}
-
 static int forbidden(struct why *why, pid_t pid)
 {
 	if (errno == EPERM)
@@ -56,13 +33,23 @@ static int forbidden(struct why *why, pid_t pid)
 	return why_set(why, TROUBLE_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
 }
 
+/* By PID itself; or PID is the command of a flock(1) that has the lock for it (flock -o). */
+static bool proven(const struct hunt *hunt, pid_t pid, pid_t watcher)
+{
+	struct procfs_stat stat;
+
+	return occupants_proven(hunt->lock, pid) ||
+	       (watcher > 0 && process_stat(pid, &stat) && stat.parent == watcher &&
+		   occupants_proven(hunt->lock, watcher));
+}
+
 /* Prove that PID holds the lock, then signal it.  TARGET was there before the proof: should
  * it have ended since, the signal finds nobody, whoever PID is now. */
-static int stop(struct hunt *hunt, pid_t pid, int signo)
+static int stop(struct hunt *hunt, pid_t pid, pid_t watcher, int signo)
 {
 	struct target *target = targets_find(&hunt->targets, pid);
 
-	if (target == NULL || !holds_now(hunt->lock, pid))
+	if (target == NULL || !proven(hunt, pid, watcher))
 		return 0;
 	CRASH_POINT("replace.proven");
 	if (targets_signal(target, signo) != 0)
@@ -85,6 +72,15 @@ static bool shares(const struct occupant *holder, pid_t pid)
 	return false;
 }
 
+/* flock(1) passes no signal on, and its command works on without it. */
+static bool is_flocks(const struct occupant *holder)
+{
+	struct procfs_stat watcher;
+
+	return holder->kind != 0 && process_stat(holder->watcher, &watcher) &&
+	       strcmp(watcher.name, "flock") == 0;
+}
+
 /* Whom to signal so that the lock comes free.  semlock passes signals on to its command and
  * then lets go; flock(1) does not, so there it has to be the command.  KILL cannot be passed
  * on: the command gets it, and semlock ends with it; where the command has not got the lock,
@@ -96,7 +92,7 @@ static pid_t whom(const struct occupant *holder, int signo)
 	if (holder->watcher == 0 || !shares(holder, holder->watcher))
 		return holder->process.pid;
 	if (!shares(holder, holder->process.pid))
-		return holder->watcher;
+		return is_flocks(holder) ? holder->process.pid : holder->watcher;
 	if (signo != SIGKILL && process_stat(holder->watcher, &watcher) &&
 	    strcmp(watcher.name, "semlock") == 0)
 		return holder->watcher;
@@ -127,6 +123,7 @@ static void let_run(const struct target *told, const struct occupant *holder)
 	for (size_t i = 0; i < holder->nmembers; i++)
 		stopped = stopped ||
 			  (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
+	stopped = stopped || (process_stat(told->pid, &stat) && stat.state == 'T');
 	if (stopped)
 		targets_signal(told, SIGCONT);
 }
@@ -159,6 +156,8 @@ static int add_targets(struct hunt *hunt, const struct occupant *holder)
 			return forbidden(hunt->why, holder->members[i].pid);
 	if (holder->kind == 0 && holder->watcher != 0)
 		targets_add(&hunt->targets, holder->watcher);
+	if (holder->watcher != 0 && is_flocks(holder) && targets_add(&hunt->targets, holder->process.pid) != 0)
+		return forbidden(hunt->why, holder->process.pid);
 	return 0;
 }
 
@@ -175,14 +174,14 @@ static int stop_holder(struct hunt *hunt, const struct occupant *holder)
 		return -1;
 	CRASH_POINT("replace.aimed");
 	target = targets_find(&hunt->targets, pid);
-	if (target != NULL && !target->told && stop(hunt, pid, signo) != 0)
+	if (target != NULL && !target->told && stop(hunt, pid, holder->watcher, signo) != 0)
 		return -1;
 	if (target == NULL || !target->told)
 		return 0;
 	let_run(target, holder);
 	if (deadline_left(&target->kill) > 0)
 		return 0;
-	return stop(hunt, whom(holder, SIGKILL), SIGKILL);
+	return stop(hunt, whom(holder, SIGKILL), holder->watcher, SIGKILL);
 }
 
 /* A toggle stops who held the lock when it looked, and whom those have left behind; not who
@@ -225,6 +224,8 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
+		if (!occupant_hinders(holder, hunt->lock))
+			continue;
 		count += lets_go(hunt, holder);
 		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !concerns_us(hunt, holder))
 			continue;

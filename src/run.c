@@ -1,9 +1,12 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "ending.h"
+#include "events.h"
 #include "keeper.h"
 #include "lease.h"
 #include "messages.h"
@@ -61,6 +64,19 @@ static int start_holding(struct job *job, struct why *why)
 	return job->bearer.pid < 0 ? -1 : 0;
 }
 
+/* A process's own lock is dropped as soon as any descriptor of its file is closed, by an exec too. */
+static void keep_events_open(const struct job *job)
+{
+	struct stat file;
+	int fd = events_descriptor();
+
+	if ((job->opt->method->can & OWNED_BY_PROCESS) == 0 || fd < 0 || fstat(fd, &file) != 0)
+		return;
+	for (unsigned i = 0; i < job->opt->nlocks; i++)
+		if (file.st_dev == job->locks[i].device && file.st_ino == job->locks[i].inode)
+			fcntl(fd, F_SETFD, 0);
+}
+
 int run(struct job *job)
 {
 	const struct options *opt = job->opt;
@@ -75,6 +91,7 @@ int run(struct job *job)
 	if (!opt->stands)
 		messages_running(opt);
 	if (opt->become) {
+		keep_events_open(job);
 		command_become(&job->command);
 		return ending_status(opt, &(struct ending){.how = ENDED_NOT_RUN, .code = errno});
 	}

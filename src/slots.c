@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "alarm.h"
+#include "fdinfo.h"
 #include "slots.h"
 
 /* What the threads in front of the slots share. */
@@ -46,8 +47,11 @@ static enum outcome try_from(struct lock *lock, unsigned first, struct why *why)
 	return outcome;
 }
 
+/* A caller's descriptor that has a slot already is to have no second one. */
 enum outcome slots_try(struct lock *lock, struct why *why)
 {
+	if (lock->name == NULL && (lock->slot = fdinfo_slot(lock)) >= 0)
+		return TAKEN;
 	return try_from(lock, 0, why);
 }
 

@@ -82,30 +82,48 @@ int tether_begin(struct tether *tether, struct why *why)
 	return 0;
 }
 
+/* A process's own lock is dropped as soon as any descriptor of its file is closed. */
+static bool must_stay(const struct tether *tether, int fd)
+{
+	struct stat file;
+
+	if ((tether->locks->method->can & OWNED_BY_PROCESS) == 0 || fstat(fd, &file) != 0)
+		return false;
+	for (unsigned i = 0; i < tether->nlocks; i++)
+		if (file.st_dev == tether->locks[i].device && file.st_ino == tether->locks[i].inode)
+			return true;
+	return false;
+}
+
+static void put_in_place_of(const struct tether *tether, int fd, int standard)
+{
+	if (!must_stay(tether, standard))
+		dup2(fd, standard);
+}
+
 /* Descriptors that the caller gave us may be the one that is tied to, or a pipe of which somebody
  * waits for the end.  For what there may be to say, a terminal or a file is opened anew. */
-static void detach_output(void)
+static void detach_output(const struct tether *tether)
 {
 	struct stat file;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), again = -1;
 
 	if (isatty(STDERR_FILENO) || (fstat(STDERR_FILENO, &file) == 0 && S_ISREG(file.st_mode)))
 		again = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	dup2(again >= 0 ? again : null, STDERR_FILENO);
-	if (again > STDERR_FILENO)
+	put_in_place_of(tether, null, STDIN_FILENO);
+	put_in_place_of(tether, null, STDOUT_FILENO);
+	put_in_place_of(tether, again >= 0 ? again : null, STDERR_FILENO);
+	if (again > STDERR_FILENO && !must_stay(tether, again))
 		close(again);
-	if (null > STDERR_FILENO)
+	if (null > STDERR_FILENO && !must_stay(tether, null))
 		close(null);
 }
 
 void tether_detach(const struct tether *tether)
 {
-	(void)tether;
 	setsid(); /* the keys, and the end of the terminal, are for the caller */
 	end_with(0, 0);
-	detach_output();
+	detach_output(tether);
 }
 
 static void nap(void)
@@ -147,8 +165,8 @@ static void tell_caller(const struct tether *tether)
 			caller_signal(&tether->caller, tether->on_lost);
 		return;
 	}
-	if (tether->lock->smith != NULL && tether->lock->smith->lease / 5 < mercy)
-		mercy = tether->lock->smith->lease / 5;
+	if (tether->locks->smith != NULL && tether->locks->smith->lease / 5 < mercy)
+		mercy = tether->locks->smith->lease / 5;
 	end = deadline_after(mercy);
 	signal_all(tether, SIGTERM);
 	while (at_work(tether) && deadline_left(&end) > 0)
@@ -200,10 +218,11 @@ void tether_watch(void *context)
 
 	tether_detach(tether);
 	let_term(SIG_BLOCK);
-	if ((tether->lock->method->can & OWNED_BY_PROCESS) != 0)
+	if ((tether->locks->method->can & OWNED_BY_PROCESS) != 0)
 		end_with(tether->holder, SIGTERM); /* the lock dies with the holder */
+	signal(SIGPIPE, SIG_IGN);
 	if (write(tether->report[1], "", 1) != 1)
-		_exit(EXIT_FAILURE);
+		_exit(EXIT_FAILURE); /* who waited has been killed: nobody relies on it */
 	close(tether->report[1]);
 	CRASH_POINT("tether.told");
 	if (!sleep_until_end(tether))
@@ -211,11 +230,15 @@ void tether_watch(void *context)
 	_exit(EXIT_SUCCESS);
 }
 
-bool tether_in_its_own_way(const struct tether *tether, const struct lock *lock)
+const struct lock *tether_in_its_own_way(const struct tether *tether)
 {
 	struct stat tied, file;
 
-	return (lock->method->can & CAN_RANGE) != 0 && lock->name != NULL &&
-	       fstat(tether->fd, &tied) == 0 && stat(lock->name, &file) == 0 &&
-	       tied.st_dev == file.st_dev && tied.st_ino == file.st_ino;
+	if ((tether->locks->method->can & CAN_RANGE) == 0 || fstat(tether->fd, &tied) != 0)
+		return NULL;
+	for (unsigned i = 0; i < tether->nlocks; i++)
+		if (stat(tether->locks[i].name, &file) == 0 && tied.st_dev == file.st_dev &&
+		    tied.st_ino == file.st_ino)
+			return &tether->locks[i];
+	return NULL;
 }

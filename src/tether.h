@@ -23,7 +23,8 @@ struct tether {
 	int fd; /* the caller's */
 	int on_lost; /* the signal that the caller gets then; LOST_WARN: none; LOST_UNSAID: it, and all
 			who have the descriptor open, are stopped */
-	const struct lock *lock; /* the first of them */
+	const struct lock *locks;
+	unsigned nlocks;
 	struct caller caller;
 	struct tie tie;
 	pid_t holder;
@@ -45,7 +46,8 @@ void tether_watch(void *context);
  * told that it has no lock. */
 void tether_orphaned(const struct tether *tether);
 
-/* Is LOCK the very file that is tied to, and locked by the kernel so that the tie is in its way? */
-bool tether_in_its_own_way(const struct tether *tether, const struct lock *lock);
+/* Of the locks, the one that is the very file that is tied to, and locked by the kernel so that the
+ * tie is in its way; NULL: none. */
+const struct lock *tether_in_its_own_way(const struct tether *tether);
 
 #endif

@@ -151,7 +151,7 @@ static off_t byte_in(const char *line)
 
 	if (strncmp(line, "lock:", 5) != 0 || !procfs_lock_line(line, &lock) || lock.waiting ||
 	    lock.kind != KIND_OFD || lock.first != lock.last || lock.first < FIRST_BYTE ||
-	    lock.first % 2 != 0)
+	    lock.first / 2 >= FIRST_BYTE || lock.first % 2 != 0)
 		return -1;
 	return (off_t)lock.first;
 }

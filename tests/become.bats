@@ -32,6 +32,15 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	done
 }
 
+@test "-m posix: --status-fd may be the very file that is locked" {
+	: >l
+	fifos holder
+	start holder sh -c 'exec "$0" -F -m posix --status-fd=9 l "$@" 9>>l' "$SEMLOCK" "$PROBE" hold holder.up holder.down
+	ready holder
+	expect_held l posix 0 0
+	let_go
+}
+
 @test "a signal ends it as it would without semlock" {
 	hold_lock -F l
 	kill -TERM "${PID[holder]}"

@@ -65,6 +65,23 @@ daemon_under() {
 	"$PROBE" until-free l
 }
 
+@test "with -o the command runs in a PID namespace of its own, too, and dies with its semlock there" {
+	namespaces --pid
+	for way in -o "-m posix" "-o -m excl"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 5 unshare --pid "$SEMLOCK" $way l sh -c 'exit 5'
+		fifos holder
+		# shellcheck disable=SC2086 # words
+		start holder unshare --pid "$SEMLOCK" $way l "$PROBE" hold holder.up holder.down
+		next_line holder
+		inside=$(pgrep -P "${PID[holder]}")
+		kill -KILL "${PID[holder]}"
+		wait "${PID[holder]}" || true
+		"$PROBE" gone "$inside"
+		rm -f ./*.up ./*.down l
+	done
+}
+
 @test "with -o the command's status is its own" {
 	expect_status 6 "$SEMLOCK" -o l sh -c 'exit 6'
 	expect_status 143 "$PROBE" with-default TERM -- "$SEMLOCK" -o l sh -c 'kill -TERM $$'

@@ -87,6 +87,37 @@ export SEMLOCK PROBE
 	exec 8>&-
 }
 
+@test "asked for again, or for less, with -n, while others wait: it is held" {
+	build_needs_queue
+	: >l
+	for method in $(of_kernel flock ofd); do
+		exec 8<>l
+		expect_status 0 "$SEMLOCK" -m "$method" 8
+		queue_as other -m "$method" l 8>&-
+		expect_status 0 "$SEMLOCK" -m "$method" -n 8
+		expect_status 0 "$SEMLOCK" -m "$method" -n -s 8
+		expect_status 0 "$SEMLOCK" -m "$method" -n -s 8
+		exec 8>&-
+		ready other
+		let_go other
+		rm other.up other.down
+	done
+}
+
+@test "other bytes of the file it has already are not waited for behind who wants the first" {
+	build_needs_queue
+	: >l
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" --fcntl --start 0 --length 1 8
+	queue_as other --fcntl --start 0 --length 1 l 8>&-
+	expect_status 0 "$SEMLOCK" -n --fcntl --start 1 --length 1 8
+	expect_status 0 "$SEMLOCK" -w 60 --fcntl --start 2 --length 1 8
+	expect_held l ofd 2 1
+	exec 8>&-
+	ready other
+	let_go other
+}
+
 @test "the subshell form" {
 	for shell in bash dash; do
 		rm -f order

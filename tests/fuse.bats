@@ -15,6 +15,7 @@ prepare() {
 }
 
 tidy() {
+	[ -z "${server-}" ] || kill -CONT "$server"
 	cd "$BATS_TEST_TMPDIR" || return
 	if mountpoint -q on; then umount -l on; fi
 }
@@ -52,6 +53,25 @@ held_and_handed_on() {
 
 @test "held, waited for, free again, and nothing left behind" {
 	METHODS="$METHODS mkdir" each held_and_handed_on
+}
+
+@test "a file system that does not answer keeps nobody waiting who asks who holds another's lock" {
+	build_needs STATX "a look at what is open asks every file system"
+	: >open
+	cd "$BATS_TEST_TMPDIR"
+	exec 7<on/open
+	hold_lock l
+	server=
+	for pid in $(pgrep bindfs); do
+		if [ "/proc/$pid/cwd" -ef below ]; then server=$pid; fi
+	done
+	"$PROBE" pause 1100 # what the kernel has heard of the file is good for a second
+	kill -STOP "$server"
+	expect_status 1 timeout 20 "$SEMLOCK" --who l
+	expect_status 1 timeout 20 "$SEMLOCK" -n -v l true
+	kill -CONT "$server"
+	exec 7<&-
+	let_go
 }
 
 survives_semlock() {

@@ -50,6 +50,45 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	let_go writer
 }
 
+# between "OUTER" "WAITER" "INNER": the inner one is granted at once, although the waiter waits for the
+# outer one.
+between() {
+	fifos go
+	# shellcheck disable=SC2086 # words
+	start outer "$SEMLOCK" $1 l sh -c '"$2" hold go.up go.down && exec "$0" -n $1 l true' "$SEMLOCK" "$3" "$PROBE"
+	read -r _ _ <>go.up
+	# shellcheck disable=SC2086 # words
+	queue_as waiter $2 l
+	printf . 1<>go.down
+	ended outer 0
+	ready waiter
+	let_go waiter
+	rm ./*.up ./*.down
+}
+
+@test "nobody who waits for the outer lock stands before other bytes, a slot, or a lock of another kind" {
+	build_needs_queue
+	between "--fcntl --start 0 --length 1" "--fcntl --start 0 --length 1" "--fcntl --start 1 --length 1"
+	between -s "" "-j 2"
+	between "" "" --fcntl
+	between --fcntl --fcntl ""
+}
+
+@test "a slot under a shared lock of all its bytes would wait for itself: 64" {
+	for method in $(of_kernel ofd posix); do
+		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -w 2 -j 2 l touch ran
+	done
+	[ ! -e ran ]
+}
+
+@test "a slot that is none of those asked for is another one: it does not stand for it" {
+	build_needs_ofd
+	hold_as first -j 2 l
+	refused 1 "" "$SEMLOCK" -j 2 l "$SEMLOCK" -n -v --nested -j 1 l touch ran
+	[ ! -e ran ]
+	let_go first
+}
+
 @test "exclusive under shared would wait for itself: 64, with --nested as well" {
 	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" l true
 	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" --nested l true

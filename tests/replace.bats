@@ -27,6 +27,18 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	"$PROBE" gone "${COMMAND[old]}"
 }
 
+@test "the command of a flock(1) that keeps the lock to itself is ended, and not flock alone" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos old
+	start old "$system" -o l "$PROBE" hold old.up old.down
+	ready old
+	kill -STOP "${COMMAND[old]}"
+	expect_status 0 "$SEMLOCK" --replace l true
+	"$PROBE" gone "${COMMAND[old]}"
+	ended old 143
+}
+
 @test "a shell that has the descriptor is ended" {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; echo ready $$ >shell.up; read -r _ <>shell.down' "$SEMLOCK"
@@ -382,6 +394,30 @@ unproven() {
 		expect_status 0 "$SEMLOCK" -m $method --replace l true
 		wait "${PID[old]}" || [ $? -eq 143 ]
 		rm old.up old.down
+	done
+}
+
+@test "who holds other bytes of the file is not named, and lives on" {
+	for method in $(of_kernel ofd posix); do
+		hold_as old -m "$method" --start 0 --length 10 l
+		hold_as other -m "$method" --start 100 --length 10 l
+		refused 1 "(probe hold other.up" "$SEMLOCK" -n -v -m "$method" --start 105 --length 10 l true
+		case $err in *more*) complain "$err" ;; esac
+		expect_status 0 "$SEMLOCK" -m "$method" --start 5 --length 10 --replace l true
+		ended old 143
+		let_go other
+		rm ./*.up ./*.down
+	done
+}
+
+@test "who reads the same bytes lives on, if we read them, too" {
+	for method in $(of_kernel ofd posix); do
+		hold_as writer -m "$method" --start 0 --length 10 l
+		hold_as reader -m "$method" -s --start 10 l
+		expect_status 0 "$SEMLOCK" -m "$method" -s --replace l true
+		ended writer 143
+		let_go reader
+		rm ./*.up ./*.down
 	done
 }
 

@@ -211,6 +211,30 @@ those_who_disagree() {
 	done
 }
 
+@test "a descriptor's slot is let go by -u, whichever it is, and asked for again it is the same" {
+	local method way
+	for method in $(with_slots); do
+		[ "$method" != posix ] || continue
+		case $method in ofd) way=--fcntl ;; *) way= ;; esac
+		hold_as first -m "$method" -j 2 l
+		exec 8>>l
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $way -j 2 8
+		let_go first
+		rm ./*.up ./*.down
+		expect_status 0 "$SEMLOCK" -m "$method" -j 2 8
+		hold_as first -m "$method" -j 2 l
+		expect_status 1 "$SEMLOCK" -m "$method" -n -j 2 l true
+		expect_status 0 "$SEMLOCK" -m "$method" -u 8
+		expect_silent
+		hold_as second -m "$method" -j 2 l
+		let_go first
+		let_go second
+		exec 8>&-
+		rm ./*.up ./*.down
+	done
+}
+
 @test "what makes no sense is refused" {
 	refused 64 -j "$SEMLOCK" -j 0 l true
 	refused 64 -j "$SEMLOCK" -j x l true

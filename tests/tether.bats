@@ -188,6 +188,22 @@ free_at_once() {
 	until_free -m excl lock
 }
 
+@test "-m posix: the script's input, output or messages may be the very file that is locked" {
+	exec 8>job
+	: >one
+	: >two
+	expect_status 0 bash -c '"$SEMLOCK" --tether=8 -m posix -f two one <one'
+	expect_held one posix 0 0
+	expect_held two posix 0 0
+	expect_status 0 "$SEMLOCK" -u 8
+	expect_status 0 bash -c '"$SEMLOCK" --tether=8 -m posix -f two one >>one 2>>two'
+	expect_held one posix 0 0
+	expect_held two posix 0 0
+	expect_status 0 "$SEMLOCK" -u 8
+	expect_free one posix 0 0
+	exec 8>&-
+}
+
 @test "two locks on one descriptor; shared ones; several; slots" {
 	exec 8>job
 	expect_status 0 "$SEMLOCK" --tether=8 -m excl one
@@ -288,6 +304,22 @@ in_err() {
 	ended holder 143
 }
 
+@test "who waits for the word is killed when the lock is had: the script hears of nothing, and it is let go" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	export PROBE
+	start script bash -c 'exec 8>job
+		SEMLOCK_CRASH=gate.started:stop "$SEMLOCK" --tether=8 lock & waits=$!
+		holder=$(until pgrep -P $waits; do :; done)
+		"$PROBE" state "$holder" T
+		kill $waits
+		wait $waits
+		kill -CONT $holder
+		"$PROBE" gone $holder
+		"$SEMLOCK" -n lock echo "free $?"'
+	ended script 0
+	[ "$(cat script.out)" = "free 0" ] || complain "$(cat script.out script.err)"
+}
+
 @test "its holder killed: the lock is kept, until the script ends" {
 	for method in flock excl mkdir; do
 		script holder bash -m $method "$PWD/$method.lock"
@@ -311,6 +343,8 @@ in_err() {
 		refused 64 "--tether" "$SEMLOCK" --tether=8 $option lock
 	done
 	refused 64 "the file behind descriptor 8" "$SEMLOCK" --tether=8 -m ofd job
+	refused 64 "job: that is the file behind" "$SEMLOCK" --tether=8 -m ofd -w 1 -f job lock
+	rm -f lock
 	refused 64 "x: not a descriptor" "$SEMLOCK" --tether=x lock
 	exec 8>&-
 	refused 65 "descriptor 8" "$SEMLOCK" --tether=8 lock

@@ -24,6 +24,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import threading
 import warnings
 import weakref
 
@@ -64,6 +65,7 @@ class Sem:
         self.lock = os.fspath(lock)
         self._program = program or os.environ.get("SEMLOCK") or "semlock"
         self._socket = None
+        self._starting = threading.Lock()
         switches = {"shared": shared, "nonblock": nonblock, "unfair": unfair, "init": init}
         self._options = ["--" + name for name, on in switches.items() if on]
         if values.get("method") in _FILES:
@@ -77,10 +79,16 @@ class Sem:
 
     def acquire(self):
         """Wait for the lock and return this object.  Raises Busy or Error."""
-        if self._socket is not None:
-            raise Error(f"{self.lock}: this object holds it already")
-        self.slot = self.token = None
-        self._start()
+        # Not waited for: of two threads, and of a signal's handler that comes in between, one has it.
+        if not self._starting.acquire(blocking=False):
+            raise Error(f"{self.lock}: this object is about to have it already")
+        try:
+            if self._socket is not None:
+                raise Error(f"{self.lock}: this object holds it already")
+            self.slot = self.token = None
+            self._start()
+        finally:
+            self._starting.release()
         try:
             said = self._hear()
         except BaseException:   # a signal's handler has had enough, or Ctrl-C
@@ -212,6 +220,7 @@ class NetLock(Sem):
 def _forget_in_child():
     for lock in list(_living):
         lock._drop()    # the parent's, whose copy of the socket is another
+        lock._starting = threading.Lock()   # and whose thread may be about to start one
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

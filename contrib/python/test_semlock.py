@@ -83,6 +83,37 @@ class Holding(Case):
             self.assertTrue(lock.release())
             self.assertTrue(self.free())
 
+    def test_two_threads_with_one_object(self):
+        lock, outcomes = semlock.Sem(self.lock), []
+        entered, second = threading.Event(), threading.Event()
+        pair = semlock.socket.socketpair
+
+        def slowly():       # the first stands here until the second has been refused, or comes as well
+            entered.set()
+            if threading.current_thread() is first:
+                second.wait(60)
+            second.set()
+            return pair()
+
+        def acquire():
+            try:
+                lock.acquire()
+                outcomes.append("held")
+            except semlock.Error:
+                outcomes.append("refused")
+
+        semlock.socket.socketpair = slowly
+        self.addCleanup(setattr, semlock.socket, "socketpair", pair)
+        first = threading.Thread(target=acquire, daemon=True)
+        first.start()
+        entered.wait(60)
+        acquire()
+        second.set()
+        first.join(60)
+        self.assertEqual(outcomes, ["refused", "held"])
+        self.assertTrue(lock.release())
+        self.assertTrue(self.free())
+
     def test_an_exception_passes_and_frees(self):
         with self.assertRaises(Enough):
             with semlock.Sem(self.lock):

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/file.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "lock.h"
 #include "methods/fcntl.h"
@@ -57,8 +58,22 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct why *wh
 	return TAKEN;
 }
 
+/* Which slot a caller's descriptor has, it does not say when it lets go. */
+static void drop_slots(const struct lock *lock)
+{
+#if HAVE_DECL_F_OFD_SETLK
+	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
+
+	if (lock->name == NULL)
+		fcntl(lock->fd, F_OFD_SETLK, &slots);
+#else
+	(void)lock;
+#endif
+}
+
 static int flock_drop(struct lock *lock, struct why *why)
 {
+	drop_slots(lock);
 	if (flock(lock->fd, LOCK_UN) != 0)
 		return why_set(why, TROUBLE_LOCKABLE, "cannot unlock");
 	return 0;
