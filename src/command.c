@@ -10,13 +10,11 @@
 #ifdef HAVE_SYS_PRCTL_H
 #include <sys/prctl.h>
 #endif
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
 #include "command.h"
 #include "crash.h"
 #include "execute.h"
+#include "pidfd.h"
 #include "signals.h"
 #include "watch.h"
 
@@ -41,10 +39,7 @@ static void ignore_nothing(int signo)
 static void note_parent(struct inheritance *given)
 {
 	given->parent = getpid();
-	given->parent_end = -1;
-#if HAVE_DECL_SYS_PIDFD_OPEN
-	given->parent_end = (int)syscall(SYS_pidfd_open, given->parent, 0);
-#endif
+	given->parent_end = pidfd_of(given->parent);
 }
 
 /* Everything is blocked from before the fork on, and only ever looked at in one place:
