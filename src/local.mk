@@ -97,6 +97,7 @@ libexec_PROGRAMS =
 # Everything but main, which its tests are linked with too.
 LOCKSMITH_PARTS_SOURCES = \
 	src/pidfd.c src/pidfd.h \
+	src/procfs.c src/procfs.h \
 	src/locksmith/base64.c src/locksmith/base64.h \
 	src/locksmith/buffer.c src/locksmith/buffer.h \
 	src/locksmith/clock.c src/locksmith/clock.h \

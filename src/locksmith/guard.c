@@ -5,12 +5,12 @@
 #include "locksmith/clock.h"
 #include "locksmith/holders.h"
 #include "pidfd.h"
+#include "procfs.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum stage {
@@ -63,18 +63,17 @@ bool guard_core_gone(void)
 /* Stopped, it neither tells the command to end nor hears us. */
 static bool core_stopped(void)
 {
-	char path[40], text[256] = "";
-	const char *after_name;
-	FILE *stat;
+	char path[40], text[512] = "";
+	struct procfs_stat stat;
+	FILE *file;
 
 	snprintf(path, sizeof path, "/proc/%ld/stat", (long)guard.core);
-	stat = fopen(path, "re");
-	if (stat == NULL)
+	file = fopen(path, "re");
+	if (file == NULL)
 		return false;
-	text[fread(text, 1, sizeof text - 1, stat)] = '\0';
-	fclose(stat);
-	after_name = strrchr(text, ')');
-	return after_name != NULL && (after_name[2] == 'T' || after_name[2] == 't');
+	text[fread(text, 1, sizeof text - 1, file)] = '\0';
+	fclose(file);
+	return procfs_stat(text, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 int guard_child(pid_t pid)

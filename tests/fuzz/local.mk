@@ -20,7 +20,8 @@ FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/base64.c src/locksmith/clo
 	src/locksmith/token.c src/locksmith/url.c src/locksmith/why.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/base64.c src/locksmith/buffer.c \
 	src/locksmith/clock.c src/locksmith/guard.c src/locksmith/holders.c src/locksmith/http.c \
-	src/locksmith/protocol.c src/locksmith/transfer.c src/locksmith/why.c src/pidfd.c
+	src/locksmith/protocol.c src/locksmith/transfer.c src/locksmith/why.c src/pidfd.c \
+	src/procfs.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
 	tests/fuzz/answers tests/fuzz/options tests/fuzz/mbox
