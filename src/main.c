@@ -14,6 +14,7 @@
 #include "report.h"
 #include "run.h"
 #include "several.h"
+#include "tie.h"
 #include "who.h"
 
 /* The caller's descriptor is let go, and with it what is tied to it. */
@@ -26,6 +27,16 @@ static int undo(const struct options *opt, struct lock *lock)
 	if (lock_undo(lock, &why) != 0)
 		ending_in_trouble(opt, &why);
 	return EXIT_SUCCESS;
+}
+
+/* The kernel has one kind of lock for both, and would make one lock of them: what is tied to the
+ * descriptor would come free, and nobody be told. */
+static void spare_ties(const struct options *opt, const struct lock *lock)
+{
+	if (lock->name == NULL && (opt->method->can & CAN_RANGE) != 0 &&
+	    tie_among(lock->fd, lock->range.start, lock->range.length))
+		die(EXIT_USAGE, "%s: a lock is tied to this descriptor, and one of all bytes would undo that: "
+				"lock another descriptor, or say --length", opt->label);
 }
 
 /* The end of the process lets go of a kernel lock, too, and before anybody can hear of that end:
@@ -73,6 +84,7 @@ int main(int argc, char **argv)
 	job_make(&job, &opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, job.locks);
+	spare_ties(&opt, job.locks);
 	job_make_stand(&job);
 	if (!opt.unlock)
 		status = obtain(&opt, job.locks, &under_ancestor);

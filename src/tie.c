@@ -233,6 +233,25 @@ int tie_release(int fd, struct why *why)
 		return why_say(why, TROUBLE_LOST, "the lock that was tied to it had been lost");
 	return releasing.count;
 }
+struct bytes {
+	off_t start, length;
+};
+
+static bool is_among(off_t byte, void *context)
+{
+	const struct bytes *bytes = context;
+
+	return byte >= bytes->start && (bytes->length == 0 || byte - bytes->start < bytes->length);
+}
+
+bool tie_among(int fd, off_t start, off_t length)
+{
+	struct bytes bytes = {start, length};
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	return ties_of(path, is_among, &bytes);
+}
 #else
 int tie_make(struct tie *tie, int fd, struct why *why)
 {
@@ -280,5 +299,13 @@ int tie_release(int fd, struct why *why)
 	(void)fd;
 	(void)why;
 	return 0;
+}
+
+bool tie_among(int fd, off_t start, off_t length)
+{
+	(void)fd;
+	(void)start;
+	(void)length;
+	return false;
 }
 #endif

@@ -50,4 +50,7 @@ void tie_lose(const struct tie *tie);
  * with WHY filled (TROUBLE_LOST): the lock of one was not held any more. */
 int tie_release(int fd, struct why *why);
 
+/* Is a byte of a tie of FD's among the LENGTH bytes (0: all there may be) from START on? */
+bool tie_among(int fd, off_t start, off_t length);
+
 #endif

@@ -223,6 +223,23 @@ free_at_once() {
 	exec 8>&-
 }
 
+@test "a lock of all bytes of the file, by the tied descriptor, would let the other go: 64" {
+	build_needs_ofd
+	expect_status 0 bash -c '
+		exec 8<>job
+		"$SEMLOCK" --tether=8 M || exit 9
+		for bytes in "" "--start 7" "-s"; do
+			"$SEMLOCK" --fcntl $bytes 8
+			[ $? -eq 64 ] || exit 8
+		done
+		"$SEMLOCK" --fcntl --length 100 8 || exit 7
+		"$SEMLOCK" -n M true && exit 6
+		"$SEMLOCK" --fcntl -u 8 || exit 5
+		"$SEMLOCK" -n M true || exit 4
+		"$SEMLOCK" --fcntl 8 || exit 3'
+	[ "$(grep -c "semlock: 8: a lock is tied to this descriptor" .err)" -eq 3 ] || complain "$err"
+}
+
 @test "the lock taken away: the script is stopped by TERM" {
 	for method in excl link mkdir symlink; do
 		script holder bash -m $method $method.lock
