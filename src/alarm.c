@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -18,8 +19,9 @@
 static void wake(int signo);
 
 static bool listening;
-static volatile bool ticking;
-static volatile sig_atomic_t pause_ms;
+/* Of several threads that wait, whichever the signal comes to reads these. */
+static atomic_bool ticking;
+static atomic_int pause_ms;
 static struct sigaction old_action;
 static sigset_t old_mask;
 
@@ -96,13 +98,13 @@ static void stop(void)
  * nothing any more but hear it. */
 static void wake(int signo)
 {
-	int saved = errno;
+	int saved = errno, ms = pause_ms;
 
 	(void)signo;
 	if (ticking)
-		tick_in(pause_ms * (int64_t)MILLISECOND);
-	if (pause_ms < 64)
-		pause_ms *= 2;
+		tick_in(ms * (int64_t)MILLISECOND);
+	if (ms < 64)
+		pause_ms = 2 * ms;
 	errno = saved;
 }
 
