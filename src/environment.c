@@ -31,25 +31,28 @@ static char *put_identity(char *at, const struct lock *lock)
 	return stpcpy(at, mode_name(lock));
 }
 
-/* Outermost lock first, a blank between two. */
-static int held_value(const struct lock *held, unsigned count, const char **value)
+/* The variable with its name, or NULL if nothing is held.  Outermost lock first, a blank between
+ * two. */
+static int held_assignment(const struct lock *held, unsigned count, char **whole)
 {
 	const char *outer = getenv("SEMLOCK_HELD");
-	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + (size_t)count * 64 + 1);
-	char *at = text;
+	char *text = memory_lasting(strlen("SEMLOCK_HELD=") + (outer == NULL ? 0 : strlen(outer)) +
+				    (size_t)count * 64 + 1);
+	char *at, *value;
 
 	if (text == NULL)
 		return -1;
+	value = at = stpcpy(text, "SEMLOCK_HELD=");
 	if (outer != NULL)
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
 		if (held[i].file != NULL)
 			continue; /* its record tells */
-		if (at > text)
+		if (at > value)
 			at = stpcpy(at, " ");
 		at = put_identity(at, &held[i]);
 	}
-	*value = at > text ? text : NULL;
+	*whole = at > value ? text : NULL;
 	return 0;
 }
 
@@ -73,8 +76,9 @@ static bool is_one_of(const char *entry, const struct variable *variables, size_
 	return false;
 }
 
-/* All at once, and without setenv(), which asks for memory at each. */
-static int set(const struct variable *variables, size_t count)
+/* All at once, and without setenv(), which asks for memory at each.  READY: one of them, put
+ * together already; or NULL. */
+static int set(const struct variable *variables, size_t count, char *ready)
 {
 	size_t before = 0, used = 0;
 	char **list;
@@ -94,6 +98,8 @@ static int set(const struct variable *variables, size_t count)
 		if (list[used++] == NULL)
 			return -1;
 	}
+	if (ready != NULL)
+		list[used] = ready;
 	environ = list;
 	return 0;
 }
@@ -101,8 +107,8 @@ static int set(const struct variable *variables, size_t count)
 int environment_set(const struct lock *lock, const char *label, const struct lock *held,
     unsigned count, struct why *why)
 {
-	char slot[16], token[24];
-	struct variable variables[] = {
+	char slot[16], token[24], *ready;
+	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
 	    {"SEMLOCK_METHOD=", lock->method->name},
 	    {"SEMLOCK_MODE=", mode_name(lock)},
@@ -110,13 +116,13 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
 	    {"SEMLOCK_HELD=", NULL},
 	};
-	const size_t last = sizeof variables / sizeof *variables - 1;
+	const size_t all = sizeof variables / sizeof *variables;
 
 	if (lock->slot >= 0)
 		snprintf(slot, sizeof slot, "%d", lock->slot);
 	if (lock->smith != NULL)
 		snprintf(token, sizeof token, "%lld", lock->token);
-	if (held_value(held, count, &variables[last].value) != 0 || set(variables, last + 1) != 0)
+	if (held_assignment(held, count, &ready) != 0 || set(variables, all, ready) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot set the environment");
 	return 0;
 }
