@@ -226,12 +226,13 @@ static enum outcome ask_again(struct lock *lock, struct why *why)
 }
 
 /* Who waits for what else a caller's descriptor has, would wait for us, and we in the queue for him. */
-static bool may_not_queue(const struct lock *lock)
+static bool passes(const struct lock *lock, const struct patience *patience)
 {
-	return lock->name == NULL && fdinfo_carries_more(lock);
+	return patience->passes || (lock->name == NULL && fdinfo_carries_more(lock));
 }
 
-static enum outcome sleep_unqueued(struct lock *lock, const struct deadline *deadline, struct why *why)
+/* Those who come later wait behind our ticket: among readers, a writer would never get in. */
+static enum outcome sleep_past_queue(struct lock *lock, const struct deadline *deadline, struct why *why)
 {
 	enum outcome outcome = convert(lock, why);
 
@@ -248,15 +249,15 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 	if (state != QUEUE_OPEN || (patience->try_once && queue_empty(queue)))
 		outcome = try(lock, why);
 	else
-		outcome = may_not_queue(lock) ? try(lock, why) : ask_again(lock, why);
+		outcome = passes(lock, patience) ? try(lock, why) : ask_again(lock, why);
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
 	say_waiting(lock, patience);
-	if (may_not_queue(lock))
-		return sleep_unqueued(lock, &patience->deadline, why);
-	if (state != QUEUE_UNUSABLE && queue_join(queue, lock, &patience->deadline))
-		return wait_for_turn(lock, queue, &patience->deadline, why);
-	return sleep_for(lock, &patience->deadline, why);
+	if (state == QUEUE_UNUSABLE || !queue_join(queue, lock, &patience->deadline))
+		return sleep_for(lock, &patience->deadline, why);
+	if (passes(lock, patience))
+		return sleep_past_queue(lock, &patience->deadline, why);
+	return wait_for_turn(lock, queue, &patience->deadline, why);
 }
 
 static enum outcome take_unfairly(struct lock *lock, const struct patience *patience,

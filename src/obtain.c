@@ -83,7 +83,7 @@ static int check_nesting(const struct options *opt, const struct lock *locks,
 		case NESTING_SHARES:
 			/* A writer that queues between the two would wait for the outer, and the
 			 * inner one for the writer. */
-			patience->unfair = true;
+			patience->passes = true;
 			continue;
 		case NESTING_LESS:
 			return refuse_nesting(opt, &locks[i], holder, nesting);

@@ -118,6 +118,21 @@ export SEMLOCK PROBE
 	let_go other
 }
 
+@test "a descriptor that waits past those who want its other lock comes before who comes later" {
+	build_needs_queue
+	: >l
+	hold_as reader -s l
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" --fcntl --length 1 8
+	start writer "$SEMLOCK" 8
+	"$PROBE" blocked "${PID[writer]}"
+	expect_status 1 "$SEMLOCK" -n -s l true
+	let_go reader
+	ended writer 0
+	expect_held l
+	exec 8>&-
+}
+
 @test "the subshell form" {
 	for shell in bash dash; do
 		rm -f order

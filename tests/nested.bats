@@ -74,6 +74,18 @@ between() {
 	between --fcntl --fcntl ""
 }
 
+@test "who does not wait for those who came earlier still comes before who comes later" {
+	build_needs_queue
+	: >l
+	hold_as reader -s l
+	queue_as writer -F --fcntl --length 1 l "$SEMLOCK" l
+	expect_status 1 "$SEMLOCK" -n -s l true
+	let_go reader
+	ready writer
+	let_go writer
+	expect_status 0 "$SEMLOCK" -n -s l true
+}
+
 @test "a slot under a shared lock of all its bytes would wait for itself: 64" {
 	for method in $(of_kernel ofd posix); do
 		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -w 2 -j 2 l touch ran
