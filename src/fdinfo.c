@@ -64,13 +64,14 @@ enum fdinfo_mode fdinfo_held(const struct lock *lock)
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 {
 	long long first = lock->range.start;
+	long long length = lock->slots > 0 ? (long long)lock->slots : (long long)lock->range.length;
 
 	if ((lock->method->can & CAN_RANGE) == 0)
 		return held->kind != KIND_FLOCK && held->first < (1LL << 61);
 	if (held->kind != KIND_OFD)
 		return true;
-	return held->last < first || (lock->range.length > 0 && held->first >= first + lock->range.length &&
-					 held->first < (1LL << 61));
+	return held->last < first ||
+	       (length > 0 && held->first >= first + length && held->first < (1LL << 61));
 }
 
 bool fdinfo_carries_more(const struct lock *lock)

@@ -46,21 +46,22 @@ int lock_open(struct lock *lock, struct why *why)
 	return lockfile_current(lock) ? 0 : deleted(why);
 }
 
-/* Give back whatever has been taken, and stay open. */
-static void drop(struct lock *lock)
-{
-	struct why ignored;
-
-	slots_drop(lock);
-	lock->method->drop(lock, &ignored);
-}
-
 /* Is the lock itself to be taken?  Not where a slot is a part of it (a byte of its
  * range); where a slot is something else, the lock is the gate at which slot holders
  * and plain holders meet. */
 static bool takes_whole(const struct lock *lock)
 {
 	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
+}
+
+/* Give back whatever has been taken, and stay open. */
+static void drop(struct lock *lock)
+{
+	struct why ignored;
+
+	slots_drop(lock);
+	if (takes_whole(lock)) /* what else a caller's descriptor has of the range is not ours */
+		lock->method->drop(lock, &ignored);
 }
 
 static enum outcome try(struct lock *lock, struct why *why)

@@ -33,7 +33,7 @@ static int undo(const struct options *opt, struct lock *lock)
  * descriptor would come free, and nobody be told. */
 static void spare_ties(const struct options *opt, const struct lock *lock)
 {
-	if (lock->name == NULL && (opt->method->can & CAN_RANGE) != 0 &&
+	if (lock->name == NULL && (opt->method->can & CAN_RANGE) != 0 && lock->slots == 0 &&
 	    tie_among(lock->fd, lock->range.start, lock->range.length))
 		die(EXIT_USAGE, "%s: a lock is tied to this descriptor, and one of all bytes would undo that: "
 				"lock another descriptor, or say --length", opt->label);

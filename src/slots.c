@@ -55,10 +55,14 @@ enum outcome slots_try(struct lock *lock, struct why *why)
 	return try_from(lock, 0, why);
 }
 
+/* A caller's descriptor may have had bytes of theirs by another lock, for which others wait. */
 void slots_drop(struct lock *lock)
 {
-	if (lock->slot >= 0)
-		lock->method->drop_slot(lock, (unsigned)lock->slot);
+	bool all = lock->name == NULL && (lock->method->can & CAN_RANGE) != 0;
+
+	for (unsigned slot = 0; slot < lock->slots; slot++)
+		if (all || lock->slot == (int)slot)
+			lock->method->drop_slot(lock, slot);
 	lock->slot = -1;
 }
 

@@ -235,6 +235,37 @@ those_who_disagree() {
 	done
 }
 
+@test "bytes that a descriptor has beside the slots it asks for stay, and who wants them is not waited for" {
+	build_needs_queue
+	: >l
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" --fcntl --start 100 --length 10 8
+	hold_as slots --fcntl --length 2 l
+	expect_status 1 "$SEMLOCK" --fcntl -n -j 2 8
+	expect_status 1 "$SEMLOCK" --fcntl -w .01 -j 2 8
+	expect_held l ofd 100 10
+	let_go slots
+	queue_as other --fcntl --start 100 --length 10 l 8>&-
+	expect_status 0 "$SEMLOCK" --fcntl -n -j 2 8
+	expect_status 1 "$SEMLOCK" --fcntl -n -j 1 l true
+	exec 8>&-
+	ready other
+	let_go other
+}
+
+@test "two descriptors that have shared all bytes, and want slots, do not wait for each other" {
+	build_needs_ofd
+	: >l
+	exec 7<>l 8<>l
+	expect_status 0 "$SEMLOCK" --fcntl -s 7
+	expect_status 0 "$SEMLOCK" --fcntl -s 8
+	start first "$SEMLOCK" --fcntl -j 2 7
+	"$PROBE" blocked "${PID[first]}"
+	expect_status 0 "$SEMLOCK" --fcntl -w 60 -j 2 8
+	ended first 0
+	exec 7>&- 8>&-
+}
+
 @test "what makes no sense is refused" {
 	refused 64 -j "$SEMLOCK" -j 0 l true
 	refused 64 -j "$SEMLOCK" -j x l true

@@ -240,6 +240,18 @@ free_at_once() {
 	[ "$(grep -c "semlock: 8: a lock is tied to this descriptor" .err)" -eq 3 ] || complain "$err"
 }
 
+@test "slots, by the tied descriptor, let nothing else go" {
+	build_needs_ofd
+	expect_status 0 bash -c '
+		exec 8<>job
+		"$SEMLOCK" --tether=8 M || exit 9
+		"$SEMLOCK" --fcntl -j 2 8 || exit 8
+		"$SEMLOCK" -n M true && exit 7
+		"$SEMLOCK" --fcntl -n -j 1 job true && exit 6
+		"$SEMLOCK" --fcntl -u 8 || exit 5
+		"$SEMLOCK" -n M true'
+}
+
 @test "the lock taken away: the script is stopped by TERM" {
 	for method in excl link mkdir symlink; do
 		script holder bash -m $method $method.lock
