@@ -9,6 +9,7 @@
 
 #include "grips.h"
 #include "lifeline.h"
+#include "methods/flock.h"
 #include "nesting.h"
 
 /* Is it in SEMLOCK_HELD?  Most often there is no such variable at all. */
@@ -59,26 +60,51 @@ static bool is_this_descriptor(const struct lock *lock, const struct occupant *h
 	return false;
 }
 
+struct span {
+	long long first, last;
+};
+
+static struct span wanted(const struct lock *lock)
+{
+	struct span span = {lock->range.start, LLONG_MAX};
+
+	if (lock->slots > 0)
+		span.last = span.first + (long long)lock->slots - 1;
+	else if (lock->range.length > 0)
+		span.last = span.first + lock->range.length - 1;
+	return span;
+}
+
 /* Of the bytes that we want, how many has it?  (A lock that has no ranges is all of them; one of
  * another kind, or a slot beyond those we want, is none.) */
 enum share { NO_BYTE, SOME, ALL };
 
 static enum share share_of(const struct lock *lock, const struct occupant *holder)
 {
-	long long first = lock->range.start, last = LLONG_MAX;
+	struct span span = wanted(lock);
 
 	if ((holder->kind & occupants_kinds(lock)) == 0 && holder->kind != 0)
 		return NO_BYTE;
 	if ((lock->method->can & CAN_RANGE) == 0)
 		return holder->mode == MODE_SLOT && lock->slots > 0 &&
 			       holder->slot >= (int)lock->slots ? NO_BYTE : ALL;
-	if (lock->slots > 0)
-		last = first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		last = first + lock->range.length - 1;
-	if (holder->last < first || holder->first > last)
+	if (holder->last < span.first || holder->first > span.last)
 		return NO_BYTE;
-	return holder->first <= first && holder->last >= last ? ALL : SOME;
+	return holder->first <= span.first && holder->last >= span.last ? ALL : SOME;
+}
+
+/* Two kinds meet all the same where one has, or is to have, all bytes, and the other a slot of
+ * flock's, which is a byte too. */
+static bool meets_slot(const struct lock *lock, const struct occupant *holder)
+{
+	bool bytes = (lock->method->can & CAN_RANGE) != 0;
+	long long slot = FLOCK_FIRST_SLOT + (bytes ? holder->slot : 0);
+	struct span span = bytes ? wanted(lock) : (struct span){holder->first, holder->last};
+
+	if (bytes ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
+		  : lock->slots == 0 || holder->kind == KIND_FLOCK)
+		return false;
+	return span.first <= slot && span.last >= slot;
 }
 
 static enum nesting compare(const struct lock *lock, const struct occupant *holder)
@@ -86,7 +112,7 @@ static enum nesting compare(const struct lock *lock, const struct occupant *hold
 	enum share share = share_of(lock, holder);
 
 	if (share == NO_BYTE)
-		return NESTING_SHARES;
+		return meets_slot(lock, holder) ? NESTING_LESS : NESTING_SHARES;
 	if (share == SOME && lock->slots == 0 && (holder->mode != MODE_SHARED || lock->mode != SHARED))
 		return NESTING_LESS;
 	if (holder->mode == MODE_SLOT && lock->slots == 0 && lock->mode == EXCLUSIVE)

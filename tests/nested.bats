@@ -86,6 +86,18 @@ between() {
 	expect_status 0 "$SEMLOCK" -n -s l true
 }
 
+@test "all bytes of a file, and a slot, which is a byte of it too, would wait for each other: 64" {
+	build_needs_ofd
+	for method in ofd posix; do
+		refused 64 "it would wait for itself" "$SEMLOCK" -m $method l "$SEMLOCK" -w 2 -j 2 l touch ran
+		refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -w 2 l touch ran
+		expect_status 0 "$SEMLOCK" -m $method --length 5 l "$SEMLOCK" -n -j 2 l true
+		expect_status 0 "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -n --length 5 l true
+		expect_status 0 "$SEMLOCK" -m $method l "$SEMLOCK" -n l true
+	done
+	[ ! -e ran ]
+}
+
 @test "a slot under a shared lock of all its bytes would wait for itself: 64" {
 	for method in $(of_kernel ofd posix); do
 		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -w 2 -j 2 l touch ran
