@@ -264,6 +264,17 @@ json() {
 	let_go shell
 }
 
+@test "where the kernel, or a container, knows nothing of statx(2), holders are seen as ever" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_lock l
+	for error in ENOSYS EPERM; do
+		expect_status 1 strace -qq -o trace -e inject=statx:error=$error "$SEMLOCK" --who l
+		grep -q "^held *${COMMAND[holder]} " .out || complain "$error: $out"
+	done
+	let_go
+}
+
 @test "the table fits 80 columns, and other people's words do not steer the terminal" {
 	fifos one
 	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' \
