@@ -78,6 +78,22 @@ static int open_anew(int fd, bool *writable)
 	return own < 0 ? -1 : descriptor_above_standard(own);
 }
 
+/* The kernel makes one lock of two, in which a tie is not to be found again. */
+static bool has_already(int fd, off_t byte)
+{
+	char path[40], text[16384], *rest;
+	struct procfs_lock lock;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	if (process_file(path, text, sizeof text) <= 0)
+		return false;
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (procfs_lock_line(line, &lock) && lock.kind == KIND_OFD && lock.first <= byte &&
+		    lock.last >= byte)
+			return true;
+	return false;
+}
+
 int tie_make(struct tie *tie, int fd, struct why *why)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -86,6 +102,10 @@ int tie_make(struct tie *tie, int fd, struct why *why)
 	*tie = (struct tie){.kind = TIE_NONE, .fd = -1, .byte = random_byte()};
 	if (flags < 0)
 		return why_set(why, TROUBLE_LOCKABLE, "cannot tie a lock to descriptor %d", fd);
+	if (has_already(fd, tie->byte))
+		return why_say(why, TROUBLE_USAGE,
+		    "descriptor %d has a lock of all bytes, in which a tie would be lost: tie to another "
+		    "one, or lock fewer, with --length", fd);
 	tie->fd = open_anew(fd, &writable);
 	if (tie->fd < 0)
 		return 0;

@@ -252,6 +252,25 @@ free_at_once() {
 		"$SEMLOCK" -n M true'
 }
 
+@test "a descriptor with a lock of all bytes, in which a tie would be lost, is not tied to: 64" {
+	build_needs_ofd
+	expect_status 0 bash -c '
+		exec 8<>job
+		for mode in -x -s; do
+			"$SEMLOCK" --fcntl $mode 8 || exit 9
+			"$SEMLOCK" --tether=8 M
+			[ $? -eq 64 ] || exit 8
+			"$SEMLOCK" -n M true || exit 7
+		done
+		"$SEMLOCK" --fcntl -n job true && exit 6
+		"$SEMLOCK" --fcntl -u 8 || exit 5
+		"$SEMLOCK" --fcntl --length 100 8 || exit 4
+		"$SEMLOCK" --tether=8 M || exit 3
+		"$SEMLOCK" -u 8 || exit 2
+		"$SEMLOCK" -n M true'
+	[ "$(grep -c "semlock: .*descriptor 8 .*all bytes" .err)" -eq 2 ] || complain "$err"
+}
+
 @test "the lock taken away: the script is stopped by TERM" {
 	for method in excl link mkdir symlink; do
 		script holder bash -m $method $method.lock
