@@ -118,6 +118,17 @@ between() {
 	until_line a FREE
 }
 
+@test "sftp: a server that ends in the middle of a login has not denied it" {
+	sftp_server
+	between
+	local said
+	for said in 0 1 2 3 4 5 6 7 8; do
+		echo "$said" >"$DIR/faults/cut-reply"
+		run_smith --no-wait "$URL/L"
+		[ "$status" -eq 0 ] || [ "$status" -eq 69 ] || { echo "after $said replies: $output"; return 1; }
+	done
+}
+
 @test "sftp: an unknown host key is 69, a wrong key 77" {
 	sftp_server
 	: >"$DIR/nobody"

@@ -50,6 +50,10 @@ static enum reply perform(struct remote *r, const char *command, int64_t until)
 	buffer_clear(&r->body);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, list);
 	result = transfer_run(&r->transfer, until, NULL);
+	/* A server that ends in the middle of a login has refused nothing, but libcurl calls it so.
+	   One that hangs up after a refusal refuses again. */
+	if (result == CURLE_LOGIN_DENIED && r->transfer.server_hung_up)
+		result = transfer_run(&r->transfer, until, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
 	curl_slist_free_all(list);
 	return outcome(r, result);
@@ -192,6 +196,7 @@ static void settings(struct remote *r)
 	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
+	transfer_note_hang_up(&r->transfer);
 	known_hosts(r);
 }
 

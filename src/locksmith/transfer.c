@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static CURLM *multi;
 
@@ -33,18 +34,35 @@ int transfer_open(struct transfer *t)
 	return 0;
 }
 
+static bool hung_up(curl_socket_t connection)
+{
+	char byte;
+	ssize_t got = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 /* To be asked before the handle is removed, which then knows of no connection. */
 static bool cut_off(CURL *easy)
 {
 	curl_socket_t connection = CURL_SOCKET_BAD;
-	ssize_t got;
-	char byte;
 
-	if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
-	    connection == CURL_SOCKET_BAD)
-		return true;
-	got = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+	return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
+	       connection == CURL_SOCKET_BAD || hung_up(connection);
+}
+
+static int note_and_close(void *context, curl_socket_t connection)
+{
+	struct transfer *t = context;
+
+	t->server_hung_up = t->server_hung_up || hung_up(connection);
+	return close(connection);
+}
+
+void transfer_note_hang_up(struct transfer *t)
+{
+	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, note_and_close);
+	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t);
 }
 
 static void collect(void)
@@ -103,6 +121,7 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 void transfer_start(struct transfer *t)
 {
 	t->ended = false;
+	t->server_hung_up = false;
 	t->running = true;
 	t->error[0] = '\0';
 	curl_multi_add_handle(multi, t->easy);

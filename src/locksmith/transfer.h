@@ -13,6 +13,7 @@ struct transfer {
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
 	bool cut_off; /* its connection had ended by then, or there was none */
+	bool server_hung_up; /* where it is noted: a connection was closed that had ended by itself */
 	char error[CURL_ERROR_SIZE]; /* libcurl's words for the result */
 };
 
@@ -26,6 +27,9 @@ int transfer_open(struct transfer *t);
    *abort (NULL: none can). Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short, and
    the connection is closed then. */
 CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort);
+
+/* From now on t.server_hung_up is noted. t stays where it is until the end of the program. */
+void transfer_note_hang_up(struct transfer *t);
 
 /* Starts t in the background; it makes progress inside the other calls. */
 void transfer_start(struct transfer *t);

@@ -3,7 +3,7 @@
 usage: between.py HOST:PORT DIR     prints READY and its own port
 
 DIR/faults/cut-reply, once there: the next thing that the server says is not passed on, but both connections
-are closed then, and the file is removed.
+are closed then, and the file is removed. With a number in it, so many things that it says are passed on before.
 """
 import os
 import select
@@ -16,14 +16,27 @@ os.makedirs(os.path.join(sys.argv[2], "faults"), exist_ok=True)
 cut = os.path.join(sys.argv[2], "faults", "cut-reply")
 
 
+def cuts():
+    try:
+        with open(cut) as f:
+            left = int(f.read() or 0)
+        if left == 0:
+            os.unlink(cut)
+            return True
+        with open(cut, "w") as f:
+            f.write(str(left - 1))
+    except FileNotFoundError:
+        pass
+    return False
+
+
 def between(client):
     server = socket.create_connection((host, int(port)))
     while True:
         ready, _, _ = select.select([client, server], [], [])
         for one in ready:
             data = one.recv(65536)
-            if one is server and os.path.exists(cut):
-                os.unlink(cut)
+            if one is server and cuts():
                 data = b""
             if not data:
                 client.close()
