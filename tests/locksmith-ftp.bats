@@ -294,6 +294,17 @@ mend() { rm -f "$DIR/faults/$1"; }
 	none -q "^RMD [^ ]*/L 250" "$DIR/log" # and the directory stays
 }
 
+@test "an acquirer that is slow to look, with its token in, is not too late for --stale" {
+	server
+	fault stop-STAT
+	smith a --stale=0.3 "$URL/L"
+	in_file "$DIR/log" "stop STAT"
+	read -r -t 0.5 <> <(:) || true
+	mend stop-STAT
+	expect a OK
+	none -q "^RMD" "$DIR/log"
+}
+
 @test "two tokens in one directory: the later one goes back" {
 	server
 	fault stop-STAT

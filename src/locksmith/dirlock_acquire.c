@@ -169,20 +169,19 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 	return STEP_WAIT;
 }
 
-/* It is ours, if not too much time has passed since A1. */
-static enum step in_time(struct dirlock *k, int64_t began)
+/* It is ours, if not too much time has passed since A1; marked: when A2 was over. */
+static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
 	struct remote *r = &k->remote;
-	int64_t took = clock_now() - began;
 
 	/* Our directory, empty until A2, may have been taken for a dead one, and this be one that a plain
 	   client has made since: it stays. */
-	if (k->options->stale > 0 && took >= k->options->stale) {
+	if (k->options->stale > 0 && marked - began >= k->options->stale) {
 		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
 		return STEP_BACK;
 	}
 	/* Little would be left of the lease. */
-	if (took > (int64_t)k->ttl * NS_PER_S / 2) {
+	if (clock_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
 		dirlock_give_back(k);
 		return STEP_BACK;
 	}
@@ -192,6 +191,7 @@ static enum step in_time(struct dirlock *k, int64_t began)
 /* A3: is the lock ours, now that our token is in? */
 static enum step alone(struct dirlock *k, int64_t began)
 {
+	int64_t marked = clock_now();
 	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
 	   meanwhile; nobody beats twice so soon, so the second cannot miss it too. Only who was
 	   slow can have met a holder that is old enough to beat. */
@@ -210,7 +210,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 		}
 	}
 	k->unseen = 0;
-	return in_time(k, began);
+	return in_time(k, began, marked);
 }
 
 static enum step attempt(struct dirlock *k)
