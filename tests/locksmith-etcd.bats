@@ -344,6 +344,21 @@ between() {
 	until_line a FREE
 }
 
+@test "--who tells of all, however slowly it is read" {
+	etcd_single
+	local i j value
+	printf -v value 'shared pid=1 host=elsewhere since=1 note=%0200d' 0
+	for i in 1 2 3 4 5; do
+		{
+			echo # no conditions
+			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
+			echo
+			echo
+		} | ctl txn >/dev/null
+	done
+	[ "$("$LOCKSMITH" --who "etcd://$ETCD/L" </dev/null | { read -r -t 1 <> <(:) || true; wc -l; })" -eq 500 ]
+}
+
 @test "a lock whose name is below another's: when its holder has died, the other is free" {
 	etcd_single
 	smith a --ttl=2 "etcd://$ETCD/L/below"

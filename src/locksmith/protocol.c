@@ -30,12 +30,13 @@ static struct {
 	char held[64];
 } unsaid;
 
-/* False: there is no room. Never blocks: POLLOUT promises room for PIPE_BUF bytes. */
-static bool put(const char *text, size_t length)
+/* False: there is no room after so many ms (-1: there will be). Then nothing blocks: POLLOUT promises
+   room for PIPE_BUF bytes. */
+static bool put(const char *text, size_t length, int patience)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
 
-	if (poll(&out, 1, 0) != 1)
+	if (poll(&out, 1, patience) != 1)
 		return false;
 	if (out.revents & POLLOUT)
 		while (write(STDOUT_FILENO, text, length) < 0 && errno == EINTR)
@@ -64,7 +65,7 @@ static void say_unsaid(void)
 		return;
 	memcpy(text, unsaid.lines, unsaid.used);
 	memcpy(text + unsaid.used, unsaid.held, held);
-	if (!put(text, unsaid.used + held))
+	if (!put(text, unsaid.used + held, 0))
 		return;
 	unsaid.used = 0;
 	unsaid.held[0] = '\0';
@@ -76,6 +77,12 @@ void protocol_end(void)
 
 	while (say_unsaid(), unsaid.used > 0)
 		poll(&out, 1, -1);
+}
+
+/* To --who and --check, where there is no lock that could be lost meanwhile. */
+static bool is_answer(const char *line)
+{
+	return strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
 }
 
 void say(const char *format, ...)
@@ -91,7 +98,7 @@ void say(const char *format, ...)
 	length = strlen(line);
 	line[length++] = '\n';
 	say_unsaid();
-	if (unsaid.used + strlen(unsaid.held) > 0 || !put(line, length))
+	if (unsaid.used + strlen(unsaid.held) > 0 || !put(line, length, is_answer(line) ? -1 : 0))
 		keep(line, length);
 }
 

@@ -7,7 +7,7 @@
 
 /* Writes one line to standard output. A reader that is gone or does not read never blocks the
    caller: the heartbeat matters more than the line. WAIT is dropped then; what else there is, and of
-   HELD the last, is written when there is room. */
+   HELD the last, is written when there is room. WHO and CHECK wait for it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* At the end: waits until what had no room is written, or nobody is there to read it. */
