@@ -658,6 +658,25 @@ gone() {
 	kill -KILL "$CORE"; wait "$CORE" || true
 }
 
+@test "after UNLOCK the command has no lock to lose, however long the release takes" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	sleep 1000 3>&- 4>&- &
+	local command=$!
+	tell a "CHILD $command"
+	until_line a CHILD
+	fault stop-RMD
+	tell a UNLOCK
+	in_file "$DIR/log" "stop RMD"
+	read -r -t 2.5 <> <(:) || true
+	mend stop-RMD
+	until_line a FREE
+	ended a
+	kill "$command" # it lives
+	wait "$command" || [ $? -eq 143 ]
+}
+
 @test "a command that did not inherit the pipe: the lock ends with semlock" {
 	server
 	core --no-inherit "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000

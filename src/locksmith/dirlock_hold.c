@@ -91,6 +91,7 @@ static int release(struct dirlock *k, struct hold *h, struct why *why)
 {
 	int64_t give_up = clock_now() + h->ttl;
 
+	guard_over();
 	do {
 		switch (let_go(k, h)) {
 		case REPLY_DONE:

@@ -45,6 +45,7 @@ static enum etcd_reply watch_own(struct etcdlock *k, struct hold *h)
 
 static int release(struct etcdlock *k, struct why *why)
 {
+	guard_over();
 	etcdwatch_stop(&k->watch);
 	switch (etcdmark_release(k, clock_now() + k->ttl)) {
 	case ETCD_OK:

@@ -109,6 +109,11 @@ void guard_lost(void)
 		guard.stage = STAGE_ARMED;
 }
 
+void guard_over(void)
+{
+	guard.stage = STAGE_IDLE;
+}
+
 int64_t guard_next(void)
 {
 	switch (guard.stage) {

@@ -32,6 +32,9 @@ void guard_lease(int64_t deadline, int64_t lease);
 /* The lock is lost already: TERM now, KILL a second later or when the lease ends. */
 void guard_lost(void);
 
+/* The lock is given back: nobody relies on it any more, and nobody is stopped. */
+void guard_over(void);
+
 /* The moment at which guard_act has something to do next, or NEVER. */
 int64_t guard_next(void);
 

@@ -37,17 +37,19 @@ static void no_core_file(void)
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-/* The lock is lost: see to it that the command is, too. With semlock alive this is its work, and we
-   stay until it has closed our input, or until the lease ends. */
+/* The lock is lost: see to it that the command is, too, unless it has given it back. With semlock alive
+   this is its work, and we stay until it has closed our input, or until the lease ends. */
 static void see_it_stopped(void)
 {
 	int64_t end;
 
+	if (protocol_released())
+		return;
 	guard_lost();
-	while (!protocol_ended() && !guard_act())
+	while (!protocol_released() && !guard_act())
 		transfer_pause(clock_min(guard_next(), clock_now() + NS_PER_S / 20));
 	/* Whoever was killed is gone in a moment. */
-	for (end = clock_now() + NS_PER_S; !protocol_ended() && clock_now() < end;)
+	for (end = clock_now() + NS_PER_S; !protocol_released() && clock_now() < end;)
 		transfer_pause(clock_now() + NS_PER_S / 50);
 }
 
@@ -100,7 +102,7 @@ int main(int argc, char **argv)
 		say("ERR %d %s", status, why.text);
 	}
 	if (is_etcd(&options))
-		etcd_end(protocol_ended());
+		etcd_end(protocol_released());
 	protocol_end();
 	return status;
 }

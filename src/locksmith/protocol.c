@@ -187,8 +187,3 @@ bool protocol_released(void)
 {
 	return input.unlock || input.ended;
 }
-
-bool protocol_ended(void)
-{
-	return input.ended;
-}

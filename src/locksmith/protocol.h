@@ -29,7 +29,4 @@ void protocol_pump(void);
 /* True after UNLOCK or the end of input: let the lock go. */
 bool protocol_released(void);
 
-/* True after the end of input: nobody holds the other end any more. */
-bool protocol_ended(void);
-
 #endif
