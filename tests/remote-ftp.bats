@@ -48,6 +48,20 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	done
 }
 
+@test "-n watches a holder who seems to be dead, and is killed: nothing is taken any more" {
+	token=$ROOT/nightly/sl1.x.30.5.0123456789abcdef.99.elsewhere
+	mkdir -p "$token"
+	touch -d '-1 hour' "$ROOT/nightly"
+	start impatient "$SEMLOCK" -i 0.1 -n "$URL" touch ran
+	in_file log "^RMD [^ ]*sl-probe-[^ ]* 250"
+	helper=$(helper_of impatient)
+	kill -TERM "${PID[impatient]}"
+	ended impatient 143
+	gone "$helper"
+	[ -d "$token" ]
+	[ ! -e ran ]
+}
+
 @test "one at a time: -n and -w give up, a waiter gets it" {
 	hold_lock "$URL"
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran

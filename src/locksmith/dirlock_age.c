@@ -4,6 +4,7 @@
 
 #include "locksmith/clock.h"
 #include "locksmith/dirlock.h"
+#include "locksmith/guard.h"
 
 #include <stdio.h>
 
@@ -39,6 +40,8 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 	before = k->listing;
 	while (clock_now() < end) {
 		transfer_pause(clock_min(end, clock_now() + k->options->interval));
+		if (guard_core_gone()) /* who wanted it, wants it no longer */
+			return false;
 		if (dirlock_look(k, dirlock_patience()) != REPLY_DONE ||
 		    k->listing.tokens != before.tokens)
 			return false;
