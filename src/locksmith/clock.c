@@ -7,8 +7,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define LONGEST_SECONDS (100.0 * 86400)
-
 int64_t clock_now(void)
 {
 	struct timespec t;

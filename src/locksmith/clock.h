@@ -9,6 +9,9 @@
 #define NS_PER_S INT64_C(1000000000)
 #define NEVER INT64_MAX
 
+/* A hundred days: nothing that takes longer makes sense, a lease least of all. */
+#define LONGEST_SECONDS 8640000
+
 /* Nanoseconds of CLOCK_BOOTTIME: it runs on while the machine is suspended, as a lease does. */
 int64_t clock_now(void);
 
@@ -22,7 +25,7 @@ int64_t clock_jitter(int64_t ns);
 /* Fills size bytes at into with random bytes that other hosts and processes do not draw too. */
 void clock_random(void *into, size_t size);
 
-/* Reads seconds ("90", ".5", "1e1") of at most a hundred days into *ns. 0, or -1 if it is no such
+/* Reads seconds ("90", ".5", "1e1"), at most LONGEST_SECONDS, into *ns. 0, or -1 if it is no such
  * number. */
 int clock_parse(const char *text, int64_t *ns);
 

@@ -32,7 +32,7 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 	/* The server may give more than was asked for. */
 	seconds = etcdqueue_int(answer, "TTL");
 	json_decref(answer);
-	if (k->lease == 0 || seconds <= 0 || seconds > 86400 * INT64_C(100)) {
+	if (k->lease == 0 || seconds <= 0 || seconds > LONGEST_SECONDS) {
 		why_set(&k->etcd.why, EXIT_UNAVAILABLE, "the server granted no lease");
 		return ETCD_FATAL;
 	}

@@ -3,6 +3,7 @@
 #include "locksmith/etcdqueue.h"
 
 #include "locksmith/base64.h"
+#include "locksmith/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static bool read_orphan(
 	    .lapses = etcdqueue_int(kv, "lease") != 0,
 	    .owner = (int64_t)strtoull(text, &rest, 16)};
 	o->seconds = strtoll(rest, &rest, 10);
-	if (*rest != ' ' || o->seconds <= 0 || o->seconds > 100 * 86400L || has_key(kvs, o->owner))
+	if (*rest != ' ' || o->seconds <= 0 || o->seconds > LONGEST_SECONDS || has_key(kvs, o->owner))
 		return false;
 	strcpy(o->mark, key);
 	strcpy(o->value, value);

@@ -93,7 +93,7 @@ bool token_parse(const char *name, struct token *t)
 
 	if (strncasecmp(name, "sl1.", 4) != 0 || *p == '\0' || strlen(name) >= sizeof t->name)
 		return false;
-	if (!mode_field(&p, t) || !field(&p, TOKEN_LONGEST_TTL, &ttl) ||
+	if (!mode_field(&p, t) || !field(&p, LONGEST_SECONDS, &ttl) ||
 	    !field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) ||
 	    !field(&p, INT32_MAX, &pid))
 		return false;

@@ -9,8 +9,7 @@
 
 #include <stdbool.h>
 
-#define TOKEN_NAME 200		   /* longest name, with its '\0' */
-#define TOKEN_LONGEST_TTL 8640000u /* a hundred days, in seconds */
+#define TOKEN_NAME 200 /* longest name, with its '\0' */
 
 struct token {
 	char mode;	    /* 'x', 's' or 'n' */

@@ -22,7 +22,7 @@ static void token(const char *name)
 	if (!token_parse(name, &token))
 		return;
 	MUST(strpbrk(token.name, "/ \r\n\"*?\\") == NULL && token_same(token.name, name));
-	MUST(token.ttl <= TOKEN_LONGEST_TTL && token.pid >= 0 && strlen(token.nonce) == 16);
+	MUST(token.ttl <= LONGEST_SECONDS && token.pid >= 0 && strlen(token.nonce) == 16);
 	MUST(token.mode == 'x' || token.mode == 's' || token.mode == 'n');
 	again = token;
 	token_name(&again);
