@@ -66,6 +66,35 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ ! -e "$ROOT/L" ]
 }
 
+@test "FREE and LOST are the last word, also to one who had no room for them" {
+	server
+	local word in
+	for word in FREE LOST; do
+		smith a --ttl=2 "$URL/L"
+		expect a OK
+		head -c 65536 /dev/zero >"$DIR/a.out"
+		# It has beaten, and could not say so.
+		until ls "$ROOT"/L/sl1.x.2.[1-9]* >/dev/null 2>&1; do read -r -t 0.02 <> <(:) || true; done
+		in=${SMITH_IN[a]}
+		if [ $word = FREE ]; then
+			exec {in}>&-
+			until [ ! -e "$ROOT/L" ]; do read -r -t 0.02 <> <(:) || true; done
+		else
+			rmdir "$ROOT"/L/*
+			in_file "$DIR/log" "^RNFR .* 550"
+		fi
+		read -r -t 0.2 <> <(:) || true
+		head -c 65536 <&"${SMITH_OUT[a]}" >/dev/null
+		until_line a $word
+		ended a
+		if IFS= read -r -t 0.1 -u "${SMITH_OUT[a]}" LINE; then
+			echo "after $word: $LINE"
+			return 1
+		fi
+		rm -rf "${ROOT:?}/L"
+	done
+}
+
 @test "--no-wait and --wait=SECS end with BUSY and 1, naming the holder" {
 	server
 	smith a "$URL/L"

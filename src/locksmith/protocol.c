@@ -50,7 +50,12 @@ static void keep(const char *line, size_t length)
 		return;
 	if (strncmp(line, "HELD ", 5) == 0) {
 		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
-	} else if (length <= sizeof unsaid.lines - unsaid.used) {
+		return;
+	}
+	/* It is said last, and would speak of a lock that is gone. */
+	if (strncmp(line, "FREE\n", 5) == 0 || strncmp(line, "LOST ", 5) == 0)
+		unsaid.held[0] = '\0';
+	if (length <= sizeof unsaid.lines - unsaid.used) {
 		memcpy(unsaid.lines + unsaid.used, line, length);
 		unsaid.used += length;
 	}
