@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,7 +49,14 @@ static void lose(struct lease *lease, const char *reason)
 	if (lease->lock->lost || !command_lives(lease))
 		return;
 	lease->lock->lost = lease->lock->lost_said = true;
-	complain("%s: the lock is lost: %s; stopping the command", lease->label, reason);
+	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
+}
+
+static void say_loss(struct lease *lease)
+{
+	if (lease->loss[0] != '\0')
+		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
+	lease->loss[0] = '\0';
 }
 
 static void follow_deadline(struct lease *lease)
@@ -106,6 +114,7 @@ static void act(struct lease *lease)
 		signal_all(lease, SIGKILL);
 		lease->killed = true;
 	}
+	say_loss(lease); /* last: it may be that nobody reads it */
 }
 
 /* How long to sleep, in ms, where no timer goes by the right clock. */

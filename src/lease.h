@@ -24,6 +24,7 @@ struct lease {
 	int stop[2];       /* a pipe */
 	int64_t term_at, kill_at; /* on CLOCK_BOOTTIME */
 	bool termed, killed;
+	char loss[200];    /* why it is lost, until it has been said */
 	bool deaf;         /* the helper has ended */
 	pthread_t thread;
 	bool running;

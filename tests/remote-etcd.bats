@@ -159,6 +159,26 @@ stopped_soon() {
 	gone "${COMMAND[holder]}"
 }
 
+@test "nobody reads standard error: the command of a lost lock is told to end all the same" {
+	mkfifo unread
+	exec {unread}<>unread
+	head -c 65536 /dev/zero >unread
+	cat >heeds <<-'END'
+		exec 2>/dev/null
+		trap 'echo told >told; exit' TERM
+		echo $$ >up
+		while :; do sleep 0.05; done
+	END
+	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" --ttl=60 "$URL" sh heeds
+	in_file up .
+	ctl lease revoke "$(lease)" >/dev/null
+	gone "$(cat up)"
+	[ -e told ]
+	head -c 65536 <&"$unread" >/dev/null
+	ended holder 76
+	exec {unread}>&-
+}
+
 @test "what forks faster than one can look is gone all the same when semlock has ended" {
 	cat >hopper <<-'END'
 		import os, time
