@@ -44,8 +44,8 @@ static void look_at(const struct keeper *keeper, struct lock *lock)
 	if (lock->lost || lock->method->owned(lock) || !command_lives(keeper))
 		return;
 	lock->lost = true;
+	act(keeper); /* first: it may be that nobody reads what we say */
 	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
-	act(keeper);
 }
 
 /* What exactly has changed is for the look to find out. */

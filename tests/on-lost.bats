@@ -15,6 +15,10 @@ prepare() {
 	export SEMLOCK
 }
 
+gone_or_zombie() {
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
+}
+
 # robbed ARGS...: semlock ARGS, robbed while the command runs
 robbed() {
 	[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
@@ -31,6 +35,20 @@ robbed() {
 			rm -rf l ./*.up ./*.down
 		done
 	done
+}
+
+@test "also when nobody reads standard error" {
+	mkfifo unread
+	exec {unread}<>unread
+	head -c 65536 /dev/zero >unread
+	fifos holder
+	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" -m link --on-lost=kill l "$PROBE" hold holder.up holder.down
+	ready holder
+	rm l
+	eventually gone_or_zombie "${COMMAND[holder]}"
+	head -c 65536 <&"$unread" >/dev/null
+	ended holder 76
+	exec {unread}>&-
 }
 
 @test "--on-lost=warn says so at once, lets the command run, and ends with 76" {
