@@ -90,7 +90,8 @@ all_of_it() {
 @test "sftp: killed holders are taken over" {
 	sftp_server
 	hold_lock --ttl=4 "$URL/nightly"
-	kill -KILL "${PID[holder]}" "${COMMAND[holder]}" "$(helper_of holder)"
+	# The helper first: it would begin to let go when the others have gone.
+	kill -KILL "$(helper_of holder)" "${PID[holder]}" "${COMMAND[holder]}"
 	ended holder 137
 	expect_status 0 "$SEMLOCK" --ttl=2 -i 0.1 -w 60 "$URL/nightly" true
 }
