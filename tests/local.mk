@@ -41,7 +41,7 @@ torture: all tests/torture/torture$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
 # make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server, by semlock and all
-SERVER = ftp etcd etcd-kill etcd-stop
+SERVER = ftp sftp etcd etcd-kill etcd-stop
 ROUNDS = 200
 HOLD = 0.02
 torture-remote: all
