@@ -56,7 +56,19 @@ static int within_patience(int (*holds)(const char *pid, const char *what), cons
 	return 0;
 }
 
-static int is_blocking_lock(const char *line)
+/* Where coverage is counted, each process locks the file of the counters as it begins. */
+static int is_of_counters(pid_t pid, long fd)
+{
+	char path[64], name[4096];
+	ssize_t length;
+
+	snprintf(path, sizeof path, "/proc/%d/fd/%ld", (int)pid, fd);
+	length = readlink(path, name, sizeof name - 1);
+	name[length > 0 ? length : 0] = '\0';
+	return strstr(name, ".profraw") != NULL;
+}
+
+static int is_blocking_lock(pid_t pid, const char *line)
 {
 	long call, fd;
 	unsigned long how;
@@ -69,7 +81,7 @@ static int is_blocking_lock(const char *line)
 	if (call == SYS_poll && how == 2)
 		return 1; /* for word of a holder who has nothing under flock(2): methods/stranger.c */
 #endif
-	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW);
+	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW) && !is_of_counters(pid, fd);
 }
 
 /* A call that is to sleep for a lock may sleep before it has queued for it, while somebody reads
@@ -95,7 +107,7 @@ int sleeps_in_lock(pid_t pid)
 		if (entry->d_name[0] == '.' || strlen(entry->d_name) > 20)
 			continue;
 		snprintf(path, sizeof path, "/proc/%d/task/%.20s/syscall", (int)pid, entry->d_name);
-		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(line) &&
+		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(pid, line) &&
 			has_queued(pid, entry->d_name);
 	}
 	if (tasks != NULL)
