@@ -84,7 +84,8 @@ int run(struct job *job)
 	struct watch watch;
 	struct why why;
 
-	if (job->command.nlocks > 0 && job->bearer.pid == 0 && job_give_locks(job, &why) != 0)
+	if (!opt->stands && job->command.nlocks > 0 && job->bearer.pid == 0 &&
+	    job_give_locks(job, &why) != 0)
 		ending_in_trouble(opt, &why);
 	if (start_holding(job, &why) != 0)
 		ending_in_trouble(opt, &why);

@@ -106,6 +106,7 @@ holding() {
 
 @test "an output that nobody reads: no lock is kept" {
 	for how in '>/dev/full' '>&-'; do
+		if [ "$how" = '>&-' ] && under_valgrind; then continue; fi # which takes the number itself
 		expect_status 71 bash -c "\"\$1\" --hold l </dev/null $how" - "$SEMLOCK"
 		[[ $err == "semlock: cannot write to standard output"* ]] || complain "$how: $err"
 		expect_free l
