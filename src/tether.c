@@ -151,10 +151,25 @@ static bool at_work(const struct tether *tether)
 	return tie_is_held(&tether->tie);
 }
 
+/* How long after TERM there may be KILL: of a lock on a server, before another may have it. */
+static int64_t mercy_for(const struct tether *tether)
+{
+	const struct locksmith *smith = tether->locks->smith;
+	int64_t mercy = MERCY, left;
+	struct deadline lease;
+
+	if (smith == NULL)
+		return mercy;
+	lease = locksmith_lease_end(smith);
+	left = deadline_left(&lease) - smith->lease / 20;
+	if (mercy > smith->lease / 5)
+		mercy = smith->lease / 5;
+	return left > mercy ? mercy : left > 0 ? left : 0;
+}
+
 /* Who has let go in the meantime has lost nothing. */
 static void tell_caller(const struct tether *tether)
 {
-	int64_t mercy = MERCY;
 	struct deadline end;
 
 	if (!at_work(tether))
@@ -165,9 +180,7 @@ static void tell_caller(const struct tether *tether)
 			caller_signal(&tether->caller, tether->on_lost);
 		return;
 	}
-	if (tether->locks->smith != NULL && tether->locks->smith->lease / 5 < mercy)
-		mercy = tether->locks->smith->lease / 5;
-	end = deadline_after(mercy);
+	end = deadline_after(mercy_for(tether));
 	signal_all(tether, SIGTERM);
 	while (at_work(tether) && deadline_left(&end) > 0)
 		nap();

@@ -460,6 +460,21 @@ script_stopped_soon() {
 	ended holder 143
 }
 
+@test "--tether: its watcher stopped, and cut off: the script is gone before the lease ends" {
+	script --ttl=6 "$URL"
+	fifos child
+	PID[child]=$$
+	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
+	ready child
+	holder=$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)
+	kill -STOP "$(pgrep -P "$holder" -f "semlock --tether=8")" "${ETCD_PID[s1]}"
+	stopped=$(now)
+	ended holder 137
+	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
+	gone "${COMMAND[child]}"
+	kill -CONT "${ETCD_PID[s1]}"
+}
+
 @test "--tether: its holder stopped: the script is told in time all the same" {
 	case ${SANITIZED-} in *thread*) skip "ThreadSanitizer keeps back a signal to who waits for an OFD lock" ;; esac
 	script --ttl=6 --on-lost=USR1 "$URL"
