@@ -129,18 +129,19 @@ static void let_run(const struct target *told, const struct occupant *holder)
 }
 
 /* Whoever is only said to hold a lock made of files is left alone.  One that lets go while we
- * look can seem so: it takes two looks to be sure, and an end of who has been signalled.
+ * look can seem so, and /proc/locks, which changes while it is read, may list a lock twice, the
+ * second time as nobody's: it takes two looks to be sure, and an end of who has been signalled.
  * Returns 1 to go on, 0 to look again, or -1. */
 static int check_proven(struct hunt *hunt, const struct occupant *holder)
 {
 	bool sure = hunt->doubted && !targets_obeying(&hunt->targets);
 	char doubt[200];
 
-	hunt->doubted = holder->doubt != DOUBT_NONE;
+	hunt->doubted = holder->doubt != DOUBT_NONE || holder->process.pid == 0;
 	if (hunt->doubted && !sure)
 		return 0;
 	doubt_text(holder, doubt, sizeof doubt);
-	if (hunt->doubted)
+	if (doubt[0] != '\0')
 		return why_say(hunt->why, TROUBLE_UNAVAILABLE, "cannot stop the holder: %s", doubt);
 	if (holder->process.pid == 0)
 		return why_say(hunt->why, TROUBLE_PERMISSION,
