@@ -161,10 +161,8 @@ AM_TESTS_ENVIRONMENT = \
 	BROKEN='$(abs_top_builddir)/tests/semlock-broken$(EXEEXT)'; export BROKEN; \
 	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
 
+# The longest first: at the end one of them would be waited for alone.
 TESTS =
-if HAVE_BATS
-TESTS += $(LOCAL_BATS)
-endif
 if HAVE_NETWORK
 if HAVE_BATS
 TESTS += $(NETWORK_BATS)
@@ -174,6 +172,9 @@ if HAVE_BATS
 TESTS += $(NO_NETWORK_BATS)
 endif
 check-local: say-no-network
+endif
+if HAVE_BATS
+TESTS += $(LOCAL_BATS)
 endif
 
 .PHONY: say-no-network
