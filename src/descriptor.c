@@ -43,13 +43,14 @@ int descriptor_pipe(int ends[2])
 /* FIRST up to LAST, both included. */
 static void close_all(unsigned first, unsigned last)
 {
-	long most = sysconf(_SC_OPEN_MAX);
+	long limit = sysconf(_SC_OPEN_MAX);
+	unsigned most = limit > 0 && limit < 65536 ? (unsigned)limit : 65536;
 
 #if HAVE_DECL_SYS_CLOSE_RANGE
 	if (syscall(SYS_close_range, first, last, 0) == 0)
 		return;
 #endif
-	for (unsigned fd = first; fd <= last && fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+	for (unsigned fd = first; fd <= last && fd < most; fd++)
 		close((int)fd);
 }
 

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "crowd.h"
+#include "syscalls.h"
 
 extern char **environ;
 
@@ -109,9 +110,9 @@ static bool waits_for_lock(const char *line)
 
 	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
 		return false;
-	if (call == SYS_fcntl)
+	if (is_fcntl(call))
 		return how == F_SETLKW || how == F_OFD_SETLKW;
-	return call == SYS_futex || (call == SYS_flock && (how & LOCK_NB) == 0);
+	return is_futex(call) || (call == SYS_flock && (how & LOCK_NB) == 0);
 }
 
 bool until_asleep(pid_t pid)

@@ -1,14 +1,14 @@
 # Each bats file is a test program of automake's TAP driver, so that each @test in
 # it is a result of its own.  Run one file: make check TESTS=tests/queue.bats
 check_PROGRAMS += tests/probe
-tests_probe_SOURCES = tests/probe.h tests/probe.c tests/probe-hold.c tests/probe-inside.c \
+tests_probe_SOURCES = tests/syscalls.h tests/probe.h tests/probe.c tests/probe-hold.c tests/probe-inside.c \
 	tests/probe-json.c tests/probe-lock.c tests/probe-look.c tests/probe-pty.c tests/probe-signals.c \
 	tests/probe-start.c tests/probe-storm.c tests/probe-sweep.c tests/probe-timer.c
 check_PROGRAMS += tests/parse
 tests_parse_SOURCES = tests/parse.c src/procfs.c src/procfs.h src/reach.c src/reach.h
 
 check_PROGRAMS += tests/crowd
-tests_crowd_SOURCES = tests/crowd.h tests/crowd.c tests/crowd-kills.c tests/crowd-line.c \
+tests_crowd_SOURCES = tests/syscalls.h tests/crowd.h tests/crowd.c tests/crowd-kills.c tests/crowd-line.c \
 	tests/crowd-loops.c
 
 check_PROGRAMS += tests/liveness-check
@@ -197,7 +197,7 @@ clean-static:
 
 # ---- make bench: both builds beside what else is installed; some five minutes ----
 EXTRA_PROGRAMS = tests/benchmark/bench tests/benchmark/least
-tests_benchmark_bench_SOURCES = tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
+tests_benchmark_bench_SOURCES = tests/syscalls.h tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
 	tests/benchmark/counts.c tests/benchmark/crowds.c tests/benchmark/files.c tests/benchmark/growth.c \
 	tests/benchmark/run.c tests/benchmark/servers.c tests/benchmark/starts.c
 tests_benchmark_bench_LDADD = -lm

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "probe.h"
+#include "syscalls.h"
 
 static int read_text(const char *path, char *text, size_t size)
 {
@@ -77,11 +78,9 @@ static int is_blocking_lock(pid_t pid, const char *line)
 		return 0;
 	if (call == SYS_flock)
 		return (how & LOCK_NB) == 0; /* which sleeps, too: while somebody reads /proc/locks */
-#ifdef SYS_poll
-	if (call == SYS_poll && how == 2)
+	if (is_poll(call) && how == 2)
 		return 1; /* for word of a holder who has nothing under flock(2): methods/stranger.c */
-#endif
-	return call == SYS_fcntl && (how == F_SETLKW || how == F_OFD_SETLKW) && !is_of_counters(pid, fd);
+	return is_fcntl(call) && (how == F_SETLKW || how == F_OFD_SETLKW) && !is_of_counters(pid, fd);
 }
 
 /* A call that is to sleep for a lock may sleep before it has queued for it, while somebody reads

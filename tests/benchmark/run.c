@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "../syscalls.h"
 
 extern char **environ;
 
@@ -147,6 +148,5 @@ void until_asleep(pid_t pid)
 			close(fd);
 		text[got > 0 ? got : 0] = '\0';
 		call = text[0] >= '0' && text[0] <= '9' ? strtol(text, NULL, 10) : -1;
-	} while (call != SYS_fcntl && call != SYS_flock && call != SYS_nanosleep &&
-		 call != SYS_clock_nanosleep && call != SYS_poll && !has_ended(pid));
+	} while (!is_fcntl(call) && call != SYS_flock && !is_sleep(call) && !is_poll(call) && !has_ended(pid));
 }

@@ -94,7 +94,7 @@ static void stop(struct contest *contest, int slot)
 		kill(one->pid, SIGSTOP);
 	else
 		signal_command(command, SIGSTOP);
-	pause_us(pick(8000));
+	pause_us((long)pick(8000));
 	signal_command(command, SIGCONT);
 	kill(one->pid, SIGCONT);
 	atomic_fetch_add(&board->stops, 1);
@@ -108,7 +108,7 @@ static void do_harm(struct contest *contest)
 	if (contest->every == 0 || atomic_load(&board->inside) < contest->next)
 		return;
 	contest->next += contest->every;
-	pause_us(pick(800));
+	pause_us((long)pick(800));
 	strike(one, slot, SIGKILL, 'K');
 	atomic_fetch_add(&board->kills, 1);
 	if (one->form == NULL)
@@ -179,7 +179,7 @@ static void wait_for_one(struct contest *contest)
 		contest->woken = now;
 		wake(contest);
 	}
-	pause_us(pick(300));
+	pause_us((long)pick(300));
 }
 
 static long rounds(void)
