@@ -2,6 +2,12 @@
 # --name: a lock in a directory of one's own.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+# The lock file $1, outside of the test's directory, and the directory of it if it is empty.
+forget() {
+	rm -f "$1"
+	rmdir --ignore-fail-on-non-empty "${1%/*}"
+}
+
 prepare() {
 	mkdir -m 700 run
 	export XDG_RUNTIME_DIR=$PWD/run
@@ -55,7 +61,7 @@ prepare() {
 		expect_status 0 "$SEMLOCK" --name bats-name-test sh -c 'echo "$SEMLOCK_LOCK"'
 		[ "$out" != "$PWD/run/semlock/bats-name-test" ]
 		[ ! -e run/semlock ]
-		rm -f "$out"
+		forget "$out"
 	done
 }
 
@@ -64,7 +70,7 @@ prepare() {
 		expect_status 0 "$SEMLOCK" --name bats-name-test sh -c 'echo "$SEMLOCK_LOCK"'
 		[[ "$out" == /run/user/*/semlock/bats-name-test || "$out" == /tmp/semlock-*/bats-name-test ]]
 		[ ! -e run/semlock ]
-		rm -f "$out"
+		forget "$out"
 	done
 }
 

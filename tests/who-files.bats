@@ -206,7 +206,7 @@ in_doubt() {
 	in_doubt "(not named in the lock)"
 	rmdir l
 	: >l
-	touch -d '1 hour ago' l
+	touch -d '1 minute ago' l
 	method=excl
 	in_doubt "(not named in the lock)"
 	[ "$(awk 'length > 80' .out)" = "" ]
@@ -218,7 +218,7 @@ in_doubt() {
 	said 1 "l: held, 0 waiting" -m excl l
 	grep -q "(not named in the lock)" .out
 	refused 1 "l: held, and nobody is named in it" "$SEMLOCK" -v -n -m excl l true
-	touch -d '1 hour ago' l
+	touch -d '1 minute ago' l
 	refused 1 "l: held, or left behind: the lock does not say which process it is" "$SEMLOCK" -v -n -m excl l true
 }
 

@@ -39,7 +39,7 @@ vsftpd_on() {
 vsftpd_server() {
 	command -v vsftpd >/dev/null || [ -x /usr/sbin/vsftpd ] || skip "no vsftpd here"
 	# Its own user must get at it, which bats' directories do not allow.
-	BARE=$(mktemp -d /tmp/semlock-vsftpd.XXXXXX)
+	BARE=$(mktemp -d "${TMPDIR:-/tmp}/semlock-vsftpd.XXXXXX")
 	mkdir -p "$BARE/root/pub" "$BARE/empty"
 	cat >"$BARE/conf" <<-END
 		listen=YES
