@@ -32,17 +32,19 @@ on_none() {
 	chmod 777 on
 }
 
+# ("excludes ... ||" turns set -e off: each line has its own return.)
 # excludes METHOD: it refuses, it waits, nobody overlaps, and the dead's is taken over.
 excludes() {
 	local method=$1 left
-	if [ "$method" = rename ]; then "$SEMLOCK" -m rename --init on/l true; fi
-	hold_lock -m "$method" on/l
+	if [ "$method" = rename ]; then "$SEMLOCK" -m rename --init on/l true || return; fi
+	hold_lock -m "$method" on/l || return
 	expect_status 1 "$SEMLOCK" -n -m "$method" on/l true || return
 	start waiter "$SEMLOCK" -m "$method" on/l true
-	"$PROBE" state "${PID[waiter]}" S
-	let_go
+	"$PROBE" state "${PID[waiter]}" S || return
+	let_go || return
 	ended waiter 0 || return
 	capture "$SEMLOCK" -m "$method" on/l sh -c 'kill -KILL $PPID $$'
+	[ "$status" -eq 137 ] || complain "killed, and $status" || return
 	expect_status 0 "$SEMLOCK" -w 60 -m "$method" on/l true || return
 	expect_status 0 "$PROBE" storm 24 4 "$SEMLOCK" -m "$method" on/l "$PROBE" inside room 20 || return
 	expect_status 0 "$PROBE" verdict room 480 || return

@@ -86,7 +86,19 @@ shared_directory() {
 		ln -s ../target pub/theirs
 		chown -h 65534:65534 pub/theirs
 		expect_status 0 "$SEMLOCK" pub/theirs true
+		ln -s ../target pub/roots
+		expect_status 0 as_nobody "$SEMLOCK" pub/roots true
 	fi
+}
+
+# Whoever may write there may as well replace the target: nothing is to be had by refusing.
+@test "in a directory that all may write without the sticky bit, any link is followed" {
+	root_only "to be two users"
+	mkdir -m 777 pub
+	: >target
+	ln -s ../target pub/l
+	chown -h 65534:65534 pub/l
+	expect_status 0 "$SEMLOCK" pub/l true
 }
 
 @test "a link in an ordinary directory is followed, and made through when it dangles" {

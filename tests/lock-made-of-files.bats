@@ -441,3 +441,38 @@ waits_for_itself() {
 	[ -L l ] || complain "the script's lock is gone"
 	expect_status 0 dash -c 'ln -sf $$ l; "$0" -n -m symlink l true; [ $? -eq 1 ]' "$SEMLOCK"
 }
+
+# How often the process $1 has slept.
+sleeps_of() {
+	awk '/^voluntary/ { print $2 }' "/proc/$1/status"
+}
+
+slept_more_than() {
+	[ "$(sleeps_of "$1")" -gt "$2" ]
+}
+
+@test "a waiter that looks again and again at another program's lock keeps nothing open" {
+	start other "$PROBE" pause 600000
+	mkdir l
+	echo "${PID[other]}" >l/pid
+	start waiter prlimit --nofile=24 "$SEMLOCK" -m mkdir l true
+	"$PROBE" state "${PID[waiter]}" S
+	for _ in $(seq 30); do
+		sleeps=$(sleeps_of "${PID[waiter]}")
+		: >other
+		rm other
+		eventually slept_more_than "${PID[waiter]}" "$sleeps"
+	done
+	open=$(find "/proc/${PID[waiter]}/fd" -type l | wc -l)
+	[ "$open" -le 16 ] || complain "$open descriptors are open"
+	rm -r l
+	ended waiter 0
+}
+
+@test "a command that cannot be handed the lock is not run" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	expect_status 126 strace -f -qq -o trace -e inject=fcntl:error=EIO:when=1+ "$SEMLOCK" -m mkdir l touch ran
+	[ ! -e ran ]
+	[ ! -e l ]
+}

@@ -201,6 +201,16 @@ those_who_disagree() {
 	exec 8>&- 9>&-
 }
 
+@test "a descriptor that asks again for its slot has it, also with -n" {
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" -j 2 8
+	expect_status 0 "$SEMLOCK" -n -j 2 8
+	hold_as other -n -j 2 l
+	expect_status 1 "$SEMLOCK" -n -j 2 l true
+	let_go other
+	exec 8>&-
+}
+
 @test "-x with -j: a slot is its holder's alone in any case" {
 	for method in $(with_slots); do
 		hold_as one -m "$method" -x -j 2 l
