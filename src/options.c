@@ -35,7 +35,6 @@ enum {
 	OPT_STALE,
 	OPT_START,
 	OPT_STATUS_FD,
-	OPT_TETHER,
 	OPT_TOGGLE,
 	OPT_TTL,
 	OPT_UNFAIR,
@@ -81,7 +80,6 @@ static const struct option long_options[] = {
     {"stale", required_argument, NULL, OPT_STALE},
     {"start", required_argument, NULL, OPT_START},
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
-    {"tether", required_argument, NULL, OPT_TETHER},
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
     {"ttl", required_argument, NULL, OPT_TTL},
@@ -213,9 +211,6 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->hold = true;
 		options->owner = optarg == NULL ? 0 : value_pid(optarg);
 		break;
-	case OPT_TETHER:
-		options->tether = value_fd("--tether", optarg);
-		break;
 	case OPT_INIT:
 		options->init = true;
 		break;
@@ -328,8 +323,6 @@ void options_parse(struct options *options, int argc, char **argv)
 	    .as_flock = argc > 0 && called_flock(argv[0]),
 	    .method = method_nth(0),
 	    .wait = -1,
-	    .tether = -1,
-	    .on_lost = LOST_UNSAID,
 	    .busy_status = EXIT_BUSY,
 	    .create_mode = 0666,
 	};
@@ -337,7 +330,6 @@ void options_parse(struct options *options, int argc, char **argv)
 		report_as("flock");
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
-	options->stands = options->hold || options->tether >= 0;
 	if (options->who || options->check)
 		operands_locks(options, &reading, argv + optind);
 	else

@@ -67,7 +67,6 @@ completes() {
 	done
 	for option in $(long required) $(short | sed -n 's/^\(.\):$/-\1/p'); do
 		case $option in
-		--tether) ;;
 		--fd | --name) set -- "$@" "semlock $option 8 fals" ;;
 		--*) set -- "$@" "semlock $option 8 a.lock fals" "semlock $option=8 a.lock fals" ;;
 		*) set -- "$@" "semlock $option 8 a.lock fals" "semlock -n${option#-} 8 a.lock fals" "semlock ${option}8 a.lock fals" ;;
@@ -130,8 +129,6 @@ completes() {
 	completes "semlock --who a.lock a." a.lock
 	completes "semlock --check a." a.lock
 	completes "semlock --hold a." a.lock
-	completes "semlock --tether 8 a." a.lock
-	completes "semlock --tether=8 -w 3 a." a.lock
 }
 
 @test "the command, and then what the command's own completion says" {

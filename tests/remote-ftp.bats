@@ -193,32 +193,6 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	expect_status 69 "$SEMLOCK" --who "$URL"
 }
 
-@test "--tether: for a calling script, until it ends, is killed, or says -u" {
-	cat >script <<-'END'
-		exec 8>job 7<>$NAME.down
-		"$SEMLOCK" --tether=8 --ttl=4 "$1" || exit
-		echo "ready $$" >$NAME.up
-		read -r line <&7
-		eval "$line"
-	END
-	export SEMLOCK
-	for what in 'exit 0' '"$SEMLOCK" -u 8; "$SEMLOCK" -n "$1" true; exit' 'kill -KILL $$'; do
-		fifos holder
-		start holder env NAME=holder sh ./script "$URL"
-		ready holder
-		expect_status 1 "$SEMLOCK" -n "$URL" true
-		echo "$what" 1<>holder.down
-		case $what in kill*) ended holder 137 ;; *) ended holder 0 ;; esac
-		expect_status 0 "$SEMLOCK" -w 60 -i 0.05 "$URL" true
-		rm holder.up holder.down
-	done
-	fifos holder
-	start holder env NAME=holder sh ./script "$URL"
-	ready holder
-	rm -r "$ROOT/nightly"
-	ended holder 143
-}
-
 @test "--who names the holder" {
 	expect_status 0 "$SEMLOCK" --who "$URL"
 	hold_lock -s "$URL"

@@ -12,7 +12,7 @@ function __semlock_operands
                 break
             case --conflict-exit-code --fd --file --interval --kill-after --length --method --mode \
                     --name --on-lost --run-timeout --signal --slots --stale --start --status-fd \
-                    --tether --timeout --ttl --wait
+                    --timeout --ttl --wait
                 set -q words[2]; or return 1
                 set -e words[1]
             case '--*'
@@ -46,7 +46,7 @@ function __semlock_without_lock
 end
 
 function __semlock_only_locks
-    __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'; or __semlock_said '--tether*'
+    __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'
 end
 
 # Before the first operand?  (An option's value is.)
@@ -135,7 +135,6 @@ complete -c semlock -n __semlock_at_options -l run-timeout -x -d 'End COMMAND af
 complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_signals)' -d 'By which --run-timeout ends it'
 complete -c semlock -n __semlock_at_options -l kill-after -x -d 'KILL so long after the signal'
 complete -c semlock -n __semlock_at_options -l hold -d 'No COMMAND: hold LOCK until standard input ends'
-complete -c semlock -n __semlock_at_options -l tether -x -a '3 4 5 6 7 8 9' -d 'No COMMAND: LOCK is the shell'\''s until it closes this'
 complete -c semlock -n __semlock_at_options -l fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'Lock this open descriptor'
 complete -c semlock -n __semlock_at_options -s u -l unlock -d 'Unlock the descriptor'
 complete -c semlock -n __semlock_at_options -l check -d 'Does a lock really exclude there'
