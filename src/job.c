@@ -29,7 +29,6 @@ static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 		    .exact_mode = opt->exact_mode,
 		    .stale = opt->stale,
 		    .ttl = opt->ttl,
-		    .interval = opt->interval,
 		    .note = opt->command == NULL ? NULL : opt->command[0],
 		    .init = opt->init,
 		    .bearer = bearer,

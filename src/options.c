@@ -37,7 +37,6 @@ enum {
 	OPT_STATUS_FD,
 	OPT_TOGGLE,
 	OPT_TTL,
-	OPT_UNFAIR,
 	OPT_WHO,
 };
 
@@ -57,7 +56,6 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"hold", optional_argument, NULL, OPT_HOLD},
     {"init", no_argument, NULL, OPT_INIT},
-    {"interval", required_argument, NULL, 'i'},
     {"json", no_argument, NULL, OPT_JSON},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
@@ -83,7 +81,6 @@ static const struct option long_options[] = {
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
     {"ttl", required_argument, NULL, OPT_TTL},
-    {"unfair", no_argument, NULL, OPT_UNFAIR},
     {"unlock", no_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
@@ -112,7 +109,7 @@ static void make_room(struct options *options, int argc)
 	options->nlocks = 1;
 }
 
-static const char letters[] = "+:cef:hi:j:m:noqsuvw:xE:FV";
+static const char letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 
 /* All that begin like WORD, of LENGTH bytes, before FLOCKS_OWN: "--nested or --no-fork". */
 static void options_like(const char *word, size_t length, char *text, size_t size)
@@ -222,12 +219,6 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_TTL:
 		options->ttl = value_time("--ttl", optarg);
-		break;
-	case 'i':
-		options->interval = value_time("--interval", optarg);
-		break;
-	case OPT_UNFAIR:
-		options->unfair = true;
 		break;
 	case OPT_NAME:
 		reading->name = optarg;

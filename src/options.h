@@ -27,7 +27,6 @@ struct options {
 	struct range range;
 	bool unlock;
 	bool nonblocking;
-	bool unfair;
 	int64_t wait; /* ns; -1: for ever */
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */
@@ -39,7 +38,7 @@ struct options {
 	pid_t owner; /* or the end of this process; 0: of the one that started us */
 	int on_lost; /* a signal, or LOST_WARN; 0: not asked for */
 	int64_t stale; /* ns; 0: not asked for */
-	int64_t ttl, interval; /* ns; 0: not asked for */
+	int64_t ttl;   /* ns; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { STEER_NOT, STEER_REPLACE, STEER_TOGGLE } steer;

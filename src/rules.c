@@ -107,17 +107,12 @@ static void refuse_of_servers(const struct options *options)
 	bool on_server = (options->method->can & ON_SERVER) != 0;
 
 	refuse(options->ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
-	refuse(options->interval > 0 && options->method != method_named("ftp"),
-	    "-i: this lock is waited for, not asked for again and again; -i is for FTP and SFTP");
-	refuse(options->interval > 0 && options->interval < 10 * MILLISECOND,
-	    "-i: 10ms at least, for the server's sake");
 	refuse(options->ttl > 0 && options->ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
 	if (!on_server)
 		return;
 	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
 	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse(options->exact_mode, "--mode: on a server semlock makes no file");
-	refuse(options->unfair, "--unfair: the order of waiters is the server's");
 	refuse(options->steer != STEER_NOT,
 	    "--replace and --toggle: the holder of a lock on a server is not within reach");
 	refuse(options->on_lost != 0,

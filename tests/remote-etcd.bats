@@ -361,14 +361,13 @@ stopped_soon() {
 }
 
 @test "what a server has nothing to do with is refused" {
-	for option in -F --rm --mode=600 --unfair --toggle --replace --on-lost=warn --fcntl \
+	for option in -F --rm --mode=600 --toggle --replace --on-lost=warn --fcntl \
 		--start=1 --init --stale=5 "-f other" "-m flock" "-m ftp"; do
 		# shellcheck disable=SC2086 # an option and its argument
 		refused 64 "" "$SEMLOCK" $option "$URL" touch ran
 	done
 	refused 64 "URL" "$SEMLOCK" -m etcd ./file touch ran
 	refused 64 "--ttl" "$SEMLOCK" --ttl=5 ./file touch ran
-	refused 64 "-i" "$SEMLOCK" -i 5 ./file touch ran
 	[ ! -e ran ]
 }
 

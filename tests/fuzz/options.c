@@ -92,7 +92,7 @@ static void forget_lasting(void)
 
 static void values(const struct options *o)
 {
-	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0 && o->interval >= 0);
+	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0);
 	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
 	MUST(o->busy_status >= 0 && o->busy_status <= 255);
 	MUST(o->slots <= SLOTS_MOST && o->create_mode <= 0777);

@@ -10,7 +10,7 @@ function __semlock_operands
             case --
                 set -e words[1]
                 break
-            case --conflict-exit-code --fd --file --interval --kill-after --length --method --mode \
+            case --conflict-exit-code --fd --file --kill-after --length --method --mode \
                     --name --on-lost --run-timeout --signal --slots --stale --start --status-fd \
                     --timeout --ttl --wait
                 set -q words[2]; or return 1
@@ -18,7 +18,7 @@ function __semlock_operands
             case '--*'
             case '-?*'
                 # -nw 10: the first letter that takes a value ends the cluster.
-                if string match -qr '^-[^Efijmw]*[Efijmw]$' -- $words[1]
+                if string match -qr '^-[^Efjmw]*[Efjmw]$' -- $words[1]
                     set -q words[2]; or return 1
                     set -e words[1]
                 end
@@ -122,11 +122,9 @@ complete -c semlock -n __semlock_at_options -l nb -d 'Fail at once if it is busy
 complete -c semlock -n __semlock_at_options -l nonblocking -d 'Fail at once if it is busy'
 complete -c semlock -n __semlock_at_options -s w -l wait -x -d 'Wait so long at most'
 complete -c semlock -n __semlock_at_options -l timeout -x -d 'Wait so long at most'
-complete -c semlock -n __semlock_at_options -s i -l interval -x -d 'Time between two looks at a lock on an FTP server'
 complete -c semlock -n __semlock_at_options -s E -l conflict-exit-code -x -d 'Exit status when the lock is not to be had'
 complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_signals)' -d 'Stop who holds the lock, and take its place'
 complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_signals)' -d 'Stop who holds the lock, or run COMMAND'
-complete -c semlock -n __semlock_at_options -l unfair -d 'Do not queue behind those who came earlier'
 complete -c semlock -n __semlock_at_options -s c -l command -d 'Run a string by the shell'
 complete -c semlock -n __semlock_at_options -l on-lost -x -a 'warn term kill' -d 'If somebody takes the lock away'
 complete -c semlock -n __semlock_at_options -s o -l close -d 'What COMMAND leaves behind does not keep the lock'
