@@ -98,7 +98,7 @@ static void stand(const struct command *command)
 		if (!command->inherit)
 			close(command->locks[i]);
 	close(command->gate.socket);
-	command->stand(command->context);
+	command->stand();
 }
 
 /* In the child, which may share our memory: system calls alone, until the exec. */

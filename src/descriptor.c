@@ -40,33 +40,17 @@ int descriptor_pipe(int ends[2])
 	return -1;
 }
 
-/* FIRST up to LAST, both included. */
-static void close_all(unsigned first, unsigned last)
+void descriptor_close_others(void)
 {
 	long limit = sysconf(_SC_OPEN_MAX);
 	unsigned most = limit > 0 && limit < 65536 ? (unsigned)limit : 65536;
 
 #if HAVE_DECL_SYS_CLOSE_RANGE
-	if (syscall(SYS_close_range, first, last, 0) == 0)
+	if (syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0)
 		return;
 #endif
-	for (unsigned fd = first; fd <= last && fd < most; fd++)
+	for (unsigned fd = STDERR_FILENO + 1; fd < most; fd++)
 		close((int)fd);
-}
-
-void descriptor_close_others(const int *keep, size_t count)
-{
-	unsigned from = STDERR_FILENO + 1, next = 0;
-
-	while (next != UINT_MAX) {
-		next = UINT_MAX;
-		for (size_t i = 0; i < count; i++)
-			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
-				next = (unsigned)keep[i];
-		if (next > from)
-			close_all(from, next == UINT_MAX ? UINT_MAX : next - 1);
-		from = next + 1;
-	}
 }
 
 ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset)

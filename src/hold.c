@@ -95,13 +95,12 @@ static bool say_ok(void)
 	return write(STDOUT_FILENO, line, (size_t)length) == length;
 }
 
-void hold_until_end(void *context)
+void hold_until_end(void)
 {
 	struct pollfd ends[2];
 	char bytes[512];
 	ssize_t got;
 
-	(void)context;
 	if (!say_ok()) {
 		complain("cannot write to standard output, which is to say that the lock is held: %s",
 		    strerror(errno));

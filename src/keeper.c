@@ -82,7 +82,7 @@ static void look_at_all(const struct keeper *keeper, const struct pollfd *source
 /* To be told at once has its price; who has not asked for it is told soon. */
 static int listen_to(const struct keeper *keeper, struct lock *lock)
 {
-	return keeper->on_lost == LOST_UNSAID ? -1 : lock->method->listen(lock);
+	return keeper->on_lost == 0 ? -1 : lock->method->listen(lock);
 }
 
 static struct deadline next_beat(const struct keeper *keeper)
@@ -121,7 +121,7 @@ static int64_t interval(const struct lock *locks, unsigned count, int64_t stale)
 
 static bool needed(const struct keeper *keeper)
 {
-	if (keeper->every != INT64_MAX || keeper->on_lost != LOST_UNSAID)
+	if (keeper->every != INT64_MAX || keeper->on_lost != 0)
 		return true;
 	for (unsigned i = 0; i < keeper->count; i++)
 		if ((keeper->locks[i].method->can & NEEDS_AN_EYE) != 0)

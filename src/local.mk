@@ -60,9 +60,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
-	src/tether.c src/tether.h \
 	src/text.c src/text.h \
-	src/tie.c src/tie.h \
 	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \

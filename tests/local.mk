@@ -114,7 +114,6 @@ LOCAL_BATS = \
 	tests/slots.bats \
 	tests/stale.bats \
 	tests/status-fd.bats \
-	tests/tether.bats \
 	tests/timeout.bats \
 	tests/toggle.bats \
 	tests/torture.bats \
