@@ -13,6 +13,7 @@ struct job {
 	struct command command;
 	struct bearer bearer;
 	struct tether tether;   /* with --tether */
+	int died_of;            /* the signal that ended the command, if semlock got it as well; or 0 */
 };
 
 /* Make JOB of OPT; it must stay where it is.  Ends the process when there is no memory. */

@@ -97,9 +97,10 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
 	if (opt.tether >= 0)
 		tether_detach(&job.tether);
-	if (under_ancestor) {
+	if (under_ancestor)
 		job.command.nlocks = 0;
-		return run(&job);
-	}
-	return finish(&opt, job.locks, run(&job));
+	status = run(&job);
+	if (!under_ancestor)
+		status = finish(&opt, job.locks, status);
+	return ending_as(status, job.died_of);
 }

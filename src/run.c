@@ -106,5 +106,6 @@ int run(struct job *job)
 	watch_stop(&watch);
 	if (opt->tether >= 0 && ending.how == ENDED_SIGNAL)
 		tether_orphaned(&job->tether);
+	job->died_of = ending.ours ? ending.code : 0;
 	return ending_status(opt, &ending);
 }

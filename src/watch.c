@@ -16,6 +16,7 @@ struct child {
 	const struct command *command;
 	struct deadline next; /* when the limit has something to do */
 	bool told;            /* it has been asked to end */
+	sigset_t got;         /* the signals that came to semlock, from a key or by kill(2) */
 };
 
 /* Did a key send it, to the whole foreground group, of which the command is one? */
@@ -165,6 +166,17 @@ static bool was_continued(struct child *child, struct ending *ending, bool *over
 	return before && !child->stopped;
 }
 
+/* The command may have died of a signal whose copy for semlock is still pending. */
+static bool got_it_too(const struct child *child, const struct ending *ending)
+{
+	sigset_t pending;
+
+	if (ending->how != ENDED_SIGNAL || (ending->timed_out && ending->code == child->command->limit.signal))
+		return false;
+	sigpending(&pending);
+	return sigismember(&child->got, ending->code) == 1 || sigismember(&pending, ending->code) == 1;
+}
+
 struct ending watch(const struct command *command, pid_t pid, const sigset_t *all)
 {
 	struct child running = {
@@ -178,8 +190,11 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 	bool over = false;
 	int signo;
 
+	sigemptyset(&child->got);
 	while (!over) {
 		signo = next_signal(child, all, &info);
+		if (signo > 0)
+			sigaddset(&child->got, signo);
 		if (signo == SIGCHLD)
 			over = reap(child, &ending);
 		else if (signo == SIGCONT && was_continued(child, &ending, &over))
@@ -189,5 +204,6 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 		else if (signo < 0 && deadline_left(&child->next) == 0 && !(over = reap(child, &ending)))
 			enforce(child, &ending);
 	}
+	ending.ours = got_it_too(child, &ending);
 	return ending;
 }
