@@ -1,6 +1,7 @@
 /* semlock - run a command while holding a lock.  The whole story, in order. */
 #include <config.h>
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -18,7 +19,7 @@
 #include "who.h"
 
 /* The caller's descriptor is let go, and with it what is tied to it. */
-static int undo(const struct options *opt, struct lock *lock)
+static void undo(const struct options *opt, struct lock *lock)
 {
 	struct why why;
 
@@ -26,7 +27,6 @@ static int undo(const struct options *opt, struct lock *lock)
 		die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
 	if (lock_undo(lock, &why) != 0)
 		ending_in_trouble(opt, &why);
-	return EXIT_SUCCESS;
 }
 
 /* The kernel has one kind of lock for both, and would make one lock of them: what is tied to the
@@ -81,9 +81,10 @@ int main(int argc, char **argv)
 		return who(&opt);
 	if (opt.check)
 		return check(&opt);
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
 	job_make(&job, &opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
-		return undo(&opt, job.locks);
+		undo(&opt, job.locks);
 	spare_ties(&opt, job.locks);
 	job_make_stand(&job);
 	if (!opt.unlock)

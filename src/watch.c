@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,15 +133,34 @@ static void start_countdown(struct child *child)
 	child->next = deadline_after(child->command->limit.kill_after);
 }
 
+/* sigwaitinfo(2) fails although it is no signal's fault (a sandbox denies it, say): look by the
+ * clock.  To ignore a pending signal for a moment takes it from the queue; where it came from is lost
+ * with it.  -1: there is none, and the command may have ended. */
+static int poll_signal(siginfo_t *info)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	sigset_t pending;
+
+	poll(NULL, 0, 10);
+	info->si_code = SI_USER;
+	sigpending(&pending);
+	for (int signo = 1; signo < NSIG; signo++)
+		if (signo != SIGCHLD && sigismember(&pending, signo) == 1) {
+			sigaction(signo, &ignore, &before);
+			sigaction(signo, &before, NULL);
+			return signo;
+		}
+	return -1;
+}
+
 /* The next signal to us; -1 when the limit's time has come, or at random. */
 static int next_signal(const struct child *child, const sigset_t *all, siginfo_t *info)
 {
 	int64_t left = deadline_left(&child->next);
 	struct timespec pause = {(time_t)(left / SECOND), (long)(left % SECOND)};
+	int signo = child->next.never ? sigwaitinfo(all, info) : sigtimedwait(all, info, &pause);
 
-	if (child->next.never)
-		return sigwaitinfo(all, info);
-	return sigtimedwait(all, info, &pause);
+	return signo < 0 && errno != EINTR && errno != EAGAIN ? poll_signal(info) : signo;
 }
 
 static void pass_on(struct child *child, int signo, const siginfo_t *info)
@@ -201,7 +221,7 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 			continue;
 		else if (signo > 0 && !over)
 			pass_on(child, signo, &info);
-		else if (signo < 0 && deadline_left(&child->next) == 0 && !(over = reap(child, &ending)))
+		else if (signo < 0 && !(over = reap(child, &ending)) && deadline_left(&child->next) == 0)
 			enforce(child, &ending);
 	}
 	ending.ours = got_it_too(child, &ending);

@@ -171,6 +171,34 @@ dies_of() {
 	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" -o l sh -c 'exit 3'
 }
 
+@test "an ignored SIGCHLD is not passed on to the command, whatever the way" {
+	for way in "" -o -F "-m posix" "-m mkdir" "-m excl"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 0 "$PROBE" with-ignored CHLD USR1 -- "$SEMLOCK" $way "l${way: -1}" grep '^SigIgn' /proc/self/status
+		[ $((0x${out##*[[:space:]]} & (1 << 16 | 1 << 9))) -eq $((1 << 9)) ] || complain "$way: $out"
+	done
+	expect_status 0 "$PROBE" with-ignored CHLD -- "$FLOCK" l grep '^SigIgn.*[02468ace]....$' /proc/self/status
+}
+
+@test "where sigwaitinfo is denied, signals are passed on all the same, and the processor is left alone" {
+	command -v strace >/dev/null || skip "no strace here"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	fifos holder
+	start holder strace -D -qq -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" l "$PROBE" signals holder.up holder.down
+	ready holder
+	for name in USR1 TERM USR1; do
+		kill -"$name" "${PID[holder]}"
+		reports holder "$name"
+	done
+	"$PROBE" pause 500
+	let_go
+	[ "$(grep -c EPERM trace)" -lt 1000 ] || complain "$(wc -l <trace) calls"
+	start holder strace -D -qq -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" --run-timeout=.1 l "$PROBE" hold holder.up holder.down
+	ended holder 124
+}
+
 @test "a signal ends the wait, and the others in line are served" {
 	for pair in TERM:143 HUP:129 INT:130; do
 		hold_as holder l
