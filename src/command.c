@@ -21,20 +21,9 @@
 /* What we change for ourselves before the fork, and the command gets back. */
 struct inheritance {
 	sigset_t mask;
-	bool ignores_children; /* SIGCHLD was ignored when we were started */
 	pid_t parent;
 	int parent_end; /* a pidfd of it; -1: none */
 };
-
-#ifdef __linux__
-#define AWAITED SIG_DFL /* what is blocked is kept for us, even if the default is to ignore it */
-#else
-#define AWAITED ignore_nothing /* or a system may throw it away, or the exit status with it */
-static void ignore_nothing(int signo)
-{
-	(void)signo;
-}
-#endif
 
 static void note_parent(struct inheritance *given)
 {
@@ -46,10 +35,6 @@ static void note_parent(struct inheritance *given)
  * so no signal is lost between two looks, and none ends us before the command. */
 static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 {
-	struct sigaction child = {.sa_handler = AWAITED}, before;
-
-	sigaction(SIGCHLD, &child, &before);
-	given->ignores_children = before.sa_handler == SIG_IGN;
 	if (tie)
 		note_parent(given);
 	sigfillset(all);
@@ -104,8 +89,6 @@ static void stand(const struct command *command)
 /* In the child, which may share our memory: system calls alone, until the exec. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
-	if (given->ignores_children)
-		signal(SIGCHLD, SIG_IGN);
 	if (command->own_group)
 		setpgid(0, 0);
 	if (command->tie)

@@ -36,6 +36,7 @@ struct ending {
 	bool timed_out; /* the limit was reached, and it was told to end */
 	bool killed;    /* ... by SIGKILL */
 	int code; /* exit status, signal number, or errno of the exec */
+	bool ours; /* the signal that ended it was sent to semlock as well */
 };
 
 /* Start the command, but keep it from running until command_watch(): a lock's record has to

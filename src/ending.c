@@ -1,7 +1,9 @@
 #include <config.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "ending.h"
 #include "events.h"
@@ -31,7 +33,7 @@ int ending_status(const struct options *opt, const struct ending *ending)
 		event("run-timeout");
 	if (ending->how != ENDED_NOT_RUN)
 		event(ending->how == ENDED_SIGNAL ? "signal %d" : "exit %d", ending->code);
-	if (ending->timed_out && !(ending->killed && ending->how == ENDED_SIGNAL))
+	if (ending->timed_out && !ending->ours && !(ending->killed && ending->how == ENDED_SIGNAL))
 		return EXIT_RUNTIMEOUT;
 	switch (ending->how) {
 	case ENDED_EXIT:
@@ -42,6 +44,21 @@ int ending_status(const struct options *opt, const struct ending *ending)
 		break;
 	}
 	return not_run(opt, ending->code);
+}
+
+int ending_as(int status, int signo)
+{
+	sigset_t just_it;
+
+	if (signo == 0 || status != 128 + signo)
+		return status;
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(signo, SIG_DFL);
+	sigemptyset(&just_it);
+	sigaddset(&just_it, signo);
+	raise(signo);
+	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	return status;
 }
 
 int ending_if_lost(const struct options *opt, const struct lock *locks, int status)

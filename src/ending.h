@@ -16,6 +16,12 @@ int ending_status(const struct options *opt, const struct ending *ending);
  * what is to be made of STATUS, and has said so. */
 int ending_if_lost(const struct options *opt, const struct lock *locks, int status);
 
+/* If signal SIGNO, which semlock got as well, ended the command, and STATUS still says so: die of it,
+ * without a core.  A shell stops its loop at Ctrl-C, and systemd takes TERM for a clean stop, only if
+ * they see that death.  SIGNO 0: none.  Returns STATUS where the signal does not kill: as process 1 of
+ * a container. */
+int ending_as(int status, int signo);
+
 /* semlock itself cannot go on, for WHY: ends the process with the status for that. */
 noreturn void ending_in_trouble(const struct options *opt, const struct why *why);
 

@@ -11,6 +11,7 @@ struct job {
 	struct lock *locks;     /* as many as OPT names */
 	struct command command;
 	struct bearer bearer;
+	int died_of;            /* the signal that ended the command, if semlock got it as well; or 0 */
 };
 
 /* Make JOB of OPT; it must stay where it is.  Ends the process when there is no memory. */

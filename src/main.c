@@ -1,6 +1,7 @@
 /* semlock - run a command while holding a lock.  The whole story, in order. */
 #include <config.h>
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -16,13 +17,12 @@
 #include "several.h"
 #include "who.h"
 
-static int undo(const struct options *opt, struct lock *lock)
+static void undo(const struct options *opt, struct lock *lock)
 {
 	struct why why;
 
 	if (lock_undo(lock, &why) != 0)
 		ending_in_trouble(opt, &why);
-	return EXIT_SUCCESS;
 }
 
 /* The end of the process lets go of a kernel lock, too, and before anybody can hear of that end:
@@ -67,9 +67,10 @@ int main(int argc, char **argv)
 		return who(&opt);
 	if (opt.check)
 		return check(&opt);
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
 	job_make(&job, &opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
-		return undo(&opt, job.locks);
+		undo(&opt, job.locks);
 	job_make_stand(&job);
 	if (!opt.unlock)
 		status = obtain(&opt, job.locks, &under_ancestor);
@@ -80,9 +81,10 @@ int main(int argc, char **argv)
 	hold_taken();
 	if (opt.command == NULL && !opt.hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (under_ancestor) {
+	if (under_ancestor)
 		job.command.nlocks = 0;
-		return run(&job);
-	}
-	return finish(&opt, job.locks, run(&job));
+	status = run(&job);
+	if (!under_ancestor)
+		status = finish(&opt, job.locks, status);
+	return ending_as(status, job.died_of);
 }

@@ -55,9 +55,9 @@ static bool holder(const struct lock *lock, char *text, size_t size)
 	return known;
 }
 
-void messages_busy(const struct options *opt, const char *label, const struct lock *lock)
+void messages_busy(const struct options *opt, const char *label, const struct lock *lock,
+    bool waited)
 {
-	bool waited = !opt->nonblocking && opt->wait > 0;
 	char text[400];
 
 	if (opt->as_flock) {

@@ -187,3 +187,51 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 	occupants_forget(&found);
 	return nesting;
 }
+
+/* Cheaper than to look through all processes, and most often there is none. */
+static bool has_locked_it(const struct lock *lock)
+{
+	struct identity file = {lock->device, lock->inode};
+	struct grips grips = {0};
+	bool found = false;
+
+	grips_of(&grips, getpid(), &file, 1);
+	for (size_t i = 0; i < grips.count; i++)
+		found = found || (grips.list[i].locked && grips.list[i].fd != lock->fd);
+	grips_forget(&grips);
+	return found;
+}
+
+/* The descriptor of ours that HOLDER is, and that certainly is not LOCK's own; or -1. */
+static int own_descriptor(const struct lock *lock, const struct occupant *holder)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (holder->members[i].pid == getpid() && holder->members[i].fd != lock->fd &&
+		    (lock->name != NULL ||
+			grips_same_description(getpid(), holder->members[i].fd, getpid(), lock->fd) == 0))
+			return holder->members[i].fd;
+	return -1;
+}
+
+enum nesting nesting_inherited(const struct lock *lock, int *fd)
+{
+	enum nesting nesting = NESTING_NONE;
+	struct occupants found;
+	struct why ignored;
+	int own;
+
+	if (kinds_of(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_it(lock) ||
+	    occupants_look(&found, lock, kinds_of(lock), &ignored) != 0)
+		return NESTING_NONE;
+	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {
+		own = own_descriptor(lock, &found.list[i]);
+		if (own < 0)
+			continue;
+		*fd = own;
+		/* Slots that others have come free. */
+		nesting = lock->slots > 0 && found.list[i].mode == MODE_SLOT ? NESTING_SHARES
+									      : compare(lock, &found.list[i]);
+	}
+	occupants_forget(&found);
+	return nesting;
+}

@@ -23,4 +23,9 @@ enum nesting {
  * Unless NESTING_NONE, *HOLDER is the first of them that holds it. */
 enum nesting nesting_look(const struct lock *lock, pid_t *holder);
 
+/* LOCK, which was opened, has turned out to be busy: does this very process hold it, through
+ * another descriptor that it has inherited?  Then the wait would never end.  Unless NESTING_NONE,
+ * *FD is that descriptor. */
+enum nesting nesting_inherited(const struct lock *lock, int *fd);
+
 #endif

@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "events.h"
@@ -27,7 +28,7 @@ static int failed(const struct options *opt, const struct lock *lock, const stru
 
 static int busy(const struct options *opt, const struct lock *lock, const struct patience *patience)
 {
-	messages_busy(opt, obtain_label(opt, lock), lock);
+	messages_busy(opt, obtain_label(opt, lock), lock, !patience->try_once);
 	event(patience->try_once ? "busy" : "timeout");
 	return opt->busy_status;
 }
@@ -39,33 +40,39 @@ static int taken(const struct options *opt, int64_t since)
 	return OBTAINED;
 }
 
-/* Who would wait for itself is told so at once. */
-static int refuse_nesting(const struct options *opt, const struct lock *lock,
-    pid_t pid, enum nesting nesting)
+/* Does the wait end, if nothing else ends it?  Then a lock that this command holds is busy, like one
+ * that others hold. */
+static bool ends(const struct options *opt)
+{
+	return (opt->nonblocking || opt->wait >= 0) && opt->steer == STEER_NOT;
+}
+
+/* To wait would be to wait for oneself, for ever.  BY: who holds it. */
+static int refuse_nesting(const struct options *opt, const struct lock *lock, enum nesting nesting,
+    const char *by)
+{
+	bool can_nest = nesting != NESTING_LESS && lock->name != NULL && opt->nlocks == 1 && opt->command != NULL;
+	struct why why;
+
+	why_say(&why, TROUBLE_USAGE, "held %sby %s: %s%s",
+	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", by,
+	    nesting == NESTING_LESS ? "to have it in this mode, it would wait for itself"
+	    : nesting == NESTING_QUEUES
+		? "if another process waited between the two, it would wait for itself"
+		: "it would wait for itself",
+	    can_nest ? "; --nested runs the command under that lock" : "");
+	return failed(opt, lock, &why);
+}
+
+static int refuse_under(const struct options *opt, const struct lock *lock, enum nesting nesting, pid_t pid)
 {
 	struct process holder;
-	char command[128];
-	struct why why;
+	char command[128], by[224];
 
 	process_read(pid, &holder);
 	process_command(&holder, command, sizeof command, 40);
-	if (nesting == NESTING_LESS)
-		why_say(&why, TROUBLE_USAGE,
-		    "held shared, in part, or as a slot, by process %ld (%s), under which this one "
-		    "runs: to have it in this mode, it would wait for itself",
-		    (long)pid, command);
-	else if (nesting == NESTING_QUEUES)
-		why_say(&why, TROUBLE_USAGE,
-		    "held shared by process %ld (%s), under which this one runs: if somebody waited "
-		    "between the two, it would wait for itself; --nested runs the command under "
-		    "that lock",
-		    (long)pid, command);
-	else
-		why_say(&why, TROUBLE_USAGE,
-		    "held by process %ld (%s), under which this one runs: it would wait for itself; "
-		    "--nested runs the command under that lock",
-		    (long)pid, command);
-	return failed(opt, lock, &why);
+	snprintf(by, sizeof by, "process %ld (%s), under which this one runs", (long)pid, command);
+	return refuse_nesting(opt, lock, nesting, by);
 }
 
 /* Returns OBTAINED when there is nothing to object. */
@@ -77,24 +84,43 @@ static int check_nesting(const struct options *opt, const struct lock *locks,
 
 	for (unsigned i = 0; i < opt->nlocks; i++) {
 		nesting = nesting_look(&locks[i], &holder);
-		switch (nesting) {
-		case NESTING_NONE:
+		if (nesting == NESTING_NONE)
 			continue;
-		case NESTING_SHARES:
-			/* A writer that queues between the two would wait for the outer, and the
-			 * inner one for the writer. */
+		/* A writer that queues between the two would wait for the outer, and the inner one for
+		 * the writer. */
+		if (nesting == NESTING_SHARES)
 			patience->passes = true;
-			continue;
-		case NESTING_LESS:
-			return refuse_nesting(opt, &locks[i], holder, nesting);
-		case NESTING_QUEUES:
-		case NESTING_COVERS:
-			if (!opt->nested)
-				return refuse_nesting(opt, &locks[i], holder, nesting);
+		else if (opt->nested && nesting != NESTING_LESS)
 			*under_ancestor = true;
-		}
+		else if (!ends(opt))
+			return refuse_under(opt, &locks[i], nesting, holder);
+		else if (nesting != NESTING_QUEUES) /* which may be had */
+			patience->try_once = true;
 	}
 	return OBTAINED;
+}
+
+/* What is told when a wait begins. */
+struct waiting {
+	struct progress progress;
+	struct patience *patience;
+	bool may_nest;        /* look for it; not by the name flock, nor with --replace */
+	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
+	int fd;               /* which */
+};
+
+static void begin_waiting(const struct lock *lock, void *context)
+{
+	struct waiting *waiting = context;
+
+	if (waiting->may_nest)
+		waiting->nesting = nesting_inherited(lock, &waiting->fd);
+	if (waiting->nesting == NESTING_SHARES)
+		waiting->patience->passes = true;
+	if (waiting->nesting > NESTING_SHARES)
+		waiting->patience->deadline = deadline_after(0);
+	else
+		progress_waits(lock, &waiting->progress);
 }
 
 static void say_stopped(pid_t pid, const void *opt)
@@ -126,18 +152,52 @@ static int steer(const struct options *opt, struct lock *lock, const struct pati
 	return failed(opt, lock, &why);
 }
 
-static int wait_for(const struct options *opt, struct lock *locks, const struct patience *patience,
-    int64_t since)
+/* A descriptor that this process has inherited holds LOCK. */
+static int held_already(const struct options *opt, const struct lock *lock,
+    const struct waiting *waiting, bool *under_ancestor)
 {
-	const struct lock *culprit = locks;
-	struct why why = {0};
-	enum outcome outcome = opt->nlocks > 1
-				   ? several_take(locks, opt->nlocks, patience, &culprit, &why)
-				   : lock_take(locks, patience, &why);
+	char by[64];
 
+	if (opt->nested && waiting->nesting != NESTING_LESS) {
+		*under_ancestor = true;
+		return OBTAINED;
+	}
+	if (ends(opt)) {
+		waiting->patience->try_once = true;
+		return busy(opt, lock, waiting->patience);
+	}
+	snprintf(by, sizeof by, "descriptor %d, which this command has inherited", waiting->fd);
+	return refuse_nesting(opt, lock, waiting->nesting, by);
+}
+
+static enum outcome take(struct lock *locks, unsigned count, const struct patience *patience,
+    const struct lock **culprit, struct why *why)
+{
+	if (count > 1)
+		return several_take(locks, count, patience, culprit, why);
+	*culprit = locks;
+	return lock_take(locks, patience, why);
+}
+
+static int wait_for(const struct options *opt, struct lock *locks, struct waiting *waiting,
+    int64_t since, bool *under_ancestor)
+{
+	struct patience *patience = waiting->patience;
+	const struct lock *culprit;
+	struct why why = {0};
+	enum outcome outcome = take(locks, opt->nlocks, patience, &culprit, &why);
+
+	/* Waiters that wait for this command's own shared lock do not stand before another one. */
+	if (outcome == BUSY && patience->try_once && culprit->mode == SHARED && waiting->may_nest &&
+	    nesting_inherited(culprit, &waiting->fd) == NESTING_SHARES) {
+		patience->passes = true;
+		outcome = take(locks, opt->nlocks, patience, &culprit, &why);
+	}
 	progress_end();
 	if (outcome == TAKEN)
 		return taken(opt, since);
+	if (outcome == BUSY && waiting->nesting > NESTING_SHARES)
+		return held_already(opt, culprit, waiting, under_ancestor);
 	if (outcome == BUSY && why.trouble != TROUBLE_NONE && !opt->quiet)
 		complain("%s: %s", obtain_label(opt, culprit), why.text); /* it will not end by itself */
 	return outcome == BUSY ? busy(opt, culprit, patience) : failed(opt, culprit, &why);
@@ -145,30 +205,28 @@ static int wait_for(const struct options *opt, struct lock *locks, const struct 
 
 int obtain(const struct options *opt, struct lock *locks, bool *under_ancestor)
 {
-	struct progress progress = {
-	    .verbose = opt->verbose && !opt->as_flock,
-	    .live = !opt->quiet && !opt->verbose && !opt->as_flock,
+	struct waiting waiting = {
+	    .may_nest = !opt->as_flock && opt->steer == STEER_NOT,
+	    .progress.verbose = opt->verbose && !opt->as_flock,
+	    .progress.live = !opt->quiet && !opt->verbose && !opt->as_flock,
 	};
 	struct patience patience = {
 	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
 	    .try_once = opt->nonblocking || opt->wait == 0,
-	    .waits = progress_waits,
-	    .context = &progress,
+	    .waits = begin_waiting,
+	    .context = &waiting,
 	};
 	int64_t since = opt->verbose ? clock_now() : 0; /* the first look at the clock has its price */
-	int status;
+	int status = OBTAINED;
 
-	progress.deadline = patience.deadline;
-	if (!opt->as_flock) {
+	waiting.patience = &patience;
+	waiting.progress.deadline = patience.deadline;
+	if (!opt->as_flock)
 		status = check_nesting(opt, locks, &patience, under_ancestor);
-		if (status != OBTAINED)
-			return status;
-	}
-	if (*under_ancestor) {
+	if (status == OBTAINED && !*under_ancestor)
+		status = opt->steer != STEER_NOT ? steer(opt, locks, &patience, since)
+						 : wait_for(opt, locks, &waiting, since, under_ancestor);
+	if (*under_ancestor)
 		event("nested");
-		return OBTAINED;
-	}
-	if (opt->steer != STEER_NOT)
-		return steer(opt, locks, &patience, since);
-	return wait_for(opt, locks, &patience, since);
+	return status;
 }

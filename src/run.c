@@ -97,5 +97,6 @@ int run(struct job *job)
 	if (command_watch(&job->command, &ending, &why) != 0)
 		ending_in_trouble(opt, &why);
 	watch_stop(&watch);
+	job->died_of = ending.ours ? ending.code : 0;
 	return ending_status(opt, &ending);
 }

@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ struct child {
 	const struct command *command;
 	struct deadline next; /* when the limit has something to do */
 	bool told;            /* it has been asked to end */
+	sigset_t got;         /* the signals that came to semlock, from a key or by kill(2) */
 };
 
 /* Did a key send it, to the whole foreground group, of which the command is one? */
@@ -131,15 +133,34 @@ static void start_countdown(struct child *child)
 	child->next = deadline_after(child->command->limit.kill_after);
 }
 
+/* sigwaitinfo(2) fails although it is no signal's fault (a sandbox denies it, say): look by the
+ * clock.  To ignore a pending signal for a moment takes it from the queue; where it came from is lost
+ * with it.  -1: there is none, and the command may have ended. */
+static int poll_signal(siginfo_t *info)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	sigset_t pending;
+
+	poll(NULL, 0, 10);
+	info->si_code = SI_USER;
+	sigpending(&pending);
+	for (int signo = 1; signo < NSIG; signo++)
+		if (signo != SIGCHLD && sigismember(&pending, signo) == 1) {
+			sigaction(signo, &ignore, &before);
+			sigaction(signo, &before, NULL);
+			return signo;
+		}
+	return -1;
+}
+
 /* The next signal to us; -1 when the limit's time has come, or at random. */
 static int next_signal(const struct child *child, const sigset_t *all, siginfo_t *info)
 {
 	int64_t left = deadline_left(&child->next);
 	struct timespec pause = {(time_t)(left / SECOND), (long)(left % SECOND)};
+	int signo = child->next.never ? sigwaitinfo(all, info) : sigtimedwait(all, info, &pause);
 
-	if (child->next.never)
-		return sigwaitinfo(all, info);
-	return sigtimedwait(all, info, &pause);
+	return signo < 0 && errno != EINTR && errno != EAGAIN ? poll_signal(info) : signo;
 }
 
 static void pass_on(struct child *child, int signo, const siginfo_t *info)
@@ -165,6 +186,17 @@ static bool was_continued(struct child *child, struct ending *ending, bool *over
 	return before && !child->stopped;
 }
 
+/* The command may have died of a signal whose copy for semlock is still pending. */
+static bool got_it_too(const struct child *child, const struct ending *ending)
+{
+	sigset_t pending;
+
+	if (ending->how != ENDED_SIGNAL || (ending->timed_out && ending->code == child->command->limit.signal))
+		return false;
+	sigpending(&pending);
+	return sigismember(&child->got, ending->code) == 1 || sigismember(&pending, ending->code) == 1;
+}
+
 struct ending watch(const struct command *command, pid_t pid, const sigset_t *all)
 {
 	struct child running = {
@@ -178,16 +210,20 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 	bool over = false;
 	int signo;
 
+	sigemptyset(&child->got);
 	while (!over) {
 		signo = next_signal(child, all, &info);
+		if (signo > 0)
+			sigaddset(&child->got, signo);
 		if (signo == SIGCHLD)
 			over = reap(child, &ending);
 		else if (signo == SIGCONT && was_continued(child, &ending, &over))
 			continue;
 		else if (signo > 0 && !over)
 			pass_on(child, signo, &info);
-		else if (signo < 0 && deadline_left(&child->next) == 0 && !(over = reap(child, &ending)))
+		else if (signo < 0 && !(over = reap(child, &ending)) && deadline_left(&child->next) == 0)
 			enforce(child, &ending);
 	}
+	ending.ours = got_it_too(child, &ending);
 	return ending;
 }

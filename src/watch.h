@@ -9,7 +9,8 @@
 
 /* Stay until COMMAND, running as process PID, has ended.  ALL signals are blocked, and one of
  * SIGCHLD is not lost; those that come to us go to the command, and when it is stopped from
- * the keyboard, so are we.  Returns how it ended: by itself or by a signal. */
+ * the keyboard, so are we.  Returns how it ended: by itself or by a signal, and whether that signal
+ * came to us, too. */
 struct ending watch(const struct command *command, pid_t pid, const sigset_t *all);
 
 #endif

@@ -13,6 +13,23 @@ export SEMLOCK PROBE
 	expect_free l
 }
 
+@test "-u --fd lets it go, and runs the command" {
+	for program in "$SEMLOCK" "$FLOCK"; do
+		for way in "" -o -F --run-timeout=60 "-j 2" --fcntl; do
+			exec 8<>l
+			case $way in -j* | --fcntl) how=$way ;; *) how= ;; esac
+			# shellcheck disable=SC2086 # words
+			expect_status 0 "$program" $how 8
+			# shellcheck disable=SC2086
+			expect_status 4 "$program" $way -u --fd 8 sh -c 'echo RAN; exit 4'
+			expect_out RAN
+			expect_free l
+			expect_status 3 "$program" -u --fd 8 -c 'exit 3'
+			exec 8>&-
+		done
+	done
+}
+
 @test "-u lets it go, and the descriptor stays open" {
 	exec 8>l
 	expect_status 0 "$SEMLOCK" -x 8

@@ -87,6 +87,31 @@ stop_and_go() {
 	done
 }
 
+@test "Ctrl-C stops the script that semlock is a command of, whatever the way" {
+	for way in "" -o -F --run-timeout=60 "-m mkdir" "-m excl" --fcntl "-j 2" flock; do
+		export way
+		"$PROBE" with-default INT QUIT TERM HUP TSTP -- "$PROBE" pty bash -c '
+			program=$SEMLOCK
+			if [ "$way" = flock ]; then program=bin/flock way=; fi
+			"$program" $way "l${way: -1}" sh -c "echo running; exec cat"
+			echo NEXT' >shown <<-'END' || true
+			expect running
+			send ^C
+		END
+		grep -q running shown || complain "$way: it did not run: $(cat shown)"
+		! grep -q NEXT shown || complain "$way: the script went on"
+	done
+}
+
+@test "Ctrl-C stops a loop" {
+	"$PROBE" with-default INT QUIT TERM HUP TSTP -- "$PROBE" pty bash -c '
+		for n in 1 2 3; do "$SEMLOCK" l sh -c "echo run $n; exec cat"; done' >shown <<-'END' || true
+		expect run 1
+		send ^C
+	END
+	[ "$(tr -d '\r' <shown)" = "run 1" ] || complain "$(cat shown)"
+}
+
 @test "Ctrl-C ends the wait" {
 	hold_lock l
 	for shell in bash dash; do

@@ -2,6 +2,13 @@
 # A command under a lock asks for the same lock once more.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
+# at_once N CMD...: status N, long before a wait of 60 seconds has ended.
+at_once() {
+	local began=$SECONDS
+	expect_status "$@" || return
+	[ $((SECONDS - began)) -lt 30 ] || complain "${*:2} waited"
+}
+
 @test "found at once, whatever the way of holding: 64, and a sentence" {
 	for way in "" -o -F "-m ofd" "-m posix" "-o -m ofd" "-F -m posix" "-j 2"; do
 		method=${way#-?}
@@ -10,6 +17,98 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 		# shellcheck disable=SC2086
 		refused 64 "under which this one runs" "$SEMLOCK" $way l "$SEMLOCK" $method l true
 	done
+}
+
+@test "what does not wait for ever does not wait for itself: with -n and -w it is busy at once" {
+	for way in "" -o -F "-m ofd" "-m posix"; do
+		method=${way#-?}
+		for modes in "-x -x" "-x -s" "-s -x"; do
+			for inner in -n "-w 60" "-n -E 0" "-w 60 -E 0" "-n --nested"; do
+				case $modes$inner in *E*) want=0 ;; -s*--nested) want=1 ;; *--nested) want=5 ;; *) want=1 ;; esac
+				# shellcheck disable=SC2086 # words
+				at_once $want "$SEMLOCK" $way ${modes% *} l \
+					"$SEMLOCK" ${method:+-m ${method##* }} $inner ${modes#* } l sh -c 'touch ran; exit 5'
+				[ ! -e ran ] || [ $want = 5 ] || complain "$way $modes $inner: it ran"
+				rm -f ran
+			done
+		done
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $way -s l "$SEMLOCK" ${method:+-m ${method##* }} -n -s l true
+	done
+	expect_status 1 "$SEMLOCK" --status-fd=5 a "$SEMLOCK" --status-fd=6 -w 60 a true 5>/dev/null 6>events
+	[ "$(cat events)" = busy ]
+}
+
+@test "--nested is recommended only where it works" {
+	expect_status 64 "$SEMLOCK" l "$SEMLOCK" l true
+	[[ $err = *--nested* ]]
+	for inner in "l -f k" "k -f l"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 64 "$SEMLOCK" l "$SEMLOCK" ${inner#* } ${inner%% *} true
+		[[ $err != *--nested* ]] || complain "$inner: $err"
+	done
+	expect_status 64 "$SEMLOCK" l sh -c 'exec 9>l; exec "$0" 9' "$SEMLOCK"
+	[[ $err != *--nested* ]]
+}
+
+@test "under a descriptor that holds it and was inherited: 64, and with -n or -w busy at once" {
+	for method in flock $(of_kernel ofd); do
+		exec 8<>l
+		expect_status 0 "$SEMLOCK" -m "$method" 8
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" l touch ran
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" -s l touch ran
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" -j 2 l touch ran
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" -f k l touch ran
+		[[ $err != *--nested* ]]
+		at_once 1 "$SEMLOCK" -m "$method" -n l touch ran
+		at_once 9 "$SEMLOCK" -m "$method" -w 60 -E 9 l touch ran
+		expect_status 5 "$SEMLOCK" -m "$method" --nested l sh -c 'exit 5'
+		exec 9<>l
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" 9
+		exec 9>&-
+		at_once 1 "$SEMLOCK" -m "$method" -w .01 l touch ran 8>&-
+		expect_status 0 "$SEMLOCK" -m "$method" -s 8
+		expect_status 0 "$SEMLOCK" -m "$method" -s l true
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" --nested l touch ran
+		at_once 1 "$SEMLOCK" -m "$method" -w 60 l touch ran
+		exec 8>&-
+		expect_free l
+	done
+	[ ! -e ran ]
+}
+
+@test "a shared lock beside an inherited shared one is granted, although a writer waits" {
+	build_needs_queue
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" -s 8
+	queue_as writer l 8>&-
+	expect_status 0 "$SEMLOCK" -n -s l true
+	expect_status 0 "$SEMLOCK" -s l true
+	expect_status 1 "$SEMLOCK" -n -s l true 8>&-
+	expect_status 0 "$SEMLOCK" --fcntl l true
+	exec 8>&-
+	ready writer
+	let_go writer
+}
+
+@test "a second name of an inherited descriptor is no other lock, nor is a slot that others have" {
+	exec 8<>l 9>&8
+	expect_status 0 "$SEMLOCK" 8
+	expect_status 0 "$SEMLOCK" -n 9
+	expect_status 0 "$SEMLOCK" -s 9
+	hold_as reader -s l
+	start waiter "$SEMLOCK" 9
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go reader
+	ended waiter 0
+	exec 8>&- 9>&-
+	exec 8<>k
+	expect_status 0 "$SEMLOCK" -j 2 8
+	hold_as other -j 2 k
+	start waiter "$SEMLOCK" -j 2 k true
+	let_go other
+	ended waiter 0
+	exec 8>&-
 }
 
 @test "through a shell, a link and another name" {
@@ -89,8 +188,10 @@ between() {
 @test "all bytes of a file, and a slot, which is a byte of it too, would wait for each other: 64" {
 	build_needs_ofd
 	for method in ofd posix; do
-		refused 64 "it would wait for itself" "$SEMLOCK" -m $method l "$SEMLOCK" -w 2 -j 2 l touch ran
-		refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -w 2 l touch ran
+		refused 64 "it would wait for itself" "$SEMLOCK" -m $method l "$SEMLOCK" -j 2 l touch ran
+		refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method l touch ran
+		at_once 1 "$SEMLOCK" -m $method l "$SEMLOCK" -w 60 -j 2 l touch ran
+		at_once 1 "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -w 60 l touch ran
 		expect_status 0 "$SEMLOCK" -m $method --length 5 l "$SEMLOCK" -n -j 2 l true
 		expect_status 0 "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -n --length 5 l true
 		expect_status 0 "$SEMLOCK" -m $method l "$SEMLOCK" -n l true
@@ -100,7 +201,7 @@ between() {
 
 @test "a slot under a shared lock of all its bytes would wait for itself: 64" {
 	for method in $(of_kernel ofd posix); do
-		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -w 2 -j 2 l touch ran
+		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -j 2 l touch ran
 	done
 	[ ! -e ran ]
 }
@@ -191,14 +292,16 @@ between() {
 
 METHODS="excl link mkdir symlink rename"
 
-@test "locks made of files: found at once, with -n as well; --nested runs under the ancestor's" {
+@test "locks made of files: found at once, and with -n or -w busy at once; --nested runs under the ancestor's" {
 	for method in $METHODS; do
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		for way in "" -o; do
 			# shellcheck disable=SC2086
 			refused 64 "under which this one runs" "$SEMLOCK" $way -m $method l "$SEMLOCK" -m $method l true
 			# shellcheck disable=SC2086
-			refused 64 "under which this one runs" "$SEMLOCK" $way -m $method l "$SEMLOCK" -n -m $method l true
+			at_once 1 "$SEMLOCK" $way -m $method l "$SEMLOCK" -n -m $method l true
+			# shellcheck disable=SC2086
+			at_once 7 "$SEMLOCK" $way -m $method l "$SEMLOCK" -w 60 -E 7 -m $method l true
 			# shellcheck disable=SC2086
 			expect_status 5 "$SEMLOCK" $way -m $method l sh -c '"$0" --nested -m "$1" l sh -c "exit 5"' "$SEMLOCK" $method
 			expect_status 0 "$SEMLOCK" -n -m "$method" l true

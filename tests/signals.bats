@@ -38,6 +38,72 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	done
 }
 
+# its_end CMD...: how CMD ends, as its parent sees it, who sends it the signal that the file "signal"
+# names as soon as the command has written a line on its.up.
+its_end() {
+	"$PROBE" with-default INT QUIT HUP TERM -- perl -e '
+		my $pid = fork // die;
+		if ($pid == 0) { exec @ARGV or die }
+		open my $up, "<", "its.up" or die; <$up>; close $up;
+		if (open my $how, "<", "signal") { kill scalar(<$how>) =~ s/\s//r, $pid }
+		waitpid $pid, 0;
+		print $? & 128 ? "core" : $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@" 3>&- 4>&-
+}
+
+# dies_of SIGNAL NUMBER SEMLOCK...: sent to semlock, it ends the command and then semlock.
+dies_of() {
+	local said
+	echo "$1" >signal
+	said=$(ulimit -c unlimited; its_end "${@:3}" sh -c 'echo running >its.up; exec cat its.down')
+	[ "$said" = "signal $2" ] || complain "${*:3}: $said instead of signal $2"
+}
+
+@test "a signal to semlock that ends the command ends semlock, too, without a core, and the lock is free" {
+	fifos its
+	for way in "" -o --run-timeout=60 "-m ofd" "-m posix" "-m mkdir" "-m symlink" "-j 2"; do
+		for pair in "TERM 15" "INT 2" "QUIT 3" "USR1 10"; do
+			# shellcheck disable=SC2086 # words
+			dies_of $pair "$SEMLOCK" $way "l${way: -1}"
+		done
+	done
+	dies_of TERM 15 "$FLOCK" l
+	dies_of TERM 15 "$SEMLOCK" l "$SEMLOCK" --nested l
+	expect_free l
+	[ ! -e lr ] && [ ! -L lk ]
+}
+
+@test "a signal of the command's own, and an exit at a signal, are an exit of semlock" {
+	fifos its
+	rm -f signal
+	[ "$(its_end "$SEMLOCK" l sh -c 'echo >its.up; kill -SEGV $$')" = "exit 139" ]
+	[ "$(its_end "$SEMLOCK" l sh -c 'echo >its.up; kill -TERM $$')" = "exit 143" ]
+	[ "$(its_end "$SEMLOCK" --run-timeout=.1 l sh -c 'echo >its.up; exec cat its.down')" = "exit 124" ]
+	echo INT >signal
+	for status in 130 0; do
+		said=$(its_end "$SEMLOCK" l perl -e '$SIG{INT} = sub { exit '$status' };
+			open my $up, ">", "its.up"; print $up "running\n"; close $up; sleep 1 while 1')
+		[ "$said" = "exit $status" ] || complain "$said instead of exit $status"
+	done
+}
+
+@test "a limit's signal is 124 also where semlock got another one before" {
+	fifos its
+	echo USR1 >signal
+	said=$(its_end "$SEMLOCK" --run-timeout=1 l perl -e '$SIG{USR1} = "IGNORE";
+		open my $up, ">", "its.up"; print $up "running\n"; close $up; sleep 1 while 1')
+	[ "$said" = "exit 124" ] || complain "$said"
+}
+
+@test "as process 1 of a container, which no signal of its own kills: 128 and the number" {
+	namespaces --pid --fork
+	fifos holder
+	start holder unshare --pid --fork "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+	next_line holder
+	kill -TERM "$(pgrep -P "${PID[holder]}")"
+	ended holder 143
+	expect_free l
+}
+
 @test "KILL to semlock: the lock is not free while the command lives" {
 	hold_lock l
 	kill -KILL "${PID[holder]}"
@@ -103,6 +169,34 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" l sh -c 'exit 3'
 	expect_status 3 "$PROBE" with-ignored CHLD -- "$SEMLOCK" l sh -c 'exit 3'
 	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" -o l sh -c 'exit 3'
+}
+
+@test "an ignored SIGCHLD is not passed on to the command, whatever the way" {
+	for way in "" -o -F "-m posix" "-m mkdir" "-m excl"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 0 "$PROBE" with-ignored CHLD USR1 -- "$SEMLOCK" $way "l${way: -1}" grep '^SigIgn' /proc/self/status
+		[ $((0x${out##*[[:space:]]} & (1 << 16 | 1 << 9))) -eq $((1 << 9)) ] || complain "$way: $out"
+	done
+	expect_status 0 "$PROBE" with-ignored CHLD -- "$FLOCK" l grep '^SigIgn.*[02468ace]....$' /proc/self/status
+}
+
+@test "where sigwaitinfo is denied, signals are passed on all the same, and the processor is left alone" {
+	command -v strace >/dev/null || skip "no strace here"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	fifos holder
+	start holder strace -D -qq -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" l "$PROBE" signals holder.up holder.down
+	ready holder
+	for name in USR1 TERM USR1; do
+		kill -"$name" "${PID[holder]}"
+		reports holder "$name"
+	done
+	"$PROBE" pause 500
+	let_go
+	[ "$(grep -c EPERM trace)" -lt 1000 ] || complain "$(wc -l <trace) calls"
+	start holder strace -D -qq -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" --run-timeout=.1 l "$PROBE" hold holder.up holder.down
+	ended holder 124
 }
 
 @test "a signal ends the wait, and the others in line are served" {
