@@ -6,6 +6,7 @@
 #define SEMLOCK_LIVENESS_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "holder.h"
 
@@ -41,5 +42,12 @@ enum verdict liveness(const struct record *record, const struct facts *facts);
 /* Ask the kernel for FACTS->holder and semlock, as far as the verdict may turn on them.  NOBODY: a
  * PID that is our own command's, not started yet, and no holder. */
 void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody);
+
+/* Does root, PID's user or the user of PID's parent (sudo's, say) own OBJECT?  If not, OBJECT lets
+ * nobody signal PID, nor run a command under its lock: any user can name any process. */
+bool owner_trusted(const struct stat *object, pid_t pid);
+
+/* The same, for what is only written in OBJECT: no other user may write to it either. */
+bool record_trusted(const struct stat *object, pid_t pid);
 
 #endif

@@ -29,6 +29,7 @@ enum doubt {
 	DOUBT_NOBODY,    /* the lock names no process */
 	DOUBT_ILLEGIBLE, /* we may not read it */
 	DOUBT_FLOCK,     /* it names somebody dead, and somebody else has it under flock(2) */
+	DOUBT_OWNER,     /* another user owns the lock, or may write to it */
 	DOUBT_NUMBER     /* it names a number, which may have become another process's */
 };
 

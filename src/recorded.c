@@ -74,6 +74,8 @@ static enum doubt doubt_about(const struct sight *sight, enum verdict verdict)
 		return DOUBT_NONE;
 	if (record->pid <= 0 || (here()->pid_max > 0 && record->pid > here()->pid_max))
 		return DOUBT_NOBODY;
+	if (verdict == ALIVE && !record_trusted(&sight->carrier, record->pid))
+		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
 	return proof_of_other_host(record) || !sight->local ? DOUBT_HOST : DOUBT_NAMESPACE;
@@ -136,12 +138,24 @@ static void describe_all(struct occupants *found, const struct method *method)
 	}
 }
 
+/* An object of another user's may be a link to a file that its processes have under flock for
+ * another purpose, or name one that waits, which has the flock for a moment. */
+static bool is_owners(const struct occupant *holder, const struct stat *object)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (owner_trusted(object, holder->members[i].pid))
+			return true;
+	return false;
+}
+
 /* Who has it under flock, called by what the record says, if that is so.  Where we may not look
  * at the flock's owners, who that is rests on the record alone. */
 static void name_flocked(struct occupants *found, const struct sight *sight)
 {
 	struct occupant *holder = &found->list[0];
 
+	if (holder->nmembers > 0 && !is_owners(holder, &sight->carrier))
+		holder->doubt = DOUBT_OWNER;
 	if (!proof_names(holder, &sight->record) || !name_recorded(holder, &sight->record))
 		return;
 	found->unseen = false;

@@ -63,6 +63,7 @@ void verdict_text(const struct occupant *holder, char *text, size_t size)
 	    [DOUBT_NOBODY] = "(not named in the lock)",
 	    [DOUBT_ILLEGIBLE] = "(named where we may not read)",
 	    [DOUBT_FLOCK] = "(ended; another has its flock)",
+	    [DOUBT_OWNER] = "(cannot be seen)",
 	    [DOUBT_NUMBER] = "(cannot be seen)",
 	};
 	const char *said = "";
@@ -101,6 +102,10 @@ void doubt_text(const struct occupant *holder, char *text, size_t size)
 	case DOUBT_FLOCK:
 		snprintf(text, size,
 		    "process %ld has ended, and somebody else has the lock under flock", pid);
+		break;
+	case DOUBT_OWNER:
+		snprintf(text, size,
+		    "the lock names process %ld, and another user can have written that", pid);
 		break;
 	case DOUBT_NUMBER:
 		snprintf(text, size,

@@ -74,9 +74,10 @@ bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat 
 	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status) > lock->stale;
 }
 
-bool existing_is_above(const struct record *record, struct why *why)
+bool existing_is_above(const struct record *record, const struct stat *carrier, struct why *why)
 {
-	if (record->pid <= 1 || !process_descends(getpid(), record->pid))
+	if (record->pid <= 1 || !process_descends(getpid(), record->pid) ||
+	    !record_trusted(carrier, record->pid))
 		return false;
 	why_say(why, TROUBLE_USAGE,
 	    "held by process %ld, under which this one runs: it would wait for itself",
@@ -214,7 +215,7 @@ static enum outcome inspect(struct lock *lock, struct found *found, enum wait wa
 		return leave(lock, found, wait, 0);
 	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&found->record, why))
+	if (verdict == ALIVE && existing_is_above(&found->record, &found->status, why))
 		return FAILED;
 	outcome = guard(lock, found, wait); /* I3 */
 	if (outcome != TAKEN)

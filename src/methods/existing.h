@@ -21,9 +21,9 @@ void existing_note_naming(struct stat *status);
 /* The same of a file that still has another name, too: ln(1) of a file that stays is a lock. */
 void existing_note_linking(struct stat *status);
 
-/* Would we wait for ourselves?  True, with WHY filled, when the holder of RECORD, who is
- * alive, is what has started us. */
-bool existing_is_above(const struct record *record, struct why *why);
+/* Would we wait for ourselves?  True, with WHY filled, when the living holder of RECORD, which
+ * CARRIER carries, is an ancestor of this process, and CARRIER is to be trusted. */
+bool existing_is_above(const struct record *record, const struct stat *carrier, struct why *why);
 
 /* May it be taken over?  Dead, or unknown and without a sign of life for LOCK->stale. */
 bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status);

@@ -268,11 +268,12 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 static bool is_above(const struct lock *lock, struct why *why)
 {
 	struct record record;
+	struct stat token;
 	char held[NAME_SIZE];
 
 	plainfile_read(lock->fd, &record);
 	return namefile_same(lock->file, token_held_name(lock->file, held), lock->fd) &&
-	       existing_is_above(&record, why);
+	       fstat(lock->fd, &token) == 0 && existing_is_above(&record, &token, why);
 }
 
 static enum outcome take(struct lock *lock, enum wait wait, struct why *why)

@@ -191,7 +191,7 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct why *why)
 		return take_over(lock, target, (size_t)length, wait, why);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&record, why))
+	if (verdict == ALIVE && existing_is_above(&record, &status, why))
 		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &record, target, (size_t)length);
