@@ -176,16 +176,22 @@ json() {
 
 @test "a holder whose user has no name: by the number" {
 	root_only "to be another user"
-	! getent passwd 54321 || skip "user 54321 has a name here"
 	: >l
 	chmod 666 l
-	fifos holder
-	chmod 666 holder.up holder.down
-	start holder setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" l "$PROBE" hold holder.up holder.down
-	ready holder
-	table l
-	[ "$(column 3 held)" = 54321 ]
-	let_go holder
+	for user in 54321 4294967294; do
+		! getent passwd $user || skip "user $user has a name here"
+		fifos holder
+		chmod 666 holder.up holder.down
+		start holder setpriv --reuid=$user --regid=$user --clear-groups "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+		ready holder
+		table l
+		[ "$(column 3 held)" = $user ]
+		[ "$(awk 'length > 80' .out)" = "" ]
+		json l
+		grep -qx "\[0\].holders\[0\].uid number $user" .flat
+		let_go holder
+		rm holder.up holder.down
+	done
 }
 
 @test "50 waiters, in the order in which they are served" {
@@ -347,6 +353,31 @@ json() {
 	grep -qE '^\[0\].holders\[0\].since string 20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z$' .flat
 	let_go
 	next one
+}
+
+# C0, DEL, C1 as UTF-8 and as a byte, every bidi control, line separators: nothing of them is printed.
+@test "no control character of a command line gets into the table or the JSON" {
+	local evil=$'\a\x7f\xc2\x9b31m\x9b\xd8\x9c' mark
+	for mark in 200e 200f 2028 2029 202a 202b 202c 202d 202e 2066 2067 2068 2069; do
+		# shellcheck disable=SC2059 # \u stands in the format
+		evil=$evil$(LC_ALL=C.UTF-8 printf "\\u$mark")
+	done
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' "$evil"$'\u20ac' "$PROBE"
+	ready one
+	table l
+	grep -qF '???31m????????' .out || complain "$out"
+	"$SEMLOCK" --who --json l >json || [ $? -eq 1 ]
+	grep -qF '"\u0007\u007f\u009b31m\ufffd\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069' json ||
+		complain "$(cat json)"
+	python3 - "$evil" .out json <<-'END'
+		import sys, unicodedata
+		for path in sys.argv[2:]:
+		    text = open(path, encoding="utf-8").read()
+		    bad = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"]
+		    assert not bad, (path, bad)
+	END
+	let_go one
 }
 
 @test "JSON: quotes, newlines and what is not UTF-8 in a command line" {
