@@ -27,6 +27,7 @@ enum doubt {
 	DOUBT_HOST,      /* on another host */
 	DOUBT_NAMESPACE, /* in another PID namespace, or what this one cannot see into */
 	DOUBT_NOBODY,    /* the lock names no process */
+	DOUBT_RANGE,     /* its number is higher than any of this system's */
 	DOUBT_ILLEGIBLE, /* we may not read it */
 	DOUBT_FLOCK,     /* it names somebody dead, and somebody else has it under flock(2) */
 	DOUBT_OWNER,     /* another user owns the lock, or may write to it */

@@ -61,6 +61,7 @@ void verdict_text(const struct occupant *holder, char *text, size_t size)
 	static const char *const doubts[] = {
 	    [DOUBT_NAMESPACE] = "(in another PID namespace)",
 	    [DOUBT_NOBODY] = "(not named in the lock)",
+	    [DOUBT_RANGE] = "(no such number on this system)",
 	    [DOUBT_ILLEGIBLE] = "(named where we may not read)",
 	    [DOUBT_FLOCK] = "(ended; another has its flock)",
 	    [DOUBT_OWNER] = "(cannot be seen)",
@@ -95,6 +96,9 @@ void doubt_text(const struct occupant *holder, char *text, size_t size)
 		break;
 	case DOUBT_NOBODY:
 		snprintf(text, size, "the lock does not say which process it is");
+		break;
+	case DOUBT_RANGE:
+		snprintf(text, size, "the lock names process %ld, which is more than kernel.pid_max here", pid);
 		break;
 	case DOUBT_ILLEGIBLE:
 		snprintf(text, size, "we may not read who it is");

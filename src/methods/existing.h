@@ -9,10 +9,10 @@
  * is held; with SLEEP: a signal ended the sleep.  FAILED: no lock of this method. */
 enum outcome existing_inspect(struct lock *lock, enum wait wait, struct why *why);
 
-/* The verdict on RECORD, of an object with STATUS, as if nobody had it under flock(2); or,
- * with FLOCKED, as somebody has. */
-enum verdict existing_judge(struct lock *lock, const struct record *record,
-    const struct stat *status, bool flocked);
+/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW, in ns
+ * since 1970, is for a caller that only looks; 0: the file system is asked, by making a file. */
+enum verdict existing_judge(const struct lock *lock, const struct record *record,
+    const struct stat *status, int64_t now);
 
 /* A file that was there before it got the lock's name, by rename(2) or link(2), is older than the
  * lock: when that was, its ctime says, where the file system notes it.  STATUS then says so, too. */

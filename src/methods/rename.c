@@ -240,7 +240,7 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
 		existing_note_naming(&status); /* a script's, which only renames it */
-	verdict = existing_judge(lock, &record, &status, false);
+	verdict = existing_judge(lock, &record, &status, 0);
 	CRASH_POINT("rename.judged");
 	if (existing_yields(lock, verdict, &status))
 		return fetch_back(lock, wait, why);

@@ -164,7 +164,7 @@ static bool yields(struct lock *lock, const char *name, struct stat *status, str
 {
 	token_read_name(lock->file, name, record);
 	existing_note_naming(status); /* a rename is a sign of life, too */
-	*verdict = existing_judge(lock, record, status, false);
+	*verdict = existing_judge(lock, record, status, 0);
 	return name[strlen(lock->file->base) + 5] == '.' && existing_yields(lock, *verdict, status);
 }
 
