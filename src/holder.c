@@ -19,6 +19,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "deadline.h"
 #include "holder.h"
 
 #define MAGIC "semlock 1 "
@@ -108,7 +109,7 @@ static enum record_kind read_full(struct record *record, const char *text)
 	    !find(text, "host", record->host, sizeof record->host) ||
 	    !find(text, "machine", record->machine, sizeof record->machine) ||
 	    !find_number(text, "since", &since) || !find_number(text, "uid", &uid) ||
-	    text[strlen(text) - 1] != '\n')
+	    text[strlen(text) - 1] != '\n' || since > INT64_MAX / SECOND || uid > (uid_t)-1)
 		return RECORD_JUNK;
 	record->flocked = flocked == 1;
 	record->since = (int64_t)since;
@@ -274,10 +275,10 @@ size_t record_write(const struct record *record, const char *method, char text[R
 {
 	int length = snprintf(text, RECORD_LONGEST,
 	    "%ld\n" MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d\n"
-	    "host=%s machine=%s since=%lld uid=%ld\n",
+	    "host=%s machine=%s since=%lld uid=%lu\n",
 	    (long)record->pid, method, (unsigned long long)record->start, record->boot,
 	    (unsigned long long)record->pidns, record->flocked, record->host, record->machine,
-	    (long long)record->since, (long)record->uid);
+	    (long long)record->since, (unsigned long)record->uid);
 
 	return (size_t)length;
 }

@@ -7,14 +7,24 @@
 #include "json.h"
 #include "text.h"
 
+/* Of a character of at most three bytes. */
+static unsigned code_point(const char *text, size_t length)
+{
+	unsigned first = (unsigned char)text[0], rest = 0;
+
+	for (size_t i = 1; i < length; i++)
+		rest = rest << 6 | ((unsigned char)text[i] & 0x3f);
+	return length == 1 ? first : length == 2 ? (first & 0x1f) << 6 | rest : (first & 0x0f) << 12 | rest;
+}
+
 static void character(FILE *out, const char *text, size_t length)
 {
 	if (length == 0)
 		fputs("\\ufffd", out);
 	else if (*text == '"' || *text == '\\')
 		fprintf(out, "\\%c", *text);
-	else if ((unsigned char)*text < 0x20 || *text == 0x7f)
-		fprintf(out, "\\u%04x", (unsigned)*text);
+	else if (!text_harmless(text, length))
+		fprintf(out, "\\u%04x", code_point(text, length));
 	else
 		fwrite(text, 1, length, out);
 }

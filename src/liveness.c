@@ -126,3 +126,18 @@ void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody
 	ask(record->pid == nobody ? 0 : record->pid, &facts->holder);
 	ask(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
 }
+
+bool owner_trusted(const struct stat *object, pid_t pid)
+{
+	struct process process, parent;
+
+	return process_read(pid, &process) &&
+	       (object->st_uid == 0 || object->st_uid == process.real_user ||
+		   (process_read(process.parent, &parent) && object->st_uid == parent.real_user));
+}
+
+bool record_trusted(const struct stat *object, pid_t pid)
+{
+	return (S_ISLNK(object->st_mode) || (object->st_mode & (S_IWGRP | S_IWOTH)) == 0) &&
+	       owner_trusted(object, pid);
+}

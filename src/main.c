@@ -2,7 +2,10 @@
 #include <config.h>
 
 #include <signal.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 
 #include "check.h"
 #include "ending.h"
@@ -63,6 +66,8 @@ int main(int argc, char **argv)
 	int status = OBTAINED;
 
 	options_parse(&opt, argc, argv);
+	if (!opt.as_flock && strcmp(program_invocation_short_name, "semlock") != 0)
+		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know a wrapper by this */
 	if (opt.who)
 		return who(&opt);
 	if (opt.check)

@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -50,15 +51,15 @@ static bool holder(const struct lock *lock, char *text, size_t size)
 	if (occupants_look(&found, lock, occupants_kinds(lock), &ignored) != 0)
 		return false;
 	occupants_keep_meeting(&found, lock);
+	occupants_name_callers(&found);
 	known = occupants_sentence(&found, text, size);
 	occupants_forget(&found);
 	return known;
 }
 
-void messages_busy(const struct options *opt, const char *label, const struct lock *lock,
-    bool waited)
+void messages_busy(const struct options *opt, const struct lock *lock, bool waited)
 {
-	char text[400];
+	char text[400], label[PATH_MAX];
 
 	if (opt->as_flock) {
 		if (opt->verbose)
@@ -66,6 +67,7 @@ void messages_busy(const struct options *opt, const char *label, const struct lo
 	} else if (!opt->quiet && (opt->verbose || isatty(STDERR_FILENO))) {
 		if (!holder(lock, text, sizeof text))
 			snprintf(text, sizeof text, waited ? "still busy" : "busy");
+		lock_text(lock, label, sizeof label);
 		complain("%s: %s%s", label, text, waited ? "; the time is up" : "");
 	}
 }

@@ -17,9 +17,8 @@ void messages_running(const struct options *options);
 /* With --verbose: process PID has been told to let go. */
 void messages_stopped(const struct options *options, pid_t pid);
 
-/* LOCK, called LABEL, is not to be had, and who holds it: on a terminal, or with --verbose;
- * never with -q.  WAITED: until the time was up. */
-void messages_busy(const struct options *options, const char *label, const struct lock *lock,
-    bool waited);
+/* LOCK is not to be had, and who holds it: on a terminal, or with --verbose; never with -q.
+ * WAITED: until the time was up. */
+void messages_busy(const struct options *options, const struct lock *lock, bool waited);
 
 #endif

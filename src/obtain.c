@@ -28,7 +28,7 @@ static int failed(const struct options *opt, const struct lock *lock, const stru
 
 static int busy(const struct options *opt, const struct lock *lock, const struct patience *patience)
 {
-	messages_busy(opt, obtain_label(opt, lock), lock, !patience->try_once);
+	messages_busy(opt, lock, !patience->try_once);
 	event(patience->try_once ? "busy" : "timeout");
 	return opt->busy_status;
 }

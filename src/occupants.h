@@ -27,8 +27,10 @@ enum doubt {
 	DOUBT_HOST,      /* on another host */
 	DOUBT_NAMESPACE, /* in another PID namespace, or what this one cannot see into */
 	DOUBT_NOBODY,    /* the lock names no process */
+	DOUBT_RANGE,     /* its number is higher than any of this system's */
 	DOUBT_ILLEGIBLE, /* we may not read it */
 	DOUBT_FLOCK,     /* it names somebody dead, and somebody else has it under flock(2) */
+	DOUBT_OWNER,     /* another user owns the lock, or may write to it */
 	DOUBT_NUMBER     /* it names a number, which may have become another process's */
 };
 
@@ -99,6 +101,10 @@ bool occupants_proven(const struct lock *lock, pid_t pid);
 
 /* Of those who hold, keep whom LOCK can have to wait for: not those of other bytes. */
 void occupants_keep_meeting(struct occupants *found, const struct lock *lock);
+
+/* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display:
+ * that process is no member, and signalling it frees nothing. */
+void occupants_name_callers(struct occupants *found);
 
 /* Remove the I-th. */
 void occupants_drop(struct occupants *found, size_t i);

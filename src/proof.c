@@ -97,7 +97,7 @@ static bool is_recorded(const struct sight *sight, pid_t pid)
 	struct procfs_stat stat;
 
 	return sight->legible && record->kind == RECORD_FULL && record->pid == pid &&
-	       record->start != 0 && record_of_boot(record, here()->boot) &&
+	       record_trusted(&sight->carrier, pid) && record->start != 0 && record_of_boot(record, here()->boot) &&
 	       record->pidns == here()->pidns && !proof_of_other_host(record) &&
 	       process_stat(pid, &stat) && stat.started == record->start && stat.state != 'Z' &&
 	       stat.state != 'X';
@@ -108,6 +108,7 @@ bool proof_now(const struct lock *lock, pid_t pid)
 	struct view view;
 	struct why ignored;
 	bool holds = view_open(&view, lock, &ignored) == 0 && view.sight.there &&
+		     owner_trusted(&view.sight.carrier, pid) &&
 		     (has_flock(&view.sight, pid) || is_recorded(&view.sight, pid));
 
 	view_close(&view);

@@ -17,9 +17,9 @@ bool proof_is_holder(const struct occupant *occupant, const struct record *recor
 /* RECORD is another host's, as far as it says. */
 bool proof_of_other_host(const struct record *record);
 
-/* Has process PID, which was found to be LOCK's holder, the lock still?  It has what is under the
- * lock's name under flock(2), or it is what the record there says now, by number and start, of
- * this boot and this PID namespace. */
+/* Has process PID, which was found to be LOCK's holder, the lock still?  Root or PID's user owns
+ * what is under the lock's name, and PID has that under flock(2), or is what the record there says
+ * now, by number and start, of this boot and this PID namespace. */
 bool proof_now(const struct lock *lock, pid_t pid);
 
 #endif

@@ -7,14 +7,12 @@
 #include <time.h>
 
 #include "holds.h"
+#include "methods/existing.h"
 #include "proof.h"
 #include "recorded.h"
 #include "scene.h"
 #include "view.h"
 #include "waiters.h"
-
-/* An empty file that is no older may be about to be written. */
-#define YOUNG (2 * SECOND)
 
 /* The command, and the semlock that waits for it to end. */
 static bool name_recorded(struct occupant *holder, const struct record *record)
@@ -48,20 +46,15 @@ static bool name_semlock(struct occupant *holder, const struct record *record)
 	return true;
 }
 
-static enum verdict judge(const struct sight *sight)
+static enum verdict judge(const struct view *view)
 {
-	int64_t age = (int64_t)time(NULL) * SECOND - (int64_t)sight->status.st_mtim.tv_sec * SECOND;
-	struct facts facts = {.local = sight->local, .here = here()};
+	const struct sight *sight = &view->sight;
+	struct timespec now;
 
-	if (!sight->legible)
-		return UNKNOWN;
-	if (sight->record.kind == RECORD_EMPTY && S_ISREG(sight->status.st_mode)) {
-		facts.young = age > -YOUNG && age < YOUNG;
-		facts.before_boot = facts.here->booted > 0 &&
-				    sight->status.st_mtim.tv_sec < facts.here->booted;
-	}
-	liveness_ask(&sight->record, &facts, 0);
-	return liveness(&sight->record, &facts);
+	clock_gettime(CLOCK_REALTIME, &now);
+	return sight->legible ? existing_judge(&view->lock, &sight->record, &sight->status,
+				    (int64_t)now.tv_sec * SECOND + now.tv_nsec)
+			      : UNKNOWN;
 }
 
 static enum doubt doubt_about(const struct sight *sight, enum verdict verdict)
@@ -72,8 +65,12 @@ static enum doubt doubt_about(const struct sight *sight, enum verdict verdict)
 		return DOUBT_ILLEGIBLE;
 	if (verdict == DEAD)
 		return DOUBT_NONE;
-	if (record->pid <= 0 || (here()->pid_max > 0 && record->pid > here()->pid_max))
+	if (record->pid <= 0)
 		return DOUBT_NOBODY;
+	if (here()->pid_max > 0 && record->pid > here()->pid_max)
+		return DOUBT_RANGE;
+	if (verdict == ALIVE && !record_trusted(&sight->carrier, record->pid))
+		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
 	return proof_of_other_host(record) || !sight->local ? DOUBT_HOST : DOUBT_NAMESPACE;
@@ -90,21 +87,22 @@ static void leave_nameless(struct occupant *holder, const struct record *record)
 
 /* It is what it says of itself; unless somebody has it under FLOCK, whom it does not name: a
  * waiter who judges it, or takes it from the dead, or somebody else. */
-static void add_recorded(struct occupants *found, const struct sight *sight, bool flocked)
+static void add_recorded(struct occupants *found, const struct view *view, bool flocked)
 {
+	const struct sight *sight = &view->sight;
 	struct occupant *holder = occupants_add(found);
 
 	if (holder == NULL)
 		return;
 	found->holders = found->count;
-	holder->verdict = flocked && !sight->legible ? ALIVE : judge(sight);
+	holder->verdict = flocked && !sight->legible ? ALIVE : judge(view);
 	if (holder->verdict == ALIVE && name_recorded(holder, &sight->record)) {
 		holder->doubt = doubt_about(sight, ALIVE);
 		occupants_join(found, holder, sight->record.pid, -1);
 		return;
 	}
 	if (holder->verdict == ALIVE && sight->legible)
-		holder->verdict = judge(sight); /* it may have ended just now */
+		holder->verdict = judge(view); /* it may have ended just now */
 	if (holder->verdict == ALIVE && name_semlock(holder, &sight->record))
 		return;
 	holder->doubt = doubt_about(sight, holder->verdict);
@@ -136,12 +134,24 @@ static void describe_all(struct occupants *found, const struct method *method)
 	}
 }
 
+/* An object of another user's may be a link to a file that its processes have under flock for
+ * another purpose, or name one that waits, which has the flock for a moment. */
+static bool is_owners(const struct occupant *holder, const struct stat *object)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (owner_trusted(object, holder->members[i].pid))
+			return true;
+	return false;
+}
+
 /* Who has it under flock, called by what the record says, if that is so.  Where we may not look
  * at the flock's owners, who that is rests on the record alone. */
 static void name_flocked(struct occupants *found, const struct sight *sight)
 {
 	struct occupant *holder = &found->list[0];
 
+	if (holder->nmembers > 0 && !is_owners(holder, &sight->carrier))
+		holder->doubt = DOUBT_OWNER;
 	if (!proof_names(holder, &sight->record) || !name_recorded(holder, &sight->record))
 		return;
 	found->unseen = false;
@@ -182,7 +192,7 @@ static int look_once(struct occupants *found, const struct view *view, struct wh
 	if (found->count > 0) {
 		name_flocked(found, sight);
 	} else if (sight->there) {
-		add_recorded(found, sight, !steady);
+		add_recorded(found, view, !steady);
 		steady = steady && sight->legible; /* /proc/locks can leave one out that others move past */
 	}
 	if (found->count > 0)

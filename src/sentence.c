@@ -1,8 +1,10 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "deadline.h"
 #include "sentence.h"
@@ -20,6 +22,22 @@ void moment_text(int64_t moment, char *text, size_t size)
 		strftime(text, size, "%m-%d %H:%M", &when);
 	else
 		strftime(text, size, "%H:%M:%S", &when);
+}
+
+void lock_text(const struct lock *lock, char *text, size_t size)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t length;
+
+	if (lock->name != NULL) {
+		snprintf(text, size, "%s", lock->name);
+		return;
+	}
+	snprintf(link, sizeof link, "/proc/self/fd/%d", lock->fd);
+	length = readlink(link, path, sizeof path);
+	snprintf(text, size, "descriptor %d", lock->fd);
+	if (length > 0)
+		snprintf(text + strlen(text), size - strlen(text), " (%.*s)", (int)length, path);
 }
 
 /* Its end cannot be seen from here, but who began it may be. */
@@ -61,8 +79,10 @@ void verdict_text(const struct occupant *holder, char *text, size_t size)
 	static const char *const doubts[] = {
 	    [DOUBT_NAMESPACE] = "(in another PID namespace)",
 	    [DOUBT_NOBODY] = "(not named in the lock)",
+	    [DOUBT_RANGE] = "(no such number on this system)",
 	    [DOUBT_ILLEGIBLE] = "(named where we may not read)",
 	    [DOUBT_FLOCK] = "(ended; another has its flock)",
+	    [DOUBT_OWNER] = "(cannot be seen)",
 	    [DOUBT_NUMBER] = "(cannot be seen)",
 	};
 	const char *said = "";
@@ -95,12 +115,19 @@ void doubt_text(const struct occupant *holder, char *text, size_t size)
 	case DOUBT_NOBODY:
 		snprintf(text, size, "the lock does not say which process it is");
 		break;
+	case DOUBT_RANGE:
+		snprintf(text, size, "the lock names process %ld, which is more than kernel.pid_max here", pid);
+		break;
 	case DOUBT_ILLEGIBLE:
 		snprintf(text, size, "we may not read who it is");
 		break;
 	case DOUBT_FLOCK:
 		snprintf(text, size,
 		    "process %ld has ended, and somebody else has the lock under flock", pid);
+		break;
+	case DOUBT_OWNER:
+		snprintf(text, size,
+		    "the lock names process %ld, and another user can have written that", pid);
 		break;
 	case DOUBT_NUMBER:
 		snprintf(text, size,

@@ -1,6 +1,5 @@
 #include <config.h>
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "text.h"
@@ -33,14 +32,19 @@ size_t text_character(const char *text, size_t left)
 	return length;
 }
 
-static bool harmless(const char *character, size_t length)
+bool text_harmless(const char *text, size_t length)
 {
-	unsigned char first = (unsigned char)character[0];
+	const unsigned char *bytes = (const unsigned char *)text;
 
 	if (length == 1)
-		return first >= 0x20 && first != 0x7f;
-	/* U+0080 to U+009F: control characters in eight bits. */
-	return length != 0 && !(first == 0xc2 && (unsigned char)character[1] < 0xa0);
+		return bytes[0] >= 0x20 && bytes[0] != 0x7f;
+	if (length == 2) /* C1: U+0080 to U+009F; the Arabic letter mark: U+061C */
+		return !(bytes[0] == 0xc2 && bytes[1] < 0xa0) && !(bytes[0] == 0xd8 && bytes[1] == 0x9c);
+	if (length == 3 && bytes[0] == 0xe2 && bytes[1] == 0x80) /* U+200E, U+200F, U+2028 to U+202E */
+		return bytes[2] != 0x8e && bytes[2] != 0x8f && (bytes[2] < 0xa8 || bytes[2] > 0xae);
+	if (length == 3 && bytes[0] == 0xe2 && bytes[1] == 0x81) /* U+2066 to U+2069 */
+		return bytes[2] < 0xa6 || bytes[2] > 0xa9;
+	return length != 0;
 }
 
 /* CUT is the last place at which "..." still fits. */
@@ -54,11 +58,11 @@ void text_printable(char *text, size_t size, const char *from, size_t length, si
 			break;
 		if (shown + 3 <= columns && used + 3 < size)
 			cut = used;
-		if (harmless(from, step))
+		if (text_harmless(from, step))
 			memcpy(text + used, from, step);
 		else
 			text[used] = '?';
-		used += harmless(from, step) ? step : 1;
+		used += text_harmless(from, step) ? step : 1;
 		step = step == 0 ? 1 : step;
 		from += step;
 		length -= step;

@@ -1,13 +1,15 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "locksmith.h"
 #include "methods/remote.h"
+#include "text.h"
 #include "told.h"
 
-/* The word of the field KEY ("host="). */
+/* The word of the field KEY ("host="), made safe to print. */
 static void word(const char *who, const char *key, char *text, size_t size)
 {
 	const char *at = strstr(who, key);
@@ -18,7 +20,7 @@ static void word(const char *who, const char *key, char *text, size_t size)
 		return;
 	at += strlen(key);
 	length = strcspn(at, " ");
-	snprintf(text, size, "%.*s", (int)(length < size ? length : size - 1), at);
+	text_printable(text, size, at, length, size - 1);
 }
 
 /* What the holder calls itself: the one field with blanks in it, and so the last. */
@@ -32,10 +34,19 @@ static void note(struct process *process, const char *who)
 	process->command_length = strlen(process->command) + 1;
 }
 
+/* The number of the field KEY, from 0 to MOST; -1 if there is none. */
+static long long number(const char *who, const char *key, long long most)
+{
+	long long value;
+
+	return locksmith_number(who, key, &value) && value >= 0 && value <= most ? value : -1;
+}
+
 void told_add(struct occupants *found, const char *method, const char *who, bool waits)
 {
 	struct occupant *one = occupants_add(found);
-	long long number;
+	long long slot = number(who, "slot=", INT_MAX), pid = number(who, "pid=", INT32_MAX);
+	long long since = number(who, "since=", INT64_MAX / SECOND);
 	char mode[16];
 
 	if (one == NULL)
@@ -47,20 +58,16 @@ void told_add(struct occupants *found, const char *method, const char *who, bool
 		    : strcmp(mode, "shared") == 0  ? MODE_SHARED
 		    : mode[0] == '\0'		   ? MODE_UNKNOWN
 						   : MODE_SLOT;
-	if (locksmith_number(who, "slot=", &number)) {
+	if (slot >= 0)
 		one->mode = MODE_SLOT;
-		one->slot = (int)number;
-	}
+	one->slot = (int)slot;
 	one->process.user = (uid_t)-1;
-	if (locksmith_number(who, "pid=", &number))
-		one->process.pid = (pid_t)number;
+	one->process.pid = pid > 0 ? (pid_t)pid : 0;
 	word(who, "host=", one->host, sizeof one->host);
 	if (one->host[0] == '\0')
 		snprintf(one->host, sizeof one->host, "?");
-	if (locksmith_number(who, "since=", &number)) {
-		one->since = number * SECOND;
-		one->since_exact = true;
-	}
+	one->since = since > 0 ? since * SECOND : 0;
+	one->since_exact = since > 0;
 	note(&one->process, who);
 	if (!waits)
 		found->holders++;

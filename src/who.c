@@ -20,7 +20,7 @@
 #include "who.h"
 
 /* What is left of 80 columns for the command. */
-enum { COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + 8 + 1 + 9 + 1 + 12 + 1) };
+enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
 
 static void user_name(const struct process *process, char *name, size_t size)
 {
@@ -57,7 +57,7 @@ static void since_name(const struct occupant *occupant, char *name, size_t size)
 		moment_text(occupant->since, name + 1, size - 1);
 }
 
-static void command_name(const struct occupant *occupant, char *name, size_t size)
+static void command_name(const struct occupant *occupant, size_t columns, char *name, size_t size)
 {
 	char words[512];
 
@@ -66,24 +66,25 @@ static void command_name(const struct occupant *occupant, char *name, size_t siz
 		;
 	else if (occupant->process.pid == 0 && occupant->process.command_length > 0)
 		text_printable(words, sizeof words, occupant->process.command,
-		    strlen(occupant->process.command), COMMAND_COLUMNS);
+		    strlen(occupant->process.command), columns);
 	else if (occupant->process.pid == 0 && occupant->taker > 0)
 		snprintf(words, sizeof words, "(cannot be seen; %ld took it)",
 		    (long)occupant->taker);
 	else if (occupant->process.pid == 0)
 		snprintf(words, sizeof words, "(cannot be seen)");
 	else
-		process_command(&occupant->process, words, sizeof words, COMMAND_COLUMNS);
+		process_command(&occupant->process, words, sizeof words, columns);
 	if (occupant->host[0] == '\0' || occupant->verdict != ALIVE)
 		snprintf(name, size, "%s", words);
 	else
-		snprintf(name, size, "on %s: %s", occupant->host, words);
+		snprintf(name, size, words[0] == '\0' ? "on %s" : "on %s: %s", occupant->host, words);
 }
 
 static void print_row(const struct occupant *occupant, size_t turn)
 {
 	static const char *const ranks[] = {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
-	char rank[16], pid[24] = "?", user[9], mode[16], since[32], command[600];
+	char rank[16], pid[24] = "?", user[11], mode[16], since[32], command[600];
+	size_t wider;
 
 	snprintf(rank, sizeof rank, "%s", ranks[occupant->verdict]);
 	if (occupant->waits)
@@ -91,9 +92,10 @@ static void print_row(const struct occupant *occupant, size_t turn)
 	if (occupant->process.pid != 0)
 		snprintf(pid, sizeof pid, "%ld", (long)occupant->process.pid);
 	user_name(&occupant->process, user, sizeof user);
+	wider = strlen(user) > USER_COLUMNS ? strlen(user) - USER_COLUMNS : 0;
 	mode_name(occupant, mode, sizeof mode);
 	since_name(occupant, since, sizeof since);
-	command_name(occupant, command, sizeof command);
+	command_name(occupant, COMMAND_COLUMNS - wider, command, sizeof command);
 	printf("%4s %8s %-8s %-9s %-12s %s\n", rank, pid, user, mode, since, command);
 }
 
@@ -266,6 +268,11 @@ static int look(struct occupants *found, struct lock *lock, bool method_named, s
 	return occupants_look(found, lock, occupants_kinds(lock), why);
 }
 
+static int compare_slots(const void *one, const void *two)
+{
+	return ((const struct occupant *)one)->slot - ((const struct occupant *)two)->slot;
+}
+
 static int show(const struct options *options, const struct wanted *wanted, bool first)
 {
 	struct lock lock = {.method = options->method, .name = wanted->name, .fd = -1};
@@ -277,6 +284,9 @@ static int show(const struct options *options, const struct wanted *wanted, bool
 		complain("%s: %s", wanted->name, why.text);
 		return exit_status_of(why.trouble);
 	}
+	if (found.holders > 0 && found.list[0].mode == MODE_SLOT)
+		qsort(found.list, found.holders, sizeof found.list[0], compare_slots);
+	occupants_name_callers(&found);
 	if (options->json)
 		print_json(wanted->name, &found, first);
 	else

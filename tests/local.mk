@@ -86,6 +86,7 @@ LOCAL_BATS = \
 	tests/fuse.bats \
 	tests/fuzz.bats \
 	tests/hold.bats \
+	tests/forged.bats \
 	tests/hostile-files.bats \
 	tests/hostile.bats \
 	tests/interoperation.bats \

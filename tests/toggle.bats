@@ -58,6 +58,31 @@ prepare() {
 	ended on 137
 }
 
+# An option goes to the command by way of semlock; KILL goes to the command itself, and then its
+# status is semlock's.
+@test "a copy of semlock by another name is known: --who names its command, KILL ends that first" {
+	cp "$SEMLOCK" semlock-static
+	for way in "" "-m ofd" "-m posix" "-m excl" "-m mkdir" "-m symlink"; do
+		fifos on
+		# shellcheck disable=SC2086 # words
+		start on ./semlock-static $way l "$PROBE" hold on.up on.down
+		ready on
+		# shellcheck disable=SC2086 # words
+		expect_status 1 "$SEMLOCK" --who $way l
+		grep -q "^held *${COMMAND[on]} " .out || complain "$way" "$out"
+		# shellcheck disable=SC2086 # words
+		expect_status 0 ./semlock-static --toggle=KILL $way l true
+		ended on 137
+		rm -rf on.* l
+	done
+	fifos on
+	start on ./semlock-static -o l "$PROBE" hold on.up on.down
+	ready on
+	expect_status 1 "$SEMLOCK" --who l
+	grep -q "^held *${COMMAND[on]} " .out || complain "-o" "$out"
+	let_go on
+}
+
 @test "who gets the lock after the one that was stopped is left alone" {
 	hold_as on l
 	queue_as next l

@@ -192,6 +192,11 @@ in_doubt() {
 			lock "$method" $content
 			in_doubt "(not named in the lock)"
 		done
+		lock "$method" $(($(cat /proc/sys/kernel/pid_max) + 1))
+		in_doubt "(no such number on this system)"
+		grep -q "^ *? *$(($(cat /proc/sys/kernel/pid_max) + 1)) " .out
+		refused 1 "the lock names process $(($(cat /proc/sys/kernel/pid_max) + 1)), which is more than" \
+			"$SEMLOCK" -v -n -m "$method" l touch ran
 		lock "$method" 77$'\n'elsewhere$'\n'
 		in_doubt "77 .*(on host elsewhere)"
 	done
@@ -206,7 +211,7 @@ in_doubt() {
 	in_doubt "(not named in the lock)"
 	rmdir l
 	: >l
-	touch -d '1 minute ago' l
+	touch -d '10 seconds ago' l # after the last boot
 	method=excl
 	in_doubt "(not named in the lock)"
 	[ "$(awk 'length > 80' .out)" = "" ]
@@ -218,7 +223,7 @@ in_doubt() {
 	said 1 "l: held, 0 waiting" -m excl l
 	grep -q "(not named in the lock)" .out
 	refused 1 "l: held, and nobody is named in it" "$SEMLOCK" -v -n -m excl l true
-	touch -d '1 minute ago' l
+	touch -d '10 seconds ago' l # after the last boot
 	refused 1 "l: held, or left behind: the lock does not say which process it is" "$SEMLOCK" -v -n -m excl l true
 }
 

@@ -88,6 +88,53 @@ json() {
 	done
 }
 
+@test "-j: in the order of the slots, whoever came first" {
+	build_needs_ofd
+	hold_as one -j 3 l
+	hold_as two -j 3 l
+	let_go one
+	hold_as three -j 3 l
+	hold_as four -j 3 l
+	table l
+	[ "$(column 2 held | tr '\n' ' ')" = "${COMMAND[three]} ${COMMAND[two]} ${COMMAND[four]} " ] || complain "$out"
+	for name in two three four; do let_go $name; done
+}
+
+@test "what cannot be locked, or be made, is not free: 66" {
+	mkfifo fifo
+	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "socket", Listen => 1) or die'
+	: >file
+	refused 66 "fifo: is a FIFO" "$SEMLOCK" --who fifo
+	refused 66 "socket: is a socket" "$SEMLOCK" --who socket
+	refused 66 "no/such: cannot look at it: No such file" "$SEMLOCK" --who no/such
+	refused 66 "file/x: cannot look at it: Not a directory" "$SEMLOCK" --who file/x
+	ln -s nowhere link
+	expect_status 0 "$SEMLOCK" --who nothing link . file
+}
+
+@test "--hold: the program that the lock is held for, and not the helper" {
+	for method in flock posix mkdir symlink; do
+		fifos script
+		# shellcheck disable=SC2016 # the second is not the script's child
+		case $method in
+		flock | mkdir) hold='"$0" --hold -m $1 l <script.down >said & wait' ;;
+		*) hold='sh -c "\"\$0\" --hold=$$ -m $1 l <script.down >said; :" "$0" & wait' ;;
+		esac
+		start script bash -c "$hold" "$SEMLOCK" $method
+		exec {down}>script.down
+		eventually grep -q OK said
+		table -m $method l
+		[ "$(column 2 held)" = "${PID[script]}" ] || complain "$out"
+		refused 1 "held by ${PID[script]} (bash -c " "$SEMLOCK" -v -n -m $method l true
+		json -m $method l
+		grep -qx "\[0\].holders\[0\].pid number ${PID[script]}" .flat
+		exec {down}>&-
+		ended script 0
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		rm -f l said script.*
+	done
+}
+
 @test "flock(1): the command, not the process that waits for it" {
 	system=$(system_flock)
 	[ -n "$system" ] || skip "no util-linux flock on this machine"
@@ -176,16 +223,22 @@ json() {
 
 @test "a holder whose user has no name: by the number" {
 	root_only "to be another user"
-	! getent passwd 54321 || skip "user 54321 has a name here"
 	: >l
 	chmod 666 l
-	fifos holder
-	chmod 666 holder.up holder.down
-	start holder setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" l "$PROBE" hold holder.up holder.down
-	ready holder
-	table l
-	[ "$(column 3 held)" = 54321 ]
-	let_go holder
+	for user in 54321 4294967294; do
+		! getent passwd $user || skip "user $user has a name here"
+		fifos holder
+		chmod 666 holder.up holder.down
+		start holder setpriv --reuid=$user --regid=$user --clear-groups "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+		ready holder
+		table l
+		[ "$(column 3 held)" = $user ]
+		[ "$(awk 'length > 80' .out)" = "" ]
+		json l
+		grep -qx "\[0\].holders\[0\].uid number $user" .flat
+		let_go holder
+		rm holder.up holder.down
+	done
 }
 
 @test "50 waiters, in the order in which they are served" {
@@ -348,6 +401,31 @@ json() {
 	grep -qE '^\[0\].holders\[0\].since string 20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z$' .flat
 	let_go
 	next one
+}
+
+# C0, DEL, C1 as UTF-8 and as a byte, every bidi control, line separators: nothing of them is printed.
+@test "no control character of a command line gets into the table or the JSON" {
+	local evil=$'\a\x7f\xc2\x9b31m\x9b\xd8\x9c' mark
+	for mark in 200e 200f 2028 2029 202a 202b 202c 202d 202e 2066 2067 2068 2069; do
+		# shellcheck disable=SC2059 # \u stands in the format
+		evil=$evil$(LC_ALL=C.UTF-8 printf "\\u$mark")
+	done
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' "$evil"$'\u20ac' "$PROBE"
+	ready one
+	table l
+	grep -qF '???31m????????' .out || complain "$out"
+	"$SEMLOCK" --who --json l >json || [ $? -eq 1 ]
+	grep -qF '"\u0007\u007f\u009b31m\ufffd\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069' json ||
+		complain "$(cat json)"
+	python3 - "$evil" .out json <<-'END'
+		import sys, unicodedata
+		for path in sys.argv[2:]:
+		    text = open(path, encoding="utf-8").read()
+		    bad = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"]
+		    assert not bad, (path, bad)
+	END
+	let_go one
 }
 
 @test "JSON: quotes, newlines and what is not UTF-8 in a command line" {

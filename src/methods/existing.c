@@ -26,10 +26,10 @@ struct found {
 };
 
 /* In ns; -1: cannot be told. */
-static int64_t age_of(struct lock *lock, const struct stat *status)
+static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
 {
-	int64_t now = namefile_now(lock->file);
-
+	if (now == 0)
+		now = namefile_now(lock->file);
 	return now < 0 ? -1 : now - namefile_mtime(status);
 }
 
@@ -47,18 +47,17 @@ void existing_note_linking(struct stat *status)
 		existing_note_naming(status);
 }
 
-enum verdict existing_judge(struct lock *lock, const struct record *record,
-    const struct stat *status, bool flocked)
+enum verdict existing_judge(const struct lock *lock, const struct record *record,
+    const struct stat *status, int64_t now)
 {
 	struct facts facts = {
-	    .flocked = flocked,
 	    .local = lock->file->local,
 	    .here = here(),
 	};
 	int64_t age;
 
 	if (record->kind == RECORD_EMPTY && S_ISREG(status->st_mode)) {
-		age = age_of(lock, status);
+		age = age_of(lock, status, now);
 		facts.young = age > -GRACE && age < GRACE;
 		facts.before_boot =
 		    facts.here->booted > 0 && status->st_mtim.tv_sec < facts.here->booted;
@@ -71,12 +70,13 @@ bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat 
 {
 	if (verdict == DEAD)
 		return true;
-	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status) > lock->stale;
+	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status, 0) > lock->stale;
 }
 
-bool existing_is_above(const struct record *record, struct why *why)
+bool existing_is_above(const struct record *record, const struct stat *carrier, struct why *why)
 {
-	if (record->pid <= 1 || !process_descends(getpid(), record->pid))
+	if (record->pid <= 1 || !process_descends(getpid(), record->pid) ||
+	    !record_trusted(carrier, record->pid))
 		return false;
 	why_say(why, TROUBLE_USAGE,
 	    "held by process %ld, under which this one runs: it would wait for itself",
@@ -155,7 +155,7 @@ static enum verdict judge(struct lock *lock, struct found *found)
 	lock->file->object->read(found->fd, &found->record);
 	fstat(found->fd, &found->status);
 	existing_note_linking(&found->status);
-	return existing_judge(lock, &found->record, &found->status, false);
+	return existing_judge(lock, &found->record, &found->status, 0);
 }
 
 /* Not ours to take.  PID: a holder to watch; 0: none that is known to live. */
@@ -214,7 +214,7 @@ static enum outcome inspect(struct lock *lock, struct found *found, enum wait wa
 		return leave(lock, found, wait, 0);
 	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&found->record, why))
+	if (verdict == ALIVE && existing_is_above(&found->record, &found->status, why))
 		return FAILED;
 	outcome = guard(lock, found, wait); /* I3 */
 	if (outcome != TAKEN)

@@ -240,7 +240,7 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct why *
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
 		existing_note_naming(&status); /* a script's, which only renames it */
-	verdict = existing_judge(lock, &record, &status, false);
+	verdict = existing_judge(lock, &record, &status, 0);
 	CRASH_POINT("rename.judged");
 	if (existing_yields(lock, verdict, &status))
 		return fetch_back(lock, wait, why);
@@ -268,11 +268,12 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct why *why
 static bool is_above(const struct lock *lock, struct why *why)
 {
 	struct record record;
+	struct stat token;
 	char held[NAME_SIZE];
 
 	plainfile_read(lock->fd, &record);
 	return namefile_same(lock->file, token_held_name(lock->file, held), lock->fd) &&
-	       existing_is_above(&record, why);
+	       fstat(lock->fd, &token) == 0 && existing_is_above(&record, &token, why);
 }
 
 static enum outcome take(struct lock *lock, enum wait wait, struct why *why)

@@ -57,6 +57,7 @@ static int see(const struct lock *lock, const char *name, struct sight *sight, s
 		if ((sight->status.st_mode & S_IFMT) != file->object->type)
 			return no_lock(lock, why);
 		sight->there = true;
+		sight->carrier = sight->status;
 		existing_note_linking(&sight->status);
 		if (read_record(lock, name, sight))
 			return 1;
@@ -86,6 +87,7 @@ int symlink_peek(const struct lock *lock, struct sight *sight, struct why *why)
 	if (fstatat(file->directory, file->base, &sight->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : why_set(why, TROUBLE_OPEN, "cannot look at it");
 	sight->there = sight->legible = true;
+	sight->carrier = sight->status;
 	record_read(&sight->record, target, (size_t)length);
 	return 0;
 }
@@ -112,6 +114,8 @@ int rename_peek(const struct lock *lock, struct sight *sight, struct why *why)
 		    token_is_there(file, held, &sight->status)) {
 			sight->there = sight->legible = true;
 			token_read_name(file, held, &sight->record);
+			if (fstat(file->directory, &sight->carrier) != 0)
+				return why_set(why, TROUBLE_OPEN, "cannot look at its directory");
 			return 0;
 		}
 	}

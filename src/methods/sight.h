@@ -15,6 +15,7 @@ struct sight {
 	bool legible;         /* we may read its record */
 	struct record record;
 	struct stat status;   /* of the file, the directory or the link */
+	struct stat carrier;  /* the same; of the lock's directory where a name is the record */
 	int object;           /* an O_PATH descriptor of what its holder has under flock(2); -1: none */
 	bool local;           /* the file system is this kernel's alone */
 };

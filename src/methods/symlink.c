@@ -93,7 +93,7 @@ static enum verdict judge(struct lock *lock, const char *target, size_t length,
 	record_read(record, target, length);
 	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
 		return ALIVE; /* gone, or changed: look again */
-	return existing_judge(lock, record, status, false);
+	return existing_judge(lock, record, status, 0);
 }
 
 /* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
@@ -191,7 +191,7 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct why *why)
 		return take_over(lock, target, (size_t)length, wait, why);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&record, why))
+	if (verdict == ALIVE && existing_is_above(&record, &status, why))
 		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &record, target, (size_t)length);

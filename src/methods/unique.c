@@ -164,7 +164,7 @@ static bool yields(struct lock *lock, const char *name, struct stat *status, str
 {
 	token_read_name(lock->file, name, record);
 	existing_note_naming(status); /* a rename is a sign of life, too */
-	*verdict = existing_judge(lock, record, status, false);
+	*verdict = existing_judge(lock, record, status, 0);
 	return name[strlen(lock->file->base) + 5] == '.' && existing_yields(lock, *verdict, status);
 }
 
@@ -175,6 +175,7 @@ static enum outcome look_at(struct lock *lock, const char *name, enum wait wait,
 	struct stat status;
 	struct record record;
 	enum verdict verdict;
+	struct stat directory; /* who may write to it may rename the token: the name is the record */
 
 	if (!token_is_there(file, name, &status))
 		return AGAIN;
@@ -186,7 +187,8 @@ static enum outcome look_at(struct lock *lock, const char *name, enum wait wait,
 	}
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&record, why))
+	if (verdict == ALIVE && fstat(file->directory, &directory) == 0 &&
+	    existing_is_above(&record, &directory, why))
 		return FAILED;
 	return stranger_await(file, verdict == ALIVE ? record.pid : 0, verdict == ALIVE);
 }

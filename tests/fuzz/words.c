@@ -13,8 +13,7 @@ static size_t harmless_characters(const char *text)
 	for (; left > 0; text += step, left -= step, count++) {
 		step = text_character(text, left);
 		MUST(step > 0);
-		MUST((unsigned char)text[0] >= 0x20 && text[0] != 0x7f);
-		MUST(!((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0));
+		MUST(text_harmless(text, step));
 	}
 	return count;
 }
@@ -39,7 +38,7 @@ static const char *string_end(const char *at)
 	MUST(*at == '"');
 	for (at++; *at != '"'; at += step) {
 		step = *at == '\\' ? 1 : text_character(at, strlen(at));
-		MUST(step > 0 && (unsigned char)*at >= 0x20);
+		MUST(text_harmless(at, step));
 		if (*at != '\\')
 			continue;
 		MUST(at[1] != '\0' && strchr("\"\\u", at[1]) != NULL);
