@@ -119,7 +119,7 @@ static enum step bare(struct dirlock *k)
 		return STEP_WAIT;
 	if (r->ops->rmdir(r, k->lock, dirlock_patience()) != REPLY_DONE)
 		return STEP_WAIT;
-	fprintf(stderr, "semlock: %s: removed: it was empty for too long\n", k->lock);
+	say("NOTE %s: removed: it was empty for too long", k->lock);
 	sightings_forget(&k->sightings);
 	return STEP_AGAIN;
 }
@@ -133,8 +133,7 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 	if (t == NULL ||
 	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
 		return false;
-	fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %u s\n", k->lock,
-	    t->pid, t->host, t->ttl + 1);
+	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
 	/* The directory goes too, unless somebody else's token is in it. */
 	r->ops->rmdir(r, k->lock, dirlock_patience());
 	return true;
