@@ -10,7 +10,7 @@ prepare() {
 	touch semlock/nightly a.lock
 	mkdir helpers
 	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
 	sed -n '/^static const struct option long_options/,/^};/p' "$SOURCE/src/options.c" >table
 }
 
@@ -129,7 +129,6 @@ completes() {
 	completes "semlock -n a." a.lock
 	completes "semlock ft" ftp:// ftps://
 	completes "semlock zo" zoo+1://
-	completes "semlock et"
 	completes "semlock -f a." a.lock
 	completes "semlock -s --file=a." a.lock
 	completes "semlock --who a.lock a." a.lock
