@@ -1,5 +1,4 @@
-/* Locks on a server: semlock-locksmith waits for them, keeps them alive and lets them go.  What
- * is here tells it what to do, and believes what it says. */
+/* Locks on a server: a helper waits for them, keeps them alive and lets them go.  See locksmith.h. */
 #include <config.h>
 
 #include <signal.h>
@@ -13,9 +12,10 @@
 #include "locksmith.h"
 #include "methods/remote.h"
 
-/* What it answers beyond the time to wait is still an answer; a helper that says nothing at all
- * (stopped, say) is not waited for. */
+/* The helper has so much longer than the user: to say why it has no lock; and, without -w, or with a
+ * short one, to reach the server. */
 #define GRACE SECOND
+#define TRY_LIMIT (14 * SECOND / 5)
 
 enum { MOST_WORDS = 16 };
 
@@ -81,35 +81,21 @@ static int start(struct lock *lock, const struct patience *patience, struct why 
 	}
 	add(&words, "--"); /* and then, whatever it looks like, the URL */
 	add(&words, lock->name);
-	return locksmith_start(lock->smith, words.list, why);
+	return locksmith_start(lock->smith, lock->method->name, words.list, why);
 }
 
 /* Its ERR line: STATUS and words. */
 static int refused(const char *text, struct why *why)
 {
 	char *words;
-	enum trouble trouble = TROUBLE_NONE;
+	long status = strtol(text, &words, 10);
+	enum trouble trouble = status == EXIT_USAGE	     ? TROUBLE_USAGE
+			       : status == EXIT_UNAVAILABLE  ? TROUBLE_UNAVAILABLE
+			       : status == EXIT_CANTCREATE   ? TROUBLE_CREATE
+			       : status == EXIT_NOTPERMITTED ? TROUBLE_PERMISSION
+							     : TROUBLE_NONE;
 
-	switch (strtol(text, &words, 10)) {
-	case EXIT_USAGE:
-		trouble = TROUBLE_USAGE;
-		break;
-	case EXIT_UNAVAILABLE:
-		trouble = TROUBLE_UNAVAILABLE;
-		break;
-	case EXIT_CANTCREATE:
-		trouble = TROUBLE_CREATE;
-		break;
-	case EXIT_NOTPERMITTED:
-		trouble = TROUBLE_PERMISSION;
-		break;
-	}
 	return why_say(why, trouble, "%s", words + strspn(words, " "));
-}
-
-static int died(struct why *why)
-{
-	return why_say(why, TROUBLE_UNAVAILABLE, "semlock-locksmith has ended without an answer");
 }
 
 static int lost(const char *text, struct why *why)
@@ -134,6 +120,16 @@ static void note_taken(struct lock *lock, const char *line)
 		lock->slot = (int)number;
 }
 
+static int check_offers(const struct lock *lock, struct why *why)
+{
+	unsigned need = lock->slots > 0 ? OFFERS_SLOTS : lock->mode == SHARED ? OFFERS_SHARED : 0;
+
+	if ((lock->smith->offers & need) == need)
+		return 0;
+	return why_say(why, TROUBLE_USAGE, "%s: %s:// does not offer it", lock->slots > 0 ? "-j" : "-s",
+	    lock->method->name);
+}
+
 /* It has to know the command before that may run: when we are killed, it is the one who stops
  * the command in time, and until it has answered the number cannot be another's. */
 static int introduce(struct lock *lock, struct why *why)
@@ -155,11 +151,11 @@ static int introduce(struct lock *lock, struct why *why)
 			return lost(text, why);
 		if ((text = locksmith_says(line, "ERR")) != NULL)
 			return refused(text, why);
-		if (locksmith_says(line, "HELD") != NULL)
-			locksmith_note(smith, line);
+		if (locksmith_says(line, "HELD") == NULL)
+			return locksmith_unknown(smith, line, why);
+		locksmith_note(smith, line);
 	}
-	return lost(got == LINE_LATE ? "semlock-locksmith does not answer"
-				     : "semlock-locksmith has ended", why);
+	return lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", why);
 }
 
 /* By what it is held: the command that asks for it once more is told by that. */
@@ -195,7 +191,10 @@ static enum outcome wait_for_word(struct lock *lock, const struct patience *pati
 	int got;
 
 	until.at += GRACE;
-	until.never = until.never || patience->try_once;
+	if (patience->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
+		until = deadline_after(TRY_LIMIT);
+	if (locksmith_greet(lock->smith, &until, why) != 0 || check_offers(lock, why) != 0)
+		return FAILED;
 	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
 			note_taken(lock, line);
@@ -211,13 +210,17 @@ static enum outcome wait_for_word(struct lock *lock, const struct patience *pati
 		}
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
 			keep_told(lock, text);
-			if (patience->waits != NULL)
+			if (patience->try_once) /* the server answers: a holder is watched for a moment */
+				until = deadline_never();
+			else if (patience->waits != NULL)
 				patience->waits(lock, patience->context);
+			continue;
 		}
+		locksmith_unknown(lock->smith, line, why);
+		return FAILED;
 	}
-	if (got == LINE_LATE)
-		return BUSY;
-	died(why);
+	lock->smith->silent = got == LINE_LATE;
+	locksmith_silent(lock->smith, got, why);
 	return FAILED;
 }
 
@@ -294,7 +297,7 @@ static void release(struct lock *lock)
 	if (smith->pid > 0) {
 		alone = locksmith_let_go(smith);
 		if (!smith->held)
-			ended = wait_until_gone(smith);
+			ended = !smith->silent && wait_until_gone(smith);
 		else if (alone && !lock->lost)
 			ended = wait_until_free(lock);
 		/* else what the command has left behind keeps the lock, or nobody has it */
@@ -312,32 +315,28 @@ int remote_ask(const struct lock *lock, const char *what, void (*hear)(const cha
 	const struct deadline never = deadline_never();
 	struct locksmith smith;
 	const char *line, *text;
-	int result = locksmith_start(&smith, argv, why);
+	int result = locksmith_start(&smith, lock->method->name, argv, why);
 	bool started = result == 0;
+
+	if (started)
+		result = locksmith_greet(&smith, &never, why);
 
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
 			result = refused(text, why);
-		else
+		else if (locksmith_says(line, "WHO") != NULL || locksmith_says(line, "CHECK") != NULL)
 			hear(line, context);
+		else
+			result = locksmith_unknown(&smith, line, why);
 	}
 	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
-		return died(why); /* what it had still to say may be the most important */
+		return locksmith_silent(&smith, LINE_END, why); /* what it had still to say may be the most important */
 	return result;
 }
 
-const struct method method_ftp = {
-    .name = "ftp",
+const struct method method_on_server = {
+    .name = "server",
     .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
-    .what = "a directory on an FTP or SFTP server; LOCK is a URL",
-    .await = await,
-    .release = release,
-};
-
-const struct method method_etcd = {
-    .name = "etcd",
-    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER | QUEUES_THERE,
-    .what = "a key on an etcd cluster; LOCK is a URL",
     .await = await,
     .release = release,
 };

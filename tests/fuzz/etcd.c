@@ -3,8 +3,8 @@
 #include <config.h>
 
 #include "fuzz.h"
-#include "locksmith/etcdqueue.c" /* for what it takes a key's mode to be */
-#include "locksmith/etcdwatch.c" /* for the stream's bytes, without a stream */
+#include "locksmith/etcd/etcdqueue.c" /* for what it takes a key's mode to be */
+#include "locksmith/etcd/etcdwatch.c" /* for the stream's bytes, without a stream */
 
 static void places(const json_t *kvs, const json_t *marks)
 {

@@ -1,0 +1,20 @@
+/* login - the user and the password for the server: from the URL and the environment; never from argv. */
+#ifndef LOCKSMITH_LOGIN_H
+#define LOCKSMITH_LOGIN_H
+
+#include "locksmith/common/url.h"
+#include "locksmith/common/why.h"
+
+#include <stdbool.h>
+
+struct login {
+	char user[128]; /* "" if nobody said */
+	char password[256];
+	bool has_password;
+};
+
+/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *why
+   filled (EXIT_USAGE): too long, or a control character. */
+int login_find(const struct url *url, struct login *login, struct why *why);
+
+#endif
