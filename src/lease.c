@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef HAVE_SYS_TIMERFD_H
@@ -14,7 +15,6 @@
 #include "descriptor.h"
 #include "lease.h"
 #include "locksmith.h"
-#include "locksmith/common/holders.h"
 #include "pidfd.h"
 #include "process.h"
 #include "report.h"
@@ -38,10 +38,19 @@ static void signal_command(const struct lease *lease, int signo)
 }
 
 /* The command, and what it has started: whoever would keep the lock has lost it. */
-static void signal_all(const struct lease *lease, int signo)
+static void signal_all(struct lease *lease, int signo)
 {
 	signal_command(lease, signo);
-	holders_signal(lease->lock->smith->eye, signo, lease->lock->smith->pid);
+	holders_signal(&lease->holders, signo);
+}
+
+/* The signals come first: the message may block. */
+static void say_refused(struct lease *lease)
+{
+	if (lease->holders.refused > 0 && !lease->refused_said)
+		complain("%s: process %ld is another user's and cannot be stopped; "
+			 "the next holder may begin beside it", lease->label, (long)lease->holders.refused);
+	lease->refused_said = lease->holders.refused > 0;
 }
 
 static void lose(struct lease *lease, const char *reason)
@@ -87,8 +96,10 @@ static void listen(struct lease *lease)
 	int got = LINE_END;
 
 	while (!lease->deaf && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
-		if ((text = locksmith_says(line, "LOST")) != NULL)
+		if ((text = locksmith_says(line, "LOST")) != NULL) {
 			stop_at_once(lease, text);
+			lease->lock->lost = true; /* also when the command has just ended */
+		}
 		if (locksmith_says(line, "HELD") != NULL) {
 			locksmith_note(lease->lock->smith, line);
 			follow_deadline(lease);
@@ -110,11 +121,13 @@ static void act(struct lease *lease)
 		signal_all(lease, SIGCONT); /* who is stopped has to run to obey */
 		lease->termed = true;
 	}
-	if (!lease->killed && now >= lease->kill_at) {
+	if (now >= lease->kill_at) {
 		signal_all(lease, SIGKILL);
-		lease->killed = true;
+		lease->pause += lease->pause < SECOND ? lease->pause : 0;
+		lease->kill_at = now + lease->pause; /* again: a look may miss what is forked meanwhile */
 	}
 	say_loss(lease); /* last: it may be that nobody reads it */
+	say_refused(lease);
 }
 
 /* How long to sleep, in ms, where no timer goes by the right clock. */
@@ -122,8 +135,6 @@ static int set_timer(const struct lease *lease)
 {
 	int64_t next = lease->termed ? lease->kill_at : lease->term_at, left;
 
-	if (lease->killed)
-		return -1;
 #ifdef HAVE_SYS_TIMERFD_H
 	if (lease->timer >= 0) {
 		const struct itimerspec when = {
@@ -152,8 +163,6 @@ static void *keep(void *argument)
 		act(lease);
 		if (lease->deaf)
 			sources[1].fd = -1;
-		if (lease->killed)
-			sources[2].fd = -1;
 	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) &&
 		 sources[0].revents == 0);
 	return NULL;
@@ -179,10 +188,14 @@ static bool start_thread(struct lease *lease)
 int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t command,
     struct why *why)
 {
+	struct procfs_stat stat;
+
 	*lease = (struct lease){
 	    .lock = lock,
 	    .label = label,
 	    .command = command,
+	    .holders = {.pipe = lock->smith->eye, .elder = getpid(), .except = lock->smith->pid},
+	    .pause = 20 * MILLISECOND,
 	    .process = -1,
 	    .timer = -1,
 	};
@@ -194,6 +207,10 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 		    "lost before the command was started: the lease is over, or nearly so");
 	if (descriptor_pipe(lease->stop) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
+	/* Orphans stay our descendants: a process may have closed the pipe, or never got it. */
+	if (holders_stat(command, &stat))
+		lease->holders.since = stat.started;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	lease->process = pidfd_of(command);
 #if defined HAVE_SYS_TIMERFD_H && defined CLOCK_BOOTTIME
 	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
@@ -206,22 +223,23 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	return 0;
 }
 
-/* The command has ended, told to or not; what it started and left behind has as long as it had,
- * and not longer.  One look may miss what is forked meanwhile; but who cannot be killed, being
- * another user's, is not waited for. */
+/* The command has ended, told to or not; its descendants, and what has the pipe, may live until
+ * KILL_AT.  A process that cannot be killed, being another user's, is not waited for. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
 	int64_t now = clock_boottime();
 	int64_t give_up = (now > lease->kill_at ? now : lease->kill_at) + SECOND;
+	bool left = true;
 
-	while (!locksmith_let_go(lease->lock->smith) && now < give_up) {
-		if (now >= lease->kill_at)
-			holders_signal(lease->lock->smith->eye, SIGKILL, lease->lock->smith->pid);
-		else
-			nanosleep(&a_moment, NULL);
+	while (left && now < give_up) {
+		left = holders_signal(&lease->holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
+		nanosleep(&a_moment, NULL);
+		/* A process that was reaped may have forked during the look. */
+		left = holders_reap() || !locksmith_let_go(lease->lock->smith) || left;
 		now = clock_boottime();
 	}
+	say_refused(lease);
 }
 
 void lease_stop(struct lease *lease)
@@ -231,6 +249,10 @@ void lease_stop(struct lease *lease)
 	close(lease->stop[1]);
 	pthread_join(lease->thread, NULL);
 	close(lease->stop[0]);
+	listen(lease);
+	/* All of us may have been stopped for longer than the lease: then it ended under the command. */
+	if (clock_boottime() > lease->lock->smith->deadline)
+		lease->lock->lost = true;
 	if (lease->lock->lost)
 		stop_leftovers(lease);
 	if (lease->process >= 0)

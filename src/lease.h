@@ -14,16 +14,20 @@
 #include <stdint.h>
 
 #include "lock.h"
+#include "locksmith/common/holders.h"
 
 struct lease {
 	struct lock *lock;
 	const char *label; /* how the user named the lock */
 	pid_t command;
+	struct holders holders; /* the command's descendants, and what has the pipe */
 	int process;       /* the same as a pidfd, or -1 */
 	int timer;         /* a timerfd on CLOCK_BOOTTIME, or -1 */
 	int stop[2];       /* a pipe */
 	int64_t term_at, kill_at; /* on CLOCK_BOOTTIME */
-	bool termed, killed;
+	int64_t pause;     /* ns between two SIGKILLs */
+	bool termed;
+	bool refused_said; /* that a process could not be signalled */
 	char loss[200];    /* why it is lost, until it has been said */
 	bool deaf;         /* the helper has ended */
 	pthread_t thread;

@@ -182,7 +182,7 @@ endif
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/completion.py tests/helpers.bash tests/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/completion.py tests/helpers.bash tests/stray.py tests/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make static: semlock-static, one file that needs nothing ----
 # Built in a tree of its own, and again when the source has changed.

@@ -220,6 +220,113 @@ stopped_soon() {
 	ended waiter 0
 }
 
+# stray_under NAME COMMAND...: under it run the probe, and a process that nothing ties to it; the
+# PID of that one is in NAME.stray.
+stray_under() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$@" sh -c "/usr/bin/python3 '$SOURCE/tests/stray.py' $name.stray &&
+		exec '$PROBE' hold $name.up $name.down"
+	ready "$name"
+}
+
+# dead PID: at this moment.
+dead() {
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ] || complain "process $1 lives"
+}
+
+# next_beside_none NAME COMMAND...: the lease ends, for a helper that is stopped; when the next
+# holder begins, nothing of the one before is alive.
+next_beside_none() {
+	local name=$1 smith next=next-$1
+	shift
+	stray_under "$name" "$@"
+	smith=$(pgrep -f "semlock-locksmith .*/$name\$")
+	kill -STOP "$smith"
+	fifos "$next"
+	start "$next" "$SEMLOCK" "etcd://$ETCD/$name" "$PROBE" hold "$next.up" "$next.down"
+	ready "$next"
+	dead "$(cat "$name.stray")"
+	dead "${COMMAND[$name]}"
+	kill -CONT "$smith"
+	ended "$name" 76
+	let_go "$next"
+}
+
+@test "a process that has left its session and closed everything is gone before the next holder begins" {
+	next_beside_none plain "$SEMLOCK" --ttl=5 "etcd://$ETCD/plain"
+}
+
+@test "with -o, what the command has started is gone before the next holder begins" {
+	next_beside_none closed "$SEMLOCK" -o --ttl=5 "etcd://$ETCD/closed"
+}
+
+@test "under sudo, what the command has started is gone before the next holder begins" {
+	sudo -n true 2>/dev/null || skip "sudo wants a password here"
+	next_beside_none sudo "$SEMLOCK" --ttl=5 "etcd://$ETCD/sudo" sudo -n
+}
+
+@test "a lost lock with -o: semlock has ended all that the command has started, and no other child of its own" {
+	fifos holder
+	start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" -o --ttl=60 "$URL" \
+		sh -c "trap '' TERM; /usr/bin/python3 '$SOURCE/tests/stray.py' stray; '$PROBE' hold holder.up holder.down"
+	ready holder
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	dead "${COMMAND[holder]}"
+	dead "$(cat stray)"
+	kill -0 "$(cat elder)"
+}
+
+@test "with semlock stopped, the helper ends what the command has started" {
+	stray_under holder "$SEMLOCK" --ttl=60 "$URL"
+	kill -STOP "${PID[holder]}"
+	ctl lease revoke "$(lease)" >/dev/null
+	gone "$(cat holder.stray)"
+	kill -CONT "${PID[holder]}"
+	ended holder 76
+}
+
+@test "another user's process cannot be stopped: it is named" {
+	root_only "makes a set-user-ID program"
+	install -m 4755 "$(command -v setpriv)" raise
+	chmod 777 .
+	fifos holder
+	start holder env HOME=/ setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" --ttl=60 "$URL" \
+		./raise --reuid=0 "$PROBE" hold holder.up holder.down
+	ready holder
+	ctl lease revoke "$(lease)" >/dev/null
+	waits_for holder "process ${COMMAND[holder]} is another user's and cannot be stopped"
+	release holder
+	ended holder 76
+	[ "$(grep -c "cannot be stopped" holder.err)" -eq 1 ]
+}
+
+declare -gA smith
+
+@test "frozen with its command and its helper until long after the lease: 76, whichever goes on first" {
+	for first in command semlock helper; do
+		start $first "$SEMLOCK" --ttl=2 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
+		in_file $first.pid .
+		smith[$first]=$(pgrep -f "semlock-locksmith .*/$first\$")
+		kill -STOP "${smith[$first]}" "${PID[$first]}" "$(cat $first.pid)"
+	done
+	for first in command semlock helper; do
+		expect_status 0 "$SEMLOCK" -w 60 "etcd://$ETCD/$first" true
+	done
+	kill -CONT "$(cat command.pid)"
+	gone "$(cat command.pid)"
+	kill -CONT "${PID[command]}"
+	ended command 76
+	kill -CONT "${PID[semlock]}" "$(cat semlock.pid)"
+	ended semlock 76
+	kill -CONT "${smith[helper]}" "${PID[helper]}" "$(cat helper.pid)"
+	ended helper 76
+	kill -CONT "${smith[command]}" "${smith[semlock]}"
+	! grep "could not be told" ./*.err || complain "that is not so"
+}
+
 @test "semlock killed: the lock is kept until the command ends, beyond its lease" {
 	hold_lock --ttl=4 "$URL"
 	kill -KILL "${PID[holder]}"
@@ -390,7 +497,7 @@ told() {
 }
 
 @test "what a server has nothing to do with is refused" {
-	for option in -F --rm --mode=600 --toggle --replace --on-lost=warn --fcntl \\
+	for option in -F --rm --mode=600 --toggle --replace --on-lost=warn --fcntl \
 		--start=1 --init --stale=5 "-f other" "-m flock"; do
 		# shellcheck disable=SC2086 # an option and its argument
 		refused 64 "" "$SEMLOCK" $option "$URL" touch ran

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 enum stage {
@@ -27,6 +26,7 @@ static struct {
 	bool core_gone;
 	pid_t child;
 	int child_fd;
+	unsigned long long since; /* when it started: semlock may have had children before */
 	enum stage stage;
 	int64_t term_at;
 	int64_t step_in_at; /* semlock has done it by then, unless it is stopped */
@@ -63,24 +63,19 @@ bool guard_core_gone(void)
 /* Stopped, it neither tells the command to end nor hears us. */
 static bool core_stopped(void)
 {
-	char path[40], text[512] = "";
 	struct procfs_stat stat;
-	FILE *file;
 
-	snprintf(path, sizeof path, "/proc/%ld/stat", (long)guard.core);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return false;
-	text[fread(text, 1, sizeof text - 1, file)] = '\0';
-	fclose(file);
-	return procfs_stat(text, &stat) && (stat.state == 'T' || stat.state == 't');
+	return holders_stat(guard.core, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 int guard_child(pid_t pid)
 {
+	struct procfs_stat stat;
+
 	if (guard.child_fd >= 0)
 		close(guard.child_fd);
 	guard.child = pid;
+	guard.since = holders_stat(pid, &stat) ? stat.started : 0;
 	guard.child_fd = pidfd_of(pid);
 	if (guard.child_fd < 0 && errno == ENOSYS)
 		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;
@@ -127,11 +122,19 @@ int64_t guard_next(void)
 	}
 }
 
+/* While semlock lives, it is the subreaper of all that the command has started. */
 static void signal_holders(int sig)
 {
+	struct holders holders = {.pipe = STDIN_FILENO, .elder = guard.child};
+
+	if (!guard_core_gone()) {
+		holders.except = guard.core;
+		holders.elder = guard.child > 0 ? guard.core : 0;
+		holders.since = guard.since;
+	}
 	/* Who has named no command may have the pipe open for other reasons. */
 	if (guard_core_gone() || guard.child > 0)
-		holders_signal(STDIN_FILENO, sig, guard.core_gone ? 0 : guard.core);
+		holders_signal(&holders, sig);
 }
 
 static void send(int sig)

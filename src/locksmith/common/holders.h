@@ -1,16 +1,34 @@
-/* holders - the processes that inherited the lock: those that still have our input pipe open. */
+/* holders - the processes that must not outlive a lock: those that have its pipe open, and the
+ * descendants of the process that started the command. */
 #ifndef LOCKSMITH_HOLDERS_H
 #define LOCKSMITH_HOLDERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
-/* Sends sig to every process, except this one and the one called except (0: nobody), that has the pipe behind
-   fd open. Processes of other
-   users cannot be looked into and are passed over. */
-void holders_signal(int fd, int sig, pid_t except);
+#include "procfs.h"
 
-/* The same to every process of which HOLDS, called with its pid and CONTEXT, says so. */
-void holders_signal_if(bool (*holds)(long pid, void *context), void *context, int sig, pid_t except);
+struct holders {
+	int pipe;                 /* a descriptor of the pipe; -1: no pipe */
+	pid_t elder;              /* the descendants of this process; 0: none */
+	unsigned long long since; /* no child of ELDER that started earlier, in clock ticks since boot */
+	pid_t except;             /* never this process, nor its descendants; 0: no exception */
+	pid_t refused;            /* filled: a process that this one may not signal */
+};
+
+/* What /proc/PID/stat says; false if the process is gone. */
+bool holders_stat(pid_t pid, struct procfs_stat *stat);
+
+/* Send SIGNO to all holders but this process; 0: only count.  Returns how many live.  A process that
+ * is forked during the look may be missed: look until there is none, and none has been reaped. */
+size_t holders_signal(struct holders *holders, int signo);
+
+/* The same to each process but EXCEPT for which HOLDS, called with its PID and CONTEXT, is true. */
+size_t holders_signal_if(bool (*holds)(long pid, void *context), void *context, int signo,
+    pid_t except);
+
+/* Reap all children that have ended.  Returns whether there was one. */
+bool holders_reap(void);
 
 #endif
