@@ -101,7 +101,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	ended b
 	[ "$STATUS" -eq 1 ]
 	[ "$(keys | sed 's,[0-9a-f]*$,,')" = "$(printf 'L#held/\nL/')" ]
-	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 1 ]
+	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 2 ] # that of the holder's key, and its mark's
 }
 
 @test "--no-wait takes a free lock, shared ones together" {
@@ -453,11 +453,16 @@ between() {
 	[[ $LINE == "LOST its lease expired or was revoked" ]]
 }
 
-@test "marks that make no sense are none" {
+@test "what somebody has put among the marks is in the way, and is named" {
 	etcd_single
-	ctl put L#held/x "" >/dev/null
-	ctl put L#held/slot/0 "zz 5 exclusive" >/dev/null
-	ctl put L#held/0 "12 0 exclusive" >/dev/null
+	local key
+	for key in "L#held/x" "L#held/#slots/0"; do
+		ctl put "$key" "" >/dev/null
+		run_smith --no-wait "etcd://$ETCD/L"
+		[ "$status" -eq 1 ]
+		[[ $output == "BUSY mode=exclusive note=another program's key $key" ]]
+		ctl del "$key" >/dev/null
+	done
 	smith a --no-wait "etcd://$ETCD/L"
 	expect a OK
 }
