@@ -207,7 +207,7 @@ static bool try_methods(const struct place *place, const struct options *options
 	return good;
 }
 
-/* What semlock-locksmith(8) has tried there, in its own words. */
+/* What semlock-locksmith(7) has tried there, in its own words. */
 static void hear(const char *line, void *context)
 {
 	bool *good = context;

@@ -14,7 +14,7 @@
 #include "descriptor.h"
 #include "lease.h"
 #include "locksmith.h"
-#include "locksmith/holders.h"
+#include "locksmith/common/holders.h"
 #include "pidfd.h"
 #include "process.h"
 #include "report.h"
@@ -96,7 +96,7 @@ static void listen(struct lease *lease)
 	}
 	if (got == LINE_END && !lease->deaf) {
 		lease->deaf = true;
-		stop_at_once(lease, "semlock-locksmith has ended");
+		stop_at_once(lease, "its helper has ended");
 	}
 }
 

@@ -30,7 +30,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock.c src/lock.h \
 	src/lockfile.c src/lockfile.h \
 	src/locksmith.c src/locksmith.h \
-	src/locksmith/holders.c src/locksmith/holders.h \
+	src/locksmith/common/holders.c src/locksmith/common/holders.h \
 	src/memory.c src/memory.h \
 	src/messages.c src/messages.h \
 	src/mounts.c src/mounts.h \
@@ -92,48 +92,81 @@ semlock_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
 semlock_LDADD = $(STATIC_LIBS)
 EXTRA_DIST += src/start.ld
 
-# ---- the locksmith: locks on a server; the only program linked with more than libc ----
+# ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
-# Everything but main, which its tests are linked with too.
-LOCKSMITH_PARTS_SOURCES = \
+LOCKSMITH_COMMON = \
 	src/pidfd.c src/pidfd.h \
 	src/procfs.c src/procfs.h \
-	src/locksmith/base64.c src/locksmith/base64.h \
-	src/locksmith/buffer.c src/locksmith/buffer.h \
-	src/locksmith/clock.c src/locksmith/clock.h \
-	src/locksmith/dirlock.c src/locksmith/dirlock.h \
-	src/locksmith/dirlock_acquire.c \
-	src/locksmith/dirlock_age.c \
-	src/locksmith/dirlock_check.c \
-	src/locksmith/dirlock_hold.c \
-	src/locksmith/etcd.c src/locksmith/etcd.h \
-	src/locksmith/etcd_acquire.c \
-	src/locksmith/etcd_hold.c \
-	src/locksmith/etcdlock.c src/locksmith/etcdlock.h \
-	src/locksmith/etcdmark.c src/locksmith/etcdmark.h \
-	src/locksmith/etcdqueue.c src/locksmith/etcdqueue.h \
-	src/locksmith/etcdrpc.c src/locksmith/etcdrpc.h \
-	src/locksmith/etcdwatch.c src/locksmith/etcdwatch.h \
-	src/locksmith/ftpconn.c \
-	src/locksmith/ftplist.c src/locksmith/ftplist.h \
-	src/locksmith/guard.c src/locksmith/guard.h \
-	src/locksmith/holders.c src/locksmith/holders.h \
-	src/locksmith/http.c src/locksmith/http.h \
-	src/locksmith/listing.c src/locksmith/listing.h \
-	src/locksmith/login.c src/locksmith/login.h \
-	src/locksmith/netrc.c src/locksmith/netrc.h \
-	src/locksmith/options.c src/locksmith/options.h \
-	src/locksmith/protocol.c src/locksmith/protocol.h \
-	src/locksmith/remote.c src/locksmith/remote.h \
-	src/locksmith/sftpconn.c \
-	src/locksmith/sightings.c src/locksmith/sightings.h \
-	src/locksmith/token.c src/locksmith/token.h \
-	src/locksmith/transfer.c src/locksmith/transfer.h \
-	src/locksmith/url.c src/locksmith/url.h \
-	src/locksmith/why.c src/locksmith/why.h
-if HAVE_NETWORK
-libexec_PROGRAMS += semlock-locksmith
+	src/locksmith/common/clock.c src/locksmith/common/clock.h \
+	src/locksmith/common/engine.h \
+	src/locksmith/common/guard.c src/locksmith/common/guard.h \
+	src/locksmith/common/holders.c src/locksmith/common/holders.h \
+	src/locksmith/common/login.c src/locksmith/common/login.h \
+	src/locksmith/common/loop.c src/locksmith/common/loop.h \
+	src/locksmith/common/main.c \
+	src/locksmith/common/netrc.c src/locksmith/common/netrc.h \
+	src/locksmith/common/options.c src/locksmith/common/options.h \
+	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
+	src/locksmith/common/url.c src/locksmith/common/url.h \
+	src/locksmith/common/why.c src/locksmith/common/why.h
+# What is built on libcurl.
+LOCKSMITH_CURL = \
+	src/locksmith/curl/buffer.c src/locksmith/curl/buffer.h \
+	src/locksmith/curl/transfer.c src/locksmith/curl/transfer.h
+LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
+	src/locksmith/etcd/base64.c src/locksmith/etcd/base64.h \
+	src/locksmith/etcd/etcd.c \
+	src/locksmith/etcd/etcd_acquire.c \
+	src/locksmith/etcd/etcd_hold.c \
+	src/locksmith/etcd/etcdlock.c src/locksmith/etcd/etcdlock.h \
+	src/locksmith/etcd/etcdmark.c src/locksmith/etcd/etcdmark.h \
+	src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdqueue.h \
+	src/locksmith/etcd/etcdrpc.c src/locksmith/etcd/etcdrpc.h \
+	src/locksmith/etcd/etcdwatch.c src/locksmith/etcd/etcdwatch.h \
+	src/locksmith/etcd/http.c src/locksmith/etcd/http.h
+LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
+	src/locksmith/ftp/dirlock.c src/locksmith/ftp/dirlock.h \
+	src/locksmith/ftp/dirlock_acquire.c \
+	src/locksmith/ftp/dirlock_age.c \
+	src/locksmith/ftp/dirlock_check.c \
+	src/locksmith/ftp/dirlock_hold.c \
+	src/locksmith/ftp/ftpconn.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/ftplist.h \
+	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \
+	src/locksmith/ftp/remote.c src/locksmith/ftp/remote.h \
+	src/locksmith/ftp/sftpconn.c \
+	src/locksmith/ftp/sightings.c src/locksmith/ftp/sightings.h \
+	src/locksmith/ftp/token.c src/locksmith/ftp/token.h
+
+# PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.
+LOCKSMITH_LINKS =
+if HAVE_ETCD
+libexec_PROGRAMS += semlock-locksmith-etcd
+LOCKSMITH_LINKS += etcd/etcds
 endif
-semlock_locksmith_SOURCES = src/locksmith/main.c $(LOCKSMITH_PARTS_SOURCES)
-semlock_locksmith_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
-semlock_locksmith_LDADD = $(NETWORK_LIBS)
+semlock_locksmith_etcd_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_ETCD)
+semlock_locksmith_etcd_CFLAGS = $(AM_CFLAGS) $(ETCD_CFLAGS)
+semlock_locksmith_etcd_LDADD = $(ETCD_LIBS)
+if HAVE_FTP
+libexec_PROGRAMS += semlock-locksmith-ftp
+LOCKSMITH_LINKS += ftp/ftpes ftp/ftps ftp/sftp
+endif
+semlock_locksmith_ftp_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_FTP)
+semlock_locksmith_ftp_CFLAGS = $(AM_CFLAGS) $(FTP_CFLAGS)
+semlock_locksmith_ftp_LDADD = $(FTP_LIBS)
+
+all-local: $(libexec_PROGRAMS)
+	@for link in $(LOCKSMITH_LINKS); do \
+		$(LN_S) -f semlock-locksmith-$${link%/*}$(EXEEXT) semlock-locksmith-$${link#*/}$(EXEEXT) || exit; \
+	done
+install-exec-hook:
+	@for link in $(LOCKSMITH_LINKS); do \
+		(cd '$(DESTDIR)$(libexecdir)' && $(LN_S) -f semlock-locksmith-$${link%/*}$(EXEEXT) \
+			semlock-locksmith-$${link#*/}$(EXEEXT)) || exit; \
+	done
+uninstall-hook:
+	@for link in $(LOCKSMITH_LINKS); do \
+		rm -f '$(DESTDIR)$(libexecdir)'/semlock-locksmith-$${link#*/}$(EXEEXT); \
+	done
+mostlyclean-local:
+	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done

@@ -15,49 +15,43 @@
 #include "exitcode.h"
 #include "locksmith.h"
 
-static const char *program(void)
+const char *locksmith_directory(void)
 {
-	const char *named = getenv("SEMLOCK_LOCKSMITH");
+	const char *named = getenv("SEMLOCK_LOCKSMITH_DIR");
 
-	return named != NULL && *named != '\0' ? named : LIBEXECDIR "/semlock-locksmith";
+	return named != NULL && *named != '\0' ? named : LIBEXECDIR;
 }
 
-/* In the child.  If it cannot be started, it is we who answer in its stead. */
+/* In the child.  Where the program cannot be started, the child answers in its stead. */
 static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
 {
-	int nothing = open("/dev/null", O_RDWR);
-	char line[LOCKSMITH_LINE];
+	char line[LOCKSMITH_LINE], path[PATH_MAX];
 	int length;
 
 	dup2(smith->eye, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
-	dup2(nothing, STDERR_FILENO);
+	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
+		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others(NULL, 0);
 	setsid(); /* what kills our process group must not keep it from letting go */
-	argv[0] = program();
-	execv(argv[0], (char *const *)(uintptr_t)argv);
+	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, smith->scheme);
+	argv[0] = path;
+	execv(path, (char *const *)(uintptr_t)argv);
 	length = snprintf(line, sizeof line,
-	    "ERR %d cannot start the helper for locks on a server, %.200s: %s\n", EXIT_UNAVAILABLE,
-	    argv[0], strerror(errno));
+	    "LOCKSMITH %d\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
+	    "of this name is ./NAME\n",
+	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme,
+	    locksmith_directory(), strerror(errno));
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
 		_exit(EXIT_FAILURE);
 	_exit(EXIT_UNAVAILABLE);
 }
 
-int locksmith_start(struct locksmith *smith, const char **argv, struct why *why)
+int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct why *why)
 {
 	int input[2], output[2];
 
-	*smith = (struct locksmith){.in = -1, .eye = -1, .out = -1};
-#ifndef HAVE_NETWORK
-	(void)argv;
-	(void)input;
-	(void)output;
-	(void)become_locksmith;
-	return why_say(why, TROUBLE_UNAVAILABLE,
-	    "locks on a server are not in this semlock: it was built without libcurl and jansson "
-	    "(configure --with-network)");
-#endif
+	*smith = (struct locksmith){.in = -1, .eye = -1, .out = -1, .scheme = scheme};
 	if (descriptor_pipe(input) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
 	smith->eye = input[0];
@@ -131,6 +125,50 @@ const char *locksmith_says(const char *line, const char *word)
 	if (line[length] == '\0')
 		return line + length;
 	return line[length] == ' ' ? line + length + 1 : NULL;
+}
+
+static unsigned offer(const char *word)
+{
+	static const char *const words[] = {"shared", "slots", "order", "token"};
+
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(word, words[i]) == 0)
+			return 1U << i;
+	return 0; /* of a later release, and nothing that we would ask for */
+}
+
+int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct why *why)
+{
+	char words[LOCKSMITH_LINE], *word, *rest;
+	const char *line, *text;
+	int got = locksmith_line(smith, until, &line);
+
+	if (got != LINE_READ)
+		return locksmith_silent(smith, got, why);
+	text = locksmith_says(line, "LOCKSMITH");
+	if (text == NULL)
+		return locksmith_unknown(smith, line, why);
+	snprintf(words, sizeof words, "%s", text);
+	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
+		return why_say(why, TROUBLE_UNAVAILABLE,
+		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
+		    "install the two of one release", smith->scheme, text, LOCKSMITH_PROTOCOL);
+	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+		smith->offers |= offer(word);
+	return 0;
+}
+
+int locksmith_silent(const struct locksmith *smith, int got, struct why *why)
+{
+	return why_say(why, TROUBLE_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", smith->scheme,
+	    got == LINE_LATE ? "has not answered in time" : "has ended without an answer");
+}
+
+int locksmith_unknown(const struct locksmith *smith, const char *line, struct why *why)
+{
+	return why_say(why, TROUBLE_UNAVAILABLE,
+	    LOCKSMITH_PREFIX "%s says what version %d of the protocol does not know: %.200s",
+	    smith->scheme, LOCKSMITH_PROTOCOL, line);
 }
 
 bool locksmith_number(const char *line, const char *key, long long *number)

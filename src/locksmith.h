@@ -1,7 +1,7 @@
-/* locksmith.h - semlock-locksmith(8), the helper that holds a lock on a server for us: started
- * with a pipe each way, and spoken to in lines.
+/* locksmith.h - semlock-locksmith(7), the helper that holds a lock on a server for us: a program for
+ * each scheme of URLs, started with a pipe each way, and spoken to in lines.
  *
- *	our end           the pipe                 semlock-locksmith
+ *	our end           the pipe                 semlock-locksmith-SCHEME
  *	in  ------------> "CHILD pid", then end -> standard input: its end lets the lock go
  *	out <------------ WAIT, OK, HELD, LOST <-- standard output: its end means that it is dead
  *
@@ -17,7 +17,16 @@
 #include "deadline.h"
 #include "report.h"
 
-enum { LOCKSMITH_LINE = 1024 }; /* longer than any line of its */
+enum {
+	LOCKSMITH_LINE = 1024, /* longer than any line of its */
+	LOCKSMITH_PROTOCOL = 1
+};
+
+/* The program of a scheme is called so, and the scheme. */
+#define LOCKSMITH_PREFIX "semlock-locksmith-"
+
+/* What an engine can do, by its first line. */
+enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8 };
 
 struct locksmith {
 	pid_t pid;
@@ -27,14 +36,29 @@ struct locksmith {
 	char buffer[LOCKSMITH_LINE];
 	size_t used;      /* bytes in BUFFER ... */
 	size_t taken;     /* ... of which the first so many were the line before */
+	const char *scheme;
+	unsigned offers;  /* OFFERS_... */
 	bool held;        /* it has said OK */
 	int64_t lease;    /* ns */
 	int64_t deadline; /* on CLOCK_BOOTTIME: until then the lock is ours, for sure */
 };
 
-/* Start the helper with ARGV ([0] is filled in).  It gets none of our descriptors, and a session
- * of its own.  Returns 0, or -1 with WHY filled. */
-int locksmith_start(struct locksmith *smith, const char **argv, struct why *why);
+/* Where the helpers are. */
+const char *locksmith_directory(void);
+
+/* Start the helper for SCHEME with ARGV ([0] is filled in).  It gets our standard error and none of
+ * our other descriptors, and a session of its own.  Returns 0, or -1 with WHY filled. */
+int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct why *why);
+
+/* Read its first line, waiting for it until UNTIL: the version, and what it offers.  Returns 0, or
+ * -1 with WHY filled. */
+int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct why *why);
+
+/* Fill WHY in about a line that did not come: GOT is LINE_LATE or LINE_END.  Returns -1. */
+int locksmith_silent(const struct locksmith *smith, int got, struct why *why);
+
+/* Fill WHY in about LINE, which is none of the protocol's.  Returns -1. */
+int locksmith_unknown(const struct locksmith *smith, const char *line, struct why *why);
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 

@@ -131,9 +131,8 @@ static enum nesting compare_on_server(const struct lock *lock, const char *held)
 		return NESTING_COVERS;
 	if (strcmp(held, "slot") == 0)
 		return lock->slots > 0 ? NESTING_COVERS : NESTING_LESS;
-	if (lock->mode != SHARED)
-		return NESTING_LESS;
-	return (lock->method->can & QUEUES_THERE) != 0 ? NESTING_QUEUES : NESTING_SHARES;
+	/* The server may serve in order: a reader waits behind a writer that waits. */
+	return lock->mode == SHARED ? NESTING_QUEUES : NESTING_LESS;
 }
 
 /* Which lock it is that SEMLOCK_HELD tells the pipe of, its helper says. */

@@ -10,19 +10,7 @@
 #include "report.h"
 #include "rules.h"
 
-/* Somebody thinks of a server, and would get a file, or hear that there is no such directory. */
-static void refuse_unknown_url(const char *name)
-{
-	size_t scheme = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
-
-	if (scheme > 0 && strncmp(name + scheme, "://", 3) == 0)
-		die(EXIT_USAGE,
-		    "%s: no method locks such a URL, but ftp, ftpes, ftps, sftp, etcd and etcds; a file "
-		    "of this name is ./%s", name, name);
-}
-
-/* A URL's scheme names its method, and these methods lock nothing but URLs.  By the name flock
- * there are only files. */
+/* A URL names a server, and no method beside.  By the name flock there are only files. */
 static void choose_by_url(struct options *options, const struct reading *reading)
 {
 	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;
@@ -31,20 +19,15 @@ static void choose_by_url(struct options *options, const struct reading *reading
 		const char *name = options->locks[i].name;
 		const struct method *method = name == NULL ? NULL : remote_method(name);
 
-		if (name != NULL && method == NULL)
-			refuse_unknown_url(name);
 		if (method != NULL && options->nlocks > 1 && !options->who)
 			die(EXIT_USAGE,
 			    "-f: %s is on a server, and -f is for this machine; one in the other: "
 			    "semlock LOCK semlock URL COMMAND", name);
-		if (method != NULL && named && options->method != method)
-			die(EXIT_USAGE, "%s: a URL names its method, which is %s: leave out the other",
-			    name, method->name);
+		if (method != NULL && named)
+			die(EXIT_USAGE, "%s: a URL names a server: leave out -m, --fcntl, --start and "
+					"--length", name);
 		if (method != NULL && !options->who)
 			options->method = method;
-		else if (method == NULL && (options->method->can & ON_SERVER) != 0)
-			die(EXIT_USAGE, "-m %s locks what a URL names, such as %s://HOST/NAME",
-			    options->method->name, options->method->name);
 	}
 }
 
@@ -79,8 +62,6 @@ static void refuse_of_files(const struct options *options)
 {
 	refuse(options->init && (options->method->can & KEEPS_TOKEN) == 0,
 	    "--init: only -m rename has a token that must be there");
-	refuse(options->stale > 0 && options->method == method_named("etcd"),
-	    "--stale: on etcd a dead holder's lock ends with its lease; use --ttl");
 	refuse(options->stale > 0 && (options->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
@@ -108,7 +89,7 @@ static void refuse_of_servers(const struct options *options)
 	bool on_server = (options->method->can & ON_SERVER) != 0;
 
 	refuse(options->ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
-	refuse(options->interval > 0 && options->method != method_named("ftp"),
+	refuse(options->interval > 0 && !on_server,
 	    "-i: this lock is waited for, not asked for again and again; -i is for FTP and SFTP");
 	refuse(options->interval > 0 && options->interval < 10 * MILLISECOND,
 	    "-i: 10ms at least, for the server's sake");

@@ -13,7 +13,7 @@
 
 #include "deadline.h"
 #include "descriptor.h"
-#include "locksmith/holders.h"
+#include "locksmith/common/holders.h"
 #include "process.h"
 #include "procfs.h"
 #include "tie.h"

@@ -15,13 +15,13 @@ prepare() {
 }
 
 @test "config.h comes first in every .c file" {
-	for file in *.c */*.c ../tests/*.c; do
+	for file in *.c */*.c */*/*.c ../tests/*.c; do
 		[ "$(grep -m1 '^#include' "$file")" = '#include <config.h>' ] || echo "$file"
 	done | clean "these begin with something else:"
 }
 
 @test "every header has a guard and is included by somebody" {
-	for header in *.h */*.h; do
+	for header in *.h */*.h */*/*.h; do
 		grep -qE '^#ifndef (SEMLOCK|LOCKSMITH)_' "$header" || echo "$header has no guard"
 		grep -rlq --include='*.c' --include='*.h' "include \".*$(basename "$header")\"" . ||
 			echo "$header is nobody's"
@@ -29,7 +29,7 @@ prepare() {
 }
 
 @test "only the command line's files know getopt" {
-	grep -lE 'getopt|optarg|optind' ./*.c ./*.h ./*/*.c ./*/*.h | grep -vE '^\./(locksmith/)?options\.[ch]$' |
+	grep -lE 'getopt|optarg|optind' ./*.c ./*.h ./*/*.c ./*/*.h ./*/*/*.[ch] | grep -vE '^\./(locksmith/common/)?options\.[ch]$' |
 		clean "these know getopt:"
 }
 
@@ -47,6 +47,14 @@ prepare() {
 		methods/*.c | clean "methods:"
 }
 
+@test "what the locksmiths share knows no engine, and no engine another" {
+	grep -nE '"locksmith/(curl|etcd|ftp|postgresql)/' locksmith/common/* | clean "common:"
+	grep -nE '"locksmith/(etcd|ftp|postgresql)/' locksmith/curl/* | clean "curl:"
+	for engine in locksmith/{etcd,ftp,postgresql}; do
+		grep -rnE '"locksmith/(etcd|ftp|postgresql)/' "$engine" | grep -vF "\"$engine/"
+	done 2>/dev/null | clean "engines:"
+}
+
 @test "only main and what it has for that exit" {
 	grep -nE '\b_?exit\(' ./*.c methods/*.c | grep -vE '^\./(main|report|usage|options|command|crash|gate|hold|locksmith|tether)\.c:' |
 		clean "these exit:"
@@ -57,16 +65,16 @@ prepare() {
 }
 
 @test "no file is longer than 350 lines" {
-	wc -l ./*.[ch] ./*/*.[ch] | awk '$2 != "total" && $1 > 350' | clean "too long:"
+	wc -l ./*.[ch] ./*/*.[ch] ./*/*/*.[ch] | awk '$2 != "total" && $1 > 350' | clean "too long:"
 }
 
 @test "the exit statuses are numbers in one place" {
-	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c | clean "numbers instead of names:"
+	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c ./*/*/*.c | clean "numbers instead of names:"
 }
 
 # -Wundef is fatal where configure has not found it, and only there.
 @test "what configure may not find is asked for by #ifdef" {
-	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
+	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] ./*/*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
 }
 
 @test "what start.ld puts side by side is still there" {

@@ -47,7 +47,7 @@ HOLD = 0.02
 torture-remote: all
 	@for server in $(SERVER); do \
 		SEMLOCK='$(abs_top_builddir)/semlock$(EXEEXT)' \
-		SEMLOCK_LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)' \
+		SEMLOCK_LOCKSMITH_DIR='$(abs_top_builddir)' \
 		$(SHELL) $(srcdir)/tests/torture/remote $$server --rounds=$(ROUNDS) --hold=$(HOLD) --seed=$(SEED) || exit; \
 	done
 .PHONY: torture-remote
@@ -211,7 +211,7 @@ EXTRA_DIST += tests/benchmark/plot tests/benchmark/speed.svg tests/benchmark/wit
 BENCH_ROUNDS = 20
 BENCH_PARTS = counts start crowds files servers
 BENCH = top=`pwd` && mkdir -p bench.dir && cd bench.dir && \
-	SEMLOCK_LOCKSMITH="$$top/semlock-locksmith$(EXEEXT)" \
+	SEMLOCK_LOCKSMITH_DIR="$$top" \
 	bash '$(abs_srcdir)/tests/benchmark/with-servers' "$$top/tests/benchmark/bench$(EXEEXT)" \
 	"$$top/semlock$(EXEEXT)" "$$top/static/semlock$(EXEEXT)" "$$top/tests/crowd$(EXEEXT)" \
 	"$$top/tests/benchmark/least$(EXEEXT)" "$$top/static/tests/benchmark/least$(EXEEXT)" $(BENCH_ROUNDS)
@@ -234,15 +234,19 @@ bench-plot: bench.tsv
 		$(AWK) -f $(srcdir)/tests/benchmark/plot bench.tsv $$growth >bench.svg
 	@echo bench.svg
 
-# ---- the locksmith ----
+# ---- the locksmiths ----
+AM_TESTS_ENVIRONMENT += LOCKSMITH_DIR='$(abs_top_builddir)'; export LOCKSMITH_DIR;
 if HAVE_NETWORK
-AM_TESTS_ENVIRONMENT += LOCKSMITH='$(abs_top_builddir)/semlock-locksmith$(EXEEXT)'; export LOCKSMITH; \
-	LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_parts$(EXEEXT)'; export LOCKSMITH_PARTS;
+AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_parts$(EXEEXT)'; export LOCKSMITH_PARTS;
 check_PROGRAMS += tests/locksmith_parts
 endif
-tests_locksmith_parts_SOURCES = tests/locksmith_parts.c $(LOCKSMITH_PARTS_SOURCES)
-tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(NETWORK_CFLAGS)
-tests_locksmith_parts_LDADD = $(NETWORK_LIBS)
+tests_locksmith_parts_SOURCES = tests/locksmith_parts.c \
+	src/locksmith/common/clock.c src/locksmith/common/netrc.c src/locksmith/common/url.c \
+	src/locksmith/common/why.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/sightings.c \
+	src/locksmith/ftp/token.c
+tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(ETCD_CFLAGS)
+tests_locksmith_parts_LDADD = $(ETCD_LIBS)
 EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/between.py tests/servers/core.py tests/servers/etcd.bash tests/servers/etcd_between.py tests/servers/etcd_liar.py tests/servers/ftp.py tests/servers/ports.py tests/servers/others.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py

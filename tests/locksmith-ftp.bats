@@ -5,7 +5,7 @@ load locksmith
 
 setup() {
 	watch_over
-	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
+	have_locksmiths || skip "built without the network methods"
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret HOME=$DIR
 	unset NETRC SEMLOCK_CACERT
@@ -630,7 +630,7 @@ gone() {
 
 @test "semlock is SIGKILLed: the lock stays until the command ends, and no longer" {
 	server
-	core "$LOCKSMITH" --ttl=4 "$URL/L" -- sleep 1000
+	core "$(locksmith_of "$URL/L")" --ttl=4 "$URL/L" -- sleep 1000
 	kill -KILL "$CORE"; wait "$CORE" || true
 	# Longer than the lease: it is renewed for the command's sake.
 	smith b --ttl=2 --interval=0.1 --wait=8 "$URL/L"
@@ -646,7 +646,7 @@ gone() {
 
 @test "semlock is SIGKILLed and the lock is lost: the command is stopped before anybody enters" {
 	server
-	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
 	kill -KILL "$CORE"; wait "$CORE" || true
 	kill -STOP "$SERVER"
 	gone "$COMMAND"
@@ -658,7 +658,7 @@ gone() {
 
 @test "a command that ignores TERM is killed before the lease ends" {
 	server
-	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c 'trap "" TERM; while :; do sleep 1000; done'
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c 'trap "" TERM; while :; do sleep 1000; done'
 	kill -KILL "$CORE"; wait "$CORE" || true
 	kill -STOP "$SERVER"
 	gone "$COMMAND"
@@ -668,7 +668,7 @@ gone() {
 
 @test "semlock is stopped (SIGSTOP) and the lock is lost: the command is killed all the same" {
 	server
-	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
 	kill -STOP "$CORE"
 	rmdir "$ROOT"/L/*
 	gone "$COMMAND"
@@ -677,7 +677,7 @@ gone() {
 
 @test "semlock is stopped and the lock is lost: what the command has started is killed with it" {
 	server
-	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & wait"
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & wait"
 	in_file "$DIR/left" .
 	kill -STOP "$CORE"
 	rmdir "$ROOT"/L/*
@@ -708,7 +708,7 @@ gone() {
 
 @test "a command that did not inherit the pipe: the lock ends with semlock" {
 	server
-	core --no-inherit "$LOCKSMITH" --ttl=3 "$URL/L" -- sleep 1000
+	core --no-inherit "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
 	kill -KILL "$CORE"; wait "$CORE" || true
 	gone "$SMITH"
 	[ ! -e "$ROOT/L" ]
@@ -717,7 +717,7 @@ gone() {
 
 @test "what the command left behind holds the lock too, and is stopped with it" {
 	server
-	core "$LOCKSMITH" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & exit 0"
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & exit 0"
 	in_file "$DIR/left" .
 	local left
 	left=$(cat "$DIR/left")

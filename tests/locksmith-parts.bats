@@ -16,7 +16,7 @@ teardown() { watched; }
 says() {
 	local what=$1
 	shift
-	run "$LOCKSMITH" "$@" </dev/null
+	run_smith "$@"
 	[ "$status" -eq 64 ] || { echo "$*: ended with $status"; false; }
 	[ "$output" = "ERR 64 $what" ] || { echo "$*: $output"; false; }
 }
@@ -57,7 +57,7 @@ says() {
 	says "the user name in the URL makes no sense" etcd://@host/lock
 	says "the user name in the URL makes no sense" etcd://a%0a@host/lock
 	says "ftp:// takes one host" --no-wait ftp://u@host,other/lock
-	run "$LOCKSMITH" --help
+	run "$(locksmith_of ftp://)" --help
 	[ "$status" -eq 0 ]
 	[[ $output == usage:* ]]
 }

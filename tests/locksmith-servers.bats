@@ -7,7 +7,7 @@ load servers/others
 
 setup() {
 	watch_over
-	[ -n "$LOCKSMITH" ] || skip "built without the network methods"
+	have_locksmiths || skip "built without the network methods"
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	chmod 755 "$DIR" "$BATS_TEST_TMPDIR"
 	export HOME=$DIR

@@ -1,4 +1,4 @@
-# What the tests of semlock-locksmith share: several of them at once, spoken to line by line.
+# What the tests of the locksmiths share: several of them at once, spoken to line by line.
 #
 # smith NAME ARG...     starts one; its input stays open until "unlock NAME"
 # expect NAME WORD      reads its next line, which must begin with WORD; sets LINE
@@ -11,6 +11,9 @@
 # watch_over, watched   for setup and teardown: see watchdog.bash
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
+# Two of them are enough for the tests: by the URL that comes last, the one of etcd or of FTP.
+LOCKSMITH_DIR=${LOCKSMITH_DIR-}
+
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
 LINE_SECONDS=60 # a test that waits longer for a line has failed
 # shellcheck source=tests/watchdog.bash
@@ -31,6 +34,17 @@ field() {
 	return 1
 }
 
+# have_locksmiths: this build has those of etcd and FTP.
+have_locksmiths() { [ -x "$LOCKSMITH_DIR/semlock-locksmith-etcd" ] && [ -x "$LOCKSMITH_DIR/semlock-locksmith-ftp" ]; }
+
+# locksmith_of ARG...: the program for the URL that comes last.
+locksmith_of() {
+	local scheme=${*: -1}
+	scheme=${scheme%%:*}
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-$scheme" ] || scheme=ftp
+	printf '%s\n' "$LOCKSMITH_DIR/semlock-locksmith-$scheme"
+}
+
 # Runs a program in the background's stead, without the descriptors of the tests: an input that somebody
 # else has open as well does not end.
 apart() {
@@ -48,8 +62,9 @@ smith() {
 	# Open both ways, so that opening does not wait for the other side.
 	exec {in}<>"$DIR/$name.in" {out}<>"$DIR/$name.out"
 	SMITH_IN[$name]=$in SMITH_OUT[$name]=$out
-	apart "$LOCKSMITH" "$@" <"$DIR/$name.in" >"$DIR/$name.out" 2>>"$DIR/$name.err" &
+	apart "$(locksmith_of "$@")" "$@" <"$DIR/$name.in" >"$DIR/$name.out" 2>>"$DIR/$name.err" &
 	SMITH_PID[$name]=$!
+	expect "$name" LOCKSMITH
 }
 
 expect() {
@@ -110,7 +125,10 @@ none() {
 }
 
 # Runs the locksmith for one answer, without input.
-run_smith() { run "$LOCKSMITH" "$@" </dev/null; }
+run_smith() {
+	run "$(locksmith_of "$@")" "$@" </dev/null
+	output=${output#LOCKSMITH 1 *$'\n'}
+}
 
 # A certificate authority, and a certificate by it for 127.0.0.1.
 certificates() {

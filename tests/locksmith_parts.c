@@ -2,15 +2,15 @@
    or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
 #include <config.h>
 
-#include "locksmith/base64.h"
-#include "locksmith/buffer.h"
-#include "locksmith/clock.h"
-#include "locksmith/etcdqueue.h"
-#include "locksmith/ftplist.h"
-#include "locksmith/listing.h"
-#include "locksmith/netrc.h"
-#include "locksmith/sightings.h"
-#include "locksmith/url.h"
+#include "locksmith/etcd/base64.h"
+#include "locksmith/curl/buffer.h"
+#include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdqueue.h"
+#include "locksmith/ftp/ftplist.h"
+#include "locksmith/ftp/listing.h"
+#include "locksmith/common/netrc.h"
+#include "locksmith/ftp/sightings.h"
+#include "locksmith/common/url.h"
 
 #include <stdio.h>
 #include <stdlib.h>

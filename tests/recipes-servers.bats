@@ -14,8 +14,8 @@ tidy() {
 with_servers() {
 	DIR=$PWD
 	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
-	[ -n "${LOCKSMITH:-}" ] || return
-	export SEMLOCK_LOCKSMITH=$LOCKSMITH
+	have_locksmiths || return
+	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR
 }
 
 @test "cluster-job: one machine at a time and silent on the others, with a rising token" {

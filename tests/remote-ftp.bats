@@ -38,7 +38,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	refused 64 "in this mode" "$SEMLOCK" -s "$URL" "$SEMLOCK" --nested "$URL" touch ran
 	[ ! -e ran ]
 	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
-	expect_status 5 "$SEMLOCK" -s "$URL" "$SEMLOCK" -n -s "$URL" sh -c 'exit 5'
+	expect_status 5 "$SEMLOCK" -s "$URL" "$SEMLOCK" --nested -s "$URL" sh -c 'exit 5'
 	[ -z "$(ls "$ROOT")" ]
 }
 
@@ -186,9 +186,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "an answer that breaks off is none: --who and --check say 69, not that all is well" {
-	printf '#!/bin/sh\necho CHECK ok login; kill -KILL $$\n' >smith
-	chmod +x smith
-	export SEMLOCK_LOCKSMITH=$PWD/smith
+	fake ftp < <(printf '#!/bin/sh\necho LOCKSMITH 1; echo CHECK ok login; kill -KILL $$\n')
 	expect_status 69 "$SEMLOCK" --check "$URL"
 	expect_status 69 "$SEMLOCK" --who "$URL"
 }

@@ -9,10 +9,18 @@ source "$SOURCE/tests/helpers.bash"
 unset -f smith expect until_line tell unlock smiths_stop_all run_smith
 
 prepare_remote() {
-	[ -n "$LOCKSMITH" ] || skip "this build has no locks on a server (configure --with-network)"
+	have_locksmiths || skip "this build has no locks on a server (configure --with-network)"
 	DIR=$PWD
-	export SEMLOCK_LOCKSMITH=$LOCKSMITH HOME=$DIR
+	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR HOME=$DIR
 	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
+}
+
+# fake SCHEME: the helpers are in ./fake from here on, and that of SCHEME is standard input.
+fake() {
+	mkdir -p fake
+	cat >"fake/semlock-locksmith-$1"
+	chmod +x "fake/semlock-locksmith-$1"
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/fake
 }
 
 # The helper of the semlock called NAME.

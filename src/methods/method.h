@@ -34,8 +34,7 @@ enum {
 	KEEPS_TOKEN = 64,      /* --init: the lock must have been made once */
 	BEATS = 128,           /* others take it for abandoned when it looks old: beat unasked */
 	NEEDS_AN_EYE = 256,    /* at the end it cannot be told any more who took it away */
-	ON_SERVER = 512,       /* LOCK is a URL; a helper waits for the lock, and keeps its lease */
-	QUEUES_THERE = 1024    /* the server serves in order: a reader waits behind a writer that waits */
+	ON_SERVER = 512        /* LOCK is a URL; a helper waits for the lock, and keeps its lease */
 };
 
 struct method {

@@ -16,6 +16,7 @@
 /* What it answers beyond the time to wait is still an answer; a helper that says nothing at all
  * (stopped, say) is not waited for. */
 #define GRACE SECOND
+#define TRY_LIMIT (3 * SECOND)
 
 enum { MOST_WORDS = 16 };
 
@@ -83,7 +84,7 @@ static int start(struct lock *lock, const struct patience *patience, struct why 
 	}
 	add(&words, "--"); /* and then, whatever it looks like, the URL */
 	add(&words, lock->name);
-	return locksmith_start(lock->smith, words.list, why);
+	return locksmith_start(lock->smith, lock->method->name, words.list, why);
 }
 
 /* Its ERR line: STATUS and words. */
@@ -109,11 +110,6 @@ static int refused(const char *text, struct why *why)
 	return why_say(why, trouble, "%s", words + strspn(words, " "));
 }
 
-static int died(struct why *why)
-{
-	return why_say(why, TROUBLE_UNAVAILABLE, "semlock-locksmith has ended without an answer");
-}
-
 static int lost(const char *text, struct why *why)
 {
 	return why_say(why, TROUBLE_LOST, "lost before the command was started: %s", text);
@@ -134,6 +130,16 @@ static void note_taken(struct lock *lock, const char *line)
 		lock->token = number;
 	if (locksmith_number(line, "slot=", &number))
 		lock->slot = (int)number;
+}
+
+static int check_offers(const struct lock *lock, struct why *why)
+{
+	unsigned need = lock->slots > 0 ? OFFERS_SLOTS : lock->mode == SHARED ? OFFERS_SHARED : 0;
+
+	if ((lock->smith->offers & need) == need)
+		return 0;
+	return why_say(why, TROUBLE_USAGE, "%s: %s:// does not offer it", lock->slots > 0 ? "-j" : "-s",
+	    lock->method->name);
 }
 
 /* It has to know the command before that may run: when we are killed, it is the one who stops
@@ -160,8 +166,7 @@ static int introduce(struct lock *lock, struct why *why)
 		if (locksmith_says(line, "HELD") != NULL)
 			locksmith_note(smith, line);
 	}
-	return lost(got == LINE_LATE ? "semlock-locksmith does not answer"
-				     : "semlock-locksmith has ended", why);
+	return lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", why);
 }
 
 /* By what it is held: the command that asks for it once more is told by that. */
@@ -197,7 +202,10 @@ static enum outcome wait_for_word(struct lock *lock, const struct patience *pati
 	int got;
 
 	until.at += GRACE;
-	until.never = until.never || patience->try_once;
+	if (patience->try_once)
+		until = deadline_after(TRY_LIMIT);
+	if (locksmith_greet(lock->smith, &until, why) != 0 || check_offers(lock, why) != 0)
+		return FAILED;
 	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
 			note_taken(lock, line);
@@ -215,11 +223,12 @@ static enum outcome wait_for_word(struct lock *lock, const struct patience *pati
 			keep_told(lock, text);
 			if (patience->waits != NULL)
 				patience->waits(lock, patience->context);
+			continue;
 		}
+		locksmith_unknown(lock->smith, line, why);
+		return FAILED;
 	}
-	if (got == LINE_LATE)
-		return BUSY;
-	died(why);
+	locksmith_silent(lock->smith, got, why);
 	return FAILED;
 }
 
@@ -314,8 +323,11 @@ int remote_ask(const struct lock *lock, const char *what, void (*hear)(const cha
 	const struct deadline never = deadline_never();
 	struct locksmith smith;
 	const char *line, *text;
-	int result = locksmith_start(&smith, argv, why);
+	int result = locksmith_start(&smith, lock->method->name, argv, why);
 	bool started = result == 0;
+
+	if (started)
+		result = locksmith_greet(&smith, &never, why);
 
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
@@ -324,22 +336,13 @@ int remote_ask(const struct lock *lock, const char *what, void (*hear)(const cha
 			hear(line, context);
 	}
 	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
-		return died(why); /* what it had still to say may be the most important */
+		return locksmith_silent(&smith, LINE_END, why); /* what it had still to say may be the most important */
 	return result;
 }
 
-const struct method method_ftp = {
-    .name = "ftp",
+const struct method method_on_server = {
+    .name = "server",
     .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
-    .what = "a directory on an FTP or SFTP server; LOCK is a URL",
-    .await = await,
-    .release = release,
-};
-
-const struct method method_etcd = {
-    .name = "etcd",
-    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER | QUEUES_THERE,
-    .what = "a key on an etcd cluster; LOCK is a URL",
     .await = await,
     .release = release,
 };

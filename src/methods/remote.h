@@ -4,13 +4,16 @@
 
 #include "methods/method.h"
 
-extern const struct method method_ftp;
-extern const struct method method_etcd;
+/* Longer than any scheme, with its NUL. */
+enum { SCHEME_SIZE = 32 };
 
-/* The method for the URL that NAME is, by its scheme; NULL: it is none. */
+/* What all of them are; the name is the scheme's, see remote_method(). */
+extern const struct method method_on_server;
+
+/* The method for the URL that NAME is, called by its scheme in small letters; NULL: it is none. */
 const struct method *remote_method(const char *name);
 
-/* Ask the server of LOCK: WHAT, "--who" or "--check", of semlock-locksmith(8), and take nothing.
+/* Ask the server of LOCK: WHAT, "--who" or "--check", of semlock-locksmith(7), and take nothing.
  * Calls HEAR with CONTEXT for each line of the answer.  Returns 0, or -1 with WHY filled. */
 int remote_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
     void *context, struct why *why);

@@ -1,29 +1,47 @@
-/* Which URLs are locks, and of which method. */
+/* Which names are URLs, and so locks on a server: SCHEME://... */
 #include <config.h>
 
-#include <stddef.h>
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
+#include "memory.h"
 #include "methods/remote.h"
+
+/* "ETCD://h/x": 4; 0: NAME is no URL. */
+static size_t scheme_length(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+
+	return isalpha((unsigned char)*name) && length < SCHEME_SIZE &&
+		       strncmp(name + length, "://", 3) == 0 ? length : 0;
+}
 
 const struct method *remote_method(const char *name)
 {
-	static const struct {
-		const char *scheme;
-		const struct method *method;
-	} schemes[] = {
-	    {"etcd", &method_etcd},
-	    {"etcds", &method_etcd},
-	    {"ftp", &method_ftp},
-	    {"ftpes", &method_ftp},
-	    {"ftps", &method_ftp},
-	    {"sftp", &method_ftp},
-	};
-	const char *end = strstr(name, "://");
+	static struct known {
+		struct method method;
+		char scheme[SCHEME_SIZE];
+		struct known *next;
+	} *all;
+	size_t length = scheme_length(name);
+	struct known *known = all;
 
-	for (size_t i = 0; end != NULL && i < sizeof schemes / sizeof *schemes; i++)
-		if (strlen(schemes[i].scheme) == (size_t)(end - name) &&
-		    strncmp(name, schemes[i].scheme, (size_t)(end - name)) == 0)
-			return schemes[i].method;
-	return NULL;
+	if (length == 0)
+		return NULL;
+	while (known != NULL && (strncasecmp(known->scheme, name, length) != 0 ||
+				    known->scheme[length] != '\0'))
+		known = known->next;
+	if (known != NULL)
+		return &known->method;
+	known = memory_lasting(sizeof *known);
+	if (known == NULL)
+		return &method_on_server; /* never the file of that name */
+	for (size_t i = 0; i < length; i++)
+		known->scheme[i] = (char)tolower((unsigned char)name[i]);
+	known->method = method_on_server;
+	known->method.name = known->scheme;
+	known->next = all;
+	all = known;
+	return &known->method;
 }

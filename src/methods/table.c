@@ -7,7 +7,6 @@
 #include "methods/filemethods.h"
 #include "methods/flock.h"
 #include "methods/method.h"
-#include "methods/remote.h"
 
 /* The first one is the default. */
 static const struct method *const methods[] = {
@@ -21,8 +20,6 @@ static const struct method *const methods[] = {
     &method_mkdir,
     &method_rename,
     &method_symlink,
-    &method_ftp,
-    &method_etcd,
 };
 
 const struct method *method_nth(unsigned n)

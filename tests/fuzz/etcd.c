@@ -3,8 +3,8 @@
 #include <config.h>
 
 #include "fuzz.h"
-#include "locksmith/etcdqueue.c"
-#include "locksmith/etcdwatch.c" /* for the stream's bytes, without a stream */
+#include "locksmith/etcd/etcdqueue.c"
+#include "locksmith/etcd/etcdwatch.c" /* for the stream's bytes, without a stream */
 
 static void places(const json_t *responses)
 {

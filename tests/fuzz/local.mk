@@ -15,12 +15,12 @@ FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=events_to,--wrap=memory_lasting
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
 FUZZ_mbox_WRAPS = -Wl,--wrap=read
-FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/base64.c src/locksmith/clock.c \
-	src/locksmith/ftplist.c src/locksmith/listing.c src/locksmith/netrc.c \
-	src/locksmith/token.c src/locksmith/url.c src/locksmith/why.c
-FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/base64.c src/locksmith/buffer.c \
-	src/locksmith/clock.c src/locksmith/guard.c src/locksmith/holders.c src/locksmith/http.c \
-	src/locksmith/protocol.c src/locksmith/transfer.c src/locksmith/why.c src/pidfd.c \
+FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/etcd/base64.c src/locksmith/common/clock.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/common/netrc.c \
+	src/locksmith/ftp/token.c src/locksmith/common/url.c src/locksmith/common/why.c
+FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/curl/buffer.c \
+	src/locksmith/common/clock.c src/locksmith/common/guard.c src/locksmith/common/holders.c src/locksmith/etcd/http.c \
+	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/why.c src/pidfd.c \
 	src/procfs.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
@@ -38,10 +38,9 @@ tests_fuzz_options_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_options_WRAPS)
 tests_fuzz_mbox_SOURCES = $(FUZZ_REPLAY) $(FUZZ_mbox_FILES)
 tests_fuzz_mbox_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_mbox_WRAPS)
 tests_fuzz_server_SOURCES = $(FUZZ_REPLAY) $(FUZZ_server_FILES)
-tests_fuzz_server_LDADD = $(NETWORK_LIBS)
 tests_fuzz_etcd_SOURCES = $(FUZZ_REPLAY) $(FUZZ_etcd_FILES)
-tests_fuzz_etcd_CPPFLAGS = $(AM_CPPFLAGS) $(NETWORK_CFLAGS)
-tests_fuzz_etcd_LDADD = $(NETWORK_LIBS)
+tests_fuzz_etcd_CPPFLAGS = $(AM_CPPFLAGS) $(ETCD_CFLAGS)
+tests_fuzz_etcd_LDADD = $(ETCD_LIBS)
 
 AM_TESTS_ENVIRONMENT += FUZZ='$(abs_top_builddir)/tests/fuzz'; export FUZZ;
 
@@ -69,7 +68,7 @@ fuzz: config.h
 		options) set -- $(FUZZ_options_FILES) $(FUZZ_options_WRAPS) -lrt -lpthread ;; \
 		mbox) set -- $(FUZZ_mbox_FILES) $(FUZZ_mbox_WRAPS) ;; \
 		server) set -- $(FUZZ_server_FILES) ;; \
-		etcd) set -- $(FUZZ_etcd_FILES) $(NETWORK_CFLAGS) $(NETWORK_LIBS) ;; \
+		etcd) set -- $(FUZZ_etcd_FILES) $(ETCD_CFLAGS) $(ETCD_LIBS) ;; \
 		esac; \
 		$(FUZZ_COMPILE) $$name $(FUZZ_FLAGS) "$$@" || status=1; \
 	done; exit $$status

@@ -6,12 +6,12 @@
 #include <ctype.h>
 
 #include "fuzz.h"
-#include "locksmith/base64.h"
-#include "locksmith/clock.h"
-#include "locksmith/ftplist.h"
-#include "locksmith/listing.h"
-#include "locksmith/netrc.h"
-#include "locksmith/url.h"
+#include "locksmith/etcd/base64.h"
+#include "locksmith/common/clock.h"
+#include "locksmith/ftp/ftplist.h"
+#include "locksmith/ftp/listing.h"
+#include "locksmith/common/netrc.h"
+#include "locksmith/common/url.h"
 
 static struct listing listing;
 

@@ -1,0 +1,60 @@
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+int64_t clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t clock_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t clock_jitter(int64_t ns)
+{
+	uint32_t dice;
+
+	clock_random(&dice, sizeof dice);
+	return ns - ns / 4 + (int64_t)((double)ns / 2 * ((double)dice / UINT32_MAX));
+}
+
+void clock_random(void *into, size_t size)
+{
+	unsigned char *p = into;
+
+	while (size > 0) {
+		ssize_t got = getrandom(p, size, 0);
+
+		if (got < 0 && errno != EINTR)
+			abort(); /* a nonce that is not random could match another owner's */
+		if (got > 0) {
+			p += got;
+			size -= (size_t)got;
+		}
+	}
+}
+
+int clock_parse(const char *text, int64_t *ns)
+{
+	char *end;
+	double seconds;
+
+	errno = 0;
+	seconds = strtod(text, &end);
+	if (end == text || *end != '\0' || errno != 0)
+		return -1;
+	if (!(seconds >= 0 && seconds <= LONGEST_SECONDS))
+		return -1;
+	*ns = (int64_t)(seconds * 1e9);
+	return 0;
+}

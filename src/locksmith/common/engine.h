@@ -1,0 +1,40 @@
+/* engine - what a kind of server adds to the program that holds a lock there for semlock.
+ *
+ * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  main.c reads the
+ * command line, says what the engine can do, calls run(), and ends the command when run() says
+ * that the lock is lost. */
+#ifndef LOCKSMITH_ENGINE_H
+#define LOCKSMITH_ENGINE_H
+
+#include "locksmith/common/options.h"
+#include "locksmith/common/why.h"
+
+#include <stdbool.h>
+
+struct engine {
+	const char *name;    /* "etcd": the program is semlock-locksmith-NAME */
+	const char *schemes; /* "etcd etcds": the URLs that it takes */
+	const char *words;   /* what it can do, of "shared slots order token" */
+
+	/* Fills in *url, which stays as long as the program, from the URL: url_parse, or the
+	   engine's own.  0, or -1 with *why filled. */
+	int (*parse)(const char *text, struct url *url, struct why *why);
+
+	/* Once, before run().  0, or -1.  NULL: nothing to do. */
+	int (*start)(void);
+
+	/* The whole life of a lock, or of ACTION_WHO or ACTION_CHECK.  Returns the exit status:
+	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO, CHECK), or
+	   another with *why filled, which main says (LOST, ERR).  With why_away() in it nothing
+	   is held and nothing is left to run: main may call run() again, as long as the user waits. */
+	int (*run)(const struct options *o, struct why *why);
+
+	/* After each run(), and after the command of a lost lock has been ended.  STOPPED: nothing
+	   runs under the lock any more.  NULL: nothing to do. */
+	void (*end)(bool stopped);
+};
+
+/* The program's one. */
+extern const struct engine engine;
+
+#endif

@@ -1,0 +1,47 @@
+#include <config.h>
+
+#include "locksmith/common/loop.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/guard.h"
+#include "locksmith/common/protocol.h"
+
+#include <string.h>
+
+enum { MOST_FDS = 4 };
+
+int loop_milliseconds(int64_t until)
+{
+	int64_t ms = (until - clock_now() + NS_PER_MS - 1) / NS_PER_MS;
+
+	return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
+}
+
+void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
+{
+	struct pollfd all[MOST_FDS + 2];
+
+	if (count > 0)
+		memcpy(all, fds, count * sizeof *fds);
+	/* poll(2) passes over -1. */
+	all[count] = (struct pollfd){protocol_fd(), POLLIN, 0};
+	all[count + 1] = (struct pollfd){guard_core_fd(), POLLIN, 0};
+	if (poll(all, count + 2, loop_milliseconds(clock_min(until, guard_next()))) < 0)
+		memset(all, 0, sizeof all); /* EINTR: nothing is ready */
+	for (nfds_t i = 0; i < count; i++)
+		fds[i].revents = all[i].revents;
+	protocol_pump();
+	guard_act();
+}
+
+void loop_wait(int64_t until)
+{
+	while (clock_now() < until && !protocol_released())
+		loop_turn(NULL, 0, until);
+}
+
+void loop_pause(int64_t until)
+{
+	while (clock_now() < until)
+		loop_turn(NULL, 0, until);
+}

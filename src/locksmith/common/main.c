@@ -1,0 +1,125 @@
+/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and lets it go when its input ends.
+ */
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/engine.h"
+#include "locksmith/common/guard.h"
+#include "locksmith/common/loop.h"
+#include "locksmith/common/options.h"
+#include "locksmith/common/protocol.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define AGAIN NS_PER_S /* between two tries of a server that is not there */
+
+/* Whoever stops the command makes our input end, and that is when to go. To die of a signal earlier
+   would let the lock lapse under a command that still runs. */
+static void outlive_signals(void)
+{
+	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
+	    SIGTTOU, SIGALRM, SIGUSR1, SIGUSR2};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
+		signal(deaf[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Nobody reads a password out of a core file. */
+static void no_core_file(void)
+{
+	struct rlimit none = {0, 0};
+
+	setrlimit(RLIMIT_CORE, &none);
+}
+
+/* The lock is lost: see to it that the command is, too, unless it has given it back. With semlock alive
+   this is its work, and we stay until it has closed our input, or until the lease ends. */
+static void see_it_stopped(void)
+{
+	int64_t end;
+
+	if (protocol_released())
+		return;
+	guard_lost();
+	while (!protocol_released() && !guard_act())
+		loop_pause(clock_min(guard_next(), clock_now() + NS_PER_S / 20));
+	/* Whoever was killed is gone in a moment. */
+	for (end = clock_now() + NS_PER_S; !protocol_released() && clock_now() < end;)
+		loop_pause(clock_now() + NS_PER_S / 50);
+}
+
+/* A server that is not there yet is waited for like a lock. */
+static int run(const struct options *o, struct why *why)
+{
+	for (;;) {
+		char text[sizeof why->text + 8];
+		int status;
+
+		*why = (struct why){0};
+		status = engine.run(o, why);
+		if (status != EXIT_UNAVAILABLE || !why->away || o->action != ACTION_LOCK || o->no_wait ||
+		    protocol_released() || clock_now() >= o->until)
+			return status;
+		if (engine.end != NULL)
+			engine.end(true);
+		snprintf(text, sizeof text, "note=%s", why->text);
+		say_wait(text);
+		loop_wait(clock_min(clock_now() + clock_jitter(AGAIN), o->until));
+		if (protocol_released())
+			return EXIT_RELEASED;
+	}
+}
+
+static int finish(int status, const struct why *why)
+{
+	if (status == EXIT_LOST) {
+		say("LOST %s", why->text);
+		see_it_stopped();
+	} else if (status > EXIT_BUSY && why->text[0] != '\0') {
+		say("ERR %d %s", status, why->text);
+	}
+	if (engine.end != NULL)
+		engine.end(protocol_released());
+	protocol_end();
+	return status;
+}
+
+/* --help and --version: for people. */
+static int tell(enum action action)
+{
+	printf("%ssemlock-locksmith-%s (%s)\n", action == ACTION_HELP ? "usage: " : "", engine.name,
+	    action == ACTION_HELP ? engine.schemes : PACKAGE_STRING);
+	if (action == ACTION_HELP)
+		fputs(options_help, stdout);
+	return fflush(stdout) == 0 ? 0 : EXIT_INTERNAL;
+}
+
+int main(int argc, char **argv)
+{
+	struct why why = {0};
+	struct options options;
+	int status;
+
+	guard_start();
+	outlive_signals();
+	no_core_file();
+	status = options_parse(argc, argv, &options, &why);
+	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
+		return tell(options.action);
+	say("LOCKSMITH %d %s", PROTOCOL_VERSION, engine.words);
+	if (status != 0) {
+		say("ERR %d %s", why.status, why.text);
+		return why.status;
+	}
+	if (engine.start != NULL && engine.start() != 0) {
+		say("ERR %d the library of %s does not start", EXIT_INTERNAL, engine.name);
+		return EXIT_INTERNAL;
+	}
+	return finish(run(&options, &why), &why);
+}

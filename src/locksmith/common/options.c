@@ -1,0 +1,174 @@
+#include <config.h>
+
+#include "locksmith/common/options.h"
+
+#include "locksmith/common/clock.h"
+
+#include "locksmith/common/engine.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Without waiting: semlock has its answer within three seconds, whatever the server does. */
+#define NO_WAIT (5 * NS_PER_S / 2)
+
+const char options_help[] =
+    "  [OPTION...] URL\n"
+    "Holds a lock on a server for semlock; see semlock-locksmith(7).\n"
+    "  --mode=exclusive|shared   how to hold it (exclusive)\n"
+    "  --slots=N                 one of N slots\n"
+    "  --ttl=SECS                lease (etcd 15, others 60)\n"
+    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 "
+    "never)\n"
+    "  --interval=SECS           between two looks (2)\n"
+    "  --wait[=SECS]             wait for it, at most so long (the default: for ever)\n"
+    "  --no-wait                 do not wait\n"
+    "  --pid=PID, --note=TEXT    what others are told about the holder\n"
+    "  --who                     say who holds it, take nothing\n"
+    "  --check                   try whether the server is fit for locks\n";
+
+enum {
+	OPT_MODE = 256,
+	OPT_SLOTS,
+	OPT_TTL,
+	OPT_STALE,
+	OPT_INTERVAL,
+	OPT_WAIT,
+	OPT_NO_WAIT,
+	OPT_PID,
+	OPT_NOTE,
+	OPT_WHO,
+	OPT_CHECK,
+	OPT_HELP,
+	OPT_VERSION
+};
+
+static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE},
+    {"slots", required_argument, NULL, OPT_SLOTS}, {"ttl", required_argument, NULL, OPT_TTL},
+    {"stale", required_argument, NULL, OPT_STALE},
+    {"interval", required_argument, NULL, OPT_INTERVAL},
+    {"wait", optional_argument, NULL, OPT_WAIT}, {"no-wait", no_argument, NULL, OPT_NO_WAIT},
+    {"pid", required_argument, NULL, OPT_PID}, {"note", required_argument, NULL, OPT_NOTE},
+    {"who", no_argument, NULL, OPT_WHO}, {"check", no_argument, NULL, OPT_CHECK},
+    {"help", no_argument, NULL, OPT_HELP}, {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0}};
+
+static int number(const char *text, long least, long most, long *n)
+{
+	char *end;
+
+	*n = strtol(text, &end, 10);
+	return end == text || *end != '\0' || *n < least || *n > most ? -1 : 0;
+}
+
+static int slots(struct options *o, const char *text)
+{
+	long n;
+
+	if (number(text, 1, 100000, &n) != 0)
+		return -1;
+	o->slots = (unsigned int)n;
+	return 0;
+}
+
+static int mode(struct options *o, const char *text)
+{
+	if (strcmp(text, "shared") == 0)
+		o->mode = MODE_SHARED;
+	else if (strcmp(text, "exclusive") == 0)
+		o->mode = MODE_EXCLUSIVE;
+	else
+		return -1;
+	return 0;
+}
+
+/* A lease shorter than two seconds could not be kept over any network. */
+static int ttl(struct options *o, const char *text)
+{
+	if (clock_parse(text, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S)
+		return -1;
+	return 0;
+}
+
+static int interval(struct options *o, const char *text)
+{
+	if (clock_parse(text, &o->interval) != 0 || o->interval < 10 * NS_PER_MS)
+		return -1;
+	return 0;
+}
+
+static int one(struct options *o, int option, const char *argument)
+{
+	switch (option) {
+	case OPT_MODE:
+		return mode(o, argument);
+	case OPT_SLOTS:
+		return slots(o, argument);
+	case OPT_TTL:
+		return ttl(o, argument);
+	case OPT_STALE:
+		o->stale_given = true;
+		return clock_parse(argument, &o->stale);
+	case OPT_INTERVAL:
+		return interval(o, argument);
+	case OPT_WAIT:
+		o->no_wait = false;
+		o->wait = NEVER;
+		return argument != NULL ? clock_parse(argument, &o->wait) : 0;
+	case OPT_NO_WAIT:
+		o->no_wait = true;
+		return 0;
+	case OPT_PID:
+		return number(argument, 1, INT32_MAX, &o->pid);
+	case OPT_NOTE:
+		o->note = argument;
+		return 0;
+	case OPT_WHO:
+		o->action = ACTION_WHO;
+		return 0;
+	case OPT_CHECK:
+		o->action = ACTION_CHECK;
+		return 0;
+	case OPT_HELP:
+		o->action = ACTION_HELP;
+		return 0;
+	case OPT_VERSION:
+		o->action = ACTION_VERSION;
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+int options_parse(int argc, char **argv, struct options *o, struct why *why)
+{
+	int option, which = 0;
+
+	*o = (struct options){.mode = MODE_EXCLUSIVE,
+	    .stale = 600 * NS_PER_S,
+	    .interval = 2 * NS_PER_S,
+	    .wait = NEVER,
+	    .pid = (long)getppid(),
+	    .note = ""};
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
+		if (option == '?')
+			return why_set(
+			    why, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
+		if (one(o, option, optarg) != 0)
+			return why_set(why, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
+			    optarg != NULL ? optarg : "");
+	}
+	if (o->action == ACTION_HELP || o->action == ACTION_VERSION)
+		return 0;
+	if (optind + 1 != argc)
+		return why_set(why, EXIT_USAGE, "one URL is needed");
+	if (o->slots > 0 && o->mode == MODE_SHARED)
+		return why_set(why, EXIT_USAGE, "--slots and --mode=shared exclude each other");
+	if (o->slots > 0)
+		o->mode = MODE_SLOTS;
+	o->until = o->no_wait ? clock_now() + NO_WAIT : o->wait == NEVER ? NEVER : clock_now() + o->wait;
+	return engine.parse(argv[optind], &o->url, why);
+}

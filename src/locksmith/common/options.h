@@ -1,0 +1,37 @@
+/* options - the locksmith's command line. */
+#ifndef LOCKSMITH_OPTIONS_H
+#define LOCKSMITH_OPTIONS_H
+
+#include "locksmith/common/url.h"
+#include "locksmith/common/why.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum action { ACTION_LOCK, ACTION_WHO, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
+
+enum mode { MODE_EXCLUSIVE = 'x', MODE_SHARED = 's', MODE_SLOTS = 'n' };
+
+struct options {
+	enum action action;
+	enum mode mode;
+	unsigned int slots; /* MODE_SLOTS: how many may hold at once */
+	int64_t ttl;	    /* nanoseconds, like all times here; 0 = the method's own */
+	int64_t stale;	    /* age at which a lock directory without a token may go; 0 = never */
+	bool stale_given;
+	int64_t interval; /* between two looks, where one cannot be woken */
+	bool no_wait;
+	int64_t wait;	  /* give up after so long; NEVER = do not */
+	int64_t until;	  /* the moment (clock_now) to give up at, if it is not held by then */
+	long pid;	  /* shown to others as the holder */
+	const char *note; /* shown to others, "" if none */
+	struct url url;
+};
+
+/* Reads argv. 0, or -1 with *why filled (EXIT_USAGE). */
+int options_parse(int argc, char **argv, struct options *o, struct why *why);
+
+/* The text of --help. */
+extern const char options_help[];
+
+#endif

@@ -1,0 +1,194 @@
+#include <config.h>
+
+#include "locksmith/common/protocol.h"
+
+#include "locksmith/common/guard.h"
+#include "locksmith/common/why.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+	char line[128];
+	size_t used;
+	bool too_long; /* the rest of an overlong line is dropped with it */
+	bool unlock;
+	bool ended;
+} input;
+
+/* What had no room. Who holds and since when is old in a moment, and of deadlines the last one counts;
+   but without its OK semlock would wait for a lock that it has. */
+static struct {
+	char lines[3072];
+	size_t used;
+	char held[64];
+} unsaid;
+
+/* False: there is no room after so many ms (-1: there will be). Then nothing blocks: POLLOUT promises
+   room for PIPE_BUF bytes. */
+static bool put(const char *text, size_t length, int patience)
+{
+	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+
+	if (poll(&out, 1, patience) != 1)
+		return false;
+	if (out.revents & POLLOUT)
+		while (write(STDOUT_FILENO, text, length) < 0 && errno == EINTR)
+			;
+	return true; /* or nobody is there to read it */
+}
+
+static void keep(const char *line, size_t length)
+{
+	if (strncmp(line, "WAIT ", 5) == 0)
+		return;
+	if (strncmp(line, "HELD ", 5) == 0) {
+		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
+		return;
+	}
+	/* It is said last, and would speak of a lock that is gone. */
+	if (strncmp(line, "FREE\n", 5) == 0 || strncmp(line, "LOST ", 5) == 0)
+		unsaid.held[0] = '\0';
+	if (length <= sizeof unsaid.lines - unsaid.used) {
+		memcpy(unsaid.lines + unsaid.used, line, length);
+		unsaid.used += length;
+	}
+}
+
+static void say_unsaid(void)
+{
+	char text[sizeof unsaid.lines + sizeof unsaid.held]; /* below PIPE_BUF */
+	size_t held = strlen(unsaid.held);
+
+	if (unsaid.used + held == 0)
+		return;
+	memcpy(text, unsaid.lines, unsaid.used);
+	memcpy(text + unsaid.used, unsaid.held, held);
+	if (!put(text, unsaid.used + held, 0))
+		return;
+	unsaid.used = 0;
+	unsaid.held[0] = '\0';
+}
+
+void protocol_end(void)
+{
+	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+
+	while (say_unsaid(), unsaid.used > 0)
+		poll(&out, 1, -1);
+}
+
+/* To --who and --check, where there is no lock that could be lost meanwhile. */
+static bool is_answer(const char *line)
+{
+	return strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
+}
+
+void say(const char *format, ...)
+{
+	char line[1024]; /* far below PIPE_BUF: one write, whole */
+	va_list args;
+	size_t length;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof line - 1, format, args);
+	va_end(args);
+	why_clean(line);
+	length = strlen(line);
+	line[length++] = '\n';
+	say_unsaid();
+	if (unsaid.used + strlen(unsaid.held) > 0 || !put(line, length, is_answer(line) ? -1 : 0))
+		keep(line, length);
+}
+
+void say_wait(const char *who)
+{
+	static char last[512];
+
+	if (strncmp(who, last, sizeof last - 1) == 0)
+		return;
+	snprintf(last, sizeof last, "%s", who);
+	say("WAIT %s", who);
+}
+
+void say_ok(int64_t token, int slot, int64_t lease, int64_t deadline)
+{
+	char fence[40] = "", number[24] = "";
+
+	if (token >= 0)
+		snprintf(fence, sizeof fence, " token=%" PRId64, token);
+	if (slot >= 0)
+		snprintf(number, sizeof number, " slot=%d", slot);
+	say("OK%s%s lease=%" PRId64 " deadline=%" PRId64, fence, number, lease, deadline);
+}
+
+int protocol_fd(void)
+{
+	return input.ended ? -1 : STDIN_FILENO;
+}
+
+static void child_line(const char *number)
+{
+	char *end;
+	long pid = strtol(number, &end, 10);
+
+	/* The answer is what semlock waits for before it lets the command start: until then the
+	   number cannot have passed to another process. */
+	if (*end == '\0' && pid > 1 && guard_child((pid_t)pid) == 0)
+		say("CHILD %ld", pid);
+	else
+		say("ERR %d no such child: %s", EXIT_INTERNAL, number);
+}
+
+static void line(const char *text)
+{
+	if (strcmp(text, "UNLOCK") == 0)
+		input.unlock = true;
+	else if (strncmp(text, "CHILD ", 6) == 0)
+		child_line(text + 6);
+	else
+		say("ERR %d unknown line: %s", EXIT_INTERNAL, text);
+}
+
+static void byte(char c)
+{
+	if (c != '\n') {
+		if (input.used < sizeof input.line - 1)
+			input.line[input.used++] = c;
+		else
+			input.too_long = true;
+		return;
+	}
+	input.line[input.used] = '\0';
+	if (!input.too_long)
+		line(input.line);
+	input.used = 0;
+	input.too_long = false;
+}
+
+void protocol_pump(void)
+{
+	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
+	char bytes[256];
+	ssize_t got;
+
+	say_unsaid();
+	while (!input.ended && poll(&in, 1, 0) == 1) {
+		got = read(STDIN_FILENO, bytes, sizeof bytes);
+		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+			input.ended = true;
+		for (ssize_t i = 0; i < got; i++)
+			byte(bytes[i]);
+	}
+}
+
+bool protocol_released(void)
+{
+	return input.unlock || input.ended;
+}

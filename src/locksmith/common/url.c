@@ -1,0 +1,184 @@
+#include <config.h>
+
+#include "locksmith/common/url.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a name may be made of that goes into another URL without quoting. */
+#define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+
+static int hex(char c)
+{
+	const char *digits = "0123456789abcdef0123456789ABCDEF";
+	const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+	return at != NULL ? (int)(at - digits) % 16 : -1;
+}
+
+/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable text.
+ */
+static int decode(const char *text, size_t length, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		int c = (unsigned char)text[i];
+
+		if (c == '%') {
+			int high = i + 2 < length ? hex(text[i + 1]) : -1;
+			int low = i + 2 < length ? hex(text[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return -1;
+			c = high * 16 + low;
+			i += 2;
+		}
+		/* A newline would end an FTP command and begin another. */
+		if (c < ' ' || c == 0x7f || used + 1 >= size)
+			return -1;
+		out[used++] = (char)c;
+	}
+	out[used] = '\0';
+	return 0;
+}
+
+static int take_user(const char *text, size_t length, struct url *url, struct why *why)
+{
+	if (memchr(text, ':', length) != NULL)
+		return why_set(why, EXIT_USAGE,
+		    "a password in a URL can be read by everybody (ps): put it into ~/.netrc "
+		    "(machine HOST login USER password ...) or into SEMLOCK_PASSWORD");
+	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
+		return why_set(why, EXIT_USAGE, "the user name in the URL makes no sense");
+	return 0;
+}
+
+/* ":1" to ":65535". */
+static bool is_port(const char *text)
+{
+	size_t digits = strspn(text + 1, "0123456789");
+	long port = strtol(text + 1, NULL, 10);
+
+	return digits > 0 && digits <= 5 && text[digits + 1] == '\0' && port >= 1 && port <= 65535;
+}
+
+/* "[v6]" at the beginning of text: its length, or 0. */
+static size_t in_brackets(const char *text)
+{
+	const char *end = strchr(text, ']');
+	char address[INET6_ADDRSTRLEN];
+	struct in6_addr binary;
+
+	if (end == NULL || (size_t)(end - text) > sizeof address)
+		return 0;
+	memcpy(address, text + 1, (size_t)(end - text) - 1);
+	address[end - text - 1] = '\0';
+	return inet_pton(AF_INET6, address, &binary) == 1 ? (size_t)(end - text) + 1 : 0;
+}
+
+/* What libcurl makes of less than this is a server that cannot be reached, or another one: a colon
+ * without a port means port 80 to it. */
+static int check_host(const char *host, struct why *why)
+{
+	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
+
+	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
+		return why_set(why, EXIT_USAGE,
+		    "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])");
+	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
+		return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
+	if (host[name] == ':' && !is_port(host + name))
+		return why_set(
+		    why, EXIT_USAGE, "the port in the URL must be a number from 1 to 65535");
+	return 0;
+}
+
+static int take_hosts(const char *text, size_t length, struct url *url, struct why *why)
+{
+	const char *end = text + length;
+
+	while (text <= end) {
+		const char *comma = memchr(text, ',', (size_t)(end - text));
+		size_t n = (size_t)((comma != NULL ? comma : end) - text);
+
+		if (n == 0 || n >= sizeof url->host[0])
+			return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
+		if (url->hosts == URL_HOSTS)
+			return why_set(why, EXIT_USAGE, "more than %d hosts in the URL", URL_HOSTS);
+		memcpy(url->host[url->hosts], text, n);
+		url->host[url->hosts][n] = '\0';
+		if (check_host(url->host[url->hosts++], why) != 0)
+			return -1;
+		text += n + 1;
+	}
+	return 0;
+}
+
+static int check_name(const char *path, struct why *why)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash == NULL ? path : slash + 1;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return why_set(why, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
+	return 0;
+}
+
+static int take_path(const char *text, struct url *url, struct why *why)
+{
+	size_t n;
+
+	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
+		return why_set(why, EXIT_USAGE, "the path in the URL is too long or no text");
+	n = strlen(url->path);
+	while (n > 0 && url->path[n - 1] == '/')
+		url->path[--n] = '\0';
+	if (n == 0)
+		return why_set(
+		    why, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
+	/* FTP servers take these for wildcards in a listing; on etcd, what is behind a # is not the
+	 * lock, but its marks. */
+	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
+		return why_set(
+		    why, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
+	return check_name(url->path, why);
+}
+
+int url_parse(const char *text, struct url *url, struct why *why)
+{
+	const char *host = strstr(text, "://"), *slash, *at;
+
+	*url = (struct url){.hosts = 0};
+	if (host == NULL || (size_t)(host - text) >= sizeof url->scheme)
+		return why_set(why, EXIT_USAGE, "this is no URL: %.100s", text);
+	for (const char *p = text; p < host; p++)
+		url->scheme[p - text] = (char)tolower((unsigned char)*p);
+	host += 3;
+	slash = strchr(host, '/');
+	if (slash == NULL)
+		slash = host + strlen(host);
+	for (at = slash; at > host && at[-1] != '@'; at--)
+		;
+	if (at > host) {
+		if (take_user(host, (size_t)(at - host) - 1, url, why) != 0)
+			return -1;
+		host = at;
+	}
+	if (take_hosts(host, (size_t)(slash - host), url, why) != 0)
+		return -1;
+	return take_path(*slash == '/' ? slash + 1 : slash, url, why);
+}
+
+void url_hostname(const char *host, char *name, unsigned int size)
+{
+	size_t n = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
+
+	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n),
+	    host[0] == '[' ? host + 1 : host);
+}

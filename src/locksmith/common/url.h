@@ -1,0 +1,24 @@
+/* url - where a lock is: scheme://[user@]host[:port][,host[:port]...]/path */
+#ifndef LOCKSMITH_URL_H
+#define LOCKSMITH_URL_H
+
+#include "locksmith/common/why.h"
+
+#define URL_HOSTS 16
+
+struct url {
+	char scheme[24];
+	char user[128];		   /* "" if none */
+	char host[URL_HOSTS][264]; /* each "name", "name:port" or "[v6]:port" */
+	unsigned int hosts;
+	char path[512]; /* percent-decoded, without the slash after the host */
+};
+
+/* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no port behind a colon, no path,
+   a password in it, control characters, wildcards, or something too long. */
+int url_parse(const char *text, struct url *url, struct why *why);
+
+/* The host without its port, into name (size bytes). */
+void url_hostname(const char *host, char *name, unsigned int size);
+
+#endif

@@ -1,0 +1,37 @@
+/* why - the words and the exit status of a failure, filled in where it happens. */
+#ifndef LOCKSMITH_WHY_H
+#define LOCKSMITH_WHY_H
+
+#include <stdbool.h>
+
+/* The exit statuses of semlock-locksmith; all but the first two are semlock's own. */
+enum {
+	EXIT_RELEASED = 0,
+	EXIT_BUSY = 1,
+	EXIT_USAGE = 64,
+	EXIT_UNAVAILABLE = 69,
+	EXIT_INTERNAL = 70,
+	EXIT_CANNOT_CREATE = 73,
+	EXIT_LOST = 76,
+	EXIT_NOT_PERMITTED = 77
+};
+
+struct why {
+	int status;	/* one of the above */
+	bool away;	/* the server is not there: it may be later */
+	char text[400]; /* one line without a newline */
+};
+
+/* Fills in *why; control characters in the result become '?'. Returns -1, for the caller to pass
+ * on. */
+int why_set(struct why *why, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for EXIT_UNAVAILABLE where another try may help: refused, silent, without a leader. */
+int why_away(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Replaces control characters in text by '?': what a server says must not become a protocol line.
+ */
+void why_clean(char *text);
+
+#endif

@@ -1,0 +1,159 @@
+#include <config.h>
+
+#include "locksmith/curl/transfer.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/guard.h"
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static CURLM *multi;
+
+int transfer_init(void)
+{
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return -1;
+	multi = curl_multi_init();
+	return multi != NULL ? 0 : -1;
+}
+
+int transfer_open(struct transfer *t)
+{
+	*t = (struct transfer){.easy = curl_easy_init()};
+	if (t->easy == NULL)
+		return -1;
+	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
+	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+	/* A lock is no place for a proxy that answers in the server's stead. */
+	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
+	return 0;
+}
+
+static bool hung_up(curl_socket_t connection)
+{
+	char byte;
+	ssize_t got = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* To be asked before the handle is removed, which then knows of no connection. */
+static bool cut_off(CURL *easy)
+{
+	curl_socket_t connection = CURL_SOCKET_BAD;
+
+	return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
+	       connection == CURL_SOCKET_BAD || hung_up(connection);
+}
+
+static int note_and_close(void *context, curl_socket_t connection)
+{
+	struct transfer *t = context;
+
+	t->server_hung_up = t->server_hung_up || hung_up(connection);
+	return close(connection);
+}
+
+void transfer_note_hang_up(struct transfer *t)
+{
+	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, note_and_close);
+	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t);
+}
+
+static void collect(void)
+{
+	struct transfer *t = NULL;
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(multi, &left)) != NULL) {
+		CURLcode result;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		result = message->data.result; /* the message is gone once its handle is removed */
+		if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) != CURLE_OK ||
+		    t == NULL)
+			continue;
+		t->result = result;
+		t->ended = true;
+		t->running = false;
+		t->cut_off = cut_off(t->easy);
+		curl_multi_remove_handle(multi, t->easy);
+		if (result != CURLE_OK && t->error[0] == '\0')
+			snprintf(t->error, sizeof t->error, "%s", curl_easy_strerror(result));
+	}
+}
+
+/* One turn of the loop: progress on all transfers, then wait for whatever comes first. */
+static void turn(int64_t until, const bool *flag, const bool *other)
+{
+	struct curl_waitfd also[2];
+	unsigned int n = 0;
+	int running;
+
+	curl_multi_perform(multi, &running);
+	collect();
+	if ((flag != NULL && *flag) || (other != NULL && *other))
+		return;
+	if (protocol_fd() >= 0)
+		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
+	if (guard_core_fd() >= 0)
+		also[n++] = (struct curl_waitfd){guard_core_fd(), CURL_WAIT_POLLIN, 0};
+	curl_multi_poll(multi, also, n, loop_milliseconds(clock_min(until, guard_next())), NULL);
+	protocol_pump();
+	guard_act();
+}
+
+void transfer_start(struct transfer *t)
+{
+	t->ended = false;
+	t->server_hung_up = false;
+	t->running = true;
+	t->error[0] = '\0';
+	curl_multi_add_handle(multi, t->easy);
+}
+
+CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
+{
+	transfer_start(t);
+	while (!t->ended && clock_now() < until && !(abort != NULL && *abort))
+		turn(until, &t->ended, abort);
+	if (t->ended)
+		return t->result;
+	curl_multi_remove_handle(multi, t->easy);
+	t->running = false;
+	snprintf(t->error, sizeof t->error, "no answer in time");
+	return CURLE_OPERATION_TIMEDOUT;
+}
+
+void transfer_close(struct transfer *t)
+{
+	if (t->easy == NULL)
+		return;
+	if (t->running)
+		curl_multi_remove_handle(multi, t->easy);
+	curl_easy_cleanup(t->easy);
+	*t = (struct transfer){.easy = NULL};
+}
+
+void transfer_wait(int64_t until, const bool *flag, const bool *other)
+{
+	while (clock_now() < until && !protocol_released()) {
+		if ((flag != NULL && *flag) || (other != NULL && *other))
+			return;
+		turn(until, flag, other);
+	}
+}
+
+void transfer_pause(int64_t until)
+{
+	while (clock_now() < until)
+		turn(until, NULL, NULL);
+}

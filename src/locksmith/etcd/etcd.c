@@ -1,0 +1,187 @@
+#include <config.h>
+
+#include "locksmith/common/engine.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdlock.h"
+#include "locksmith/etcd/etcdmark.h"
+#include "locksmith/common/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_TTL (15 * NS_PER_S)
+#define LEAST_PATIENCE (300 * NS_PER_MS)
+#define FIRST_ANSWER (10 * NS_PER_S)
+
+/* The holders whose key has gone are told of first. */
+static size_t say_orphans(const json_t *kvs, const json_t *marks)
+{
+	char text[600];
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(marks); i++) {
+		const json_t *mark = json_array_get(marks, i);
+
+		if (etcdqueue_pair(kvs, mark))
+			continue;
+		etcdqueue_describe(mark, text, sizeof text);
+		say("WHO state=holds %s", text);
+		n++;
+	}
+	return n;
+}
+
+static int who(struct etcdlock *k, struct why *why)
+{
+	char text[600];
+	json_t *answer, *kvs, *marks;
+	size_t n;
+
+	if (etcdlock_range(k, clock_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {
+		*why = k->etcd.why;
+		return why->status;
+	}
+	n = say_orphans(kvs, marks);
+	for (size_t i = 0; i < json_array_size(kvs); i++) {
+		const json_t *kv = json_array_get(kvs, i);
+
+		if (etcdqueue_is_mark(kv))
+			continue;
+		etcdqueue_describe(kv, text, sizeof text);
+		say("WHO state=%s %s", etcdqueue_holds(kvs, marks, i) ? "holds" : "waits", text);
+		n++;
+	}
+	json_decref(answer);
+	return n > 0 ? EXIT_BUSY : EXIT_RELEASED;
+}
+
+static bool expect(struct etcdlock *k, const char *what, enum etcd_reply reply, bool right)
+{
+	right = right && reply == ETCD_OK;
+	if (right)
+		say("CHECK ok %s", what);
+	else
+		say("CHECK no %s: %s", what, reply != ETCD_OK ? k->etcd.why.text : "it is not so");
+	return right;
+}
+
+static void version(struct etcdlock *k)
+{
+	json_t *answer = NULL;
+	const char *v;
+
+	if (etcdrpc_call(&k->etcd, "/v3/maintenance/status", json_object(),
+		clock_now() + FIRST_ANSWER, &answer) != ETCD_OK)
+		return;
+	v = json_string_value(json_object_get(answer, "version"));
+	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke "
+	    "leases that were "
+	    "renewed: use SEMLOCK_TOKEN",
+	    v != NULL ? v : "of unknown version");
+	json_decref(answer);
+}
+
+/* Tries it all out on a name of its own. */
+static int check(struct etcdlock *k, struct why *why)
+{
+	int64_t until = clock_now() + FIRST_ANSWER;
+	bool made = false, fit;
+	enum etcd_reply reply;
+
+	snprintf(
+	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
+	etcdlock_keys(k);
+	if (etcdlock_grant(k, until) != ETCD_OK) {
+		*why = k->etcd.why;
+		return why->status;
+	}
+	fit = expect(k, "a lease is granted", ETCD_OK, true);
+	if (fit) {
+		reply = etcdlock_queue(k, -1, until, &made);
+		fit = expect(k, "a key can be made under it", reply, made);
+	}
+	if (fit) {
+		reply = etcdlock_look(k, k->revision, until);
+		fit = expect(k, "and is seen", reply, k->place.found);
+	}
+	if (fit) {
+		reply = etcdmark_lease(k, until);
+		if (reply == ETCD_OK)
+			reply = etcdmark_enter(k, until);
+		fit = expect(k, "a mark can be made beside it", reply, k->marked);
+	}
+	fit = fit && expect(k, "and be put under a new lease", etcdmark_renew(k, until), true);
+	fit = fit && expect(k, "the lease can be renewed", etcdlock_keep(k, until), true);
+	fit = fit &&
+	      expect(k, "the lease can be revoked", etcdlock_revoke(k, &k->lease, until), true);
+	if (fit) {
+		reply = etcdlock_look(k, k->revision, until);
+		fit = expect(k, "and the key is gone with it", reply, !k->place.found);
+	}
+	etcdlock_revoke(k, &k->lease, until);
+	etcdlock_revoke(k, &k->mark_lease, until);
+	version(k);
+	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
+}
+
+static int lock(struct etcdlock *k, struct why *why)
+{
+	int status = etcd_acquire(k, why);
+
+	if (status == EXIT_BUSY)
+		say("BUSY %s", k->place.who);
+	if (status != EXIT_RELEASED || k->revision == 0)
+		return status;
+	status = etcd_hold(k, why);
+	etcdwatch_stop(&k->watch);
+	return status;
+}
+
+static struct etcdlock the_lock; /* too large for the stack */
+
+static int etcd_run(const struct options *o, struct why *why)
+{
+	struct etcdlock *k = &the_lock;
+	int64_t patience;
+	int status;
+
+	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
+	if (o->stale_given) {
+		why_set(
+		    why, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
+		return EXIT_USAGE;
+	}
+	patience = k->ttl / 6 > LEAST_PATIENCE ? k->ttl / 6 : LEAST_PATIENCE;
+	snprintf(k->name, sizeof k->name, "%s", o->url.path);
+	etcdlock_keys(k);
+	if (etcdrpc_open(&k->etcd, &o->url, patience, clock_now() + FIRST_ANSWER) != ETCD_OK) {
+		*why = k->etcd.why;
+		status = why->status;
+	} else if (o->action == ACTION_WHO) {
+		status = who(k, why);
+	} else {
+		status = o->action == ACTION_CHECK ? check(k, why) : lock(k, why);
+	}
+	return status;
+}
+
+static void etcd_end(bool stopped)
+{
+	struct etcdlock *k = &the_lock;
+
+	k->etcd.abort = NULL;
+	if (k->marked && stopped)
+		etcdmark_remove(k, clock_now() + k->ttl);
+	etcdrpc_close(&k->etcd);
+}
+
+const struct engine engine = {
+    .name = "etcd",
+    .schemes = "etcd etcds",
+    .words = "shared slots order token",
+    .parse = url_parse,
+    .start = transfer_init,
+    .run = etcd_run,
+    .end = etcd_end,
+};

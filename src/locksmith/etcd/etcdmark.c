@@ -1,0 +1,153 @@
+#include <config.h>
+
+#include "locksmith/etcd/etcdmark.h"
+
+#include "locksmith/common/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* That KEY was made at that revision; 0: that it is not there. */
+static json_t *made_at(const char *key, int64_t revision)
+{
+	return json_pack("{s:s, s:s, s:s, s:o}", "key", key, "target", "CREATE", "result", "EQUAL",
+	    "create_revision", etcdlock_number(revision));
+}
+
+static json_t *get(const char *key)
+{
+	return json_pack("{s:{s:s}}", "request_range", "key", key);
+}
+
+static json_t *delete(const char *key)
+{
+	return json_pack("{s:{s:s}}", "request_delete_range", "key", key);
+}
+
+static json_t *put(const struct etcdlock *k, const char *key, int64_t lease)
+{
+	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", k->value,
+	    "lease", etcdlock_number(lease));
+}
+
+/* Of the key that the i-th request of a transaction has got; 0 if there was none. */
+static int64_t got(const json_t *answer, size_t i, const char *field)
+{
+	const json_t *kvs = etcdqueue_kvs(json_object_get(answer, "responses"), i);
+
+	return etcdqueue_int(json_array_get(kvs, 0), field);
+}
+
+static enum etcd_reply transact(struct etcdlock *k, json_t *body, int64_t until, json_t **answer,
+    bool *succeeded)
+{
+	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
+
+	*succeeded = reply == ETCD_OK && json_is_true(json_object_get(*answer, "succeeded"));
+	return reply;
+}
+
+enum etcd_reply etcdmark_lease(struct etcdlock *k, int64_t until)
+{
+	int64_t seconds = k->ttl / NS_PER_S;
+
+	return etcdlock_lease(k, &seconds, &k->mark_lease, until);
+}
+
+static void name_slot(struct etcdlock *k)
+{
+	char text[700];
+
+	snprintf(text, sizeof text, "%s#held/#slots/%u", k->name, k->place.slot);
+	base64_encode(text, k->mark);
+	k->slot = (int)k->place.slot;
+}
+
+enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
+{
+	json_t *success = json_array(), *answer;
+	enum etcd_reply reply;
+	bool done;
+
+	if (k->options->mode == MODE_SLOTS) {
+		name_slot(k);
+		/* This tells the next one in the queue that it is the first. */
+		json_array_append_new(success, put(k, k->key, k->lease));
+	}
+	json_array_append_new(success, put(k, k->mark, k->mark_lease));
+	reply = transact(k,
+	    json_pack("{s:[o, o], s:o, s:[o, o]}", "compare", made_at(k->key, k->revision),
+		made_at(k->mark, 0), "success", success, "failure", get(k->mark), get(k->key)),
+	    until, &answer, &done);
+	if (reply != ETCD_OK)
+		return reply;
+	k->seen = etcdqueue_int(json_object_get(answer, "header"), "revision");
+	/* After a lost reply the mark may be there already. */
+	k->marked = done || got(answer, 0, "lease") == k->mark_lease;
+	k->mark_made = done ? k->seen : got(answer, 0, "create_revision");
+	if (!done && got(answer, 1, "create_revision") != k->revision)
+		reply = ETCD_GONE;
+	json_decref(answer);
+	return reply;
+}
+
+enum etcd_reply etcdmark_renew(struct etcdlock *k, int64_t until)
+{
+	json_t *answer;
+	enum etcd_reply reply = etcdmark_lease(k, until);
+	bool done;
+
+	if (reply != ETCD_OK)
+		return reply;
+	/* The lease before, with nothing under it, ends by itself. */
+	reply = transact(k,
+	    json_pack("{s:[o, o], s:[o]}", "compare", made_at(k->key, k->revision),
+		made_at(k->mark, k->mark_made), "success", put(k, k->mark, k->mark_lease)),
+	    until, &answer, &done);
+	if (reply != ETCD_OK)
+		return reply;
+	k->seen = etcdqueue_int(json_object_get(answer, "header"), "revision");
+	json_decref(answer);
+	return done ? ETCD_OK : ETCD_GONE;
+}
+
+enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
+{
+	json_t *answer;
+	enum etcd_reply reply;
+	bool done;
+
+	reply = transact(k,
+	    json_pack("{s:[o], s:[o, o], s:[o]}", "compare", made_at(k->key, k->revision), "success",
+		delete(k->key), delete(k->mark), "failure", get(k->mark)),
+	    until, &answer, &done);
+	if (reply != ETCD_OK)
+		return reply;
+	/* If the mark is gone as well, an earlier one, whose reply was lost, has taken both away: also
+	   libcurl sends it again, by itself, when a connection ends. Nobody else takes the mark away
+	   before our deadline. */
+	if (!done && (got(answer, 0, "create_revision") == k->mark_made ||
+			 (k->etcd.sent == 1 && clock_now() >= k->deadline)))
+		reply = ETCD_GONE;
+	else
+		k->marked = false;
+	json_decref(answer);
+	return reply;
+}
+
+enum etcd_reply etcdmark_remove(struct etcdlock *k, int64_t until)
+{
+	json_t *answer;
+	enum etcd_reply reply;
+	bool done;
+
+	/* The number of a slot may be another's by now. */
+	reply = transact(k,
+	    json_pack("{s:[o], s:[o, o], s:[o]}", "compare", made_at(k->mark, k->mark_made),
+		"success", delete(k->key), delete(k->mark), "failure", delete(k->key)),
+	    until, &answer, &done);
+	json_decref(answer);
+	if (reply == ETCD_OK)
+		k->marked = false;
+	return reply;
+}

@@ -1,0 +1,220 @@
+#include <config.h>
+
+#include "locksmith/etcd/etcdrpc.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdqueue.h"
+#include "locksmith/etcd/http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
+#define PAUSE (150 * NS_PER_MS) /* when all endpoints have been tried */
+
+enum grpc { GRPC_DENIED = 7, GRPC_UNAUTHENTICATED = 16 };
+
+static enum etcd_reply login(struct etcd *e, int64_t until);
+
+static enum etcd_reply fatal(struct etcd *e, int status, const char *text)
+{
+	why_set(&e->why, status, "%s", text);
+	return ETCD_FATAL;
+}
+
+/* What an answer that is no success means. */
+static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
+{
+	const char *text = json_string_value(json_object_get(answer, "message"));
+	int64_t code = etcdqueue_int(answer, "code");
+
+	if (text == NULL)
+		text = json_string_value(json_object_get(answer, "error"));
+	if (text == NULL)
+		text = "no words";
+	why_set(&e->why, EXIT_UNAVAILABLE, "HTTP %d: %s", status, text);
+	if (strstr(text, "lease not found") != NULL)
+		return ETCD_GONE;
+	if (code == GRPC_DENIED || strstr(text, "authentication") != NULL ||
+	    strstr(text, "user name") != NULL)
+		return fatal(e, EXIT_NOT_PERMITTED, text);
+	if (status == 404 || status == 400 || status == 403 || status == 405 || status == 401)
+		return ETCD_FATAL;
+	return ETCD_SILENT; /* no leader, timed out, overloaded: the next endpoint, or the next
+			       moment */
+}
+
+/* One endpoint, once. */
+static enum etcd_reply ask(
+    struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
+{
+	char url[400];
+	int status;
+
+	snprintf(url, sizeof url, "%s%s", e->base[e->current], path);
+	http_prepare(&e->transfer, url, e->headers, body);
+	e->sent++;
+	status = http_post(&e->transfer, &e->answer, until, e->abort);
+	*answer = status != 0 && !e->answer.overflow
+		      ? json_loads(buffer_text(&e->answer), JSON_DISABLE_EOF_CHECK, NULL)
+		      : NULL;
+	if (status == 0) {
+		why_set(&e->why, EXIT_UNAVAILABLE, "%s", e->transfer.error);
+		return ETCD_SILENT;
+	}
+	e->reached = true;
+	if (status == 200 && json_is_object(*answer))
+		return ETCD_OK;
+	return refusal(e, status, *answer);
+}
+
+/* A login lapses with a restart of the server, or after some minutes without use. */
+static bool must_log_in(const struct etcd *e, const json_t *answer)
+{
+	int64_t code = etcdqueue_int(answer, "code");
+	const char *text = json_string_value(json_object_get(answer, "message"));
+
+	if (e->login.user[0] == '\0')
+		return false;
+	return code == GRPC_UNAUTHENTICATED ||
+	       (text != NULL && strstr(text, "invalid auth token") != NULL) ||
+	       (text != NULL && strstr(text, "revision of auth store is old") != NULL);
+}
+
+static enum etcd_reply call(
+    struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
+{
+	bool may_log_in = strcmp(path, "/v3/auth/authenticate") != 0;
+	enum etcd_reply reply;
+
+	e->sent = 0;
+	for (unsigned int tries = 1;; tries++) {
+		reply = ask(e, path, body, clock_min(until, clock_now() + e->patience), answer);
+		if (reply != ETCD_OK && may_log_in && must_log_in(e, *answer)) {
+			may_log_in = false;
+			json_decref(*answer);
+			*answer = NULL;
+			if (login(e, until) != ETCD_OK)
+				return ETCD_FATAL;
+			continue;
+		}
+		if (reply == ETCD_OK)
+			return reply;
+		json_decref(*answer);
+		*answer = NULL;
+		if (reply != ETCD_SILENT || (e->abort != NULL && *e->abort))
+			return reply;
+		etcdrpc_rotate(e);
+		if (tries % e->url->hosts == 0) {
+			/* Nobody ever answered: a wrong address, most likely. */
+			if (!e->reached)
+				return ETCD_FATAL;
+			transfer_pause(clock_min(until, clock_now() + PAUSE));
+		}
+		if (clock_now() >= until)
+			return ETCD_SILENT;
+	}
+}
+
+enum etcd_reply etcdrpc_call(
+    struct etcd *e, const char *path, json_t *body, int64_t until, json_t **answer)
+{
+	char *text = json_dumps(body, JSON_COMPACT);
+	enum etcd_reply reply;
+
+	*answer = NULL;
+	json_decref(body);
+	if (text == NULL)
+		return fatal(e, EXIT_INTERNAL, "out of memory, or a name that is not UTF-8");
+	reply = call(e, path, text, until, answer);
+	free(text);
+	return reply;
+}
+
+void etcdrpc_rotate(struct etcd *e)
+{
+	e->current = (e->current + 1) % e->url->hosts;
+}
+
+static enum etcd_reply headers(struct etcd *e, const char *token)
+{
+	char line[2100];
+
+	curl_slist_free_all(e->headers);
+	e->headers = curl_slist_append(NULL, "Content-Type: application/json");
+	if (token != NULL) {
+		snprintf(line, sizeof line, "Authorization: %s", token);
+		e->headers = curl_slist_append(e->headers, line);
+	}
+	return e->headers != NULL ? ETCD_OK : fatal(e, EXIT_INTERNAL, "out of memory");
+}
+
+static enum etcd_reply login(struct etcd *e, int64_t until)
+{
+	json_t *body =
+	    json_pack("{s:s, s:s}", "name", e->login.user, "password", e->login.password);
+	json_t *answer = NULL;
+	enum etcd_reply reply;
+	unsigned int sent = e->sent;
+	const char *token;
+
+	headers(e, NULL);
+	reply = etcdrpc_call(e, "/v3/auth/authenticate", body, until, &answer);
+	e->sent = sent;
+	if (reply != ETCD_OK)
+		return ETCD_FATAL;
+	token = json_string_value(json_object_get(answer, "token"));
+	/* A header of our own making must stay one line. */
+	if (token == NULL || strlen(token) > 2000 || strpbrk(token, "\r\n") != NULL)
+		reply = fatal(e, EXIT_NOT_PERMITTED, "the login gave no token");
+	else
+		reply = headers(e, token);
+	json_decref(answer);
+	return reply;
+}
+
+static void endpoints(struct etcd *e)
+{
+	bool tls = strcmp(e->url->scheme, "etcds") == 0;
+
+	for (unsigned int i = 0; i < e->url->hosts; i++) {
+		const char *host = e->url->host[i];
+		const char *bracket = strrchr(host, ']');
+		bool port = strchr(bracket != NULL ? bracket : host, ':') != NULL;
+
+		snprintf(e->base[i], sizeof e->base[i], "http%s://%s%s", tls ? "s" : "", host,
+		    port ? "" : ":2379");
+	}
+	/* Not everybody at the first one. */
+	e->current = (unsigned int)getpid() % e->url->hosts;
+}
+
+enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t patience, int64_t until)
+{
+	*e = (struct etcd){.url = url, .patience = patience, .answer.limit = LONGEST_ANSWER};
+	endpoints(e);
+	if (http_open(&e->transfer, &e->answer) != 0)
+		return fatal(e, EXIT_INTERNAL, "out of memory");
+	if (login_find(url, &e->login, &e->why) != 0)
+		return ETCD_FATAL;
+	if (e->login.user[0] != '\0' && !e->login.has_password) {
+		why_set(&e->why, EXIT_NOT_PERMITTED,
+		    "no password for %s at %.100s: put it into ~/.netrc or set "
+		    "SEMLOCK_PASSWORD",
+		    e->login.user, url->host[0]);
+		return ETCD_FATAL;
+	}
+	if (e->login.user[0] != '\0')
+		return login(e, until);
+	return headers(e, NULL);
+}
+
+void etcdrpc_close(struct etcd *e)
+{
+	transfer_close(&e->transfer);
+	buffer_clear(&e->answer);
+	curl_slist_free_all(e->headers);
+	explicit_bzero(e->login.password, sizeof e->login.password);
+}

@@ -1,0 +1,52 @@
+/* etcdrpc - calls to an etcd cluster through the JSON gateway: endpoints in turn, login, errors. */
+#ifndef LOCKSMITH_ETCDRPC_H
+#define LOCKSMITH_ETCDRPC_H
+
+#include "locksmith/curl/buffer.h"
+#include "locksmith/common/login.h"
+#include "locksmith/curl/transfer.h"
+#include "locksmith/common/url.h"
+#include "locksmith/common/why.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum etcd_reply {
+	ETCD_OK,
+	ETCD_SILENT, /* nobody gave an answer that counts; it may have been done */
+	ETCD_GONE,   /* there is no such lease */
+	ETCD_FATAL   /* no use in trying again: why is filled */
+};
+
+struct etcd {
+	const struct url *url;
+	char base[URL_HOSTS][300];
+	unsigned int current; /* the endpoint that is asked first */
+	struct transfer transfer;
+	struct buffer answer;
+	struct curl_slist *headers;
+	struct login login;
+	int64_t patience; /* with one endpoint, nanoseconds */
+	unsigned int
+	    sent; /* how often the last call was sent: above 1, an earlier one may have been done */
+	bool reached;
+	const bool *abort; /* set by a watch: no call matters any more; may be NULL */
+	struct why why;
+};
+
+/* Prepares, and logs in if there is somebody to log in as. OK or FATAL. */
+enum etcd_reply etcdrpc_open(
+    struct etcd *e, const struct url *url, int64_t patience, int64_t until);
+
+/* Posts body (whose reference is taken) to path. On OK *answer is the reply, to be given back with
+   json_decref. Goes through the endpoints again and again until that moment. */
+enum etcd_reply etcdrpc_call(
+    struct etcd *e, const char *path, json_t *body, int64_t until, json_t **answer);
+
+/* Takes the next endpoint. */
+void etcdrpc_rotate(struct etcd *e);
+
+void etcdrpc_close(struct etcd *e);
+
+#endif

@@ -1,0 +1,177 @@
+#include <config.h>
+
+#include "locksmith/ftp/dirlock.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/engine.h"
+#include "locksmith/common/protocol.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_TTL 60
+#define REQUEST_SECONDS 10
+
+int64_t dirlock_patience(void)
+{
+	return clock_now() + REQUEST_SECONDS * NS_PER_S;
+}
+
+const char *dirlock_path(const struct dirlock *k, const char *name)
+{
+	static char path[2][1400];
+	static int which;
+
+	which = !which;
+	snprintf(path[which], sizeof path[which], "%s/%s", k->lock, name);
+	return path[which];
+}
+
+const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce)
+{
+	static char path[1200];
+
+	snprintf(path, sizeof path, "%s%s%s%s", k->parent, k->parent[1] == '\0' ? "" : "/", prefix,
+	    nonce);
+	return path;
+}
+
+static void add(void *data, const char *name)
+{
+	listing_add(data, name);
+}
+
+enum reply dirlock_look(struct dirlock *k, int64_t until)
+{
+	enum reply reply;
+
+	listing_clear(&k->listing);
+	reply = k->remote.ops->list(&k->remote, k->lock, until, add, &k->listing);
+	if (reply == REPLY_DONE)
+		sightings_update(&k->sightings, &k->listing, clock_now());
+	return reply;
+}
+
+void dirlock_describe(const struct token *t, char *text, size_t size)
+{
+	char slot[24] = "";
+
+	if (t->mode == 'n')
+		snprintf(slot, sizeof slot, " slot=%u", t->slot);
+	snprintf(text, size, "pid=%ld host=%s mode=%s%s", t->pid, t->host,
+	    t->mode == 'x'   ? "exclusive"
+	    : t->mode == 's' ? "shared"
+			     : "slots",
+	    slot);
+}
+
+void dirlock_give_back(struct dirlock *k)
+{
+	enum reply reply = REPLY_UNKNOWN;
+
+	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
+		reply = k->remote.ops->rmdir(
+		    &k->remote, dirlock_path(k, k->mine.name), dirlock_patience());
+	/* Only if it was surely our token that left it empty: else the directory may be a
+	 * newcomer's. */
+	if (reply == REPLY_DONE)
+		k->remote.ops->rmdir(&k->remote, k->lock, dirlock_patience());
+}
+
+/* A path that begins with a slash is absolute, others start at the login directory; in sftp: URLs
+   it is the other way about, as everywhere: /~/ is the login directory. */
+static int set_paths(struct dirlock *k, struct why *why)
+{
+	const char *path = k->options->url.path;
+	bool sftp = strcmp(k->options->url.scheme, "sftp") == 0;
+	const char *home = k->remote.home;
+	char *slash;
+
+	if (sftp && strncmp(path, "~/", 2) == 0)
+		path += 2;
+	else if (sftp || path[0] == '/')
+		home = "/";
+	path += strspn(path, "/");
+	snprintf(k->lock, sizeof k->lock, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/",
+	    path);
+	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
+	slash = strrchr(k->parent, '/');
+	if (slash == NULL || slash[1] == '\0')
+		return why_set(why, EXIT_UNAVAILABLE, "the server names no login directory");
+	k->base = k->lock + (slash - k->parent) + 1;
+	slash[slash == k->parent ? 1 : 0] = '\0';
+	return 0;
+}
+
+static int who(struct dirlock *k, struct why *why)
+{
+	enum reply reply = dirlock_look(k, dirlock_patience());
+	char text[300];
+
+	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
+		*why = k->remote.why;
+		return why->status;
+	}
+	for (size_t i = 0; i < k->listing.tokens; i++) {
+		dirlock_describe(&k->listing.token[i], text, sizeof text);
+		say("WHO state=holds %s", text);
+	}
+	if (k->listing.tokens > 0)
+		return EXIT_BUSY;
+	if (k->remote.ops->enter(&k->remote, k->lock, dirlock_patience()) != REPLY_DONE)
+		return EXIT_RELEASED;
+	say("WHO state=holds mode=exclusive note=a directory without a token");
+	return EXIT_BUSY;
+}
+
+static int lock(struct dirlock *k, struct why *why)
+{
+	int status = dirlock_acquire(k, why);
+
+	if (status == EXIT_BUSY)
+		say("BUSY %s", k->who);
+	if (status != EXIT_RELEASED || k->sent == 0)
+		return status;
+	return dirlock_hold(k, why);
+}
+
+static int dirlock_run(const struct options *o, struct why *why)
+{
+	static struct dirlock lock_; /* too large for the stack */
+	struct dirlock *k = &lock_;
+	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * NS_PER_S;
+	enum reply reply;
+	int status;
+
+	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
+	sightings_forget(&k->sightings);
+	while ((reply = remote_open(&k->remote, &o->url, dirlock_patience())) == REPLY_UNKNOWN &&
+	       !o->no_wait && o->wait == NEVER && o->action == ACTION_LOCK &&
+	       !protocol_released()) {
+		say_wait("note=the server is busy");
+		remote_close(&k->remote);
+		transfer_wait(clock_now() + clock_jitter(2 * o->interval), NULL, NULL);
+	}
+	if (reply != REPLY_DONE) {
+		*why = k->remote.why;
+		status = why->status;
+	} else if (set_paths(k, why) != 0) {
+		status = why->status;
+	} else if (o->action == ACTION_CHECK) {
+		status = dirlock_check(k);
+	} else {
+		status = o->action == ACTION_WHO ? who(k, why) : lock(k, why);
+	}
+	remote_close(&k->remote);
+	return status;
+}
+
+const struct engine engine = {
+    .name = "ftp",
+    .schemes = "ftp ftpes ftps sftp",
+    .words = "shared slots",
+    .parse = url_parse,
+    .start = transfer_init,
+    .run = dirlock_run,
+};

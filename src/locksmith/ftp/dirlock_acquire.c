@@ -1,0 +1,301 @@
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/ftp/dirlock.h"
+#include "locksmith/common/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MISSES_BEFORE_DOUBT 3
+#define MISSES_MOST 30
+#define COLLISIONS_MOST 20 /* for one who will not wait */
+#define BREAKS_UNKNOWN_MOST 3
+
+enum step {
+	STEP_HELD,
+	STEP_AGAIN,   /* at once */
+	STEP_BACK,    /* after a short random pause: two of us met */
+	STEP_WAIT,    /* another has it */
+	STEP_UNKNOWN, /* no answer */
+	STEP_FAILED   /* remote.why is filled */
+};
+
+static enum step trouble(enum reply reply)
+{
+	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
+}
+
+/* A1 was refused and the lock is not there. Often that is a release that came in between; if even
+   another name is refused, it is not. */
+static enum step missed(struct dirlock *k, const char *refusal)
+{
+	struct remote *r = &k->remote;
+	struct token probe;
+	const char *path;
+	enum reply reply;
+
+	if (++k->misses < MISSES_BEFORE_DOUBT)
+		return STEP_AGAIN;
+	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
+	path = dirlock_beside(k, "sl-probe-", probe.nonce);
+	reply = r->ops->mkdir(r, path, dirlock_patience());
+	if (reply == REPLY_DONE) {
+		r->ops->rmdir(r, path, dirlock_patience());
+		if (k->misses < MISSES_MOST)
+			return STEP_BACK;
+	} else if (reply != REPLY_REFUSED) {
+		return trouble(reply);
+	}
+	reply = r->ops->enter(r, k->parent, dirlock_patience());
+	why_set(&r->why, EXIT_CANNOT_CREATE, "cannot create: %s (the directory above it is %s)",
+	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
+	return STEP_FAILED;
+}
+
+struct search {
+	const char *name;
+	bool found;
+};
+
+static void compare(void *data, const char *name)
+{
+	struct search *s = data;
+
+	s->found = s->found || strcmp(s->name, name) == 0;
+}
+
+/* The lock directory has no tokens in it, or could not be listed: is it there at all? */
+static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char *refusal)
+{
+	struct remote *r = &k->remote;
+	enum reply reply = r->ops->enter(r, k->lock, dirlock_patience());
+
+	if (reply == REPLY_DONE) {
+		k->misses = 0;
+		if (looked == REPLY_DONE)
+			snprintf(k->who, sizeof k->who,
+			    "mode=exclusive note=a directory without a token");
+		else
+			snprintf(
+			    k->who, sizeof k->who, "note=a directory that we cannot look into");
+		return STEP_WAIT;
+	}
+	sightings_forget(&k->sightings);
+	if (reply != REPLY_REFUSED)
+		return trouble(reply);
+
+	struct search s = {k->base, false};
+
+	reply = r->ops->list(r, k->parent, dirlock_patience(), compare, &s);
+	if (reply == REPLY_DONE && s.found && k->misses < MISSES_MOST) {
+		/* A file, or a directory made a moment ago. It counts as a miss, lest a file block
+		 * us in silence. */
+		k->misses++;
+		snprintf(k->who, sizeof k->who, "note=something else of this name is in the way");
+		return STEP_WAIT;
+	}
+	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+		return trouble(reply);
+	return missed(k, refusal);
+}
+
+/* A directory that has been empty for --stale: a plain client died, or one of ours between A1 and
+ * A2. */
+static enum step bare(struct dirlock *k)
+{
+	struct remote *r = &k->remote;
+	int64_t now = clock_now(), stamp = 0;
+
+	/* Where the server tells times, a directory made anew is told from the one we saw before.
+	 */
+	if (r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
+		stamp = 0;
+	if (stamp != k->empty_stamp || k->sightings.empty_since == NEVER) {
+		k->empty_stamp = stamp;
+		k->sightings.empty_since = now;
+	}
+	if (k->options->stale == 0 || now - k->sightings.empty_since <= k->options->stale)
+		return STEP_WAIT;
+	if (r->ops->rmdir(r, k->lock, dirlock_patience()) != REPLY_DONE)
+		return STEP_WAIT;
+	fprintf(stderr, "semlock: %s: removed: it was empty for too long\n", k->lock);
+	sightings_forget(&k->sightings);
+	return STEP_AGAIN;
+}
+
+/* Breaks the tokens of silent owners. True if one was broken, by us. */
+static bool break_silent(struct dirlock *k, int64_t asked)
+{
+	struct remote *r = &k->remote;
+	const struct token *t = sightings_silent(&k->sightings, &k->listing, asked);
+
+	if (t == NULL ||
+	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
+		return false;
+	fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %u s\n", k->lock,
+	    t->pid, t->host, t->ttl + 1);
+	/* The directory goes too, unless somebody else's token is in it. */
+	r->ops->rmdir(r, k->lock, dirlock_patience());
+	return true;
+}
+
+/* A1 was refused: who has it? *joins is set if we may put a token beside those that are there. */
+static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
+{
+	int64_t asked = clock_now();
+	char refusal[sizeof k->remote.text];
+	enum reply reply;
+
+	memcpy(refusal, k->remote.text, sizeof refusal);
+	reply = dirlock_look(k, dirlock_patience());
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
+		return trouble(reply);
+	if (reply == REPLY_REFUSED || listing_empty(&k->listing)) {
+		enum step step = absent_or_bare(k, reply, refusal);
+
+		return step == STEP_WAIT && reply == REPLY_DONE && k->misses == 0 ? bare(k) : step;
+	}
+	k->misses = 0;
+	if (k->listing.tokens > 0)
+		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
+	else
+		snprintf(k->who, sizeof k->who, "note=a directory with other things in it");
+	if (break_silent(k, asked))
+		return STEP_AGAIN;
+	*joins = listing_may_join(&k->listing, (char)k->options->mode, k->options->slots, slot);
+	if (!*joins && k->options->no_wait && dirlock_break_by_age(k))
+		return STEP_AGAIN;
+	return STEP_WAIT;
+}
+
+/* It is ours, if not too much time has passed since A1; marked: when A2 was over. */
+static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
+{
+	struct remote *r = &k->remote;
+
+	/* Our directory, empty until A2, may have been taken for a dead one, and this be one that a plain
+	   client has made since: it stays. */
+	if (k->options->stale > 0 && marked - began >= k->options->stale) {
+		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
+		return STEP_BACK;
+	}
+	/* Little would be left of the lease. */
+	if (clock_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
+		dirlock_give_back(k);
+		return STEP_BACK;
+	}
+	return STEP_HELD;
+}
+
+/* A3: is the lock ours, now that our token is in? */
+static enum step alone(struct dirlock *k, int64_t began)
+{
+	int64_t marked = clock_now();
+	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
+	   meanwhile; nobody beats twice so soon, so the second cannot miss it too. Only who was
+	   slow can have met a holder that is old enough to beat. */
+	int looks = clock_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
+
+	while (looks-- > 0) {
+		enum reply reply = dirlock_look(k, dirlock_patience());
+
+		if (reply != REPLY_DONE || !listing_holds(&k->listing, &k->mine)) {
+			bool seen = listing_find(&k->listing, k->mine.name) != NULL;
+
+			k->unseen = seen || reply != REPLY_DONE ? 0 : k->unseen + 1;
+			dirlock_give_back(k);
+			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK
+									     : trouble(reply);
+		}
+	}
+	k->unseen = 0;
+	return in_time(k, began, marked);
+}
+
+static enum step attempt(struct dirlock *k)
+{
+	struct remote *r = &k->remote;
+	int64_t began = clock_now();
+	unsigned int slot = 0;
+	bool joins = false;
+	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_patience()); /* A1 */
+
+	if (reply == REPLY_REFUSED) {
+		enum step step = refused(k, &joins, &slot);
+
+		if (!joins)
+			return step;
+	} else if (reply != REPLY_DONE) {
+		/* If it was made after all, it has no token, and rule "bare" will see to it. */
+		return trouble(reply);
+	}
+	k->misses = 0;
+	sightings_forget(&k->sightings);
+	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
+	k->sent = clock_now();
+	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_patience()); /* A2 */
+	if (reply == REPLY_REFUSED)
+		return STEP_BACK; /* somebody took the directory, empty still, for a dead one */
+	if (reply == REPLY_FATAL)
+		return STEP_FAILED;
+	return alone(k, began); /* A3; it also tells what became of a token whose reply was lost */
+}
+
+/* Tells whether to stop trying, with which status; or -1. */
+static int verdict(
+    struct dirlock *k, enum step step, bool last, unsigned int tries, struct why *why)
+{
+	*why = k->remote.why;
+	if (step == STEP_HELD)
+		return EXIT_RELEASED;
+	k->sent = 0;
+	if (step == STEP_FAILED)
+		return why->status;
+	if (k->unseen >= 3) {
+		why_set(why, EXIT_UNAVAILABLE,
+		    "the server does not list what was made there; try --check");
+		return why->status;
+	}
+	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)
+		return -1;
+	if (step == STEP_UNKNOWN && k->options->no_wait && tries < BREAKS_UNKNOWN_MOST)
+		return -1;
+	if (protocol_released() && !k->options->no_wait)
+		return EXIT_RELEASED;
+	if (step == STEP_AGAIN || (!last && !k->options->no_wait))
+		return -1;
+	if (step == STEP_UNKNOWN && why->status != 0)
+		return why->status;
+	return EXIT_BUSY;
+}
+
+int dirlock_acquire(struct dirlock *k, struct why *why)
+{
+	const struct options *o = k->options;
+	int64_t give_up = o->wait == NEVER ? NEVER : clock_now() + o->wait;
+
+	for (unsigned int tries = 1;; tries++) {
+		bool last = clock_now() >= give_up;
+		enum step step = attempt(k);
+		int64_t pause = 0;
+		int status = verdict(k, step, last, tries, why);
+
+		if (status >= 0)
+			return status;
+		if (step == STEP_WAIT) {
+			say_wait(k->who);
+			pause = clock_jitter(o->interval);
+		} else if (step == STEP_BACK) {
+			pause = clock_min(clock_jitter(200 * NS_PER_MS) - 140 * NS_PER_MS,
+			    clock_jitter(o->interval));
+		} else if (step == STEP_UNKNOWN) {
+			say_wait("note=the server does not answer");
+			pause = clock_jitter(2 * o->interval);
+		}
+		if (pause > 0)
+			transfer_wait(clock_min(clock_now() + pause, give_up), NULL, NULL);
+		if (protocol_released() && !o->no_wait)
+			return EXIT_RELEASED;
+	}
+}

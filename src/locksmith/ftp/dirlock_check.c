@@ -1,0 +1,98 @@
+/* Tries out, in a directory of its own, what the lock protocol relies on. Catches gateways that say
+   yes to every MKD, servers that remove full directories, and those that will not remove at all. */
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/ftp/dirlock.h"
+#include "locksmith/common/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct trial {
+	struct dirlock *k;
+	bool fit;
+};
+
+static bool expect(struct trial *t, const char *what, enum reply got, enum reply wanted)
+{
+	if (got == wanted)
+		say("CHECK ok %s", what);
+	else if (got == REPLY_DONE)
+		say("CHECK no %s: the server did it", what);
+	else
+		say("CHECK no %s: %s", what, t->k->remote.text);
+	t->fit = t->fit && got == wanted;
+	return got == wanted;
+}
+
+static void lists(struct trial *t, const char *what, const struct token *wanted)
+{
+	struct dirlock *k = t->k;
+	enum reply reply = dirlock_look(k, dirlock_patience());
+	bool right = reply == REPLY_DONE && k->listing.tokens == 1 && k->listing.foreign == 0 &&
+		     listing_find(&k->listing, wanted->name) != NULL;
+
+	say(right ? "CHECK ok %s" : "CHECK no %s", what);
+	t->fit = t->fit && right;
+}
+
+static void token_steps(struct trial *t, struct token *token)
+{
+	struct remote *r = &t->k->remote;
+	struct token next = *token;
+
+	next.beat++;
+	token_name(&next);
+	expect(t, "a directory inside it can be made",
+	    r->ops->mkdir(r, dirlock_path(t->k, token->name), dirlock_patience()), REPLY_DONE);
+	lists(t, "a listing shows it", token);
+	expect(t, "a directory that is not empty stays",
+	    r->ops->rmdir(r, t->k->lock, dirlock_patience()), REPLY_REFUSED);
+	expect(t, "a directory can be renamed",
+	    r->ops->rename(r, dirlock_path(t->k, token->name), dirlock_path(t->k, next.name),
+		dirlock_patience()),
+	    REPLY_DONE);
+	expect(t, "its old name is gone",
+	    r->ops->rmdir(r, dirlock_path(t->k, token->name), dirlock_patience()), REPLY_REFUSED);
+	lists(t, "a listing shows the new name", &next);
+	expect(t, "what is not there cannot be renamed",
+	    r->ops->rename(r, dirlock_path(t->k, token->name), dirlock_path(t->k, next.name),
+		dirlock_patience()),
+	    REPLY_REFUSED);
+	expect(t, "a directory can be removed",
+	    r->ops->rmdir(r, dirlock_path(t->k, next.name), dirlock_patience()), REPLY_DONE);
+	*token = next;
+}
+
+int dirlock_check(struct dirlock *k)
+{
+	struct trial t = {k, true};
+	struct remote *r = &k->remote;
+	struct token token;
+	int64_t seconds;
+
+	token_make(&token, 'x', 0, k->ttl, k->options->pid);
+	/* Beside the lock, not in its place: it may be in use. */
+	snprintf(k->lock, sizeof k->lock, "%s", dirlock_beside(k, "sl-check-", token.nonce));
+	say("CHECK ok login");
+	if (expect(&t, "a directory can be made", r->ops->mkdir(r, k->lock, dirlock_patience()),
+		REPLY_DONE)) {
+		expect(&t, "it cannot be made twice", r->ops->mkdir(r, k->lock, dirlock_patience()),
+		    REPLY_REFUSED);
+		expect(&t, "it can be entered", r->ops->enter(r, k->lock, dirlock_patience()),
+		    REPLY_DONE);
+		token_steps(&t, &token);
+		if (r->ops->modified(r, k->lock, dirlock_patience(), &seconds) != REPLY_DONE)
+			say("CHECK note the server tells no times (MLST): --no-wait cannot see "
+			    "that a holder is dead");
+		expect(&t, "and it can be removed", r->ops->rmdir(r, k->lock, dirlock_patience()),
+		    REPLY_DONE);
+		expect(&t, "and is gone then", r->ops->enter(r, k->lock, dirlock_patience()),
+		    REPLY_REFUSED);
+	}
+	if (strcmp(k->options->url.scheme, "ftp") == 0)
+		say("CHECK note the password goes over the network in clear text; ftpes:// would "
+		    "hide it");
+	return t.fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
+}

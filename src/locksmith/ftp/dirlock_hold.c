@@ -1,0 +1,141 @@
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/ftp/dirlock.h"
+#include "locksmith/common/guard.h"
+#include "locksmith/common/protocol.h"
+
+#include <string.h>
+
+#define RETRY (NS_PER_S / 2)
+
+struct hold {
+	int64_t ttl;
+	int64_t deadline;  /* nobody may take the lock from us before */
+	int64_t last_call; /* no renewal by then: lost */
+	int64_t next;	   /* the next heartbeat */
+	int64_t tried;	   /* when the heartbeat under way was first sent; 0 if none is */
+	bool doubt;	   /* a removal of our token was sent, and no answer came */
+};
+
+static void renewed(struct dirlock *k, struct hold *h, int64_t sent)
+{
+	k->sent = sent;
+	h->deadline = sent + h->ttl;
+	h->last_call = h->deadline - h->ttl / 10;
+	/* A retry must not run into the ends of the lease on a slow way. */
+	h->next = sent + h->ttl / 4;
+	h->tried = 0;
+	guard_lease(h->deadline, h->ttl);
+}
+
+/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try
+ * again. */
+static enum reply beat(struct dirlock *k, struct hold *h)
+{
+	struct remote *r = &k->remote;
+	struct token next = k->mine;
+	int64_t until = clock_min(dirlock_patience(), h->last_call);
+	enum reply reply;
+
+	next.beat++;
+	token_name(&next);
+	/* What was sent first may have been done: then watchers count from there. */
+	if (h->tried == 0)
+		h->tried = clock_now();
+	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
+	if (reply != REPLY_DONE) {
+		/* Lost reply, broken by another, or refused for once: what is there tells. */
+		if (dirlock_look(k, until) != REPLY_DONE)
+			return REPLY_UNKNOWN;
+		if (listing_find(&k->listing, k->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		if (listing_find(&k->listing, next.name) == NULL)
+			return REPLY_REFUSED;
+	}
+	k->mine = next;
+	renewed(k, h, h->tried);
+	return REPLY_DONE;
+}
+
+/* Removes token and directory. DONE, or REFUSED: it had been broken; UNKNOWN: try again. */
+static enum reply let_go(struct dirlock *k, struct hold *h)
+{
+	struct remote *r = &k->remote;
+	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
+
+	if (reply == REPLY_DONE) {
+		/* Once only: a repetition could hit the directory of a plain client that came after
+		 * us. */
+		r->ops->rmdir(r, k->lock, dirlock_patience());
+		return REPLY_DONE;
+	}
+	if (reply != REPLY_REFUSED) {
+		h->doubt = true;
+		return REPLY_UNKNOWN;
+	}
+	reply = dirlock_look(k, dirlock_patience());
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
+		return REPLY_UNKNOWN;
+	if (listing_find(&k->listing, k->mine.name) != NULL)
+		return REPLY_UNKNOWN;
+	/* A beat whose reply was lost may have given it its next number. */
+	k->mine.beat++;
+	token_name(&k->mine);
+	if (listing_find(&k->listing, k->mine.name) != NULL)
+		return REPLY_UNKNOWN;
+	return h->doubt && clock_now() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
+}
+
+static int release(struct dirlock *k, struct hold *h, struct why *why)
+{
+	int64_t give_up = clock_now() + h->ttl;
+
+	guard_over();
+	do {
+		switch (let_go(k, h)) {
+		case REPLY_DONE:
+			say("FREE");
+			return EXIT_RELEASED;
+		case REPLY_REFUSED:
+			why_set(why, EXIT_LOST, "it had been taken over before it was released");
+			return EXIT_LOST;
+		default:
+			break;
+		}
+		transfer_pause(clock_now() + RETRY);
+	} while (clock_now() < give_up);
+	why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+	    k->remote.why.text);
+	return EXIT_UNAVAILABLE;
+}
+
+int dirlock_hold(struct dirlock *k, struct why *why)
+{
+	struct hold h = {.ttl = (int64_t)k->ttl * NS_PER_S};
+
+	renewed(k, &h, k->sent);
+	say_ok(-1, k->mine.mode == 'n' ? (int)k->mine.slot : -1, h.ttl, h.deadline);
+	for (;;) {
+		transfer_wait(clock_min(h.next, h.last_call), NULL, NULL);
+		if (protocol_released())
+			return release(k, &h, why);
+		if (clock_now() >= h.last_call) {
+			why_set(why, EXIT_LOST, "the server did not answer in time");
+			return EXIT_LOST;
+		}
+		if (clock_now() < h.next)
+			continue;
+		switch (beat(k, &h)) {
+		case REPLY_DONE:
+			say("HELD deadline=%lld", (long long)h.deadline);
+			break;
+		case REPLY_REFUSED:
+			why_set(why, EXIT_LOST, "it was taken over by another");
+			return EXIT_LOST;
+		default:
+			h.next = clock_now() + RETRY;
+			break;
+		}
+	}
+}

@@ -1,0 +1,258 @@
+/* An FTP control connection: single commands and their replies. No data connection is needed unless
+   the server cannot list by STAT. */
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/ftp/ftplist.h"
+#include "locksmith/ftp/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_SECONDS 10L
+#define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
+
+static void keep_text(struct remote *r)
+{
+	const char *all = buffer_text(&r->reply), *last = all;
+	size_t n;
+
+	for (const char *p = all; *p != '\0'; p++)
+		if (*p == '\n' && p[1] != '\0')
+			last = p + 1;
+	n = strcspn(last, "\r\n");
+	snprintf(r->text, sizeof r->text, "%.*s",
+	    n < sizeof r->text ? (int)n : (int)sizeof r->text - 1, last);
+	why_clean(r->text);
+}
+
+static enum reply fatal(struct remote *r, int status, const char *what)
+{
+	why_set(&r->why, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
+	return REPLY_FATAL;
+}
+
+/* libcurl could not do it: is there sense in trying again? */
+static enum reply broken(struct remote *r, CURLcode result)
+{
+	/* 421: too many users, or shutting down, also as an answer to USER. */
+	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
+		why_set(&r->why, EXIT_UNAVAILABLE, "the server is busy: %s", r->text);
+		return REPLY_UNKNOWN;
+	}
+	switch (result) {
+	case CURLE_LOGIN_DENIED:
+		return fatal(r, EXIT_NOT_PERMITTED, "login denied");
+	case CURLE_USE_SSL_FAILED:
+		return fatal(r, EXIT_UNAVAILABLE, "the server does not do TLS");
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_SSL_CACERT_BADFILE:
+		r->text[0] = '\0';
+		return fatal(r, EXIT_UNAVAILABLE, "TLS");
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_URL_MALFORMAT:
+		return fatal(r, EXIT_UNAVAILABLE, "not possible");
+	default:
+		break;
+	}
+	why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->transfer.error);
+	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
+}
+
+static enum reply perform(struct remote *r, struct curl_slist *commands, int64_t until)
+{
+	CURLcode result;
+	long code = 0;
+
+	buffer_clear(&r->reply);
+	buffer_clear(&r->body);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, commands);
+	result = transfer_run(&r->transfer, until, NULL);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
+	curl_slist_free_all(commands);
+	curl_easy_getinfo(r->transfer.easy, CURLINFO_RESPONSE_CODE, &code);
+	r->code = result == CURLE_OPERATION_TIMEDOUT ? 0 : (int)code;
+	keep_text(r);
+	if (result != CURLE_OK || r->code == 421)
+		return broken(r, result);
+	r->reached = true;
+	if (r->code == 530 || r->code == 332 || r->code == 532)
+		return fatal(r, EXIT_NOT_PERMITTED, "not logged in");
+	return r->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
+}
+
+/* "*": a refusal is an answer; without it libcurl would close the connection. */
+static struct curl_slist *command(struct curl_slist *list, const char *verb, const char *path)
+{
+	char line[1400];
+
+	snprintf(line, sizeof line, path != NULL ? "*%s %s" : "*%s", verb, path);
+	return curl_slist_append(list, line);
+}
+
+static enum reply ftp_mkdir(struct remote *r, const char *path, int64_t until)
+{
+	enum reply reply = perform(r, command(NULL, "MKD", path), until);
+
+	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504))
+		return fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
+	return reply;
+}
+
+static enum reply ftp_rmdir(struct remote *r, const char *path, int64_t until)
+{
+	return perform(r, command(NULL, "RMD", path), until);
+}
+
+static enum reply ftp_rename(struct remote *r, const char *from, const char *to, int64_t until)
+{
+	/* Both in one go: proftpd answers nothing else between them. */
+	return perform(r, command(command(NULL, "RNFR", from), "RNTO", to), until);
+}
+
+static enum reply ftp_enter(struct remote *r, const char *path, int64_t until)
+{
+	enum reply reply = perform(r, command(NULL, "CWD", path), until);
+
+	if (reply == REPLY_DONE) {
+		char text[sizeof r->text];
+
+		memcpy(text, r->text, sizeof text);
+		perform(r, command(NULL, "CWD", r->home), until);
+		memcpy(r->text, text, sizeof text);
+	}
+	return reply;
+}
+
+/* NLST over a data connection, for servers whose STAT takes no path. */
+static enum reply list_names(struct remote *r, const char *path, int64_t until,
+    void (*each)(void *data, const char *name), void *data)
+{
+	char *quoted = curl_easy_escape(r->transfer.easy, path, 0), url[2400];
+	enum reply reply;
+
+	if (quoted == NULL)
+		return REPLY_UNKNOWN;
+	snprintf(url, sizeof url, "%s/%s/", r->base, quoted);
+	curl_free(quoted);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
+	reply = perform(r, NULL, until);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
+	if (reply == REPLY_DONE && r->body.overflow)
+		return REPLY_REFUSED;
+	if (reply == REPLY_DONE)
+		ftplist_names(buffer_text(&r->body), each, data);
+	return reply;
+}
+
+static enum reply ftp_list(struct remote *r, const char *path, int64_t until,
+    void (*each)(void *data, const char *name), void *data)
+{
+	enum reply reply;
+
+	if (r->no_stat)
+		return list_names(r, path, until, each, data);
+	reply = perform(r, command(NULL, "STAT", path), until);
+	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504)) {
+		r->no_stat = true;
+		return list_names(r, path, until, each, data);
+	}
+	/* A listing that was cut off must not pass for the whole. */
+	if (reply == REPLY_DONE && r->reply.overflow)
+		return REPLY_REFUSED;
+	if (reply == REPLY_DONE)
+		ftplist_stat(buffer_text(&r->reply), each, data);
+	return reply;
+}
+
+static enum reply ftp_modified(struct remote *r, const char *path, int64_t until, int64_t *seconds)
+{
+	enum reply reply = perform(r, command(NULL, "MLST", path), until);
+	long long s;
+
+	if (reply != REPLY_DONE)
+		return reply;
+	if (ftplist_modify(buffer_text(&r->reply), &s) != 0)
+		return REPLY_REFUSED;
+	*seconds = s;
+	return REPLY_DONE;
+}
+
+static const struct remote_ops ftp_ops = {
+    ftp_mkdir, ftp_rmdir, ftp_rename, ftp_list, ftp_enter, ftp_modified};
+
+static int credentials(struct remote *r)
+{
+	struct login *l = &r->login;
+	char machine[sizeof r->url->host[0]];
+
+	if (login_find(r->url, l, &r->why) != 0)
+		return -1;
+	if (strcmp(l->user, "anonymous") == 0 && !l->has_password) {
+		strcpy(l->password, "semlock@");
+		l->has_password = true;
+	}
+	url_hostname(r->url->host[0], machine, sizeof machine);
+	/* Left alone, libcurl would log in as anonymous. */
+	if (l->user[0] == '\0' || !l->has_password)
+		return why_set(&r->why, EXIT_NOT_PERMITTED,
+		    "no %s for %.100s: put \"machine %.100s login USER password ...\" into "
+		    "~/.netrc, or set "
+		    "SEMLOCK_USER and SEMLOCK_PASSWORD",
+		    l->user[0] == '\0' ? "user" : "password", r->url->host[0], machine);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_USERNAME, l->user);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_PASSWORD, l->password);
+	explicit_bzero(l->password, sizeof l->password);
+	return 0;
+}
+
+static void settings(struct remote *r)
+{
+	CURL *c = r->transfer.easy;
+	const char *ca = getenv("SEMLOCK_CACERT");
+	bool explicit_tls = strcmp(r->url->scheme, "ftpes") == 0;
+
+	snprintf(r->base, sizeof r->base, "%s://%s/", explicit_tls ? "ftp" : r->url->scheme,
+	    r->url->host[0]);
+	curl_easy_setopt(c, CURLOPT_URL, r->base);
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "ftp,ftps");
+	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+	curl_easy_setopt(c, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
+	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
+	if (explicit_tls)
+		curl_easy_setopt(c, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
+	if (ca != NULL)
+		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
+	/* Slow logins are common, and a short patience makes a storm of new ones. */
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, buffer_receive);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, &r->reply);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
+}
+
+enum reply ftpconn_open(struct remote *r, int64_t until)
+{
+	char *entry = NULL;
+	enum reply reply;
+
+	r->ops = &ftp_ops;
+	if (credentials(r) != 0)
+		return REPLY_FATAL;
+	settings(r);
+	reply = perform(r, command(NULL, "PWD", NULL), until);
+	if (reply == REPLY_REFUSED)
+		return fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
+	if (reply != REPLY_DONE)
+		return reply;
+	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
+	snprintf(r->home, sizeof r->home, "%s", entry != NULL ? entry : "/");
+	return REPLY_DONE;
+}

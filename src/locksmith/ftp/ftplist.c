@@ -1,0 +1,115 @@
+#include <config.h>
+
+#include "locksmith/ftp/ftplist.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define LS_FIELDS_BEFORE_NAME 8
+
+/* drwxr-xr-x 2 user group 4096 Nov 20 21:10 name: the name is what follows eight fields. */
+static const char *name_of(const char *line)
+{
+	const char *p = line;
+
+	if (strchr("-dlbcps", line[0]) == NULL || strspn(line + 1, "rwxsStT-") < 9)
+		return line;
+	for (int i = 0; i < LS_FIELDS_BEFORE_NAME; i++) {
+		p += strcspn(p, " \t");
+		p += strspn(p, " \t");
+	}
+	/* Some servers leave the group out; then the last word has to do. */
+	if (*p == '\0') {
+		const char *last = strrchr(line, ' ');
+
+		p = last != NULL ? last + 1 : line;
+	}
+	return p;
+}
+
+static bool next_line(const char **text, char *line, size_t size)
+{
+	size_t n = strcspn(*text, "\r\n");
+
+	if (**text == '\0')
+		return false;
+	snprintf(line, size, "%.*s", (int)(n < size ? n : size - 1), *text);
+	*text += n;
+	*text += strspn(*text, "\r\n");
+	return true;
+}
+
+static bool is_reply_line(const char *line)
+{
+	return isdigit((unsigned char)line[0]) && isdigit((unsigned char)line[1]) &&
+	       isdigit((unsigned char)line[2]) && (line[3] == '-' || line[3] == ' ');
+}
+
+/* After a new login the text begins with the replies to that: only the last reply is the listing.
+ */
+static const char *last_reply(const char *text)
+{
+	const char *start = text, *code = NULL;
+
+	while (*text != '\0') {
+		if (code != NULL && strncmp(text, code, 3) == 0 && text[3] == ' ') {
+			code = NULL;
+		} else if (code == NULL && is_reply_line(text)) {
+			start = text;
+			code = text[3] == '-' ? text : NULL;
+		}
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return start;
+}
+
+void ftplist_stat(const char *reply, void (*each)(void *data, const char *name), void *data)
+{
+	char line[1024];
+
+	reply = last_reply(reply);
+	while (next_line(&reply, line, sizeof line)) {
+		const char *p = line + strspn(line, " \t");
+
+		if (*p == '\0' || is_reply_line(line) || strncasecmp(p, "total ", 6) == 0)
+			continue;
+		each(data, name_of(p));
+	}
+}
+
+void ftplist_names(const char *body, void (*each)(void *data, const char *name), void *data)
+{
+	char line[1024];
+
+	while (next_line(&body, line, sizeof line)) {
+		const char *slash = strrchr(line, '/');
+
+		each(data, slash != NULL ? slash + 1 : line);
+	}
+}
+
+/* Days since the year 0 of a proleptic calendar; only differences matter. */
+static long long days(long long year, int month, int day)
+{
+	if (month <= 2) {
+		year--;
+		month += 12;
+	}
+	return year * 365 + year / 4 - year / 100 + year / 400 + (153 * (month - 3) + 2) / 5 + day;
+}
+
+int ftplist_modify(const char *reply, long long *seconds)
+{
+	const char *p = strcasestr(reply, "modify=");
+	int year, month, day, hour, minute, second;
+
+	if (p == NULL ||
+	    sscanf(p + 7, "%4d%2d%2d%2d%2d%2d", &year, &month, &day, &hour, &minute, &second) != 6)
+		return -1;
+	*seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+	return 0;
+}

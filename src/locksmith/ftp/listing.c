@@ -1,0 +1,78 @@
+#include <config.h>
+
+#include "locksmith/ftp/listing.h"
+
+#include <string.h>
+
+void listing_clear(struct listing *l)
+{
+	l->tokens = 0;
+	l->foreign = 0;
+}
+
+void listing_add(struct listing *l, const char *name)
+{
+	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return;
+	if (l->tokens < LISTING_MOST && token_parse(name, &l->token[l->tokens]))
+		l->tokens++;
+	else
+		l->foreign++;
+}
+
+bool listing_empty(const struct listing *l)
+{
+	return l->tokens == 0 && l->foreign == 0;
+}
+
+const struct token *listing_find(const struct listing *l, const char *name)
+{
+	for (size_t i = 0; i < l->tokens; i++)
+		if (token_same(l->token[i].name, name))
+			return &l->token[i];
+	return NULL;
+}
+
+static size_t count_mode(const struct listing *l, char mode)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->tokens; i++)
+		n += l->token[i].mode == mode;
+	return n;
+}
+
+static size_t count_slot(const struct listing *l, unsigned int slot)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->tokens; i++)
+		n += l->token[i].mode == 'n' && l->token[i].slot == slot;
+	return n;
+}
+
+bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot)
+{
+	/* An empty directory is a plain mkdir client's, or another's who is about to put a token
+	 * in. */
+	if (mode == 'x' || l->foreign > 0 || l->tokens == 0 || count_mode(l, mode) != l->tokens)
+		return false;
+	if (mode == 's')
+		return true;
+	for (*slot = 0; *slot < slots; ++*slot)
+		if (count_slot(l, *slot) == 0)
+			return true;
+	return false;
+}
+
+bool listing_holds(const struct listing *l, const struct token *mine)
+{
+	if (l->foreign > 0 || listing_find(l, mine->name) == NULL)
+		return false;
+	if (mine->mode == 'x')
+		return l->tokens == 1;
+	if (count_mode(l, mine->mode) != l->tokens)
+		return false;
+	/* N slots, and nobody has the number of another: no more than N can hold. */
+	return mine->mode == 's' || count_slot(l, mine->slot) == 1;
+}

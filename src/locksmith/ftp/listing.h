@@ -1,0 +1,35 @@
+/* listing - what is in a lock directory, and what follows from it. No I/O, no clock. */
+#ifndef LOCKSMITH_LISTING_H
+#define LOCKSMITH_LISTING_H
+
+#include "locksmith/ftp/token.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LISTING_MOST 512 /* tokens; a directory with more is taken for busy */
+
+struct listing {
+	struct token token[LISTING_MOST];
+	size_t tokens;
+	size_t foreign; /* entries that are no tokens */
+};
+
+void listing_clear(struct listing *l);
+
+/* Adds an entry's name; "." and ".." are no entries. */
+void listing_add(struct listing *l, const char *name);
+
+bool listing_empty(const struct listing *l);
+
+/* The token of that name, or NULL. */
+const struct token *listing_find(const struct listing *l, const char *name);
+
+/* True if somebody may put a token of this mode into the directory although it did not make it:
+   a shared one among shared ones, a slot among slots with one to spare, which *slot then names. */
+bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot);
+
+/* True if the owner of mine, whose token is in the directory, holds the lock. */
+bool listing_holds(const struct listing *l, const struct token *mine);
+
+#endif

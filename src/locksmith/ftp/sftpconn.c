@@ -1,0 +1,218 @@
+/* Directories over SFTP. Errors are better told apart than over FTP, listings need a transfer. */
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/ftp/ftplist.h"
+#include "locksmith/ftp/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_SECONDS 10L
+#define IDLE_SECONDS 100000L
+
+static enum reply outcome(struct remote *r, CURLcode result)
+{
+	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
+	why_clean(r->text);
+	/* libcurl calls it refused whatever the reason was that no good answer came. */
+	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
+		result = CURLE_SEND_ERROR;
+	switch (result) {
+	case CURLE_OK:
+		r->reached = true;
+		return REPLY_DONE;
+	case CURLE_QUOTE_ERROR:
+	case CURLE_REMOTE_FILE_NOT_FOUND:
+	case CURLE_REMOTE_ACCESS_DENIED:
+	case CURLE_REMOTE_FILE_EXISTS:
+		r->reached = true;
+		return REPLY_REFUSED;
+	case CURLE_LOGIN_DENIED:
+		why_set(&r->why, EXIT_NOT_PERMITTED, "login denied: %s", r->text);
+		return REPLY_FATAL;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->text);
+		return REPLY_FATAL;
+	default:
+		why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->text);
+		return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
+	}
+}
+
+static enum reply perform(struct remote *r, const char *command, int64_t until)
+{
+	struct curl_slist *list = command != NULL ? curl_slist_append(NULL, command) : NULL;
+	CURLcode result;
+
+	buffer_clear(&r->body);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, list);
+	result = transfer_run(&r->transfer, until, NULL);
+	/* A server that ends in the middle of a login has refused nothing, but libcurl calls it so.
+	   One that hangs up after a refusal refuses again. */
+	if (result == CURLE_LOGIN_DENIED && r->transfer.server_hung_up)
+		result = transfer_run(&r->transfer, until, NULL);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
+	curl_slist_free_all(list);
+	return outcome(r, result);
+}
+
+/* url.c has seen to it that no quotes or backslashes are in a path. */
+static enum reply sftp_mkdir(struct remote *r, const char *path, int64_t until)
+{
+	char line[1400];
+
+	snprintf(line, sizeof line, "mkdir \"%s\"", path);
+	return perform(r, line, until);
+}
+
+static enum reply sftp_rmdir(struct remote *r, const char *path, int64_t until)
+{
+	char line[1400];
+
+	snprintf(line, sizeof line, "rmdir \"%s\"", path);
+	return perform(r, line, until);
+}
+
+static enum reply sftp_rename(struct remote *r, const char *from, const char *to, int64_t until)
+{
+	char line[2800];
+
+	snprintf(line, sizeof line, "rename \"%s\" \"%s\"", from, to);
+	return perform(r, line, until);
+}
+
+/* The URL of the directory PATH. */
+static void make_url(const struct remote *r, const char *path, char *url, size_t size)
+{
+	size_t n = (size_t)snprintf(url, size, "%.*s", (int)strlen(r->base) - 1, r->base);
+
+	for (const char *p = path; *p != '\0' && n + 8 < size; p++)
+		n += (size_t)snprintf(
+		    url + n, size - n, *p == '/' ? "/" : "%%%02X", (unsigned char)*p);
+	snprintf(url + n, size - n, "/");
+}
+
+static enum reply sftp_list(struct remote *r, const char *path, int64_t until,
+    void (*each)(void *data, const char *name), void *data)
+{
+	char url[2400];
+	enum reply reply;
+
+	make_url(r, path, url, sizeof url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
+	reply = perform(r, NULL, until);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
+	if (reply == REPLY_DONE && r->body.overflow)
+		return REPLY_REFUSED;
+	if (reply == REPLY_DONE)
+		ftplist_names(buffer_text(&r->body), each, data);
+	return reply;
+}
+
+static void nothing(void *data, const char *name)
+{
+	(void)data;
+	(void)name;
+}
+
+static enum reply sftp_enter(struct remote *r, const char *path, int64_t until)
+{
+	return sftp_list(r, path, until, nothing, NULL);
+}
+
+static enum reply sftp_modified(
+    struct remote *r, const char *path, int64_t until, int64_t *seconds)
+{
+	curl_off_t time = -1;
+	enum reply reply;
+	char url[2400];
+
+	make_url(r, path, url, sizeof url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
+	reply = perform(r, NULL, until);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
+	if (reply != REPLY_DONE)
+		return reply;
+	curl_easy_getinfo(r->transfer.easy, CURLINFO_FILETIME_T, &time);
+	if (time < 0)
+		return REPLY_REFUSED;
+	*seconds = time;
+	return REPLY_DONE;
+}
+
+static const struct remote_ops sftp_ops = {
+    sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, sftp_modified};
+
+static int credentials(struct remote *r)
+{
+	CURL *c = r->transfer.easy;
+	const char *key = getenv("SEMLOCK_SSH_KEY");
+
+	if (login_find(r->url, &r->login, &r->why) != 0)
+		return -1;
+	if (r->login.user[0] == '\0')
+		return why_set(&r->why, EXIT_NOT_PERMITTED,
+		    "no user for %.100s: sftp://USER@HOST/..., or set SEMLOCK_USER",
+		    r->url->host[0]);
+	curl_easy_setopt(c, CURLOPT_USERNAME, r->login.user);
+	if (r->login.has_password)
+		curl_easy_setopt(c, CURLOPT_PASSWORD, r->login.password);
+	explicit_bzero(r->login.password, sizeof r->login.password);
+	if (key != NULL)
+		curl_easy_setopt(c, CURLOPT_SSH_PRIVATE_KEYFILE, key);
+	return 0;
+}
+
+/* Without a known_hosts file libcurl would trust any server. */
+static void known_hosts(struct remote *r)
+{
+	const char *file = getenv("SEMLOCK_KNOWN_HOSTS"), *home = getenv("HOME");
+	char path[512];
+
+	if (file == NULL) {
+		snprintf(path, sizeof path, "%s/.ssh/known_hosts", home != NULL ? home : "");
+		file = path;
+	}
+	curl_easy_setopt(r->transfer.easy, CURLOPT_SSH_KNOWNHOSTS, file);
+}
+
+static void settings(struct remote *r)
+{
+	CURL *c = r->transfer.easy;
+
+	snprintf(r->base, sizeof r->base, "sftp://%s/", r->url->host[0]);
+	curl_easy_setopt(c, CURLOPT_URL, r->base);
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "sftp");
+	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
+	transfer_note_hang_up(&r->transfer);
+	known_hosts(r);
+}
+
+enum reply sftpconn_open(struct remote *r, int64_t until)
+{
+	char *entry = NULL;
+	enum reply reply;
+
+	r->ops = &sftp_ops;
+	if (credentials(r) != 0)
+		return REPLY_FATAL;
+	settings(r);
+	reply = perform(r, "pwd", until);
+	if (reply != REPLY_DONE)
+		return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
+	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
+	snprintf(r->home, sizeof r->home, "%s", entry != NULL ? entry : "/");
+	return REPLY_DONE;
+}

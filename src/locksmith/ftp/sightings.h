@@ -1,0 +1,31 @@
+/* sightings - since when we have seen each token unchanged, on our own clock. This is how an owner
+   that has gone silent is told: no clock of the server or of the owner has to agree with ours. */
+#ifndef LOCKSMITH_SIGHTINGS_H
+#define LOCKSMITH_SIGHTINGS_H
+
+#include "locksmith/ftp/listing.h"
+
+#include <stdint.h>
+
+struct sighting {
+	char name[TOKEN_NAME];
+	int64_t since;
+};
+
+struct sightings {
+	struct sighting seen[LISTING_MOST];
+	size_t count;
+	int64_t empty_since; /* the directory was there and empty ever since; NEVER if not */
+};
+
+void sightings_forget(struct sightings *s);
+
+/* Takes note of a listing that had arrived at the moment now. */
+void sightings_update(struct sightings *s, const struct listing *l, int64_t now);
+
+/* The first token in l that had been silent for longer than it promised when l was asked for at the
+   moment asked; NULL if none. */
+const struct token *sightings_silent(
+    const struct sightings *s, const struct listing *l, int64_t asked);
+
+#endif
