@@ -44,3 +44,7 @@ in_python() {
 @test "an etcd that forgets renewals: without marks two are inside" {
 	in_python lease "no marks" 0 1
 }
+
+@test "a row and an advisory lock: with any of the rules taken out two are inside" {
+	in_python postgresql "" 2 8
+}

@@ -185,7 +185,7 @@ def contender(me):
             time.sleep(0.1)
 
 
-interval = [] if options["url"].startswith("etcd") else ["-i", "0.1", "--stale=3"]
+interval = [] if options["url"].startswith(("etcd", "postgresql")) else ["-i", "0.1", "--stale=3"]
 began = time.monotonic()
 threads = [threading.Thread(target=contender, args=(i,)) for i in range(int(options["contenders"]))]
 for t in threads:
