@@ -50,6 +50,7 @@ static bool holder(const struct lock *lock, char *text, size_t size)
 	if (occupants_look(&found, lock, occupants_kinds(lock), &ignored) != 0)
 		return false;
 	occupants_keep_meeting(&found, lock);
+	occupants_name_callers(&found);
 	known = occupants_sentence(&found, text, size);
 	occupants_forget(&found);
 	return known;

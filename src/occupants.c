@@ -138,6 +138,37 @@ void occupants_keep_meeting(struct occupants *found, const struct lock *lock)
 		}
 }
 
+/* The process for which HOLDER holds, or 0.  With --hold, semlock's child runs no program, and so has
+ * semlock's arguments: --hold=PID names the process, or it is semlock's parent. */
+static pid_t caller_of_hold(const struct occupant *holder)
+{
+	const struct process *child = &holder->process;
+	struct process semlock;
+	const char *equals;
+
+	if (holder->watcher == 0 || holder->watcher == child->pid || !process_read(holder->watcher, &semlock) ||
+	    semlock.command_length != child->command_length ||
+	    memcmp(semlock.command, child->command, child->command_length) != 0)
+		return 0;
+	for (size_t i = 0; i < child->command_length; i += strlen(child->command + i) + 1)
+		if (strncmp(child->command + i, "--ho", 4) == 0 &&
+		    (equals = strchr(child->command + i, '=')) != NULL)
+			return (pid_t)strtol(equals + 1, NULL, 10);
+	return semlock.parent;
+}
+
+void occupants_name_callers(struct occupants *found)
+{
+	struct process caller;
+	pid_t pid;
+
+	for (size_t i = 0; i < found->holders; i++) {
+		pid = caller_of_hold(&found->list[i]);
+		if (pid > 1 && process_read(pid, &caller))
+			found->list[i].process = caller;
+	}
+}
+
 /* The first in the queue for a slot has the shared lock already: that is no hold. */
 static bool waits_for_slot(const struct occupants *found, const struct occupant *gate)
 {

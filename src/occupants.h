@@ -102,6 +102,10 @@ bool occupants_proven(const struct lock *lock, pid_t pid);
 /* Of those who hold, keep whom LOCK can have to wait for: not those of other bytes. */
 void occupants_keep_meeting(struct occupants *found, const struct lock *lock);
 
+/* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display:
+ * that process is no member, and signalling it frees nothing. */
+void occupants_name_callers(struct occupants *found);
+
 /* Remove the I-th. */
 void occupants_drop(struct occupants *found, size_t i);
 

@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,6 +90,7 @@ static bool look(struct occupants *found, struct lock *lock)
 	if (occupants_look(found, lock, occupants_kinds(lock), &ignored) != 0)
 		return false;
 	occupants_keep_meeting(found, lock);
+	occupants_name_callers(found);
 	return true;
 }
 
@@ -139,17 +141,15 @@ static void tell_once(void)
 {
 	struct occupants found;
 	struct lock lock;
-	char holder[400];
+	char holder[400], name[PATH_MAX];
 
 	if (state->told || !look(&found, &lock))
 		return;
 	state->told = true;
 	if (!occupants_sentence(&found, holder, sizeof holder))
 		snprintf(holder, sizeof holder, "busy");
-	if (lock.name != NULL)
-		complain("%s: waiting: %s", lock.name, holder);
-	else
-		complain("%d: waiting: %s", lock.fd, holder);
+	lock_text(&lock, name, sizeof name);
+	complain("%s: waiting: %s", name, holder);
 	occupants_forget(&found);
 }
 

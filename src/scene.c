@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "path.h"
 #include "queuefile.h"
 #include "scene.h"
 
@@ -18,7 +20,7 @@
 
 /* O_PATH: to open it in earnest could hang (a FIFO), be forbidden, or, where we have a
  * process's own lock on it, drop that lock at the close. */
-static int identify(struct scene *scene, unsigned file, const char *path)
+static int identify(struct scene *scene, unsigned file, const char *path, mode_t *mode)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat stat;
@@ -33,6 +35,7 @@ static int identify(struct scene *scene, unsigned file, const char *path)
 	mounts_device(fd, stat.st_dev, &scene->devices[file].major, &scene->devices[file].minor);
 	close(fd);
 	scene->nfiles = file + 1;
+	*mode = stat.st_mode;
 	return 0;
 }
 
@@ -125,22 +128,35 @@ static const char *descriptor_path(int fd, char path[32])
 	return path;
 }
 
+/* The lock's file is not there.  In a directory that is, it is free; errno says what is not there. */
+static bool can_be_made(const struct lock *lock)
+{
+	char space[PATH_MAX];
+	const char *directory = lock->name == NULL ? "." : path_directory(lock->name, space);
+
+	return directory != NULL && access(directory, F_OK) == 0;
+}
+
 int scene_take(struct scene *scene, const struct lock *lock, struct why *why)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
 	struct lock copy = *lock;
+	mode_t mode;
 
 	*scene = (struct scene){0};
 	if (identify(scene, SCENE_LOCK,
-		lock->name != NULL ? lock->name : descriptor_path(lock->fd, descriptor)) != 0) {
-		if (errno == ENOENT || errno == ENOTDIR)
+		lock->name != NULL ? lock->name : descriptor_path(lock->fd, descriptor), &mode) != 0) {
+		if (errno == ENOENT && can_be_made(lock))
 			return 0;
 		return why_set(why, TROUBLE_OPEN, "cannot look at it");
 	}
+	if (lock->name != NULL && (S_ISFIFO(mode) || S_ISSOCK(mode)))
+		return why_say(why, TROUBLE_OPEN, "is a %s, not a file to lock",
+		    S_ISFIFO(mode) ? "FIFO" : "socket");
 	copy.device = scene->files[SCENE_LOCK].device;
 	copy.inode = scene->files[SCENE_LOCK].inode;
 	queuefile_path(&copy, queue);
-	identify(scene, SCENE_QUEUE, queue);
+	identify(scene, SCENE_QUEUE, queue, &mode);
 	return look(scene, why);
 }
 
@@ -148,12 +164,13 @@ int scene_take(struct scene *scene, const struct lock *lock, struct why *why)
 int scene_take_object(struct scene *scene, const struct lock *lock, int object, struct why *why)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
+	mode_t mode;
 
 	*scene = (struct scene){0};
-	if (object >= 0 && identify(scene, SCENE_LOCK, descriptor_path(object, descriptor)) != 0)
+	if (object >= 0 && identify(scene, SCENE_LOCK, descriptor_path(object, descriptor), &mode) != 0)
 		return why_set(why, TROUBLE_OPEN, "cannot look at it");
 	queuefile_path(lock, queue);
-	identify(scene, SCENE_QUEUE, queue);
+	identify(scene, SCENE_QUEUE, queue, &mode);
 	return look(scene, why);
 }
 

@@ -1,8 +1,10 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "deadline.h"
 #include "sentence.h"
@@ -20,6 +22,22 @@ void moment_text(int64_t moment, char *text, size_t size)
 		strftime(text, size, "%m-%d %H:%M", &when);
 	else
 		strftime(text, size, "%H:%M:%S", &when);
+}
+
+void lock_text(const struct lock *lock, char *text, size_t size)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t length;
+
+	if (lock->name != NULL) {
+		snprintf(text, size, "%s", lock->name);
+		return;
+	}
+	snprintf(link, sizeof link, "/proc/self/fd/%d", lock->fd);
+	length = readlink(link, path, sizeof path);
+	snprintf(text, size, "descriptor %d", lock->fd);
+	if (length > 0)
+		snprintf(text + strlen(text), size - strlen(text), " (%.*s)", (int)length, path);
 }
 
 /* Its end cannot be seen from here, but who began it may be. */

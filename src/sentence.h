@@ -12,6 +12,9 @@
  * "12:01:07" today, "11-20 12:01" this year, "2025-11-20" before. */
 void moment_text(int64_t moment, char *text, size_t size);
 
+/* LOCK's name, or "descriptor 8 (/run/x.lock)". */
+void lock_text(const struct lock *lock, char *text, size_t size);
+
 /* What is to be said of HOLDER's lock instead of a command, in up to 31 characters and in
  * parentheses: "(has ended; free to take)".  "" if there is nothing. */
 void verdict_text(const struct occupant *holder, char *text, size_t size);

@@ -77,7 +77,7 @@ static void command_name(const struct occupant *occupant, size_t columns, char *
 	if (occupant->host[0] == '\0' || occupant->verdict != ALIVE)
 		snprintf(name, size, "%s", words);
 	else
-		snprintf(name, size, "on %s: %s", occupant->host, words);
+		snprintf(name, size, words[0] == '\0' ? "on %s" : "on %s: %s", occupant->host, words);
 }
 
 static void print_row(const struct occupant *occupant, size_t turn)
@@ -268,6 +268,11 @@ static int look(struct occupants *found, struct lock *lock, bool method_named, s
 	return occupants_look(found, lock, occupants_kinds(lock), why);
 }
 
+static int compare_slots(const void *one, const void *two)
+{
+	return ((const struct occupant *)one)->slot - ((const struct occupant *)two)->slot;
+}
+
 static int show(const struct options *options, const struct wanted *wanted, bool first)
 {
 	struct lock lock = {.method = options->method, .name = wanted->name, .fd = -1};
@@ -279,6 +284,9 @@ static int show(const struct options *options, const struct wanted *wanted, bool
 		complain("%s: %s", wanted->name, why.text);
 		return exit_status_of(why.trouble);
 	}
+	if (found.holders > 0 && found.list[0].mode == MODE_SLOT)
+		qsort(found.list, found.holders, sizeof found.list[0], compare_slots);
+	occupants_name_callers(&found);
 	if (options->json)
 		print_json(wanted->name, &found, first);
 	else

@@ -287,16 +287,18 @@ told() {
 @test "--who: whatever a server tells of its holders leaves the terminal alone, and no number is cut" {
 	told "WHO state=holds mode=exclusive pid=4242 since=1 host=evil"$'\xc2\x9b''31m'$'\xe2\x80\xae'" note=job"$'\xc2\x9b' \
 		"WHO state=holds mode=shared pid=99999999999 since=9223372036854775807 slot=4294967297 host=" \
+		"WHO state=holds mode=exclusive pid=5 host=vm" \
 		"WHO state=waits mode=shared pid=-7 host=other"
 	expect_status 1 "$SEMLOCK" --who "$URL"
 	grep -Eq '^held +4242 .* on evil\?31m\?: job\?$' .out || complain "$out"
 	grep -Eq '^held +\? .* shared +- +on \?' .out || complain "$out"
+	grep -Eq '^held +5 .* on vm$' .out || complain "$out"
 	! LC_ALL=C grep -q $'[\x80-\xff]' .out
 	expect_status 1 "$SEMLOCK" --who --json "$URL"
 	/usr/bin/python3 - .out <<-'END'
 		import json, sys
 		lock = json.load(open(sys.argv[1]))[0]
-		one, two = lock["holders"]
+		one, two, _ = lock["holders"]
 		assert one["pid"] == 4242 and one["host"] == "evil?31m?" and one["command"] == ["job\u009b"]
 		assert two["pid"] is None and two["slot"] is None and two["since"] is None
 		assert lock["waiters"][0]["pid"] is None

@@ -275,7 +275,7 @@ told_and_refused() {
 		>.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
 	lines "semlock: descriptor 8: .*held by ${COMMAND[holder]} " >/dev/null || complain "$(cat -v .shown)"
 	expect_status 1 bash -c 'exec 8>l; exec "$0" -v -w 2 8' "$SEMLOCK"
-	sed -n 1p .err | grep -q "^semlock: 8: waiting: held by ${COMMAND[holder]} " || complain "$err"
+	sed -n 1p .err | grep -q "^semlock: descriptor 8 ($PWD/l): waiting: held by ${COMMAND[holder]} " || complain "$err"
 	for kind in "-u TERM" TERM=; do
 		# shellcheck disable=SC2086 # words
 		env $kind "$PROBE" pty "$SEMLOCK" -w 1.3 l true >.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]

@@ -88,6 +88,53 @@ json() {
 	done
 }
 
+@test "-j: in the order of the slots, whoever came first" {
+	build_needs_ofd
+	hold_as one -j 3 l
+	hold_as two -j 3 l
+	let_go one
+	hold_as three -j 3 l
+	hold_as four -j 3 l
+	table l
+	[ "$(column 2 held | tr '\n' ' ')" = "${COMMAND[three]} ${COMMAND[two]} ${COMMAND[four]} " ] || complain "$out"
+	for name in two three four; do let_go $name; done
+}
+
+@test "what cannot be locked, or be made, is not free: 66" {
+	mkfifo fifo
+	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "socket", Listen => 1) or die'
+	: >file
+	refused 66 "fifo: is a FIFO" "$SEMLOCK" --who fifo
+	refused 66 "socket: is a socket" "$SEMLOCK" --who socket
+	refused 66 "no/such: cannot look at it: No such file" "$SEMLOCK" --who no/such
+	refused 66 "file/x: cannot look at it: Not a directory" "$SEMLOCK" --who file/x
+	ln -s nowhere link
+	expect_status 0 "$SEMLOCK" --who nothing link . file
+}
+
+@test "--hold: the program that the lock is held for, and not the helper" {
+	for method in flock posix mkdir symlink; do
+		fifos script
+		# shellcheck disable=SC2016 # the second is not the script's child
+		case $method in
+		flock | mkdir) hold='"$0" --hold -m $1 l <script.down >said & wait' ;;
+		*) hold='sh -c "\"\$0\" --hold=$$ -m $1 l <script.down >said; :" "$0" & wait' ;;
+		esac
+		start script bash -c "$hold" "$SEMLOCK" $method
+		exec {down}>script.down
+		eventually grep -q OK said
+		table -m $method l
+		[ "$(column 2 held)" = "${PID[script]}" ] || complain "$out"
+		refused 1 "held by ${PID[script]} (bash -c " "$SEMLOCK" -v -n -m $method l true
+		json -m $method l
+		grep -qx "\[0\].holders\[0\].pid number ${PID[script]}" .flat
+		exec {down}>&-
+		ended script 0
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		rm -f l said script.*
+	done
+}
+
 @test "flock(1): the command, not the process that waits for it" {
 	system=$(system_flock)
 	[ -n "$system" ] || skip "no util-linux flock on this machine"
