@@ -132,8 +132,8 @@ bool owner_trusted(const struct stat *object, pid_t pid)
 	struct process process, parent;
 
 	return process_read(pid, &process) &&
-	       (object->st_uid == 0 || object->st_uid == process.user ||
-		   (process_read(process.parent, &parent) && object->st_uid == parent.user));
+	       (object->st_uid == 0 || object->st_uid == process.real_user ||
+		   (process_read(process.parent, &parent) && object->st_uid == parent.real_user));
 }
 
 bool record_trusted(const struct stat *object, pid_t pid)

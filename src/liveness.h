@@ -43,8 +43,9 @@ enum verdict liveness(const struct record *record, const struct facts *facts);
  * PID that is our own command's, not started yet, and no holder. */
 void liveness_ask(const struct record *record, struct facts *facts, pid_t nobody);
 
-/* Does root, PID's user or the user of PID's parent (sudo's, say) own OBJECT?  If not, OBJECT lets
- * nobody signal PID, nor run a command under its lock: any user can name any process. */
+/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
+ * no process signal PID, nor run a command under its lock: any user can name any process.  (A
+ * daemon takes another effective user for a moment, and is that user's for none.) */
 bool owner_trusted(const struct stat *object, pid_t pid);
 
 /* The same, for what is only written in OBJECT: no other user may write to it either. */

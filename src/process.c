@@ -84,14 +84,14 @@ bool process_read(pid_t pid, struct process *process)
 	char text[2048];
 	ssize_t got;
 
-	*process = (struct process){.pid = pid, .user = (uid_t)-1};
+	*process = (struct process){.pid = pid, .user = (uid_t)-1, .real_user = (uid_t)-1};
 	if (!process_stat(pid, &stat))
 		return false;
 	process->parent = stat.parent;
 	process->started = stat.started;
 	memcpy(process->name, stat.name, sizeof process->name);
 	if (read_about(pid, "status", text, sizeof text) > 0)
-		process->user = procfs_user(text);
+		process->user = procfs_user(text, &process->real_user);
 	got = read_about(pid, "cmdline", process->command, sizeof process->command);
 	if (got <= 0) { /* a kernel thread, or one that is ending */
 		snprintf(process->command, sizeof process->command, "%s", process->name);

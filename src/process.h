@@ -15,7 +15,7 @@ enum { PROCESS_COMMAND = 2048 };
 struct process {
 	pid_t pid;
 	pid_t parent;
-	uid_t user;                    /* (uid_t)-1: not known */
+	uid_t user, real_user;         /* effective, real; (uid_t)-1: not known */
 	unsigned long long started;    /* clock ticks after boot: with the pid, its identity */
 	char name[32];
 	char command[PROCESS_COMMAND]; /* its arguments, each ended by a zero */

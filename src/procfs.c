@@ -79,13 +79,15 @@ static const char *value_of(const char *text, const char *key)
 	return text == NULL ? NULL : text + length;
 }
 
-uid_t procfs_user(const char *text)
+uid_t procfs_user(const char *text, uid_t *real)
 {
 	const char *value = value_of(text, "Uid:");
-	unsigned user;
+	unsigned real_user, user;
 
-	if (value == NULL || sscanf(value, "%*u %u", &user) != 1)
+	*real = (uid_t)-1;
+	if (value == NULL || sscanf(value, "%u %u", &real_user, &user) != 2)
 		return (uid_t)-1;
+	*real = (uid_t)real_user;
 	return (uid_t)user;
 }
 

@@ -35,8 +35,9 @@ struct procfs_stat {
 /* /proc/PID/stat.  The program's name may hold anything, ") R 1 " included. */
 bool procfs_stat(const char *text, struct procfs_stat *stat);
 
-/* The effective user of /proc/PID/status; (uid_t)-1 when it does not say. */
-uid_t procfs_user(const char *text);
+/* The effective user of /proc/PID/status, and into REAL the real one; both (uid_t)-1 when it does
+ * not say. */
+uid_t procfs_user(const char *text, uid_t *real);
 
 /* "mnt_id:" of /proc/PID/fdinfo/N; -1 when it does not say. */
 int procfs_mount_id(const char *text);

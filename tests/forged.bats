@@ -73,6 +73,19 @@ stops_nobody() {
 	stops_nobody as_another
 }
 
+@test "--replace: a daemon that acts for the user who has forged a record is not that user's" {
+	root_only "to make another user's file"
+	start victim setpriv --euid=65534 sleep 1000
+	eventually grep -q "sleep" "/proc/${PID[victim]}/cmdline"
+	for method in excl mkdir symlink rename; do
+		object=$(forge $method "${PID[victim]}")
+		as_another $method "$object"
+		refused 69 "another user can have written that" "$SEMLOCK" -m $method --replace pub/l touch ran
+		kill -0 "${PID[victim]}"
+		[ ! -e ran ]
+	done
+}
+
 @test "--replace, --toggle: a record that another user can write to gets nobody signalled" {
 	stops_nobody open_to_all
 }
@@ -122,6 +135,8 @@ lets_nobody_in() {
 	[ "$(as_nobody his/sudo -pc 'id -u')" = 0 ] || skip "programs do not change their user here (nosuid)"
 	for method in excl link mkdir symlink; do
 		refused 64 "under which this one runs" \
-			as_nobody "$SEMLOCK" -o -m $method his/l his/sudo -pc '"$0" -w 2 -m "$1" his/l true' "$SEMLOCK" $method
+			as_nobody "$SEMLOCK" -o -m $method his/l his/sudo -pc \
+			'exec setpriv --reuid=0 --clear-groups sh -c "\"\$0\" -w 2 -m \$1 his/l true; exit \$?" "$0" "$1"' \
+			"$SEMLOCK" $method
 	done
 }

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(strlen(stat.name) < sizeof stat.name && stat.state != '\0');
 		MUST(strncmp(strchr(text, '(') + 1, stat.name, strlen(stat.name)) == 0);
 	}
-	procfs_user(text);
+	procfs_user(text, &(uid_t){0});
 	MUST(procfs_mount_id(text) >= INT_MIN);
 	each_line(text);
 	free(text);
