@@ -68,6 +68,22 @@ stops_nobody() {
 	done
 }
 
+@test "what its holder has under flock is proof, whoever else may write to it" {
+	umask 000
+	"$SEMLOCK" -m rename --init pub/l true
+	for method in rename excl link mkdir; do
+		for way in "" -o; do
+			# shellcheck disable=SC2086
+			hold_lock $way -m $method pub/l
+			expect_status 0 "$SEMLOCK" -m $method --replace pub/l true
+			ended holder 143
+			rm ./*.up ./*.down
+		done
+		[ $method != rename ] || rm pub/l
+		[ $method = rename ] || expect_status 0 "$SEMLOCK" -m $method pub/l "$SEMLOCK" --nested -m $method pub/l true
+	done
+}
+
 @test "--replace, --toggle: a record of another user's making gets nobody signalled" {
 	root_only "to make another user's file"
 	stops_nobody as_another
