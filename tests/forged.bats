@@ -59,10 +59,10 @@ stops_nobody() {
 @test "a record of the process's own user's making, which nobody else can write to, is proof" {
 	umask 022
 	for method in $METHODS; do
-		[ $method != link ] || continue # a number alone never is
+		[ "$method" != link ] || continue # a number alone never is
 		start victim sleep 1000
-		forge $method "${PID[victim]}"
-		start new "$SEMLOCK" -m $method --replace pub/l true
+		forge "$method" "${PID[victim]}"
+		start new "$SEMLOCK" -m "$method" --replace pub/l true
 		ended victim 143
 		ended new 0
 	done
