@@ -306,6 +306,12 @@ told() {
 	[ "$(LC_ALL=C tr -d '\0-\177' <.out | wc -c)" -eq 0 ]
 }
 
+@test "--check: whatever a server says leaves the terminal alone" {
+	told "CHECK ok evil"$'\xc2\x9b''31m'$'\xe2\x80\xae' "CHECK note "$'\x9b'
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	expect_out "yes      evil?31m?"$'\n'"note     ?"
+}
+
 @test "--who of several: on the server and here, slots and readers" {
 	hold_as slot -j 2 "$URL"
 	hold_as reader -s "etcd://$ETCD/readers"
