@@ -130,6 +130,8 @@ lets_nobody_in() {
 			expect_status 1 "$SEMLOCK" own/other "$SEMLOCK" $way -m "$method" pub/l touch ran || return
 			[ ! -e ran ]
 		done
+		expect_status 124 timeout .5 "$SEMLOCK" own/other "$SEMLOCK" -m "$method" pub/l touch ran || return
+		[ ! -e ran ]
 	done
 }
 
@@ -152,7 +154,7 @@ lets_nobody_in() {
 	for method in excl link mkdir symlink; do
 		refused 64 "under which this one runs" \
 			as_nobody "$SEMLOCK" -o -m $method his/l his/sudo -pc \
-			'exec setpriv --reuid=0 --clear-groups sh -c "\"\$0\" -w 2 -m \$1 his/l true; exit \$?" "$0" "$1"' \
+			'exec setpriv --reuid=0 --clear-groups sh -c "timeout 20 \"\$0\" -m \$1 his/l true; exit \$?" "$0" "$1"' \
 			"$SEMLOCK" $method
 	done
 }
