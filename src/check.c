@@ -162,7 +162,7 @@ static bool try_kernel_lock(const struct place *place, const struct method *meth
 	}
 	if (excludes(method, second, place->scratch, &why))
 		return tell_good(place, method);
-	printf("%-8s does not exclude: %s\n", method->name, why.text);
+	print_line("%-8s does not exclude: %s", method->name, why.text);
 	return false;
 }
 
@@ -180,7 +180,7 @@ static bool try_names(const struct place *place, const struct method *method)
 		unlink(name);
 	if (good)
 		return tell_good(place, method);
-	printf("%-8s does not exclude: %s\n", method->name, why.text);
+	print_line("%-8s does not exclude: %s", method->name, why.text);
 	return false;
 }
 
@@ -214,11 +214,11 @@ static void hear(const char *line, void *context)
 	const char *text;
 
 	if ((text = locksmith_says(line, "CHECK ok")) != NULL)
-		printf("yes      %s\n", text);
+		print_line("yes      %s", text);
 	else if ((text = locksmith_says(line, "CHECK note")) != NULL)
-		printf("note     %s\n", text);
+		print_line("note     %s", text);
 	else if ((text = locksmith_says(line, "CHECK no")) != NULL)
-		printf("NO       %s\n", text);
+		print_line("NO       %s", text);
 	*good = *good && locksmith_says(line, "CHECK no") == NULL;
 }
 
@@ -261,7 +261,7 @@ int check(const struct options *options)
 	if (bearers[1].pid == 0)
 		gate_fail(&gate, 0);
 	if (place.mounted)
-		printf("on       %s (%s, mounted at %s)\n", place.mount.type, place.mount.source,
+		print_line("on       %s (%s, mounted at %s)", place.mount.type, place.mount.source,
 		    place.mount.point);
 	good = bearers[1].pid > 0 && try_methods(&place, options);
 	unlink(place.scratch);

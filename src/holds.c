@@ -97,14 +97,6 @@ static void unite_slots(struct occupants *found)
 	}
 }
 
-static bool is_member(const struct occupant *occupant, pid_t pid)
-{
-	for (size_t i = 0; i < occupant->nmembers; i++)
-		if (occupant->members[i].pid == pid)
-			return true;
-	return false;
-}
-
 /* Of those who share the lock, the one whose parent does not, and if there are several, as
  * when a command has left some behind, the oldest. */
 static void find_root(struct occupant *occupant, struct process *root)
@@ -114,7 +106,7 @@ static void find_root(struct occupant *occupant, struct process *root)
 	root->pid = 0;
 	for (size_t i = 0; i < occupant->nmembers; i++)
 		if (process_read(occupant->members[i].pid, &process) &&
-		    !is_member(occupant, process.parent) &&
+		    !occupant_has(occupant, process.parent) &&
 		    (root->pid == 0 || process.started < root->started))
 			*root = process;
 }

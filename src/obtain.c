@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,11 +11,17 @@
 #include "obtain.h"
 #include "progress.h"
 #include "replace.h"
+#include "sentence.h"
 #include "several.h"
 
 const char *obtain_label(const struct options *opt, const struct lock *lock)
 {
-	return lock->name == NULL ? opt->label : lock->name;
+	static char text[PATH_MAX + 32];
+
+	if (opt->as_flock || lock->name != NULL)
+		return lock->name == NULL ? opt->label : lock->name;
+	lock_text(lock, text, sizeof text);
+	return text;
 }
 
 static int failed(const struct options *opt, const struct lock *lock, const struct why *why)

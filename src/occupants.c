@@ -27,13 +27,20 @@ struct occupant *occupants_add(struct occupants *found)
 	return &list[found->count++];
 }
 
+bool occupant_has(const struct occupant *occupant, pid_t pid)
+{
+	for (size_t i = 0; i < occupant->nmembers; i++)
+		if (occupant->members[i].pid == pid)
+			return true;
+	return false;
+}
+
 void occupants_join(struct occupants *found, struct occupant *occupant, pid_t pid, int fd)
 {
 	struct member *members;
 
-	for (size_t i = 0; i < occupant->nmembers; i++)
-		if (occupant->members[i].pid == pid)
-			return;
+	if (occupant_has(occupant, pid))
+		return;
 	members = realloc(occupant->members, (occupant->nmembers + 1) * sizeof *members);
 	if (members == NULL) {
 		found->failed = true;

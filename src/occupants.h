@@ -88,6 +88,9 @@ struct occupant *occupants_add(struct occupants *found);
  * memory, FOUND has failed. */
 void occupants_join(struct occupants *found, struct occupant *occupant, pid_t pid, int fd);
 
+/* Is it held through process PID? */
+bool occupant_has(const struct occupant *occupant, pid_t pid);
+
 /* Has OCCUPANT bytes that LOCK is to have?  (A lock that has no ranges is all of them.) */
 bool occupant_meets(const struct occupant *occupant, const struct lock *lock);
 

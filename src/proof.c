@@ -37,14 +37,6 @@ static bool is_named(pid_t member, const struct record *record)
 	return member == record->pid || member == stat.parent;
 }
 
-static bool is_member(const struct occupant *occupant, pid_t pid)
-{
-	for (size_t i = 0; i < occupant->nmembers; i++)
-		if (occupant->members[i].pid == pid)
-			return true;
-	return false;
-}
-
 bool proof_names(const struct occupant *occupant, const struct record *record)
 {
 	for (size_t i = 0; i < occupant->nmembers; i++)
@@ -67,7 +59,7 @@ bool proof_is_holder(const struct occupant *occupant, const struct record *recor
 		return occupant->nmembers == 0; /* somebody of another namespace, and unseen */
 	if (occupant->nmembers == 0)
 		return !process_stat(occupant->taker, &stat);
-	return !is_member(occupant, occupant->taker);
+	return !occupant_has(occupant, occupant->taker);
 }
 
 bool proof_of_other_host(const struct record *record)

@@ -222,12 +222,10 @@ bool recorded_holds(const struct lock *lock, pid_t pid)
 {
 	struct occupants found = {0};
 	struct why ignored;
-	bool holds = false;
+	bool holds = recorded_look(&found, lock, &ignored) == 0 && found.holders > 0 &&
+		     found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
+		     occupant_has(&found.list[0], pid);
 
-	if (recorded_look(&found, lock, &ignored) == 0 && found.holders > 0 &&
-	    found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE)
-		for (size_t i = 0; i < found.list[0].nmembers; i++)
-			holds = holds || found.list[0].members[i].pid == pid;
 	occupants_forget(&found);
 	return holds && proof_now(lock, pid);
 }

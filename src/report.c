@@ -74,6 +74,18 @@ print(int fd, const char *fmt, va_list args)
 	errno = saved;
 }
 
+void print_line(const char *fmt, ...)
+{
+	char text[5120], line[5120];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	text_printable(line, sizeof line, text, strlen(text), sizeof line);
+	puts(line);
+}
+
 void complain(const char *fmt, ...)
 {
 	va_list args;

@@ -45,6 +45,9 @@ void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* The same, on descriptor FD. */
 void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Print a line on standard output, buffered, made safe in the same way. */
+void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
 /* Complain, then exit with STATUS. */
 noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -96,7 +96,7 @@ static void print_row(const struct occupant *occupant, size_t turn)
 	mode_name(occupant, mode, sizeof mode);
 	since_name(occupant, since, sizeof since);
 	command_name(occupant, COMMAND_COLUMNS - wider, command, sizeof command);
-	printf("%4s %8s %-8s %-9s %-12s %s\n", rank, pid, user, mode, since, command);
+	print_line("%4s %8s %-8s %-9s %-12s %s", rank, pid, user, mode, since, command);
 }
 
 static const char *state_of(const struct occupants *found)
@@ -116,14 +116,11 @@ static const char *state_of(const struct occupants *found)
 
 static void print_table(const char *label, const struct occupants *found)
 {
-	char name[4096];
-
-	text_printable(name, sizeof name, label, strlen(label), sizeof name);
 	if (found->count == 0) {
-		printf("%s: free\n", name);
+		print_line("%s: free", label);
 		return;
 	}
-	printf("%s: %s, %zu waiting\n", name, state_of(found), found->count - found->holders);
+	print_line("%s: %s, %zu waiting", label, state_of(found), found->count - found->holders);
 	printf("          PID USER     MODE       SINCE       COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);

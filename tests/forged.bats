@@ -59,12 +59,28 @@ stops_nobody() {
 @test "a record of the process's own user's making, which nobody else can write to, is proof" {
 	umask 022
 	for method in $METHODS; do
-		[ $method != link ] || continue # a number alone never is
+		[ "$method" != link ] || continue # a number alone never is
 		start victim sleep 1000
-		forge $method "${PID[victim]}"
-		start new "$SEMLOCK" -m $method --replace pub/l true
+		forge "$method" "${PID[victim]}"
+		start new "$SEMLOCK" -m "$method" --replace pub/l true
 		ended victim 143
 		ended new 0
+	done
+}
+
+@test "what its holder has under flock is proof, whoever else may write to it" {
+	umask 000
+	"$SEMLOCK" -m rename --init pub/l true
+	for method in rename excl link mkdir; do
+		for way in "" -o; do
+			# shellcheck disable=SC2086
+			hold_lock $way -m $method pub/l
+			expect_status 0 "$SEMLOCK" -m $method --replace pub/l true
+			ended holder 143
+			rm ./*.up ./*.down
+		done
+		[ $method != rename ] || rm pub/l
+		[ $method = rename ] || expect_status 0 "$SEMLOCK" -m $method pub/l "$SEMLOCK" --nested -m $method pub/l true
 	done
 }
 
@@ -114,6 +130,8 @@ lets_nobody_in() {
 			expect_status 1 "$SEMLOCK" own/other "$SEMLOCK" $way -m "$method" pub/l touch ran || return
 			[ ! -e ran ]
 		done
+		expect_status 124 timeout .5 "$SEMLOCK" own/other "$SEMLOCK" -m "$method" pub/l touch ran || return
+		[ ! -e ran ]
 	done
 }
 
@@ -136,7 +154,7 @@ lets_nobody_in() {
 	for method in excl link mkdir symlink; do
 		refused 64 "under which this one runs" \
 			as_nobody "$SEMLOCK" -o -m $method his/l his/sudo -pc \
-			'exec setpriv --reuid=0 --clear-groups sh -c "\"\$0\" -w 2 -m \$1 his/l true; exit \$?" "$0" "$1"' \
+			'exec setpriv --reuid=0 --clear-groups sh -c "timeout 20 \"\$0\" -m \$1 his/l true; exit \$?" "$0" "$1"' \
 			"$SEMLOCK" $method
 	done
 }
