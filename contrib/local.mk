@@ -66,7 +66,6 @@ SHELL_FILES = \
 	tests/models/run \
 	tests/remote.bash \
 	tests/under-valgrind \
-	tests/variants/run \
 	tests/watchdog.bash \
 	$(BATS_FILES)
 

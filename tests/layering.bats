@@ -64,11 +64,6 @@ prepare() {
 	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c | clean "numbers instead of names:"
 }
 
-# -Wundef is fatal where configure has not found it, and only there.
-@test "what configure may not find is asked for by #ifdef" {
-	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
-}
-
 @test "what start.ld puts side by side is still there" {
 	names=$BATS_TEST_TMPDIR/names
 	sed -n '/ours/,$p' start.ld | grep -oE '\.text\.[a-z_]+' | sed 's/^\.text\.//' | sort -u |

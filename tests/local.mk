@@ -256,6 +256,6 @@ models-python:
 	done; exit $$status
 EXTRA_DIST += $(PYTHON_MODELS) tests/models/explore.py
 
-EXTRA_DIST += tests/under-valgrind tests/variants/run tests/variants/list
+EXTRA_DIST += tests/under-valgrind
 
 include tests/fuzz/local.mk
