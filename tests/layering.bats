@@ -64,16 +64,6 @@ prepare() {
 	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c | clean "numbers instead of names:"
 }
 
-@test "what start.ld puts side by side is still there" {
-	names=$BATS_TEST_TMPDIR/names
-	sed -n '/ours/,$p' start.ld | grep -oE '\.text\.[a-z_]+' | sed 's/^\.text\.//' | sort -u |
-		grep -vE '^(startup|first|clock_gettime|__clock_gettime|pread|pwrite|linkat|unlink|fchmod|fchown)$' >"$names"
-	[ "$(wc -l <"$names")" -gt 50 ]
-	while read -r name; do
-		grep -rlqE --include='*.c' "^[a-z].*\b$name\(" . || echo "$name"
-	done <"$names" | clean "no such function:"
-}
-
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
 @test "no condition in a test is lost" {
 	awk 'lost != "" && $0 != "}" { print lost }
