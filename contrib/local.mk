@@ -9,8 +9,7 @@ EXTRA_DIST += \
 	contrib/install-packages \
 	contrib/packages \
 	contrib/static \
-	contrib/try \
-	contrib/uncovered.awk
+	contrib/try
 
 # ---- locks as objects: where Perl and Python look only if they are told ----
 perlmoduledir = $(perldir)/Semlock
