@@ -22,9 +22,7 @@
 
 static bool command_lives(const struct lease *lease)
 {
-	struct procfs_stat stat;
-
-	return process_stat(lease->command, &stat) && stat.state != 'Z' && stat.state != 'X';
+	return process_lives(lease->command);
 }
 
 static void signal_command(const struct lease *lease, int signo)

@@ -78,6 +78,13 @@ bool process_stat(pid_t pid, struct procfs_stat *stat)
 	return true;
 }
 
+bool process_lives(pid_t pid)
+{
+	struct procfs_stat stat;
+
+	return process_stat(pid, &stat) && !procfs_ended(stat.state);
+}
+
 bool process_read(pid_t pid, struct process *process)
 {
 	struct procfs_stat stat;
