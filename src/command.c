@@ -101,7 +101,6 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	return execute(command->argv);
 }
 
-#ifdef HAVE_VFORK
 /* The parent stands still until the child has execed or exited, in the same memory: an
  * exec that failed is known without a pipe. */
 static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
@@ -116,31 +115,6 @@ static pid_t start(const struct command *command, const struct inheritance *give
 	*failure = errnum;
 	return pid;
 }
-#else
-static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
-{
-	int report[2], errnum = 0;
-	pid_t pid;
-
-	*failure = 0;
-	if (pipe(report) != 0)
-		return -1;
-	fcntl(report[1], F_SETFD, FD_CLOEXEC);
-	pid = fork();
-	if (pid == 0) {
-		close(report[0]);
-		errnum = exec_in_child(command, given);
-		if (write(report[1], &errnum, sizeof errnum) < 0)
-			_exit(EXIT_SUCCESS);
-		_exit(EXIT_FAILURE);
-	}
-	close(report[1]);
-	if (pid > 0 && read(report[0], &errnum, sizeof errnum) == (ssize_t)sizeof errnum)
-		*failure = errnum;
-	close(report[0]);
-	return pid;
-}
-#endif
 
 pid_t command_prepare(struct command *command, const sigset_t *unblock, struct why *why)
 {
