@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
-#endif
+#include <unistd.h>
 
 #include "descriptor.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 int descriptor_above_standard(int fd)
 {
@@ -45,10 +47,8 @@ void descriptor_close_others(void)
 	long limit = sysconf(_SC_OPEN_MAX);
 	unsigned most = limit > 0 && limit < 65536 ? (unsigned)limit : 65536;
 
-#if HAVE_DECL_SYS_CLOSE_RANGE
 	if (syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0)
 		return;
-#endif
 	for (unsigned fd = STDERR_FILENO + 1; fd < most; fd++)
 		close((int)fd);
 }

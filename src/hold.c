@@ -15,10 +15,6 @@
 #include "hold.h"
 #include "report.h"
 
-#ifndef POLLRDHUP
-#define POLLRDHUP 0
-#endif
-
 enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no descriptor */
 
 /* A fork of the owner's keeps the other end of our input open, and may live on for long: the

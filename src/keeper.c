@@ -13,21 +13,12 @@
 #include "process.h"
 #include "report.h"
 
-/* Once it has ended, its record names a dead process, and whoever takes the lock over then
- * is in the right. */
-static bool command_lives(const struct keeper *keeper)
-{
-	struct procfs_stat stat;
-
-	return process_stat(keeper->command, &stat) && stat.state != 'Z' && stat.state != 'X';
-}
-
 /* By pidfd: the number could have become another's. */
 static void send_signal(const struct keeper *keeper, int signo)
 {
 	if (keeper->process >= 0)
 		pidfd_send(keeper->process, signo);
-	else if (command_lives(keeper))
+	else if (process_lives(keeper->command))
 		kill(keeper->command, signo);
 }
 
@@ -39,9 +30,11 @@ static void act(const struct keeper *keeper)
 	send_signal(keeper, SIGCONT); /* who is stopped has to run to obey */
 }
 
+/* When the command has ended, its record names a dead process, and whoever takes the lock over then
+ * is in the right. */
 static void look_at(const struct keeper *keeper, struct lock *lock)
 {
-	if (lock->lost || lock->method->owned(lock) || !command_lives(keeper))
+	if (lock->lost || lock->method->owned(lock) || !process_lives(keeper->command))
 		return;
 	lock->lost = true;
 	act(keeper); /* first: it may be that nobody reads what we say */

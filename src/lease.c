@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_TIMERFD_H
-#include <sys/timerfd.h>
-#endif
 
 #include "descriptor.h"
 #include "lease.h"
@@ -24,9 +22,7 @@
 
 static bool command_lives(const struct lease *lease)
 {
-	struct procfs_stat stat;
-
-	return process_stat(lease->command, &stat) && stat.state != 'Z' && stat.state != 'X';
+	return process_lives(lease->command);
 }
 
 static void signal_command(const struct lease *lease, int signo)
@@ -135,7 +131,6 @@ static int set_timer(const struct lease *lease)
 {
 	int64_t next = lease->termed ? lease->kill_at : lease->term_at, left;
 
-#ifdef HAVE_SYS_TIMERFD_H
 	if (lease->timer >= 0) {
 		const struct itimerspec when = {
 		    .it_value = {(time_t)(next / SECOND), (long)(next % SECOND)},
@@ -144,7 +139,6 @@ static int set_timer(const struct lease *lease)
 		timerfd_settime(lease->timer, TFD_TIMER_ABSTIME, &when, NULL);
 		return -1;
 	}
-#endif
 	left = next - clock_boottime();
 	return left > SECOND / 5 ? 200 : left > 0 ? (int)(left / MILLISECOND) + 1 : 0;
 }
@@ -212,11 +206,9 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 		lease->holders.since = stat.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	lease->process = pidfd_of(command);
-#if defined HAVE_SYS_TIMERFD_H && defined CLOCK_BOOTTIME
 	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
 	if (lease->timer >= 0)
 		lease->timer = descriptor_above_standard(lease->timer);
-#endif
 	lease->running = start_thread(lease);
 	if (!lease->running)
 		return why_set(why, TROUBLE_SYSTEM, "cannot start the thread that keeps the time");

@@ -86,9 +86,8 @@ SEMLOCK_PARTS_SOURCES = \
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
-semlock_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
+semlock_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
 semlock_LDADD = $(STATIC_LIBS)
-EXTRA_DIST += src/start.ld
 
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =

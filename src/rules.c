@@ -43,9 +43,6 @@ static void choose_method(struct options *options, const struct reading *reading
 	} else if (reading->range_asked && !reading->method_named) {
 		options->method = ofd; /* flock(1): a range means fcntl */
 	}
-	if (options->method == NULL)
-		die(EXIT_UNAVAILABLE, "this system has no fcntl locks of open file descriptions: "
-				      "use -m posix");
 	if (reading->range_asked && (options->method->can & CAN_RANGE) == 0)
 		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
 		    options->method->name);
@@ -164,8 +161,6 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	refuse(by_fd && options->nlocks > 1, "-f: only together with LOCK and a command");
 	refuse(options->slots > 0 && reading->mode_given && reading->mode == SHARED,
 	    "-j and -s: a slot is held by one; leave one out");
-	refuse(options->slots > 0 && (can & CAN_SLOTS) == 0,
-	    "-j: this method has no slots on this system; use -m posix");
 	refuse(options->slots > 0 && options->nlocks > 1,
 	    "-j and -f: several locks are whole ones; leave one out");
 	refuse(options->slots > 0 && options->range.length > 0 &&

@@ -72,21 +72,6 @@ prepare() {
 	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c ./*/*/*.c | clean "numbers instead of names:"
 }
 
-# -Wundef is fatal where configure has not found it, and only there.
-@test "what configure may not find is asked for by #ifdef" {
-	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] ./*/*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
-}
-
-@test "what start.ld puts side by side is still there" {
-	names=$BATS_TEST_TMPDIR/names
-	sed -n '/ours/,$p' start.ld | grep -oE '\.text\.[a-z_]+' | sed 's/^\.text\.//' | sort -u |
-		grep -vE '^(startup|first|clock_gettime|__clock_gettime|pread|pwrite|linkat|unlink|fchmod|fchown)$' >"$names"
-	[ "$(wc -l <"$names")" -gt 50 ]
-	while read -r name; do
-		grep -rlqE --include='*.c' "^[a-z].*\b$name\(" . || echo "$name"
-	done <"$names" | clean "no such function:"
-}
-
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
 @test "no condition in a test is lost" {
 	awk 'lost != "" && $0 != "}" { print lost }

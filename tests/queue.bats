@@ -64,7 +64,6 @@ hurried() {
 }
 
 @test "whoever comes while others wait does not overtake them, not even with -n" {
-	build_needs_queue
 	hold_lock l
 	queue_as first l
 	kill -STOP "${PID[first]}"

@@ -63,7 +63,6 @@ json() {
 
 @test "-o, -F, -s, -m ofd, -m posix: the command's pid" {
 	for way in -o -F -s "-m ofd" "-m posix" "-F -m posix" "-o -m ofd"; do
-		case $way in *ofd) build_has DECL_F_OFD_SETLK || continue ;; esac
 		# shellcheck disable=SC2086
 		hold_as way $way l
 		shows "${COMMAND[way]}" l "probe hold way.up way.down"
@@ -73,7 +72,7 @@ json() {
 }
 
 @test "-j: each holder and its slot, and the one who waits" {
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		hold_as one -m "$method" -j 2 l
 		hold_as two -m "$method" -j 2 l
 		queue_as three -m "$method" -j 2 l
@@ -274,7 +273,6 @@ json() {
 }
 
 @test "another user's holder and waiters: said not to be seen, and not guessed" {
-	build_needs_queue # the others' waiters are in /proc/locks
 	root_only "to be two users"
 	hold_lock l
 	queue_as one l
@@ -296,7 +294,6 @@ json() {
 }
 
 @test "another user's slots: each is one holder, not the shared lock beside it as well" {
-	build_needs_queue
 	root_only "to be two users"
 	hold_as one -j 3 l
 	hold_as two -j 3 l
@@ -343,7 +340,6 @@ json() {
 }
 
 @test "JSON: what is in it, and of which type" {
-	build_needs_queue # a ticket tells since when
 	hold_lock l
 	queue_as one l
 	json l free
@@ -472,7 +468,6 @@ barge_as() {
 }
 
 @test "one who waits for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
-	build_needs_ofd
 	hold_lock -m ofd l
 	barge_as barger
 	expect_status 1 "$SEMLOCK" -m ofd --who l
@@ -483,7 +478,6 @@ barge_as() {
 }
 
 @test "two of them, and others who only have the file open: two wait, but who they are cannot be told" {
-	build_needs_ofd
 	hold_lock -m ofd l
 	barge_as one
 	barge_as two
