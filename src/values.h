@@ -45,7 +45,7 @@ int value_fd(const char *option, const char *text);
 pid_t value_pid(const char *text);
 
 /* --start, --length (OPTION, for the message): bytes, with the suffixes that flock(1) takes
- * (K, KiB: 1024; KB: 1000; up to E). */
-off_t value_size(const char *option, const char *text);
+ * (K, KiB: 1024; KB: 1000; up to E), and no more than MOST. */
+off_t value_size(const char *option, const char *text, off_t most);
 
 #endif

@@ -21,6 +21,9 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "a command that is not there: 127, and it is named" {
 	refused 127 nosuch "$SEMLOCK" l nosuch
 	refused 127 ./nosuch "$SEMLOCK" l ./nosuch
+	refused 127 "a shell command stands behind -c" "$SEMLOCK" l 'echo a b'
+	[[ $(! "$SEMLOCK" l nosuch 2>&1) != *-c* ]]
+	[[ $(! "$SEMLOCK" l 'no such' word 2>&1) != *-c* ]]
 	refused 127 /nosuch/x "$SEMLOCK" l /nosuch/x
 	expect_free l
 }
