@@ -46,9 +46,6 @@ enum {
  * there are others that begin so; nor with musl, to which two spellings of one are two. */
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
-/* The bytes behind it are semlock's own: the slots of flock. */
-#define MOST_START (((off_t)1 << 61) - 1)
-
 static const struct option long_options[] = {
     {"check", no_argument, NULL, OPT_CHECK},
     {"close", no_argument, NULL, 'o'},
@@ -198,7 +195,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		reading->fcntl_asked = true;
 		break;
 	case OPT_START:
-		options->range.start = value_size("--start", optarg, MOST_START);
+		options->range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
 		reading->range_asked = true;
 		break;
 	case OPT_LENGTH:
