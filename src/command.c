@@ -94,17 +94,22 @@ static int exec_in_child(const struct command *command, const struct inheritance
 }
 
 /* The parent stands still until the child has execed or exited, in the same memory: an
- * exec that failed is known without a pipe. */
-static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
+ * exec that failed is known without a pipe.  Where vfork(2) is only a fork(2), as under qemu-user
+ * and valgrind, the parent goes on at once, in memory of its own: there the errno comes with a signal. */
+static pid_t start(struct command *command, const struct inheritance *given, int *failure)
 {
+	volatile bool shared = false;
 	volatile int errnum = 0;
 	pid_t pid = vfork();
 
 	if (pid == 0) {
+		shared = true;
 		errnum = exec_in_child(command, given);
+		sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = errnum});
 		_exit(EXIT_FAILURE);
 	}
 	*failure = errnum;
+	command->apart = !shared;
 	return pid;
 }
 

@@ -27,6 +27,7 @@ struct command {
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */
+	bool apart;        /* it was started in memory of its own: a failed exec is told by SIGCHLD */
 	struct gate gate;  /* where it stands already, after command_prepare() */
 };
 

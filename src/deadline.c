@@ -61,7 +61,7 @@ static bool suffix(const char *p, double *value)
 	static const struct {
 		const char *name;
 		double seconds;
-	} units[] = {{"", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}, {"d", 86400}};
 
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
 		if (strcmp(p, units[i].name) == 0) {

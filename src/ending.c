@@ -23,7 +23,9 @@ static int not_run(const struct options *opt, int errnum)
 		complain("failed to execute %s: %s", opt->command[0], strerror(errnum));
 		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
 	}
-	complain("%s: cannot run it: %s", opt->command[0], strerror(errnum));
+	complain("%s: cannot run it: %s%s", opt->command[0], strerror(errnum),
+	    errnum == ENOENT && opt->command[1] == NULL && strpbrk(opt->command[0], " \t\n") != NULL
+		? "; a shell command stands behind -c" : "");
 	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
 }
 
@@ -74,10 +76,17 @@ int ending_if_lost(const struct options *opt, const struct lock *locks, int stat
 	return status;
 }
 
+const char *ending_words(const struct options *opt, const struct why *why)
+{
+	bool lock_call = why->trouble == TROUBLE_LOCKABLE || why->trouble == TROUBLE_SYSTEM;
+
+	return opt->as_flock && lock_call && why->errnum != 0 ? strerror(why->errnum) : why->text;
+}
+
 noreturn void ending_in_trouble(const struct options *opt, const struct why *why)
 {
 	int status = exit_status_of(why->trouble);
 
 	event("failed %d", status);
-	die(status, "%s: %s", opt->label, why->text);
+	die(status, "%s: %s", opt->label, ending_words(opt, why));
 }

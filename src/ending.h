@@ -22,6 +22,9 @@ int ending_if_lost(const struct options *opt, const struct lock *locks, int stat
  * a container. */
 int ending_as(int status, int signo);
 
+/* WHY in words; by the name flock, where a descriptor or a lock call is to blame, in flock(1)'s. */
+const char *ending_words(const struct options *opt, const struct why *why);
+
 /* semlock itself cannot go on, for WHY: ends the process with the status for that. */
 noreturn void ending_in_trouble(const struct options *opt, const struct why *why);
 

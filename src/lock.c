@@ -18,9 +18,13 @@ static int look_at_descriptor(struct lock *lock, struct why *why)
 {
 	if (lockfile_identify(lock) == 0)
 		return 0;
-	if (errno == EBADF)
-		return why_say(why, TROUBLE_LOCKABLE,
-		    "this descriptor is not open; a shell opens it with exec %d>>FILE", lock->fd);
+	if (errno == EBADF) {
+		why_say(why, TROUBLE_LOCKABLE,
+		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and mksh "
+		    "hand it on with %d>&%d behind the command", lock->fd, lock->fd, lock->fd);
+		why->errnum = EBADF;
+		return -1;
+	}
 	return why_set(why, TROUBLE_LOCKABLE, "cannot look at this descriptor");
 }
 

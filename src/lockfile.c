@@ -82,7 +82,7 @@ static int create(const struct lock *lock, const char *path, struct why *why)
 
 static void refused(const struct lock *lock, struct why *why)
 {
-	if (errno == EACCES && lock->access == O_RDWR)
+	if (errno == EACCES && lock->access != O_RDONLY)
 		why_set(why, TROUBLE_OPEN, "cannot open for writing, as this lock needs");
 	else if (errno == EISDIR)
 		why_say(why, TROUBLE_LOCKABLE,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ending.h"
 #include "events.h"
 #include "exitcode.h"
 #include "messages.h"
@@ -28,7 +29,7 @@ static int failed(const struct options *opt, const struct lock *lock, const stru
 {
 	int status = exit_status_of(why->trouble);
 
-	complain("%s: %s", obtain_label(opt, lock), why->text);
+	complain("%s: %s", obtain_label(opt, lock), ending_words(opt, why));
 	event("failed %d", status);
 	return status;
 }
@@ -177,29 +178,16 @@ static int held_already(const struct options *opt, const struct lock *lock,
 	return refuse_nesting(opt, lock, waiting->nesting, by);
 }
 
-static enum outcome take(struct lock *locks, unsigned count, const struct patience *patience,
-    const struct lock **culprit, struct why *why)
-{
-	if (count > 1)
-		return several_take(locks, count, patience, culprit, why);
-	*culprit = locks;
-	return lock_take(locks, patience, why);
-}
-
 static int wait_for(const struct options *opt, struct lock *locks, struct waiting *waiting,
     int64_t since, bool *under_ancestor)
 {
-	struct patience *patience = waiting->patience;
-	const struct lock *culprit;
+	const struct patience *patience = waiting->patience;
+	const struct lock *culprit = locks;
 	struct why why = {0};
-	enum outcome outcome = take(locks, opt->nlocks, patience, &culprit, &why);
+	enum outcome outcome = opt->nlocks > 1
+				   ? several_take(locks, opt->nlocks, patience, &culprit, &why)
+				   : lock_take(locks, patience, &why);
 
-	/* Waiters that wait for this command's own shared lock do not stand before another one. */
-	if (outcome == BUSY && patience->try_once && culprit->mode == SHARED && waiting->may_nest &&
-	    nesting_inherited(culprit, &waiting->fd) == NESTING_SHARES) {
-		patience->passes = true;
-		outcome = take(locks, opt->nlocks, patience, &culprit, &why);
-	}
 	progress_end();
 	if (outcome == TAKEN)
 		return taken(opt, since);

@@ -42,12 +42,11 @@ static int descriptor(const struct options *options, const char *word)
 		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 	if (word[strspn(word, "0123456789")] != '\0')
 		die(EXIT_USAGE,
-		    "%s: not a descriptor number; to lock a file, name a command as well: "
-		    "semlock %s COMMAND", word, word);
+		    "%s: COMMAND is missing behind it; LOCK alone is a descriptor's number", word);
 	return value_fd("FD", word);
 }
 
-/* Mistakes that would only show as a command that is not there.  (flock(1) tries to run it.) */
+/* Mistakes that would only show as a command that is not there.  flock(1) tries to run it. */
 static void check_command(const char *word, bool behind_lock)
 {
 	if (*word == '\0')
@@ -55,7 +54,7 @@ static void check_command(const char *word, bool behind_lock)
 	if (behind_lock && strcmp(word, "--") == 0)
 		die(EXIT_USAGE, "--: COMMAND is missing behind it");
 	if (behind_lock && *word == '-')
-		die(EXIT_NOTFOUND, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
+		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
 }
 
 void operands_read(struct options *options, const struct reading *reading, char **words)
@@ -69,7 +68,7 @@ void operands_read(struct options *options, const struct reading *reading, char 
 		options->label = first->name = named(reading->name, true);
 	} else if (!reading->fd_given) {
 		if (words[0] == NULL)
-			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
+			die(EXIT_USAGE, "what to lock is missing (see --help)");
 		options->label = words[0];
 		if (words[1] == NULL && !options->hold) {
 			first->fd = descriptor(options, words[0]);
@@ -92,7 +91,7 @@ void operands_read(struct options *options, const struct reading *reading, char 
 	else if (words[0] != NULL)
 		options->command = words;
 	if (reading->name != NULL && options->command == NULL && !options->hold)
-		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
+		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
 }
 
 void operands_locks(struct options *options, const struct reading *reading, char **words)
@@ -101,7 +100,7 @@ void operands_locks(struct options *options, const struct reading *reading, char
 	if (reading->name != NULL)
 		options->locks[options->nlocks++].name = named(reading->name, false);
 	else if (words[0] == NULL)
-		die(EXIT_USAGE, "%s: which LOCK? (see semlock --help)", options->who ? "--who" : "--check");
+		die(EXIT_USAGE, "%s: which LOCK? (see --help)", options->who ? "--who" : "--check");
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",

@@ -128,13 +128,13 @@ static noreturn void refuse_option(int argc, char **argv)
 
 	/* In a bundle WORD is still the one before.  A known letter is that of --shared=yes. */
 	if ((optopt > 0 && optopt < 256 && strchr(letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
-		die(EXIT_USAGE, "-%c: there is no such option (see semlock --help)", optopt);
+		die(EXIT_USAGE, "-%c: there is no such option (see --help)", optopt);
 	options_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
 	if (strchr(like, ' ') != NULL)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')
 		die(EXIT_USAGE, "%s: this option takes no value", word);
-	die(EXIT_USAGE, "%s: there is no such option (see semlock --help)", word);
+	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
 }
 
 /* One option.  Returns false when what follows is the command. */
@@ -190,11 +190,11 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		reading->fcntl_asked = true;
 		break;
 	case OPT_START:
-		options->range.start = value_size("--start", optarg);
+		options->range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
 		reading->range_asked = true;
 		break;
 	case OPT_LENGTH:
-		options->range.length = value_size("--length", optarg);
+		options->range.length = value_size("--length", optarg, INT64_MAX);
 		reading->range_asked = true;
 		break;
 	case OPT_MODE:
@@ -265,7 +265,7 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case 'c':
 		if (!reading->fd_given && reading->name == NULL)
-			die(EXIT_USAGE, "-c stands behind LOCK: semlock LOCK -c 'SHELL COMMAND'");
+			die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
 		reading->shell = true;
 		return false;
 	case 'h':
@@ -291,7 +291,7 @@ static void read_options(struct options *options, struct reading *reading, int a
 	do {
 		option = getopt_long(argc, argv, letters, long_options, NULL);
 		if (option == ':')
-			die(EXIT_USAGE, "%s: its value is missing (see semlock --help)",
+			die(EXIT_USAGE, "%s: its value is missing (see --help)",
 			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
 		if (option == '?')
 			refuse_option(argc, argv);

@@ -126,6 +126,8 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	bool by_fd = options->locks[0].name == NULL;
 	unsigned can = options->method->can;
 
+	refuse(options->range.length > INT64_MAX - options->range.start,
+	    "--start and --length: no file has so many bytes");
 	refuse(options->json && !options->who, "--json goes with --who");
 	refuse(options->check && (options->who || reading->acts || options->nlocks != 1),
 	    "--check looks at one LOCK: beside it there may be -m, --fcntl and --name, and nothing "
@@ -173,7 +175,7 @@ static void refuse_empty_names(const struct options *options)
 {
 	for (unsigned i = 0; i < options->nlocks; i++)
 		if (options->locks[i].name != NULL && *options->locks[i].name == '\0')
-			die(EXIT_NOTOPEN, "LOCK is an empty word: is a variable not set?");
+			die(options->as_flock ? EXIT_NOTOPEN : EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 }
 
 void rules_apply(struct options *options, const struct reading *reading)

@@ -25,7 +25,7 @@ static const char help[] =
     "  -n, --nb, --nonblock, --nonblocking\n"
     "                        not at all: fail at once\n"
     "  -w, --wait, --timeout=SECS\n"
-    "                        so long at most: 10, .5, 1e1, 500ms, 2m, 1h, 1d\n"
+    "                        so long at most: 10, .5, 1e1, 500ms, 9s, 2m, 1h, 1d\n"
     "  -E, --conflict-exit-code=N\n"
     "                        exit status when the lock is not to be had (1)\n"
     "      --replace[=SIG]   stop who holds it, by SIG (TERM), and take its place\n"

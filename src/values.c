@@ -31,7 +31,7 @@ const struct method *value_method(const char *name)
 	const struct method *method = method_named(name);
 
 	if (method == NULL)
-		die(EXIT_USAGE, "-m %s: there is no such method (see semlock --help)", name);
+		die(EXIT_USAGE, "-m %s: there is no such method (see --help)", name);
 	return method;
 }
 
@@ -40,7 +40,7 @@ int64_t value_wait(const char *text, int negative_status)
 	int64_t wait;
 
 	if (!duration_parse(text, &wait))
-		die(EXIT_USAGE, "-w %s: not a number of seconds, such as 10, .5, 500ms, 2m, 1h, 1d",
+		die(EXIT_USAGE, "-w %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
 		    text);
 	if (wait < 0)
 		die(negative_status, "-w %s: cannot wait a negative time", text);
@@ -52,7 +52,7 @@ int64_t value_duration(const char *option, const char *text)
 	int64_t duration;
 
 	if (!duration_parse(text, &duration) || duration < 0)
-		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 2m, 1h, 1d",
+		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
 		    option, text);
 	return duration;
 }
@@ -71,7 +71,7 @@ int64_t value_time(const char *option, const char *text)
 	int64_t time;
 
 	if (!duration_parse(text, &time) || time <= 0)
-		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 2m, 1h, 1d",
+		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
 		    option, text);
 	return time;
 }
@@ -136,7 +136,7 @@ pid_t value_pid(const char *text)
 }
 
 /* "100", "4K", "1MiB", "1MB": sizes as flock(1) takes them. */
-off_t value_size(const char *option, const char *text)
+off_t value_size(const char *option, const char *text, off_t most)
 {
 	static const char units[] = "KMGTPE";
 	const char *unit;
@@ -145,15 +145,15 @@ off_t value_size(const char *option, const char *text)
 
 	errno = 0;
 	size = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || errno != 0)
-		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
 	unit = *end == '\0' ? NULL : strchr(units, toupper((unsigned char)*end));
 	if (unit != NULL) {
 		for (long i = 0; i <= unit - units; i++)
 			factor *= strcmp(end + 1, "B") == 0 ? 1000 : 1024;
 		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
 	}
-	if (*end != '\0' || size > (unsigned long long)LLONG_MAX / 4 / factor)
+	if (!isdigit((unsigned char)*text) || *end != '\0')
 		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
+	if (errno != 0 || size > (unsigned long long)most / factor)
+		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text, (long long)most);
 	return (off_t)(size * factor);
 }

@@ -208,13 +208,15 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 	struct ending ending = {.how = ENDED_EXIT};
 	siginfo_t info;
 	bool over = false;
-	int signo;
+	int signo, failure = 0;
 
 	sigemptyset(&child->got);
 	while (!over) {
 		signo = next_signal(child, all, &info);
 		if (signo > 0)
 			sigaddset(&child->got, signo);
+		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
+			failure = info.si_value.sival_int;
 		if (signo == SIGCHLD)
 			over = reap(child, &ending);
 		else if (signo == SIGCONT && was_continued(child, &ending, &over))
@@ -224,6 +226,8 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 		else if (signo < 0 && !(over = reap(child, &ending)) && deadline_left(&child->next) == 0)
 			enforce(child, &ending);
 	}
+	if (failure != 0)
+		ending = (struct ending){.how = ENDED_NOT_RUN, .code = failure};
 	ending.ours = got_it_too(child, &ending);
 	return ending;
 }

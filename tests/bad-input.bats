@@ -33,7 +33,7 @@ with_mount() {
 }
 
 @test "an option in the wrong place is not taken for a command, or for a lock" {
-	refused 127 "-w: options stand before LOCK" "$SEMLOCK" l -w 5 touch ran
+	usage "-w: options stand before LOCK" l -w 5 touch ran
 	usage "--json: options stand before LOCK" --who l --json
 	usage "--: COMMAND is missing" l --
 	expect_status 127 "$SEMLOCK" l -- -w
@@ -44,11 +44,11 @@ with_mount() {
 @test "an empty word, as a variable that is not set leaves it" {
 	usage "COMMAND is an empty word" l ''
 	usage "COMMAND is an empty word" --name=x ''
-	refused 66 "LOCK is an empty word" "$SEMLOCK" '' touch ran
-	refused 66 "LOCK is an empty word" "$SEMLOCK" -f '' l touch ran
-	refused 66 "LOCK is an empty word" "$SEMLOCK" --who ''
-	refused 66 "LOCK is an empty word" "$SEMLOCK" --who l ''
-	refused 66 "LOCK is an empty word" "$SEMLOCK" --check ''
+	usage "LOCK is an empty word" '' touch ran
+	usage "LOCK is an empty word" -f '' l touch ran
+	usage "LOCK is an empty word" --who ''
+	usage "LOCK is an empty word" --who l ''
+	usage "LOCK is an empty word" --check ''
 	usage "LOCK is an empty word" ''
 	usage "LOCK is an empty word" -f l ''
 	expect_status 69 "$FLOCK" l ''
@@ -125,7 +125,7 @@ with_mount() {
 }
 
 @test "too little" {
-	refused 64 semlock "$SEMLOCK"
+	usage "what to lock is missing"
 	refused 64 '' "$SEMLOCK" -n
 	usage l l
 	usage c l -c
@@ -163,6 +163,13 @@ with_mount() {
 	usage x --fcntl --start x l touch ran
 	usage -1 --fcntl --start -1 l touch ran
 	usage abc --fcntl --length abc l touch ran
+	usage "the limit, which is 2305843009213693951" --start 2E l touch ran
+	usage "the limit, which is 9223372036854775807" --length 8E l touch ran
+	usage "no file has so many bytes" --start 1 --length 9223372036854775807 l touch ran
+	for range in "--start 2305843009213693951" "--length 9223372036854775807" "--start 1 --length 7E"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 3 "$SEMLOCK" $range l sh -c 'exit 3'
+	done
 }
 
 @test "modes that are none" {
@@ -175,11 +182,13 @@ with_mount() {
 @test "a descriptor that is not open, and what is none" {
 	refused 65 "77: this descriptor is not open" "$SEMLOCK" 77
 	refused 65 "77: this descriptor is not open" "$SEMLOCK" --fd 77 touch ran
+	refused 65 "hand it on with 77>&77 behind the command" "$SEMLOCK" 77
 	usage "--status-fd 77: this descriptor is not open" --status-fd 77 l touch ran
 	usage "--status-fd x: not a descriptor number" --status-fd x l touch ran
 	usage "--fd x: not a descriptor number" --fd x touch ran
 	usage "-u x: not a descriptor number" -u x
-	usage "semlock 8x COMMAND" 8x
+	usage "8x: COMMAND is missing" 8x
+	usage "l: COMMAND is missing" -m rename --init l
 	usage "FD 99999999999: not a descriptor number" 99999999999
 }
 

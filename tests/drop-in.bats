@@ -61,17 +61,55 @@ named_flock() {
 	all 65 77
 }
 
-@test "a file that cannot be opened is refused with 66" {
-	all 66 /nonexist/x true
-	all 66 '' true
+@test "the messages of the name flock name flock, and a descriptor that is not open in flock(1)'s words" {
+	bad="Bad file descriptor"
+	for program in "${flocks[@]}"; do
+		expect_status 65 "$program" 77
+		[ "$err" = "flock: 77: $bad" ] || complain "$err"
+		for line in "abc" "-Z l true" "-w x l true" "-c x" "l -c" "--no-such l true" "-E"; do
+			# shellcheck disable=SC2086 # words
+			expect_status 64 "$program" $line
+			[[ $err == "flock: "* && $err != *semlock* ]] || [ "$program" = "$SYSTEM" ] || complain "$line: $err"
+		done
+	done
+	expect_status 65 "$FLOCK" -u 77
+	[ "$err" = "flock: 77: $bad" ]
 }
 
-@test "-w takes fractions and exponents, and refuses words, seconds with s, and nothing" {
+# What util-linux's own test flock/close expects of a flock that has --fd, which the system's may not.
+@test "-o closes the descriptor of --fd for the command, and without it the command has it" {
+	exec 10<>l
+	expect_status 65 "$FLOCK" --exclusive --close --fd 10 --command "$FLOCK --exclusive --nonblock --fd 10 true"
+	[ "$err" = "flock: 10: Bad file descriptor" ] || complain "$err"
+	expect_out ''
+	expect_status 0 "$FLOCK" --exclusive --fd 10 --command "$FLOCK --exclusive --nonblock --fd 10 true"
+	expect_silent
+	exec 10>&-
+}
+
+@test "a file that may only be written takes an exclusive --fcntl" {
+	: >l
+	chmod 222 l
+	for way in --fcntl "--start 1" "-m posix" "--fcntl -j 2"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 3 as_nobody "$SEMLOCK" $way l sh -c 'exit 3'
+	done
+	expect_status 66 as_nobody "$SEMLOCK" --fcntl -s l true
+	expect_status 66 as_nobody "$SEMLOCK" l true
+}
+
+@test "a file that cannot be opened is refused with 66" {
+	all 66 /nonexist/x true
+	named_flock 66 '' true
+	refused 64 "empty word" "$SEMLOCK" '' true
+}
+
+@test "-w takes fractions and exponents, and refuses words and nothing" {
 	all 0 -w 0 l true
 	all 0 -w .5 l true
 	all 0 -w 1e1 l true
 	all 64 -w abc l true
-	all 64 -w 1s l true
+	expect_status 0 "$SEMLOCK" -w 1s l true
 	all 64 -w '' l true
 }
 
@@ -247,7 +285,8 @@ named_flock() {
 }
 
 @test "a word behind the file is the command's, not an option" {
-	refused 127 -n "$SEMLOCK" l -n true
+	refused 64 "options stand before LOCK" "$SEMLOCK" l -n true
+	refused 64 "COMMAND is an empty word" "$SEMLOCK" l ''
 	named_flock 69 l -n true
 	all 0 -- l true
 	for program in "${everyone[@]}"; do

@@ -21,6 +21,9 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "a command that is not there: 127, and it is named" {
 	refused 127 nosuch "$SEMLOCK" l nosuch
 	refused 127 ./nosuch "$SEMLOCK" l ./nosuch
+	refused 127 "a shell command stands behind -c" "$SEMLOCK" l 'echo a b'
+	[[ $(! "$SEMLOCK" l nosuch 2>&1) != *-c* ]]
+	[[ $(! "$SEMLOCK" l 'no such' word 2>&1) != *-c* ]]
 	refused 127 /nosuch/x "$SEMLOCK" l /nosuch/x
 	expect_free l
 }
@@ -92,4 +95,19 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	expect_status 1 "$SEMLOCK" -n -E 9 l sh -c 'exit 1'
 	expect_status 127 "$SEMLOCK" -n -E 9 l nosuch
 	expect_status 66 "$SEMLOCK" -n -E 0 /nonexist/x true
+}
+
+@test "where vfork shares no memory: a command that cannot be run, and one that ends as if" {
+	BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
+	refused 127 "nosuch: cannot run it: No such file" "$BROKEN" --status-fd=6 l nosuch 6>events
+	[ "$(cat events)" = $'acquired\nnot-run ENOENT' ] || complain "$(cat events)"
+	refused 126 "/etc/passwd: cannot run it: Permission denied" "$BROKEN" l /etc/passwd
+	refused 127 nosuch "$BROKEN" --run-timeout=60 l nosuch
+	for status in 0 1 2 13 126 127; do
+		expect_status $status "$BROKEN" --status-fd=6 l sh -c "exit $status" 6>events
+		[ "$(cat events)" = $'acquired\nexit '$status ] || complain "$(cat events)"
+	done
+	expect_status 127 "$BROKEN" l sh -c nosuch
+	expect_status 137 "$BROKEN" l sh -c 'kill -KILL $$'
+	expect_free l
 }

@@ -147,6 +147,14 @@ export SEMLOCK PROBE
 	exec 8>&-
 }
 
+@test "exec 8>lock in a shell that hands descriptors on only when it is told" {
+	for shell in ksh93 mksh; do
+		command -v "$shell" >/dev/null || continue
+		expect_status 0 "$shell" -c 'exec 8>l; "$SEMLOCK" 8; echo $?; "$SEMLOCK" 8 8>&8; echo $?; "$PROBE" free l; :'
+		expect_out $'65\n0\nheld'
+	done
+}
+
 @test "the subshell form" {
 	for shell in bash dash; do
 		rm -f order

@@ -408,7 +408,7 @@ waits_for_itself() {
 	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -m "$1" l true 2>said; [ $? -eq 64 ]' "$SEMLOCK" "$method"
 	grep -q "wait for itself" said
 	rm said
-	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -n -m "$1" l true; [ $? -eq 64 ]' "$SEMLOCK" "$method"
+	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -n -m "$1" l true; [ $? -eq 1 ]' "$SEMLOCK" "$method"
 	nothing_left
 }
 

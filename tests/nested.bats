@@ -81,8 +81,8 @@ at_once() {
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" -s 8
 	queue_as writer l 8>&-
-	expect_status 0 "$SEMLOCK" -n -s l true
 	expect_status 0 "$SEMLOCK" -s l true
+	expect_status 0 "$SEMLOCK" -w 60 -s l true
 	expect_status 1 "$SEMLOCK" -n -s l true 8>&-
 	expect_status 0 "$SEMLOCK" --fcntl l true
 	exec 8>&-

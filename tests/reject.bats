@@ -106,3 +106,15 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	refused 64 "-m etcd" "$SEMLOCK" -m etcd l touch ran
 	[ ! -e ran ] && [ ! -e l ]
 }
+
+@test "off a terminal, why a lock was refused, and nothing else: the manual's line for cron" {
+	recipe=$(man -l "$SOURCE/man/semlock.1" | col -b | sed -n 's,/run/x.lock,l,g; s/^ *\(semlock -n -E 75 .*\)/\1/p' | sed 's/ job; / sh -c "exit 3"; /')
+	[[ $recipe == semlock*--who* ]] || complain "$recipe"
+	PATH=$PWD/bin:$PATH expect_status 3 sh -c "$recipe"
+	expect_silent
+	hold_lock l
+	PATH=$PWD/bin:$PATH expect_status 75 sh -c "$recipe"
+	[[ $out == *held*"${COMMAND[holder]}"* ]] || complain "$out"
+	[ -z "$err" ]
+	let_go
+}

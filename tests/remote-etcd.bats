@@ -136,6 +136,17 @@ gives_up() {
 	ended holder 0
 }
 
+@test "TERM to semlock that ends the command ends semlock, too, once the key is let go" {
+	mkfifo up
+	expect_status 0 perl -e 'my $pid = fork // die;
+		if ($pid == 0) { exec @ARGV or die }
+		open my $up, "<", "up" or die; <$up>;
+		kill TERM => $pid;
+		waitpid $pid, 0;
+		exit(($? & 127) != 15)' "$SEMLOCK" "$URL" sh -c 'echo runs >up; exec sleep 60'
+	[ "$(count)" -eq 0 ]
+}
+
 stopped_soon() {
 	rm -f holder.up holder.down
 	hold_lock --ttl=60 "$URL" || return
@@ -433,18 +444,20 @@ told() {
 	expect_status 0 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers"
 }
 
-@test "asked for by a command that runs under it: 64 at once, with a sentence" {
+@test "asked for by a command that runs under it: 64 at once, with a sentence; with -n and -w busy" {
 	for way in "" -o "-j 2" --ttl=5; do
 		mode=
 		[ "$way" != "-j 2" ] || mode="-j 3"
-		for with in "" -n -w9; do
+		# shellcheck disable=SC2086
+		refused 64 "process" "$SEMLOCK" $way "$URL" "$SEMLOCK" $mode "$URL" touch ran
+		for with in -n -w60; do
 			# shellcheck disable=SC2086
-			refused 64 "process" "$SEMLOCK" $way "$URL" "$SEMLOCK" $mode $with "$URL" touch ran
+			expect_status 1 "$SEMLOCK" $way "$URL" "$SEMLOCK" $with "$URL" touch ran
 		done
 	done
 	refused 64 "under which this one runs" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
 	refused 64 "under which this one runs" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
-	refused 64 "if somebody waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
+	refused 64 "if another process waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
 	[ ! -e ran ]
 	[ "$(count)" -eq 0 ]
 }
@@ -459,7 +472,7 @@ told() {
 
 @test "asked for once more after semlock was killed: the command has it still, so likewise" {
 	start outer "$SEMLOCK" "$URL" sh -c 'kill -KILL $PPID; while kill -0 $PPID; do :; done 2>/dev/null
-		"$0" -n "$1" touch ran 2>said; echo $? >status' "$SEMLOCK" "$URL"
+		"$0" "$1" touch ran 2>said; echo $? >status' "$SEMLOCK" "$URL"
 	ended outer 137
 	in_file status .
 	[ "$(cat status)" -eq 64 ]

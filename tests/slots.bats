@@ -262,9 +262,9 @@ those_who_disagree() {
 	exec 7<>l 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl -s 7
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
-	start first "$SEMLOCK" --fcntl -j 2 7
+	start first "$SEMLOCK" --fcntl -j 2 7 8>&-
 	"$PROBE" blocked "${PID[first]}"
-	expect_status 0 "$SEMLOCK" --fcntl -w 60 -j 2 8
+	expect_status 0 "$SEMLOCK" --fcntl -w 60 -j 2 8 7>&-
 	ended first 0
 	exec 7>&- 8>&-
 }

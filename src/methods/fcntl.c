@@ -71,7 +71,7 @@ enum outcome fcntl_byte(int fd, int command, short type, off_t offset)
 
 static int fcntl_access(const struct lock *lock)
 {
-	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_RDWR : O_RDONLY;
+	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_WRONLY : O_RDONLY;
 }
 
 static void explain(const struct lock *lock, struct why *why)

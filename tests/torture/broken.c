@@ -4,13 +4,15 @@
  * SEMLOCK_BROKEN=unchecked: the lock file is not compared with its name once it is locked.
  * SEMLOCK_BROKEN=unguarded: a dead holder's lock is looked at, and then unlinked: no flock
  * guards it, and its name is not compared again.
- * SEMLOCK_BROKEN=uncompared: an flock guards it, and its name is not compared again. */
+ * SEMLOCK_BROKEN=uncompared: an flock guards it, and its name is not compared again.
+ * Always: vfork(2) is only fork(2), as under qemu-user.  That breaks nothing. */
 #include <config.h>
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct lock;
 struct namefile;
@@ -21,6 +23,7 @@ int __real_flock(int fd, int operation);
 bool __wrap_lockfile_current(const struct lock *lock);
 bool __wrap_namefile_same(const struct namefile *file, const char *name, int fd);
 int __wrap_flock(int fd, int operation);
+pid_t __wrap_vfork(void);
 
 static bool broken(const char *how)
 {
@@ -49,4 +52,9 @@ bool __wrap_namefile_same(const struct namefile *file, const char *name, int fd)
 int __wrap_flock(int fd, int operation)
 {
 	return broken("unguarded") ? 0 : __real_flock(fd, operation);
+}
+
+pid_t __wrap_vfork(void)
+{
+	return fork();
 }
