@@ -11,6 +11,7 @@
 #include "lockfile.h"
 #include "obtain.h"
 #include "options.h"
+#include "relay.h"
 #include "report.h"
 #include "run.h"
 #include "several.h"
@@ -44,6 +45,13 @@ static void spare_ties(const struct options *opt, const struct lock *lock)
 static bool ends_with_us(const struct options *opt)
 {
 	return !opt->remove && (opt->method->can & (LEAVES_RECORD | ON_SERVER)) == 0;
+}
+
+/* The command gets no descriptor that keeps the lock when semlock is killed. */
+static bool dies_with_us(const struct options *opt)
+{
+	return (opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0) && opt->command != NULL &&
+	       opt->locks[0].name != NULL && !opt->become && !opt->unlock;
 }
 
 static const char *why_stuck(const struct options *opt)
@@ -81,6 +89,8 @@ int main(int argc, char **argv)
 		return who(&opt);
 	if (opt.check)
 		return check(&opt);
+	if (dies_with_us(&opt))
+		relay_start();
 	job_make(&job, &opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, job.locks);
