@@ -73,7 +73,8 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 			complain("%s: %s", obtain_label(opt, &locks[i]), why_stuck(opt));
 	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
-			lockfile_remove(&locks[i]);
+			if (!lockfile_remove(&locks[i]))
+				complain("%s: not removed: the file is not empty", obtain_label(opt, &locks[i]));
 	return status;
 }
 
