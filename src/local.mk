@@ -49,6 +49,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/queue.c src/queue.h \
 	src/queuefile.c src/queuefile.h \
 	src/reach.c src/reach.h \
+	src/relay.c src/relay.h \
 	src/replace.c src/replace.h \
 	src/report.c src/report.h \
 	src/recorded.c src/recorded.h \

@@ -203,28 +203,22 @@ static bool holds_inode(const struct lock *lock)
 	       open_now.st_ino == lock->inode;
 }
 
-/* Is NAME, itself and not through a link, the file that LOCK was taken on?  LAST: it has no other
- * name. */
-static bool still_there(const struct lock *lock, bool *last)
+/* Is NAME, itself and not through a link, the file that LOCK was taken on?  FILE is what it is now. */
+static bool still_there(const struct lock *lock, struct stat *file)
 {
-	struct stat now;
-
-	if (lstat(lock->name, &now) != 0 || !S_ISREG(now.st_mode) ||
-	    now.st_dev != lock->device || now.st_ino != lock->inode)
-		return false;
-	*last = now.st_nlink == 1;
-	return true;
+	return lstat(lock->name, file) == 0 && S_ISREG(file->st_mode) &&
+	       file->st_dev == lock->device && file->st_ino == lock->inode;
 }
 
 /* Our own lock is gone already, and is taken again without waiting: only then is it
  * certain that nothing the command left behind holds it still through a descriptor it
  * inherited.  The rest is the proof of the protocol: the name is compared under the
  * exclusive lock, and removed under it, and everybody who takes the lock compares, too. */
-void lockfile_remove(struct lock *lock)
+bool lockfile_remove(struct lock *lock)
 {
 	struct lock again = *lock;
+	struct stat file = {.st_size = 0};
 	struct why why;
-	bool last;
 
 	again.mode = EXCLUSIVE;
 	again.slots = 0;
@@ -232,14 +226,15 @@ void lockfile_remove(struct lock *lock)
 	again.access = again.method->access(&again);
 	again.fd = open(again.name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
-		return;
+		return true;
 	if (holds_inode(&again) && again.method->take(&again, TRY, &why) == TAKEN) {
 		CRASH_POINT("lockfile.retaken");
-		if (still_there(&again, &last) && unlink(again.name) == 0) {
+		if (still_there(&again, &file) && file.st_size == 0 && unlink(again.name) == 0) {
 			CRASH_POINT("lockfile.unlinked");
-			if (last) /* else there are those who come by the other name */
+			if (file.st_nlink == 1) /* else there are those who come by the other name */
 				queue_remove(&again);
 		}
 	}
 	close(again.fd);
+	return file.st_size == 0;
 }

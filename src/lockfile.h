@@ -22,7 +22,8 @@ int lockfile_identify(struct lock *lock);
 bool lockfile_current(const struct lock *lock);
 
 /* Remove the file of a lock that we have already let go, unless somebody holds it, or the
- * name means another file by now; not being able to is no error. */
-void lockfile_remove(struct lock *lock);
+ * name means another file by now; not being able to is no error.  A file that is not empty is
+ * somebody's data, and left: then the result is false. */
+bool lockfile_remove(struct lock *lock);
 
 #endif

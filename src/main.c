@@ -15,6 +15,7 @@
 #include "lockfile.h"
 #include "obtain.h"
 #include "options.h"
+#include "relay.h"
 #include "report.h"
 #include "run.h"
 #include "several.h"
@@ -33,6 +34,13 @@ static void undo(const struct options *opt, struct lock *lock)
 static bool ends_with_us(const struct options *opt)
 {
 	return !opt->remove && (opt->method->can & (LEAVES_RECORD | ON_SERVER)) == 0;
+}
+
+/* The command gets no descriptor that keeps the lock when semlock is killed. */
+static bool dies_with_us(const struct options *opt)
+{
+	return (opt->close_fd || (opt->method->can & OWNED_BY_PROCESS) != 0) && opt->command != NULL &&
+	       opt->locks[0].name != NULL && !opt->become && !opt->unlock;
 }
 
 static const char *why_stuck(const struct options *opt)
@@ -54,7 +62,8 @@ static int finish(const struct options *opt, struct lock *locks, int status)
 			complain("%s: %s", obtain_label(opt, &locks[i]), why_stuck(opt));
 	if (opt->remove && (opt->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < opt->nlocks; i++)
-			lockfile_remove(&locks[i]);
+			if (!lockfile_remove(&locks[i]))
+				complain("%s: not removed: the file is not empty", obtain_label(opt, &locks[i]));
 	return status;
 }
 
@@ -73,6 +82,8 @@ int main(int argc, char **argv)
 	if (opt.check)
 		return check(&opt);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
+	if (dies_with_us(&opt))
+		relay_start();
 	job_make(&job, &opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		undo(&opt, job.locks);

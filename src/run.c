@@ -9,7 +9,9 @@
 #include "events.h"
 #include "keeper.h"
 #include "lease.h"
+#include "locksmith.h"
 #include "messages.h"
+#include "relay.h"
 #include "report.h"
 #include "run.h"
 #include "several.h"
@@ -94,6 +96,7 @@ int run(struct job *job)
 		several_forget(job->locks, opt->nlocks);
 		ending_in_trouble(opt, &why);
 	}
+	relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
 	if (command_watch(&job->command, &ending, &why) != 0)
 		ending_in_trouble(opt, &why);
 	watch_stop(&watch);

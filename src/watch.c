@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "deadline.h"
+#include "relay.h"
 #include "watch.h"
 
 /* Our view of the command while it runs. */
@@ -212,6 +213,10 @@ struct ending watch(const struct command *command, pid_t pid, const sigset_t *al
 
 	sigemptyset(&child->got);
 	while (!over) {
+		if (relay_killed()) {
+			relay_end_all(pid);
+			return (struct ending){.how = ENDED_SIGNAL, .code = SIGKILL};
+		}
 		signo = next_signal(child, all, &info);
 		if (signo > 0)
 			sigaddset(&child->got, signo);

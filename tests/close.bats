@@ -64,6 +64,84 @@ daemon_under() {
 	"$PROBE" until-free l
 }
 
+# The holder runs a probe that holds, and a process that nothing ties to it (see stray.py).
+hold_with_stray() {
+	fifos holder
+	start holder "$SEMLOCK" "$@" l sh -c "/usr/bin/python3 '$SOURCE/tests/stray.py' stray &&
+		'$PROBE' hold holder.up holder.down; exit"
+	ready holder
+}
+
+# What the next holder does as the first thing: it looks whether one of these processes lives.
+none_lives() {
+	printf '! kill -0 %s 2>/dev/null && ' "$@"
+	echo 'touch alone'
+}
+
+@test "semlock killed, with -o and with -m posix: all that the command has started is gone before the next begins" {
+	for way in -o "-m posix" "-o --fcntl" "-o -m excl" "-o -m mkdir" "-o -m symlink"; do
+		# shellcheck disable=SC2086 # words
+		hold_with_stray $way
+		method=${way#-o}
+		# shellcheck disable=SC2086 # words
+		start next "$SEMLOCK" -w 60 ${method:-$way} l sh -c "$(none_lives "$(cat stray)" "${COMMAND[holder]}")"
+		"$PROBE" pause 100
+		kill -KILL "${PID[holder]}"
+		ended holder 137
+		ended next 0 || complain "$way"
+		[ -e alone ]
+		rm -rf l stray alone ./*.up ./*.down
+	done
+}
+
+@test "semlock killed while it is stopped: likewise" {
+	hold_with_stray -o
+	kill -STOP "$(pgrep -P "${PID[holder]}")"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 0 "$SEMLOCK" -w 60 l sh -c "$(none_lives "$(cat stray)" "${COMMAND[holder]}")"
+	[ -e alone ]
+}
+
+@test "the inner one of the two killed: the outer one ends the rest, and no other child of its own" {
+	for way in -o "-m posix"; do
+		fifos holder
+		# shellcheck disable=SC2086 # words
+		start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" $way l \
+			sh -c "/usr/bin/python3 '$SOURCE/tests/stray.py' stray && '$PROBE' hold holder.up holder.down; exit"
+		ready holder
+		kill -KILL "$(pgrep -P "${PID[holder]}" -f "semlock $way")"
+		ended holder 137
+		! kill -0 "$(cat stray)" || complain "the stray one lives"
+		! kill -0 "${COMMAND[holder]}" || complain "${COMMAND[holder]} lives"
+		kill -0 "$(cat elder)"
+		kill "$(cat elder)"
+		expect_free l
+		rm -rf l stray ./*.up ./*.down
+	done
+}
+
+@test "killed while it waits, semlock -o leaves no process behind" {
+	hold_lock l
+	start waiter "$SEMLOCK" -o l touch ran
+	eventually pgrep -P "${PID[waiter]}" >inner
+	"$PROBE" blocked "$(cat inner)"
+	kill -KILL "${PID[waiter]}"
+	ended waiter 137
+	"$PROBE" gone "$(cat inner)"
+	let_go
+	[ ! -e ran ]
+}
+
+@test "a signal that ends a waiting semlock -o ends it as without -o" {
+	hold_lock l
+	start waiter "$SEMLOCK" -o l true
+	eventually pgrep -P "${PID[waiter]}" >inner
+	"$PROBE" blocked "$(cat inner)"
+	kill -TERM "${PID[waiter]}"
+	ended waiter 143
+}
+
 @test "with -o the command runs in a PID namespace of its own, too, and dies with its semlock there" {
 	namespaces --pid
 	for way in -o "-m posix" "-o -m excl"; do

@@ -57,10 +57,16 @@ crash() {
 		-m "$method" "${options[@]}" l "$@"
 }
 
+# inner NAME: the semlock that does the work: with -m posix it is the child of the one that was
+# started (src/relay.h).
+inner() {
+	pgrep -P "${PID[$1]}" -f '^[^ ]*semlock[^ ]* .*-m posix' || echo "${PID[$1]}"
+}
+
 # come_to_rest NAME: it sleeps, is stopped, or has ended.
 come_to_rest() {
 	local state end=$((SECONDS + PATIENCE))
-	while read -r _ _ state _ <"/proc/${PID[$1]}/stat" 2>/dev/null && [[ $state != [STZ] ]]; do
+	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" 2>/dev/null && [[ $state != [STZ] ]]; do
 		[ $SECONDS -lt $end ] || complain "$1 does not come to rest" || return
 	done 2>/dev/null
 }
@@ -86,7 +92,7 @@ first_in() {
 	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
 	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
 	first=
-	for name; do if [ "${PID[$name]}" = "$parent" ]; then first=$name; fi; done
+	for name; do if [ "$(inner "$name")" = "$parent" ]; then first=$name; fi; done
 	[ -n "$first" ] || complain "somebody else got in: $line"
 }
 
@@ -155,21 +161,17 @@ killed_at() {
 
 # stopped_or_over NAME WAY: it stands at the point; or, where it was waiting, did not come by it.
 stopped_or_over() {
-	if [ "$2" != wait ]; then
-		"$PROBE" state "${PID[$1]}" T
-		return
-	fi
-	local state end=$((SECONDS + PATIENCE))
-	while read -r _ _ state _ <"/proc/${PID[$1]}/stat" && [[ $state != [TZ] ]]; do
+	local state='' end=$((SECONDS + PATIENCE))
+	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" && [[ $state != T && ($2 != wait || $state != Z) ]]; do
 		[ $SECONDS -lt $end ] || complain "$1 is neither stopped nor over" || return
 	done 2>/dev/null
 }
 
 # It may come by the point again, and stop again.
 go_on() {
-	local state
-	while read -r _ _ state _ <"/proc/${PID[$1]}/stat" && [ "$state" != Z ]; do
-		if [ "$state" = T ]; then kill -CONT "${PID[$1]}"; fi
+	local state pid
+	while pid=$(inner "$1") && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" != Z ]; do
+		if [ "$state" = T ]; then kill -CONT "$pid"; fi
 	done 2>/dev/null
 }
 

@@ -115,21 +115,43 @@ static bool waits_for_lock(const char *line)
 	return is_futex(call) || (call == SYS_flock && (how & LOCK_NB) == 0);
 }
 
+/* What is in /proc/PID/WHAT; empty if it cannot be read. */
+static void read_of(pid_t pid, const char *what, char *text, size_t size)
+{
+	char path[64];
+	int fd;
+	ssize_t got = -1;
+
+	snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, what);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		got = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[got > 0 ? got : 0] = '\0';
+}
+
+/* With -m posix it is the child of the semlock that was started: src/relay.h. */
+static bool is_asleep(pid_t pid)
+{
+	char text[256], children[64];
+
+	read_of(pid, "syscall", text, sizeof text);
+	if (waits_for_lock(text))
+		return true;
+	snprintf(children, sizeof children, "task/%ld/children", (long)pid);
+	read_of(pid, children, text, sizeof text);
+	if (atol(text) > 0)
+		read_of((pid_t)atol(text), "syscall", text, sizeof text);
+	return waits_for_lock(text);
+}
+
 bool until_asleep(pid_t pid)
 {
 	int64_t give_up = now() + INT64_C(60000000000);
-	char path[64], text[256];
-	ssize_t got;
-	int fd;
 
-	snprintf(path, sizeof path, "/proc/%ld/syscall", (long)pid);
 	while (now() < give_up) {
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-		if (fd >= 0)
-			close(fd);
-		text[got > 0 ? got : 0] = '\0';
-		if (waits_for_lock(text))
+		if (is_asleep(pid))
 			return true;
 		if (has_ended(pid))
 			return false;

@@ -104,6 +104,30 @@ overlap() {
 	done
 }
 
+@test "--rm leaves a file that is not empty, and says so; the status is the command's" {
+	echo data >l
+	for way in "" "-m ofd" -o; do
+		# shellcheck disable=SC2086 # words
+		refused 5 "l: not removed: the file is not empty" "$SEMLOCK" $way --rm l sh -c 'exit 5'
+	done
+	expect_status 0 "$SEMLOCK" --rm l sh -c '[ "$(cat l)" = data ]; : >l'
+	expect_silent
+	[ ! -e l ]
+	expect_status 0 "$SEMLOCK" --rm l sh -c 'echo written >l'
+	[ "$err" = "semlock: l: not removed: the file is not empty" ]
+	[ "$(cat l)" = written ]
+	expect_status 0 "$SEMLOCK" --rm -f l other true
+	[ ! -e other ]
+	[ -e l ]
+}
+
+@test "a lock file that is deleted while its holder runs lets the next one in" {
+	hold_lock l
+	rm l
+	expect_status 0 "$SEMLOCK" -n l true
+	let_go
+}
+
 @test "--rm removes only what is its own" {
 	hold_lock --rm l
 	mv l moved

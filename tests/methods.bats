@@ -255,7 +255,7 @@ held_and_free() {
 	kill -KILL "${PID[holder]}"
 	ended holder 137
 	"$PROBE" gone "${COMMAND[holder]}"
-	expect_free l posix 0 0
+	eventually expect_free l posix 0 0
 }
 
 @test "posix: the lock stays when the command opens and closes the lock file" {

@@ -93,7 +93,7 @@ static int has_queued(pid_t pid, const char *thread)
 	return read_text(path, where, sizeof where) != 0 || strstr(where, "rwsem") == NULL;
 }
 
-int sleeps_in_lock(pid_t pid)
+static int one_sleeps_in_lock(pid_t pid)
 {
 	char path[300], line[300];
 	struct dirent *entry;
@@ -112,6 +112,17 @@ int sleeps_in_lock(pid_t pid)
 	if (tasks != NULL)
 		closedir(tasks);
 	return found;
+}
+
+/* With -o and -m posix it is the child of the semlock that was started: src/relay.h. */
+int sleeps_in_lock(pid_t pid)
+{
+	char path[300], children[300];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	return one_sleeps_in_lock(pid) ||
+	       (read_text(path, children, sizeof children) == 0 && atoi(children) > 0 &&
+		   one_sleeps_in_lock((pid_t)atoi(children)));
 }
 
 static int is_blocked(const char *pid, const char *what)

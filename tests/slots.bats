@@ -302,11 +302,10 @@ those_who_disagree() {
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
 
-# Not posix: the lock goes with semlock, and the command a moment later.
 @test "never more than three inside, whoever is killed, and all three slots stay in use" {
 	starts_many
 	local method
-	for method in flock ofd; do
+	for method in flock ofd posix; do
 		mkdir $method
 		expect_status 0 "$CROWD" kills 20 4 1 3 $method "$SEMLOCK" -m $method -j 3 "$method/l"
 		[[ $out == "visits "*" overlaps 0 places-used 3" ]] || complain "$out"

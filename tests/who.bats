@@ -78,7 +78,9 @@ json() {
 		queue_as three -m "$method" -j 2 l
 		table -m "$method" l
 		[ "$(column 2 held | sort)" = "$(printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" | sort)" ]
-		[ "$(column 2 1.)" = "${PID[three]}" ]
+		waiter=${PID[three]}
+		if [ "$method" = posix ]; then waiter=$(pgrep -P "$waiter"); fi # see src/relay.h
+		[ "$(column 2 1.)" = "$waiter" ]
 		if [ "$method" = flock ]; then grep -q "^held *${COMMAND[two]} .* slot 1 " .out; fi
 		let_go one
 		let_go two

@@ -280,11 +280,10 @@ static int verdict(const struct contest *contest, bool litter)
 	    (double)took / 1e9, atomic_load(&board->kills), atomic_load(&board->stops),
 	    atomic_load(&board->terms), atomic_load(&board->deleted));
 	printf("%s: %ld overlaps, %ld lost, %ld updates lost, %ld failures, %s, %s; longest time "
-	       "without progress %.3f s; %ld commands died with their semlock a moment late\n",
+	       "without progress %.3f s\n",
 	    contest->method, atomic_load(&board->overlaps), atomic_load(&board->lost), updates,
 	    atomic_load(&board->failures), contest->stuck ? "STUCK" : "not stuck",
-	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9,
-	    atomic_load(&board->windows));
+	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9);
 	if (atomic_load(&board->overlaps) > 0)
 		show_overlap();
 	return contest->stuck || litter || updates != 0 || atomic_load(&board->overlaps) > 0 ||

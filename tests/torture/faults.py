@@ -79,6 +79,8 @@ class Scenario:
         self.before, self.ends, self.child, self.far = before, ends, child, far
         self.looks = bool({"--who", "--check"} & set(args))
         self.runs = not self.looks and args not in (["20"], ["--hold"])
+        # then the semlock that takes the lock is a child (src/relay.h), and the first process only waits
+        self.child |= self.runs and "-F" not in args and (method == "posix" or "-o" in args)
 
     def argv(self, semlock, torture):
         command = [torture, "held", self.method] if self.runs else []
@@ -304,11 +306,11 @@ def calls_of(scenario, semlock, torture, places):
         mine = call.pid != first if scenario.child else call.pid == first
         if not mine or call.pid in done:
             continue
-        counts[name] = counts.get(name, 0) + 1
-        if name == "execve" and (not scenario.child and counts[name] == 1):
+        counts[call.pid, name] = count = counts.get((call.pid, name), 0) + 1
+        if name == "execve" and (not scenario.child and count == 1):
             continue
-        if name in ERRORS and not (scenario.far and name == "fstatfs") and (counts[name] > before.get(name, 0) if scenario.child else i >= start):
-            found.append((name, counts[name], call.stack))
+        if name in ERRORS and not (scenario.far and name == "fstatfs") and (count > before.get(name, 0) if scenario.child else i >= start):
+            found.append((name, count, call.stack))
         if name == "execve":
             done.add(call.pid)   # from here on it is the command
     return found
@@ -425,7 +427,7 @@ def inject(scenario, call, number, error, semlock, torture):
     strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call},fstatfs",
               "-e", f"inject={call}:error={error}:when={number}"] + scenario.always()
     if scenario.child:
-        strace.insert(1, "-f")
+        strace[1:1] = ["-f"] + ["-b", "execve"] * (call != "execve")  # the command's own calls are well
     argv = scenario.argv(semlock, torture)
     try:
         status = run(room, strace, argv)

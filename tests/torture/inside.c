@@ -31,22 +31,6 @@ static void overlap(pid_t other, int slot)
 	atomic_fetch_add(&board->overlaps, 1);
 }
 
-/* Its semlock alone held the lock and has been killed, and it is to die with that.  The
- * kernel lets the lock go a moment before: that is documented, but it must not last. */
-static bool dies_with_its_semlock(pid_t other)
-{
-	long semlock = tied_to(other);
-
-	if (semlock == 0 || !dying((pid_t)semlock))
-		return false;
-	for (int tries = 0; tries < 10000 && !dying(other); tries++)
-		pause_us(100);
-	if (!dying(other))
-		return false;
-	atomic_fetch_add(&board->windows, 1);
-	return true;
-}
-
 /* Returns whether we have it. */
 static bool take_part(int witness, struct flock want, int slot)
 {
@@ -57,7 +41,7 @@ static bool take_part(int witness, struct flock want, int slot)
 			trouble("witness");
 		if (other.l_type == F_UNLCK)
 			continue;
-		if (!dying(other.l_pid) && !dies_with_its_semlock(other.l_pid)) {
+		if (!dying(other.l_pid)) {
 			overlap(other.l_pid, slot);
 			return false;
 		}
@@ -113,8 +97,6 @@ int go_inside(int slot, const char *mode)
 
 	if (witness < 0)
 		trouble("witness");
-	if (mode[1] == 't')
-		tie_name();
 	atomic_store(&board->command[slot], (int)getpid());
 	take_witness(witness, mode[0], slot);
 	note_entry(mode[0], slot);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,24 +66,6 @@ bool is_stopped(pid_t pid)
 	const char *end = slurp(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
 
 	return end != NULL && end[1] == ' ' && end[2] == 'T';
-}
-
-/* The name that /proc shows is all that others see of us at once. */
-void tie_name(void)
-{
-	char name[16];
-
-	snprintf(name, sizeof name, "tied%d", (int)getppid());
-	prctl(PR_SET_NAME, name);
-}
-
-long tied_to(pid_t pid)
-{
-	char name[32];
-
-	if (!slurp(pid, "comm", name, sizeof name) || strncmp(name, "tied", 4) != 0)
-		return 0;
-	return strtol(name + 4, NULL, 10);
 }
 
 /* Its number may be somebody else's by now: first hold on to whoever has it, then look. */

@@ -18,7 +18,7 @@ struct event {
 /* What all processes see. */
 struct board {
 	atomic_long inside, done, shared; /* entries; full rounds alone; and together with others */
-	atomic_long overlaps, windows, lost, failures;
+	atomic_long overlaps, lost, failures;
 	atomic_long breakers, winners, ended; /* of breakers.c */
 	atomic_long kills, stops, terms, deleted;
 	atomic_int command[MOST]; /* whom a contender has inside now */
@@ -46,8 +46,6 @@ void show_events(unsigned end);                /* those before number END */
 /* process.c: of a process that need not be ours */
 bool dying(pid_t pid);              /* gone, a zombie, exiting, or with a SIGKILL on its way */
 bool is_stopped(pid_t pid);
-long tied_to(pid_t pid);            /* the process whose death ends it, as told by tie_name(); 0 */
-void tie_name(void);                /* tell that our life hangs on our parent's */
 bool signal_command(pid_t pid, int signo); /* if PID still is this program */
 
 /* inside.c: what the lock protects.  MODE: x alone, s shared, j in slot SEMLOCK_SLOT, d alone
