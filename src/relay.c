@@ -13,7 +13,7 @@
 
 #include "deadline.h"
 #include "exitcode.h"
-#include "locksmith/holders.h"
+#include "locksmith/common/holders.h"
 #include "relay.h"
 #include "report.h"
 #include "watch.h"
