@@ -327,6 +327,15 @@ declare -gA smith
 	! grep "could not be told" ./*.err || complain "that is not so"
 }
 
+@test "semlock -o killed: all that the command has started is ended, and the lock is let go" {
+	stray_under holder "$SEMLOCK" -o --ttl=60 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 0 "$SEMLOCK" -w 30 "$URL" true
+	dead "$(cat holder.stray)"
+	dead "${COMMAND[holder]}"
+}
+
 @test "semlock killed: the lock is kept until the command ends, beyond its lease" {
 	hold_lock --ttl=4 "$URL"
 	kill -KILL "${PID[holder]}"
