@@ -242,7 +242,7 @@ next_beside_none() {
 	local name=$1 smith next=next-$1
 	shift
 	stray_under "$name" "$@"
-	smith=$(pgrep -f "semlock-locksmith .*/$name\$")
+	smith=$(pgrep -f "semlock-locksmith.*$ETCD/$name\$")
 	kill -STOP "$smith"
 	fifos "$next"
 	start "$next" "$SEMLOCK" "etcd://$ETCD/$name" "$PROBE" hold "$next.up" "$next.down"
@@ -309,7 +309,7 @@ declare -gA smith
 	for first in command semlock helper; do
 		start $first "$SEMLOCK" --ttl=2 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
 		in_file $first.pid .
-		smith[$first]=$(pgrep -f "semlock-locksmith .*/$first\$")
+		smith[$first]=$(pgrep -f "semlock-locksmith.*$ETCD/$first\$")
 		kill -STOP "${smith[$first]}" "${PID[$first]}" "$(cat $first.pid)"
 	done
 	for first in command semlock helper; do
