@@ -94,6 +94,30 @@ none_lives() {
 	done
 }
 
+@test "semlock killed: what forks faster than one can look is gone before the next begins" {
+	cat >hopper <<-'END'
+		import os, signal, time
+		signal.signal(signal.SIGTERM, signal.SIG_IGN)
+		if os.fork(): os._exit(0)
+		os.setsid()
+		os.closerange(0, 1024)
+		end = time.time() + 60
+		while time.time() < end:
+		    if os.fork(): os._exit(0)
+		    os.close(os.open("alive", os.O_WRONLY | os.O_CREAT))
+	END
+	for way in -o "-m posix"; do
+		# shellcheck disable=SC2086 # words
+		start holder "$SEMLOCK" $way l sh -c '/usr/bin/python3 hopper; exec sleep 1000'
+		eventually [ -e alive ]
+		kill -KILL "${PID[holder]}"
+		ended holder 137
+		# shellcheck disable=SC2086 # words
+		expect_status 0 "$SEMLOCK" ${way#-o} -w 60 l sh -c 'rm -f alive; "$0" pause 300; [ ! -e alive ]' "$PROBE"
+		rm -f alive l
+	done
+}
+
 @test "semlock killed while it is stopped: likewise" {
 	hold_with_stray -o
 	kill -STOP "$(pgrep -P "${PID[holder]}")"

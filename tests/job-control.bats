@@ -2,7 +2,7 @@
 # In a terminal: Ctrl-Z, fg, bg, Ctrl-C.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
-export SEMLOCK PROBE
+export SEMLOCK PROBE WAY=
 
 # in_terminal SHELL <SCRIPT: an interactive shell follows it; what it shows is in $out.
 # (After ^C wait for the prompt: a shell may throw away what was typed before.)
@@ -19,7 +19,7 @@ times_shown() {
 
 stop_and_go() {
 	in_terminal "$1" <<-'END'
-		line "$SEMLOCK" l "$PROBE" signals - -
+		line "$SEMLOCK" $WAY l "$PROBE" signals - -
 		expect ready
 		send ^Z
 		expect Stopped
@@ -44,6 +44,12 @@ stop_and_go() {
 }
 
 @test "dash: Ctrl-Z stops, fg goes on, Ctrl-C reaches the command once" {
+	stop_and_go dash
+}
+
+@test "-o, as two processes: Ctrl-Z stops, fg goes on, Ctrl-C reaches the command once" {
+	export WAY=-o
+	stop_and_go bash
 	stop_and_go dash
 }
 

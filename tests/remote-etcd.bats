@@ -253,7 +253,7 @@ next_beside_none() {
 	local name=$1 smith next=next-$1
 	shift
 	stray_under "$name" "$@"
-	smith=$(pgrep -f "semlock-locksmith .*/$name\$")
+	smith=$(pgrep -f "semlock-locksmith.*$ETCD/$name\$")
 	kill -STOP "$smith"
 	fifos "$next"
 	start "$next" "$SEMLOCK" "etcd://$ETCD/$name" "$PROBE" hold "$next.up" "$next.down"
@@ -320,7 +320,7 @@ declare -gA smith
 	for first in command semlock helper; do
 		start $first "$SEMLOCK" --ttl=2 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
 		in_file $first.pid .
-		smith[$first]=$(pgrep -f "semlock-locksmith .*/$first\$")
+		smith[$first]=$(pgrep -f "semlock-locksmith.*$ETCD/$first\$")
 		kill -STOP "${smith[$first]}" "${PID[$first]}" "$(cat $first.pid)"
 	done
 	for first in command semlock helper; do
@@ -336,6 +336,15 @@ declare -gA smith
 	ended helper 76
 	kill -CONT "${smith[command]}" "${smith[semlock]}"
 	! grep "could not be told" ./*.err || complain "that is not so"
+}
+
+@test "semlock -o killed: all that the command has started is ended, and the lock is let go" {
+	stray_under holder "$SEMLOCK" -o --ttl=60 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 0 "$SEMLOCK" -w 30 "$URL" true
+	dead "$(cat holder.stray)"
+	dead "${COMMAND[holder]}"
 }
 
 @test "semlock killed: the lock is kept until the command ends, beyond its lease" {
