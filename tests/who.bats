@@ -90,7 +90,6 @@ json() {
 }
 
 @test "-j: in the order of the slots, whoever came first" {
-	build_needs_ofd
 	hold_as one -j 3 l
 	hold_as two -j 3 l
 	let_go one
