@@ -14,6 +14,7 @@
 
 /* Without waiting: semlock has its answer within three seconds, whatever the server does. */
 #define NO_WAIT (5 * NS_PER_S / 2)
+#define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
 
 const char options_help[] =
     "  [OPTION...] URL\n"
@@ -183,7 +184,9 @@ int options_parse(int argc, char **argv, struct options *o, struct why *why)
 	if (o->slots > 0)
 		o->mode = MODE_SLOTS;
 	o->until = o->no_wait ? clock_now() : o->wait == NEVER ? NEVER : clock_now() + o->wait;
-	o->answer_by = o->until - NO_WAIT < clock_now() ? clock_now() + NO_WAIT : o->until;
+	o->answer_by = o->until == NEVER ? NEVER : o->until + LAST_ANSWER;
+	if (o->answer_by < clock_now() + NO_WAIT)
+		o->answer_by = clock_now() + NO_WAIT;
 	if (!is_ours(argv[optind]))
 		return why_set(why, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, argv[optind]);
 	return engine.parse(argv[optind], &o->url, why);
