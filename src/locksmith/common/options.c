@@ -158,6 +158,7 @@ static bool is_ours(const char *text)
 
 int options_parse(int argc, char **argv, struct options *o, struct why *why)
 {
+	int64_t now = clock_now();
 	int option, which = 0;
 
 	*o = (struct options){.mode = MODE_EXCLUSIVE,
@@ -183,10 +184,10 @@ int options_parse(int argc, char **argv, struct options *o, struct why *why)
 		return why_set(why, EXIT_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
 		o->mode = MODE_SLOTS;
-	o->until = o->no_wait ? clock_now() : o->wait == NEVER ? NEVER : clock_now() + o->wait;
-	o->answer_by = o->until == NEVER ? NEVER : o->until + LAST_ANSWER;
-	if (o->answer_by < clock_now() + NO_WAIT)
-		o->answer_by = clock_now() + NO_WAIT;
+	o->until = o->no_wait ? now + NO_WAIT : o->wait == NEVER ? NEVER : now + o->wait;
+	o->answer_by = o->no_wait || o->wait == NEVER	   ? o->until
+		       : o->wait + LAST_ANSWER < NO_WAIT ? now + NO_WAIT
+							     : o->until + LAST_ANSWER;
 	if (!is_ours(argv[optind]))
 		return why_set(why, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, argv[optind]);
 	return engine.parse(argv[optind], &o->url, why);
