@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	contrib/coverage.awk \
 	contrib/fresh-tree \
 	contrib/install-packages \
+	contrib/locksmith-demo \
 	contrib/packages \
 	contrib/static \
 	contrib/try \
@@ -56,6 +57,7 @@ SHELL_FILES = \
 	contrib/fresh-tree \
 	contrib/completion/bash/semlock \
 	contrib/install-packages \
+	contrib/locksmith-demo \
 	contrib/packaging/build \
 	contrib/packaging/debian/tests/semlock \
 	contrib/packaging/debian/tests/semlock-network \

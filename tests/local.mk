@@ -77,6 +77,7 @@ LOCAL_BATS = \
 	tests/crash.bats \
 	tests/deleted.bats \
 	tests/drop-in.bats \
+	tests/engine.bats \
 	tests/environment.bats \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
@@ -241,7 +242,7 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_par
 check_PROGRAMS += tests/locksmith_parts
 endif
 tests_locksmith_parts_SOURCES = tests/locksmith_parts.c \
-	src/locksmith/common/clock.c src/locksmith/common/netrc.c src/locksmith/common/url.c \
+	src/locksmith/common/clock.c src/locksmith/common/url.c \
 	src/locksmith/common/why.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/sightings.c \
 	src/locksmith/ftp/token.c
