@@ -115,8 +115,9 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
 	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
 	    {"SEMLOCK_HELD=", NULL},
+	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has had it, and nobody else need know it */
 	};
-	const size_t all = sizeof variables / sizeof *variables;
+	const size_t all = sizeof variables / sizeof *variables - (lock->smith == NULL);
 
 	if (lock->slot >= 0)
 		snprintf(slot, sizeof slot, "%d", lock->slot);

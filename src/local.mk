@@ -104,7 +104,6 @@ LOCKSMITH_COMMON = \
 	src/locksmith/common/login.c src/locksmith/common/login.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
 	src/locksmith/common/main.c \
-	src/locksmith/common/netrc.c src/locksmith/common/netrc.h \
 	src/locksmith/common/options.c src/locksmith/common/options.h \
 	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
 	src/locksmith/common/url.c src/locksmith/common/url.h \

@@ -52,6 +52,8 @@ int locksmith_start(struct locksmith *smith, const char *scheme, const char **ar
 	int input[2], output[2];
 
 	*smith = (struct locksmith){.in = -1, .eye = -1, .out = -1, .scheme = scheme};
+	for (unsigned i = 1; argv[i] != NULL; i++)
+		smith->url = argv[i]; /* the last one */
 	if (descriptor_pipe(input) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
 	smith->eye = input[0];
@@ -98,12 +100,24 @@ static int milliseconds(const struct deadline *until)
 					     : (int)((left + MILLISECOND - 1) / MILLISECOND);
 }
 
+/* NOTE is for the user, whenever it comes. */
+static bool is_note(const struct locksmith *smith, const char *line)
+{
+	const char *text = locksmith_says(line, "NOTE");
+
+	if (text != NULL)
+		complain("%s: %s", smith->url, text);
+	return text != NULL;
+}
+
 int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line)
 {
 	struct pollfd answer = {smith->out, POLLIN, 0};
 	ssize_t got;
 
-	while ((*line = whole_line(smith)) == NULL) {
+	while ((*line = whole_line(smith)) == NULL || is_note(smith, *line)) {
+		if (*line != NULL)
+			continue;
 		if (poll(&answer, 1, milliseconds(until)) == 0)
 			return LINE_LATE;
 		got = read(smith->out, smith->buffer + smith->used,

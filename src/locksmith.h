@@ -36,8 +36,9 @@ struct locksmith {
 	char buffer[LOCKSMITH_LINE];
 	size_t used;      /* bytes in BUFFER ... */
 	size_t taken;     /* ... of which the first so many were the line before */
-	const char *scheme;
+	const char *scheme, *url;
 	unsigned offers;  /* OFFERS_... */
+	bool silent;      /* it has not answered in time: it is not waited for */
 	bool held;        /* it has said OK */
 	int64_t lease;    /* ns */
 	int64_t deadline; /* on CLOCK_BOOTTIME: until then the lock is ours, for sure */
@@ -46,7 +47,7 @@ struct locksmith {
 /* Where the helpers are. */
 const char *locksmith_directory(void);
 
-/* Start the helper for SCHEME with ARGV ([0] is filled in).  It gets our standard error and none of
+/* Start the helper for SCHEME with ARGV, which ends in the URL ([0] is filled in).  It gets our standard error and none of
  * our other descriptors, and a session of its own.  Returns 0, or -1 with WHY filled. */
 int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct why *why);
 
@@ -62,7 +63,7 @@ int locksmith_unknown(const struct locksmith *smith, const char *line, struct wh
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
-/* Its next line, waiting for it until UNTIL: LINE_READ with *LINE set, good until the next
+/* Its next line but notes, which the user gets, waiting for it until UNTIL: LINE_READ with *LINE set, good until the next
  * call; LINE_LATE; LINE_END: it has closed its output. */
 int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line);
 

@@ -1,9 +1,12 @@
 #include <config.h>
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exitcode.h"
+#include "locksmith.h"
 #include "methods/method.h"
 #include "report.h"
 #include "usage.h"
@@ -51,7 +54,7 @@ static const char help[] =
     "      --stale=SECS      take a lock made of files over if its holder cannot be\n"
     "                        asked and gave no sign of life for so long; of an FTP\n"
     "                        directory, if it was empty for so long (600)\n"
-    "      --ttl=SECS        lease of a lock on a server (etcd 15, others 60)\n"
+    "      --ttl=SECS        lease of a lock on a server; each has its own default\n"
     "  -i, --interval=SECS   FTP: time between two looks at a lock that is held (2)\n"
     "\n"
     "How to run COMMAND:\n"
@@ -85,7 +88,6 @@ static const char help[] =
 
 static const char epilogue[] =
     "\n"
-    "URL is {ftp,ftpes,ftps,sftp}://[USER@]HOST/PATH, {etcd,etcds}://HOST[,...]/NAME\n"
     "Exit status: COMMAND's own; 128+n if signal n ended it; 1, or -E's, if the lock\n"
     "is busy; 124 run timeout; 126, 127 COMMAND cannot be run; 64 usage; 65 cannot be\n"
     "locked; 66 cannot be opened; 69 not available; 70 internal; 71 system; 73 cannot\n"
@@ -111,10 +113,29 @@ static void print_methods(void)
 		    (method->can & CAN_FD) != 0 ? "FD" : "", method->what);
 }
 
+static int is_locksmith(const struct dirent *entry)
+{
+	return strncmp(entry->d_name, LOCKSMITH_PREFIX, strlen(LOCKSMITH_PREFIX)) == 0;
+}
+
+/* The shells' completions read this line. */
+static void print_schemes(void)
+{
+	struct dirent **found;
+	int count = scandir(locksmith_directory(), &found, is_locksmith, alphasort);
+
+	printf("\nA URL is SCHEME://[USER@]HOST/NAME, and needs semlock-locksmith-SCHEME.\n"
+	       "Installed for SCHEME:\n ");
+	for (int i = 0; i < count; i++)
+		printf(" %s", found[i]->d_name + strlen(LOCKSMITH_PREFIX));
+	puts(count > 0 ? "" : " (none)");
+}
+
 void usage_help(void)
 {
 	fputs(help, stdout);
 	print_methods();
+	print_schemes();
 	fputs(epilogue, stdout);
 	finish();
 }

@@ -8,6 +8,9 @@ prepare() {
 	export HOME=$PWD XDG_RUNTIME_DIR=$PWD XDG_CONFIG_HOME=$PWD XDG_DATA_HOME=$PWD XDG_CACHE_HOME=$PWD LC_ALL=C.UTF-8
 	mkdir -m 700 semlock
 	touch semlock/nightly a.lock
+	mkdir helpers
+	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
 	sed -n '/^static const struct option long_options/,/^};/p' "$SOURCE/src/options.c" >table
 }
 
@@ -124,7 +127,8 @@ completes() {
 
 @test "lock files and servers, also of -f, and all of them after --who and --check" {
 	completes "semlock -n a." a.lock
-	completes "semlock ft" ftp:// ftpes:// ftps://
+	completes "semlock ft" ftp:// ftps://
+	completes "semlock zo" zoo+1://
 	completes "semlock -f a." a.lock
 	completes "semlock -s --file=a." a.lock
 	completes "semlock --who a.lock a." a.lock

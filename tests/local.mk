@@ -77,6 +77,7 @@ LOCAL_BATS = \
 	tests/crash.bats \
 	tests/deleted.bats \
 	tests/drop-in.bats \
+	tests/engine.bats \
 	tests/environment.bats \
 	tests/exit-status.bats \
 	tests/fallbacks.bats \
@@ -122,7 +123,7 @@ LOCAL_BATS = \
 	tests/who-files.bats \
 	tests/who.bats
 
-# They start servers and need semlock-locksmith: not run in a build without it.
+# They start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
 	tests/locksmith-etcd.bats \
 	tests/locksmith-ftp.bats \
@@ -135,11 +136,10 @@ NETWORK_BATS = \
 	tests/remote-servers.bats \
 	tests/remote-stress.bats
 
-# And this one only there.
+# And this one only where there is the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/remote-postgresql.bats
-NO_NETWORK_BATS = tests/without-network.bats
 
-BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS) $(NO_NETWORK_BATS)
+BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
 # What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
@@ -176,9 +176,6 @@ if HAVE_BATS
 TESTS += $(NETWORK_BATS)
 endif
 else
-if HAVE_BATS
-TESTS += $(NO_NETWORK_BATS)
-endif
 check-local: say-no-network
 endif
 if HAVE_BATS
@@ -251,7 +248,7 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_par
 check_PROGRAMS += tests/locksmith_parts
 endif
 tests_locksmith_parts_SOURCES = tests/locksmith_parts.c \
-	src/locksmith/common/clock.c src/locksmith/common/netrc.c src/locksmith/common/url.c \
+	src/locksmith/common/clock.c src/locksmith/common/url.c \
 	src/locksmith/common/why.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/sightings.c \
 	src/locksmith/ftp/token.c

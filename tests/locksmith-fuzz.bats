@@ -10,7 +10,7 @@ replay() {
 	[ "${out%% *}" -ge 200 ] || complain "$1 has tried only $out"
 }
 
-@test "listings, tokens, URLs and netrc files, cut off anywhere" {
+@test "listings, tokens and URLs, cut off anywhere" {
 	replay server
 }
 

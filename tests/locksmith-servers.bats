@@ -40,8 +40,9 @@ all_of_it() {
 	run_smith --who "$URL/L"
 	[ "$status" -eq 1 ]
 	kill -KILL "${SMITH_PID[a]}"
+	expect b NOTE
+	[[ $LINE == *"taken over"* ]]
 	expect b OK
-	grep -q "taken over" "$DIR/b.err"
 	unlock b
 	[ "$STATUS" -eq 0 ]
 	run_smith --who "$URL/L"
@@ -82,7 +83,7 @@ all_of_it() {
 		mv -T "$DIR/locks/next" "$DIR/locks/L" # removed and made anew, at once
 		read -r -t 0.05 <> <(:) || true
 	done
-	[ ! -s "$DIR/a.err" ]
+	if IFS= read -r -t 0.1 -u "${SMITH_OUT[a]}" LINE; then echo "$LINE" >&2; false; fi
 	until_line a OK # they are dead now, and that is seen in the end
 }
 

@@ -2,7 +2,7 @@
 #
 # smith NAME ARG...     starts one; its input stays open until "unlock NAME"
 # expect NAME WORD      reads its next line, which must begin with WORD; sets LINE
-# until_line NAME WORD  reads lines until one begins with WORD; sets LINE
+# until_line NAME WORD  reads lines until one begins with WORD; sets LINE, and PASSED to those before it
 # tell NAME TEXT        sends it a line
 # unlock NAME           ends its input and waits for it; sets STATUS
 # ended NAME            waits for one that ends by itself; sets STATUS
@@ -79,8 +79,10 @@ expect() {
 }
 
 until_line() {
+	PASSED=
 	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[$1]}" LINE; do
 		[[ $LINE == "$2" || $LINE == "$2 "* ]] && return 0
+		PASSED+=$LINE$'\n'
 	done
 	echo "$1: no line that begins with $2; the last was: $LINE" >&2
 	return 1
@@ -127,7 +129,8 @@ none() {
 # Runs the locksmith for one answer, without input.
 run_smith() {
 	run "$(locksmith_of "$@")" "$@" </dev/null
-	output=${output#LOCKSMITH 1 *$'\n'}
+	lines=("${lines[@]:1}") # after LOCKSMITH
+	output=$(printf '%s\n' "${lines[@]}")
 }
 
 # A certificate authority, and a certificate by it for 127.0.0.1.

@@ -8,7 +8,6 @@
 #include "locksmith/etcd/etcdqueue.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
-#include "locksmith/common/netrc.h"
 #include "locksmith/ftp/sightings.h"
 #include "locksmith/common/url.h"
 
@@ -186,26 +185,6 @@ static void urls(void)
 	puts("ok URLs");
 }
 
-static void netrcs(void)
-{
-	struct netrc_entry e;
-	const char *text =
-	    "# a comment\nmachine a login u password p\nmacdef init\nmachine b login no\n\n"
-	    "machine b login v password \"with space\\\"\"\nmachine b account login login w password q\ndefault "
-	    "login d password e";
-
-	MUST(netrc_find(text, "A", "", &e) == 0 && strcmp(e.login, "u") == 0 &&
-	     strcmp(e.password, "p") == 0);
-	MUST(netrc_find(text, "b", "", &e) == 0 && strcmp(e.login, "v") == 0 &&
-	     strcmp(e.password, "with space\"") == 0);
-	MUST(netrc_find(text, "b", "w", &e) == 0 && strcmp(e.password, "q") == 0);
-	MUST(netrc_find(text, "c", "", &e) == 0 && strcmp(e.login, "d") == 0);
-	MUST(netrc_find(text, "c", "x", &e) == -1 && netrc_find("", "c", "", &e) == -1);
-	MUST(netrc_find("machine", "c", "", &e) == -1 &&
-	     netrc_find("machine c login", "c", "", &e) == 0);
-	puts("ok netrc");
-}
-
 static void small_things(void)
 {
 	char text[64], code[BASE64_SIZE(64)];
@@ -243,7 +222,6 @@ static void noise(void)
 	static char text[4096];
 	static struct listing l;
 	struct token t;
-	struct netrc_entry e;
 	struct url u;
 	struct why why;
 	long long s;
@@ -261,7 +239,6 @@ static void noise(void)
 		names[0] = '\0';
 		ftplist_names(text, note, NULL);
 		ftplist_modify(text, &s);
-		netrc_find(text, "host", "", &e);
 		if (url_parse(text, &u, &why) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
 		base64_decode(text, names, 10);
@@ -339,7 +316,6 @@ int main(void)
 	silence();
 	ftp_listings();
 	urls();
-	netrcs();
 	small_things();
 	queues();
 	orphans();

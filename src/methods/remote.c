@@ -1,5 +1,4 @@
-/* Locks on a server: semlock-locksmith waits for them, keeps them alive and lets them go.  What
- * is here tells it what to do, and believes what it says. */
+/* Locks on a server: a helper waits for them, keeps them alive and lets them go.  See locksmith.h. */
 #include <config.h>
 
 #include <signal.h>
@@ -13,10 +12,10 @@
 #include "locksmith.h"
 #include "methods/remote.h"
 
-/* What it answers beyond the time to wait is still an answer; a helper that says nothing at all
- * (stopped, say) is not waited for. */
+/* The helper has so much longer than the user: to say why it has no lock; and, without -w, or with a
+ * short one, to reach the server. */
 #define GRACE SECOND
-#define TRY_LIMIT (3 * SECOND)
+#define TRY_LIMIT (14 * SECOND / 5)
 
 enum { MOST_WORDS = 16 };
 
@@ -91,22 +90,13 @@ static int start(struct lock *lock, const struct patience *patience, struct why 
 static int refused(const char *text, struct why *why)
 {
 	char *words;
-	enum trouble trouble = TROUBLE_NONE;
+	long status = strtol(text, &words, 10);
+	enum trouble trouble = status == EXIT_USAGE	     ? TROUBLE_USAGE
+			       : status == EXIT_UNAVAILABLE  ? TROUBLE_UNAVAILABLE
+			       : status == EXIT_CANTCREATE   ? TROUBLE_CREATE
+			       : status == EXIT_NOTPERMITTED ? TROUBLE_PERMISSION
+							     : TROUBLE_NONE;
 
-	switch (strtol(text, &words, 10)) {
-	case EXIT_USAGE:
-		trouble = TROUBLE_USAGE;
-		break;
-	case EXIT_UNAVAILABLE:
-		trouble = TROUBLE_UNAVAILABLE;
-		break;
-	case EXIT_CANTCREATE:
-		trouble = TROUBLE_CREATE;
-		break;
-	case EXIT_NOTPERMITTED:
-		trouble = TROUBLE_PERMISSION;
-		break;
-	}
 	return why_say(why, trouble, "%s", words + strspn(words, " "));
 }
 
@@ -163,8 +153,9 @@ static int introduce(struct lock *lock, struct why *why)
 			return lost(text, why);
 		if ((text = locksmith_says(line, "ERR")) != NULL)
 			return refused(text, why);
-		if (locksmith_says(line, "HELD") != NULL)
-			locksmith_note(smith, line);
+		if (locksmith_says(line, "HELD") == NULL)
+			return locksmith_unknown(smith, line, why);
+		locksmith_note(smith, line);
 	}
 	return lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", why);
 }
@@ -202,7 +193,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct patience *pati
 	int got;
 
 	until.at += GRACE;
-	if (patience->try_once)
+	if (patience->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
 		until = deadline_after(TRY_LIMIT);
 	if (locksmith_greet(lock->smith, &until, why) != 0 || check_offers(lock, why) != 0)
 		return FAILED;
@@ -221,13 +212,16 @@ static enum outcome wait_for_word(struct lock *lock, const struct patience *pati
 		}
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
 			keep_told(lock, text);
-			if (patience->waits != NULL)
+			if (patience->try_once) /* the server answers: a holder is watched for a moment */
+				until = deadline_never();
+			else if (patience->waits != NULL)
 				patience->waits(lock, patience->context);
 			continue;
 		}
 		locksmith_unknown(lock->smith, line, why);
 		return FAILED;
 	}
+	lock->smith->silent = got == LINE_LATE;
 	locksmith_silent(lock->smith, got, why);
 	return FAILED;
 }
@@ -305,7 +299,7 @@ static void release(struct lock *lock)
 	if (smith->pid > 0) {
 		alone = locksmith_let_go(smith);
 		if (!smith->held)
-			ended = wait_until_gone(smith);
+			ended = !smith->silent && wait_until_gone(smith);
 		else if (alone && !lock->lost)
 			ended = wait_until_free(lock);
 		/* else what the command has left behind keeps the lock, or nobody has it */
@@ -332,8 +326,10 @@ int remote_ask(const struct lock *lock, const char *what, void (*hear)(const cha
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
 			result = refused(text, why);
-		else
+		else if (locksmith_says(line, "WHO") != NULL || locksmith_says(line, "CHECK") != NULL)
 			hear(line, context);
+		else
+			result = locksmith_unknown(&smith, line, why);
 	}
 	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
 		return locksmith_silent(&smith, LINE_END, why); /* what it had still to say may be the most important */

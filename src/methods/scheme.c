@@ -2,10 +2,10 @@
 #include <config.h>
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "memory.h"
 #include "methods/remote.h"
 
 /* "ETCD://h/x": 4; 0: NAME is no URL. */
@@ -34,7 +34,7 @@ const struct method *remote_method(const char *name)
 		known = known->next;
 	if (known != NULL)
 		return &known->method;
-	known = memory_lasting(sizeof *known);
+	known = calloc(1, sizeof *known);
 	if (known == NULL)
 		return &method_on_server; /* never the file of that name */
 	for (size_t i = 0; i < length; i++)

@@ -16,7 +16,7 @@ FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wra
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
 FUZZ_mbox_WRAPS = -Wl,--wrap=read
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/etcd/base64.c src/locksmith/common/clock.c \
-	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/common/netrc.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/token.c src/locksmith/common/url.c src/locksmith/common/why.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/curl/buffer.c \
 	src/locksmith/common/clock.c src/locksmith/common/guard.c src/locksmith/common/holders.c src/locksmith/etcd/http.c \

@@ -1,4 +1,4 @@
-/* What an FTP server answers, and what is in a URL and in ~/.netrc: text that semlock-locksmith
+/* What an FTP server answers, and what is in a URL: text that semlock-locksmith
  * takes apart, and makes commands of again.  A token that is read and named again is the same;
  * nothing that ends a line gets out of any of them. */
 #include <config.h>
@@ -10,7 +10,6 @@
 #include "locksmith/common/clock.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
-#include "locksmith/common/netrc.h"
 #include "locksmith/common/url.h"
 
 static struct listing listing;
@@ -78,15 +77,10 @@ static void url(const char *text)
 
 static void small_things(const char *text, size_t size)
 {
-	struct netrc_entry entry;
 	char *code = malloc(BASE64_SIZE(size)), *back = malloc(size + 1);
 	long long seconds;
 	int64_t ns;
 
-	if (netrc_find(text, "host", "", &entry) == 0)
-		MUST(strlen(entry.login) < sizeof entry.login &&
-		     strlen(entry.password) < sizeof entry.password);
-	netrc_find(text, "host", "user", &entry);
 	if (code == NULL || back == NULL)
 		exit(EXIT_FAILURE);
 	base64_encode(text, code);

@@ -79,7 +79,9 @@ function __semlock_command
 end
 
 function __semlock_urls
-    printf '%s\tlock on a server\n' etcd:// etcds:// ftp:// ftpes:// ftps:// sftp://
+    for scheme in (semlock --help 2>/dev/null | sed -n '/^Installed for SCHEME:/{n;s/  */\n/g;p;}' | grep '^[a-z]')
+        printf '%s://\tlock on a server\n' $scheme
+    end
 end
 
 function __semlock_names
@@ -108,7 +110,7 @@ complete -c semlock -n __semlock_at_options -s j -l slots -x -d 'Up to N holders
 complete -c semlock -n __semlock_at_options -s f -l file -r -a '(__semlock_urls)' -d 'This lock as well'
 complete -c semlock -n __semlock_at_options -l name -x -a '(__semlock_names)' -d 'A lock in your own directory'
 complete -c semlock -n __semlock_at_options -l nested -d 'Run under the lock of an outer semlock'
-complete -c semlock -n __semlock_at_options -s m -l method -x -a 'flock ofd posix excl link mkdir rename symlink ftp etcd' -d 'How to lock'
+complete -c semlock -n __semlock_at_options -s m -l method -x -a 'flock ofd posix excl link mkdir rename symlink' -d 'How to lock'
 complete -c semlock -n __semlock_at_options -l fcntl -d 'The same as -m ofd'
 complete -c semlock -n __semlock_at_options -l start -x -d 'Lock a part of the file: from this byte'
 complete -c semlock -n __semlock_at_options -l length -x -d 'Lock a part of the file: so many bytes'

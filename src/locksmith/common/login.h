@@ -1,5 +1,4 @@
-/* login - who we are on the server: from the URL, the environment, and ~/.netrc; never from argv.
- */
+/* login - the user and the password for the server: from the URL and the environment; never from argv. */
 #ifndef LOCKSMITH_LOGIN_H
 #define LOCKSMITH_LOGIN_H
 
@@ -14,10 +13,8 @@ struct login {
 	bool has_password;
 };
 
-/* The user is the URL's, else SEMLOCK_USER, else the netrc entry's; the password is
-   SEMLOCK_PASSWORD, else the netrc entry's (file: NETRC, else ~/.netrc). Warns on standard error of
-   a netrc that others can read. 0, or -1 with *why filled when something is there but too long or
-   unreadable. */
+/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *why
+   filled (EXIT_USAGE): too long, or a control character. */
 int login_find(const struct url *url, struct login *login, struct why *why);
 
 #endif

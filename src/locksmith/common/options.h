@@ -23,6 +23,8 @@ struct options {
 	bool no_wait;
 	int64_t wait;	  /* give up after so long; NEVER = do not */
 	int64_t until;	  /* the moment (clock_now) to give up at, if it is not held by then */
+	int64_t answer_by; /* the moment to give up a server at that does not answer: that, or a
+			      little later */
 	long pid;	  /* shown to others as the holder */
 	const char *note; /* shown to others, "" if none */
 	struct url url;

@@ -141,19 +141,15 @@ static int dirlock_run(const struct options *o, struct why *why)
 	static struct dirlock lock_; /* too large for the stack */
 	struct dirlock *k = &lock_;
 	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * NS_PER_S;
-	enum reply reply;
 	int status;
 
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
 	sightings_forget(&k->sightings);
-	while ((reply = remote_open(&k->remote, &o->url, dirlock_patience())) == REPLY_UNKNOWN &&
-	       !o->no_wait && o->wait == NEVER && o->action == ACTION_LOCK &&
-	       !protocol_released()) {
-		say_wait("note=the server is busy");
-		remote_close(&k->remote);
-		transfer_wait(clock_now() + clock_jitter(2 * o->interval), NULL, NULL);
+	if (o->slots > LISTING_MOST) {
+		why_set(why, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
+		return EXIT_USAGE;
 	}
-	if (reply != REPLY_DONE) {
+	if (remote_open(&k->remote, &o->url, clock_min(dirlock_patience(), o->answer_by)) != REPLY_DONE) {
 		*why = k->remote.why;
 		status = why->status;
 	} else if (set_paths(k, why) != 0) {

@@ -78,7 +78,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 			    "mode=exclusive note=a directory without a token");
 		else
 			snprintf(
-			    k->who, sizeof k->who, "note=a directory that we cannot look into");
+			    k->who, sizeof k->who, "mode=exclusive note=a directory that we cannot look into");
 		return STEP_WAIT;
 	}
 	sightings_forget(&k->sightings);
@@ -119,7 +119,7 @@ static enum step bare(struct dirlock *k)
 		return STEP_WAIT;
 	if (r->ops->rmdir(r, k->lock, dirlock_patience()) != REPLY_DONE)
 		return STEP_WAIT;
-	fprintf(stderr, "semlock: %s: removed: it was empty for too long\n", k->lock);
+	say("NOTE %s: removed: it was empty for too long", k->lock);
 	sightings_forget(&k->sightings);
 	return STEP_AGAIN;
 }
@@ -133,8 +133,7 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 	if (t == NULL ||
 	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
 		return false;
-	fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %u s\n", k->lock,
-	    t->pid, t->host, t->ttl + 1);
+	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
 	/* The directory goes too, unless somebody else's token is in it. */
 	r->ops->rmdir(r, k->lock, dirlock_patience());
 	return true;
@@ -160,7 +159,7 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 	if (k->listing.tokens > 0)
 		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
 	else
-		snprintf(k->who, sizeof k->who, "note=a directory with other things in it");
+		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
 	if (break_silent(k, asked))
 		return STEP_AGAIN;
 	*joins = listing_may_join(&k->listing, (char)k->options->mode, k->options->slots, slot);

@@ -5,6 +5,7 @@
 #include "locksmith/common/clock.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/guard.h"
+#include "locksmith/common/protocol.h"
 
 #include <stdio.h>
 
@@ -38,6 +39,7 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 	int64_t end = clock_now() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
 
 	before = k->listing;
+	say_wait(k->who); /* semlock -n is to stay */
 	while (clock_now() < end) {
 		transfer_pause(clock_min(end, clock_now() + k->options->interval));
 		if (guard_core_gone()) /* who wanted it, wants it no longer */
@@ -75,8 +77,8 @@ bool dirlock_break_by_age(struct dirlock *k)
 
 		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
 			continue;
-		fprintf(stderr, "semlock: %s: taken over from %ld on %s, silent for %lld s\n",
-		    k->lock, t->pid, t->host, (long long)(now - beaten));
+		say("NOTE taken over from %ld on %s, silent for %lld s",
+		    t->pid, t->host, (long long)(now - beaten));
 		broken = true;
 	}
 	if (broken)

@@ -33,12 +33,25 @@ static enum reply fatal(struct remote *r, int status, const char *what)
 	return REPLY_FATAL;
 }
 
+static enum reply nobody(struct remote *r)
+{
+	char machine[sizeof r->url->host[0]];
+
+	url_hostname(r->url->host[0], machine, sizeof machine);
+	why_set(&r->why, EXIT_NOT_PERMITTED,
+	    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
+	    "SEMLOCK_USER and SEMLOCK_PASSWORD", r->url->host[0], machine);
+	return REPLY_FATAL;
+}
+
 /* libcurl could not do it: is there sense in trying again? */
 static enum reply broken(struct remote *r, CURLcode result)
 {
+	if (r->nobody)
+		return nobody(r);
 	/* 421: too many users, or shutting down, also as an answer to USER. */
 	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
-		why_set(&r->why, EXIT_UNAVAILABLE, "the server is busy: %s", r->text);
+		why_away(&r->why, "the server is busy: %s", r->text);
 		return REPLY_UNKNOWN;
 	}
 	switch (result) {
@@ -57,7 +70,7 @@ static enum reply broken(struct remote *r, CURLcode result)
 	default:
 		break;
 	}
-	why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->transfer.error);
+	why_away(&r->why, "%s", r->transfer.error);
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 
@@ -186,29 +199,11 @@ static enum reply ftp_modified(struct remote *r, const char *path, int64_t until
 static const struct remote_ops ftp_ops = {
     ftp_mkdir, ftp_rmdir, ftp_rename, ftp_list, ftp_enter, ftp_modified};
 
-static int credentials(struct remote *r)
+static size_t hear(char *data, size_t size, size_t count, void *context)
 {
-	struct login *l = &r->login;
-	char machine[sizeof r->url->host[0]];
+	struct remote *r = context;
 
-	if (login_find(r->url, l, &r->why) != 0)
-		return -1;
-	if (strcmp(l->user, "anonymous") == 0 && !l->has_password) {
-		strcpy(l->password, "semlock@");
-		l->has_password = true;
-	}
-	url_hostname(r->url->host[0], machine, sizeof machine);
-	/* Left alone, libcurl would log in as anonymous. */
-	if (l->user[0] == '\0' || !l->has_password)
-		return why_set(&r->why, EXIT_NOT_PERMITTED,
-		    "no %s for %.100s: put \"machine %.100s login USER password ...\" into "
-		    "~/.netrc, or set "
-		    "SEMLOCK_USER and SEMLOCK_PASSWORD",
-		    l->user[0] == '\0' ? "user" : "password", r->url->host[0], machine);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_USERNAME, l->user);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_PASSWORD, l->password);
-	explicit_bzero(l->password, sizeof l->password);
-	return 0;
+	return r->nobody ? 0 : buffer_receive(data, size, count, &r->reply); /* 0 ends the login */
 }
 
 static void settings(struct remote *r)
@@ -232,8 +227,8 @@ static void settings(struct remote *r)
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
-	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, buffer_receive);
-	curl_easy_setopt(c, CURLOPT_HEADERDATA, &r->reply);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, hear);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
 }
@@ -244,7 +239,7 @@ enum reply ftpconn_open(struct remote *r, int64_t until)
 	enum reply reply;
 
 	r->ops = &ftp_ops;
-	if (credentials(r) != 0)
+	if (remote_login(r) != 0)
 		return REPLY_FATAL;
 	settings(r);
 	reply = perform(r, command(NULL, "PWD", NULL), until);

@@ -3,7 +3,6 @@
 #define LOCKSMITH_REMOTE_H
 
 #include "locksmith/curl/buffer.h"
-#include "locksmith/common/login.h"
 #include "locksmith/curl/transfer.h"
 #include "locksmith/common/url.h"
 #include "locksmith/common/why.h"
@@ -41,7 +40,6 @@ struct remote_ops {
 struct remote {
 	const struct remote_ops *ops;
 	const struct url *url;
-	struct login login;
 	struct transfer transfer;
 	struct buffer reply;	    /* what the server said to the last request */
 	struct buffer body;	    /* a listing that came over a connection of its own */
@@ -49,6 +47,8 @@ struct remote {
 	char home[512];		    /* the directory that we find ourselves in after the login */
 	int code;		    /* the reply's number, 0 if none came */
 	char text[CURL_ERROR_SIZE]; /* the reply's last line, for people */
+	bool unnamed;		    /* neither the URL nor the environment names a user */
+	bool nobody;		    /* libcurl is about to log in as anonymous, unasked */
 	bool reached;		    /* the server has answered at least once */
 	bool no_stat;		    /* FTP: STAT does not list here */
 	struct why why;
@@ -61,6 +61,9 @@ enum reply remote_open(struct remote *r, const struct url *url, int64_t until);
 /* The ways to open: ftp.c's callers use remote_open. */
 enum reply ftpconn_open(struct remote *r, int64_t until);
 enum reply sftpconn_open(struct remote *r, int64_t until);
+
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->why. */
+int remote_login(struct remote *r);
 
 void remote_close(struct remote *r);
 

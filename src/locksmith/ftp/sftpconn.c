@@ -30,14 +30,15 @@ static enum reply outcome(struct remote *r, CURLcode result)
 		r->reached = true;
 		return REPLY_REFUSED;
 	case CURLE_LOGIN_DENIED:
-		why_set(&r->why, EXIT_NOT_PERMITTED, "login denied: %s", r->text);
+		why_set(&r->why, EXIT_NOT_PERMITTED, "login denied: %s%s", r->text,
+		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 		return REPLY_FATAL;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->text);
 		return REPLY_FATAL;
 	default:
-		why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->text);
+		why_away(&r->why, "%s", r->text);
 		return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 	}
 }
@@ -151,26 +152,6 @@ static enum reply sftp_modified(
 static const struct remote_ops sftp_ops = {
     sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, sftp_modified};
 
-static int credentials(struct remote *r)
-{
-	CURL *c = r->transfer.easy;
-	const char *key = getenv("SEMLOCK_SSH_KEY");
-
-	if (login_find(r->url, &r->login, &r->why) != 0)
-		return -1;
-	if (r->login.user[0] == '\0')
-		return why_set(&r->why, EXIT_NOT_PERMITTED,
-		    "no user for %.100s: sftp://USER@HOST/..., or set SEMLOCK_USER",
-		    r->url->host[0]);
-	curl_easy_setopt(c, CURLOPT_USERNAME, r->login.user);
-	if (r->login.has_password)
-		curl_easy_setopt(c, CURLOPT_PASSWORD, r->login.password);
-	explicit_bzero(r->login.password, sizeof r->login.password);
-	if (key != NULL)
-		curl_easy_setopt(c, CURLOPT_SSH_PRIVATE_KEYFILE, key);
-	return 0;
-}
-
 /* Without a known_hosts file libcurl would trust any server. */
 static void known_hosts(struct remote *r)
 {
@@ -187,10 +168,13 @@ static void known_hosts(struct remote *r)
 static void settings(struct remote *r)
 {
 	CURL *c = r->transfer.easy;
+	const char *key = getenv("SEMLOCK_SSH_KEY");
 
 	snprintf(r->base, sizeof r->base, "sftp://%s/", r->url->host[0]);
 	curl_easy_setopt(c, CURLOPT_URL, r->base);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "sftp");
+	if (key != NULL)
+		curl_easy_setopt(c, CURLOPT_SSH_PRIVATE_KEYFILE, key);
 	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
@@ -206,7 +190,7 @@ enum reply sftpconn_open(struct remote *r, int64_t until)
 	enum reply reply;
 
 	r->ops = &sftp_ops;
-	if (credentials(r) != 0)
+	if (remote_login(r) != 0)
 		return REPLY_FATAL;
 	settings(r);
 	reply = perform(r, "pwd", until);
