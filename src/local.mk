@@ -134,6 +134,15 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/sftpconn.c \
 	src/locksmith/ftp/sightings.c src/locksmith/ftp/sightings.h \
 	src/locksmith/ftp/token.c src/locksmith/ftp/token.h
+LOCKSMITH_POSTGRESQL = \
+	src/locksmith/postgresql/acquire.c \
+	src/locksmith/postgresql/connect.c \
+	src/locksmith/postgresql/hold.c \
+	src/locksmith/postgresql/look.c \
+	src/locksmith/postgresql/pglock.h \
+	src/locksmith/postgresql/postgresql.c \
+	src/locksmith/postgresql/statement.c \
+	src/locksmith/postgresql/table.c
 
 # PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.
 LOCKSMITH_LINKS =
@@ -151,6 +160,13 @@ endif
 semlock_locksmith_ftp_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_FTP)
 semlock_locksmith_ftp_CFLAGS = $(AM_CFLAGS) $(FTP_CFLAGS)
 semlock_locksmith_ftp_LDADD = $(FTP_LIBS)
+if HAVE_POSTGRESQL
+libexec_PROGRAMS += semlock-locksmith-postgresql
+LOCKSMITH_LINKS += postgresql/postgres
+endif
+semlock_locksmith_postgresql_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_POSTGRESQL)
+semlock_locksmith_postgresql_CFLAGS = $(AM_CFLAGS) $(POSTGRESQL_CFLAGS)
+semlock_locksmith_postgresql_LDADD = $(POSTGRESQL_LIBS)
 
 all-local: $(libexec_PROGRAMS)
 	@for link in $(LOCKSMITH_LINKS); do \

@@ -41,7 +41,7 @@ torture: all tests/torture/torture$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
 # make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server, by semlock and all
-SERVER = ftp sftp etcd etcd-kill etcd-stop
+SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql
 ROUNDS = 200
 HOLD = 0.02
 torture-remote: all
@@ -136,7 +136,10 @@ NETWORK_BATS = \
 	tests/remote-servers.bats \
 	tests/remote-stress.bats
 
-BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS)
+# And this one only where there is the helper for PostgreSQL.
+POSTGRESQL_BATS = tests/remote-postgresql.bats
+
+BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
 # What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
@@ -161,6 +164,13 @@ AM_TESTS_ENVIRONMENT = \
 
 # The longest first: at the end one of them would be waited for alone.
 TESTS =
+if HAVE_POSTGRESQL
+if HAVE_BATS
+TESTS += $(POSTGRESQL_BATS)
+endif
+else
+check-local: say-no-postgresql
+endif
 if HAVE_NETWORK
 if HAVE_BATS
 TESTS += $(NETWORK_BATS)
@@ -172,7 +182,9 @@ if HAVE_BATS
 TESTS += $(LOCAL_BATS)
 endif
 
-.PHONY: say-no-network
+.PHONY: say-no-network say-no-postgresql
+say-no-postgresql:
+	@echo 'NOT RUN, for locks on PostgreSQL are not in this build (see configure --with-postgresql): $(POSTGRESQL_BATS)'
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
@@ -242,12 +254,12 @@ tests_locksmith_parts_SOURCES = tests/locksmith_parts.c \
 	src/locksmith/ftp/token.c
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(ETCD_CFLAGS)
 tests_locksmith_parts_LDADD = $(ETCD_LIBS)
-EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/between.py tests/servers/core.py tests/servers/etcd.bash tests/servers/etcd_between.py tests/servers/etcd_liar.py tests/servers/ftp.py tests/servers/ports.py tests/servers/others.bash \
+EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/between.py tests/servers/core.py tests/servers/etcd.bash tests/servers/etcd_between.py tests/servers/etcd_liar.py tests/servers/ftp.py tests/servers/ports.py tests/servers/others.bash tests/servers/postgresql.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
-PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/queue.py
+PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/postgresql.py tests/models/queue.py
 .PHONY: models-python
 models: models-python
 models-python:

@@ -46,3 +46,7 @@ in_python() {
 	in_python lease "a mark is made without a key" 0 1
 	in_python lease "the lease of a mark is renewed" 0 1
 }
+
+@test "a row and an advisory lock: with any of the rules taken out two are inside" {
+	in_python postgresql "" 2 8
+}

@@ -1,0 +1,143 @@
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/postgresql/pglock.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How long a row takes at most that a session with the advisory lock is about to add. */
+#define ENTERING NS_PER_S
+
+static int status(const struct pglock *k)
+{
+	return k->why.status;
+}
+
+/* The advisory lock at once: 1, or 0: another session has it; or -1. */
+static int try_queue(struct pglock *k)
+{
+	PGresult *r = PG_ASK(k, pg_patience(k), "SELECT pg_try_advisory_lock($1::bigint)", k->key);
+	int got = r == NULL ? -1 : strcmp(PQgetvalue(r, 0, 0), "t") == 0;
+
+	PQclear(r);
+	return got;
+}
+
+/* In the server's own queue, until we are the first. EXIT_RELEASED or a status. */
+static int queue(struct pglock *k)
+{
+	int64_t lapses, rest = (k->options->until - clock_now()) / NS_PER_MS;
+	char milliseconds[16];
+	PGresult *r;
+	int got = try_queue(k);
+
+	if (got != 0)
+		return got > 0 ? EXIT_RELEASED : status(k);
+	if (pg_look(k, pg_patience(k), &lapses) > 0)
+		say_wait(k->who);
+	if (rest <= 0)
+		return EXIT_BUSY;
+	/* The server ends the wait itself, so a server that is silent is not taken for a lock that is held. */
+	snprintf(milliseconds, sizeof milliseconds, "%d", rest < INT_MAX ? (int)rest : 0);
+	r = PG_ASK(k, k->options->answer_by,
+	    "SELECT set_config('lock_timeout', $2, true), pg_advisory_lock($1::bigint)", k->key, milliseconds);
+	PQclear(r);
+	if (r != NULL)
+		return EXIT_RELEASED;
+	return strcmp(k->state, "55P03") == 0 ? EXIT_BUSY : status(k);
+}
+
+/* Without waiting. The advisory lock may be taken by a session that is about to add its row, which need not be in
+   our way, or by one that waits, and is not to be overtaken. */
+static int queue_no_wait(struct pglock *k)
+{
+	int64_t end = clock_min(k->options->until, clock_now() + ENTERING), lapses;
+
+	for (;;) {
+		int got = try_queue(k), held;
+
+		if (got != 0)
+			return got > 0 ? EXIT_RELEASED : status(k);
+		held = pg_look(k, pg_patience(k), &lapses);
+		/* No table: the session that has the advisory lock makes it. */
+		if (held < 0 && strcmp(k->state, "42P01") != 0 && strcmp(k->state, "3F000") != 0)
+			return status(k);
+		if ((held > 0 && lapses > clock_now()) || clock_now() >= end)
+			return EXIT_BUSY;
+		loop_wait(clock_now() + clock_jitter(10 * NS_PER_MS));
+		if (protocol_released())
+			return EXIT_RELEASED;
+	}
+}
+
+/* Sleeps until a lock of our name is released, at most until the moment given. */
+static int sleep_until(struct pglock *k, int64_t until)
+{
+	bool released = false;
+
+	while (!released && clock_now() < until && !protocol_released()) {
+		PGnotify *n;
+
+		if (pg_wait(k, until) != 0)
+			return -1;
+		while ((n = PQnotifies(k->db)) != NULL) {
+			released = released || strcmp(n->extra, k->key) == 0;
+			PQfreemem(n);
+		}
+	}
+	return 0;
+}
+
+static int listen_for_releases(struct pglock *k)
+{
+	PGresult *r = pg_ask(k, pg_patience(k), "LISTEN semlock", 0, NULL);
+
+	PQclear(r);
+	k->listening = r != NULL;
+	return r != NULL ? 0 : -1;
+}
+
+/* The first in the queue, a row is in the way: sleeps. EXIT_RELEASED: look again. */
+static int wait_for_row(struct pglock *k)
+{
+	int64_t lapses;
+	int held;
+
+	if (k->options->no_wait || clock_now() >= k->options->until)
+		return pg_look(k, pg_patience(k), &lapses) < 0 ? status(k) : EXIT_BUSY;
+	/* Listen first, look again after that: a release in between would not be heard. */
+	if (!k->listening)
+		return listen_for_releases(k) == 0 ? EXIT_RELEASED : status(k);
+	held = pg_look(k, pg_patience(k), &lapses);
+	if (held < 0)
+		return status(k);
+	if (held == 0)
+		return EXIT_RELEASED;
+	say_wait(k->who);
+	/* A row may be removed by hand, without a word: look every second. */
+	return sleep_until(k, clock_min(clock_min(lapses, clock_now() + NS_PER_S), k->options->until)) == 0
+		   ? EXIT_RELEASED
+		   : status(k);
+}
+
+int pg_acquire(struct pglock *k)
+{
+	int s = k->options->no_wait ? queue_no_wait(k) : queue(k);
+
+	while (s == EXIT_RELEASED && !protocol_released()) {
+		int entered = pg_enter(k, clock_min(pg_patience(k), clock_now() + k->ttl / 2)), expired;
+
+		if (entered > 0)
+			return EXIT_RELEASED;
+		expired = entered == 0 ? pg_expire(k, pg_patience(k)) : -1;
+		if (expired < 0)
+			return status(k);
+		if (expired == 0)
+			s = wait_for_row(k);
+	}
+	return s;
+}

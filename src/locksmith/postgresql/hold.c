@@ -1,0 +1,85 @@
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/guard.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/postgresql/pglock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Our row is committed: the next one in the queue may look. */
+static int let_next_come(struct pglock *k)
+{
+	PGresult *r = PG_ASK(k, k->deadline - k->ttl / 10, "SELECT pg_advisory_unlock($1::bigint)", k->key);
+
+	PQclear(r);
+	if (r != NULL && k->listening) {
+		r = pg_ask(k, k->deadline - k->ttl / 10, "UNLISTEN semlock", 0, NULL);
+		PQclear(r);
+	}
+	return r != NULL ? 0 : -1;
+}
+
+/* Until it is time to renew, or to let go. -1: the session has ended. */
+static int rest(struct pglock *k)
+{
+	int64_t next = k->deadline - k->ttl + k->ttl / 3;
+
+	while (clock_now() < next && !protocol_released())
+		if (pg_wait(k, next) != 0)
+			return -1;
+	return 0;
+}
+
+static int renew(struct pglock *k)
+{
+	int rows = pg_renew(k, k->deadline - k->ttl / 10);
+
+	if (rows == 0)
+		why_set(&k->why, EXIT_LOST, "its row was removed");
+	if (rows <= 0)
+		return -1;
+	guard_lease(k->deadline, k->ttl);
+	say("HELD deadline=%" PRId64, k->deadline);
+	return 0;
+}
+
+/* The row excludes until its time has passed, whatever became of the session. If the answer is lost, the row
+   may be gone already; before the deadline nobody else can have removed it. */
+int pg_release(struct pglock *k)
+{
+	int rows = PQstatus(k->db) == CONNECTION_OK ? pg_remove(k, k->deadline) : -1;
+	bool again = rows < 0;
+
+	if (again && pg_open(k, k->deadline) == 0)
+		rows = pg_remove(k, k->deadline);
+	k->token[0] = '\0';
+	if (rows > 0 || (rows == 0 && again && clock_now() < k->deadline))
+		return EXIT_RELEASED;
+	if (rows == 0)
+		why_set(&k->why, EXIT_LOST, "its row was removed before it was released");
+	else
+		why_set(&k->why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself");
+	return k->why.status;
+}
+
+int pg_hold(struct pglock *k)
+{
+	int status;
+
+	k->acquiring = false;
+	guard_lease(k->deadline, k->ttl);
+	say_ok(atoll(k->token), k->slot, k->ttl, k->deadline);
+	if (let_next_come(k) == 0)
+		while (!protocol_released() && rest(k) == 0)
+			if (!protocol_released() && renew(k) != 0)
+				break;
+	if (!protocol_released())
+		return k->why.status = EXIT_LOST;
+	guard_over();
+	status = pg_release(k);
+	if (status == EXIT_RELEASED)
+		say("FREE");
+	return status;
+}

@@ -1,0 +1,170 @@
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/postgresql/pglock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Two sessions that create at once would both fail: one waits for the other. */
+static const char create[] =
+    "SELECT pg_advisory_xact_lock(7301); CREATE SCHEMA IF NOT EXISTS semlock;"
+    " CREATE TABLE IF NOT EXISTS semlock.held (name text NOT NULL,"
+    " token bigint GENERATED ALWAYS AS IDENTITY, mode text NOT NULL, slot int,"
+    " until timestamptz NOT NULL, holder text NOT NULL, PRIMARY KEY (name, token))";
+
+/* What the server has to plan is a third of what a lock costs: each mode has its own words. $1: the name. */
+struct words {
+	const char *mode;
+	char conflict[200];
+	char slot[200]; /* the number of ours */
+};
+
+static struct words words_for(const struct options *o)
+{
+	struct words w = {"exclusive", "EXISTS (SELECT FROM semlock.held WHERE name = $1)", "NULL::int"};
+
+	if (o->mode == MODE_SHARED)
+		w = (struct words){
+		    "shared", "EXISTS (SELECT FROM semlock.held WHERE name = $1 AND mode <> 'shared')", "NULL::int"};
+	if (o->mode != MODE_SLOTS)
+		return w;
+	w.mode = "slots";
+	snprintf(w.conflict, sizeof w.conflict,
+	    "(SELECT count(*) >= %u OR coalesce(bool_or(mode <> 'slots'), false) FROM semlock.held WHERE name = $1)", o->slots);
+	snprintf(w.slot, sizeof w.slot,
+	    "(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS"
+	    " (SELECT FROM semlock.held WHERE name = $1 AND slot = n))", o->slots - 1);
+	return w;
+}
+
+static void describe(const struct options *o, char *text, size_t size)
+{
+	char host[65] = "";
+
+	gethostname(host, sizeof host - 1);
+	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", o->pid, host, (long long)time(NULL),
+	    o->note[0] != '\0' ? " note=" : "", o->note);
+}
+
+static int not_granted(struct pglock *k, const char *first)
+{
+	const char *user = PQuser(k->db);
+
+	return why_set(&k->why, EXIT_NOT_PERMITTED,
+	    "%.60s may not use the table semlock.held: %sGRANT USAGE ON SCHEMA semlock TO %.60s; "
+	    "GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.held TO %.60s",
+	    user, first, user, user);
+}
+
+/* 0: the table is there now. */
+static int make_table(struct pglock *k, int64_t until)
+{
+	PGresult *r = pg_ask(k, until, create, -1, NULL);
+
+	PQclear(r);
+	if (r == NULL && strcmp(k->state, "42501") == 0)
+		return not_granted(k, "as the owner of the database run semlock --check with this URL, then ");
+	return r != NULL ? 0 : -1;
+}
+
+/* The table is made by the first lock: 0 then, and the statement is to be tried again. */
+static int mend(struct pglock *k, int64_t until)
+{
+	if (strcmp(k->state, "42P01") == 0 || strcmp(k->state, "3F000") == 0)
+		return make_table(k, until);
+	return strcmp(k->state, "42501") == 0 ? not_granted(k, "its owner can ") : -1;
+}
+
+int pg_enter(struct pglock *k, int64_t until)
+{
+	struct words w = words_for(k->options);
+	char sql[800], holder[400];
+	int64_t sent;
+	PGresult *r;
+	int rows;
+
+	snprintf(sql, sizeof sql,
+	    "INSERT INTO semlock.held (name, mode, slot, until, holder)"
+	    " SELECT $1, $2, %s, clock_timestamp() + $3::interval, $4 WHERE NOT %s RETURNING token, slot",
+	    w.slot, w.conflict);
+	describe(k->options, holder, sizeof holder);
+	/* Not to be broken off: without an answer the row may be there, and keeps others out for a lease. */
+	k->acquiring = false;
+	do {
+		sent = clock_now();
+		r = PG_ASK(k, until, sql, k->name, w.mode, k->lease, holder);
+	} while (r == NULL && mend(k, until) == 0);
+	k->acquiring = k->options->action == ACTION_LOCK;
+	if (r == NULL)
+		return -1;
+	rows = PQntuples(r);
+	if (rows > 0) {
+		snprintf(k->token, sizeof k->token, "%s", PQgetvalue(r, 0, 0));
+		k->slot = PQgetisnull(r, 0, 1) ? -1 : atoi(PQgetvalue(r, 0, 1));
+		k->deadline = sent + k->ttl;
+	}
+	PQclear(r);
+	return rows > 0;
+}
+
+static int affected(PGresult *r)
+{
+	int rows = r != NULL ? atoi(PQcmdTuples(r)) : -1;
+
+	PQclear(r);
+	return rows;
+}
+
+int pg_expire(struct pglock *k, int64_t until)
+{
+	return affected(PG_ASK(
+	    k, until, "DELETE FROM semlock.held WHERE name = $1 AND until <= clock_timestamp()", k->name));
+}
+
+int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
+{
+	char sql[600];
+	PGresult *r;
+	int rows;
+
+	snprintf(sql, sizeof sql,
+	    "SELECT 'mode=' || mode || coalesce(' slot=' || slot, '') || ' ' || holder,"
+	    " ceil(extract(epoch FROM until - clock_timestamp()) * 1000)::bigint"
+	    " FROM semlock.held WHERE name = $1 AND %s ORDER BY until LIMIT 1",
+	    words_for(k->options).conflict);
+	r = PG_ASK(k, until, sql, k->name);
+	if (r == NULL)
+		return -1;
+	rows = PQntuples(r);
+	if (rows > 0) {
+		snprintf(k->who, sizeof k->who, "%s", PQgetvalue(r, 0, 0));
+		*lapses = clock_now() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
+	}
+	PQclear(r);
+	return rows > 0;
+}
+
+int pg_renew(struct pglock *k, int64_t until)
+{
+	int64_t sent = clock_now();
+	int rows = affected(PG_ASK(k, until,
+	    "UPDATE semlock.held SET until = clock_timestamp() + $3::interval WHERE name = $1 AND token = $2::bigint",
+	    k->name, k->token, k->lease));
+
+	if (rows > 0)
+		k->deadline = sent + k->ttl;
+	return rows;
+}
+
+/* The commit need not be on disk: if the server forgets it in a crash, the row's time passes. */
+int pg_remove(struct pglock *k, int64_t until)
+{
+	return affected(PG_ASK(k, until,
+	    "WITH gone AS (DELETE FROM semlock.held WHERE name = $1 AND token = $2::bigint RETURNING token)"
+	    " SELECT pg_notify('semlock', $3), set_config('synchronous_commit', 'off', true) FROM gone",
+	    k->name, k->token, k->key));
+}
