@@ -46,7 +46,8 @@ EXTRA_DIST += \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
 	contrib/packaging/debian/tests/semlock \
-	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp
+	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
+	contrib/packaging/debian/tests/semlock-postgresql
 
 # ---- make lint: the shell, the manual, and what another compiler would not see ----
 SHELL_FILES = \
@@ -61,6 +62,7 @@ SHELL_FILES = \
 	contrib/packaging/build \
 	contrib/packaging/debian/tests/semlock \
 	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
+	contrib/packaging/debian/tests/semlock-postgresql \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \
