@@ -36,8 +36,9 @@ EXTRA_DIST += \
 	contrib/packaging/debian/control \
 	contrib/packaging/debian/copyright \
 	contrib/packaging/debian/rules \
-	contrib/packaging/debian/semlock-network.install \
-	contrib/packaging/debian/semlock-network.manpages \
+	contrib/packaging/debian/semlock-etcd.install \
+	contrib/packaging/debian/semlock-ftp.install \
+	contrib/packaging/debian/semlock-postgresql.install \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install \
 	contrib/packaging/debian/semlock.lintian-overrides \
@@ -45,7 +46,8 @@ EXTRA_DIST += \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
 	contrib/packaging/debian/tests/semlock \
-	contrib/packaging/debian/tests/semlock-network
+	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
+	contrib/packaging/debian/tests/semlock-postgresql
 
 # ---- make lint: the shell, the manual, and what another compiler would not see ----
 SHELL_FILES = \
@@ -59,7 +61,8 @@ SHELL_FILES = \
 	contrib/locksmith-demo \
 	contrib/packaging/build \
 	contrib/packaging/debian/tests/semlock \
-	contrib/packaging/debian/tests/semlock-network \
+	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
+	contrib/packaging/debian/tests/semlock-postgresql \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \

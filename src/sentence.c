@@ -57,8 +57,9 @@ static void elsewhere(const struct occupant *occupant, char *text, size_t size)
 	char command[256], since[32];
 	size_t used;
 
-	if (process->pid == 0) {
-		snprintf(text, size, "held by %s", process->command_length > 0 ? process->command : "somebody");
+	if (process->pid == 0) { /* without a mode: the server itself is waited for, no holder */
+		snprintf(text, size, "%s%s", occupant->mode == MODE_UNKNOWN ? "" : "held by ",
+		    process->command_length > 0 ? process->command : "somebody");
 		return;
 	}
 	snprintf(text, size, "held by %ld on %s", (long)process->pid, occupant->host);

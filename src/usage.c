@@ -82,6 +82,7 @@ static const char help[] =
     "\n";
 
 static const char epilogue[] =
+    "\n"
     "Exit status: COMMAND's own; 128+n if signal n ended it; 1, or -E's, if the lock\n"
     "is busy; 124 run timeout; 126, 127 COMMAND cannot be run; 64 usage; 65 cannot be\n"
     "locked; 66 cannot be opened; 69 not available; 70 internal; 71 system; 73 cannot\n"

@@ -124,7 +124,7 @@ LOCAL_BATS = \
 	tests/who-files.bats \
 	tests/who.bats
 
-# They start servers and need semlock-locksmith: not run in a build without it.
+# They start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
 	tests/locksmith-etcd.bats \
 	tests/locksmith-ftp.bats \
@@ -137,11 +137,10 @@ NETWORK_BATS = \
 	tests/remote-servers.bats \
 	tests/remote-stress.bats
 
-# And this one only there.
+# And this one only where there is the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/remote-postgresql.bats
-NO_NETWORK_BATS = tests/without-network.bats
 
-BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS) $(NO_NETWORK_BATS)
+BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
 # What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
@@ -178,9 +177,6 @@ if HAVE_BATS
 TESTS += $(NETWORK_BATS)
 endif
 else
-if HAVE_BATS
-TESTS += $(NO_NETWORK_BATS)
-endif
 check-local: say-no-network
 endif
 if HAVE_BATS

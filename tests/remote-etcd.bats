@@ -601,3 +601,29 @@ told() {
 	ended holder 76
 	exec {in}>&- {up}<&-
 }
+
+@test "an etcd that is not there yet is waited for like a lock" {
+	kill -KILL "${ETCD_PID[s1]}"
+	wait "${ETCD_PID[s1]}" || true
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
+	waits_for waiter "waiting: for the server: "
+	[ ! -e ran ]
+	etcd_start s1
+	ended waiter 0
+	[ -e ran ]
+}
+
+@test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
+	local began took
+	kill -STOP "${ETCD_PID[s1]}"
+	for wait in -n "-w .1" "-w 3"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
+		[ $took -lt 4500 ] || complain "$wait: $took ms"
+	done
+	kill -CONT "${ETCD_PID[s1]}"
+	[ ! -e ran ]
+}

@@ -199,3 +199,66 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	expect_status 1 "$SEMLOCK" --who "$URL"
 	grep -Eq "^held +${PID[holder]} .* shared " .out
 }
+
+@test "a server that is not there yet is waited for like a lock" {
+	kill -KILL "$SERVER"
+	wait "$SERVER" || true
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
+	waits_for waiter "waiting: for the server: "
+	[ ! -e ran ]
+	apart /usr/bin/python3 "$SOURCE/tests/servers/ftp.py" "$DIR" --port="$PORT" >ready 2>server.err </dev/null &
+	SERVER=$!
+	ended waiter 0
+	[ -e ran ]
+	kill -KILL "$SERVER"
+	refused 69 "onnect" "$SEMLOCK" -w 1 "$URL" touch late
+	refused 69 "onnect" "$SEMLOCK" -n "$URL" touch late
+	[ ! -e late ]
+}
+
+@test "a server that accepts and says nothing: 69, and not 1; with -n within three seconds" {
+	local began took
+	kill -STOP "$SERVER"
+	for wait in -n "-w .1" "-w 3"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
+		[ $took -lt 4500 ] || complain "$wait: $took ms"
+	done
+	kill -CONT "$SERVER"
+	[ ! -e ran ]
+}
+
+@test "a server that falls silent behind its login: 69, and the next one has the lock" {
+	fault stop-MKD
+	for wait in -n "-w 1"; do
+		# shellcheck disable=SC2086 # two words
+		refused 69 "has not answered in time" "$SEMLOCK" $wait "$URL" touch ran
+	done
+	rm faults/stop-MKD
+	expect_status 0 "$SEMLOCK" -w 60 --stale=1 "$URL" true
+	[ ! -e ran ]
+}
+
+@test "more slots than a listing holds are refused" {
+	refused 64 "at most 512" "$SEMLOCK" -j 513 "$URL" touch ran
+	refused 64 "at most 512" "$SEMLOCK" -n -j 4096 "$URL" touch ran
+	expect_status 0 "$SEMLOCK" -n -j 512 "$URL" true
+	[ ! -e ran ]
+}
+
+@test "what the helper warns of reaches the user" {
+	unset SEMLOCK_USER SEMLOCK_PASSWORD
+	printf 'machine 127.0.0.1 login lock password secret\n' >open.netrc
+	chmod 644 open.netrc
+	NETRC=$PWD/open.netrc expect_status 0 "$SEMLOCK" "$URL" true
+	[ "$err" = "semlock: $URL: $PWD/open.netrc: others can read it: chmod 600 it" ] || complain "$err"
+	chmod 600 open.netrc
+	mkdir -p "$ROOT/nightly/sl1.x.6.5.0123456789abcdef.99.elsewhere"
+	touch -d '-63 seconds' "$ROOT/nightly"
+	NETRC=$PWD/open.netrc expect_status 0 "$SEMLOCK" -n "$URL" true
+	[[ $err == "semlock: $URL: taken over from 99 on elsewhere, silent for "* ]] || complain "$err"
+	NETRC=$PWD/none refused 77 "no user for 127.0.0.1" "$SEMLOCK" -n "$URL" true
+}

@@ -90,6 +90,23 @@ waiter() {
 	[ "$(tr '\n' ' ' <order)" = "1 3 4 5 reader " ] || complain "$(cat order)"
 }
 
+handed_over_soon() {
+	start holder "$SEMLOCK" "$URL" sh -c 'echo $$ >up; sleep 0.5'
+	in_file up . || return
+	for i in {1..5}; do
+		start "$i" "$SEMLOCK" "$URL" sleep 0.3
+		eventually waiting "$i" || return
+	done
+	before=$(now)
+	for i in {1..5}; do ended "$i" 0 || return; done
+	ended holder 0
+	[ $(($(now) - before)) -lt 3500000000 ]
+}
+
+@test "the first in the queue hears of a release at once, and does not look once a second" {
+	eventually handed_over_soon
+}
+
 @test "readers together, slots with numbers of their own, and never both" {
 	hold_as one -s "$URL"
 	hold_as two -s "$URL"

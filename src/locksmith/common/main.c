@@ -58,7 +58,7 @@ static void see_it_stopped(void)
 static int run(const struct options *o, struct why *why)
 {
 	for (;;) {
-		char text[sizeof why->text + 8];
+		char text[sizeof why->text + 32];
 		int status;
 
 		*why = (struct why){0};
@@ -68,7 +68,7 @@ static int run(const struct options *o, struct why *why)
 			return status;
 		if (engine.end != NULL)
 			engine.end(true);
-		snprintf(text, sizeof text, "note=%s", why->text);
+		snprintf(text, sizeof text, "note=for the server: %s", why->text);
 		say_wait(text);
 		loop_wait(clock_min(clock_now() + clock_jitter(AGAIN), o->until));
 		if (protocol_released())

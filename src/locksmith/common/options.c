@@ -14,6 +14,7 @@
 
 /* Without waiting: semlock has its answer within three seconds, whatever the server does. */
 #define NO_WAIT (5 * NS_PER_S / 2)
+#define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
 
 const char options_help[] =
     "  [OPTION...] URL\n"
@@ -158,6 +159,7 @@ static bool is_ours(const char *text)
 
 int options_parse(int argc, char **argv, struct options *o, struct why *why)
 {
+	int64_t now = clock_now();
 	int option, which = 0;
 
 	*o = (struct options){.mode = MODE_EXCLUSIVE,
@@ -183,8 +185,10 @@ int options_parse(int argc, char **argv, struct options *o, struct why *why)
 		return why_set(why, EXIT_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
 		o->mode = MODE_SLOTS;
-	o->until = o->no_wait ? clock_now() : o->wait == NEVER ? NEVER : clock_now() + o->wait;
-	o->answer_by = o->until - NO_WAIT < clock_now() ? clock_now() + NO_WAIT : o->until;
+	o->until = o->no_wait ? now + NO_WAIT : o->wait == NEVER ? NEVER : now + o->wait;
+	o->answer_by = o->no_wait || o->wait == NEVER	   ? o->until
+		       : o->wait + LAST_ANSWER < NO_WAIT ? now + NO_WAIT
+							     : o->until + LAST_ANSWER;
 	if (!is_ours(argv[optind]))
 		return why_set(why, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, argv[optind]);
 	return engine.parse(argv[optind], &o->url, why);

@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void fill(struct why *why, int status, const char *format, va_list args)
+static void __attribute__((format(printf, 3, 0))) fill(struct why *why, int status,
+    const char *format, va_list args)
 {
 	why->status = status;
 	why->away = false;

@@ -3,6 +3,7 @@
 #include "locksmith/common/engine.h"
 
 #include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdctl.h"
 #include "locksmith/etcd/etcdlock.h"
 #include "locksmith/etcd/etcdmark.h"
 #include "locksmith/common/protocol.h"
@@ -155,7 +156,10 @@ static int etcd_run(const struct options *o, struct why *why)
 	patience = k->ttl / 6 > LEAST_PATIENCE ? k->ttl / 6 : LEAST_PATIENCE;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	etcdlock_keys(k);
-	if (etcdrpc_open(&k->etcd, &o->url, patience, clock_now() + FIRST_ANSWER) != ETCD_OK) {
+	if (o->no_wait) /* one that is silent leaves time for the others */
+		patience = clock_min(patience, (o->answer_by - clock_now()) / o->url.hosts);
+	if (etcdrpc_open(&k->etcd, &o->url, patience,
+		clock_min(clock_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
 		*why = k->etcd.why;
 		status = why->status;
 	} else if (o->action == ACTION_WHO) {
@@ -180,7 +184,7 @@ const struct engine engine = {
     .name = "etcd",
     .schemes = "etcd etcds",
     .words = "shared slots order token",
-    .parse = url_parse,
+    .parse = etcdctl_url,
     .start = transfer_init,
     .run = etcd_run,
     .end = etcd_end,

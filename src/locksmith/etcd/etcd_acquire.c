@@ -9,7 +9,6 @@
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
-#define PATIENCE_NO_WAIT (5 * NS_PER_S / 2)
 #define PATIENCE_LEAVE NS_PER_S
 
 enum wait {
@@ -23,9 +22,9 @@ enum wait {
 
 static int64_t patience(const struct etcdlock *k)
 {
-	if (k->options->no_wait)
-		return k->give_up + PATIENCE_NO_WAIT;
-	return clock_now() + (k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER);
+	int64_t usual = k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER;
+
+	return clock_min(clock_now() + usual, k->options->answer_by);
 }
 
 static enum wait verdict(const struct etcdlock *k)
@@ -37,12 +36,8 @@ static enum wait verdict(const struct etcdlock *k)
 
 static enum wait look(struct etcdlock *k)
 {
-	int64_t until = clock_min(patience(k), k->deadline);
-	enum etcd_reply reply;
-
-	if (k->give_up != NEVER)
-		until = clock_min(until, k->give_up + NS_PER_S);
-	reply = etcdlock_look(k, k->revision, until);
+	enum etcd_reply reply =
+	    etcdlock_look(k, k->revision, clock_min(patience(k), k->deadline));
 
 	if (reply == ETCD_OK)
 		return verdict(k);
@@ -71,7 +66,7 @@ static void doze(struct etcdlock *k, int64_t until)
 	if (!k->watch.transfer.ended || k->watch.stirred)
 		return;
 	etcdrpc_rotate(&k->etcd);
-	transfer_wait(clock_min(clock_now() + NS_PER_S / 5, k->give_up), NULL, NULL);
+	transfer_wait(clock_min(clock_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
 /* In the queue, until it is our turn. */
@@ -84,21 +79,21 @@ static enum wait queue(struct etcdlock *k)
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
 		enum etcd_reply reply;
 
-		if (clock_now() >= k->give_up)
+		if (clock_now() >= k->options->until)
 			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
 		if (clock_now() >= k->deadline)
 			return WAIT_AGAIN;
 		if (w == WAIT_BUSY)
 			say_wait(k->place.who);
 		watch(k);
-		doze(k, clock_min(clock_min(keep_at, look_at), k->give_up));
+		doze(k, clock_min(clock_min(keep_at, look_at), k->options->until));
 		if (clock_now() >= keep_at) {
 			reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
 			if (reply == ETCD_GONE)
 				return WAIT_AGAIN;
 			keep_at = clock_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
 		}
-		if (!watched(k) || clock_now() >= clock_min(look_at, k->give_up)) {
+		if (!watched(k) || clock_now() >= clock_min(look_at, k->options->until)) {
 			w = look(k);
 			look_at = clock_now() + 2 * k->ttl;
 		}
@@ -171,17 +166,19 @@ static enum wait in_turn(struct etcdlock *k)
 	if (reply == ETCD_FATAL)
 		return WAIT_FAILED;
 	say_wait("note=no endpoint answers");
-	return clock_now() >= k->give_up ? WAIT_FAILED : WAIT_AGAIN;
+	return clock_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
 }
 
 /* Whatever we have in the queue must not stay behind; nor a mark, if the reply to that was lost. */
-static void leave(struct etcdlock *k, enum wait w)
+static void leave(struct etcdlock *k)
 {
-	bool hurry = w == WAIT_FAILED || k->options->no_wait;
+	int64_t until = clock_min(patience(k), clock_now() + k->ttl / 3);
 
+	if (until < clock_now() + PATIENCE_LEAVE)
+		until = clock_now() + PATIENCE_LEAVE;
 	etcdwatch_stop(&k->watch);
-	etcdlock_revoke(k, &k->mark_lease, hurry ? clock_now() + PATIENCE_LEAVE : patience(k));
-	etcdlock_revoke(k, &k->lease, hurry ? clock_now() + PATIENCE_LEAVE : patience(k));
+	etcdlock_revoke(k, &k->mark_lease, until);
+	etcdlock_revoke(k, &k->lease, until);
 	k->mark_lease = 0;
 	k->lease = 0;
 	k->revision = 0;
@@ -193,18 +190,15 @@ int etcd_acquire(struct etcdlock *k, struct why *why)
 	int tries = 0;
 	enum wait w;
 
-	k->give_up = k->options->wait == NEVER ? NEVER : clock_now() + k->options->wait;
-	if (k->options->no_wait)
-		k->give_up = clock_now();
 	for (;;) {
 		w = k->options->no_wait ? at_once(k) : in_turn(k);
 		if (w == WAIT_HELD)
 			return EXIT_RELEASED;
 		*why = k->etcd.why;
-		leave(k, w);
+		leave(k);
 		if (w != WAIT_AGAIN || protocol_released())
 			break;
-		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_now() >= k->give_up)
+		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_now() >= k->options->until)
 			break;
 		if (!k->options->no_wait)
 			transfer_wait(clock_now() + NS_PER_S / 5, NULL, NULL);

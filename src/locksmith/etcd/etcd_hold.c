@@ -111,7 +111,7 @@ int etcd_hold(struct etcdlock *k, struct why *why)
 
 	etcdwatch_stop(&k->watch);
 	renewed(k, &h);
-	say_ok(k->revision, k->slot, k->ttl, k->deadline);
+	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
 		int64_t until;

@@ -21,12 +21,11 @@ struct etcdlock {
 	struct etcdwatch watch;
 	int64_t ttl;	    /* nanoseconds, as the server granted it */
 	int64_t lease;	    /* its id; 0: none */
-	int64_t give_up;    /* the moment; NEVER: wait for ever */
 	int64_t deadline;   /* the lease cannot end before */
-	int64_t revision;   /* our key's create_revision: the fencing token */
+	int64_t revision;   /* our key's create_revision: our place in the queue */
 	int64_t seen;	    /* revision of the store at the last look */
 	int64_t mark_lease; /* our mark's; 0: none */
-	int64_t mark_made;  /* its create_revision */
+	int64_t mark_made;  /* its create_revision: the fencing token */
 	bool marked;	    /* the mark is there, as far as we know */
 	int slot;	    /* -1: none */
 	struct etcdqueue_keys keys, marks;

@@ -145,6 +145,10 @@ static int dirlock_run(const struct options *o, struct why *why)
 
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
 	sightings_forget(&k->sightings);
+	if (o->slots > LISTING_MOST) {
+		why_set(why, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
+		return EXIT_USAGE;
+	}
 	if (remote_open(&k->remote, &o->url, clock_min(dirlock_patience(), o->answer_by)) != REPLY_DONE) {
 		*why = k->remote.why;
 		status = why->status;

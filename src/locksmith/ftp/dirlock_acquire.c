@@ -78,7 +78,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 			    "mode=exclusive note=a directory without a token");
 		else
 			snprintf(
-			    k->who, sizeof k->who, "note=a directory that we cannot look into");
+			    k->who, sizeof k->who, "mode=exclusive note=a directory that we cannot look into");
 		return STEP_WAIT;
 	}
 	sightings_forget(&k->sightings);
@@ -159,7 +159,7 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 	if (k->listing.tokens > 0)
 		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
 	else
-		snprintf(k->who, sizeof k->who, "note=a directory with other things in it");
+		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
 	if (break_silent(k, asked))
 		return STEP_AGAIN;
 	*joins = listing_may_join(&k->listing, (char)k->options->mode, k->options->slots, slot);

@@ -30,7 +30,7 @@ static int try_queue(struct pglock *k)
 /* In the server's own queue, until we are the first. EXIT_RELEASED or a status. */
 static int queue(struct pglock *k)
 {
-	int64_t lapses, rest = (k->options->until - clock_now()) / NS_PER_MS, until = k->options->until;
+	int64_t lapses, rest = (k->options->until - clock_now()) / NS_PER_MS;
 	char milliseconds[16];
 	PGresult *r;
 	int got = try_queue(k);
@@ -43,7 +43,7 @@ static int queue(struct pglock *k)
 		return EXIT_BUSY;
 	/* The server ends the wait itself, so a server that is silent is not taken for a lock that is held. */
 	snprintf(milliseconds, sizeof milliseconds, "%d", rest < INT_MAX ? (int)rest : 0);
-	r = PG_ASK(k, until == NEVER ? NEVER : until + NS_PER_S,
+	r = PG_ASK(k, k->options->answer_by,
 	    "SELECT set_config('lock_timeout', $2, true), pg_advisory_lock($1::bigint)", k->key, milliseconds);
 	PQclear(r);
 	if (r != NULL)

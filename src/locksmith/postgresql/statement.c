@@ -11,9 +11,7 @@
 
 int64_t pg_patience(const struct pglock *k)
 {
-	int64_t now = clock_now(), until = clock_min(k->options->until, now + FIRST_ANSWER);
-
-	return until > now + NS_PER_S ? until : now + NS_PER_S;
+	return clock_min(k->options->answer_by, clock_now() + FIRST_ANSWER);
 }
 
 /* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then

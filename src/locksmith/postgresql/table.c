@@ -16,25 +16,29 @@ static const char create[] =
     " token bigint GENERATED ALWAYS AS IDENTITY, mode text NOT NULL, slot int,"
     " until timestamptz NOT NULL, holder text NOT NULL, PRIMARY KEY (name, token))";
 
-/* $1: name, $2: mode, $3: slots, 0 if none. */
-#define CONFLICT                                                                                   \
-	" (EXISTS (SELECT FROM semlock.held WHERE name = $1 AND (mode <> $2 OR mode = 'exclusive'))" \
-	" OR $3::int > 0 AND (SELECT count(*) FROM semlock.held WHERE name = $1) >= $3::int) "
+/* What the server has to plan is a third of what a lock costs: each mode has its own words. $1: the name. */
+struct words {
+	const char *mode;
+	char conflict[200];
+	char slot[200]; /* the number of ours */
+};
 
-static const char enter[] =
-    "INSERT INTO semlock.held (name, mode, slot, until, holder) SELECT $1, $2,"
-    " (SELECT min(n) FROM generate_series(0, $3::int - 1) AS n WHERE NOT EXISTS"
-    "  (SELECT FROM semlock.held WHERE name = $1 AND slot = n)),"
-    " clock_timestamp() + $4::interval, $5 WHERE NOT" CONFLICT "RETURNING token, slot";
-
-static const char look[] =
-    "SELECT 'mode=' || mode || coalesce(' slot=' || slot, '') || ' ' || holder,"
-    " ceil(extract(epoch FROM until - clock_timestamp()) * 1000)::bigint"
-    " FROM semlock.held WHERE name = $1 AND" CONFLICT "ORDER BY until LIMIT 1";
-
-static const char *mode(const struct pglock *k)
+static struct words words_for(const struct options *o)
 {
-	return k->options->mode == MODE_SHARED ? "shared" : k->options->mode == MODE_SLOTS ? "slots" : "exclusive";
+	struct words w = {"exclusive", "EXISTS (SELECT FROM semlock.held WHERE name = $1)", "NULL::int"};
+
+	if (o->mode == MODE_SHARED)
+		w = (struct words){
+		    "shared", "EXISTS (SELECT FROM semlock.held WHERE name = $1 AND mode <> 'shared')", "NULL::int"};
+	if (o->mode != MODE_SLOTS)
+		return w;
+	w.mode = "slots";
+	snprintf(w.conflict, sizeof w.conflict,
+	    "(SELECT count(*) >= %u OR coalesce(bool_or(mode <> 'slots'), false) FROM semlock.held WHERE name = $1)", o->slots);
+	snprintf(w.slot, sizeof w.slot,
+	    "(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS"
+	    " (SELECT FROM semlock.held WHERE name = $1 AND slot = n))", o->slots - 1);
+	return w;
 }
 
 static void describe(const struct options *o, char *text, size_t size)
@@ -77,18 +81,22 @@ static int mend(struct pglock *k, int64_t until)
 
 int pg_enter(struct pglock *k, int64_t until)
 {
-	char slots[16], holder[400];
+	struct words w = words_for(k->options);
+	char sql[800], holder[400];
 	int64_t sent;
 	PGresult *r;
 	int rows;
 
-	snprintf(slots, sizeof slots, "%u", k->options->mode == MODE_SLOTS ? k->options->slots : 0);
+	snprintf(sql, sizeof sql,
+	    "INSERT INTO semlock.held (name, mode, slot, until, holder)"
+	    " SELECT $1, $2, %s, clock_timestamp() + $3::interval, $4 WHERE NOT %s RETURNING token, slot",
+	    w.slot, w.conflict);
 	describe(k->options, holder, sizeof holder);
 	/* Not to be broken off: without an answer the row may be there, and keeps others out for a lease. */
 	k->acquiring = false;
 	do {
 		sent = clock_now();
-		r = PG_ASK(k, until, enter, k->name, mode(k), slots, k->lease, holder);
+		r = PG_ASK(k, until, sql, k->name, w.mode, k->lease, holder);
 	} while (r == NULL && mend(k, until) == 0);
 	k->acquiring = k->options->action == ACTION_LOCK;
 	if (r == NULL)
@@ -119,12 +127,16 @@ int pg_expire(struct pglock *k, int64_t until)
 
 int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
 {
-	char slots[16];
+	char sql[600];
 	PGresult *r;
 	int rows;
 
-	snprintf(slots, sizeof slots, "%u", k->options->mode == MODE_SLOTS ? k->options->slots : 0);
-	r = PG_ASK(k, until, look, k->name, mode(k), slots);
+	snprintf(sql, sizeof sql,
+	    "SELECT 'mode=' || mode || coalesce(' slot=' || slot, '') || ' ' || holder,"
+	    " ceil(extract(epoch FROM until - clock_timestamp()) * 1000)::bigint"
+	    " FROM semlock.held WHERE name = $1 AND %s ORDER BY until LIMIT 1",
+	    words_for(k->options).conflict);
+	r = PG_ASK(k, until, sql, k->name);
 	if (r == NULL)
 		return -1;
 	rows = PQntuples(r);

@@ -59,6 +59,6 @@ C<held> before each step that cannot be undone, and mind that C<unlock> dies if 
 
 =head1 SEE ALSO
 
-L<Semlock::Sem>, semlock(1), semlock-locksmith(8)
+L<Semlock::Sem>, semlock(1), semlock-locksmith(7)
 
 =cut
