@@ -52,6 +52,13 @@ waiter() {
 	expect_status 0 "$SEMLOCK" "postgres${URL#postgresql}" true
 }
 
+@test "a name and a command may be in any encoding" {
+	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG/n%C3%A4chtlich?dbname=postgres" sh -c 'echo "$1"' $'sh\xe4' $'\xe4\xc3\xa4'
+	expect_out $'\xe4\xc3\xa4'
+	refused 69 "invalid byte sequence" "$SEMLOCK" "postgresql://lock@$PG/n%E4chtlich?dbname=postgres" touch ran
+	[ ! -e ran ]
+}
+
 @test "when semlock has ended the lock is free: the next -n has it, with a higher token" {
 	last=0
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -113,15 +120,15 @@ waiter() {
 }
 
 handed_over_soon() {
-	start holder "$SEMLOCK" "$URL" sh -c 'echo $$ >up; sleep 0.5'
-	in_file up . || return
+	rm -f holder.up holder.down
+	hold_lock "$URL" || return
 	for i in {1..5}; do
 		start "$i" "$SEMLOCK" "$URL" sleep 0.3
 		eventually waiting "$i" || return
 	done
 	before=$(now)
+	let_go holder || return
 	for i in {1..5}; do ended "$i" 0 || return; done
-	ended holder 0
 	[ $(($(now) - before)) -lt 3500000000 ]
 }
 
