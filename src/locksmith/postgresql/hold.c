@@ -49,11 +49,12 @@ static int renew(struct pglock *k)
    may be gone already; before the deadline nobody else can have removed it. */
 int pg_release(struct pglock *k)
 {
-	int rows = PQstatus(k->db) == CONNECTION_OK ? pg_remove(k, k->deadline) : -1;
+	int64_t until = clock_now() + k->ttl / 2;
+	int rows = PQstatus(k->db) == CONNECTION_OK ? pg_remove(k, until) : -1;
 	bool again = rows < 0;
 
-	if (again && pg_open(k, k->deadline) == 0)
-		rows = pg_remove(k, k->deadline);
+	if (again && pg_open(k, until) == 0)
+		rows = pg_remove(k, until);
 	k->token[0] = '\0';
 	if (rows > 0 || (rows == 0 && again && clock_now() < k->deadline))
 		return EXIT_RELEASED;

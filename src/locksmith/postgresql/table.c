@@ -79,6 +79,20 @@ static int mend(struct pglock *k, int64_t until)
 	return strcmp(k->state, "42501") == 0 ? not_granted(k, "its owner can ") : -1;
 }
 
+/* The note may be a command in any encoding, or be cut within a character, and the server refuses that (SQLSTATE 22).
+   False: TEXT was ASCII already. */
+static bool made_ascii(const struct pglock *k, char *text)
+{
+	bool changed = false;
+
+	for (; *text != '\0' && strncmp(k->state, "22", 2) == 0; text++)
+		if ((unsigned char)*text >= 0x80) {
+			*text = '?';
+			changed = true;
+		}
+	return changed;
+}
+
 int pg_enter(struct pglock *k, int64_t until)
 {
 	struct words w = words_for(k->options);
@@ -97,7 +111,7 @@ int pg_enter(struct pglock *k, int64_t until)
 	do {
 		sent = clock_now();
 		r = PG_ASK(k, until, sql, k->name, w.mode, k->lease, holder);
-	} while (r == NULL && mend(k, until) == 0);
+	} while (r == NULL && (made_ascii(k, holder) || mend(k, until) == 0));
 	k->acquiring = k->options->action == ACTION_LOCK;
 	if (r == NULL)
 		return -1;
