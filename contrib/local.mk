@@ -9,8 +9,7 @@ EXTRA_DIST += \
 	contrib/install-packages \
 	contrib/packages \
 	contrib/static \
-	contrib/try \
-	contrib/uncovered.awk
+	contrib/try
 
 # ---- locks as objects: where Perl and Python look only if they are told ----
 perlmoduledir = $(perldir)/Semlock
@@ -66,7 +65,6 @@ SHELL_FILES = \
 	tests/models/run \
 	tests/remote.bash \
 	tests/under-valgrind \
-	tests/variants/run \
 	tests/watchdog.bash \
 	$(BATS_FILES)
 

@@ -5,11 +5,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_PRCTL_H
-#include <sys/prctl.h>
-#endif
 
 #include "command.h"
 #include "crash.h"
@@ -41,7 +39,6 @@ static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 	sigprocmask(SIG_BLOCK, all, &given->mask);
 }
 
-#ifdef HAVE_SYS_PRCTL_H
 /* In a PID namespace of its own (unshare --pid), a child sees no parent. */
 static bool parent_lives(const struct inheritance *given)
 {
@@ -51,18 +48,13 @@ static bool parent_lives(const struct inheritance *given)
 	return parent == given->parent ||
 	       (parent == 0 && given->parent_end >= 0 && poll(&end, 1, 0) == 0);
 }
-#endif
 
 /* If semlock has died before the tie was made, nobody holds the lock any more. */
 static void tie_to_parent(const struct inheritance *given)
 {
-#ifdef HAVE_SYS_PRCTL_H
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!parent_lives(given))
 		_exit(EXIT_FAILURE);
-#else
-	(void)given;
-#endif
 }
 
 /* A command that was to inherit the lock, and does not, must not run. */
@@ -83,7 +75,7 @@ static void stand(const struct command *command)
 		if (!command->inherit)
 			close(command->locks[i]);
 	close(command->gate.socket);
-	command->stand(command->context);
+	command->stand();
 }
 
 /* In the child, which may share our memory: system calls alone, until the exec. */
@@ -101,7 +93,6 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	return execute(command->argv);
 }
 
-#ifdef HAVE_VFORK
 /* The parent stands still until the child has execed or exited, in the same memory: an
  * exec that failed is known without a pipe.  Where vfork(2) is only a fork(2), as under qemu-user
  * and valgrind, the parent goes on at once, in memory of its own: there the errno comes with a signal. */
@@ -121,31 +112,6 @@ static pid_t start(struct command *command, const struct inheritance *given, int
 	command->apart = !shared;
 	return pid;
 }
-#else
-static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
-{
-	int report[2], errnum = 0;
-	pid_t pid;
-
-	*failure = 0;
-	if (pipe(report) != 0)
-		return -1;
-	fcntl(report[1], F_SETFD, FD_CLOEXEC);
-	pid = fork();
-	if (pid == 0) {
-		close(report[0]);
-		errnum = exec_in_child(command, given);
-		if (write(report[1], &errnum, sizeof errnum) < 0)
-			_exit(EXIT_SUCCESS);
-		_exit(EXIT_FAILURE);
-	}
-	close(report[1]);
-	if (pid > 0 && read(report[0], &errnum, sizeof errnum) == (ssize_t)sizeof errnum)
-		*failure = errnum;
-	close(report[0]);
-	return pid;
-}
-#endif
 
 pid_t command_prepare(struct command *command, const sigset_t *unblock, struct why *why)
 {

@@ -4,7 +4,6 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 SEMLOCK_PARTS_SOURCES = \
 	src/alarm.c src/alarm.h \
 	src/asleep.c src/asleep.h \
-	src/caller.c src/caller.h \
 	src/check.c src/check.h \
 	src/command.c src/command.h \
 	src/crash.c src/crash.h \
@@ -60,9 +59,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
-	src/tether.c src/tether.h \
 	src/text.c src/text.h \
-	src/tie.c src/tie.h \
 	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
@@ -88,9 +85,8 @@ SEMLOCK_PARTS_SOURCES = \
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
-semlock_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
+semlock_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
 semlock_LDADD = $(STATIC_LIBS)
-EXTRA_DIST += src/start.ld
 
 # ---- the locksmith: locks on a server; the only program linked with more than libc ----
 libexec_PROGRAMS =

@@ -32,7 +32,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	dup2(smith->eye, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(nothing, STDERR_FILENO);
-	descriptor_close_others(NULL, 0);
+	descriptor_close_others();
 	setsid(); /* what kills our process group must not keep it from letting go */
 	argv[0] = program();
 	execv(argv[0], (char *const *)(uintptr_t)argv);

@@ -87,7 +87,7 @@ with_mount() {
 }
 
 @test "a URL that makes no sense" {
-	build_needs NETWORK "no locks on a server"
+	[ -n "${LOCKSMITH:-}" ] || skip "this build has no locks on a server"
 	export SEMLOCK_LOCKSMITH=$LOCKSMITH SEMLOCK_USER=u SEMLOCK_PASSWORD=p
 	for url in etcd://127.0.0.1:99999/l ftp://127.0.0.1:abc/l sftp://127.0.0.1:0/l etcds://127.0.0.1:/l; do
 		usage "$url: the port in the URL must be a number from 1 to 65535" -n $url touch ran
@@ -115,13 +115,10 @@ with_mount() {
 	usage E -E '' l touch ran
 }
 
-@test "a lease that is too short, and a time between looks where nobody looks" {
+@test "a lease that is too short" {
 	for url in etcd://127.0.0.1:1/l ftp://127.0.0.1:1/l; do
 		usage "--ttl: a lease lasts 2 seconds at least" --ttl 1.9 $url touch ran
 	done
-	usage "-i: this lock is waited for" -i 1 etcd://127.0.0.1:1/l touch ran
-	usage "-i: this lock is waited for" -i 1 l touch ran
-	usage "-i: 10ms at least" -i 1ms ftp://127.0.0.1:1/l touch ran
 }
 
 @test "too little" {
