@@ -10,21 +10,45 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "caller.h"
+#include "descriptor.h"
 #include "exitcode.h"
 #include "hold.h"
+#include "pidfd.h"
 #include "report.h"
 
 enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no descriptor */
 
 /* A fork of the owner's keeps the other end of our input open, and may live on for long: the
  * end of input alone would not tell us that the owner has ended. */
-static struct caller owner = {.process = -1};
+static struct {
+	pid_t pid;   /* 0: outside our PID namespace, and nothing can be known of it; -1: it has ended */
+	int process; /* a pidfd of it, which becomes readable at its end; -1: there is none to be had */
+} owner = {.process = -1};
 static atomic_bool taken;
+
+static bool owner_lives(void)
+{
+	struct pollfd end = {owner.process, POLLIN, 0};
+
+	if (owner.pid > 0 && owner.process >= 0)
+		return poll(&end, 1, 0) <= 0; /* not to be asked: then it is not known to have ended */
+	return owner.pid == 0 || (owner.pid > 0 && (kill(owner.pid, 0) == 0 || errno != ESRCH));
+}
+
+/* Of our parent the pidfd first, then once more who it is: so it is not another's of that number. */
+static void find_owner(pid_t pid)
+{
+	owner.pid = pid == 0 ? getppid() : pid;
+	owner.process = pidfd_of(owner.pid);
+	if (owner.process >= 0)
+		owner.process = descriptor_above_standard(owner.process);
+	if (pid == 0 && getppid() != owner.pid)
+		owner.pid = -1;
+}
 
 static bool owner_ended(const struct pollfd *ends)
 {
-	return owner.process >= 0 ? ends[1].revents != 0 : !caller_lives(&owner);
+	return owner.process >= 0 ? ends[1].revents != 0 : !owner_lives();
 }
 
 /* Sleeps until standard input has EVENTS (poll(2)'s), or the owner has ended. */
@@ -68,8 +92,8 @@ static void watch(void)
 
 bool hold_for(pid_t pid)
 {
-	owner = pid == 0 ? caller_find() : caller_of(pid);
-	if (!caller_lives(&owner))
+	find_owner(pid);
+	if (!owner_lives())
 		return false;
 	watch();
 	return true;

@@ -4,7 +4,6 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 SEMLOCK_PARTS_SOURCES = \
 	src/alarm.c src/alarm.h \
 	src/asleep.c src/asleep.h \
-	src/caller.c src/caller.h \
 	src/check.c src/check.h \
 	src/command.c src/command.h \
 	src/crash.c src/crash.h \
