@@ -47,16 +47,6 @@ struct openness {
 	gid_t group;
 };
 
-/* To lock a file, it has to be opened; to make a name in a directory, it has to be written. */
-static bool lets(const struct lock *lock, mode_t who)
-{
-	mode_t bits = lock->permissions & who;
-
-	if (lock->file != NULL)
-		return (bits & 0222) != 0 && (bits & 0111) != 0;
-	return (bits & 0666) != 0;
-}
-
 /* What is left of OPEN below DIRECTORY. */
 static void narrow(struct openness *open, const struct stat *directory)
 {
@@ -87,10 +77,14 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 
 static struct openness openness_of(const struct lock *lock)
 {
-	struct openness open = {lets(lock, S_IRWXO) ? 0666 : lets(lock, S_IRWXG) ? 0660 : 0600, lock->group};
+	struct openness open = {0600, lock->group};
 	char path[PATH_MAX], *slash;
 	struct stat directory;
 
+	if ((lock->permissions & (S_IROTH | S_IWOTH)) != 0)
+		open.mode = 0666;
+	else if ((lock->permissions & (S_IRGRP | S_IWGRP)) != 0)
+		open.mode = 0660;
 	if (open.mode != 0600 && !find_path(lock, path))
 		open.mode = 0600;
 	while (open.mode != 0600 && (slash = strrchr(path, '/')) != NULL) {

@@ -105,6 +105,7 @@ LOCAL_BATS = \
 	tests/python.bats \
 	tests/readme.bats \
 	tests/queue.bats \
+	tests/queue-users.bats \
 	tests/reject.bats \
 	tests/replace.bats \
 	tests/run-timeout.bats \

@@ -208,8 +208,13 @@ three_run() {
 	let_go r2
 }
 
+has_ticket() {
+	cat "/proc/${PID[$1]}/fdinfo"/* 2>/dev/null | grep -q 'OFDLCK.*WRITE'
+}
+
 @test "a waiter that has just taken the lock gives it back, and is not signalled for that" {
-	transits 2
+	transits
+	eventually has_ticket new
 	kill -CONT "${PID[w1]}"
 	ready new
 	let_go new
@@ -220,7 +225,7 @@ three_run() {
 }
 
 @test "one that is stopped just there, for longer than a second, is a holder" {
-	transits 2
+	transits
 	ready new
 	ended w1 143
 	let_go new
