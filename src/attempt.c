@@ -96,7 +96,7 @@ int64_t attempt_jitter(int64_t most)
 
 /* A living head that wants more than we do is not the one that finds the lock free: a writer among
  * readers, or a process that wants the whole lock among those that want a slot.  It sleeps in the
- * kernel, where it is seen. */
+ * kernel, where it is seen: but /proc/locks, which changes while it is read, can leave out a line. */
 enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct why *why)
 {
 	int64_t most = looks->spell / looks->count;
@@ -108,6 +108,8 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
+		if (*seen >= looks->count / 2 && *seen % 4 == 0 && asleep_for(lock))
+			return BUSY;
 		alarm_off(); /* a tick of the timer would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
