@@ -4,6 +4,7 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 SEMLOCK_PARTS_SOURCES = \
 	src/alarm.c src/alarm.h \
 	src/asleep.c src/asleep.h \
+	src/attempt.c src/attempt.h \
 	src/check.c src/check.h \
 	src/command.c src/command.h \
 	src/crash.c src/crash.h \
@@ -62,6 +63,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/targets.c src/targets.h \
 	src/text.c src/text.h \
 	src/told.c src/told.h \
+	src/transit.c src/transit.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
 	src/view.c src/view.h \

@@ -1,18 +1,16 @@
 #include <config.h>
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "alarm.h"
-#include "asleep.h"
+#include "attempt.h"
 #include "crash.h"
 #include "fdinfo.h"
 #include "lock.h"
 #include "lockfile.h"
 #include "methods/namefile.h"
 #include "queue.h"
-#include "slots.h"
 
 static int look_at_descriptor(struct lock *lock, struct why *why)
 {
@@ -50,132 +48,109 @@ int lock_open(struct lock *lock, struct why *why)
 	return lockfile_current(lock) ? 0 : deleted(why);
 }
 
-/* Is the lock itself to be taken?  Not where a slot is a part of it (a byte of its
- * range); where a slot is something else, the lock is the gate at which slot holders
- * and plain holders meet. */
-static bool takes_whole(const struct lock *lock)
+bool lock_current(const struct lock *lock)
 {
-	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
+	return lock->file != NULL ? namefile_current(lock) : lockfile_current(lock);
 }
 
-/* Give back whatever has been taken, and stay open. */
-static void drop(struct lock *lock)
+/* Tickets lie before ours, but they may be those of stopped processes, or of one that only wants to
+ * hold the others up.  A living queue of short commands on a busy machine has its lock free most of
+ * the time, while the next one wakes up: so there are many looks, and time to come for that one. */
+static enum outcome take_deserted(struct lock *lock, struct queue *queue, const struct deadline *deadline,
+    struct why *why)
 {
-	struct why ignored;
+	static const struct looks first = {50, SECOND / 5, 20 * MILLISECOND};
+	static const struct looks next = {25, SECOND / 10, 20 * MILLISECOND};
+	const struct looks *looks = queue->beaten ? &next : &first;
+	enum outcome outcome = BUSY;
+	int seen = 0;
 
-	slots_drop(lock);
-	if (takes_whole(lock)) /* what else a caller's descriptor has of the range is not ours */
-		lock->method->drop(lock, &ignored);
-}
-
-static enum outcome try(struct lock *lock, struct why *why)
-{
-	enum outcome outcome = takes_whole(lock) ? lock->method->take(lock, TRY, why) : TAKEN;
-
-	if (outcome != TAKEN || lock->slots == 0)
-		return outcome;
-	outcome = slots_try(lock, why);
-	if (outcome != TAKEN)
-		drop(lock);
+	if (deadline_left(deadline) > looks->spell)
+		outcome = attempt_deserted(lock, looks, &seen, why);
+	/* Busy soon: the queue lives.  Busy late: another process that looked was faster. */
+	if (seen > looks->count * 3 / 4)
+		queue->beaten = true;
+	queue->look_at = clock_now() + (queue->beaten ? SECOND / 10 : 9 * SECOND / 10) +
+			 attempt_jitter(SECOND / 10);
 	return outcome;
 }
 
-/* Sleep in the lock call itself.  A timer only breaks the sleep off; what it meant is
- * for the clock to say, and when the time is up there is one last try.  (The queue's timer
- * must not go on here: each tick would cost the place among those who do not queue.) */
-static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
+/* For the process that does not wait, or not any longer: a lock that is free at each look belongs to
+ * no living queue.  What a caller's descriptor has already would be lost by a look. */
+static enum outcome take_at_once(struct lock *lock, struct why *why)
+{
+	static const struct looks looks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
+	int seen;
+
+	if (lock->name == NULL && fdinfo_held(lock) != FDINFO_NONE)
+		return BUSY;
+	return attempt_deserted(lock, &looks, &seen, why);
+}
+
+static enum outcome preempt(struct lock *lock, const struct patience *patience, struct why *why)
+{
+	enum outcome outcome;
+
+	alarm_off();
+	do {
+		outcome = attempt_try(lock, why);
+		if (outcome != BUSY)
+			return outcome;
+		if (!lock_current(lock))
+			return AGAIN;
+		outcome = patience->preempt(patience->preemption);
+	} while (outcome == AGAIN);
+	return outcome;
+}
+
+/* No ticket is before ours, or there is no queue. */
+static enum outcome take_as_head(struct lock *lock, const struct patience *patience, struct why *why)
+{
+	if (patience->preempt != NULL)
+		return preempt(lock, patience, why);
+	return attempt_sleep(lock, &patience->deadline, why);
+}
+
+/* With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
+ * lock is its drawer's.  The ticket is given up after this look: until then, that drawer sees that
+ * the lock is only passing through our hands, and stops nobody for it. */
+static bool give_back(struct lock *lock, const struct queue *queue)
+{
+	CRASH_POINT("lock.transit");
+	if (!queue_preceded(queue))
+		return false;
+	attempt_drop(lock);
+	lock->lost = false; /* whatever has become of it: no command has run */
+	return true;
+}
+
+static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const struct patience *patience,
     struct why *why)
 {
 	enum outcome outcome;
-
-	if (deadline->never)
-		alarm_off();
-	do {
-		if (!deadline->never && alarm_set(deadline_left(deadline), why) != 0)
-			return FAILED;
-		outcome = lock->method->take(lock, SLEEP, why); /* K2 */
-		if (outcome == BUSY && deadline_left(deadline) == 0)
-			return lock->method->take(lock, TRY, why);
-	} while (outcome == BUSY);
-	return outcome;
-}
-
-static enum outcome sleep_for(struct lock *lock, const struct deadline *deadline, struct why *why)
-{
-	enum outcome outcome = takes_whole(lock) ? sleep_in_call(lock, deadline, why) : TAKEN;
-
-	if (outcome != TAKEN || lock->slots == 0)
-		return outcome;
-	outcome = slots_try(lock, why);
-	if (outcome == BUSY)
-		outcome = slots_sleep(lock, deadline, why);
-	if (outcome != TAKEN)
-		drop(lock);
-	return outcome;
-}
-
-/* TAKEN: it could be had.  It is not kept. */
-static enum outcome free_now(struct lock *lock, struct why *why)
-{
-	enum outcome outcome;
-
-	if (lock->method->idle != NULL)
-		return lock->method->idle(lock) ? TAKEN : BUSY;
-	outcome = try(lock, why);
-	if (outcome == TAKEN)
-		drop(lock);
-	return outcome;
-}
-
-/* Our timer ticks on once it has struck, and would end the pause at its next tick. */
-static void pause_for(int64_t duration, const struct deadline *deadline)
-{
-	int64_t left = deadline_left(deadline);
-	struct timespec pause = {0, (long)(left < duration ? left : duration)};
-
-	alarm_off();
-	nanosleep(&pause, NULL);
-}
-
-/* For a second the queue has not moved.  If the lock is free now, and free still after a
- * while, then the one whose turn it is has been stopped, and is passed by.  The while is for
- * the busy machine, where it has been woken and does not run yet.  And a reader may find the lock
- * free for readers, or who wants a slot a free slot, while the first is not stopped at all: it
- * wants more than that, and sleeps. */
-static enum outcome pass_stopped(struct lock *lock, struct queue *queue,
-    const struct deadline *deadline, struct why *why)
-{
-	enum outcome outcome = free_now(lock, why);
-
-	if (outcome == TAKEN && asleep_for(lock))
-		outcome = BUSY;
-	if (outcome != TAKEN)
-		return outcome;
-	CRASH_POINT("lock.passing");
-	pause_for(SECOND / 4, deadline);
-	return queue_stalled(queue) && !asleep_for(lock) ? try(lock, why) : BUSY;
-}
-
-static enum outcome wait_in_queue(struct lock *lock, struct queue *queue,
-    const struct deadline *deadline, struct why *why)
-{
-	enum outcome outcome;
+	int looks = 0;
 
 	for (;;) {
-		switch (queue_await(queue, deadline)) {
+		switch (queue_await(queue, &patience->deadline)) {
 		case TURN_EXPIRED:
-			return BUSY;
-		case TURN_STALLED:
-			outcome = pass_stopped(lock, queue, deadline, why);
+			return take_at_once(lock, why);
+		case TURN_LOOK:
+			outcome = take_deserted(lock, queue, &patience->deadline, why);
 			if (outcome != BUSY)
 				return outcome;
+			/* The replacer before us does not get on: have the holder stopped ourselves. */
+			if (++looks < 2 || patience->preempt == NULL)
+				continue;
 			break;
 		case TURN_OURS:
 			CRASH_POINT("lock.head");
-			return sleep_for(lock, deadline, why);
+			break;
 		case TURN_BROKEN:
-			return sleep_for(lock, deadline, why);
+			return take_as_head(lock, patience, why);
 		}
+		outcome = take_as_head(lock, patience, why);
+		if (outcome != TAKEN || !give_back(lock, queue))
+			return outcome;
 	}
 }
 
@@ -200,12 +175,12 @@ static enum outcome convert(struct lock *lock, struct why *why)
 }
 
 static enum outcome wait_for_turn(struct lock *lock, struct queue *queue,
-    const struct deadline *deadline, struct why *why)
+    const struct patience *patience, struct why *why)
 {
 	enum outcome outcome = convert(lock, why);
 
 	if (outcome == BUSY)
-		outcome = wait_in_queue(lock, queue, deadline, why);
+		outcome = wait_in_queue(lock, queue, patience, why);
 	return outcome;
 }
 
@@ -223,7 +198,7 @@ static enum outcome ask_again(struct lock *lock, struct why *why)
 	if (lock->name != NULL)
 		return BUSY;
 	if (lock->slots > 0)
-		return fdinfo_slot(lock) < 0 ? BUSY : try(lock, why);
+		return fdinfo_slot(lock) < 0 ? BUSY : attempt_try(lock, why);
 	held = fdinfo_held(lock);
 	if (held == FDINFO_EXCLUSIVE || (held == FDINFO_SHARED && lock->mode == SHARED))
 		return lock->method->take(lock, TRY, why);
@@ -241,7 +216,7 @@ static enum outcome sleep_past_queue(struct lock *lock, const struct deadline *d
 {
 	enum outcome outcome = convert(lock, why);
 
-	return outcome == BUSY ? sleep_for(lock, deadline, why) : outcome;
+	return outcome == BUSY ? attempt_sleep(lock, deadline, why) : outcome;
 }
 
 /* Nobody has had to wait yet, or somebody has: that decides whether we may just try. */
@@ -251,34 +226,33 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 	enum queue_state state = queue_open(queue, lock);
 	enum outcome outcome = BUSY;
 
-	if (state != QUEUE_OPEN || (patience->try_once && queue_empty(queue)))
-		outcome = try(lock, why);
-	else
-		outcome = passes(lock, patience) ? try(lock, why) : ask_again(lock, why);
+	if (state != QUEUE_OPEN || (patience->try_once && queue_empty(queue)) || passes(lock, patience))
+		outcome = attempt_try(lock, why);
+	else {
+		outcome = ask_again(lock, why);
+		if (outcome == BUSY && patience->try_once)
+			outcome = take_at_once(lock, why);
+	}
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
 	say_waiting(lock, patience);
-	if (state == QUEUE_UNUSABLE || !queue_join(queue, lock, &patience->deadline))
-		return sleep_for(lock, &patience->deadline, why);
+	if (state == QUEUE_UNUSABLE ||
+	    !queue_join(queue, lock, patience->preempt != NULL, &patience->deadline))
+		return take_as_head(lock, patience, why);
 	if (passes(lock, patience))
 		return sleep_past_queue(lock, &patience->deadline, why);
-	return wait_for_turn(lock, queue, &patience->deadline, why);
+	return wait_for_turn(lock, queue, patience, why);
 }
 
 static enum outcome take_unfairly(struct lock *lock, const struct patience *patience,
     struct why *why)
 {
-	enum outcome outcome = try(lock, why);
+	enum outcome outcome = attempt_try(lock, why);
 
 	if (outcome != BUSY || patience->try_once)
 		return outcome;
 	say_waiting(lock, patience);
-	return sleep_for(lock, &patience->deadline, why);
-}
-
-bool lock_current(const struct lock *lock)
-{
-	return lock->file != NULL ? namefile_current(lock) : lockfile_current(lock);
+	return attempt_sleep(lock, &patience->deadline, why);
 }
 
 enum outcome lock_take_open(struct lock *lock, const struct patience *patience, struct why *why)
@@ -299,7 +273,7 @@ enum outcome lock_take_open(struct lock *lock, const struct patience *patience, 
 		return TAKEN;
 	if (lock->name != NULL)
 		return AGAIN;
-	drop(lock);
+	attempt_drop(lock);
 	deleted(why);
 	return FAILED;
 }

@@ -88,6 +88,12 @@ struct patience {
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
 	void (*waits)(const struct lock *lock, void *context);
 	void *context;
+
+	/* Unless NULL: our ticket lies before those of all who do not preempt, and instead of
+	 * sleeping until the lock is free, this is called with PREEMPTION while it is busy, to have
+	 * the holder stopped.  AGAIN: the lock may be free now; BUSY: not in time; FAILED. */
+	enum outcome (*preempt)(void *preemption);
+	void *preemption;
 };
 
 /* Open what LOCK names, or look at the descriptor it came with, and note its

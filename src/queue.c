@@ -25,28 +25,33 @@ static enum trust look_at_opened(const struct queue *queue, const struct lock *l
 	return queuefile_look(queue->fd, lock);
 }
 
-static enum trust open_or_create(struct queue *queue, const struct lock *lock)
+/* A file that is not to be trusted is removed if that is permitted, once: then the next open makes
+ * or finds another.  Until our look, the last to leave may have removed a trusted one: to take that
+ * for a queue that cannot be used would mean to wait outside of it, among readers for ever. */
+static bool open_again(struct queue *queue, const struct lock *lock, enum trust trust)
 {
-	queue->fd = queuefile_open_or_create(lock);
-	return queue->fd < 0 ? NOT_TRUSTED : look_at_opened(queue, lock);
+	close_file(queue);
+	if (trust == REMOVED)
+		return true;
+	if (queue->cleared || queuefile_remove(lock) != 0)
+		return false;
+	queue->cleared = true;
+	return true;
 }
 
-/* Between our open and our look the last of the others may have removed the file: then there is
- * none, or another one.  (Who took that for a queue that cannot be used waited outside of it,
- * and among readers for ever.) */
 enum queue_state queue_open(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
 
+	*queue = (struct queue){.fd = -1};
 	do {
-		*queue = (struct queue){.fd = queuefile_open(lock)};
+		queue->fd = queuefile_open(lock);
 		if (queue->fd < 0)
 			return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
 		trust = look_at_opened(queue, lock);
 		if (trust == TRUSTED)
 			return QUEUE_OPEN;
-		close_file(queue);
-	} while (trust == REMOVED);
+	} while (open_again(queue, lock, trust));
 	return QUEUE_UNUSABLE;
 }
 
@@ -103,7 +108,8 @@ static int64_t search(const struct queue *queue, int64_t oldest)
 {
 	int64_t window, found;
 
-	for (window = 4 * MILLISECOND; queue->ticket - window > oldest; window *= 8)
+	for (window = 4 * MILLISECOND; window < queue->ticket - oldest && window < QUEUE_ORDINARY / 8;
+	     window *= 8)
 		if (find(queue, queue->ticket - window, queue->ticket, &found))
 			return highest(queue, found, queue->ticket);
 	return highest(queue, oldest, queue->ticket);
@@ -122,23 +128,34 @@ static bool one_before(struct queue *queue, int64_t *ticket)
 	return true;
 }
 
+/* Two replacers that read the same clock at the same time could both take themselves for the first:
+ * the one that finds a later ticket of that kind than its own draws again. */
+static bool is_last_in_front(const struct queue *queue)
+{
+	int64_t later;
+
+	return !find(queue, queue->ticket + 1, QUEUE_ORDINARY, &later);
+}
+
 /* An even number, so that between any two there is room for one more.  The whole file is locked
  * by whoever is about to remove it, which takes no time, unless it is stopped right there: that
  * may cost the order, but not hold anybody up for long.  (To give up early would cost the order
  * whenever the machine is busy, and a writer then may never get in among readers.) */
-static int draw(struct queue *queue, const struct deadline *deadline)
+static int draw(struct queue *queue, bool front, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
 	int64_t began = clock_now(), now = began;
 
 	while (now - began < 2 * SECOND) {
-		queue->ticket = 2 * now;
+		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
 		if (lock_byte(queue->fd, F_OFD_SETLK, F_WRLCK, queue->ticket) == 0) {
 			CRASH_POINT("queue.drawn");
-			return 0;
-		}
-		if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0)
+			if (!front || is_last_in_front(queue))
+				return 0;
+			lock_byte(queue->fd, F_OFD_SETLK, F_UNLCK, queue->ticket);
+		} else if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0) {
 			break;
+		}
 		nanosleep(&a_moment, NULL);
 		now = clock_now();
 	}
@@ -155,26 +172,39 @@ static void note_last(struct queue *queue)
 	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
 		queue->last = last;
 	/* No room, or none that we may have: whoever comes next has to search. */
-	(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
+	if (queue->ticket >= QUEUE_ORDINARY)
+		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
 /* Until we had our ticket, the last of the others may have removed the file under us:
  * then there is another one to draw from, where the next ones will look. */
-bool queue_join(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
+bool queue_join(struct queue *queue, const struct lock *lock, bool front,
+    const struct deadline *deadline)
 {
 	enum trust trust;
 
 	CRASH_POINT("queue.joining");
 	do {
-		trust = queue->fd >= 0 ? TRUSTED : open_or_create(queue, lock);
-		if (trust == TRUSTED)
-			trust = draw(queue, deadline) == 0 ? queuefile_look(queue->fd, lock) : NOT_TRUSTED;
-		if (trust != TRUSTED)
+		trust = TRUSTED;
+		if (queue->fd < 0) {
+			queue->fd = queuefile_open_or_create(lock);
+			if (queue->fd < 0)
+				return false;
+			trust = look_at_opened(queue, lock);
+		}
+		if (trust == TRUSTED && draw(queue, front, deadline) != 0) {
 			close_file(queue);
-	} while (trust == REMOVED);
-	if (trust == TRUSTED)
-		note_last(queue);
-	return trust == TRUSTED;
+			return false;
+		}
+		if (trust == TRUSTED)
+			trust = queuefile_look(queue->fd, lock);
+		if (trust == TRUSTED) {
+			note_last(queue);
+			queue->look_at = clock_now() + SECOND;
+			return true;
+		}
+	} while (open_again(queue, lock, trust));
+	return false;
 }
 
 bool queue_empty(const struct queue *queue)
@@ -184,36 +214,44 @@ bool queue_empty(const struct queue *queue)
 	return !find(queue, 0, INT64_MAX, &ticket);
 }
 
-bool queue_stalled(struct queue *queue)
+bool queue_preceded(const struct queue *queue)
 {
-	int64_t oldest = 0;
+	int64_t ticket;
 
-	if (find(queue, 0, queue->ticket, &oldest) && oldest == queue->oldest)
-		return true;
-	queue->oldest = oldest;
-	return false;
+	return find(queue, 0, queue->ticket, &ticket);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* By the clock, whatever the tickets do: a hostile process can move one as it likes, but it cannot
+ * make a waiter miss its look at the lock, or keep it busy. */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 {
+	static const struct timespec a_moment = {0, MILLISECOND};
 	struct why ignored;
-	int64_t before, left;
+	int64_t before, left, look;
 
-	while (one_before(queue, &before)) {
+	for (unsigned woken = 1; one_before(queue, &before); woken++) {
 		left = deadline_left(deadline);
+		look = queue->look_at - clock_now();
+		if (left == 0)
+			return TURN_EXPIRED;
+		if (look <= 0)
+			return TURN_LOOK;
+		if (woken % 64 == 0)
+			nanosleep(&a_moment, NULL);
 		/* Without a time limit, a system that has no timer left costs no more than the look
-		 * at a stopped one. */
-		if (alarm_set(left < SECOND ? left : SECOND, &ignored) != 0 && !deadline->never)
+		 * at the lock. */
+		if (alarm_set(smaller(left, look), &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
 		if (lock_byte(queue->fd, F_OFD_SETLKW, F_RDLCK, before) == 0)
 			continue;
 		if (errno != EINTR)
 			return TURN_BROKEN;
-		if (deadline_left(deadline) == 0)
-			return TURN_EXPIRED;
 		queue->last = before; /* thousands that search once a second would leave no time to run */
-		if (queue_stalled(queue))
-			return TURN_STALLED;
 	}
 	return TURN_OURS;
 }

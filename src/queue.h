@@ -21,11 +21,16 @@
 
 struct lock;
 
+/* Ordinary tickets begin here; those in front, of --replace, at 0. */
+#define QUEUE_ORDINARY (INT64_C(1) << 61)
+
 struct queue {
 	int fd;
 	int64_t ticket; /* the byte that is ours; 0: none drawn yet */
-	int64_t oldest; /* the oldest ticket when we last looked */
 	int64_t last;   /* the one drawn before ours, it is said; 0: search */
+	int64_t look_at; /* when to look whether the lock is deserted, on clock_now()'s clock */
+	bool beaten;    /* a look found it deserted until another process took it */
+	bool cleared;   /* a file that was not to be trusted has been removed */
 };
 
 enum queue_state {
@@ -38,26 +43,28 @@ enum queue_state {
 enum queue_state queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue: from the one that queue_open() has opened, else it is opened,
- * and made if there is none.  Returns false when that cannot be done before DEADLINE, or the
- * queue is not to be trusted. */
-bool queue_join(struct queue *queue, const struct lock *lock, const struct deadline *deadline);
+ * and made if there is none.  FRONT: one before all that are not in front.  Returns false when that
+ * cannot be done before DEADLINE, or the queue is not to be trusted. */
+bool queue_join(struct queue *queue, const struct lock *lock, bool front,
+    const struct deadline *deadline);
 
 /* Is nobody waiting? */
 bool queue_empty(const struct queue *queue);
 
+/* Is there a ticket before ours? */
+bool queue_preceded(const struct queue *queue);
+
 enum turn {
-	TURN_OURS,    /* nobody is before us any more */
+	TURN_OURS,    /* no ticket is before ours any more */
 	TURN_EXPIRED, /* the deadline has passed */
-	TURN_STALLED, /* for a second nothing has moved: the first in the queue may be stopped */
+	TURN_LOOK,    /* QUEUE->look_at has passed: is the lock deserted? */
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* With a ticket: sleep until it is our turn, DEADLINE, or a second without any movement; may
- * be called again after TURN_STALLED.  alarm_off() is left to the caller. */
+/* With a ticket: sleep until it is our turn, DEADLINE, or QUEUE->look_at, which is a second after
+ * queue_join(), and then the caller's to set; may be called again after TURN_LOOK.  alarm_off() is
+ * left to the caller. */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline);
-
-/* Has the oldest ticket still not moved since the last TURN_STALLED? */
-bool queue_stalled(struct queue *queue);
 
 /* Give the ticket up: the next one's turn.  Whoever is the last to leave removes the queue.
  * Copes with one that is not open. */

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,26 +40,86 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->file->base));
 }
 
-/* Whoever may read the lock file may lock it, and so may queue for it. */
-static mode_t queue_mode(const struct lock *lock, int fd)
-{
-	mode_t mode = 0600;
+/* Which processes can open a lock, and so its queue: those of all users (0666), of GROUP (0660), or
+ * of the lock's owner (0600). */
+struct openness {
+	mode_t mode;
+	gid_t group;
+};
 
-	if ((lock->permissions & S_IROTH) != 0)
-		mode |= 0006;
-	if ((lock->permissions & S_IRGRP) != 0 && fchown(fd, (uid_t)-1, lock->group) == 0)
-		mode |= 0060;
-	return mode;
+/* What is left of OPEN below DIRECTORY. */
+static void narrow(struct openness *open, const struct stat *directory)
+{
+	bool others = (directory->st_mode & S_IXOTH) != 0;
+	bool members = (directory->st_mode & S_IXGRP) != 0;
+
+	if (open->mode == 0666 && !others)
+		*open = (struct openness){members ? 0660 : 0600, directory->st_gid};
+	else if (open->mode == 0660 && !(directory->st_gid == open->group ? members : others))
+		open->mode = 0600;
 }
 
-/* Somebody else's file of that name could be locked all over to hold us up. */
+/* The lock's path, as the kernel knows it, cut to its directory; false: it has none that leads there. */
+static bool find_path(const struct lock *lock, char path[PATH_MAX])
+{
+	char self[32];
+	struct stat found;
+	ssize_t length;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->file != NULL ? lock->file->directory : lock->fd);
+	length = readlink(self, path, PATH_MAX - 1);
+	if (length <= 0)
+		return false;
+	path[length] = '\0';
+	return path[0] == '/' && stat(path, &found) == 0 && found.st_dev == lock->device &&
+	       found.st_ino == lock->inode;
+}
+
+static struct openness openness_of(const struct lock *lock)
+{
+	struct openness open = {0600, lock->group};
+	char path[PATH_MAX], *slash;
+	struct stat directory;
+
+	if ((lock->permissions & (S_IROTH | S_IWOTH)) != 0)
+		open.mode = 0666;
+	else if ((lock->permissions & (S_IRGRP | S_IWGRP)) != 0)
+		open.mode = 0660;
+	if (open.mode != 0600 && !find_path(lock, path))
+		open.mode = 0600;
+	while (open.mode != 0600 && (slash = strrchr(path, '/')) != NULL) {
+		*slash = '\0';
+		if (stat(slash == path ? "/" : path, &directory) != 0)
+			open.mode = 0600;
+		else
+			narrow(&open, &directory);
+	}
+	return open;
+}
+
+/* A process that can open the queue, but not the lock, could hold the others up. */
+static bool is_wider(const struct stat *file, const struct openness *open)
+{
+	if (open->mode == 0666)
+		return false;
+	return (file->st_mode & S_IRWXO) != 0 ||
+	       ((file->st_mode & S_IRWXG) != 0 && (open->mode != 0660 || file->st_gid != open->group));
+}
+
+/* Only a member of a group, or root, can give a file to it. */
+static bool is_made_by_ours(const struct stat *file, const struct lock *lock, const struct openness *open)
+{
+	return file->st_uid == 0 || file->st_uid == lock->owner || file->st_uid == geteuid() ||
+	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
+}
+
 enum trust queuefile_look(int fd, const struct lock *lock)
 {
+	struct openness open = openness_of(lock);
 	struct stat file;
 
-	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1)
-		return NOT_TRUSTED;
-	if (file.st_uid != 0 && file.st_uid != lock->owner && file.st_uid != geteuid())
+	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1 ||
+	    is_wider(&file, &open) || !is_made_by_ours(&file, lock, &open))
 		return NOT_TRUSTED;
 	return file.st_nlink == 1 ? TRUSTED : REMOVED;
 }
@@ -77,13 +139,21 @@ int queuefile_open(const struct lock *lock)
 	return fd < 0 ? -1 : descriptor_above_standard(fd);
 }
 
+/* Root's waiter gives the queue to the owner of the lock, who can remove it. */
 static int set_mode(int fd, const struct lock *lock)
 {
-	if (fd >= 0 && fchmod(fd, queue_mode(lock, fd)) != 0) {
-		close(fd);
+	struct openness open = openness_of(lock);
+
+	if (fd < 0)
 		return -1;
-	}
-	return fd;
+	if (open.mode == 0660 && fchown(fd, (uid_t)-1, open.group) != 0)
+		open.mode = 0600;
+	if (geteuid() == 0) /* if that fails it stays root's, which is trusted as well */
+		(void)!fchown(fd, lock->owner, (gid_t)-1);
+	if (fchmod(fd, open.mode) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static int create_named(const char *path, const struct lock *lock)
@@ -125,10 +195,10 @@ int queuefile_open_or_create(const struct lock *lock)
 	return fd < 0 ? -1 : descriptor_above_standard(fd);
 }
 
-void queuefile_remove(const struct lock *lock)
+int queuefile_remove(const struct lock *lock)
 {
 	char path[QUEUE_PATH_SIZE];
 
 	queuefile_path(lock, path);
-	unlink(path);
+	return unlink(path);
 }

@@ -14,19 +14,21 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
  * when that cannot be done: ENOENT when there is none. */
 int queuefile_open(const struct lock *lock);
 
-/* The same; if there is none it is made, for everybody who may lock LOCK. */
+/* The same; if there is none it is made, as open as LOCK is: its mode is what LOCK's mode and those
+ * of all directories above allow. */
 int queuefile_open_or_create(const struct lock *lock);
 
 enum trust {
 	TRUSTED,
-	REMOVED, /* ours it would be, but newcomers do not find it any more */
+	REMOVED, /* trusted, but newcomers do not find it any more */
 	NOT_TRUSTED
 };
 
-/* What is to be thought of FD, which is open on LOCK's queue file. */
+/* What is to be thought of FD, which is open on LOCK's queue file: no wider than LOCK, and made by
+ * root, LOCK's owner, ourselves, or, where LOCK is open to others, one of those. */
 enum trust queuefile_look(int fd, const struct lock *lock);
 
-/* Remove its name. */
-void queuefile_remove(const struct lock *lock);
+/* Remove its name.  Returns 0, or -1 with errno set. */
+int queuefile_remove(const struct lock *lock);
 
 #endif

@@ -11,6 +11,7 @@
 #include "replace.h"
 #include "sentence.h"
 #include "targets.h"
+#include "transit.h"
 
 struct hunt {
 	struct lock *lock;
@@ -19,6 +20,8 @@ struct hunt {
 	pid_t taker;          /* of the first holder's lock, if the kernel says */
 	bool toggles;
 	bool doubted;         /* the last look left a doubt about the holder */
+	bool passing;          /* the last look found a waiter that may give the lock back ... */
+	int64_t passing_since; /* ... and so did each since then; 0: it did not */
 	int64_t nobody_since; /* busy since then, and nobody signalled who lives; 0: there is one */
 	int looks;            /* so many since then */
 	long pause;           /* ms, until the next look */
@@ -31,6 +34,13 @@ static int forbidden(struct why *why, pid_t pid)
 		return why_say(why, TROUBLE_PERMISSION,
 		    "cannot stop the holder: process %ld is another user's", (long)pid);
 	return why_set(why, TROUBLE_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
+}
+
+/* A holder that has been stopped must not be stopped in vain: from then on there is no limit. */
+static bool too_late(const struct hunt *hunt)
+{
+	return !hunt->steering->stopped && (hunt->steering->patience->try_once ||
+	    deadline_left(&hunt->steering->patience->deadline) == 0);
 }
 
 /* By PID itself; or PID is the command of a flock(1) that has the lock for it (flock -o). */
@@ -49,7 +59,7 @@ static int stop(struct hunt *hunt, pid_t pid, pid_t watcher, int signo)
 {
 	struct target *target = targets_find(&hunt->targets, pid);
 
-	if (target == NULL || !proven(hunt, pid, watcher))
+	if (target == NULL || too_late(hunt) || !proven(hunt, pid, watcher))
 		return 0;
 	CRASH_POINT("replace.proven");
 	if (targets_signal(target, signo) != 0)
@@ -217,12 +227,24 @@ static bool changes_hands(const struct occupant *holder)
 	       holder->doubt == DOUBT_FLOCK;
 }
 
+/* For longer than a second, only a waiter that was stopped right there: that is a holder. */
+static bool passes_through(struct hunt *hunt, const struct occupants *found, const struct occupant *holder)
+{
+	if (!transit_seen(found, holder, hunt->lock))
+		return false;
+	hunt->passing = true;
+	hunt->pause = 1;
+	hunt->nobody_since = hunt->looks = 0;
+	return hunt->passing_since == 0 || clock_now() - hunt->passing_since < SECOND;
+}
+
 /* Returns how many holders there still are to wait for, or -1 with WHY filled. */
 static int stop_all(struct hunt *hunt, const struct occupants *found)
 {
 	const struct occupant *holder;
 	int count = 0;
 
+	hunt->passing = false;
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
 		if (!occupant_hinders(holder, hunt->lock))
@@ -230,12 +252,16 @@ static int stop_all(struct hunt *hunt, const struct occupants *found)
 		count += lets_go(hunt, holder);
 		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !concerns_us(hunt, holder))
 			continue;
+		count++;
+		if (passes_through(hunt, found, holder))
+			continue;
 		if (!hunt->steering->stopped)
 			hunt->taker = holder->taker;
 		if (stop_holder(hunt, holder) != 0)
 			return -1;
-		count++;
 	}
+	if (!hunt->passing || hunt->passing_since == 0)
+		hunt->passing_since = hunt->passing ? clock_now() : 0;
 	return count;
 }
 
@@ -244,14 +270,13 @@ static void pause_a_while(struct hunt *hunt)
 {
 	int64_t left = deadline_left(&hunt->steering->patience->deadline) / MILLISECOND + 1;
 
-	targets_wait(&hunt->targets, left < hunt->pause ? left : hunt->pause);
+	targets_wait(&hunt->targets, left < hunt->pause && !hunt->steering->stopped ? left : hunt->pause);
 	if (hunt->pause < 200)
 		hunt->pause *= 2;
 }
 
-/* Busy for a second and ten looks, and nobody to be seen who holds it, beyond doubt: then he is
- * not to be seen from here, on another machine or in another container.  (A second alone can be
- * one look, on a busy machine, at a lock that changes hands.) */
+/* Busy for a second and ten looks, and no holder to be seen: it is on another machine or in another
+ * container.  (On a busy machine, a second can be one look at a lock that changes hands.) */
 static int check_seen(struct hunt *hunt)
 {
 	if (targets_obeying(&hunt->targets))
@@ -264,14 +289,6 @@ static int check_seen(struct hunt *hunt)
 	return 0;
 }
 
-static enum outcome try(struct hunt *hunt)
-{
-	struct patience patience = {.try_once = true, .unfair = true};
-
-	return lock_take(hunt->lock, &patience, hunt->why);
-}
-
-/* Look, and stop whom there is to stop.  Returns how many there are, or -1. */
 static int look_and_stop(struct hunt *hunt)
 {
 	struct occupants found;
@@ -285,50 +302,49 @@ static int look_and_stop(struct hunt *hunt)
 	return count;
 }
 
-static enum outcome hunt_down(struct hunt *hunt)
+static enum outcome have_stopped(void *context)
 {
-	enum outcome outcome;
+	struct hunt *hunt = context;
 	int count;
 
-	for (;;) {
-		if (!hunt->toggles || !hunt->steering->stopped) {
-			outcome = try(hunt);
-			if (outcome != BUSY)
-				return outcome;
-		}
-		count = look_and_stop(hunt);
-		if (count < 0 || check_seen(hunt) != 0)
-			return FAILED;
-		hunt->steering->done = hunt->toggles && hunt->steering->stopped && count == 0;
-		if (hunt->steering->done || deadline_left(&hunt->steering->patience->deadline) == 0)
-			return BUSY;
-		hunt->steering->patience->waits(hunt->lock, hunt->steering->patience->context);
-		pause_a_while(hunt);
-	}
-}
-
-static enum outcome steer(struct lock *lock, struct steering *steering, bool toggles,
-    struct why *why)
-{
-	struct hunt hunt = {
-	    .lock = lock,
-	    .steering = steering,
-	    .toggles = toggles,
-	    .pause = 1,
-	    .why = why,
-	};
-	enum outcome outcome = hunt_down(&hunt);
-
-	targets_forget(&hunt.targets);
-	return outcome;
+	if (too_late(hunt))
+		return BUSY;
+	count = look_and_stop(hunt);
+	if (count < 0 || check_seen(hunt) != 0)
+		return FAILED;
+	hunt->steering->done = hunt->toggles && hunt->steering->stopped && count == 0;
+	if (hunt->steering->done)
+		return BUSY;
+	hunt->steering->patience->waits(hunt->lock, hunt->steering->patience->context);
+	pause_a_while(hunt);
+	return AGAIN;
 }
 
 enum outcome replace_take(struct lock *lock, struct steering *steering, struct why *why)
 {
-	return steer(lock, steering, false, why);
+	struct hunt hunt = {.lock = lock, .steering = steering, .pause = 1, .why = why};
+	struct patience patience = *steering->patience;
+	enum outcome outcome;
+
+	patience.preempt = have_stopped;
+	patience.preemption = &hunt;
+	outcome = lock_take(lock, &patience, why);
+	targets_forget(&hunt.targets);
+	return outcome;
 }
 
+/* Without a ticket: after the holder's end it is the turn of those who wait. */
 enum outcome toggle_take(struct lock *lock, struct steering *steering, struct why *why)
 {
-	return steer(lock, steering, true, why);
+	static const struct patience at_once = {.try_once = true};
+	struct hunt hunt = {.lock = lock, .steering = steering, .toggles = true, .pause = 1, .why = why};
+	enum outcome outcome;
+
+	do {
+		outcome = steering->stopped ? BUSY : lock_take(lock, &at_once, why);
+		if (outcome == BUSY)
+			outcome = have_stopped(&hunt);
+	} while (outcome == AGAIN);
+	targets_forget(&hunt.targets);
+	return outcome;
 }

@@ -23,13 +23,13 @@ struct steering {
 	bool done;                /* out: a toggle has seen to it that who was stopped lets go */
 };
 
-/* Take LOCK, stopping whoever holds it, and whoever gets it before us.  TAKEN, BUSY (not by
- * the deadline), or FAILED with WHY filled, as when the holder may not be signalled, or is
- * our own caller. */
+/* Take LOCK before all who wait for it, stopping its holder.  TAKEN, BUSY (the deadline passed before
+ * a holder was signalled; after that there is none), or FAILED with WHY filled, as when the holder may
+ * not be signalled, or is our own caller. */
 enum outcome replace_take(struct lock *lock, struct steering *steering, struct why *why);
 
 /* Take LOCK if it is free.  If it is held, stop who holds it, wait until it has let go, and
- * come back with nothing taken: BUSY with DONE set.  BUSY without: not by the deadline.
+ * come back with nothing taken: BUSY with DONE set.  BUSY without: as above.
  * Every call either takes the lock or stops one holder, so that of two at the same moment
  * one undoes what the other does. */
 enum outcome toggle_take(struct lock *lock, struct steering *steering, struct why *why);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "deadline.h"
+#include "queue.h"
 #include "waiters.h"
 
 struct ticket {
@@ -90,13 +91,13 @@ static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
 	return NULL;
 }
 
-/* A ticket is the time at which it was drawn. */
+/* A ticket is twice the time at which it was drawn, in one of two ranges. */
 static int64_t drawn(const struct ticket *ticket)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (clock_now() - ticket->number / 2);
+	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
 }
 
 static void add(struct occupants *found, pid_t pid, struct ticket *ticket,

@@ -108,6 +108,7 @@ LOCAL_BATS = \
 	tests/python.bats \
 	tests/readme.bats \
 	tests/queue.bats \
+	tests/queue-users.bats \
 	tests/reject.bats \
 	tests/replace.bats \
 	tests/run-timeout.bats \
@@ -267,7 +268,8 @@ EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/between.py te
 	tests/torture/locksmith tests/torture/locksmith.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
-PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/postgresql.py tests/models/queue.py
+PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/postgresql.py tests/models/queue.py \
+	tests/models/replace.py
 .PHONY: models-python
 models: models-python
 models-python:

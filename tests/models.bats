@@ -36,6 +36,10 @@ in_python() {
 	in_python queue "no look" 0 1
 }
 
+@test "--replace: no waiter is started or stopped for it, and the naive ways fail" {
+	in_python replace "" 6 6
+}
+
 @test "the lease: counted from the question; the naive ways fail" {
 	in_python lease "naive: the" 0 1
 	in_python lease "naive: no" 0 1

@@ -13,7 +13,7 @@
 
 /* FIFOs are opened for both ways: then open() never waits, whoever comes first,
  * and a line stays in the FIFO until the test has read it. */
-static int open_fifo(const char *name)
+int open_fifo(const char *name)
 {
 	int fd = open(name, O_RDWR | O_CLOEXEC);
 
@@ -22,7 +22,7 @@ static int open_fifo(const char *name)
 	return fd;
 }
 
-static void say_ready(int up)
+void say_ready(int up)
 {
 	char line[32];
 	int n = snprintf(line, sizeof line, "ready %d\n", (int)getpid());

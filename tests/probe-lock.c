@@ -50,6 +50,29 @@ int cmd_fcntl_hold(int argc, char **argv)
 	return cmd_hold(3, hold);
 }
 
+/* flip FILE US UP: holds low bytes of FILE in turn, the next before it lets the last go, every US
+ * microseconds, until it is killed. */
+int cmd_flip(int argc, char **argv)
+{
+	struct flock next = range(F_WRLCK, 1, 1);
+	struct flock last = range(F_UNLCK, 0, 1);
+	int fd;
+
+	if (argc != 4)
+		misuse("flip FILE US UP");
+	fd = open(argv[1], O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fcntl(fd, F_OFD_SETLK, &next) != 0)
+		fail("cannot lock", argv[1]);
+	say_ready(open_fifo(argv[3]));
+	for (;; usleep((useconds_t)number(argv[2]))) {
+		last.l_start = next.l_start;
+		do /* past those on which somebody sleeps */
+			next.l_start = next.l_start % 100000 + 1;
+		while (fcntl(fd, F_OFD_SETLK, &next) != 0);
+		fcntl(fd, F_OFD_SETLK, &last);
+	}
+}
+
 static int try_fcntl(const char *name, const char *kind, off_t start, off_t length)
 {
 	struct flock l = range(F_WRLCK, start, length);

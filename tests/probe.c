@@ -21,6 +21,7 @@ static const struct {
 	{ "leave-behind", cmd_leave_behind },
 	{ "fds", cmd_fds },
 	{ "fcntl-hold", cmd_fcntl_hold },
+	{ "flip", cmd_flip },
 	{ "free", cmd_free },
 	{ "until-free", cmd_until_free },
 	{ "with-mask", cmd_with_mask },

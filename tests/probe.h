@@ -31,6 +31,11 @@ int cmd_leave_behind(int argc, char **argv);
 int cmd_fds(int argc, char **argv);
 
 int cmd_fcntl_hold(int argc, char **argv);
+int cmd_flip(int argc, char **argv);
+
+/* Open the FIFO NAME for both ways; write "ready PID" to it. */
+int open_fifo(const char *name);
+void say_ready(int up);
 int cmd_free(int argc, char **argv);
 int cmd_until_free(int argc, char **argv);
 

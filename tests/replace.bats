@@ -70,13 +70,11 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	[ "$(tr '\n' , <.out)" = "acquired,exit 0," ]
 }
 
-@test "a command that ignores TERM: waited for, up to -w, and KILLed after --kill-after" {
+@test "a command that ignores TERM: waited for, and KILLed after --kill-after" {
 	fifos old
 	start old "$SEMLOCK" l "$PROBE" with-ignored TERM -- "$PROBE" hold old.up old.down
 	ready old
-	expect_status 1 "$SEMLOCK" -w .2 --replace l true
-	kill -0 "${COMMAND[old]}"
-	expect_status 0 "$SEMLOCK" --kill-after .1 --replace l true
+	expect_status 0 "$SEMLOCK" -w 2 --kill-after 2.2 --replace l true
 	ended old 137
 	for way in -o "-m posix"; do
 		fifos tied
@@ -148,6 +146,125 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 	expect_status 5 bash -c 'exec 8>l; "$0" 8; "$0" --replace l true; [ $? -eq 64 ] && exit 5' "$SEMLOCK"
 	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --replace l true
 	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --toggle l true
+}
+
+# three_wait METHOD: a holder, and three waiters whose jobs write to the file log
+three_wait() {
+	rm -f log ./*.up ./*.down
+	hold_as old -m "$1" "l.$1"
+	for i in 1 2 3; do
+		start "w$i" "$SEMLOCK" -m "$1" "l.$1" sh -c 'echo start >>log; sleep .02; echo end >>log'
+		"$PROBE" blocked "${PID[w$i]}"
+	done
+}
+
+# They run after the replacer, whole.
+three_run() {
+	[ ! -e log ] || complain "one has started: $(cat log)"
+	let_go new
+	for i in 1 2 3; do ended "w$i" 0; done
+	[ "$(tr '\n' ' ' <log)" = "start end start end start end " ] || complain "$(cat log)"
+}
+
+@test "nobody who waits is started or stopped: they run after the replacer, whole" {
+	for method in flock ofd posix mkdir excl; do
+		three_wait $method
+		hold_as new -m $method --replace "l.$method"
+		ended old 143
+		for i in 1 2 3; do "$PROBE" blocked "${PID[w$i]}"; done
+		three_run
+	done
+}
+
+@test "a script that waits for its descriptor's lock is not stopped either" {
+	hold_as old l
+	start w1 "$SEMLOCK" l sh -c 'echo start >>log; echo end >>log'
+	"$PROBE" blocked "${PID[w1]}"
+	fifos w2
+	# shellcheck disable=SC2016
+	start w2 bash -c 'exec 8>>l; echo ready $$ >w2.up; "$0" 8 && echo start >>log && echo end >>log' "$SEMLOCK"
+	ready w2
+	eventually pgrep -P "${PID[w2]}" >/dev/null
+	"$PROBE" blocked "$(pgrep -P "${PID[w2]}")"
+	hold_as new --replace l
+	ended old 143
+	[ ! -e log ] || complain "one has started: $(cat log)"
+	let_go new
+	ended w1 0
+	ended w2 0
+	[ "$(tr '\n' ' ' <log)" = "start end start end " ] || complain "$(cat log)"
+}
+
+@test "of several replacers each stops whoever holds when its turn comes, once" {
+	report_as old l
+	fifos r1
+	start r1 "$SEMLOCK" --replace l "$PROBE" hold r1.up r1.down
+	reports old TERM
+	queue_as r2 --replace l
+	kill -KILL "${COMMAND[old]}"
+	ended old 137
+	ready r2
+	ended r1 143
+	let_go r2
+}
+
+has_ticket() {
+	cat "/proc/${PID[$1]}/fdinfo"/* 2>/dev/null | grep -q 'OFDLCK.*WRITE'
+}
+
+@test "a waiter that has just taken the lock gives it back, and is not signalled for that" {
+	transits
+	eventually has_ticket new
+	kill -CONT "${PID[w1]}"
+	ready new
+	let_go new
+	"$PROBE" state "${PID[w1]}" T
+	kill -CONT "${PID[w1]}"
+	ready w1
+	let_go w1
+}
+
+@test "one that is stopped just there, for longer than a second, is a holder" {
+	transits
+	ready new
+	ended w1 143
+	let_go new
+}
+
+# A waiter is stopped with the lock and its ticket in hand, and then a replacer comes.
+transits() {
+	crashable
+	hold_as old l
+	fifos w1
+	SEMLOCK_CRASH=lock.transit:stop start w1 "$SEMLOCK" l "$PROBE" hold w1.up w1.down
+	"$PROBE" blocked "${PID[w1]}"
+	let_go old
+	"$PROBE" state "${PID[w1]}" T
+	fifos new
+	start new "$SEMLOCK" --replace l "$PROBE" hold new.up new.down
+}
+
+@test "what may not wait stops nobody: -w 0" {
+	for way in --replace --toggle; do
+		for method in flock ofd mkdir; do
+			hold_as old -m $method "l.$method"
+			expect_status 1 "$SEMLOCK" -w 0 -m $method $way "l.$method" true
+			let_go old
+			expect_status 0 "$SEMLOCK" -w 0 -m $method $way "l.$method" true
+			rm old.up old.down
+		done
+	done
+}
+
+@test "-w: whoever has been stopped has not been stopped in vain" {
+	report_as old l
+	start new "$SEMLOCK" -w .5 --replace l echo ran
+	reports old TERM
+	"$PROBE" pause 700
+	kill -KILL "${COMMAND[old]}"
+	ended old 137
+	ended new 0
+	[ "$(cat new.out)" = ran ]
 }
 
 # SEMLOCK is now one with crash points, and of that name: it goes by the name who is signalled
@@ -244,14 +361,12 @@ token() {
 	[ -f l ] && [ ! -s l ] # rename's token
 }
 
-@test "a lock made of files: who ignores TERM is KILLed after --kill-after, or waited for" {
+@test "a lock made of files: a command that ignores TERM is KILLed after --kill-after, whatever -w says" {
 	for method in excl symlink; do
 		fifos old
 		start old "$SEMLOCK" -m $method l "$PROBE" with-ignored TERM -- "$PROBE" hold old.up old.down
 		ready old
-		expect_status 1 "$SEMLOCK" -m $method -w .2 --replace l true
-		kill -0 "${COMMAND[old]}"
-		expect_status 0 "$SEMLOCK" -m $method --kill-after .1 --replace l true
+		expect_status 0 "$SEMLOCK" -m $method -w 2 --kill-after 2.2 --replace l true
 		ended old 137
 		rm old.up old.down
 	done

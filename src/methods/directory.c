@@ -20,7 +20,7 @@ static int open_it(const char *path)
 }
 
 /* The directory is what identifies the lock, together with the name; and whoever may
- * write there may take the lock, as readers may lock a file: the queue goes by that. */
+ * write and search there may take the lock, as readers may lock a file: the queue goes by that. */
 static int note_directory(struct lock *lock, struct why *why)
 {
 	struct stat status;
@@ -31,7 +31,7 @@ static int note_directory(struct lock *lock, struct why *why)
 	lock->inode = status.st_ino;
 	lock->owner = status.st_uid;
 	lock->group = status.st_gid;
-	lock->permissions = S_IFDIR | (status.st_mode & (S_IWGRP | S_IWOTH)) << 1;
+	lock->permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
 	return 0;
 }
 

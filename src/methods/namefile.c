@@ -266,15 +266,30 @@ void namefile_forget(struct lock *lock)
 	lock->fd = -1;
 }
 
+/* What has been removed once cannot be given a name again: if the lock is taken again, after it had
+ * to be given back, another object is made.  The command, at its gate, has not inherited that one. */
+static void forget_object(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+
+	if (file->second >= 0)
+		close(file->second);
+	close(lock->fd);
+	file->second = lock->fd = -1;
+	file->ready = false;
+}
+
 int namefile_drop(struct lock *lock, struct why *why)
 {
 	const struct object *object = lock->file->object;
 
 	(void)why;
-	if (lock->file->held && object->let_go != NULL)
+	if (lock->file->held && object->let_go != NULL) {
 		object->let_go(lock);
-	else if (lock->file->held)
+	} else if (lock->file->held) {
 		remove_object(lock);
+		forget_object(lock);
+	}
 	return 0;
 }
 

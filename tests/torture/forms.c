@@ -40,6 +40,8 @@ static const struct form forms[] = {
     {"deadline", MAY_FAIL | (ALL & ~POSIX), "@s -m @m -w .01 lock @t inside @n x"},
     {"deadline", MAY_FAIL | POSIX, "@s -m @m -w .01 lock @t inside @n x"},
     {"try", MAY_FAIL | (ALL & ~POSIX), "@s -m @m -n lock @t inside @n x"},
+    {"replace", ALL & ~POSIX, "@s -m @m --replace --kill-after .05 lock @t inside @n x"},
+    {"replace", POSIX, "@s -m @m --replace --kill-after .05 lock @t inside @n xt"},
     {"shared", FLOCK | OFD, "@s -m @m -s lock @t inside @n s"},
     {"shared", POSIX, "@s -m @m -s lock @t inside @n s"},
     {"slots", FLOCK | OFD, "@s -m @m -j 3 lock @t inside @n j"},
