@@ -276,7 +276,7 @@ refused_everywhere() {
 }
 
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
-# is about it), what passes by a stopped waiter (slots.bats), --check (check.bats), and names of its own (below).
+# is about it), what passes by a stopped waiter (order.bats), --check (check.bats), and names of its own (below).
 @test "every point of the source is on one of these ways" {
 	build_needs DECL_O_TMPFILE "without it, two of the points are on no way"
 	build_needs_queue
@@ -289,7 +289,7 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|check\.|unique\.|tether\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|attempt\.free|check\.|unique\.|tether\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 
