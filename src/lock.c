@@ -244,26 +244,11 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 	return wait_for_turn(lock, queue, patience, why);
 }
 
-static enum outcome take_unfairly(struct lock *lock, const struct patience *patience,
-    struct why *why)
-{
-	enum outcome outcome = attempt_try(lock, why);
-
-	if (outcome != BUSY || patience->try_once)
-		return outcome;
-	say_waiting(lock, patience);
-	return attempt_sleep(lock, &patience->deadline, why);
-}
-
 enum outcome lock_take_open(struct lock *lock, const struct patience *patience, struct why *why)
 {
 	struct queue queue = {.fd = -1};
-	enum outcome outcome;
+	enum outcome outcome = take_in_order(lock, &queue, patience, why);
 
-	if (patience->unfair)
-		outcome = take_unfairly(lock, patience, why);
-	else
-		outcome = take_in_order(lock, &queue, patience, why);
 	alarm_off();
 	queue_leave(&queue, lock);
 	if (outcome != TAKEN)

@@ -82,7 +82,6 @@ struct lock {
 struct patience {
 	struct deadline deadline; /* one that has passed already: do not wait at all */
 	bool try_once;
-	bool unfair;              /* do not queue */
 	bool passes;              /* wait for nobody who came earlier, but have a place in the queue */
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */

@@ -8,8 +8,9 @@
  * and all that the file says is a guess at the last ticket drawn, which saves a search.
  *
  * The queue file is shared memory named after the lock's device and inode.  It is made when
- * somebody has to wait, and removed by the last to leave.  It decides order, never exclusion: whatever is
- * wrong with it costs order, and nothing else. */
+ * a process has to wait, and removed by the last to leave.  It decides order, never exclusion, nor
+ * progress: whether a lock is deserted is asked of the lock itself (attempt.h), at times that a
+ * ticket cannot move.  Whatever is wrong with the queue costs order, and nothing else. */
 #ifndef SEMLOCK_QUEUE_H
 #define SEMLOCK_QUEUE_H
 

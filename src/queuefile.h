@@ -7,7 +7,8 @@ struct lock;
 enum { QUEUE_PATH_SIZE = 96 };
 
 /* Where LOCK's queue file is if there is one: a write lock on its byte N is ticket N, and
- * that is twice the time (ns, CLOCK_MONOTONIC) at which the waiter came. */
+ * that is twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and QUEUE_ORDINARY more
+ * unless it replaces the holder. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
 
 /* Open LOCK's queue file, above standard error and never inherited.  Returns -1 with errno set

@@ -276,7 +276,7 @@ refused_everywhere() {
 }
 
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
-# is about it), what passes by a stopped waiter (slots.bats), --check (check.bats), and names of its own (below).
+# is about it), what passes by a stopped waiter (order.bats), --check (check.bats), and names of its own (below).
 @test "every point of the source is on one of these ways" {
 	local method way passed
 	: >own.reached
@@ -286,7 +286,7 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|check\.|unique\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|attempt\.free|check\.|unique\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 
