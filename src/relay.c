@@ -53,15 +53,18 @@ static noreturn void end_like(const struct ending *ending)
 
 /* A shell may have started jobs (ELDERS), and then have become semlock: a child counts as the holder's only
  * if it is younger, and a tick of the clock is all that tells. */
-static noreturn void pass_on(pid_t holder, const sigset_t *all, bool elders)
+static noreturn void pass_on(pid_t holder, bool elders)
 {
 	static const struct command nothing;
 	struct procfs_stat stat;
 	struct ending ending;
+	sigset_t all;
 
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
 	if (elders && holders_stat(holder, &stat))
 		since = stat.started + 1;
-	ending = watch(&nothing, holder, all);
+	ending = watch(&nothing, holder, &all);
 	if (ending.how == ENDED_SIGNAL && ending.code == SIGKILL)
 		relay_end_all(0);
 	end_like(&ending);
@@ -79,19 +82,22 @@ void relay_start(void)
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
 	pid_t parent = getpid(), pid;
 	bool elders = has_children();
-	sigset_t all, before;
+	sigset_t blocked, before;
 
 	if (child_begins_namespace())
 		return;
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &before);
+	/* No other signal: one that comes between here and the fork would reach the relay alone, and a
+	 * key's not be passed on. */
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
 	if (pid < 0)
 		die(EXIT_SYSTEM, "cannot start a process: %s", strerror(errno));
 	if (pid > 0)
-		pass_on(pid, &all, elders);
+		pass_on(pid, elders);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

@@ -63,20 +63,6 @@ hurried() {
 	served a c d
 }
 
-@test "whoever comes while others wait does not overtake them, not even with -n" {
-	hold_lock l
-	queue_as first l
-	kill -STOP "${PID[first]}"
-	"$PROBE" state "${PID[first]}" T
-	let_go
-	expect_free l
-	expect_status 1 "$SEMLOCK" -n l true
-	kill -CONT "${PID[first]}"
-	ready first
-	let_go first
-	expect_status 0 "$SEMLOCK" -n l true
-}
-
 @test "a waiter that is stopped does not hold up the others for ever" {
 	hold_lock l
 	queue_as first l

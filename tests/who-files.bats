@@ -61,10 +61,9 @@ holder_and_waiters() {
 	done
 	json l
 	grep -qx "\[0\].holders\[0\].method string $method" .flat
-	watcher=$(ps -o ppid= -p "${COMMAND[holder]}")
-	grep -qx "\[0\].holders\[0\].watcher number ${watcher// /}" .flat
-	[ "${watcher// /}" = "${PID[holder]}" ] || # with -o semlock is two processes
-		[ "$(ps -o ppid= -p "$watcher" | tr -d ' ')" = "${PID[holder]}" ]
+	watcher=${PID[holder]}
+	if [ "${1-}" = -o ]; then watcher=$(pgrep -P "$watcher"); fi # see src/relay.h
+	grep -qx "\[0\].holders\[0\].watcher number $watcher" .flat
 	[ "$(grep -c "waiters\[.\].method string $method" .flat)" -eq 3 ]
 	let_go
 	for name in one two three; do ready $name && let_go $name; done
