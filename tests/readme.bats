@@ -23,7 +23,7 @@ prepare() {
 	chmod +x job
 	for name in reader convert move backup bin/make-report; do cp job $name; done
 	mkdir data
-	sed -n 's/^    \(semlock [^ ]\|exec 8\)/\1/p; s,^    [*]/5 [* ]*,,p' "$SOURCE/README" | grep -v 'etcd:' |
+	sed -n 's/^    \(semlock [^ ]\|exec 8\)/\1/p; s,^    [*]/5 [* ]*,,p' "$SOURCE/README" | grep -v -e 'etcd:' -e 'postgresql:' |
 		sed "s,/tmp/,$PWD/,g; s,/run/lock/,$PWD/,g; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >examples
 	[ "$(wc -l <examples)" -ge 11 ] || complain "$(cat examples)"
 	while read -r example; do

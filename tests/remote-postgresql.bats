@@ -20,6 +20,15 @@ no_rows() { [ "$(rows)" -eq 0 ]; }
 waiting() { [ "$(sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")" -eq "$1" ]; }
 end_sessions() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'semlock%'"; }
 
+in_sync() { [ "$(sql "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
+
+synchronous_standby() {
+	postgresql_standby
+	sql "ALTER SYSTEM SET synchronous_standby_names = 'two'"
+	sql "SELECT pg_reload_conf()"
+	eventually in_sync
+}
+
 # waiter NAME ARG...: a semlock that waits; returns when it has said so.
 waiter() {
 	local name=$1
@@ -73,6 +82,19 @@ waiter() {
 	[ ! -e ran ]
 	[ "$(rows)" -eq 0 ]
 	eventually waiting 0
+}
+
+@test "a waiter that is told to end ends, and leaves the queue" {
+	hold_as reader -s "$URL"
+	waiter one "$URL"
+	waiter two -s "$URL"
+	grep -q "waiting: for the waiters in front" two.err
+	for name in two one; do
+		kill -TERM "${PID[$name]}"
+		ended "$name" 143
+	done
+	eventually waiting 0
+	expect_status 0 "$SEMLOCK" -n -s "$URL" true
 }
 
 @test "first come, first served; a killed waiter costs nobody anything" {
@@ -207,11 +229,7 @@ lost_by() {
 }
 
 @test "failover to a synchronous standby: the row goes along, and keeps the next out until the command has ended" {
-	postgresql_standby
-	sql "ALTER SYSTEM SET synchronous_standby_names = 'two'"
-	sql "SELECT pg_reload_conf()"
-	in_sync() { [ "$(sql "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
-	eventually in_sync
+	synchronous_standby
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
 	expect_status 0 "$SEMLOCK" --check "$LOCK"
 	none "no standby is synchronous" .out
@@ -230,11 +248,7 @@ lost_by() {
 }
 
 @test "a standby that does not answer: what it has not got is not believed" {
-	postgresql_standby
-	sql "ALTER SYSTEM SET synchronous_standby_names = 'two'"
-	sql "SELECT pg_reload_conf()"
-	in_sync() { [ "$(sql "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
-	eventually in_sync
+	synchronous_standby
 	hold_lock --ttl=4 "$URL"
 	postgresql_crash two
 	# "canceling wait for synchronous replication": a warning, and the statement counts as done.

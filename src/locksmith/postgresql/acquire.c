@@ -37,8 +37,7 @@ static int queue(struct pglock *k)
 
 	if (got != 0)
 		return got > 0 ? EXIT_RELEASED : status(k);
-	if (pg_look(k, pg_patience(k), &lapses) > 0)
-		say_wait(k->who);
+	say_wait(pg_look(k, pg_patience(k), &lapses) > 0 ? k->who : "note=for the waiters in front");
 	if (rest <= 0)
 		return EXIT_BUSY;
 	/* The server ends the wait itself, so a server that is silent is not taken for a lock that is held. */

@@ -110,7 +110,7 @@ static const char *otherwise(const char *keyword)
 	return NULL;
 }
 
-/* What other sessions see of a waiter (who() reads it); PostgreSQL keeps 63 bytes. */
+/* What other sessions see of a waiter (pg_who reads it); PostgreSQL keeps 63 bytes. */
 static void describe(const struct options *o, char *text, size_t size)
 {
 	char host[65] = "";
