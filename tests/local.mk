@@ -213,7 +213,7 @@ tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
 tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
 tests_benchmark_least_LDADD = $(STATIC_LIBS)
 CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv growth.tsv bench.svg
-EXTRA_DIST += tests/benchmark/plot tests/benchmark/speed.svg tests/benchmark/with-servers
+EXTRA_DIST += tests/benchmark/plot tests/benchmark/speed.svg tests/benchmark/with-servers tests/benchmark/servers.py
 
 BENCH_ROUNDS = 20
 BENCH_PARTS = counts start crowds files servers
@@ -229,6 +229,13 @@ BENCHED = semlock$(EXEEXT) static/semlock tests/benchmark/bench$(EXEEXT) tests/b
 bench: $(BENCHED)
 	@$(BENCH) $(BENCH_PARTS)
 	@mv bench.dir/bench.tsv . && rm -rf bench.dir
+
+# Locks on etcd beside etcdctl lock: make bench-servers WAITERS=1000
+WAITERS = 200
+bench-servers: all
+	@cd tests && SEMLOCK_LOCKSMITH_DIR='$(abs_top_builddir)' bash '$(abs_srcdir)/tests/benchmark/with-servers' \
+		/usr/bin/python3 '$(abs_srcdir)/tests/benchmark/servers.py' '$(abs_top_builddir)/semlock$(EXEEXT)' $(WAITERS)
+.PHONY: bench-servers
 
 # How the cost grows with waiters, slots, locks and stale locks: minutes more.
 bench-growth: $(BENCHED)

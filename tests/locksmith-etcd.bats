@@ -9,7 +9,7 @@ setup() {
 	have_locksmiths || skip "built without the network methods"
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	export HOME=$DIR
-	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
+	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD ETCDCTL_ENDPOINTS ETCDCTL_USER ETCDCTL_PASSWORD
 }
 
 teardown() {
@@ -658,6 +658,7 @@ eventually_in_time() { entered_in_time "$1" || entered_in_time "$1"; }
 	export SEMLOCK_PASSWORD=pw
 	run_smith --no-wait "etcd://cron@$ETCD/other/L"
 	[ "$status" -eq 77 ]
+	[[ $output == *"--prefix=true 'other/L'" ]]
 	smith a --ttl=20 "etcd://cron@$ETCD/jobs/L"
 	expect a OK
 	# A restart forgets all logins.
@@ -668,6 +669,71 @@ eventually_in_time() { entered_in_time "$1" || entered_in_time "$1"; }
 	[ "$STATUS" -eq 0 ]
 	run_smith "etcd://cron:pw@$ETCD/jobs/L"
 	[ "$status" -eq 64 ]
+}
+
+@test "the cluster and the user are known from etcdctl's variables" {
+	etcd_single
+	ETCDCTL_ENDPOINTS=http://127.0.0.1:1,$ETCD smith a etcd:///L
+	expect a OK
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock a
+	# As with etcdctl, a server without users minds none; and nobody reads netrc here.
+	printf 'default login anonymous password x\n' >"$HOME/.netrc"
+	chmod 600 "$HOME/.netrc"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ETCDCTL_USER=cron:pw run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl auth enable >/dev/null
+	ETCDCTL_USER=root:pw run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ETCDCTL_USER=root ETCDCTL_PASSWORD=pw SEMLOCK_PASSWORD=wrong run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ETCDCTL_USER=cron:pw run_smith --no-wait "etcd://root@$ETCD/L"
+	[ "$status" -eq 77 ]
+	ETCDCTL_ENDPOINTS=http://h:1,https://h:2 run_smith --no-wait etcd:///L
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 ETCDCTL_ENDPOINTS"* ]]
+}
+
+@test "the token rises from semlock to etcdctl lock, and back" {
+	etcd_single
+	local tokens=() token last=0 other
+	printf '#!/bin/sh\necho $ETCD_LOCK_REV >%s/rev\n' "$DIR" >"$DIR/job"
+	chmod +x "$DIR/job"
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	tokens+=("$(field "$LINE" token)")
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock L "$DIR/job" \
+		>/dev/null 2>&1 </dev/null &
+	other=$!
+	key_count L 2
+	smith b "etcd://$ETCD/L"
+	expect b WAIT
+	unlock a
+	wait "$other"
+	until_line b OK
+	tokens+=("$(cat "$DIR/rev")" "$(field "$LINE" token)")
+	for token in "${tokens[@]}"; do
+		[ "$token" -gt "$last" ] || { echo "${tokens[*]}" >&2; false; }
+		last=$token
+	done
+}
+
+@test "what each endpoint has to say is said, and what is to be done" {
+	run_smith --no-wait etcd://127.0.0.1:1,127.0.0.1:2/L
+	[[ $output == *"127.0.0.1:1: "*"; 127.0.0.1:2: "* ]] || [[ $output == *"127.0.0.1:2: "*"127.0.0.1:1: "* ]]
+	certificates
+	ETCD_SCHEME=https
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == *"say etcds://"* ]]
+	ETCDCTL_CACERT=$DIR/ca.pem ETCDCTL_ENDPOINTS=https://$ETCD run_smith --no-wait etcd:///L
+	[ "$status" -eq 0 ]
 }
 
 @test "TLS is verified with the given authority, and refused without" {

@@ -35,7 +35,8 @@ says() {
 			says "the port in the URL must be a number from 1 to 65535" "ftp://$host:$port/lock"
 		done
 	done
-	for host in '' :1 ',' 'host,' ',host' "host:1," '[' ']' '[]' '[]:1' '[::1' '[::1]x' '[::1]x:1' '[1:2]' '[::g]' \
+	says "the host in the URL makes no sense" "sftp:///lock" # on etcd: ETCDCTL_ENDPOINTS
+	for host in :1 ',' 'host,' ',host' "host:1," '[' ']' '[]' '[]:1' '[::1' '[::1]x' '[::1]x:1' '[1:2]' '[::g]' \
 		"[$(printf '1:%.0s' {1..40})]" "ho st" "[::1] " 'h*' "h%41" 'h?x=1' "$(printf '%0264d' 0)"; do
 		says "the host in the URL makes no sense" "etcd://$host/lock"
 	done

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""semlock etcd:// beside etcdctl lock, in turns: a start, hand-over, a drain, the idle server's processor time.
+
+usage: with-servers servers.py SEMLOCK [WAITERS [ROUNDS]]
+"""
+import base64
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+semlock, waiters = sys.argv[1], int((sys.argv[2:3] or [200])[0])
+rounds = int((sys.argv[3:4] or [5])[0])
+etcd = os.environ.get("BENCH_ETCD") or sys.exit("no etcd here: nothing is measured")
+os.environ.update(ETCDCTL_API="3", PATH="/bin:" + os.environ["PATH"])
+ENTRANTS = {"etcdctl": ["etcdctl", "--endpoints=" + etcd, "lock", "bench-ctl"],
+            "semlock": [semlock, "etcd://%s/bench-semlock" % etcd]}
+COMMAND = ["sh", "-c", "date +%s.%N"]
+
+
+def metric(name):
+    text = urllib.request.urlopen("http://%s/metrics" % etcd).read().decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def keys(entrant):
+    name = "bench-ctl" if entrant == "etcdctl" else "bench-semlock"
+    body = {"key": base64.b64encode(b"%s/" % name.encode()).decode(), "count_only": True,
+            "range_end": base64.b64encode(b"%s0" % name.encode()).decode()}
+    request = urllib.request.Request("http://%s/v3/kv/range" % etcd, json.dumps(body).encode())
+    return int(json.load(urllib.request.urlopen(request)).get("count", 0))
+
+
+def run(words, **how):
+    return subprocess.Popen(words, stdin=subprocess.PIPE if how else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True)
+
+
+def a_start(entrant, _):
+    """Seconds of a lock that nobody else wants."""
+    began = time.monotonic()
+    run(ENTRANTS[entrant] + ["true"]).communicate()
+    return time.monotonic() - began
+
+
+def crowd(entrant, count, idle):
+    """One holds, COUNT wait, it lets go. (processor seconds of the server in that many seconds without
+    change; seconds until all are through; the median of those between two; how many were lost)"""
+    gate = "bench.gate"
+    subprocess.run(["rm", "-f", gate])
+    os.mkfifo(gate)
+    holder = run(ENTRANTS[entrant] + ["sh", "-c", "read x <" + gate])
+    while keys(entrant) < 1:
+        time.sleep(.05)
+    crowd = [run(ENTRANTS[entrant] + COMMAND) for _ in range(count)]
+    while keys(entrant) < count + 1:
+        time.sleep(.2)
+        if any(c.poll() not in (None, 0) for c in crowd):
+            break
+    time.sleep(min(idle, 3))
+    used = metric("process_cpu_seconds_total")
+    time.sleep(idle)
+    used = metric("process_cpu_seconds_total") - used
+    began = time.monotonic()
+    with open(gate, "w") as opened:
+        opened.write("\n")
+    times = [c.communicate()[0] for c in crowd]
+    took = time.monotonic() - began
+    lost = sum(c.returncode != 0 for c in crowd)
+    holder.wait()
+    times = sorted(float(t) for t in times if t.strip())
+    return used / (idle or 1), took, statistics.median(b - a for a, b in zip(times, times[1:])), lost
+
+
+def in_turns(measure, count):
+    results = {name: [] for name in ENTRANTS}
+    for n in range(count):
+        for name in sorted(ENTRANTS, reverse=n % 2):
+            results[name].append(measure(name, n))
+    return results
+
+
+def tell(title, results, unit, scale, goal):
+    one, other = (statistics.median(results[name]) for name in ("semlock", "etcdctl"))
+    ratio = one / other if other else float("nan")
+    print("%-42s %10.2f %10.2f %s  %5.2f x  (at most %.1f)%s" % (
+        title, one * scale, other * scale, unit, ratio, goal, "" if ratio <= goal else "  MISSED"), flush=True)
+
+
+print("%-42s %10s %10s" % ("median", "semlock", "etcdctl"))
+tell("a start", in_turns(a_start, rounds * 4), "ms", 1000, 1.0)
+ten = in_turns(lambda name, _: crowd(name, 10, 0), rounds)
+tell("10 waiters: from one to the next", {n: [r[2] for r in ten[n]] for n in ten}, "ms", 1000, 1.5)
+many = in_turns(lambda name, _: crowd(name, waiters, 20), 1)
+tell("%d waiters: the idle server's processor" % waiters, {n: [r[0] for r in many[n]] for n in many}, "% ", 100, 1.5)
+tell("%d waiters: until all are through" % waiters, {n: [r[1] for r in many[n]] for n in many}, "s ", 1, 1.5)
+print("%d waiters: lost: semlock %d, etcdctl %d" % ((waiters,) + tuple(
+    sum(r[3] for r in ten[n] + many[n]) for n in ("semlock", "etcdctl"))))
