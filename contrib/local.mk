@@ -36,9 +36,9 @@ EXTRA_DIST += \
 	contrib/packaging/debian/control \
 	contrib/packaging/debian/copyright \
 	contrib/packaging/debian/rules \
-	contrib/packaging/debian/semlock-etcd.install \
-	contrib/packaging/debian/semlock-ftp.install \
-	contrib/packaging/debian/semlock-postgresql.install \
+	contrib/packaging/debian/semlock-etcd.install contrib/packaging/debian/semlock-etcd.lintian-overrides \
+	contrib/packaging/debian/semlock-ftp.install contrib/packaging/debian/semlock-ftp.lintian-overrides \
+	contrib/packaging/debian/semlock-postgresql.install contrib/packaging/debian/semlock-postgresql.lintian-overrides \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install \
 	contrib/packaging/debian/semlock.lintian-overrides \
