@@ -10,8 +10,7 @@ EXTRA_DIST += \
 	contrib/locksmith-demo \
 	contrib/packages \
 	contrib/static \
-	contrib/try \
-	contrib/uncovered.awk
+	contrib/try
 
 # ---- locks as objects: where Perl and Python look only if they are told ----
 perlmoduledir = $(perldir)/Semlock
@@ -47,7 +46,8 @@ EXTRA_DIST += \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
 	contrib/packaging/debian/tests/semlock \
-	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp
+	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
+	contrib/packaging/debian/tests/semlock-postgresql
 
 # ---- make lint: the shell, the manual, and what another compiler would not see ----
 SHELL_FILES = \
@@ -62,6 +62,7 @@ SHELL_FILES = \
 	contrib/packaging/build \
 	contrib/packaging/debian/tests/semlock \
 	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
+	contrib/packaging/debian/tests/semlock-postgresql \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \
@@ -69,7 +70,6 @@ SHELL_FILES = \
 	tests/models/run \
 	tests/remote.bash \
 	tests/under-valgrind \
-	tests/variants/run \
 	tests/watchdog.bash \
 	$(BATS_FILES)
 

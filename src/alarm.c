@@ -9,12 +9,7 @@
 #include "alarm.h"
 #include "deadline.h"
 
-#ifdef HAVE_TIMER_CREATE
 #define ALARM_SIGNAL SIGRTMIN
-#else
-#include <sys/time.h>
-#define ALARM_SIGNAL SIGALRM
-#endif
 
 static void wake(int signo);
 
@@ -44,7 +39,6 @@ void alarm_listen(void)
 	sigprocmask(SIG_UNBLOCK, &just_it, &old_mask);
 }
 
-#ifdef HAVE_TIMER_CREATE
 static timer_t timer;
 
 static int start(struct why *why)
@@ -67,31 +61,6 @@ static void stop(void)
 {
 	timer_delete(timer);
 }
-#else
-static int start(struct why *why)
-{
-	(void)why;
-	return 0;
-}
-
-static void tick_in(int64_t after)
-{
-	struct itimerval when = {
-	    .it_value = {(time_t)(after / SECOND), (suseconds_t)(after % SECOND / 1000)},
-	};
-
-	if (after < 1000)
-		when.it_value.tv_usec = 1;
-	setitimer(ITIMER_REAL, &when, NULL);
-}
-
-static void stop(void)
-{
-	struct itimerval none = {{0, 0}, {0, 0}};
-
-	setitimer(ITIMER_REAL, &none, NULL);
-}
-#endif
 
 /* That the call is interrupted is the point; and the next, if this came too early for it.  After
  * twice the time: at one pace, a process that is traced, or that hardly gets to run, would do

@@ -37,11 +37,3 @@ bool caller_lives(const struct caller *caller)
 	return caller->pid == 0 ||
 	       (caller->pid > 0 && (kill(caller->pid, 0) == 0 || errno != ESRCH));
 }
-
-void caller_signal(const struct caller *caller, int signo)
-{
-	if (caller->process >= 0)
-		pidfd_send(caller->process, signo);
-	else if (caller->pid > 0)
-		kill(caller->pid, signo);
-}

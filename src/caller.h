@@ -19,7 +19,4 @@ struct caller caller_of(pid_t pid);
 /* Does it live? */
 bool caller_lives(const struct caller *caller);
 
-/* Send SIGNO to it, and to nobody else, whoever has its number now. */
-void caller_signal(const struct caller *caller, int signo);
-
 #endif

@@ -156,10 +156,6 @@ static bool try_kernel_lock(const struct place *place, const struct method *meth
 	}
 	if ((method->can & OWNED_BY_PROCESS) != 0)
 		second = method_named("ofd");
-	if (second == NULL) {
-		printf("%-8s not tried: this takes two processes\n", method->name);
-		return true;
-	}
 	if (excludes(method, second, place->scratch, &why))
 		return tell_good(place, method);
 	printf("%-8s does not exclude: %s\n", method->name, why.text);

@@ -5,11 +5,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_PRCTL_H
-#include <sys/prctl.h>
-#endif
 
 #include "command.h"
 #include "crash.h"
@@ -26,16 +24,6 @@ struct inheritance {
 	int parent_end; /* a pidfd of it; -1: none */
 };
 
-#ifdef __linux__
-#define AWAITED SIG_DFL /* what is blocked is kept for us, even if the default is to ignore it */
-#else
-#define AWAITED ignore_nothing /* or a system may throw it away, or the exit status with it */
-static void ignore_nothing(int signo)
-{
-	(void)signo;
-}
-#endif
-
 static void note_parent(struct inheritance *given)
 {
 	given->parent = getpid();
@@ -46,7 +34,8 @@ static void note_parent(struct inheritance *given)
  * so no signal is lost between two looks, and none ends us before the command. */
 static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 {
-	struct sigaction child = {.sa_handler = AWAITED}, before;
+	/* A blocked SIGCHLD is kept for us, though the default is to ignore it. */
+	struct sigaction child = {.sa_handler = SIG_DFL}, before;
 
 	sigaction(SIGCHLD, &child, &before);
 	given->ignores_children = before.sa_handler == SIG_IGN;
@@ -56,7 +45,6 @@ static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
 	sigprocmask(SIG_BLOCK, all, &given->mask);
 }
 
-#ifdef HAVE_SYS_PRCTL_H
 /* In a PID namespace of its own (unshare --pid), a child sees no parent. */
 static bool parent_lives(const struct inheritance *given)
 {
@@ -66,18 +54,13 @@ static bool parent_lives(const struct inheritance *given)
 	return parent == given->parent ||
 	       (parent == 0 && given->parent_end >= 0 && poll(&end, 1, 0) == 0);
 }
-#endif
 
 /* If semlock has died before the tie was made, nobody holds the lock any more. */
 static void tie_to_parent(const struct inheritance *given)
 {
-#ifdef HAVE_SYS_PRCTL_H
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!parent_lives(given))
 		_exit(EXIT_FAILURE);
-#else
-	(void)given;
-#endif
 }
 
 /* A command that was to inherit the lock, and does not, must not run. */
@@ -98,7 +81,7 @@ static void stand(const struct command *command)
 		if (!command->inherit)
 			close(command->locks[i]);
 	close(command->gate.socket);
-	command->stand(command->context);
+	command->stand();
 }
 
 /* In the child, which may share our memory: system calls alone, until the exec. */
@@ -118,7 +101,6 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	return execute(command->argv);
 }
 
-#ifdef HAVE_VFORK
 /* The parent stands still until the child has execed or exited, in the same memory: an
  * exec that failed is known without a pipe. */
 static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
@@ -133,31 +115,6 @@ static pid_t start(const struct command *command, const struct inheritance *give
 	*failure = errnum;
 	return pid;
 }
-#else
-static pid_t start(const struct command *command, const struct inheritance *given, int *failure)
-{
-	int report[2], errnum = 0;
-	pid_t pid;
-
-	*failure = 0;
-	if (pipe(report) != 0)
-		return -1;
-	fcntl(report[1], F_SETFD, FD_CLOEXEC);
-	pid = fork();
-	if (pid == 0) {
-		close(report[0]);
-		errnum = exec_in_child(command, given);
-		if (write(report[1], &errnum, sizeof errnum) < 0)
-			_exit(EXIT_SUCCESS);
-		_exit(EXIT_FAILURE);
-	}
-	close(report[1]);
-	if (pid > 0 && read(report[0], &errnum, sizeof errnum) == (ssize_t)sizeof errnum)
-		*failure = errnum;
-	close(report[0]);
-	return pid;
-}
-#endif
 
 pid_t command_prepare(struct command *command, const sigset_t *unblock, struct why *why)
 {

@@ -23,8 +23,7 @@ struct command {
 	unsigned nlocks;
 	bool inherit;      /* the command gets them, and keeps the lock as long as it lives */
 	bool passed;       /* that is how they are open already: closed by an exec, or not */
-	void (*stand)(void *context); /* instead of ARGV: what never returns */
-	void *context;
+	void (*stand)(void); /* instead of ARGV: what never returns */
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */

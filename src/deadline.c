@@ -16,10 +16,6 @@ int64_t clock_now(void)
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
 }
 
-#ifndef CLOCK_BOOTTIME
-#define CLOCK_BOOTTIME CLOCK_MONOTONIC
-#endif
-
 int64_t clock_boottime(void)
 {
 	struct timespec now;

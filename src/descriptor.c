@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
 #include <sys/syscall.h>
-#endif
+#include <unistd.h>
 
 #include "descriptor.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 int descriptor_above_standard(int fd)
 {
@@ -40,32 +42,14 @@ int descriptor_pipe(int ends[2])
 	return -1;
 }
 
-/* FIRST up to LAST, both included. */
-static void close_all(unsigned first, unsigned last)
+void descriptor_close_others(void)
 {
 	long most = sysconf(_SC_OPEN_MAX);
 
-#if HAVE_DECL_SYS_CLOSE_RANGE
-	if (syscall(SYS_close_range, first, last, 0) == 0)
+	if (syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0)
 		return;
-#endif
-	for (unsigned fd = first; fd <= last && fd < (most > 0 && most < 65536 ? most : 65536); fd++)
-		close((int)fd);
-}
-
-void descriptor_close_others(const int *keep, size_t count)
-{
-	unsigned from = STDERR_FILENO + 1, next = 0;
-
-	while (next != UINT_MAX) {
-		next = UINT_MAX;
-		for (size_t i = 0; i < count; i++)
-			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
-				next = (unsigned)keep[i];
-		if (next > from)
-			close_all(from, next == UINT_MAX ? UINT_MAX : next - 1);
-		from = next + 1;
-	}
+	for (int fd = STDERR_FILENO + 1; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+		close(fd);
 }
 
 ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset)

@@ -13,10 +13,9 @@ int descriptor_above_standard(int fd);
 /* A pipe, both ends as above.  Returns 0, or -1 with errno set, and nothing is open. */
 int descriptor_pipe(int ends[2]);
 
-/* Close all above standard error but the COUNT ones at KEEP, of which negative ones do not count.
- * For a process that outlives us: whoever waits for a descriptor of the caller's to be closed must
- * not wait for it. */
-void descriptor_close_others(const int *keep, size_t count);
+/* Close all above standard error.  For a process that outlives us: whoever waits for a descriptor of
+ * the caller's to be closed must not wait for it. */
+void descriptor_close_others(void);
 
 /* pwrite(2) at OFFSET, where a limit to the size of files (ulimit -f) is an error, EFBIG, and not
  * the end of us by SIGXFSZ. */

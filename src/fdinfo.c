@@ -60,7 +60,7 @@ enum fdinfo_mode fdinfo_held(const struct lock *lock)
 	return held;
 }
 
-/* The bytes of slots and ties, from 1 << 61 on, are nobody's data, and waited for by nobody else. */
+/* The bytes of slots, from 1 << 61 on, are nobody's data, and waited for by nobody else. */
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 {
 	long long first = lock->range.start;

@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_SYSCALL_H
-#include <sys/syscall.h>
-#endif
 
 #include "grips.h"
 #include "process.h"
+
+#ifndef SYS_statx /* its number is each machine's own: as if the kernel did not know it */
+#define SYS_statx -1
+#endif
 
 static void add(struct grips *grips, const struct grip *grip)
 {
@@ -52,25 +54,30 @@ static void add_locks(struct grips *grips, struct grip grip)
 		add(grips, &grip);
 }
 
+/* What statx(2) says of a file, as the kernel lays it out: not every library knows. */
+struct known {
+	uint32_t before[8];
+	uint64_t inode, between[12];
+	uint32_t device_major, device_minor;
+	uint64_t after[14];
+};
+enum { DONT_SYNC = 0x4000, WANT_INODE = 0x100 };
+
 /* Which file descriptor NAME of the /proc/PID/fd in FD is.  What is known here already will do: a
  * server that does not answer, of whatever file system, would let us wait for ever. */
 static bool identify(int fd, const char *name, struct identity *file)
 {
-#ifdef HAVE_STATX
-	struct statx seen;
-
-	if (statx(fd, name, AT_STATX_DONT_SYNC, STATX_INO, &seen) == 0) {
-		*file = (struct identity){makedev(seen.stx_dev_major, seen.stx_dev_minor),
-		    (ino_t)seen.stx_ino};
-		return true;
-	}
-	/* EINVAL: glibc, of this flag, where the kernel has no such call; EPERM: the filter of a
-	 * container that does not know it. */
-	if (errno != ENOSYS && errno != EINVAL && errno != EPERM)
-		return false;
-#endif
+	struct known known;
 	struct stat found;
 
+	if (syscall(SYS_statx, fd, name, DONT_SYNC, WANT_INODE, &known) == 0) {
+		*file = (struct identity){makedev(known.device_major, known.device_minor),
+		    (ino_t)known.inode};
+		return true;
+	}
+	/* EPERM: the filter of a container that does not know the call. */
+	if (errno != ENOSYS && errno != EPERM)
+		return false;
 	if (fstatat(fd, name, &found, 0) != 0)
 		return false;
 	*file = (struct identity){found.st_dev, found.st_ino};
@@ -140,12 +147,8 @@ int grips_same_description(pid_t p, int a, pid_t q, int b)
 {
 	if (p == q && a == b)
 		return 1;
-#if HAVE_DECL_SYS_KCMP
 	const int kcmp_file = 0; /* <linux/kcmp.h> is not everywhere */
 	long order = syscall(SYS_kcmp, p, q, kcmp_file, (unsigned long)a, (unsigned long)b);
 
 	return order < 0 ? -1 : order == 0;
-#else
-	return -1;
-#endif
 }

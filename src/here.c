@@ -31,10 +31,8 @@ static int64_t boot_time(void)
 
 	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
 		return 0;
-#ifdef CLOCK_BOOTTIME
 	if (clock_gettime(CLOCK_BOOTTIME, &up) == 0)
 		return (int64_t)(now.tv_sec - up.tv_sec);
-#endif
 	return clock_gettime(CLOCK_MONOTONIC, &up) == 0 ? (int64_t)(now.tv_sec - up.tv_sec) : 0;
 }
 

@@ -15,10 +15,6 @@
 #include "hold.h"
 #include "report.h"
 
-#ifndef POLLRDHUP
-#define POLLRDHUP 0
-#endif
-
 enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no descriptor */
 
 /* A fork of the owner's keeps the other end of our input open, and may live on for long: the
@@ -95,13 +91,12 @@ static bool say_ok(void)
 	return write(STDOUT_FILENO, line, (size_t)length) == length;
 }
 
-void hold_until_end(void *context)
+void hold_until_end(void)
 {
 	struct pollfd ends[2];
 	char bytes[512];
 	ssize_t got;
 
-	(void)context;
 	if (!say_ok()) {
 		complain("cannot write to standard output, which is to say that the lock is held: %s",
 		    strerror(errno));

@@ -15,8 +15,7 @@ void hold_taken(void);
 
 /* In the process that stands for the command, with its environment: say OK on standard output,
  * "OK slot=N token=N" where the lock has such, and end when standard
- * input or the owner does.  Whoever cannot hear the OK has no lock.  CONTEXT is not used.  Does
- * not return. */
-void hold_until_end(void *context);
+ * input or the owner does.  Whoever cannot hear the OK has no lock.  Does not return. */
+void hold_until_end(void);
 
 #endif

@@ -29,7 +29,6 @@ static struct lock *make_locks(const struct options *opt, struct bearer *bearer)
 		    .exact_mode = opt->exact_mode,
 		    .stale = opt->stale,
 		    .ttl = opt->ttl,
-		    .interval = opt->interval,
 		    .note = opt->command == NULL ? NULL : opt->command[0],
 		    .init = opt->init,
 		    .bearer = bearer,
@@ -120,24 +119,11 @@ void job_make(struct job *job, const struct options *opt)
 void job_make_stand(struct job *job)
 {
 	const struct options *opt = job->opt;
-	struct tether *tether = &job->tether;
-	const struct lock *in_its_way;
-	struct why why;
 
-	if (opt->hold) {
-		if (!hold_for(opt->owner))
-			die(EXIT_USAGE, opt->owner == 0 ? "--hold: the process that started it has ended"
-							: "--hold=%ld: there is no such process", (long)opt->owner);
-		job->command.stand = hold_until_end;
-	} else if (opt->tether >= 0) {
-		*tether = (struct tether){.fd = opt->tether, .on_lost = opt->on_lost,
-		    .locks = job->locks, .nlocks = opt->nlocks};
-		if ((in_its_way = tether_in_its_own_way(tether)) != NULL)
-			die(EXIT_USAGE, "%s: that is the file behind descriptor %d; lock that: semlock --fcntl %d",
-			    in_its_way->name, opt->tether, opt->tether);
-		if (tether_begin(tether, &why) != 0)
-			die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
-		job->command.stand = tether_watch;
-		job->command.context = tether;
-	}
+	if (!opt->hold)
+		return;
+	if (!hold_for(opt->owner))
+		die(EXIT_USAGE, opt->owner == 0 ? "--hold: the process that started it has ended"
+						: "--hold=%ld: there is no such process", (long)opt->owner);
+	job->command.stand = hold_until_end;
 }

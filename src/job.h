@@ -5,21 +5,19 @@
 #include "command.h"
 #include "lock.h"
 #include "options.h"
-#include "tether.h"
 
 struct job {
 	const struct options *opt;
 	struct lock *locks;     /* as many as OPT names */
 	struct command command;
 	struct bearer bearer;
-	struct tether tether;   /* with --tether */
 };
 
 /* Make JOB of OPT; it must stay where it is.  Ends the process when there is no memory. */
 void job_make(struct job *job, const struct options *opt);
 
-/* With --hold and --tether something of ours stands where the command would run.  Ends the
- * process when that cannot be. */
+/* With --hold, a process of ours runs where the command would.  Ends semlock if its owner has
+ * ended. */
 void job_make_stand(struct job *job);
 
 /* What the command is told of the locks, and gets of them.  Returns 0, or -1 with WHY filled. */

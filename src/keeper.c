@@ -13,21 +13,12 @@
 #include "process.h"
 #include "report.h"
 
-/* Once it has ended, its record names a dead process, and whoever takes the lock over then
- * is in the right. */
-static bool command_lives(const struct keeper *keeper)
-{
-	struct procfs_stat stat;
-
-	return process_stat(keeper->command, &stat) && stat.state != 'Z' && stat.state != 'X';
-}
-
 /* By pidfd: the number could have become another's. */
 static void send_signal(const struct keeper *keeper, int signo)
 {
 	if (keeper->process >= 0)
 		pidfd_send(keeper->process, signo);
-	else if (command_lives(keeper))
+	else if (process_lives(keeper->command))
 		kill(keeper->command, signo);
 }
 
@@ -39,9 +30,11 @@ static void act(const struct keeper *keeper)
 	send_signal(keeper, SIGCONT); /* who is stopped has to run to obey */
 }
 
+/* When the command has ended, its record names a dead process, and whoever takes the lock over then
+ * is in the right. */
 static void look_at(const struct keeper *keeper, struct lock *lock)
 {
-	if (lock->lost || lock->method->owned(lock) || !command_lives(keeper))
+	if (lock->lost || lock->method->owned(lock) || !process_lives(keeper->command))
 		return;
 	lock->lost = true;
 	act(keeper); /* first: it may be that nobody reads what we say */
@@ -82,7 +75,7 @@ static void look_at_all(const struct keeper *keeper, const struct pollfd *source
 /* To be told at once has its price; who has not asked for it is told soon. */
 static int listen_to(const struct keeper *keeper, struct lock *lock)
 {
-	return keeper->on_lost == LOST_UNSAID ? -1 : lock->method->listen(lock);
+	return keeper->on_lost == 0 ? -1 : lock->method->listen(lock);
 }
 
 static struct deadline next_beat(const struct keeper *keeper)
@@ -121,7 +114,7 @@ static int64_t interval(const struct lock *locks, unsigned count, int64_t stale)
 
 static bool needed(const struct keeper *keeper)
 {
-	if (keeper->every != INT64_MAX || keeper->on_lost != LOST_UNSAID)
+	if (keeper->every != INT64_MAX || keeper->on_lost != 0)
 		return true;
 	for (unsigned i = 0; i < keeper->count; i++)
 		if ((keeper->locks[i].method->can & NEEDS_AN_EYE) != 0)

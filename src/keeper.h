@@ -14,8 +14,8 @@
 #include "lock.h"
 #include "report.h"
 
-/* What a lost lock means for the command: a signal's number, or one of these. */
-enum { LOST_UNSAID = -1, LOST_WARN = 0 };
+/* What a lost lock means for the command: a signal's number, this, or 0 without --on-lost. */
+enum { LOST_WARN = -1 };
 
 struct keeper {
 	struct lock *locks;

@@ -5,11 +5,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_TIMERFD_H
-#include <sys/timerfd.h>
-#endif
 
 #include "descriptor.h"
 #include "lease.h"
@@ -24,9 +22,7 @@
 
 static bool command_lives(const struct lease *lease)
 {
-	struct procfs_stat stat;
-
-	return process_stat(lease->command, &stat) && stat.state != 'Z' && stat.state != 'X';
+	return process_lives(lease->command);
 }
 
 static void signal_command(const struct lease *lease, int signo)
@@ -124,7 +120,6 @@ static int set_timer(const struct lease *lease)
 
 	if (lease->killed)
 		return -1;
-#ifdef HAVE_SYS_TIMERFD_H
 	if (lease->timer >= 0) {
 		const struct itimerspec when = {
 		    .it_value = {(time_t)(next / SECOND), (long)(next % SECOND)},
@@ -133,7 +128,6 @@ static int set_timer(const struct lease *lease)
 		timerfd_settime(lease->timer, TFD_TIMER_ABSTIME, &when, NULL);
 		return -1;
 	}
-#endif
 	left = next - clock_boottime();
 	return left > SECOND / 5 ? 200 : left > 0 ? (int)(left / MILLISECOND) + 1 : 0;
 }
@@ -195,11 +189,9 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	if (descriptor_pipe(lease->stop) != 0)
 		return why_set(why, TROUBLE_SYSTEM, "cannot make a pipe");
 	lease->process = pidfd_of(command);
-#if defined HAVE_SYS_TIMERFD_H && defined CLOCK_BOOTTIME
 	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
 	if (lease->timer >= 0)
 		lease->timer = descriptor_above_standard(lease->timer);
-#endif
 	lease->running = start_thread(lease);
 	if (!lease->running)
 		return why_set(why, TROUBLE_SYSTEM, "cannot start the thread that keeps the time");

@@ -6,10 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#ifdef HAVE_SYS_VFS_H
 #include <sys/vfs.h>
-#endif
+#include <unistd.h>
 
 #include "links.h"
 
@@ -27,14 +25,9 @@ static void directory_of(const char *path, char directory[PATH_MAX])
 
 static bool in_proc(const char *directory)
 {
-#ifdef HAVE_SYS_VFS_H
 	struct statfs fs;
 
 	return statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC;
-#else
-	(void)directory;
-	return false;
-#endif
 }
 
 /* Nobody but these can put another link in its place between this look and the open, for

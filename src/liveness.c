@@ -37,11 +37,10 @@ static bool other_host(const struct record *record, const struct facts *facts)
 	return record->machine[0] != '\0' && strcmp(record->machine, facts->here->machine) != 0;
 }
 
-/* A zombie answers kill(2) as the living do, and holds nothing. */
 static bool is_there(const struct life *life)
 {
 	return life->process == PROCESS_HIDDEN ||
-	       (life->process == PROCESS_SEEN && life->state != 'Z' && life->state != 'X');
+	       (life->process == PROCESS_SEEN && !procfs_ended(life->state));
 }
 
 /* It is the parent, and has not started later; who has, got the number after it. */

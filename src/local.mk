@@ -60,9 +60,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/signals.c src/signals.h \
 	src/slots.c src/slots.h \
 	src/targets.c src/targets.h \
-	src/tether.c src/tether.h \
 	src/text.c src/text.h \
-	src/tie.c src/tie.h \
 	src/told.c src/told.h \
 	src/usage.c src/usage.h \
 	src/values.c src/values.h \
@@ -88,9 +86,8 @@ SEMLOCK_PARTS_SOURCES = \
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
-semlock_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
+semlock_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
 semlock_LDADD = $(STATIC_LIBS)
-EXTRA_DIST += src/start.ld
 
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
@@ -117,6 +114,7 @@ LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd.c \
 	src/locksmith/etcd/etcd_acquire.c \
 	src/locksmith/etcd/etcd_hold.c \
+	src/locksmith/etcd/etcdctl.c src/locksmith/etcd/etcdctl.h \
 	src/locksmith/etcd/etcdlock.c src/locksmith/etcd/etcdlock.h \
 	src/locksmith/etcd/etcdmark.c src/locksmith/etcd/etcdmark.h \
 	src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdqueue.h \

@@ -56,7 +56,6 @@ struct lock {
 	bool to_be_removed; /* the file, at the end */
 	int64_t stale;       /* ns without a sign of life; 0: never too long */
 	int64_t ttl;         /* ns of lease; 0: as the method has it */
-	int64_t interval;    /* ns between two looks; 0: as the method has it */
 	const char *note;    /* what others may be told about the command */
 	bool init;           /* make the token, if there is none */
 	struct bearer *bearer; /* for methods that leave a record */

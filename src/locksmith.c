@@ -32,7 +32,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	dup2(output, STDOUT_FILENO);
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
-	descriptor_close_others(NULL, 0);
+	descriptor_close_others();
 	setsid(); /* what kills our process group must not keep it from letting go */
 	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, smith->scheme);
 	argv[0] = path;

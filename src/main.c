@@ -14,29 +14,15 @@
 #include "report.h"
 #include "run.h"
 #include "several.h"
-#include "tie.h"
 #include "who.h"
 
-/* The caller's descriptor is let go, and with it what is tied to it. */
 static int undo(const struct options *opt, struct lock *lock)
 {
 	struct why why;
 
-	if (!opt->as_flock && tie_release(lock->fd, &why) < 0)
-		die(exit_status_of(why.trouble), "%s: %s", opt->label, why.text);
 	if (lock_undo(lock, &why) != 0)
 		ending_in_trouble(opt, &why);
 	return EXIT_SUCCESS;
-}
-
-/* The kernel has one kind of lock for both, and would make one lock of them: what is tied to the
- * descriptor would come free, and nobody be told. */
-static void spare_ties(const struct options *opt, const struct lock *lock)
-{
-	if (lock->name == NULL && (opt->method->can & CAN_RANGE) != 0 && lock->slots == 0 &&
-	    tie_among(lock->fd, lock->range.start, lock->range.length))
-		die(EXIT_USAGE, "%s: a lock is tied to this descriptor, and one of all bytes would undo that: "
-				"lock another descriptor, or say --length", opt->label);
 }
 
 /* The end of the process lets go of a kernel lock, too, and before anybody can hear of that end:
@@ -84,7 +70,6 @@ int main(int argc, char **argv)
 	job_make(&job, &opt);
 	if (opt.unlock && opt.locks[0].name == NULL)
 		return undo(&opt, job.locks);
-	spare_ties(&opt, job.locks);
 	job_make_stand(&job);
 	if (!opt.unlock)
 		status = obtain(&opt, job.locks, &under_ancestor);
@@ -93,10 +78,8 @@ int main(int argc, char **argv)
 		return status;
 	}
 	hold_taken();
-	if (opt.command == NULL && !opt.stands)
+	if (opt.command == NULL && !opt.hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (opt.tether >= 0)
-		tether_detach(&job.tether);
 	if (under_ancestor) {
 		job.command.nlocks = 0;
 		return run(&job);

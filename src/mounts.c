@@ -2,9 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#ifdef HAVE_SYS_SYSMACROS_H
 #include <sys/sysmacros.h>
-#endif
 
 #include "mounts.h"
 #include "process.h"

@@ -152,7 +152,6 @@ int obtain(const struct options *opt, struct lock *locks, bool *under_ancestor)
 	struct patience patience = {
 	    .deadline = opt->wait < 0 ? deadline_never() : deadline_after(opt->wait),
 	    .try_once = opt->nonblocking || opt->wait == 0,
-	    .unfair = opt->unfair,
 	    .waits = progress_waits,
 	    .context = &progress,
 	};

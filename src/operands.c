@@ -71,7 +71,7 @@ void operands_read(struct options *options, const struct reading *reading, char 
 		if (words[0] == NULL)
 			die(EXIT_USAGE, "what to lock is missing (see semlock --help)");
 		options->label = words[0];
-		if (words[1] == NULL && !options->stands) {
+		if (words[1] == NULL && !options->hold) {
 			first->fd = descriptor(options, words[0]);
 			return;
 		}
@@ -91,7 +91,7 @@ void operands_read(struct options *options, const struct reading *reading, char 
 		options->command = shell_command(words);
 	else if (words[0] != NULL)
 		options->command = words;
-	if (reading->name != NULL && options->command == NULL && !options->stands)
+	if (reading->name != NULL && options->command == NULL && !options->hold)
 		die(EXIT_USAGE, "--name: what to run is missing (see semlock --help)");
 }
 

@@ -35,10 +35,8 @@ enum {
 	OPT_STALE,
 	OPT_START,
 	OPT_STATUS_FD,
-	OPT_TETHER,
 	OPT_TOGGLE,
 	OPT_TTL,
-	OPT_UNFAIR,
 	OPT_WHO,
 };
 
@@ -58,7 +56,6 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"hold", optional_argument, NULL, OPT_HOLD},
     {"init", no_argument, NULL, OPT_INIT},
-    {"interval", required_argument, NULL, 'i'},
     {"json", no_argument, NULL, OPT_JSON},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
@@ -81,11 +78,9 @@ static const struct option long_options[] = {
     {"stale", required_argument, NULL, OPT_STALE},
     {"start", required_argument, NULL, OPT_START},
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
-    {"tether", required_argument, NULL, OPT_TETHER},
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
     {"ttl", required_argument, NULL, OPT_TTL},
-    {"unfair", no_argument, NULL, OPT_UNFAIR},
     {"unlock", no_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
@@ -114,7 +109,7 @@ static void make_room(struct options *options, int argc)
 	options->nlocks = 1;
 }
 
-static const char letters[] = "+:cef:hi:j:m:noqsuvw:xE:FV";
+static const char letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 
 /* All that begin like WORD, of LENGTH bytes, before FLOCKS_OWN: "--nested or --no-fork". */
 static void options_like(const char *word, size_t length, char *text, size_t size)
@@ -213,9 +208,6 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		options->hold = true;
 		options->owner = optarg == NULL ? 0 : value_pid(optarg);
 		break;
-	case OPT_TETHER:
-		options->tether = value_fd("--tether", optarg);
-		break;
 	case OPT_INIT:
 		options->init = true;
 		break;
@@ -227,12 +219,6 @@ static bool take_option(struct options *options, struct reading *reading, int op
 		break;
 	case OPT_TTL:
 		options->ttl = value_time("--ttl", optarg);
-		break;
-	case 'i':
-		options->interval = value_time("--interval", optarg);
-		break;
-	case OPT_UNFAIR:
-		options->unfair = true;
 		break;
 	case OPT_NAME:
 		reading->name = optarg;
@@ -328,8 +314,6 @@ void options_parse(struct options *options, int argc, char **argv)
 	    .as_flock = argc > 0 && called_flock(argv[0]),
 	    .method = method_nth(0),
 	    .wait = -1,
-	    .tether = -1,
-	    .on_lost = LOST_UNSAID,
 	    .busy_status = EXIT_BUSY,
 	    .create_mode = 0666,
 	};
@@ -337,7 +321,6 @@ void options_parse(struct options *options, int argc, char **argv)
 		report_as("flock");
 	make_room(options, argc);
 	read_options(options, &reading, argc, argv);
-	options->stands = options->hold || options->tether >= 0;
 	if (options->who || options->check)
 		operands_locks(options, &reading, argv + optind);
 	else

@@ -27,7 +27,6 @@ struct options {
 	struct range range;
 	bool unlock;
 	bool nonblocking;
-	bool unfair;
 	int64_t wait; /* ns; -1: for ever */
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */
@@ -37,11 +36,9 @@ struct options {
 	bool init;
 	bool hold; /* no command: hold until the end of input */
 	pid_t owner; /* or the end of this process; 0: of the one that started us */
-	int tether; /* no command: hold for the caller, tied to its descriptor; -1: no */
-	bool stands; /* one of the two */
-	int on_lost; /* LOST_WARN ..., or a signal */
+	int on_lost; /* a signal, or LOST_WARN; 0: not asked for */
 	int64_t stale; /* ns; 0: not asked for */
-	int64_t ttl, interval; /* ns; 0: not asked for */
+	int64_t ttl;   /* ns; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { STEER_NOT, STEER_REPLACE, STEER_TOGGLE } steer;

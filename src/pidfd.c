@@ -1,11 +1,17 @@
 #include <config.h>
 
-#include "pidfd.h"
-
-#if HAVE_DECL_SYS_PIDFD_OPEN && HAVE_DECL_SYS_PIDFD_SEND_SIGNAL
-
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "pidfd.h"
+
+/* Newer than many a library's headers, and of the same number everywhere. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 int pidfd_of(pid_t pid)
 {
@@ -16,24 +22,3 @@ int pidfd_send(int fd, int signo)
 {
 	return (int)syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
 }
-
-#else
-
-#include <errno.h>
-
-int pidfd_of(pid_t pid)
-{
-	(void)pid;
-	errno = ENOSYS;
-	return -1;
-}
-
-int pidfd_send(int fd, int signo)
-{
-	(void)fd;
-	(void)signo;
-	errno = ENOSYS;
-	return -1;
-}
-
-#endif

@@ -78,6 +78,13 @@ bool process_stat(pid_t pid, struct procfs_stat *stat)
 	return true;
 }
 
+bool process_lives(pid_t pid)
+{
+	struct procfs_stat stat;
+
+	return process_stat(pid, &stat) && !procfs_ended(stat.state);
+}
+
 bool process_read(pid_t pid, struct process *process)
 {
 	struct procfs_stat stat;
@@ -174,11 +181,7 @@ int64_t process_start(unsigned long long started)
 	struct timespec now, up;
 	int64_t age;
 
-#ifdef CLOCK_BOOTTIME
 	clock_gettime(CLOCK_BOOTTIME, &up);
-#else
-	clock_gettime(CLOCK_MONOTONIC, &up);
-#endif
 	clock_gettime(CLOCK_REALTIME, &now);
 	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick();
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (age > 0 ? age : 0);

@@ -29,6 +29,9 @@ ssize_t process_file(const char *path, char *text, size_t size);
 /* Its parent, name and start.  Returns false when there is no such process. */
 bool process_stat(pid_t pid, struct procfs_stat *stat);
 
+/* Is there such a process, and has it not ended? */
+bool process_lives(pid_t pid);
+
 /* All of it.  A process without arguments has its name for a command. */
 bool process_read(pid_t pid, struct process *process);
 

@@ -67,6 +67,11 @@ bool procfs_stat(const char *text, struct procfs_stat *stat)
 	return true;
 }
 
+bool procfs_ended(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
 /* What stands behind KEY at the start of a line, or NULL. */
 static const char *value_of(const char *text, const char *key)
 {

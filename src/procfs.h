@@ -27,13 +27,17 @@ bool procfs_lock_line(const char *line, struct procfs_lock *lock);
 
 struct procfs_stat {
 	char name[32]; /* of the program, cut by the kernel after 15 bytes */
-	char state;    /* Z and X: it has ended, with all its threads */
+	char state;    /* see procfs_ended() */
 	pid_t parent;
 	unsigned long long started; /* clock ticks after boot */
 };
 
 /* /proc/PID/stat.  The program's name may hold anything, ") R 1 " included. */
 bool procfs_stat(const char *text, struct procfs_stat *stat);
+
+/* Is STATE that of a process that has ended, with all its threads?  A zombie answers kill(2) as the
+ * living do, and holds nothing. */
+bool procfs_ended(char state);
 
 /* The effective user of /proc/PID/status; (uid_t)-1 when it does not say. */
 uid_t procfs_user(const char *text);

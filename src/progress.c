@@ -19,11 +19,7 @@
 #include "text.h"
 
 /* Sent to the thread alone, to end it. */
-#ifdef SIGRTMIN
 #define WAKE (SIGRTMIN + 1)
-#else
-#define WAKE SIGUSR2
-#endif
 
 /* While there is a thread, and no longer: a start that waits for nothing touches no page of it. */
 static struct drawing {

@@ -99,8 +99,8 @@ static bool is_recorded(const struct sight *sight, pid_t pid)
 	return sight->legible && record->kind == RECORD_FULL && record->pid == pid &&
 	       record->start != 0 && record_of_boot(record, here()->boot) &&
 	       record->pidns == here()->pidns && !proof_of_other_host(record) &&
-	       process_stat(pid, &stat) && stat.started == record->start && stat.state != 'Z' &&
-	       stat.state != 'X';
+	       process_stat(pid, &stat) && stat.started == record->start &&
+	       !procfs_ended(stat.state);
 }
 
 bool proof_now(const struct lock *lock, pid_t pid)

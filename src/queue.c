@@ -12,8 +12,6 @@
 #include "queue.h"
 #include "queuefile.h"
 
-#if HAVE_DECL_F_OFD_SETLK
-
 static void close_file(struct queue *queue)
 {
 	if (queue->fd >= 0)
@@ -252,51 +250,3 @@ void queue_remove(const struct lock *lock)
 	queuefile_remove(lock);
 }
 
-#else /* no such locks, or no shared memory */
-
-enum queue_state queue_open(struct queue *queue, const struct lock *lock)
-{
-	(void)lock;
-	*queue = (struct queue){.fd = -1};
-	return QUEUE_UNUSABLE;
-}
-
-bool queue_join(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
-{
-	(void)queue;
-	(void)lock;
-	(void)deadline;
-	return false;
-}
-
-bool queue_empty(const struct queue *queue)
-{
-	(void)queue;
-	return true;
-}
-
-enum turn queue_await(struct queue *queue, const struct deadline *deadline)
-{
-	(void)queue;
-	(void)deadline;
-	return TURN_BROKEN;
-}
-
-bool queue_stalled(struct queue *queue)
-{
-	(void)queue;
-	return false;
-}
-
-void queue_leave(struct queue *queue, const struct lock *lock)
-{
-	(void)queue;
-	(void)lock;
-}
-
-void queue_remove(const struct lock *lock)
-{
-	(void)lock;
-}
-
-#endif

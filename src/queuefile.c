@@ -95,7 +95,6 @@ static int create_named(const char *path, const struct lock *lock)
  * queue, and if we died in between, nobody else could ever open it. */
 static int create(const char *path, const struct lock *lock)
 {
-#if HAVE_DECL_O_TMPFILE
 	int fd = set_mode(open_file(QUEUE_DIRECTORY, O_TMPFILE), lock), errnum;
 	char self[32];
 
@@ -109,7 +108,6 @@ static int create(const char *path, const struct lock *lock)
 		if (errnum == EEXIST)
 			return -1;
 	}
-#endif
 	return create_named(path, lock);
 }
 

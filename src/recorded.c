@@ -20,9 +20,9 @@
 static bool name_recorded(struct occupant *holder, const struct record *record)
 {
 	struct process process;
-	struct procfs_stat stat, parent;
+	struct procfs_stat parent;
 
-	if (record->pid <= 0 || !process_stat(record->pid, &stat) || stat.state == 'Z' || stat.state == 'X' || (record->pidns != 0 && record->pidns != here()->pidns) ||
+	if (record->pid <= 0 || !process_lives(record->pid) || (record->pidns != 0 && record->pidns != here()->pidns) ||
 	    !process_read(record->pid, &process) ||
 	    (record->start != 0 && record->start != process.started))
 		return false;

@@ -43,9 +43,6 @@ static void choose_method(struct options *options, const struct reading *reading
 	} else if (reading->range_asked && !reading->method_named) {
 		options->method = ofd; /* flock(1): a range means fcntl */
 	}
-	if (options->method == NULL)
-		die(EXIT_UNAVAILABLE, "this system has no fcntl locks of open file descriptions: "
-				      "use -m posix");
 	if (reading->range_asked && (options->method->can & CAN_RANGE) == 0)
 		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
 		    options->method->name);
@@ -65,8 +62,7 @@ static void refuse_of_files(const struct options *options)
 	refuse(options->stale > 0 && (options->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
-	refuse(options->on_lost != LOST_UNSAID && options->tether < 0 &&
-		   (options->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
+	refuse(options->on_lost != 0 && (options->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
 	    "--on-lost: nobody can take this lock away from its holder");
 	if ((options->method->can & LEAVES_RECORD) == 0)
 		return;
@@ -89,20 +85,15 @@ static void refuse_of_servers(const struct options *options)
 	bool on_server = (options->method->can & ON_SERVER) != 0;
 
 	refuse(options->ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
-	refuse(options->interval > 0 && !on_server,
-	    "-i: this lock is waited for, not asked for again and again; -i is for FTP and SFTP");
-	refuse(options->interval > 0 && options->interval < 10 * MILLISECOND,
-	    "-i: 10ms at least, for the server's sake");
 	refuse(options->ttl > 0 && options->ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
 	if (!on_server)
 		return;
 	refuse(options->become, "-F: somebody must stay to watch the lease; leave it out");
 	refuse(options->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse(options->exact_mode, "--mode: on a server semlock makes no file");
-	refuse(options->unfair, "--unfair: the order of waiters is the server's");
 	refuse(options->steer != STEER_NOT,
 	    "--replace and --toggle: the holder of a lock on a server is not within reach");
-	refuse(options->on_lost != LOST_UNSAID && options->tether < 0,
+	refuse(options->on_lost != 0,
 	    "--on-lost: when a lock on a server is lost, the command is stopped in any case");
 }
 
@@ -130,22 +121,6 @@ static void refuse_of_holding(const struct options *options, const struct readin
 	refuse(reading->limited, "--hold and --run-timeout: end its standard input instead");
 }
 
-static void refuse_of_tethers(const struct options *options, const struct reading *reading)
-{
-	if (options->tether < 0)
-		return;
-	refuse(options->command != NULL,
-	    "--tether: no command is run; the calling shell has LOCK until it closes the descriptor");
-	refuse(options->locks[0].name == NULL || reading->fd_given,
-	    "--tether: name a LOCK; to lock the descriptor's own file, it is semlock FD");
-	refuse(options->become || options->nested || options->unlock || options->close_fd ||
-		   options->hold || options->steer == STEER_TOGGLE,
-	    "--tether goes with none of -F, -o, -u, --hold, --nested and --toggle");
-	refuse(reading->limited, "--tether and --run-timeout: there is no command to stop");
-	refuse(options->tether == events_descriptor(),
-	    "--tether and --status-fd: two descriptors, please; one of them stays open in semlock");
-}
-
 static void refuse_nonsense(const struct options *options, const struct reading *reading)
 {
 	bool by_fd = options->locks[0].name == NULL;
@@ -161,7 +136,6 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	refuse_of_files(options);
 	refuse_of_servers(options);
 	refuse_of_holding(options, reading);
-	refuse_of_tethers(options, reading);
 	refuse(options->become && options->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(options->become && options->remove,
@@ -187,8 +161,6 @@ static void refuse_nonsense(const struct options *options, const struct reading 
 	refuse(by_fd && options->nlocks > 1, "-f: only together with LOCK and a command");
 	refuse(options->slots > 0 && reading->mode_given && reading->mode == SHARED,
 	    "-j and -s: a slot is held by one; leave one out");
-	refuse(options->slots > 0 && (can & CAN_SLOTS) == 0,
-	    "-j: this method has no slots on this system; use -m posix");
 	refuse(options->slots > 0 && options->nlocks > 1,
 	    "-j and -f: several locks are whole ones; leave one out");
 	refuse(options->slots > 0 && options->range.length > 0 &&

@@ -20,21 +20,14 @@ struct watch {
 	struct lease lease;
 };
 
-/* The watcher of a tether has its own idea of what is to be done: it is told, in any case. */
-static int lost_means(const struct options *opt)
-{
-	return opt->tether >= 0 ? SIGTERM : opt->on_lost;
-}
-
 /* Who has asked for it relies on it; others are told that it is not done. */
 static int keep(struct keeper *keeper, const struct job *job, struct why *why)
 {
 	const struct options *opt = job->opt;
 
-	if (keeper_start(keeper, job->locks, opt->nlocks, opt->stale, lost_means(opt), job->bearer.pid,
-		why) == 0)
+	if (keeper_start(keeper, job->locks, opt->nlocks, opt->stale, opt->on_lost, job->bearer.pid, why) == 0)
 		return 0;
-	if (opt->stale > 0 || lost_means(opt) != LOST_UNSAID)
+	if (opt->stale > 0 || opt->on_lost != 0)
 		return -1;
 	complain("%s: %s", opt->label, why->text);
 	return 0;
@@ -59,7 +52,7 @@ static void watch_stop(struct watch *watch)
 /* Who only holds is no program to be started: it always stands at the gate first. */
 static int start_holding(struct job *job, struct why *why)
 {
-	if (job->opt->stands && job->bearer.pid == 0)
+	if (job->opt->hold && job->bearer.pid == 0)
 		job->bearer.pid = job->bearer.start(&job->bearer, why);
 	return job->bearer.pid < 0 ? -1 : 0;
 }
@@ -84,12 +77,12 @@ int run(struct job *job)
 	struct watch watch;
 	struct why why;
 
-	if (!opt->stands && job->command.nlocks > 0 && job->bearer.pid == 0 &&
+	if (!opt->hold && job->command.nlocks > 0 && job->bearer.pid == 0 &&
 	    job_give_locks(job, &why) != 0)
 		ending_in_trouble(opt, &why);
 	if (start_holding(job, &why) != 0)
 		ending_in_trouble(opt, &why);
-	if (!opt->stands)
+	if (!opt->hold)
 		messages_running(opt);
 	if (opt->become) {
 		keep_events_open(job);
@@ -104,7 +97,5 @@ int run(struct job *job)
 	if (command_watch(&job->command, &ending, &why) != 0)
 		ending_in_trouble(opt, &why);
 	watch_stop(&watch);
-	if (opt->tether >= 0 && ending.how == ENDED_SIGNAL)
-		tether_orphaned(&job->tether);
 	return ending_status(opt, &ending);
 }

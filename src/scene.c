@@ -12,10 +12,6 @@
 #include "queuefile.h"
 #include "scene.h"
 
-#ifndef O_PATH
-#define O_PATH (O_RDONLY | O_NONBLOCK | O_NOCTTY)
-#endif
-
 /* O_PATH: to open it in earnest could hang (a FIFO), be forbidden, or, where we have a
  * process's own lock on it, drop that lock at the close. */
 static int identify(struct scene *scene, unsigned file, const char *path)

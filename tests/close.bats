@@ -57,7 +57,6 @@ daemon_under() {
 }
 
 @test "with -o the command dies with a semlock that was killed" {
-	build_needs SYS_PRCTL_H "the command is not told"
 	hold_lock -o l
 	kill -KILL "${PID[holder]}"
 	ended holder 137

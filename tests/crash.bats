@@ -14,7 +14,7 @@ BYSTANDERS=(l.other .l l.held.other .l.semlock.1 l.guard)
 
 ways() {
 	case $1 in
-	flock | ofd | posix) if with_slots | grep -qx "$1"; then echo free wait rm slots; else echo free wait rm; fi ;;
+	flock | ofd | posix) echo free wait rm slots ;;
 	excl | mkdir) echo stale free wait fallback fallback-stale ;;
 	link | rename) echo stale free wait fallback ;;
 	symlink) echo stale free wait ;;
@@ -246,7 +246,6 @@ refused_everywhere() {
 }
 
 @test "ofd: killed and stopped between any two steps" {
-	build_needs_ofd
 	everywhere ofd
 }
 
@@ -259,7 +258,6 @@ refused_everywhere() {
 }
 
 @test "link: killed and stopped between any two steps, and refused any call" {
-	build_needs SYS_VFS_H "the PID alone proves nobody dead who may be another machine's"
 	everywhere link
 }
 
@@ -278,9 +276,6 @@ refused_everywhere() {
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
 # is about it), what passes by a stopped waiter (slots.bats), --check (check.bats), and names of its own (below).
 @test "every point of the source is on one of these ways" {
-	build_needs DECL_O_TMPFILE "without it, two of the points are on no way"
-	build_needs_queue
-	build_needs SYS_VFS_H "link: nobody is proved dead"
 	local method way passed
 	: >own.reached
 	for method in flock ofd posix excl link mkdir symlink rename; do
@@ -289,7 +284,7 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|check\.|unique\.|tether\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.passing|check\.|unique\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 

@@ -93,7 +93,6 @@ overlap() {
 }
 
 @test "--rm leaves a file of which somebody holds another part" {
-	build_needs_ofd "locks a part of the file"
 	for method in ofd posix; do
 		hold_as other -m $method --start 1 --length 1 l
 		expect_status 0 "$SEMLOCK" --rm -m $method --start 0 --length 1 l true

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# File systems that cannot do what most can: as their calls say it.
+# File systems that cannot do what most can, as their calls say it; and kernels, or the filters of
+# containers, that refuse the calls that are newer than others.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
@@ -124,5 +125,62 @@ works() {
 		refused 73 readonly "$SEMLOCK" -m $method readonly/l touch ran
 	done
 	umount full readonly
+	[ ! -e ran ]
+}
+
+NEWER=statx,kcmp,pidfd_open,pidfd_send_signal,getrandom,close_range,inotify_init1
+
+# refusing ERROR CALLS: from now on $SEMLOCK is one whose CALLS fail.
+refusing() {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	under_valgrind && skip "valgrind cannot work under strace"
+	printf '#!/bin/sh\nexec strace -qqf -o /dev/null -e "inject=%s:error=%s" "%s" "$@"\n' "$2" "$1" "$(readlink -f bin/semlock)" >refusing
+	chmod +x refusing
+	SEMLOCK=$PWD/refusing
+}
+
+@test "newer calls, and some older ones, are refused: each method excludes, waits, and lets go" {
+	local whole=$SEMLOCK
+	"$SEMLOCK" -m rename --init token true
+	for error in ENOSYS EPERM; do
+		calls=$NEWER
+		[ $error = EPERM ] || calls=$calls,renameat2 # of which EPERM may be the directory's own word
+		for method in flock ofd posix excl link mkdir symlink rename; do
+			lock=l
+			[ $method != rename ] || lock=token
+			SEMLOCK=$whole
+			hold_lock -m $method "$lock"
+			refusing $error $calls
+			expect_status 1 "$SEMLOCK" -n -m $method "$lock" true
+			expect_status 1 "$SEMLOCK" --who -m $method "$lock"
+			grep -q "^held *${COMMAND[holder]} " .out || complain "$error, $method: $out"
+			start waiter "$SEMLOCK" -m $method "$lock" touch ran
+			until pid=$(pgrep -P "${PID[waiter]}"); do # strace's child
+				kill -0 "${PID[waiter]}" || complain "$error, $method: $(cat waiter.err)" || return
+				"$PROBE" pause 5
+			done
+			"$PROBE" blocked "$pid"
+			[ ! -e ran ]
+			let_go
+			ended waiter 0
+			expect_status 3 "$SEMLOCK" -m $method "$lock" sh -c "[ -e ran ] && ! '$whole' -n -m $method $lock true && exit 3"
+			rm -rf ran l holder.up holder.down
+		done
+	done
+}
+
+@test "without process descriptors nobody is stopped by --toggle; a limit, a lost lock and --hold work" {
+	hold_as on l
+	for error in ENOSYS EPERM; do
+		refusing $error pidfd_open,pidfd_send_signal
+		capture "$SEMLOCK" --toggle l touch ran
+		[ "$status" -eq 69 ] || [ "$error $status" = "EPERM 77" ] || complain "$error: $status, $err"
+		kill -0 "${COMMAND[on]}"
+		expect_status 124 "$SEMLOCK" --run-timeout .1 other sleep 60
+		expect_status 76 "$SEMLOCK" -m mkdir --on-lost=term d sh -c 'rm -r d; exec sleep 60'
+		expect_status 0 sh -c '"$0" --hold h </dev/null' "$SEMLOCK"
+		expect_out OK
+	done
 	[ ! -e ran ]
 }

@@ -88,9 +88,8 @@ export SEMLOCK PROBE
 }
 
 @test "asked for again, or for less, with -n, while others wait: it is held" {
-	build_needs_queue
 	: >l
-	for method in $(of_kernel flock ofd); do
+	for method in flock ofd; do
 		exec 8<>l
 		expect_status 0 "$SEMLOCK" -m "$method" 8
 		queue_as other -m "$method" l 8>&-
@@ -105,7 +104,6 @@ export SEMLOCK PROBE
 }
 
 @test "other bytes of the file it has already are not waited for behind who wants the first" {
-	build_needs_queue
 	: >l
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl --start 0 --length 1 8
@@ -119,7 +117,6 @@ export SEMLOCK PROBE
 }
 
 @test "a descriptor that waits past those who want its other lock comes before who comes later" {
-	build_needs_queue
 	: >l
 	hold_as reader -s l
 	exec 8<>l

@@ -265,38 +265,3 @@ starts_many() {
 	if under_valgrind; then skip "hundreds of starts, half a second each under valgrind"; fi
 }
 
-# build_has CALL: has configure found it?
-build_has() {
-	grep -q "^#define HAVE_$1 1" "$CONFIG"
-}
-
-# build_needs CALL FOR WHAT...: skips where configure has not found it.
-build_needs() {
-	local call=$1
-	shift
-	build_has "$call" || skip "this build is without $call: $*"
-}
-
-build_needs_ofd() {
-	build_needs DECL_F_OFD_SETLK "no method ofd, no queue, no slots for flock"
-}
-
-# Its tickets are OFD locks, in a file in memory.
-build_needs_queue() {
-	build_needs_ofd
-	[ -d "$(queue_directory)" ] || skip "this build is without $(queue_directory): no queue"
-}
-
-# of_kernel METHOD...: those of flock, ofd and posix that this build has.
-of_kernel() {
-	local method
-	for method; do
-		if [ "$method" != ofd ] || build_has DECL_F_OFD_SETLK; then echo "$method"; fi
-	done
-}
-
-# The methods that have slots in this build: those of flock are OFD locks.
-with_slots() {
-	if build_has DECL_F_OFD_SETLK; then echo flock ofd; fi
-	echo posix
-}

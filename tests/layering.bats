@@ -56,12 +56,12 @@ prepare() {
 }
 
 @test "only main and what it has for that exit" {
-	grep -nE '\b_?exit\(' ./*.c methods/*.c | grep -vE '^\./(main|report|usage|options|command|crash|gate|hold|locksmith|tether)\.c:' |
+	grep -nE '\b_?exit\(' ./*.c methods/*.c | grep -vE '^\./(main|report|usage|options|command|crash|gate|hold|locksmith)\.c:' |
 		clean "these exit:"
 }
 
 @test "only methods take locks" {
-	grep -nP '\bflock\((?!\d)|F_OFD_SETLK|F_SETLK' ./*.c | grep -vE '^\./(queue|fdinfo|tie)\.c:' | clean "these lock:"
+	grep -nP '\bflock\((?!\d)|F_OFD_SETLK|F_SETLK' ./*.c | grep -vE '^\./(queue|fdinfo)\.c:' | clean "these lock:"
 }
 
 @test "no file is longer than 350 lines" {
@@ -70,21 +70,6 @@ prepare() {
 
 @test "the exit statuses are numbers in one place" {
 	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c ./*/*/*.c | clean "numbers instead of names:"
-}
-
-# -Wundef is fatal where configure has not found it, and only there.
-@test "what configure may not find is asked for by #ifdef" {
-	grep -nE '^# *(el)?if .*\bHAVE_' ./*.[ch] ./*/*.[ch] ./*/*/*.[ch] | grep -vE 'HAVE_DECL_|defined' | clean "#if:"
-}
-
-@test "what start.ld puts side by side is still there" {
-	names=$BATS_TEST_TMPDIR/names
-	sed -n '/ours/,$p' start.ld | grep -oE '\.text\.[a-z_]+' | sed 's/^\.text\.//' | sort -u |
-		grep -vE '^(startup|first|clock_gettime|__clock_gettime|pread|pwrite|linkat|unlink|fchmod|fchown)$' >"$names"
-	[ "$(wc -l <"$names")" -gt 50 ]
-	while read -r name; do
-		grep -rlqE --include='*.c' "^[a-z].*\b$name\(" . || echo "$name"
-	done <"$names" | clean "no such function:"
 }
 
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.

@@ -27,7 +27,6 @@ judged() {
 }
 
 @test "a zombie holds nothing" {
-	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	fifos parent
 	mkfifo go
 	# It ends only when its parent has become a program that does not collect it.
@@ -134,7 +133,6 @@ judged() {
 }
 
 @test "a record of an earlier boot is dead, of another host unknown" {
-	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	start other sleep 100
 	record "${PID[other]}" boot=00000000-0000-0000-0000-000000000000 >l
 	judged dead
@@ -159,7 +157,6 @@ judged() {
 }
 
 @test "a holder in another PID namespace is alive as long as it has the file under flock" {
-	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	namespaces --pid --fork --mount-proc
 	fifos holder
 	start holder unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m excl l "$PROBE" hold holder.up holder.down
@@ -171,7 +168,6 @@ judged() {
 }
 
 @test "a container that was killed leaves its lock to the next, which has another name" {
-	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	namespaces --pid --fork --mount-proc --uts
 	for method in excl mkdir; do
 		fifos $method
@@ -187,14 +183,12 @@ judged() {
 }
 
 @test "an earlier holder's file that the machine lost the contents of is dead" {
-	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	: >l
 	touch -d '20 years ago' l
 	judged dead
 }
 
 @test "a clock that was set, or stood still, since the start makes no lock of today older than that" {
-	build_needs SYS_VFS_H "to know that the file system is this machine's alone"
 	read -r up _ </proc/uptime
 	namespaces --time --boottime="-$((${up%.*} - 1))"
 	: >l

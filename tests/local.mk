@@ -62,7 +62,7 @@ LEVEL = 1
 models:
 	@$(SHELL) $(srcdir)/tests/models/run $(LEVEL)
 .PHONY: torture faults models
-EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/UNCOVERED tests/models/run tests/models/suite.txt \
+EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/PROMISES tests/models/run tests/models/suite.txt \
 	tests/models/existlock.pml tests/models/flock_unlink.pml tests/models/open_noexcl.pml \
 	tests/models/semlock_file.pml tests/models/semlock_init.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
@@ -103,6 +103,7 @@ LOCAL_BATS = \
 	tests/on-lost.bats \
 	tests/order.bats \
 	tests/perl.bats \
+	tests/promises.bats \
 	tests/python.bats \
 	tests/readme.bats \
 	tests/queue.bats \
@@ -115,7 +116,6 @@ LOCAL_BATS = \
 	tests/slots.bats \
 	tests/stale.bats \
 	tests/status-fd.bats \
-	tests/tether.bats \
 	tests/timeout.bats \
 	tests/toggle.bats \
 	tests/torture.bats \
@@ -210,7 +210,7 @@ tests_benchmark_bench_SOURCES = tests/benchmark/bench.h tests/benchmark/bench.c 
 tests_benchmark_bench_LDADD = -lm
 tests_benchmark_least_SOURCES = tests/benchmark/least.c
 tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
-tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
+tests_benchmark_least_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
 tests_benchmark_least_LDADD = $(STATIC_LIBS)
 CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) bench.tsv growth.tsv bench.svg
 EXTRA_DIST += tests/benchmark/plot tests/benchmark/speed.svg tests/benchmark/with-servers
@@ -268,6 +268,6 @@ models-python:
 	done; exit $$status
 EXTRA_DIST += $(PYTHON_MODELS) tests/models/explore.py
 
-EXTRA_DIST += tests/under-valgrind tests/variants/run tests/variants/list
+EXTRA_DIST += tests/under-valgrind
 
 include tests/fuzz/local.mk

@@ -5,11 +5,6 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
-# Where the kind of file system cannot be told, each is taken for one on a network.
-build_needs_statfs() {
-	build_needs SYS_VFS_H "no flock is trusted, no dead holder is known, rename has a name for each holder, link has mode 644"
-}
-
 # each CMD...: in a directory of its own for each method, with $method set
 each() {
 	for method in $METHODS; do
@@ -63,7 +58,6 @@ names_the_command() {
 }
 
 @test "the record names the command" {
-	build_needs_statfs
 	each names_the_command
 }
 
@@ -96,7 +90,6 @@ killed_semlock() {
 }
 
 @test "a killed semlock does not free the lock under its command; afterwards the next one gets in" {
-	build_needs_statfs
 	each killed_semlock
 }
 
@@ -110,13 +103,10 @@ killed_both() {
 }
 
 @test "both killed: the waiter gets in" {
-	build_needs_statfs
 	each killed_both
 }
 
 never_runs() {
-	local stale=()
-	build_has SYS_VFS_H || stale=(--stale .01) # no dead holder is known
 	hold_lock -m "$method" l
 	start second "$SEMLOCK" -m "$method" l touch ran
 	"$PROBE" blocked "${PID[second]}"
@@ -126,9 +116,9 @@ never_runs() {
 	expect_status 0 "$SEMLOCK" -m "$method" l true
 	[ ! -e ran ]
 	# What it had prepared under a name goes with the next take-over.
-	if [ "$method" = mkdir ] || ! build_has DECL_O_TMPFILE; then
+	if [ "$method" = mkdir ]; then
 		expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $PPID $$'
-		expect_status 0 "$SEMLOCK" "${stale[@]}" -m "$method" l true
+		expect_status 0 "$SEMLOCK" -m "$method" l true
 	fi
 	nothing_left
 }
@@ -151,7 +141,6 @@ in_order() {
 }
 
 @test "waiters are served in the order in which they came" {
-	build_needs_queue
 	each in_order
 }
 
@@ -172,7 +161,6 @@ passed_by() {
 }
 
 @test "a stopped waiter is passed by, and has its turn when it goes on" {
-	build_needs_queue # only a queue can be passed by
 	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
 	each passed_by
 }
@@ -253,7 +241,6 @@ directory_replaced() {
 }
 
 @test "mkdir: a lock that was taken away at the last moment, and taken by another, is his" {
-	build_needs DECL_SYS_RENAMEAT2 "a rename could replace an empty directory, so nothing is given back"
 	SEMLOCK_CRASH=namefile.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[holder]}" T
 	rm -r l
@@ -352,7 +339,6 @@ something_else() {
 }
 
 @test "a dead holder's lock that may not be taken away is held, and it is said why" {
-	build_needs_statfs
 	root_only "needs two users"
 	mkdir sticky
 	chmod 1777 sticky
@@ -367,7 +353,6 @@ something_else() {
 }
 
 @test "--mode, and without it the umask, decide who may read it" {
-	build_needs_statfs
 	umask 027
 	expect_status 0 "$SEMLOCK" -m excl l stat -c %a l
 	expect_out 640
@@ -381,7 +366,6 @@ something_else() {
 }
 
 @test "rename: no token, no lock; --init makes it once; two tokens are refused" {
-	build_needs_statfs
 	refused 66 --init "$SEMLOCK" -m rename l true
 	expect_status 0 "$SEMLOCK" -m rename --init l true
 	[ -e l ]
@@ -393,7 +377,6 @@ something_else() {
 }
 
 @test "rename: a file with something in it is no token, and stays as it is" {
-	build_needs_statfs
 	for content in "what nobody wants to lose" 42$'\n'lines 42$'\n\nwhat nobody wants to lose' "$(seq 2000)"; do
 		echo "$content" >l
 		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
@@ -430,12 +413,10 @@ waits_for_itself() {
 }
 
 @test "whoever would wait for itself is told so" {
-	build_needs SYS_VFS_H "link: the PID alone proves nothing of another machine"
 	each waits_for_itself
 }
 
 @test "a link that a script has made as its lock, naming itself: what it runs would wait for itself" {
-	build_needs_statfs
 	expect_status 0 dash -c 'ln -s $$ l; "$0" -m symlink l true 2>said; [ $? -eq 64 ]' "$SEMLOCK"
 	grep -q "would wait for itself" said
 	[ -L l ] || complain "the script's lock is gone"

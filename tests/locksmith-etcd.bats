@@ -101,7 +101,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	ended b
 	[ "$STATUS" -eq 1 ]
 	[ "$(keys | sed 's,[0-9a-f]*$,,')" = "$(printf 'L#held/\nL/')" ]
-	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 1 ]
+	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 2 ] # that of the holder's key, and its mark's
 }
 
 @test "--no-wait takes a free lock, shared ones together" {
@@ -390,6 +390,114 @@ between() {
 	[ "$STATUS" -eq 0 ]
 }
 
+# A figure out of the server's own count.
+metric() { curl -s "http://$ETCD/metrics" | awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }'; }
+bytes_sent() { metric etcd_network_client_grpc_sent_bytes_total; }
+transactions() { metric 'grpc_server_handled_total{grpc_code="OK",grpc_method="Txn"'; }
+
+@test "a look costs the same however long the queue is" {
+	etcd_single
+	local i j value mode before
+	printf -v value 'exclusive pid=1 host=elsewhere since=1 note=%0200d' 0
+	smith a --ttl=6 "etcd://$ETCD/L"
+	expect a OK
+	for i in 1 2 3 4 5; do
+		{
+			echo # no conditions
+			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
+			echo
+			echo
+		} | ctl txn >/dev/null
+	done
+	before=$(bytes_sent)
+	expect a HELD
+	expect a HELD
+	for mode in --mode=exclusive --mode=shared --slots=3; do
+		smith w$mode $mode "etcd://$ETCD/L"
+		expect w$mode WAIT
+		run_smith --no-wait $mode "etcd://$ETCD/L"
+		[ "$status" -eq 1 ]
+	done
+	before=$(($(bytes_sent) - before))
+	[ $before -lt 30000 ] || complain "$before bytes" # the queue has 150,000
+}
+
+# Ten wait with "$@" for others that hold, which let go one by one: how many transactions for all that?
+transactions_for_ten() {
+	local i end
+	for i in 0 1 2 3 4 5 6 7 8 9; do
+		smith w$i "$@" "etcd://$ETCD/L"
+		expect w$i WAIT
+	done
+	end=$(transactions)
+	for i in h0 h1 w0 w1 w2 w3 w4 w5 w6 w7 w8 w9; do
+		[[ $i == h* ]] || until_line "$i" OK
+		[ -z "${SMITH_PID[$i]:-}" ] || unlock $i
+	done
+	TRANSACTIONS=$(($(transactions) - end))
+}
+
+@test "one that lets go wakes one of those who wait, not all" {
+	etcd_single
+	smith h0 "etcd://$ETCD/L"
+	expect h0 OK
+	transactions_for_ten
+	# Each looks once, makes its mark, and lets go.
+	[ "$TRANSACTIONS" -le 35 ] || complain "exclusive: $TRANSACTIONS"
+	smith h0 --slots=2 "etcd://$ETCD/L"
+	expect h0 OK
+	smith h1 --slots=2 "etcd://$ETCD/L"
+	expect h1 OK
+	transactions_for_ten --slots=2
+	# And each looks again when the one before it has entered.
+	[ "$TRANSACTIONS" -le 60 ] || complain "slots: $TRANSACTIONS"
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+}
+
+entered_in_time() {
+	local killed
+	smith a --ttl=8 $1 "etcd://$ETCD/L"
+	expect a OK
+	smith b $1 "etcd://$ETCD/L"
+	expect b WAIT
+	killed=$(now)
+	kill -KILL "${SMITH_PID[a]}"
+	until_line b OK
+	killed=$(($(now) - killed))
+	unlock b
+	[ $killed -lt 10400000000 ] || echo "$1: $killed ns" >&2
+	[ $killed -lt 10400000000 ]
+}
+
+eventually_in_time() { entered_in_time "$1" || entered_in_time "$1"; }
+
+@test "after a crash of everything the next enters within 1.3 leases, and nothing is left" {
+	etcd_single
+	eventually_in_time
+	eventually_in_time --slots=1
+	until_gone L
+}
+
+@test "a slot is waited for by the first in the queue, also when that one goes" {
+	etcd_single
+	local name
+	smith a --slots=2 "etcd://$ETCD/L"
+	expect a OK
+	smith b --slots=2 "etcd://$ETCD/L"
+	expect b OK
+	for name in c d e; do
+		smith $name --slots=2 "etcd://$ETCD/L"
+		expect $name WAIT
+	done
+	unlock c
+	unlock a
+	until_line d OK
+	[ "$(field "$LINE" slot)" = 0 ]
+	unlock b
+	until_line e OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
 @test "readers do not mind a reader that is cut off" {
 	etcd_single
 	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"
@@ -453,11 +561,16 @@ between() {
 	[[ $LINE == "LOST its lease expired or was revoked" ]]
 }
 
-@test "marks that make no sense are none" {
+@test "what somebody has put among the marks is in the way, and is named" {
 	etcd_single
-	ctl put L#held/x "" >/dev/null
-	ctl put L#held/slot/0 "zz 5 exclusive" >/dev/null
-	ctl put L#held/0 "12 0 exclusive" >/dev/null
+	local key
+	for key in "L#held/x" "L#held/#slots/0"; do
+		ctl put "$key" "" >/dev/null
+		run_smith --no-wait "etcd://$ETCD/L"
+		[ "$status" -eq 1 ]
+		[[ $output == "BUSY mode=exclusive note=another program's key $key" ]]
+		ctl del "$key" >/dev/null
+	done
 	smith a --no-wait "etcd://$ETCD/L"
 	expect a OK
 }

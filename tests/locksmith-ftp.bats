@@ -43,7 +43,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	expect a OK
 	[ "$(field "$LINE" lease)" = 60000000000 ]
 	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
-	smith b --interval=0.05 "$URL/L"
+	smith b "$URL/L"
 	expect b WAIT
 	[ "$(field "$LINE" pid)" = "$$" ]
 	[ "$(field "$LINE" mode)" = exclusive ]
@@ -102,7 +102,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
 	[[ $output == "BUSY pid=$$ host="* ]]
-	smith b --wait=0.3 --interval=0.05 "$URL/L"
+	smith b --wait=0.3 "$URL/L"
 	until_line b BUSY
 	ended b
 	[ "$STATUS" -eq 1 ]
@@ -140,7 +140,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
 	[ "$output" = "BUSY mode=exclusive note=a directory without a token" ]
-	smith a --interval=0.05 "$URL/L"
+	smith a "$URL/L"
 	expect a WAIT
 	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
 	expect a OK
@@ -152,7 +152,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	expect r1 OK
 	smith r2 --mode=shared "$URL/L"
 	expect r2 OK
-	smith w --interval=0.05 "$URL/L"
+	smith w "$URL/L"
 	expect w WAIT
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
@@ -198,7 +198,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	smith a --ttl=4 "$URL/L"
 	expect a OK
-	smith b --ttl=6 --interval=0.1 "$URL/L"
+	smith b --ttl=6 "$URL/L"
 	expect b WAIT
 	local i
 	for i in 1 2 3 4 5 6 7 8; do expect a HELD; done
@@ -214,7 +214,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	smith a --ttl=2 "$URL/L"
 	expect a OK
 	kill -STOP "${SMITH_PID[a]}"
-	smith b --ttl=6 --interval=0.1 "$URL/L"
+	smith b --ttl=6 "$URL/L"
 	until_line b OK
 	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
 	kill -CONT "${SMITH_PID[a]}"
@@ -264,10 +264,10 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "a directory without a token goes after --stale, and never with --stale=0" {
 	server
 	mkdir "$ROOT/L"
-	smith z --stale=0 --wait=3 --interval=0.1 "$URL/L"
+	smith z --stale=0 --wait=3 "$URL/L"
 	expect z WAIT
 	expect z BUSY
-	smith a --stale=0.5 --interval=0.1 "$URL/L"
+	smith a --stale=0.5 "$URL/L"
 	expect a WAIT
 	expect a NOTE
 	[[ $LINE == *"empty for too long"* ]]
@@ -277,7 +277,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "a directory with other things in it is never taken" {
 	server
 	mkdir -p "$ROOT/L/something"
-	smith a --stale=0.2 --wait=3 --interval=0.1 "$URL/L"
+	smith a --stale=0.2 --wait=3 "$URL/L"
 	expect a WAIT
 	expect a BUSY
 	[ -d "$ROOT/L/something" ]
@@ -287,7 +287,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	# Catch its second MKD, the token's: the fault is set while the first is known to be under way.
 	fault stop-PWD
-	smith a --stale=0.3 --interval=0.05 "$URL/L"
+	smith a --stale=0.3 "$URL/L"
 	in_file "$DIR/log" "stop PWD"
 	fault skip-one-MKD
 	fault stop-MKD
@@ -305,7 +305,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "an acquirer that slept between lock and token takes nothing from a plain client that came then" {
 	server
 	fault stop-PWD
-	smith a --stale=0.3 --interval=0.05 --wait=5 "$URL/L"
+	smith a --stale=0.3 --wait=5 "$URL/L"
 	in_file "$DIR/log" "stop PWD"
 	fault skip-one-MKD
 	fault stop-MKD
@@ -365,7 +365,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	mkdir "$ROOT/L" "$ROOT/L/sl1.s.600.0.0123456789abcdef.1.other"
 	fault stop-STAT
-	smith a --mode=shared --interval=0.05 "$URL/L"
+	smith a --mode=shared "$URL/L"
 	in_file "$DIR/log" "stop STAT"
 	fault lose-MKD
 	mend stop-STAT
@@ -436,7 +436,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	fault nostat.always
 	smith a "$URL/L"
 	expect a OK
-	smith b --interval=0.05 "$URL/L"
+	smith b "$URL/L"
 	expect b WAIT
 	unlock a
 	until_line b OK
@@ -645,12 +645,12 @@ gone() {
 	core "$(locksmith_of "$URL/L")" --ttl=4 "$URL/L" -- sleep 1000
 	kill -KILL "$CORE"; wait "$CORE" || true
 	# Longer than the lease: it is renewed for the command's sake.
-	smith b --ttl=2 --interval=0.1 --wait=8 "$URL/L"
+	smith b --ttl=2 --wait=8 "$URL/L"
 	expect b WAIT
 	expect b BUSY
 	kill -0 "$COMMAND"
 	kill -KILL "$COMMAND"
-	smith c --interval=0.1 "$URL/L"
+	smith c "$URL/L"
 	until_line c OK
 	gone "$SMITH"
 	none -q "taken over" <<<"$PASSED"
@@ -664,7 +664,7 @@ gone() {
 	gone "$COMMAND"
 	kill -CONT "$SERVER"
 	gone "$SMITH"
-	smith b --ttl=2 --interval=0.1 "$URL/L"
+	smith b --ttl=2 "$URL/L"
 	until_line b OK
 }
 

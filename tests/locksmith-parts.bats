@@ -22,7 +22,7 @@ says() {
 }
 
 @test "what makes no sense on the locksmith's command line is refused in the protocol" {
-	for word in --mode=odd --slots=0 --slots=x --ttl=1 --ttl=x --interval=0 --wait=x --pid=0; do
+	for word in --mode=odd --slots=0 --slots=x --ttl=1 --ttl=x --wait=x --pid=0; do
 		says "$word makes no sense" "$word" ftp://host/lock
 	done
 	says "unknown or incomplete option: --what" --what ftp://host/lock

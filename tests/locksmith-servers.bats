@@ -29,7 +29,7 @@ all_of_it() {
 	none -q "^CHECK no " <<<"$output"
 	smith a --ttl=4 "$URL/L"
 	expect a OK
-	smith b --ttl=6 --interval=0.1 "$URL/L"
+	smith b --ttl=6 "$URL/L"
 	expect b WAIT
 	[ "$(field "$LINE" pid)" = "$$" ]
 	expect a HELD
@@ -76,7 +76,7 @@ all_of_it() {
 	sftp_server
 	local i
 	mkdir "$DIR/locks/L"
-	smith a --stale=2 --interval=0.1 --wait=60 "$URL/L"
+	smith a --stale=2 --wait=60 "$URL/L"
 	expect a WAIT
 	for ((i = 0; i < 80; i++)); do
 		mkdir "$DIR/locks/next"

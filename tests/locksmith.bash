@@ -16,6 +16,7 @@ LOCKSMITH_DIR=${LOCKSMITH_DIR-}
 
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
 LINE_SECONDS=60 # a test that waits longer for a line has failed
+export SEMLOCK_LOOK_EVERY=0.1 # what a helper with crash points takes instead of two seconds
 # shellcheck source=tests/watchdog.bash
 source "$SOURCE/tests/watchdog.bash"
 

@@ -246,67 +246,84 @@ static void noise(void)
 	puts("ok noise");
 }
 
+/* A response with one key, or with none if key is NULL. */
+static json_t *response(const char *key, const char *value, int revision, int version)
+{
+	char text[100], words[100];
+
+	if (key == NULL)
+		return json_pack("{s:{}}", "response_range");
+	base64_encode(key, text);
+	base64_encode(value, words);
+	return json_pack("{s:{s:[{s:s, s:s, s:i, s:i}]}}", "response_range", "kvs", "key", text,
+	    "value", words, "create_revision", revision, "version", version);
+}
+
+static struct etcdqueue_place place_of(enum mode mode, json_t *responses)
+{
+	struct options o = {.mode = mode, .slots = 1};
+	struct etcdqueue_keys keys, marks;
+	struct etcdqueue_place p = {.found = true};
+
+	etcdqueue_keys(&keys, "L", mode);
+	etcdqueue_keys(&marks, "L#held", mode);
+	json_decref(etcdqueue_questions(&keys, &marks, &o, 7));
+	etcdqueue_place(responses, &keys, &marks, &o, &p);
+	json_decref(responses);
+	MUST(p.found);
+	return p;
+}
+
+static bool watches(const struct etcdqueue_place *p, const char *key)
+{
+	char text[100];
+
+	return base64_decode(p->watch.first, text, sizeof text) == 0 && strcmp(text, key) == 0;
+}
+
 static void queues(void)
 {
 	struct etcdqueue_place p;
-	json_t *kvs = json_loads(
-	    "[{\"key\":\"YQ==\",\"create_revision\":\"5\",\"value\":\"c2hhcmVkIHBpZD0x\"},"
-	    "{\"key\":\"Yg==\",\"create_revision\":\"7\"},{\"key\":3,\"value\":[],\"create_"
-	    "revision\":{}}, 17, null]",
-	    0, NULL);
 
-	etcdqueue_place(kvs, MODE_SHARED, 0, 6, &p);
-	MUST(!p.blocked);
-	etcdqueue_place(kvs, MODE_EXCLUSIVE, 0, 6, &p);
-	MUST(
-	    p.blocked && strcmp(p.blocker, "YQ==") == 0 && strcmp(p.who, "mode=shared pid=1") == 0);
-	etcdqueue_place(kvs, MODE_SHARED, 0, INT64_MAX, &p);
-	MUST(p.blocked);
-	etcdqueue_place(kvs, MODE_SLOTS, 9, 6, &p);
-	MUST(p.blocked);
-	etcdqueue_place(NULL, MODE_EXCLUSIVE, 0, INT64_MAX, &p);
-	MUST(!p.blocked && !p.found);
-	json_decref(kvs);
+	p = place_of(MODE_EXCLUSIVE, NULL);
+	MUST(!p.blocked && p.who[0] == '\0');
+	/* The nearer one of two; and the holder is the one with a mark. */
+	p = place_of(MODE_SHARED,
+	    json_pack("[o, o, o, o]", response("L/1", "exclusive pid=1", 5, 1),
+		response("L/a", "exclusive pid=2", 6, 1), response(NULL, NULL, 0, 0),
+		response("L#held/0", "exclusive pid=3", 4, 1)));
+	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
+	/* A mark whose key has gone. */
+	p = place_of(MODE_EXCLUSIVE,
+	    json_pack("[o, o, o, o]", response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0),
+		response(NULL, NULL, 0, 0), response("L#held/9", "", 4, 1)));
+	MUST(p.blocked && watches(&p, "L#held/9") && strstr(p.who, "another program's key L#held/9"));
 	puts("ok queues");
 }
 
-static json_t *mark(const char *text, int lease)
+static json_t *slots(json_t *before, json_t *taken)
 {
-	char value[200];
-
-	base64_encode(text, value);
-	return json_pack("{s:s, s:s, s:s, s:i}", "key", "bWFyaw==", "value", value, "mod_revision", "9",
-	    "lease", lease);
+	return json_pack("[{}, {}, {}, {}, o, o, o]", before, taken,
+	    response("L#held/#slots/0", "slots=1 pid=1", 4, 1));
 }
 
-static void orphans(void)
+static void slot_queues(void)
 {
-	struct etcdqueue_place p = {.blocked = false};
-	json_t *kvs = json_pack("[{s:s, s:s}]", "key", "YQ==", "lease", "255");
-	json_t *marks = json_pack("[o]", mark("ff 5 exclusive pid=1", 0));
+	struct etcdqueue_place p;
 
-	/* Its key is there; or it is not, but that says shared. */
-	etcdqueue_orphans(kvs, marks, MODE_EXCLUSIVE, 0, &p);
-	MUST(!p.blocked);
-	etcdqueue_orphans(NULL, marks, MODE_SHARED, 0, &p);
-	MUST(p.blocked && p.orphaned && strcmp(p.blocker, "bWFyaw==") == 0 && p.orphan.owner == 255 &&
-	     p.orphan.seconds == 5 && p.orphan.revision == 9 && !p.orphan.lapses &&
-	     strcmp(p.who, "mode=exclusive pid=1") == 0);
-	json_array_append_new(marks, mark("1 5 slots=3 pid=2", 7));
-	json_array_append_new(marks, mark("2 5 shared pid=3", 7));
-	json_array_remove(marks, 0);
-	p = (struct etcdqueue_place){.fellows = 1};
-	etcdqueue_orphans(kvs, marks, MODE_SLOTS, 3, &p);
-	MUST(p.blocked && p.orphaned && p.orphan.lapses);
-	json_array_remove(marks, 1);
-	p = (struct etcdqueue_place){.fellows = 1};
-	etcdqueue_orphans(kvs, marks, MODE_SLOTS, 3, &p);
-	MUST(!p.blocked && !p.orphaned && p.fellows == 2);
-	etcdqueue_orphans(kvs, marks, MODE_SLOTS, 3, &p);
-	MUST(p.blocked && p.orphaned);
-	json_decref(kvs);
-	json_decref(marks);
-	puts("ok orphans");
+	p = place_of(MODE_SLOTS, slots(response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0)));
+	MUST(!p.blocked && p.slot == 0);
+	/* The one before us waits, then it holds; then it has gone, and its mark has not. */
+	p = place_of(MODE_SLOTS, slots(response("L/#slots/a", "", 5, 1), response(NULL, NULL, 0, 0)));
+	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
+	p = place_of(MODE_SLOTS,
+	    slots(response("L/#slots/a", "", 5, 2), response("L#held/#slots/0", "", 5, 1)));
+	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && p.watch.end[0] != '\0');
+	p = place_of(
+	    MODE_SLOTS, slots(response(NULL, NULL, 0, 0), response("L#held/#slots/0", "", 5, 1)));
+	MUST(p.blocked && !p.puts && watches(&p, "L#held/#slots/"));
+	MUST(strcmp(p.who, "mode=slots slots=1 pid=1") == 0);
+	puts("ok slot queues");
 }
 
 int main(void)
@@ -318,7 +335,7 @@ int main(void)
 	urls();
 	small_things();
 	queues();
-	orphans();
+	slot_queues();
 	noise();
 	return wrong > 0;
 }

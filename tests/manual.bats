@@ -121,21 +121,25 @@ examples() {
 	done
 }
 
-@test "the example of a script that locks itself refuses a second run" {
+@test "the examples of a script that locks itself refuse a second run" {
 	examples
-	own=$(grep -l 'exec semlock' example.*)
-	{
-		echo '#!/bin/sh'
-		cat "$own"
-		echo '"$PROBE" hold holder.up holder.down'
-	} >script
-	chmod +x script
+	mapfile -t own < <(grep -l 'exec semlock' example.*)
+	[ ${#own[@]} -eq 2 ]
 	export PROBE
-	fifos holder
-	start holder ./script
-	ready holder
-	expect_status 1 ./script
-	let_go
+	for example in "${own[@]}"; do
+		{
+			echo '#!/bin/sh'
+			cat "$example"
+			echo '"$PROBE" hold holder.up holder.down'
+		} >script
+		chmod +x script
+		fifos holder
+		start holder ./script
+		ready holder
+		expect_status 1 ./script
+		let_go
+		rm holder.up holder.down
+	done
 }
 
 @test "the example for cron is silent, and fine, while the lock is held" {

@@ -18,7 +18,7 @@ held_and_free() {
 }
 
 @test "flock, ofd and posix: held, waited for, free again" {
-	for method in $(of_kernel flock ofd posix); do
+	for method in flock ofd posix; do
 		held_and_free -m "$method"
 		rm -f ./*.up ./*.down
 	done
@@ -26,7 +26,6 @@ held_and_free() {
 }
 
 @test "--fcntl is ofd" {
-	build_needs_ofd
 	held_and_free --fcntl
 	hold_as third --fcntl l
 	cat "/proc/${COMMAND[third]}/fdinfo"/* >fdinfo
@@ -35,7 +34,7 @@ held_and_free() {
 }
 
 @test "ofd and posix: readers share, writers do not" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_as one -m "$method" -s l
 		hold_as two -m "$method" -s l
 		expect_status 1 "$SEMLOCK" -m "$method" -n l true
@@ -47,7 +46,7 @@ held_and_free() {
 
 @test "no two commands are ever inside at once, whatever the method" {
 	starts_many
-	for method in $(of_kernel flock ofd posix); do
+	for method in flock ofd posix; do
 		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m "$method" l "$PROBE" inside "room.$method" 20
 		expect_out "0 x 160"
 		expect_status 0 "$PROBE" verdict "room.$method" 3200
@@ -55,7 +54,6 @@ held_and_free() {
 }
 
 @test "waiters for ofd and posix are served in the order in which they came" {
-	build_needs_queue
 	for method in ofd posix; do
 		hold_as "holder$method" -m $method l
 		for name in a b c d; do
@@ -70,7 +68,6 @@ held_and_free() {
 }
 
 @test "ofd and posix exclude each other, and neither excludes flock" {
-	build_needs_ofd
 	hold_lock -m ofd l
 	expect_status 1 "$SEMLOCK" -m posix -n l true
 	expect_status 0 "$SEMLOCK" -m flock -n l true
@@ -108,7 +105,7 @@ held_and_free() {
 }
 
 @test "posix and ofd: a user of fcntl(2) excludes and is excluded" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		for theirs in ofd posix; do
 			fifos other
 			start other "$PROBE" fcntl-hold l $theirs write 0 0 other.up other.down
@@ -143,7 +140,7 @@ held_and_free() {
 		os.read(down, 1)
 	END
 	: >l
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_lock -m "$method" l
 		expect_status 1 python3 try.py
 		let_go
@@ -159,13 +156,13 @@ held_and_free() {
 
 @test "--start and --length choose a range of bytes" {
 	local method theirs
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_as "$method" -m "$method" --start 10 --length 5 l
 		expect_free l ofd 0 10
 		expect_held l ofd 10 1
 		expect_held l ofd 14 1
 		expect_free l ofd 15 0
-		for theirs in $(of_kernel ofd posix); do
+		for theirs in ofd posix; do
 			expect_status 0 "$SEMLOCK" -n -m "$theirs" --start 0 --length 10 l true
 			expect_status 1 "$SEMLOCK" -n -m "$theirs" --start 14 --length 1 l true
 			expect_status 0 "$SEMLOCK" -n -m "$theirs" --start=15 --length=1 l true
@@ -177,7 +174,6 @@ held_and_free() {
 }
 
 @test "--fcntl takes a range" {
-	build_needs_ofd
 	hold_lock --fcntl --start 10 --length 5 l
 	expect_status 0 "$SEMLOCK" -n --fcntl --start 0 --length 10 l true
 	expect_status 1 "$SEMLOCK" -n --fcntl --start 14 --length 1 l true
@@ -185,7 +181,6 @@ held_and_free() {
 }
 
 @test "--start or --length alone mean --fcntl, and length 0 means to the end" {
-	build_needs_ofd
 	hold_lock --start 100 l
 	expect_free l ofd 0 100
 	expect_held l ofd 100 1
@@ -220,7 +215,6 @@ held_and_free() {
 }
 
 @test "ofd on a descriptor, unlocked again with -u" {
-	build_needs_ofd
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl 8
 	expect_held l ofd 0 0
@@ -235,7 +229,6 @@ held_and_free() {
 }
 
 @test "ofd on a descriptor that cannot be written to: shared only, else 65" {
-	build_needs_ofd
 	: >l
 	exec 8<l
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
@@ -244,7 +237,6 @@ held_and_free() {
 }
 
 @test "ofd on a directory cannot be exclusive: 65, shared it can" {
-	build_needs_ofd
 	mkdir d
 	refused 65 d "$SEMLOCK" --fcntl d touch ran
 	expect_status 0 "$SEMLOCK" --fcntl -s d true
@@ -253,12 +245,11 @@ held_and_free() {
 @test "posix refuses a descriptor with 64, and says what to use" {
 	exec 8<>l
 	refused 64 posix "$SEMLOCK" -m posix 8
-	[[ $err == *ofd* || $err == *tether* ]]
+	[[ $err == *ofd* ]]
 	exec 8>&-
 }
 
 @test "posix: the command that is watched over dies with semlock, for nothing else holds the lock" {
-	build_needs SYS_PRCTL_H "no process is told that its parent has ended"
 	hold_lock -m posix l
 	expect_held l posix 0 0
 	kill -KILL "${PID[holder]}"
@@ -288,7 +279,6 @@ held_and_free() {
 }
 
 @test "ofd: a daemon that the command leaves behind keeps the lock" {
-	build_needs_ofd
 	fifos daemon
 	PID[daemon]=$$
 	: >daemon.out
@@ -301,7 +291,7 @@ held_and_free() {
 
 @test "deadlines hold for every method" {
 	starts_many
-	for method in $(of_kernel flock ofd posix); do
+	for method in flock ofd posix; do
 		hold_as "$method" -m "$method" l
 		expect_status 0 "$PROBE" storm 500 4 "$SEMLOCK" -m "$method" -w 0.00001 l true
 		expect_out "1 x 500"

@@ -41,8 +41,10 @@ in_python() {
 	in_python lease "naive: no" 0 1
 }
 
-@test "an etcd that forgets renewals: without marks two are inside" {
+@test "an etcd that forgets renewals: without marks, or with half of their rules, two are inside" {
 	in_python lease "no marks" 0 1
+	in_python lease "a mark is made without a key" 0 1
+	in_python lease "the lease of a mark is renewed" 0 1
 }
 
 @test "a row and an advisory lock: with any of the rules taken out two are inside" {

@@ -5,7 +5,6 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 @test "found at once, whatever the way of holding: 64, and a sentence" {
 	for way in "" -o -F "-m ofd" "-m posix" "-o -m ofd" "-F -m posix" "-j 2"; do
 		method=${way#-?}
-		case $way in *ofd | -j*) build_has DECL_F_OFD_SETLK || continue ;; esac
 		case $way in *-m*|-j*) method=${way##*-} method=-$method ;; *) method= ;; esac
 		# shellcheck disable=SC2086
 		refused 64 "under which this one runs" "$SEMLOCK" $way l "$SEMLOCK" $method l true
@@ -67,7 +66,6 @@ between() {
 }
 
 @test "nobody who waits for the outer lock stands before other bytes, a slot, or a lock of another kind" {
-	build_needs_queue
 	between "--fcntl --start 0 --length 1" "--fcntl --start 0 --length 1" "--fcntl --start 1 --length 1"
 	between -s "" "-j 2"
 	between "" "" --fcntl
@@ -75,7 +73,6 @@ between() {
 }
 
 @test "who does not wait for those who came earlier still comes before who comes later" {
-	build_needs_queue
 	: >l
 	hold_as reader -s l
 	queue_as writer -F --fcntl --length 1 l "$SEMLOCK" l
@@ -87,7 +84,6 @@ between() {
 }
 
 @test "all bytes of a file, and a slot, which is a byte of it too, would wait for each other: 64" {
-	build_needs_ofd
 	for method in ofd posix; do
 		refused 64 "it would wait for itself" "$SEMLOCK" -m $method l "$SEMLOCK" -w 2 -j 2 l touch ran
 		refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -w 2 l touch ran
@@ -99,14 +95,13 @@ between() {
 }
 
 @test "a slot under a shared lock of all its bytes would wait for itself: 64" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -w 2 -j 2 l touch ran
 	done
 	[ ! -e ran ]
 }
 
 @test "a slot that is none of those asked for is another one: it does not stand for it" {
-	build_needs_ofd
 	hold_as first -j 2 l
 	refused 1 "" "$SEMLOCK" -j 2 l "$SEMLOCK" -n -v --nested -j 1 l touch ran
 	[ ! -e ran ]
@@ -119,7 +114,6 @@ between() {
 }
 
 @test "a slot under a shared lock is no wait, nor a shared one under a slot with --nested" {
-	build_needs_ofd
 	expect_status 5 "$SEMLOCK" -s l "$SEMLOCK" -n -j 2 l sh -c 'exit 5'
 	refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -s l touch ran
 	[ ! -e ran ]
@@ -127,14 +121,14 @@ between() {
 }
 
 @test "a slot covers no exclusive lock: 64, with --nested as well" {
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		refused 64 "as a slot" "$SEMLOCK" -m "$method" -j 2 l "$SEMLOCK" -m "$method" --nested l touch ran
 	done
 	[ ! -e ran ]
 }
 
 @test "other bytes of the file are another lock; of some of the bytes no lock of all is made" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		outer=("$SEMLOCK" -m "$method" --start 10 --length 10 l)
 		inner=("$SEMLOCK" -m "$method" --start)
 		expect_status 0 "${outer[@]}" "${inner[@]}" 0 --length 10 l true
@@ -150,7 +144,7 @@ between() {
 }
 
 @test "all bytes shared under some of them shared are granted, and none of them exclusive" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		outer=("$SEMLOCK" -m "$method" -s --start 10 --length 10 l)
 		for nested in '' --nested; do
 			# shellcheck disable=SC2086 # a word or none
@@ -218,7 +212,6 @@ METHODS="excl link mkdir symlink rename"
 }
 
 @test "locks made of files: an ancestor's number alone proves nothing" {
-	build_needs SYS_VFS_H "it may be another machine's"
 	echo $$ >l
 	refused 64 "it would wait for itself" "$SEMLOCK" -m excl --nested l touch ran
 	expect_status 1 "$SEMLOCK" -n -m excl --nested l touch ran

@@ -134,7 +134,7 @@ prepare() {
 	exec 8>&-
 }
 
-@test "-n is refused while others wait, even if nobody holds the lock; --unfair is not" {
+@test "-n is refused while others wait, even if nobody holds the lock" {
 	hold_lock l
 	queue_as waiter l
 	kill -STOP "${PID[waiter]}"
@@ -142,8 +142,6 @@ prepare() {
 	let_go
 	expect_status 1 "$SEMLOCK" -n l true
 	expect_status 1 "$SEMLOCK" -w 0 l true
-	expect_status 0 "$SEMLOCK" --unfair -n l true
-	expect_status 0 "$SEMLOCK" --unfair l true
 	kill -CONT "${PID[waiter]}"
 	ready waiter
 	let_go waiter

@@ -35,7 +35,7 @@ prepare() {
 		push @known, map { split } $code =~ /qw\((.*?)\)/g;
 		tr/-/_/ for @known;
 		my %here = map { $_ => 1 } @named;
-		$here{$_} or $_ =~ /^(ttl|interval)$/ or die "$_ is not in the manual\n" for @known;
+		$here{$_} or $_ eq "ttl" or die "$_ is not in the manual\n" for @known;
 		my %there = map { $_ => 1 } @known;
 		$there{$_} or die "$_ is no option\n" for @named;
 		@named >= 10 or die "only @named\n"'

@@ -36,6 +36,18 @@ with_servers() {
 	[ "$out" -gt "$(cat token)" ]
 }
 
+@test "self-lock with a lock on etcd: one at a time" {
+	if ! with_servers; then
+		self_lock_with etcd://etcd1/job
+		refused 69 etcd://etcd1/job ./mine touch ran
+		[ ! -e ran ]
+		return
+	fi
+	etcd_single
+	self_lock_with "etcd://$ETCD/job"
+	self_lock_excludes
+}
+
 @test "cluster-job: no server is no quiet skip" {
 	with_servers || true
 	read -r port <<<"$(free_ports 1)"

@@ -42,3 +42,21 @@ behind() {
 	done
 	"$PROBE" blocked "$pid"
 }
+
+# self_lock_with LOCK METHOD: the recipe self-lock as ./mine, with another LOCK; METHOD, if any, is "-m METHOD".
+self_lock_with() {
+	sed -e "s|^lock=.*|lock=$1|" -e "s|exec semlock -n|& ${2-}|" -e '1a set -eu' "$RECIPES/self-lock" >mine
+	chmod +x mine
+}
+
+# ./mine runs alone, also when it is started under an outer lock, and gives back its status.
+self_lock_excludes() {
+	stand one ./mine
+	expect_status 1 ./mine touch ran
+	expect_status 1 "$SEMLOCK" outer.lock ./mine touch ran
+	[ ! -e ran ]
+	let_go one
+	expect_status 3 "$SEMLOCK" outer.lock ./mine sh -c 'exit 3'
+	expect_status 0 ./mine true
+	rm one.up one.down
+}

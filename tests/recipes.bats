@@ -62,6 +62,14 @@ load recipes
 	expect_status 0 ./mine true
 }
 
+@test "self-lock with any lock: a file, and a directory by -m mkdir; under an outer lock, too" {
+	self_lock_with "$PWD/file.lock"
+	self_lock_excludes
+	self_lock_with "$PWD/dir.lock" "-m mkdir"
+	self_lock_excludes
+	[ ! -e dir.lock ]
+}
+
 @test "guard: in the first lines of somebody else's script, also when that is replaced in mid-run" {
 	write_viewer() {
 		printf '#!/bin/sh\n# viewer, version %s\n"$@"\n' "$1" >new

@@ -361,13 +361,12 @@ stopped_soon() {
 }
 
 @test "what a server has nothing to do with is refused" {
-	for option in -F --rm --mode=600 --unfair --toggle --replace --on-lost=warn --fcntl \
+	for option in -F --rm --mode=600 --toggle --replace --on-lost=warn --fcntl \
 		--start=1 --init --stale=5 "-f other" "-m flock"; do
 		# shellcheck disable=SC2086 # an option and its argument
 		refused 64 "" "$SEMLOCK" $option "$URL" touch ran
 	done
 	refused 64 "--ttl" "$SEMLOCK" --ttl=5 ./file touch ran
-	refused 64 "-i" "$SEMLOCK" -i 5 ./file touch ran
 	[ ! -e ran ]
 }
 
@@ -377,124 +376,6 @@ stopped_soon() {
 	grep -q "^note     etcd [0-9]" .out
 	[ "$(count)" -eq 0 ]
 	refused 69 "127.0.0.1" "$SEMLOCK" --check etcd://127.0.0.1:1/nightly
-}
-
-# A script that takes the lock, and then does what it is told.
-script() {
-	cat >script <<-'END'
-		exec 8>job 7<>$NAME.down
-		"$SEMLOCK" --tether=8 "$@" || exit
-		echo "ready $$" >$NAME.up
-		read -r line <&7
-		eval "$line"
-	END
-	export SEMLOCK
-	fifos holder
-	start holder env NAME=holder sh ./script "$@"
-	ready holder
-}
-
-free_at_once() {
-	rm holder.up holder.down
-	script "$URL" || return
-	: >waiter.err
-	start waiter "$SEMLOCK" -v "$URL" true
-	waits_for waiter "waiting: held by" || return
-	before=$(now)
-	kill -KILL "${PID[holder]}"
-	ended waiter 0 || return
-	took=$(($(now) - before))
-	[ $took -lt 100000000 ]
-}
-
-@test "--tether: free when the script says -u, and within a tenth of a second when it is killed" {
-	script "$URL"
-	expect_status 1 "$SEMLOCK" -n "$URL" true
-	echo '"$SEMLOCK" -u 8; "$SEMLOCK" -n "$1" true; exit' 1<>holder.down
-	ended holder 0
-	eventually free_at_once || complain "$took ns the last time"
-}
-
-script_stopped_soon() {
-	rm -f holder.up holder.down
-	script --ttl=60 "$URL" || return
-	before=$(now)
-	ctl lease revoke "$(lease)" >/dev/null
-	ended holder 143 && [ $(($(now) - before)) -lt 1500000000 ]
-}
-
-@test "--tether: the lease revoked: the script is stopped at once, or gets the signal it wants" {
-	eventually script_stopped_soon
-	rm holder.up holder.down
-	script --ttl=60 --on-lost=USR1 "$URL"
-	ctl lease revoke "$(lease)" >/dev/null
-	ended holder $((128 + $(kill -l USR1)))
-}
-
-@test "--tether: cut off from the server, a script that does not heed TERM is gone before the lease ends" {
-	fifos child
-	script --ttl=6 "$URL"
-	PID[child]=$$
-	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
-	ready child
-	kill -STOP "${ETCD_PID[s1]}"
-	stopped=$(now)
-	ended holder 137
-	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
-	gone "${COMMAND[child]}"
-	kill -CONT "${ETCD_PID[s1]}"
-	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
-}
-
-@test "--tether: its holder or its locksmith killed" {
-	script --ttl=6 "$URL"
-	kill -KILL "$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)"
-	expect_status 1 "$SEMLOCK" -w 8 "$URL" true
-	echo 'exit 0' 1<>holder.down
-	ended holder 0
-	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
-	rm holder.up holder.down
-	script --ttl=20 "$URL"
-	kill -KILL "$(pgrep -f "semlock-locksmith-etcd .*$URL")"
-	ended holder 143
-}
-
-@test "--tether: its watcher stopped, and cut off: the script is gone before the lease ends" {
-	script --ttl=6 "$URL"
-	fifos child
-	PID[child]=$$
-	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
-	ready child
-	holder=$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)
-	kill -STOP "$(pgrep -P "$holder" -f "semlock --tether=8")" "${ETCD_PID[s1]}"
-	stopped=$(now)
-	ended holder 137
-	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
-	gone "${COMMAND[child]}"
-	kill -CONT "${ETCD_PID[s1]}"
-}
-
-@test "--tether: its holder stopped: the script is told in time all the same" {
-	case ${SANITIZED-} in *thread*) skip "ThreadSanitizer keeps back a signal to who waits for an OFD lock" ;; esac
-	script --ttl=6 --on-lost=USR1 "$URL"
-	holder=$(pgrep -f "semlock --tether=8 --ttl=6 .*$URL" | head -1)
-	kill -STOP "$holder"
-	ctl lease revoke "$(lease)" >/dev/null
-	ended holder $((128 + $(kill -l USR1)))
-	kill -CONT "$holder"
-	rm holder.up holder.down
-	fifos child
-	script --ttl=6 "$URL"
-	PID[child]=$$
-	echo "trap '' TERM; '$PROBE' hold child.up child.down; exit 0" 1<>holder.down
-	ready child
-	holder=$(pgrep -f "semlock --tether=8 --ttl=6 $URL" | head -1)
-	kill -STOP "$holder" "${ETCD_PID[s1]}"
-	stopped=$(now)
-	ended holder 137
-	[ $(($(now) - stopped)) -lt 6000000000 ] || complain "$(($(now) - stopped)) ns"
-	gone "${COMMAND[child]}"
-	kill -CONT "$holder" "${ETCD_PID[s1]}"
 }
 
 @test "a waiter is stopped, gets the lock and goes on after more than its lease: it has it" {
@@ -555,4 +436,30 @@ script_stopped_soon() {
 	ctl lease revoke "$(lease)" >/dev/null
 	ended holder 76
 	exec {in}>&- {up}<&-
+}
+
+@test "an etcd that is not there yet is waited for like a lock" {
+	kill -KILL "${ETCD_PID[s1]}"
+	wait "${ETCD_PID[s1]}" || true
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
+	waits_for waiter "waiting: for the server: "
+	[ ! -e ran ]
+	etcd_start s1
+	ended waiter 0
+	[ -e ran ]
+}
+
+@test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
+	local began took
+	kill -STOP "${ETCD_PID[s1]}"
+	for wait in -n "-w .1" "-w 3"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
+		[ $took -lt 4500 ] || complain "$wait: $took ms"
+	done
+	kill -CONT "${ETCD_PID[s1]}"
+	[ ! -e ran ]
 }

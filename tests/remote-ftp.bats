@@ -52,7 +52,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	token=$ROOT/nightly/sl1.x.30.5.0123456789abcdef.99.elsewhere
 	mkdir -p "$token"
 	touch -d '-1 hour' "$ROOT/nightly"
-	start impatient "$SEMLOCK" -i 0.1 -n "$URL" touch ran
+	start impatient "$SEMLOCK" -n "$URL" touch ran
 	in_file log "^RMD [^ ]*sl-probe-[^ ]* 250"
 	helper=$(helper_of impatient)
 	kill -TERM "${PID[impatient]}"
@@ -66,11 +66,11 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	hold_lock "$URL"
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
 	expect_silent
-	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 -i 0.1 "$URL" touch ran
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
 	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
 	[ ! -e ran ]
 	fifos waiter
-	start waiter "$SEMLOCK" -v -i 0.05 "$URL" "$PROBE" hold waiter.up waiter.down
+	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
 	waits_for waiter "waiting: held by ${PID[holder]} on"
 	release holder
 	ended holder 0
@@ -144,11 +144,11 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	hold_lock --ttl=4 "$URL"
 	kill -KILL "${PID[holder]}"
 	ended holder 137
-	expect_status 1 "$SEMLOCK" -w 8 -i 0.1 "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -w 8 "$URL" touch ran
 	kill -0 "${COMMAND[holder]}"
 	[ ! -e ran ]
 	release holder
-	expect_status 0 "$SEMLOCK" -w 60 -i 0.1 "$URL" touch ran
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
 }
 
 @test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {
@@ -189,32 +189,6 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	fake ftp < <(printf '#!/bin/sh\necho LOCKSMITH 1; echo CHECK ok login; kill -KILL $$\n')
 	expect_status 69 "$SEMLOCK" --check "$URL"
 	expect_status 69 "$SEMLOCK" --who "$URL"
-}
-
-@test "--tether: for a calling script, until it ends, is killed, or says -u" {
-	cat >script <<-'END'
-		exec 8>job 7<>$NAME.down
-		"$SEMLOCK" --tether=8 --ttl=4 "$1" || exit
-		echo "ready $$" >$NAME.up
-		read -r line <&7
-		eval "$line"
-	END
-	export SEMLOCK
-	for what in 'exit 0' '"$SEMLOCK" -u 8; "$SEMLOCK" -n "$1" true; exit' 'kill -KILL $$'; do
-		fifos holder
-		start holder env NAME=holder sh ./script "$URL"
-		ready holder
-		expect_status 1 "$SEMLOCK" -n "$URL" true
-		echo "$what" 1<>holder.down
-		case $what in kill*) ended holder 137 ;; *) ended holder 0 ;; esac
-		expect_status 0 "$SEMLOCK" -w 60 -i 0.05 "$URL" true
-		rm holder.up holder.down
-	done
-	fifos holder
-	start holder env NAME=holder sh ./script "$URL"
-	ready holder
-	rm -r "$ROOT/nightly"
-	ended holder 143
 }
 
 @test "--who names the holder" {

@@ -33,7 +33,7 @@ all_of_it() {
 	expect_status 1 "$SEMLOCK" --who "$1"
 	grep -Eq "^held +${PID[holder]} " .out
 	fifos waiter
-	start waiter "$SEMLOCK" -v -i 0.05 "$1" "$PROBE" hold waiter.up waiter.down
+	start waiter "$SEMLOCK" -v "$1" "$PROBE" hold waiter.up waiter.down
 	waits_for waiter "waiting: held by ${PID[holder]} on"
 	release holder
 	ended holder 0
@@ -93,7 +93,7 @@ all_of_it() {
 	# The helper first: it would begin to let go when the others have gone.
 	kill -KILL "$(helper_of holder)" "${PID[holder]}" "${COMMAND[holder]}"
 	ended holder 137
-	expect_status 0 "$SEMLOCK" --ttl=2 -i 0.1 -w 60 "$URL/nightly" true
+	expect_status 0 "$SEMLOCK" --ttl=2 -w 60 "$URL/nightly" true
 }
 
 @test "vsftpd, whose every refusal has the same words" {

@@ -398,7 +398,7 @@ unproven() {
 }
 
 @test "who holds other bytes of the file is not named, and lives on" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_as old -m "$method" --start 0 --length 10 l
 		hold_as other -m "$method" --start 100 --length 10 l
 		refused 1 "(probe hold other.up" "$SEMLOCK" -n -v -m "$method" --start 105 --length 10 l true
@@ -411,7 +411,7 @@ unproven() {
 }
 
 @test "who reads the same bytes lives on, if we read them, too" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_as writer -m "$method" --start 0 --length 10 l
 		hold_as reader -m "$method" -s --start 10 l
 		expect_status 0 "$SEMLOCK" -m "$method" -s --replace l true

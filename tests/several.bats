@@ -190,7 +190,7 @@ tidy() { [ -z "${other-}" ] || rm -r "$other"; }
 
 @test "other methods, too" {
 	local method
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_lock -m "$method" -f b a
 		expect_status 1 "$SEMLOCK" -m posix -n a true
 		expect_status 1 "$SEMLOCK" -m posix -n b true

@@ -38,7 +38,6 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 }
 
 @test "readers that come after a waiting writer wait behind it" {
-	build_needs_queue
 	hold_as first -s l
 	queue_as writer l
 	queue_as late -s l

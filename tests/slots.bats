@@ -12,7 +12,7 @@ slot_of() {
 each_method() {
 	local method check=$1
 	shift
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		OPTS="-m$method"
 		echo "with $OPTS:"
 		"$check" "l.$method" "$@" # and no "||": a test fails at whatever fails in there
@@ -74,7 +74,6 @@ frees_the_dead() {
 }
 
 @test "a killed semlock leaves the slot to its command" {
-	build_needs_ofd
 	hold_as a -j 1 l
 	kill -KILL "${PID[a]}"
 	ended a 137
@@ -102,7 +101,6 @@ plain_waits_for_all() {
 }
 
 @test "flock(1) keeps slots out, and slots keep flock(1) out" {
-	build_needs_ofd
 	FLOCK=$(system_flock)
 	[ -n "$FLOCK" ]
 	hold_as a -j 3 l
@@ -129,7 +127,6 @@ byte_and_slot() {
 }
 
 @test "who asks for fewer slots, and waits, is not overtaken by those who could have another" {
-	build_needs_queue
 	hold_as a -j 1 l
 	queue_as b -j 1 l
 	queue_as c -j 2 l
@@ -145,7 +142,7 @@ byte_and_slot() {
 }
 
 @test "a program that locks a byte takes the slot of that number" {
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		OPTS="-m$method"
 		byte_and_slot "l.$method"
 	done
@@ -173,7 +170,7 @@ those_who_disagree() {
 @test "a range of the file has room for its slots only" {
 	refused 64 -j "$SEMLOCK" -m posix -j 3 --length 2 l true
 	[ ! -e l ]
-	for method in $(of_kernel ofd posix); do
+	for method in ofd posix; do
 		hold_as "$method" -m "$method" -j 2 --start 100 --length 2 l
 		expect_status 1 "$SEMLOCK" -n -m posix --start 100 --length 1 l true
 		expect_status 0 "$SEMLOCK" -n -m posix --start 101 --length 1 l true
@@ -182,7 +179,6 @@ those_who_disagree() {
 }
 
 @test "-j with --start or --length alone is of the method ofd" {
-	build_needs_ofd
 	hold_as a -j 2 --start 100 --length 2 l
 	cat "/proc/${COMMAND[a]}/fdinfo"/* >fdinfo
 	grep -q '^lock:.* OFDLCK .*WRITE.* 100 100$' fdinfo
@@ -191,7 +187,6 @@ those_who_disagree() {
 }
 
 @test "a descriptor can be one of several holders" {
-	build_needs_ofd
 	exec 7>l 8>l 9>l
 	expect_status 0 "$SEMLOCK" -n -j 2 7
 	expect_status 0 "$SEMLOCK" -n -j 2 8
@@ -202,7 +197,7 @@ those_who_disagree() {
 }
 
 @test "-x with -j: a slot is its holder's alone in any case" {
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		hold_as one -m "$method" -x -j 2 l
 		expect_status 0 "$SEMLOCK" -n -m "$method" -j 2 -x l sh -c 'echo "$SEMLOCK_SLOT $SEMLOCK_MODE"'
 		expect_out "1 slot"
@@ -213,7 +208,7 @@ those_who_disagree() {
 
 @test "a descriptor's slot is let go by -u, whichever it is, and asked for again it is the same" {
 	local method way
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		[ "$method" != posix ] || continue
 		case $method in ofd) way=--fcntl ;; *) way= ;; esac
 		hold_as first -m "$method" -j 2 l
@@ -236,7 +231,6 @@ those_who_disagree() {
 }
 
 @test "bytes that a descriptor has beside the slots it asks for stay, and who wants them is not waited for" {
-	build_needs_queue
 	: >l
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl --start 100 --length 10 8
@@ -254,7 +248,6 @@ those_who_disagree() {
 }
 
 @test "two descriptors that have shared all bytes, and want slots, do not wait for each other" {
-	build_needs_ofd
 	: >l
 	exec 7<>l 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl -s 7
@@ -281,7 +274,7 @@ those_who_disagree() {
 @test "a file that cannot be written has no slots, and says so" {
 	: >l
 	chmod 444 l
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		expect_status 66 as_nobody "$SEMLOCK" -m "$method" -n -j 2 l true
 		[[ $err == *"l: cannot open for writing"* ]] || complain "$err"
 		expect_status 65 "$SEMLOCK" -m "$method" -n -j 2 . true
@@ -295,7 +288,6 @@ those_who_disagree() {
 
 @test "slots are waited for in order of arrival" {
 	starts_many
-	build_needs_queue
 	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
@@ -303,7 +295,6 @@ those_who_disagree() {
 # Not posix: the lock goes with semlock, and the command a moment later.
 @test "never more than three inside, whoever is killed, and all three slots stay in use" {
 	starts_many
-	build_needs_ofd
 	local method
 	for method in flock ofd; do
 		mkdir $method

@@ -137,7 +137,6 @@ outlives() {
 }
 
 @test "an alarm that the caller has set still comes, and kills the waiter as it would anything" {
-	build_needs TIMER_CREATE "a process has one alarm then, the caller's or ours"
 	hold_lock l
 	queue_as second -w 60 l
 	kill -ALRM "${PID[second]}"

@@ -2,16 +2,6 @@
 # --toggle: the second call switches off what the first has switched on.
 load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
 
-# Without process descriptors whoever has a process's number now might be stopped in its place.
-prepare() {
-	if build_has DECL_SYS_PIDFD_OPEN; then return; fi
-	hold_as on l
-	refused 69 "l" "$SEMLOCK" --toggle l touch ran
-	[ ! -e ran ]
-	let_go on
-	skip "this build is without SYS_pidfd_open: nobody is stopped"
-}
-
 @test "on, off, on, off" {
 	for _ in 1 2; do
 		hold_as on --toggle l
@@ -27,7 +17,6 @@ prepare() {
 	for way in -o -F "-m ofd" "-m posix"; do
 		method=
 		case $way in *-m*) method=$way ;; esac
-		[ "$way" != "-m ofd" ] || build_has DECL_F_OFD_SETLK || continue
 		# shellcheck disable=SC2086
 		hold_as on $way l
 		# shellcheck disable=SC2086

@@ -158,7 +158,6 @@ sums_up() {
 }
 
 @test "a lock made of files: holder, place and time left as well" {
-	build_needs_queue
 	for method in excl link mkdir symlink rename; do
 		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
 		hold_lock -m $method l

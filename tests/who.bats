@@ -63,7 +63,6 @@ json() {
 
 @test "-o, -F, -s, -m ofd, -m posix: the command's pid" {
 	for way in -o -F -s "-m ofd" "-m posix" "-F -m posix" "-o -m ofd"; do
-		case $way in *ofd) build_has DECL_F_OFD_SETLK || continue ;; esac
 		# shellcheck disable=SC2086
 		hold_as way $way l
 		shows "${COMMAND[way]}" l "probe hold way.up way.down"
@@ -73,7 +72,7 @@ json() {
 }
 
 @test "-j: each holder and its slot, and the one who waits" {
-	for method in $(with_slots); do
+	for method in flock ofd posix; do
 		hold_as one -m "$method" -j 2 l
 		hold_as two -m "$method" -j 2 l
 		queue_as three -m "$method" -j 2 l
@@ -204,23 +203,23 @@ json() {
 	seq 50 | diff - order
 }
 
-@test "waiters who do not queue, flock(1)'s and --unfair, are named, too" {
+@test "a waiter that does not queue is named in the order of the kernel's queue, too" {
 	hold_lock l
-	while read -r name how; do
-		# shellcheck disable=SC2086 # a word or none
-		start "$name" "$SEMLOCK" $how l true
-		"$PROBE" blocked "${PID[$name]}"
-	done <<<$'one\ntwo --unfair\nthree -s'
+	start one "$SEMLOCK" l true
+	"$PROBE" blocked "${PID[one]}"
+	start two "$PROBE" until-free l
+	"$PROBE" blocked "${PID[two]}"
+	start three "$SEMLOCK" -s l true
+	"$PROBE" blocked "${PID[three]}"
 	table l
 	[ "$(column 2 1.)" = "${PID[one]}" ]
 	[ "$(column 2 2.)" = "${PID[two]}" ]
 	[ "$(column 2 3.)" = "${PID[three]}" ]
 	let_go
-	for name in one two three; do ended $name 0; done # whoever comes in first: one of them is unfair
+	for name in one two three; do ended $name 0; done
 }
 
 @test "another user's holder and waiters: said not to be seen, and not guessed" {
-	build_needs_queue # the others' waiters are in /proc/locks
 	root_only "to be two users"
 	hold_lock l
 	queue_as one l
@@ -242,7 +241,6 @@ json() {
 }
 
 @test "another user's slots: each is one holder, not the shared lock beside it as well" {
-	build_needs_queue
 	root_only "to be two users"
 	hold_as one -j 3 l
 	hold_as two -j 3 l
@@ -289,7 +287,6 @@ json() {
 }
 
 @test "JSON: what is in it, and of which type" {
-	build_needs_queue # a ticket tells since when
 	hold_lock l
 	queue_as one l
 	json l free
@@ -368,7 +365,7 @@ json() {
 }
 
 @test "options that take or run make no sense together with --who" {
-	for option in -n -s -x -o -F -u "-w 1" "-j 2" --rm --unfair; do
+	for option in -n -s -x -o -F -u "-w 1" "-j 2" --rm; do
 		# shellcheck disable=SC2086
 		refused 64 --who "$SEMLOCK" --who $option l
 	done
@@ -385,10 +382,16 @@ json() {
 	expect_out "l: free"
 }
 
+# barge_as NAME: waits for an ofd lock on l without a ticket.
+barge_as() {
+	fifos "$1"
+	start "$1" "$PROBE" fcntl-hold l ofd write 0 0 "$1.up" "$1.down"
+	"$PROBE" blocked "${PID[$1]}"
+}
+
 @test "one who waits for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
-	build_needs_ofd
 	hold_lock -m ofd l
-	queue_as barger --unfair -m ofd l
+	barge_as barger
 	expect_status 1 "$SEMLOCK" -m ofd --who l
 	[ "$(grep -c " ${PID[barger]} .*\|^${PID[barger]} " .out)" -eq 1 ] || complain "$out"
 	let_go
@@ -397,10 +400,9 @@ json() {
 }
 
 @test "two of them, and others who only have the file open: two wait, but who they are cannot be told" {
-	build_needs_ofd
 	hold_lock -m ofd l
-	queue_as one --unfair -m ofd l
-	queue_as two --unfair -m ofd l
+	barge_as one
+	barge_as two
 	fifos looker
 	start looker "$PROBE" hold looker.up looker.down 7<l
 	ready looker

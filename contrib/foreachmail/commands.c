@@ -75,12 +75,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		return;
 	}
 	caught = sig;
-#ifdef SI_KERNEL
 	/* The terminal's own ^C went to the commands as well: once is enough. */
 	caught_from_terminal = info->si_code == SI_KERNEL;
-#else
-	(void)info;
-#endif
 }
 
 /* Some were perhaps ignored from the start (nohup, or & in a script): that stays so. */
@@ -223,11 +219,9 @@ static int nameless_file(void)
 
 	if (!dir || !*dir)
 		dir = "/tmp";
-#if HAVE_DECL_O_TMPFILE
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return fd; /* not every file system can: then by hand */
-#endif
 	n = snprintf(path, sizeof path, "%s/foreachmail.XXXXXX", dir);
 	if (n < 0 || (size_t)n >= sizeof path)
 		give_up(EX_CANTCREAT, dir, strerror(ENAMETOOLONG));

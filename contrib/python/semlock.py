@@ -50,9 +50,8 @@ class Lost(Error):
 class Sem:
     """A lock on a file or a directory.  Nothing is taken until acquire(), or the with statement.
 
-    shared, nonblock, unfair, init are true or false; wait, method, slots, stale, mode, on_lost,
-    ttl and interval have values, as the options of semlock(1) of these names; also is a list of
-    further locks.  A lock made of files has on_lost="term", so that held and release() know.
+    shared, nonblock, init are true or false; wait, method, slots, stale, mode, on_lost and ttl have
+    values, as the options of semlock(1) of these names; also is a list of further locks.  A lock made of files has on_lost="term", so that held and release() know.
 
     While it is held, slot is the number of the slot that this object has (with slots), 0 to N-1,
     and token (etcd) the fencing token, which rises from holder to holder; otherwise None.
@@ -60,18 +59,18 @@ class Sem:
 
     slot = token = None
 
-    def __init__(self, lock, *, shared=False, nonblock=False, unfair=False, init=False, also=(),
+    def __init__(self, lock, *, shared=False, nonblock=False, init=False, also=(),
                  program=None, **values):
         self.lock = os.fspath(lock)
         self._program = program or os.environ.get("SEMLOCK") or "semlock"
         self._socket = None
         self._starting = threading.Lock()
-        switches = {"shared": shared, "nonblock": nonblock, "unfair": unfair, "init": init}
+        switches = {"shared": shared, "nonblock": nonblock, "init": init}
         self._options = ["--" + name for name, on in switches.items() if on]
         if values.get("method") in _FILES:
             values.setdefault("on_lost", "term")
         for name, value in values.items():
-            if name not in ("wait", "method", "slots", "stale", "mode", "on_lost", "ttl", "interval"):
+            if name not in ("wait", "method", "slots", "stale", "mode", "on_lost", "ttl"):
                 raise TypeError(f"{name}: there is no such option")
             if value is not None:
                 self._options.append(f"--{name.replace('_', '-')}={value}")

@@ -11,10 +11,6 @@
 #include "methods/namefile.h"
 #include "path.h"
 
-#ifndef O_PATH
-#define O_PATH O_RDONLY
-#endif
-
 static int open_it(const char *path)
 {
 	char space[PATH_MAX];

@@ -44,11 +44,7 @@ static enum outcome answer(int result)
 
 static bool sleeps(int command)
 {
-#if HAVE_DECL_F_OFD_SETLK
-	if (command == F_OFD_SETLKW)
-		return true;
-#endif
-	return command == F_SETLKW;
+	return command == F_OFD_SETLKW || command == F_SETLKW;
 }
 
 static enum outcome lock_bytes(int fd, int command, short type, struct range range)
@@ -96,11 +92,8 @@ static void explain(const struct lock *lock, struct why *why)
 /* Which of the kernel's two kinds LOCK is. */
 static int command_for(const struct lock *lock, enum wait wait)
 {
-#if HAVE_DECL_F_OFD_SETLK
 	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
 		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
-#endif
-	(void)lock;
 	return wait == TRY ? F_SETLK : F_SETLKW;
 }
 
@@ -139,7 +132,6 @@ static int fcntl_drop_slot(struct lock *lock, unsigned slot)
 	return fcntl_byte(lock->fd, command_for(lock, TRY), F_UNLCK, offset) == TAKEN ? 0 : -1;
 }
 
-#if HAVE_DECL_F_OFD_SETLK
 const struct method method_ofd = {
     .name = "ofd",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
@@ -150,7 +142,6 @@ const struct method method_ofd = {
     .take_slot = fcntl_take_slot,
     .drop_slot = fcntl_drop_slot,
 };
-#endif
 
 const struct method method_posix = {
     .name = "posix",

@@ -1,14 +1,11 @@
 #include <config.h>
 
 #include <stddef.h>
-#ifdef HAVE_SYS_VFS_H
 #include <sys/vfs.h>
-#endif
 
 #include "crash.h"
 #include "methods/filesystem.h"
 
-#ifdef HAVE_SYS_VFS_H
 bool filesystem_is_local(int fd)
 {
 	static const unsigned long kinds[] = {
@@ -33,10 +30,3 @@ bool filesystem_is_local(int fd)
 			return true;
 	return false;
 }
-#else
-bool filesystem_is_local(int fd)
-{
-	(void)fd;
-	return false;
-}
-#endif

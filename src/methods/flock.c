@@ -61,14 +61,10 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct why *wh
 /* Which slot a caller's descriptor has, it does not say when it lets go. */
 static void drop_slots(const struct lock *lock)
 {
-#if HAVE_DECL_F_OFD_SETLK
 	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
 
 	if (lock->name == NULL)
 		fcntl(lock->fd, F_OFD_SETLK, &slots);
-#else
-	(void)lock;
-#endif
 }
 
 static int flock_drop(struct lock *lock, struct why *why)
@@ -79,7 +75,6 @@ static int flock_drop(struct lock *lock, struct why *why)
 	return 0;
 }
 
-#if HAVE_DECL_F_OFD_SETLK
 static enum outcome flock_take_slot(struct lock *lock, unsigned slot, enum wait wait,
     struct why *why)
 {
@@ -98,7 +93,6 @@ static int flock_drop_slot(struct lock *lock, unsigned slot)
 
 	return outcome == TAKEN ? 0 : -1;
 }
-#endif
 
 const struct method method_flock = {
     .name = "flock",
@@ -106,11 +100,7 @@ const struct method method_flock = {
     .access = flock_access,
     .take = flock_take,
     .drop = flock_drop,
-#if HAVE_DECL_F_OFD_SETLK
     .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
     .take_slot = flock_take_slot,
     .drop_slot = flock_drop_slot,
-#else
-    .can = CAN_SHARE | CAN_FD,
-#endif
 };

@@ -66,8 +66,6 @@ static void add_wishes(struct words *words, const struct lock *lock)
 		add_time(words, "--ttl", lock->ttl);
 	if (lock->stale > 0)
 		add_time(words, "--stale", lock->stale);
-	if (lock->interval > 0)
-		add_time(words, "--interval", lock->interval);
 }
 
 static int start(struct lock *lock, const struct patience *patience, struct why *why)

@@ -9,10 +9,6 @@
 #include "methods/sight.h"
 #include "methods/token.h"
 
-#ifndef O_PATH
-#define O_PATH (O_RDONLY | O_NONBLOCK | O_NOCTTY)
-#endif
-
 static int no_lock(const struct lock *lock, struct why *why)
 {
 	return why_say(why, TROUBLE_OPEN, "is no lock of method %s, which is %s",

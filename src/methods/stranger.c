@@ -11,10 +11,8 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#ifdef HAVE_SYS_INOTIFY_H
 #include <sys/inotify.h>
-#endif
+#include <unistd.h>
 
 #include "deadline.h"
 #include "methods/stranger.h"
@@ -22,7 +20,6 @@
 
 #define LONGEST_PAUSE (SECOND / 10)
 
-#ifdef HAVE_SYS_INOTIFY_H
 static int listen_to(const struct namefile *file)
 {
 	char path[40];
@@ -53,19 +50,6 @@ static bool concerns_us(const struct namefile *file)
 	}
 	return false;
 }
-#else
-static int listen_to(const struct namefile *file)
-{
-	(void)file;
-	return -1;
-}
-
-static bool concerns_us(const struct namefile *file)
-{
-	(void)file;
-	return true;
-}
-#endif
 
 static int next_pause(struct namefile *file, bool told)
 {

@@ -148,13 +148,6 @@ static enum outcome cannot_read(const struct lock *lock, struct why *why)
 	return FAILED;
 }
 
-static bool has_ended(pid_t pid)
-{
-	struct procfs_stat stat;
-
-	return !process_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X';
-}
-
 /* Until the command of RECORD, who lives, has ended; and then, for a moment usually, until its
  * semlock, told of it as we were, has taken the lock away.  Its own end tells of that, too late. */
 static enum outcome await_holder(struct lock *lock, const struct record *record,
@@ -164,10 +157,10 @@ static enum outcome await_holder(struct lock *lock, const struct record *record,
 	int64_t pause = MILLISECOND / 10;
 
 	outcome = stranger_await(lock->file, record->pid, record->kind == RECORD_FULL);
-	if (outcome != AGAIN || record->semlock <= 0 || !has_ended(record->pid))
+	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
 		return outcome;
 	for (; pause < SECOND / 10; pause *= 2) {
-		if (!says(lock->file, target, length) || has_ended(record->semlock))
+		if (!says(lock->file, target, length) || !process_lives(record->semlock))
 			return AGAIN;
 		if (nap(pause) != 0)
 			return BUSY;

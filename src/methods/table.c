@@ -11,9 +11,7 @@
 /* The first one is the default. */
 static const struct method *const methods[] = {
     &method_flock,
-#if HAVE_DECL_F_OFD_SETLK
     &method_ofd,
-#endif
     &method_posix,
     &method_excl,
     &method_link,

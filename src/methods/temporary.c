@@ -10,12 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "crash.h"
 #include "methods/calls.h"
 #include "methods/namefile.h"
+
+#ifndef SYS_getrandom /* its number is each machine's own: as if the kernel did not know it */
+#define SYS_getrandom -1
+#endif
 
 /* So old must it be before a PID that means nothing here is not asked for: where locks can
  * be believed, and where they cannot. */
@@ -40,12 +45,10 @@ static uint32_t where_we_are(void)
 uint32_t namefile_random(void)
 {
 	static uint32_t count;
-#ifdef HAVE_GETENTROPY
 	uint32_t number = 0;
 
-	if (getentropy(&number, sizeof number) == 0)
+	if (syscall(SYS_getrandom, &number, sizeof number, 0) == (long)sizeof number)
 		return number;
-#endif
 	return (uint32_t)time(NULL) + ++count * 2654435761u;
 }
 
@@ -64,7 +67,6 @@ void namefile_temporary(struct namefile *file, const char *what)
 	    (long)getpid(), where_we_are(), namefile_random());
 }
 
-#if HAVE_DECL_O_TMPFILE
 static int make_nameless(const struct namefile *file, mode_t mode)
 {
 	int fd;
@@ -73,15 +75,6 @@ static int make_nameless(const struct namefile *file, mode_t mode)
 		: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
 	return fd;
 }
-#else
-static int make_nameless(const struct namefile *file, mode_t mode)
-{
-	(void)file;
-	(void)mode;
-	errno = EOPNOTSUPP;
-	return -1;
-}
-#endif
 
 static int make_named(struct namefile *file, mode_t mode)
 {

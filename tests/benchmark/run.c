@@ -117,9 +117,7 @@ int hold(void)
 		perror("bench: " LOCK);
 		exit(70);
 	}
-#if HAVE_DECL_F_OFD_SETLK
 	fcntl(fd, F_OFD_SETLK, &(struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET});
-#endif
 	return fd;
 }
 

@@ -1,60 +1,46 @@
-/* What etcd answers: the keys of a lock, and the stream of a watch.  Of those who are seen to
- * hold the lock, no two exclude each other; and a watch hears the same however it is cut. */
+/* What etcd answers: the keys of a lock, and the stream of a watch, which hears the same however it
+ * is cut. */
 #include <config.h>
 
 #include "fuzz.h"
-#include "locksmith/etcd/etcdqueue.c" /* for what it takes a key's mode to be */
+#include "locksmith/etcd/etcdqueue.c"
 #include "locksmith/etcd/etcdwatch.c" /* for the stream's bytes, without a stream */
 
-static void places(const json_t *kvs, const json_t *marks)
+static void places(const json_t *responses)
 {
 	static const enum mode modes[] = {MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOTS};
-	static const int64_t own[] = {0, 1, 7, INT64_MAX};
-	struct etcdqueue_place place;
+	struct etcdqueue_place place = {.found = true};
+	struct etcdqueue_keys keys, marks;
 
-	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-		for (size_t j = 0; j < sizeof own / sizeof *own; j++) {
-			etcdqueue_place(kvs, modes[i], 2, own[j], &place);
-			MUST(strlen(place.blocker) < sizeof place.blocker);
-			MUST(strlen(place.who) < sizeof place.who);
-			etcdqueue_orphans(kvs, marks, modes[i], 2, &place);
-			MUST(strlen(place.blocker) < sizeof place.blocker);
-			MUST(place.blocked || !place.orphaned);
-			MUST(!place.orphaned || place.orphan.seconds > 0);
-			/* The first in the queue is blocked by nobody, the rest by somebody. */
-			MUST(!place.blocked || own[j] != 0 || place.who[0] != '\0');
-		}
-	etcdqueue_place(NULL, MODE_EXCLUSIVE, 0, INT64_MAX, &place);
-	MUST(!place.blocked);
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		struct options o = {.mode = modes[i], .slots = 2};
+
+		etcdqueue_keys(&keys, "L", modes[i]);
+		etcdqueue_keys(&marks, "L#held", modes[i]);
+		etcdqueue_place(responses, &keys, &marks, &o, &place);
+		MUST(place.found);
+		MUST(strlen(place.watch.first) < sizeof place.watch.first);
+		MUST(strlen(place.who) < sizeof place.who);
+		/* Somebody is in the way, or there is a number. */
+		MUST(place.blocked ? place.who[0] != '\0' : place.slot < 2);
+		etcdqueue_place(NULL, &keys, &marks, &o, &place);
+		MUST(!place.blocked);
+	}
 }
 
-/* In the order of creation, as etcd gives them. */
-static bool ascending(const json_t *kvs)
+static void holders(const json_t *kvs, const json_t *marks)
 {
-	for (size_t i = 1; i < json_array_size(kvs); i++)
-		if (etcdqueue_int(json_array_get(kvs, i - 1), "create_revision") >=
-		    etcdqueue_int(json_array_get(kvs, i), "create_revision"))
-			return false;
-	return true;
-}
-
-static void holders(const json_t *kvs)
-{
-	size_t exclusive = 0, shared = 0, slots = 0;
-	struct entry entry;
 	char text[400];
 
 	for (size_t i = 0; i < json_array_size(kvs); i++) {
-		bool holds = etcdqueue_holds(kvs, i, text, sizeof text);
+		const json_t *kv = json_array_get(kvs, i);
 
-		MUST(strlen(text) < sizeof text);
-		read_entry(json_array_get(kvs, i), &entry);
-		exclusive += holds && entry.mode == MODE_EXCLUSIVE;
-		shared += holds && entry.mode == MODE_SHARED;
-		slots += holds && entry.mode == MODE_SLOTS;
+		etcdqueue_holds(kvs, marks, i);
+		MUST(etcdqueue_pair(kvs, kv));
+		etcdqueue_is_mark(kv);
+		etcdqueue_describe(kv, text, sizeof text);
+		MUST(strlen(text) < sizeof text && strncmp(text, "mode=", 5) == 0);
 	}
-	if (ascending(kvs))
-		MUST(exclusive + (shared > 0) + (slots > 0) <= 1);
 }
 
 static void answer(const char *text)
@@ -63,9 +49,8 @@ static void answer(const char *text)
 	const json_t *kvs = json_object_get(json, "kvs");
 
 	etcdqueue_int(json, "count");
-	places(kvs, json_object_get(json, "marks"));
-	places(NULL, kvs);
-	holders(kvs);
+	places(json_object_get(json, "responses"));
+	holders(kvs, json_object_get(json, "marks"));
 	json_decref(json);
 }
 

@@ -20,6 +20,7 @@ FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/etcd/base64.c src/locksmit
 	src/locksmith/ftp/token.c src/locksmith/common/url.c src/locksmith/common/why.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/curl/buffer.c \
 	src/locksmith/common/clock.c src/locksmith/common/guard.c src/locksmith/common/holders.c src/locksmith/etcd/http.c \
+	src/locksmith/etcd/etcdctl.c src/locksmith/common/login.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/why.c src/pidfd.c \
 	src/procfs.c
 

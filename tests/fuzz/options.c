@@ -92,7 +92,7 @@ static void forget_lasting(void)
 
 static void values(const struct options *o)
 {
-	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0 && o->interval >= 0);
+	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0);
 	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
 	MUST(o->busy_status >= 0 && o->busy_status <= 255);
 	MUST(o->slots <= SLOTS_MOST && o->create_mode <= 0777);
@@ -117,9 +117,9 @@ static void together(const struct options *o)
 	unsigned can = o->method->can;
 
 	MUST(!(o->who && o->check) && !(o->json && !o->who));
-	MUST(o->command != NULL || o->who || o->check || o->stands || o->locks[0].name == NULL ||
+	MUST(o->command != NULL || o->who || o->check || o->hold || o->locks[0].name == NULL ||
 	     o->init);
-	MUST(!(o->who && o->command != NULL) && !(o->stands && o->command != NULL));
+	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
 	MUST(!o->become || (!o->remove && !o->close_fd && o->run_timeout == 0));
 	MUST(o->slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
 	MUST((o->range.start == 0 && o->range.length == 0) || (can & CAN_RANGE) != 0);

@@ -7,9 +7,9 @@ when the answer came. Requests and answers may take any time, get lost, and be d
 may be stopped or cut off; only a semlock's own timer is believed to be in time. Shown: no two
 commands are ever inside, and of two holders the later has the higher token. The naive ways go wrong.
 
-"Forgetful": etcd may end a lease at any moment, and say of one that has ended that it is renewed. Whoever is
-first then makes a mark before he runs, and believes a renewal only when he has seen his key after it; a mark
-without its key lapses a lease after it was found so.
+"Forgetful": etcd may end a lease at any moment that is to be renewed, and say of one that has ended that it is.
+The first client then makes a mark before it runs, under a lease that is never renewed. A renewal is believed when
+the mark was put under a new lease after it, which takes the key to be there still. Nobody enters past a mark.
 """
 import collections
 import explore
@@ -18,20 +18,22 @@ LEASE = 2   # moments that the server grants
 END = 4     # the clock stops here
 
 # keys: (client, revision, expires), in order. revision: of the next key. highest: token of a command so far.
-# marks: (client, expires or None). forgets: leases that may still end early.
+# marks: (client, expires). forgets: leases that may still end early.
 State = collections.namedtuple("State", "now keys revision highest clients marks forgets")
 # asked: when, None: no request is on its way. answer: on its way. until: when the command is killed.
-# done: the server has done it; with marks, of a renewal, "seen": and the key was there afterwards.
+# done: the server has done it; with marks, of a renewal, "granted": and then gave a lease for the mark; "put": and
+# then put the mark under that, the key being there.
+# lease: when that ends.
 # token: create_revision of our key, 0: not known.
-Client = collections.namedtuple("Client", "step asked done until token")
+Client = collections.namedtuple("Client", "step asked done until token lease")
 
 
 def model(naive="", marks=False):
     def first(s):
         return s.keys[0] if s.keys else None
 
-    def orphans(s, i):
-        return [m for m in s.marks if m[0] != i and not any(k[0] == m[0] for k in s.keys)]
+    def others(s, i):
+        return [m for m in s.marks if m[0] != i]
 
     def without(marks, i):
         return tuple(m for m in marks if m[0] != i)
@@ -54,10 +56,14 @@ def model(naive="", marks=False):
                 elif mine or s.forgets is not None:
                     to("prolong", done=True, keys=tuple(
                         (k[0], k[1], s.now + LEASE) if k == mine else k for k in s.keys))
-            if marks and c.done is True and c.step != "asked" and mine:
-                to("see", done="seen")
+            ours = next((m for m in s.marks if m[0] == i), None)
+            if marks and c.step == "inside" and c.done is True:
+                to("grant", done="granted", lease=s.now + LEASE)
+            if marks and c.step == "inside" and c.done == "granted" and mine and ours:
+                ends = ours[1] if naive == "the mark's lease stays" else c.lease
+                to("put", done="put", marks=without(s.marks, i) + ((i, ends),))
             # The answer comes, or never does.
-            believed = "seen" if marks and naive != "the renewal alone" and c.step != "asked" else True
+            believed = "put" if marks and naive != "the renewal alone" and c.step == "inside" else True
             if c.done == believed:
                 counted_from = s.now if naive == "from the answer" else c.asked
                 if c.step == "asked":
@@ -69,22 +75,20 @@ def model(naive="", marks=False):
                 turn = mine is not None and first(s) == mine
                 if turn and not marks:
                     to("mine", step="start")
-                elif turn and not orphans(s, i):
-                    to("mine", step="mark")
-                elif turn:
-                    for m in orphans(s, i):
-                        if m[1] is None:
-                            to("condemn %d by" % m[0], marks=without(s.marks, m[0]) + ((m[0], s.now + LEASE),))
+                elif turn and not others(s, i):
+                    # What is asked for at the same time, and its answer, is not waited for.
+                    to("mine", step="mark", lease=s.now + LEASE, asked=None, done=False)
                 elif mine is None:
                     to("lost my place", step="over", until=0, asked=None, done=False)
-            if c.step == "mark" and mine:  # the mark is made only while the key is there
-                to("mark", step="start", marks=s.marks + ((i, None),))
+            # The mark is made only while the key is there.
+            if c.step == "mark" and s.now < c.lease and (mine or naive == "a mark without a key"):
+                to("mark", step="start", marks=s.marks + ((i, c.lease),))
             if c.step == "start":  # between the look and the command any time may pass
                 if s.now < c.until or naive == "no timer":
                     to("run", step="inside", highest=max(s.highest, c.token))
                 else:
                     to("too late", step="over", until=0)
-            if c.step in ("look", "mark", "inside") and c.asked is None and s.now < c.until:
+            if c.step in (("look", "mark", "inside") if naive == "keep and mark" else ("look", "inside")) and c.asked is None and s.now < c.until:
                 to("keep", asked=s.now)
             if c.step == "inside" and not (naive != "no timer" and s.now >= c.until):
                 to("end", step="release")
@@ -101,7 +105,9 @@ def model(naive="", marks=False):
             out.append(("tick", s._replace(now=s.now + 1)))
         # The server drops a lease when it has ended, or some time later.
         for m in s.marks:
-            if m[1] is not None and s.now >= m[1]:
+            if naive == "the mark's lease is renewed" and s.forgets:
+                out.append(("forget the mark %d" % m[0], s._replace(marks=without(s.marks, m[0]))))
+            if s.now >= m[1]:
                 out.append(("lapse %d" % m[0], s._replace(marks=without(s.marks, m[0]))))
         for k in s.keys:
             if s.forgets:
@@ -125,7 +131,7 @@ def model(naive="", marks=False):
 
 
 def case(name, holds, count, forgets=None, **how):
-    start = State(0, (), 1, 0, (Client("idle", None, False, 0, 0),) * count, (), forgets)
+    start = State(0, (), 1, 0, (Client("idle", None, False, 0, 0, 0),) * count, (), forgets)
     return (name, holds, start) + model(**how)
 
 
@@ -138,6 +144,14 @@ CASES = [
     case("naive: forgetful, no marks", False, 2, forgets=1),
     case("naive: forgetful, marks, the renewal alone is believed", False, 2, forgets=1, marks=True,
          naive="the renewal alone"),
+    case("naive: forgetful, the renewed mark stays under its lease", False, 2, forgets=1, marks=True,
+         naive="the mark's lease stays"),
+    case("naive: forgetful, the lease of a mark is renewed", False, 2, forgets=1, marks=True,
+         naive="the mark's lease is renewed"),
+    case("naive: forgetful, the key is kept between lease and mark", False, 2, forgets=1, marks=True,
+         naive="keep and mark"),
+    case("naive: forgetful, a mark is made without a key", False, 2, forgets=1, marks=True,
+         naive="a mark without a key"),
 ]
 
 if __name__ == "__main__":

@@ -135,7 +135,6 @@ def scenarios():
             yield one("two", "-f", "other")
             yield one("--replace", "--replace", before="stop")
             yield one("--run-timeout", "--run-timeout", "60")
-            yield one("--unfair, waits its turn", "--unfair", before="wait")
         if method == "flock":
             yield one("by a link", before="link")
 

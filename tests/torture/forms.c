@@ -37,7 +37,6 @@ static const struct form forms[] = {
     {"close", FLOCK | OFD, "@s -m @m -o lock @t inside @n xt"},
     {"fd", FLOCK | OFD, "@t fd @n x @s -m @m 20"},
     {"number", FLOCK | OFD, "@t open @s -m @m --fd 20 @t inside @n x"},
-    {"unfair", ALL & ~POSIX, "@s -m @m --unfair lock @t inside @n x"},
     {"deadline", MAY_FAIL | (ALL & ~POSIX), "@s -m @m -w .01 lock @t inside @n x"},
     {"deadline", MAY_FAIL | POSIX, "@s -m @m -w .01 lock @t inside @n xt"},
     {"try", MAY_FAIL | (ALL & ~POSIX), "@s -m @m -n lock @t inside @n x"},

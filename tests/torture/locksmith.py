@@ -71,7 +71,7 @@ class Smith:
         self.ok = self.lost = self.over = False
         self.free = False
         self.err = ""
-        self.p = subprocess.Popen([options["smith"], "--ttl=" + options["ttl"], "--interval=0.1", *rest,
+        self.p = subprocess.Popen([options["smith"], "--ttl=" + options["ttl"], *rest,
                                    options["url"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                   stderr=subprocess.DEVNULL)
         self.thread = threading.Thread(target=self.read, daemon=True)

@@ -128,7 +128,7 @@ def harm(me, dice, p, command):
 
 def start(dice):
     deaf = dice.choice(("deaf", "hears", "hears"))
-    return subprocess.Popen([options["semlock"], "-q", "--ttl=" + options["ttl"], *interval, options["url"],
+    return subprocess.Popen([options["semlock"], "-q", "--ttl=" + options["ttl"], *stale, options["url"],
                              "/usr/bin/python3", "-S", "-E", "-c", INSIDE, oracle, options["hold"], deaf, log],
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -185,7 +185,7 @@ def contender(me):
             time.sleep(0.1)
 
 
-interval = [] if options["url"].startswith(("etcd", "postgresql")) else ["-i", "0.1", "--stale=3"]
+stale = [] if options["url"].startswith(("etcd", "postgresql")) else ["--stale=3"]
 began = time.monotonic()
 threads = [threading.Thread(target=contender, args=(i,)) for i in range(int(options["contenders"]))]
 for t in threads:

@@ -10,15 +10,15 @@ function __semlock_operands
             case --
                 set -e words[1]
                 break
-            case --conflict-exit-code --fd --file --interval --kill-after --length --method --mode \
+            case --conflict-exit-code --fd --file --kill-after --length --method --mode \
                     --name --on-lost --run-timeout --signal --slots --stale --start --status-fd \
-                    --tether --timeout --ttl --wait
+                    --timeout --ttl --wait
                 set -q words[2]; or return 1
                 set -e words[1]
             case '--*'
             case '-?*'
                 # -nw 10: the first letter that takes a value ends the cluster.
-                if string match -qr '^-[^Efijmw]*[Efijmw]$' -- $words[1]
+                if string match -qr '^-[^Efjmw]*[Efjmw]$' -- $words[1]
                     set -q words[2]; or return 1
                     set -e words[1]
                 end
@@ -46,7 +46,7 @@ function __semlock_without_lock
 end
 
 function __semlock_only_locks
-    __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'; or __semlock_said '--tether*'
+    __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'
 end
 
 # Before the first operand?  (An option's value is.)
@@ -124,11 +124,9 @@ complete -c semlock -n __semlock_at_options -l nb -d 'Fail at once if it is busy
 complete -c semlock -n __semlock_at_options -l nonblocking -d 'Fail at once if it is busy'
 complete -c semlock -n __semlock_at_options -s w -l wait -x -d 'Wait so long at most'
 complete -c semlock -n __semlock_at_options -l timeout -x -d 'Wait so long at most'
-complete -c semlock -n __semlock_at_options -s i -l interval -x -d 'Time between two looks at a lock on an FTP server'
 complete -c semlock -n __semlock_at_options -s E -l conflict-exit-code -x -d 'Exit status when the lock is not to be had'
 complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_signals)' -d 'Stop who holds the lock, and take its place'
 complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_signals)' -d 'Stop who holds the lock, or run COMMAND'
-complete -c semlock -n __semlock_at_options -l unfair -d 'Do not queue behind those who came earlier'
 complete -c semlock -n __semlock_at_options -s c -l command -d 'Run a string by the shell'
 complete -c semlock -n __semlock_at_options -l on-lost -x -a 'warn term kill' -d 'If somebody takes the lock away'
 complete -c semlock -n __semlock_at_options -s o -l close -d 'What COMMAND leaves behind does not keep the lock'
@@ -137,7 +135,6 @@ complete -c semlock -n __semlock_at_options -l run-timeout -x -d 'End COMMAND af
 complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_signals)' -d 'By which --run-timeout ends it'
 complete -c semlock -n __semlock_at_options -l kill-after -x -d 'KILL so long after the signal'
 complete -c semlock -n __semlock_at_options -l hold -d 'No COMMAND: hold LOCK until standard input ends'
-complete -c semlock -n __semlock_at_options -l tether -x -a '3 4 5 6 7 8 9' -d 'No COMMAND: LOCK is the shell'\''s until it closes this'
 complete -c semlock -n __semlock_at_options -l fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'Lock this open descriptor'
 complete -c semlock -n __semlock_at_options -s u -l unlock -d 'Unlock the descriptor'
 complete -c semlock -n __semlock_at_options -l check -d 'Does a lock really exclude there'

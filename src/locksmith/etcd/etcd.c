@@ -2,8 +2,8 @@
 
 #include "locksmith/common/engine.h"
 
-#include "locksmith/etcd/base64.h"
 #include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdctl.h"
 #include "locksmith/etcd/etcdlock.h"
 #include "locksmith/etcd/etcdmark.h"
 #include "locksmith/common/protocol.h"
@@ -15,19 +15,22 @@
 #define LEAST_PATIENCE (300 * NS_PER_MS)
 #define FIRST_ANSWER (10 * NS_PER_S)
 
-static void names(struct etcdlock *k)
+/* The holders whose key has gone are told of first. */
+static size_t say_orphans(const json_t *kvs, const json_t *marks)
 {
-	char text[sizeof k->name + 8];
+	char text[600];
+	size_t n = 0;
 
-	snprintf(text, sizeof text, "%s/", k->name);
-	base64_encode(text, k->first);
-	/* The end of a range is the first key beyond it: '0' follows '/'. */
-	snprintf(text, sizeof text, "%s0", k->name);
-	base64_encode(text, k->end);
-	snprintf(text, sizeof text, "%s#held/", k->name);
-	base64_encode(text, k->marks);
-	snprintf(text, sizeof text, "%s#held0", k->name);
-	base64_encode(text, k->marks_end);
+	for (size_t i = 0; i < json_array_size(marks); i++) {
+		const json_t *mark = json_array_get(marks, i);
+
+		if (etcdqueue_pair(kvs, mark))
+			continue;
+		etcdqueue_describe(mark, text, sizeof text);
+		say("WHO state=holds %s", text);
+		n++;
+	}
+	return n;
 }
 
 static int who(struct etcdlock *k, struct why *why)
@@ -40,16 +43,15 @@ static int who(struct etcdlock *k, struct why *why)
 		*why = k->etcd.why;
 		return why->status;
 	}
-	n = json_array_size(kvs);
-	for (size_t i = 0; i < json_array_size(marks); i++)
-		if (etcdqueue_orphan(kvs, marks, i, text, sizeof text)) {
-			say("WHO state=holds %s", text);
-			n++;
-		}
+	n = say_orphans(kvs, marks);
 	for (size_t i = 0; i < json_array_size(kvs); i++) {
-		bool holds = etcdqueue_holds(kvs, i, text, sizeof text);
+		const json_t *kv = json_array_get(kvs, i);
 
-		say("WHO state=%s %s", holds ? "holds" : "waits", text);
+		if (etcdqueue_is_mark(kv))
+			continue;
+		etcdqueue_describe(kv, text, sizeof text);
+		say("WHO state=%s %s", etcdqueue_holds(kvs, marks, i) ? "holds" : "waits", text);
+		n++;
 	}
 	json_decref(answer);
 	return n > 0 ? EXIT_BUSY : EXIT_RELEASED;
@@ -90,7 +92,7 @@ static int check(struct etcdlock *k, struct why *why)
 
 	snprintf(
 	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
-	names(k);
+	etcdlock_keys(k);
 	if (etcdlock_grant(k, until) != ETCD_OK) {
 		*why = k->etcd.why;
 		return why->status;
@@ -105,19 +107,21 @@ static int check(struct etcdlock *k, struct why *why)
 		fit = expect(k, "and is seen", reply, k->place.found);
 	}
 	if (fit) {
-		reply = etcdmark_enter(k, until);
+		reply = etcdmark_lease(k, until);
+		if (reply == ETCD_OK)
+			reply = etcdmark_enter(k, until);
 		fit = expect(k, "a mark can be made beside it", reply, k->marked);
 	}
-	if (fit) {
-		reply = etcdmark_remove(k, until);
-		fit = expect(k, "and be removed", reply, true);
-	}
+	fit = fit && expect(k, "and be put under a new lease", etcdmark_renew(k, until), true);
 	fit = fit && expect(k, "the lease can be renewed", etcdlock_keep(k, until), true);
-	fit = fit && expect(k, "the lease can be revoked", etcdlock_revoke(k, until), true);
+	fit = fit &&
+	      expect(k, "the lease can be revoked", etcdlock_revoke(k, &k->lease, until), true);
 	if (fit) {
 		reply = etcdlock_look(k, k->revision, until);
 		fit = expect(k, "and the key is gone with it", reply, !k->place.found);
 	}
+	etcdlock_revoke(k, &k->lease, until);
+	etcdlock_revoke(k, &k->mark_lease, until);
 	version(k);
 	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
 }
@@ -151,8 +155,11 @@ static int etcd_run(const struct options *o, struct why *why)
 	}
 	patience = k->ttl / 6 > LEAST_PATIENCE ? k->ttl / 6 : LEAST_PATIENCE;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
-	names(k);
-	if (etcdrpc_open(&k->etcd, &o->url, patience, clock_now() + FIRST_ANSWER) != ETCD_OK) {
+	etcdlock_keys(k);
+	if (o->no_wait) /* one that is silent leaves time for the others */
+		patience = clock_min(patience, (o->answer_by - clock_now()) / o->url.hosts);
+	if (etcdrpc_open(&k->etcd, &o->url, patience,
+		clock_min(clock_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
 		*why = k->etcd.why;
 		status = why->status;
 	} else if (o->action == ACTION_WHO) {
@@ -177,7 +184,7 @@ const struct engine engine = {
     .name = "etcd",
     .schemes = "etcd etcds",
     .words = "shared slots order token",
-    .parse = url_parse,
+    .parse = etcdctl_url,
     .start = transfer_init,
     .run = etcd_run,
     .end = etcd_end,

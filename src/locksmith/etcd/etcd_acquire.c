@@ -9,105 +9,152 @@
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
+#define PATIENCE_LEAVE NS_PER_S
 
-enum wait { WAIT_HELD, WAIT_BUSY, WAIT_AGAIN, WAIT_FAILED };
+enum wait {
+	WAIT_HELD,
+	WAIT_BUSY,
+	WAIT_SILENT, /* no endpoint answers: our place is as it was, as far as we know */
+	WAIT_TAKEN,  /* likewise; another was faster with that number of a slot */
+	WAIT_AGAIN,  /* our place was lost */
+	WAIT_FAILED
+};
 
 static int64_t patience(const struct etcdlock *k)
 {
-	return clock_now() + (k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER);
+	int64_t usual = k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER;
+
+	return clock_min(clock_now() + usual, k->options->answer_by);
 }
 
-/* Our key is made, and no other had been made since we looked. But one may have come and gone in
-   that time, and be cut off: its mark tells. */
-static enum wait behind_nobody(struct etcdlock *k)
+static enum wait verdict(const struct etcdlock *k)
 {
-	if (etcdlock_look(k, k->revision, patience(k)) != ETCD_OK)
-		return WAIT_FAILED;
-	if (k->place.orphaned)
-		etcdmark_condemn(k, patience(k));
-	return k->place.found && !k->place.blocked ? WAIT_HELD : WAIT_BUSY;
+	if (!k->place.found)
+		return WAIT_AGAIN;
+	return k->place.blocked ? WAIT_BUSY : WAIT_HELD;
 }
 
-/* Looks, and only if nobody is in the way, makes the key, if still nobody is. Busy leaves no trace.
- */
-static enum wait at_once(struct etcdlock *k)
+static enum wait look(struct etcdlock *k)
 {
-	for (int tries = 0; tries < TRIES_NO_WAIT; tries++) {
-		enum etcd_reply reply;
-		bool made = false;
+	enum etcd_reply reply =
+	    etcdlock_look(k, k->revision, clock_min(patience(k), k->deadline));
 
-		if (etcdlock_look(k, INT64_MAX, patience(k)) != ETCD_OK)
-			return WAIT_FAILED;
-		if (k->place.orphaned)
-			etcdmark_condemn(k, patience(k)); /* for the next one */
-		if (k->place.blocked)
-			return WAIT_BUSY;
-		if (k->lease == 0 && etcdlock_grant(k, patience(k)) != ETCD_OK)
-			return WAIT_FAILED;
-		reply = etcdlock_queue(k, k->seen, patience(k), &made);
-		if (reply == ETCD_GONE)
-			k->lease = 0; /* we were stopped for longer than it lasts */
-		else if (reply != ETCD_OK)
-			return WAIT_FAILED;
-		if (made)
-			return behind_nobody(k);
-	}
-	return WAIT_BUSY;
+	if (reply == ETCD_OK)
+		return verdict(k);
+	say_wait("note=no endpoint answers");
+	return reply == ETCD_FATAL ? WAIT_FAILED : WAIT_SILENT;
 }
 
-/* Watches what is in front of us: the nearest that blocks, or for slots all of them; or an orphan. */
+/* An endpoint that is stopped leaves a watch silently open. But it answers no keepalive either: then
+   the calls go to another, and the watch follows. */
+static bool watched(const struct etcdlock *k)
+{
+	return !etcdwatch_over(&k->watch) && k->watch.endpoint == k->etcd.current;
+}
+
 static void watch(struct etcdlock *k)
 {
-	if (k->options->mode == MODE_SLOTS && !k->place.orphaned)
-		etcdwatch_start(&k->watch, &k->etcd, k->first, k->end, k->seen + 1);
-	else
-		etcdwatch_start(&k->watch, &k->etcd, k->place.blocker, NULL, k->seen + 1);
+	if (!watched(k) || strcmp(k->watch.key, k->place.watch.first) != 0)
+		etcdwatch_start(
+		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
-/* In the queue, until it is our turn. AGAIN: our place was lost. */
-static enum wait queue(struct etcdlock *k, int64_t give_up)
+/* Until that moment, or until the watch hears something or ends. */
+static void doze(struct etcdlock *k, int64_t until)
 {
-	int64_t keep_at = clock_now() + k->ttl / 3;
+	transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
+	if (!k->watch.transfer.ended || k->watch.stirred)
+		return;
+	etcdrpc_rotate(&k->etcd);
+	transfer_wait(clock_min(clock_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
+}
 
-	while (!protocol_released()) {
-		int64_t until = clock_min(patience(k), k->deadline);
+/* In the queue, until it is our turn. */
+static enum wait queue(struct etcdlock *k)
+{
+	int64_t keep_at = k->deadline - k->ttl + k->ttl / 3;
+	int64_t look_at = clock_now() + 2 * k->ttl; /* in case that a watch is lost unheard */
+	enum wait w = verdict(k);
+
+	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
 		enum etcd_reply reply;
-		bool last = clock_now() >= give_up;
 
+		if (clock_now() >= k->options->until)
+			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
 		if (clock_now() >= k->deadline)
 			return WAIT_AGAIN;
-		reply = etcdlock_look(k, k->revision, until);
-		if (reply == ETCD_FATAL)
-			return WAIT_FAILED;
-		if (reply == ETCD_OK && !k->place.found)
-			return WAIT_AGAIN;
-		if (reply == ETCD_OK && !k->place.blocked)
-			return WAIT_HELD;
-		if (last)
-			return WAIT_BUSY;
-		say_wait(reply == ETCD_OK ? k->place.who : "note=no endpoint answers");
-		if (reply == ETCD_OK && k->place.orphaned)
-			etcdmark_condemn(k, until);
-		if (reply == ETCD_OK)
-			watch(k);
-		/* A member that is stopped leaves a watch silently open: look now and then. */
-		transfer_wait(clock_min(clock_min(keep_at, give_up), clock_now() + k->ttl / 2),
-		    &k->watch.stirred, &k->watch.transfer.ended);
-		if (k->watch.transfer.ended && !k->watch.deleted) {
-			etcdrpc_rotate(&k->etcd);
-			transfer_wait(clock_min(clock_now() + NS_PER_S / 5, give_up), NULL, NULL);
+		if (w == WAIT_BUSY)
+			say_wait(k->place.who);
+		watch(k);
+		doze(k, clock_min(clock_min(keep_at, look_at), k->options->until));
+		if (clock_now() >= keep_at) {
+			reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
+			if (reply == ETCD_GONE)
+				return WAIT_AGAIN;
+			keep_at = clock_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
 		}
-		if (clock_now() < keep_at)
-			continue;
-		reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
-		if (reply == ETCD_GONE)
-			return WAIT_AGAIN;
-		keep_at = clock_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
+		if (!watched(k) || clock_now() >= clock_min(look_at, k->options->until)) {
+			w = look(k);
+			look_at = clock_now() + 2 * k->ttl;
+		}
 	}
-	return WAIT_BUSY;
+	return w == WAIT_SILENT ? WAIT_BUSY : w;
 }
 
-static enum wait in_turn(struct etcdlock *k, int64_t give_up)
+/* It is our turn. The lease should have some life left; and nobody believes that we hold the lock
+   before our mark says so. */
+static enum wait enter(struct etcdlock *k)
+{
+	enum etcd_reply reply = ETCD_OK;
+
+	if (k->deadline - clock_now() < k->ttl / 2)
+		reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
+	if (reply == ETCD_OK)
+		reply = etcdmark_lease(k, clock_min(patience(k), k->deadline));
+	if (reply == ETCD_OK)
+		reply = etcdmark_enter(k, clock_min(patience(k), k->deadline));
+	if (reply == ETCD_FATAL)
+		return WAIT_FAILED;
+	if (reply != ETCD_OK)
+		return WAIT_AGAIN;
+	if (k->marked)
+		return WAIT_HELD;
+	return look(k) == WAIT_FAILED ? WAIT_FAILED : WAIT_TAKEN;
+}
+
+static enum wait take(struct etcdlock *k)
+{
+	enum wait w;
+
+	do {
+		w = queue(k);
+		if (w == WAIT_HELD)
+			w = enter(k);
+	} while (w == WAIT_TAKEN);
+	return w;
+}
+
+/* Looks, and only if nobody is in the way, makes the key, if still nobody is: busy leaves no trace. But
+   one may have come and gone in that time, and be cut off: its mark tells. */
+static enum wait at_once(struct etcdlock *k)
+{
+	enum etcd_reply reply = etcdlock_look(k, INT64_MAX, patience(k));
+	bool made = false;
+
+	if (reply == ETCD_OK && k->place.blocked)
+		return WAIT_BUSY;
+	if (reply == ETCD_OK)
+		reply = etcdlock_grant(k, patience(k));
+	if (reply == ETCD_OK)
+		reply = etcdlock_queue(k, k->seen, patience(k), &made);
+	if (reply == ETCD_GONE)
+		return WAIT_AGAIN; /* we were stopped for longer than the lease lasts */
+	if (reply != ETCD_OK)
+		return WAIT_FAILED;
+	return made ? take(k) : WAIT_AGAIN;
+}
+
+static enum wait in_turn(struct etcdlock *k)
 {
 	enum etcd_reply reply = etcdlock_grant(k, patience(k));
 	bool made;
@@ -115,65 +162,47 @@ static enum wait in_turn(struct etcdlock *k, int64_t give_up)
 	if (reply == ETCD_OK)
 		reply = etcdlock_queue(k, -1, clock_min(patience(k), k->deadline), &made);
 	if (reply == ETCD_OK)
-		return made ? queue(k, give_up) : WAIT_AGAIN;
+		return made ? take(k) : WAIT_AGAIN;
 	if (reply == ETCD_FATAL)
 		return WAIT_FAILED;
 	say_wait("note=no endpoint answers");
-	return clock_now() >= give_up ? WAIT_FAILED : WAIT_AGAIN;
+	return clock_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
 }
 
-/* It is our turn. The lease should have some life left; and nobody believes that we hold the lock
-   before our mark says so. */
-static enum wait enter(struct etcdlock *k)
-{
-	enum etcd_reply reply;
-
-	if (k->deadline - clock_now() < k->ttl / 2 &&
-	    etcdlock_keep(k, clock_min(patience(k), k->deadline)) != ETCD_OK)
-		return WAIT_AGAIN;
-	reply = etcdmark_enter(k, clock_min(patience(k), k->deadline));
-	if (reply == ETCD_OK && k->marked)
-		return WAIT_HELD;
-	if (reply == ETCD_FATAL)
-		return WAIT_FAILED;
-	return reply == ETCD_OK && k->options->no_wait ? WAIT_BUSY : WAIT_AGAIN;
-}
-
-/* Whatever we have in the queue must not stay behind. */
+/* Whatever we have in the queue must not stay behind; nor a mark, if the reply to that was lost. */
 static void leave(struct etcdlock *k)
 {
-	etcdlock_revoke(k, patience(k));
-	/* The reply was lost: it may be there. Without our key it is not made any more. */
-	if (k->mark[0] != '\0')
-		etcdmark_remove(k, patience(k));
-	k->mark[0] = '\0';
+	int64_t until = clock_min(patience(k), clock_now() + k->ttl / 3);
+
+	if (until < clock_now() + PATIENCE_LEAVE)
+		until = clock_now() + PATIENCE_LEAVE;
+	etcdwatch_stop(&k->watch);
+	etcdlock_revoke(k, &k->mark_lease, until);
+	etcdlock_revoke(k, &k->lease, until);
+	k->mark_lease = 0;
 	k->lease = 0;
 	k->revision = 0;
+	k->marked = false;
 }
 
 int etcd_acquire(struct etcdlock *k, struct why *why)
 {
-	int64_t give_up = k->options->wait == NEVER ? NEVER : clock_now() + k->options->wait;
+	int tries = 0;
 	enum wait w;
 
 	for (;;) {
-		w = k->options->no_wait ? at_once(k) : in_turn(k, give_up);
+		w = k->options->no_wait ? at_once(k) : in_turn(k);
 		if (w == WAIT_HELD)
-			w = enter(k);
-		if (w == WAIT_HELD || w == WAIT_FAILED)
-			break;
+			return EXIT_RELEASED;
+		*why = k->etcd.why;
 		leave(k);
-		if (w == WAIT_BUSY || protocol_released() || clock_now() >= give_up ||
-		    k->options->no_wait)
+		if (w != WAIT_AGAIN || protocol_released())
 			break;
-		transfer_wait(clock_now() + NS_PER_S / 5, NULL, NULL);
+		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_now() >= k->options->until)
+			break;
+		if (!k->options->no_wait)
+			transfer_wait(clock_now() + NS_PER_S / 5, NULL, NULL);
 	}
-	etcdwatch_stop(&k->watch);
-	if (w == WAIT_HELD)
-		return EXIT_RELEASED;
-	*why = k->etcd.why;
-	if (w == WAIT_FAILED)
-		etcdlock_revoke(k, clock_now() + NS_PER_S);
 	if (w == WAIT_FAILED)
 		return why->status;
 	return protocol_released() && !k->options->no_wait ? EXIT_RELEASED : EXIT_BUSY;

@@ -7,12 +7,14 @@
 #include "locksmith/common/protocol.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#define LONG_LEASE (60 * NS_PER_S)
 
 struct hold {
-	int64_t last_call;     /* no renewal by then: lost */
-	int64_t next;	       /* the next keepalive */
-	unsigned int endpoint; /* where the watch is */
-	int64_t watch_at;      /* not before: a watch that failed is not started again at once */
+	int64_t last_call; /* no renewal by then: lost */
+	int64_t next;	   /* the next keepalive */
+	int64_t watch_at;  /* not before: neither at once again, nor for a short command */
 };
 
 static void renewed(struct etcdlock *k, struct hold *h)
@@ -22,25 +24,18 @@ static void renewed(struct etcdlock *k, struct hold *h)
 	guard_lease(k->deadline, k->ttl);
 }
 
-/* Watches our own key, after having made sure that it is there: a lease that was revoked behind our
-   back is heard of at once, not at the next keepalive. GONE if the key is not. */
-static enum etcd_reply watch_own(struct etcdlock *k, struct hold *h)
+/* Watches our own key, from when it was last known to be there: a lease that was revoked behind our
+   back is heard of at once, not at the next keepalive. */
+static void watch_own(struct etcdlock *k, struct hold *h)
 {
-	int64_t now = clock_now();
-	enum etcd_reply reply;
+	struct etcdqueue_span own = {.end = ""};
 
 	etcdwatch_stop(&k->watch);
-	if (now < h->watch_at)
-		return ETCD_SILENT;
-	h->watch_at = now + NS_PER_S / 5;
-	reply = etcdlock_look(k, k->revision, clock_min(h->last_call, now + k->ttl / 6));
-	if (reply != ETCD_OK)
-		return reply == ETCD_GONE ? ETCD_SILENT : reply;
-	if (!k->place.found)
-		return ETCD_GONE;
-	h->endpoint = k->etcd.current;
-	etcdwatch_start(&k->watch, &k->etcd, k->key, NULL, k->seen + 1);
-	return ETCD_OK;
+	if (clock_now() < h->watch_at)
+		return;
+	h->watch_at = clock_now() + NS_PER_S / 5;
+	strcpy(own.first, k->key);
+	etcdwatch_start(&k->watch, &k->etcd, &own, false, k->seen + 1);
 }
 
 static int release(struct etcdlock *k, struct why *why)
@@ -50,7 +45,11 @@ static int release(struct etcdlock *k, struct why *why)
 	switch (etcdmark_release(k, clock_now() + k->ttl)) {
 	case ETCD_OK:
 		say("FREE");
-		etcdlock_revoke(k, clock_now() + k->ttl / 6); /* nothing hangs on it any more */
+		/* With nothing under them, the leases end by themselves, which costs the server less. */
+		if (k->ttl > LONG_LEASE) {
+			etcdlock_revoke(k, &k->lease, clock_now() + k->ttl / 6);
+			etcdlock_revoke(k, &k->mark_lease, clock_now() + k->ttl / 6);
+		}
 		return EXIT_RELEASED;
 	case ETCD_GONE:
 		why_set(why, EXIT_LOST, "the lease had ended before it was released");
@@ -62,17 +61,15 @@ static int release(struct etcdlock *k, struct why *why)
 	}
 }
 
-/* Prolongs the lease, and makes sure that our key is still there: what is told of a lease is not
-   to be believed (etcdmark.h). */
+/* Prolongs the lease, and then the mark, which takes our key to be there still: what is told of a
+   lease is not to be believed (etcdmark.h). */
 static enum etcd_reply keep(struct etcdlock *k, int64_t until)
 {
 	int64_t before = k->deadline;
 	enum etcd_reply reply = etcdlock_keep(k, until);
 
 	if (reply == ETCD_OK)
-		reply = etcdlock_look(k, k->revision, until);
-	if (reply == ETCD_OK && !k->place.found)
-		reply = ETCD_GONE;
+		reply = etcdmark_renew(k, until);
 	if (reply != ETCD_OK)
 		k->deadline = before;
 	return reply;
@@ -87,13 +84,10 @@ static int due(struct etcdlock *k, struct hold *h, struct why *why)
 		why_set(why, EXIT_LOST, "its key was deleted");
 		return EXIT_LOST;
 	}
-	if (etcdwatch_over(&k->watch) || h->endpoint != k->etcd.current) {
+	if (etcdwatch_over(&k->watch) || k->watch.endpoint != k->etcd.current) {
 		if (k->watch.transfer.ended)
 			etcdrpc_rotate(&k->etcd);
-		if (watch_own(k, h) == ETCD_GONE) {
-			why_set(why, EXIT_LOST, "its key is gone");
-			return EXIT_LOST;
-		}
+		watch_own(k, h);
 	}
 	if (clock_now() < h->next)
 		return EXIT_RELEASED;
@@ -113,10 +107,11 @@ static int due(struct etcdlock *k, struct hold *h, struct why *why)
 
 int etcd_hold(struct etcdlock *k, struct why *why)
 {
-	struct hold h = {.endpoint = k->etcd.current};
+	struct hold h = {.watch_at = clock_now() + NS_PER_S / 5};
 
+	etcdwatch_stop(&k->watch);
 	renewed(k, &h);
-	say_ok(k->revision, k->slot, k->ttl, k->deadline);
+	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
 		int64_t until;

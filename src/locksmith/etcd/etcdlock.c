@@ -2,46 +2,71 @@
 
 #include "locksmith/etcd/etcdlock.h"
 
-#include "locksmith/etcd/base64.h"
 #include "locksmith/common/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* int64 travels as a string: a JSON number would lose its last digits on the way. */
-static json_t *number(int64_t n)
+json_t *etcdlock_number(int64_t n)
 {
 	return json_sprintf("%" PRId64, n);
+}
+
+void etcdlock_keys(struct etcdlock *k)
+{
+	char marks[sizeof k->name + 8];
+
+	snprintf(marks, sizeof marks, "%s#held", k->name);
+	etcdqueue_keys(&k->keys, k->name, k->options->mode);
+	etcdqueue_keys(&k->marks, marks, k->options->mode);
+}
+
+enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until)
+{
+	int64_t asked = *seconds;
+	json_t *answer;
+	enum etcd_reply reply;
+
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
+	    json_pack("{s:o}", "TTL", etcdlock_number(asked)), until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	*id = etcdqueue_int(answer, "ID");
+	/* The server may give more than was asked for. */
+	*seconds = etcdqueue_int(answer, "TTL");
+	json_decref(answer);
+	if (*id != 0 && *seconds >= asked && *seconds <= LONGEST_SECONDS)
+		return ETCD_OK;
+	*id = 0;
+	why_set(&k->etcd.why, EXIT_UNAVAILABLE, "the server granted no lease");
+	return ETCD_FATAL;
 }
 
 enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 {
 	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = clock_now();
-	char name[700];
-	json_t *answer;
+	const char *part = k->options->mode == MODE_SHARED  ? "#shared/"
+			   : k->options->mode == MODE_SLOTS ? "#slots/"
+							    : "";
+	char text[700];
 	enum etcd_reply reply;
 
 	k->revision = 0;
 	k->slot = -1;
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
-	    json_pack("{s:o}", "TTL", number(seconds)), until, &answer);
+	reply = etcdlock_lease(k, &seconds, &k->lease, until);
 	if (reply != ETCD_OK)
 		return reply;
-	k->lease = etcdqueue_int(answer, "ID");
-	/* The server may give more than was asked for. */
-	seconds = etcdqueue_int(answer, "TTL");
-	json_decref(answer);
-	if (k->lease == 0 || seconds <= 0 || seconds > LONGEST_SECONDS) {
-		why_set(&k->etcd.why, EXIT_UNAVAILABLE, "the server granted no lease");
-		return ETCD_FATAL;
-	}
 	k->ttl = seconds * NS_PER_S;
 	/* A lost reply was sent again: the lease is not older than the last one sent, but the first
 	 * is safe. */
 	k->deadline = sent + k->ttl;
-	snprintf(name, sizeof name, "%s/%016" PRIx64, k->name, (uint64_t)k->lease);
-	base64_encode(name, k->key);
+	snprintf(text, sizeof text, "%s/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
+	base64_encode(text, k->key);
+	snprintf(text, sizeof text, "%s#held/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
+	base64_encode(text, k->mark);
+	etcdqueue_value(k->options, text, sizeof text);
+	base64_encode(text, k->value);
 	return ETCD_OK;
 }
 
@@ -52,7 +77,7 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	enum etcd_reply reply;
 
 	reply = etcdrpc_call(&k->etcd, "/v3/lease/keepalive",
-	    json_pack("{s:o}", "ID", number(k->lease)), until, &answer);
+	    json_pack("{s:o}", "ID", etcdlock_number(k->lease)), until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
 	result = json_object_get(answer, "result");
@@ -65,121 +90,123 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	return reply;
 }
 
-static json_t *put(const char *key, const char *text, int64_t lease)
+static void place(struct etcdlock *k, const json_t *answer)
 {
-	char value[BASE64_SIZE(600)];
+	const json_t *responses = json_object_get(answer, "responses");
 
-	base64_encode(text, value);
-	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", value, "lease",
-	    number(lease));
+	k->seen = etcdqueue_int(json_object_get(answer, "header"), "revision");
+	etcdqueue_place(responses, &k->keys, &k->marks, k->options, &k->place);
+}
+
+/* The i-th response's first key was made when ours was. */
+static bool is_ours(const struct etcdlock *k, const json_t *answer, size_t i)
+{
+	const json_t *kvs = etcdqueue_kvs(json_object_get(answer, "responses"), i);
+
+	return k->revision > 0 &&
+	       etcdqueue_int(json_array_get(kvs, 0), "create_revision") == k->revision;
+}
+
+enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t until)
+{
+	json_t *questions = etcdqueue_questions(&k->keys, &k->marks, k->options, revision), *answer;
+	size_t own = json_array_size(questions);
+	enum etcd_reply reply;
+
+	if (revision != INT64_MAX)
+		json_array_append_new(questions,
+		    json_pack("{s:{s:s, s:b}}", "request_range", "key", k->key, "keys_only", 1));
+	reply = etcdrpc_call(
+	    &k->etcd, "/v3/kv/txn", json_pack("{s:o}", "success", questions), until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	k->place.found = is_ours(k, answer, own);
+	place(k, answer);
+	json_decref(answer);
+	return ETCD_OK;
+}
+
+/* It looks before it puts: what is there then is before us. */
+static json_t *look_and_put(struct etcdlock *k)
+{
+	json_t *all = etcdqueue_questions(&k->keys, &k->marks, k->options, INT64_MAX);
+
+	json_array_append_new(all,
+	    json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", k->key, "value", k->value,
+		"lease", etcdlock_number(k->lease)));
+	return all;
 }
 
 enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made)
 {
-	char text[600];
-	json_t *compare, *body, *answer, *response;
+	json_t *compare, *body, *answer;
+	const json_t *old;
 	enum etcd_reply reply;
 
-	etcdqueue_value(k->options, text, sizeof text);
 	if (unless_newer >= 0)
-		compare = json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", k->first, "range_end",
-		    k->end, "target", "MOD", "result", "LESS", "mod_revision",
-		    number(unless_newer + 1));
+		compare = json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", k->keys.all.first,
+		    "range_end", k->keys.all.end, "target", "MOD", "result", "LESS", "mod_revision",
+		    etcdlock_number(unless_newer + 1));
 	else
 		compare = json_pack("{s:s, s:s, s:s, s:s}", "key", k->key, "target", "CREATE",
 		    "result", "EQUAL", "create_revision", "0");
 	/* If the reply is lost and the call repeated, the failure branch finds our key. */
-	body = json_pack("{s:[o], s:[o], s:[{s:{s:s}}]}", "compare", compare, "success",
-	    put(k->key, text, k->lease), "failure", "request_range", "key", k->key);
+	body = json_pack("{s:[o], s:o, s:[{s:{s:s}}]}", "compare", compare, "success",
+	    look_and_put(k), "failure", "request_range", "key", k->key);
 	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
-	k->revision = 0;
 	if (json_is_true(json_object_get(answer, "succeeded"))) {
 		k->revision = etcdqueue_int(json_object_get(answer, "header"), "revision");
+		k->place.found = true;
+		place(k, answer);
 	} else {
-		response = json_object_get(
-		    json_array_get(json_object_get(answer, "responses"), 0), "response_range");
-		k->revision = etcdqueue_int(
-		    json_array_get(json_object_get(response, "kvs"), 0), "create_revision");
+		old = json_array_get(etcdqueue_kvs(json_object_get(answer, "responses"), 0), 0);
+		k->revision = etcdqueue_int(old, "create_revision");
+		if (k->revision > 0)
+			reply = etcdlock_look(k, k->revision, until);
 	}
 	json_decref(answer);
 	*made = k->revision > 0;
-	return ETCD_OK;
+	return reply;
 }
 
-static json_t *range(const char *first, const char *end)
+static json_t *range(const struct etcdqueue_span *s)
 {
-	return json_pack("{s:{s:s, s:s, s:s, s:s}}", "request_range", "key", first, "range_end",
-	    end, "sort_order", "ASCEND", "sort_target", "CREATE");
-}
-
-static json_t *ranged(const json_t *answer, size_t i)
-{
-	const json_t *response = json_array_get(json_object_get(answer, "responses"), i);
-
-	return json_object_get(json_object_get(response, "response_range"), "kvs");
-}
-
-/* The locks below this one in name have their keys in the same range, which excludes as with etcdctl.
-   But not their marks: nobody who wants this lock sees to it that they go. */
-static void leave_out_others_marks(const struct etcdlock *k, json_t *kvs)
-{
-	char key[700];
-
-	for (size_t i = json_array_size(kvs); i-- > 0;) {
-		const char *text =
-		    json_string_value(json_object_get(json_array_get(kvs, i), "key"));
-
-		if (text != NULL && base64_decode(text, key, sizeof key) == 0 &&
-		    strlen(key) > strlen(k->name) && strstr(key + strlen(k->name), "#held/") != NULL)
-			json_array_remove(kvs, i);
-	}
+	return json_pack("{s:{s:s, s:s, s:s, s:s}}", "request_range", "key", s->first, "range_end",
+	    s->end, "sort_order", "ASCEND", "sort_target", "CREATE");
 }
 
 enum etcd_reply etcdlock_range(
     struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks)
 {
-	json_t *body = json_pack("{s:[o, o]}", "success", range(k->first, k->end),
-	    range(k->marks, k->marks_end));
+	json_t *body = json_pack("{s:[o, o]}", "success", range(&k->keys.all), range(&k->marks.all));
 	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
+	json_t *responses;
 
 	if (reply != ETCD_OK)
 		return reply;
-	k->seen = etcdqueue_int(json_object_get(*answer, "header"), "revision");
-	*kvs = ranged(*answer, 0);
-	leave_out_others_marks(k, *kvs);
-	*marks = ranged(*answer, 1);
+	responses = json_object_get(*answer, "responses");
+	*kvs = json_object_get(
+	    json_object_get(json_array_get(responses, 0), "response_range"), "kvs");
+	*marks = json_object_get(
+	    json_object_get(json_array_get(responses, 1), "response_range"), "kvs");
 	return ETCD_OK;
 }
 
-enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t until)
-{
-	const struct options *o = k->options;
-	json_t *answer, *kvs, *marks;
-	enum etcd_reply reply = etcdlock_range(k, until, &answer, &kvs, &marks);
-
-	if (reply != ETCD_OK)
-		return reply;
-	etcdqueue_place(kvs, o->mode, o->slots, revision, &k->place);
-	etcdqueue_orphans(kvs, marks, o->mode, o->slots, &k->place);
-	json_decref(answer);
-	return ETCD_OK;
-}
-
-enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t until)
+enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t until)
 {
 	json_t *answer;
 	enum etcd_reply reply;
 
-	if (k->lease == 0)
+	if (*lease == 0)
 		return ETCD_OK;
 	reply = etcdrpc_call(&k->etcd, "/v3/lease/revoke",
-	    json_pack("{s:o}", "ID", number(k->lease)), until, &answer);
+	    json_pack("{s:o}", "ID", etcdlock_number(*lease)), until, &answer);
 	json_decref(answer);
 	if (reply == ETCD_GONE && k->etcd.sent > 1)
 		reply = ETCD_OK; /* an earlier one had done it */
 	if (reply == ETCD_OK)
-		k->lease = 0;
+		*lease = 0;
 	return reply;
 }

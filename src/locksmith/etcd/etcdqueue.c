@@ -2,21 +2,22 @@
 
 #include "locksmith/etcd/etcdqueue.h"
 
-#include "locksmith/etcd/base64.h"
-#include "locksmith/common/clock.h"
-
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-struct entry {
-	enum mode mode;
-	unsigned int slots;
-	int64_t revision;
-	const char *key; /* base64 */
-	char value[350];
+/* The questions, by their place in the transaction. */
+enum question {
+	KEYS_BELOW, /* the nearest key before us, of those below our fellows in name */
+	KEYS_ABOVE,
+	MARKS_BELOW, /* a mark that is no fellow's */
+	MARKS_ABOVE,
+	SLOT_KEYS, /* with slots: the N nearest fellows before us, */
+	SLOT_MARKS, /* all numbers that are taken, */
+	SLOT_HOLDER /* and a holder, for people */
 };
 
 int64_t etcdqueue_int(const json_t *object, const char *key)
@@ -28,158 +29,197 @@ int64_t etcdqueue_int(const json_t *object, const char *key)
 	return json_is_integer(v) ? json_integer_value(v) : 0;
 }
 
-/* What we do not know, etcdctl's empty value for one, is taken for exclusive: it excludes all. */
-static void read_mode(struct entry *e)
+static void span(struct etcdqueue_span *s, const char *name, const char *part)
 {
-	if (strncmp(e->value, "shared ", 7) == 0)
-		e->mode = MODE_SHARED;
-	if (strncmp(e->value, "slots=", 6) == 0) {
-		e->mode = MODE_SLOTS;
-		e->slots = (unsigned int)strtoul(e->value + 6, NULL, 10);
-	}
+	char text[700];
+
+	snprintf(text, sizeof text, "%s%s/", name, part);
+	base64_encode(text, s->first);
+	/* The end of a range is the first key beyond it: '0' follows '/'. */
+	text[strlen(text) - 1] = '0';
+	base64_encode(text, s->end);
 }
 
-static void read_entry(const json_t *kv, struct entry *e)
+void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum mode mode)
 {
-	const char *value = json_string_value(json_object_get(kv, "value"));
+	span(&keys->all, name, "");
+	if (mode != MODE_EXCLUSIVE)
+		span(&keys->fellows, name, mode == MODE_SHARED ? "/#shared" : "/#slots");
+	else
+		span(&keys->fellows, name, ""), strcpy(keys->fellows.end, keys->fellows.first);
+}
+
+/* Any one from first to end. */
+static json_t *any(const char *first, const char *end)
+{
+	return json_pack("{s:{s:s, s:s, s:s}}", "request_range", "key", first, "range_end", end,
+	    "limit", "1");
+}
+
+/* The last ones that were made before that revision; all of them are. */
+static json_t *nearest(const char *first, const char *end, int64_t before, unsigned int limit)
+{
+	json_t *max = before == INT64_MAX ? NULL : json_sprintf("%" PRId64, before - 1);
+
+	return json_pack("{s:{s:s, s:s, s:o, s:o*, s:s, s:s}}", "request_range", "key", first,
+	    "range_end", end, "limit", json_sprintf("%u", limit), "max_create_revision", max,
+	    "sort_order", "DESCEND", "sort_target", "CREATE");
+}
+
+static json_t *numbers(const struct etcdqueue_span *s, unsigned int limit)
+{
+	return json_pack("{s:{s:s, s:s, s:o, s:b}}", "request_range", "key", s->first, "range_end",
+	    s->end, "limit", json_sprintf("%u", limit), "keys_only", 1);
+}
+
+json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
+    const struct options *o, int64_t before)
+{
+	json_t *all = json_array(), *slot_keys;
+
+	json_array_append_new(all, nearest(keys->all.first, keys->fellows.first, before, 1));
+	json_array_append_new(all, nearest(keys->fellows.end, keys->all.end, before, 1));
+	json_array_append_new(all, any(marks->all.first, marks->fellows.first));
+	json_array_append_new(all, any(marks->fellows.end, marks->all.end));
+	if (o->mode != MODE_SLOTS)
+		return all;
+	slot_keys = nearest(keys->fellows.first, keys->fellows.end, before, o->slots);
+	json_object_set_new(json_object_get(slot_keys, "request_range"), "keys_only", json_true());
+	json_array_append_new(all, slot_keys);
+	json_array_append_new(all, numbers(&marks->fellows, o->slots));
+	json_array_append_new(all, any(marks->fellows.first, marks->fellows.end));
+	return all;
+}
+
+const json_t *etcdqueue_kvs(const json_t *responses, size_t i)
+{
+	const json_t *response = json_array_get(responses, i);
+
+	return json_object_get(json_object_get(response, "response_range"), "kvs");
+}
+
+static const json_t *first(const json_t *responses, enum question q)
+{
+	return json_array_get(etcdqueue_kvs(responses, q), 0);
+}
+
+static void watch(struct etcdqueue_place *place, const json_t *kv)
+{
 	const char *key = json_string_value(json_object_get(kv, "key"));
 
-	*e = (struct entry){
-	    .mode = MODE_EXCLUSIVE, .revision = etcdqueue_int(kv, "create_revision")};
-	e->key = key != NULL ? key : "";
-	if (value == NULL || base64_decode(value, e->value, sizeof e->value) != 0)
-		e->value[0] = '\0';
-	read_mode(e);
+	snprintf(place->watch.first, sizeof place->watch.first, "%s", key != NULL ? key : "");
+	place->watch.end[0] = '\0';
 }
 
-static bool has_key(const json_t *kvs, int64_t lease)
+static void key_of(const json_t *kv, char *key, size_t size)
+{
+	const char *text = json_string_value(json_object_get(kv, "key"));
+
+	if (text == NULL || base64_decode(text, key, size) != 0)
+		key[0] = '\0';
+}
+
+static bool is_taken(const json_t *marks, unsigned int n)
+{
+	char key[700];
+	const char *slash;
+
+	for (size_t i = 0; i < json_array_size(marks); i++) {
+		key_of(json_array_get(marks, i), key, sizeof key);
+		slash = strrchr(key, '/');
+		if (slash != NULL && strtoul(slash + 1, NULL, 10) == n)
+			return true;
+	}
+	return false;
+}
+
+/* The first in the line waits until a number comes free. All others wait until the one before them
+   has entered, which puts its key anew (etcdmark.h), or has gone: so a number that comes free wakes one. */
+static void slots(const json_t *responses, const struct etcdqueue_keys *keys,
+    const struct etcdqueue_keys *marks, unsigned int n, struct etcdqueue_place *place)
+{
+	const json_t *before = etcdqueue_kvs(responses, SLOT_KEYS);
+	const json_t *taken = etcdqueue_kvs(responses, SLOT_MARKS);
+	const json_t *predecessor = json_array_get(before, 0);
+
+	place->blocked = json_array_size(before) >= n || json_array_size(taken) >= n;
+	if (!place->blocked) {
+		while (is_taken(taken, place->slot))
+			place->slot++;
+		return;
+	}
+	place->puts = json_array_size(before) >= n && etcdqueue_int(predecessor, "version") < 2;
+	if (place->puts)
+		watch(place, predecessor);
+	else
+		place->watch = json_array_size(before) >= n ? keys->fellows : marks->fellows;
+	etcdqueue_describe(first(responses, SLOT_HOLDER), place->who, sizeof place->who);
+}
+
+void etcdqueue_place(const json_t *responses, const struct etcdqueue_keys *keys,
+    const struct etcdqueue_keys *marks, const struct options *o, struct etcdqueue_place *place)
+{
+	const json_t *below = first(responses, KEYS_BELOW), *above = first(responses, KEYS_ABOVE);
+	const json_t *mark = first(responses, MARKS_BELOW);
+	const json_t *key = etcdqueue_int(below, "create_revision") >
+				    etcdqueue_int(above, "create_revision")
+				? below
+				: above;
+
+	if (mark == NULL)
+		mark = first(responses, MARKS_ABOVE);
+	*place = (struct etcdqueue_place){.found = place->found};
+	if (key == NULL && mark == NULL) {
+		if (o->mode == MODE_SLOTS)
+			slots(responses, keys, marks, o->slots, place);
+		return;
+	}
+	place->blocked = true;
+	watch(place, key != NULL ? key : mark);
+	etcdqueue_describe(mark != NULL ? mark : key, place->who, sizeof place->who);
+}
+
+static const char *value_of(const json_t *kv)
+{
+	const char *value = json_string_value(json_object_get(kv, "value"));
+
+	return value != NULL ? value : "";
+}
+
+bool etcdqueue_pair(const json_t *kvs, const json_t *kv)
 {
 	for (size_t i = 0; i < json_array_size(kvs); i++)
-		if (etcdqueue_int(json_array_get(kvs, i), "lease") == lease)
+		if (strcmp(value_of(json_array_get(kvs, i)), value_of(kv)) == 0)
 			return true;
 	return false;
 }
 
-/* False: its holder's key is there; or it is nothing that one of ours has made. */
-static bool read_orphan(
-    const json_t *kvs, const json_t *kv, struct etcdqueue_orphan *o, struct entry *e)
+bool etcdqueue_holds(const json_t *keys, const json_t *marks, size_t i)
 {
-	const char *key = json_string_value(json_object_get(kv, "key"));
-	const char *value = json_string_value(json_object_get(kv, "value"));
-	char text[700], *rest;
+	const json_t *kv = json_array_get(keys, i);
 
-	if (key == NULL || strlen(key) >= sizeof o->mark || value == NULL ||
-	    strlen(value) >= sizeof o->value || base64_decode(value, text, sizeof text) != 0)
-		return false;
-	*o = (struct etcdqueue_orphan){.revision = etcdqueue_int(kv, "mod_revision"),
-	    .lapses = etcdqueue_int(kv, "lease") != 0,
-	    .owner = (int64_t)strtoull(text, &rest, 16)};
-	o->seconds = strtoll(rest, &rest, 10);
-	if (*rest != ' ' || o->seconds <= 0 || o->seconds > LONGEST_SECONDS || has_key(kvs, o->owner))
-		return false;
-	strcpy(o->mark, key);
-	strcpy(o->value, value);
-	*e = (struct entry){.mode = MODE_EXCLUSIVE, .key = key};
-	snprintf(e->value, sizeof e->value, "%s", rest + 1);
-	read_mode(e);
-	return true;
+	return value_of(kv)[0] == '\0' ? i == 0 : etcdqueue_pair(marks, kv);
 }
 
-static void describe(const struct entry *e, char *text, size_t size)
+bool etcdqueue_is_mark(const json_t *kv)
 {
-	char key[600];
+	char key[700];
 
-	if (e->value[0] != '\0') {
-		snprintf(text, size, "mode=%s%s", e->mode == MODE_SLOTS ? "slots " : "", e->value);
+	key_of(kv, key, sizeof key);
+	return strstr(key, "#held/") != NULL;
+}
+
+void etcdqueue_describe(const json_t *kv, char *text, size_t size)
+{
+	char key[700], value[350];
+
+	if (base64_decode(value_of(kv), value, sizeof value) == 0 && value[0] != '\0') {
+		snprintf(text, size, "mode=%s%s", strncmp(value, "slots=", 6) == 0 ? "slots " : "",
+		    value);
 		return;
 	}
-	if (base64_decode(e->key, key, sizeof key) != 0)
-		key[0] = '\0';
+	key_of(kv, key, sizeof key);
 	snprintf(text, size, "mode=exclusive note=another program's key %.200s", key);
-}
-
-void etcdqueue_place(const json_t *kvs, enum mode mode, unsigned int slots, int64_t own,
-    struct etcdqueue_place *place)
-{
-	struct entry e;
-
-	*place = (struct etcdqueue_place){.found = false};
-	for (size_t i = 0; i < json_array_size(kvs); i++) {
-		read_entry(json_array_get(kvs, i), &e);
-		if (e.revision == own)
-			place->found = true;
-		if (e.revision >= own)
-			break;
-		if (e.mode == mode && mode == MODE_SHARED)
-			continue;
-		if (place->who[0] == '\0')
-			describe(&e, place->who, sizeof place->who);
-		snprintf(place->blocker, sizeof place->blocker, "%s", e.key);
-		if (e.mode == MODE_SLOTS && mode == MODE_SLOTS)
-			place->fellows++;
-		else
-			place->blocked = true;
-	}
-	if (mode == MODE_SLOTS && place->fellows >= slots)
-		place->blocked = true;
-}
-
-/* One of them is in the way. */
-static void blocked_by(
-    struct etcdqueue_place *place, const struct etcdqueue_orphan *o, const struct entry *e)
-{
-	if (place->orphaned && place->orphan.lapses <= o->lapses)
-		return; /* first those that do not go by themselves */
-	place->orphaned = true;
-	place->orphan = *o;
-	snprintf(place->blocker, sizeof place->blocker, "%s", o->mark);
-	describe(e, place->who, sizeof place->who);
-}
-
-void etcdqueue_orphans(const json_t *kvs, const json_t *marks, enum mode mode, unsigned int slots,
-    struct etcdqueue_place *place)
-{
-	struct etcdqueue_orphan o;
-	bool blocked = false;
-	struct entry e;
-
-	if (place->blocked)
-		return; /* when that goes, we look again */
-	for (size_t i = 0; i < json_array_size(marks); i++) {
-		if (!read_orphan(kvs, json_array_get(marks, i), &o, &e) ||
-		    (e.mode == MODE_SHARED && mode == MODE_SHARED))
-			continue;
-		if (e.mode == MODE_SLOTS && mode == MODE_SLOTS)
-			place->fellows++;
-		else
-			blocked = true;
-		blocked_by(place, &o, &e);
-	}
-	place->blocked = blocked || (mode == MODE_SLOTS && place->fellows >= slots);
-	place->orphaned = place->orphaned && place->blocked;
-}
-
-bool etcdqueue_orphan(
-    const json_t *kvs, const json_t *marks, size_t i, char *text, size_t size)
-{
-	struct etcdqueue_orphan o;
-	struct entry e;
-
-	if (!read_orphan(kvs, json_array_get(marks, i), &o, &e))
-		return false;
-	describe(&e, text, size);
-	return true;
-}
-
-bool etcdqueue_holds(const json_t *kvs, size_t i, char *text, size_t size)
-{
-	struct etcdqueue_place place;
-	struct entry e;
-
-	read_entry(json_array_get(kvs, i), &e);
-	describe(&e, text, size);
-	etcdqueue_place(kvs, e.mode, e.slots, e.revision, &place);
-	return !place.blocked;
 }
 
 void etcdqueue_value(const struct options *o, char *value, size_t size)

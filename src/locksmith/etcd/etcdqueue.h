@@ -1,52 +1,71 @@
-/* etcdqueue - who stands in front of us: the keys of a lock in the order in which they were made.
-   JSON in, verdict out; no I/O. */
+/* etcdqueue - our place in the queue of a lock: what has to be asked for it, and what the answer means.
+   JSON in, verdict out; no I/O.
+
+   An exclusive key waits for every key made before it; a shared one for those that are not shared; a
+   slot for those that are not slots, and until fewer than N slots are before it. The shared keys stand
+   in a part of the range of their own, and so do the slots: the nearest key to wait for is found by
+   its number and no value is read, however long the queue is. */
 #ifndef LOCKSMITH_ETCDQUEUE_H
 #define LOCKSMITH_ETCDQUEUE_H
 
+#include "locksmith/etcd/base64.h"
 #include "locksmith/common/options.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A holder's mark (etcdmark.h) whose key has gone: it may hold the lock still. */
-struct etcdqueue_orphan {
-	char mark[1600];  /* the mark's key and value, in base64 */
-	char value[1400];
-	int64_t owner;	  /* the lease of its key */
-	int64_t seconds;  /* how long that was for */
-	int64_t revision; /* when the mark was last put */
-	bool lapses;	  /* it is under a lease now, and goes by itself */
+#define ETCD_KEY ((int)BASE64_SIZE(700)) /* a key in base64 */
+
+/* The keys from first up to, but without, end. */
+struct etcdqueue_span {
+	char first[ETCD_KEY], end[ETCD_KEY];
+};
+
+/* Where the keys of a lock are, or the marks of its holders (etcdmark.h). */
+struct etcdqueue_keys {
+	struct etcdqueue_span all;
+	struct etcdqueue_span fellows; /* those of our mode, which are not waited for; may be empty */
 };
 
 struct etcdqueue_place {
 	bool found; /* our own key is there */
 	bool blocked;
-	bool orphaned; /* blocked by nothing but orphans, of which this is one */
-	struct etcdqueue_orphan orphan;
-	unsigned int fellows; /* holders of slots before us */
-	char blocker[1600]; /* the key, in base64, whose end may let us in */
-	char who[400];	    /* the holder, for people and --who */
+	struct etcdqueue_span watch; /* what may let us in is a change of these; end "": one key */
+	bool puts;		     /* not only its end */
+	unsigned int slot;	     /* a number that is free, if not blocked */
+	char who[400];		     /* the holder, as far as it is known, for people */
 };
 
 /* An integer that the gateway writes as a string, as a number, or, being 0, not at all. */
 int64_t etcdqueue_int(const json_t *object, const char *key);
 
-/* Our place, given the keys in ascending order of creation. own is our key's create_revision, or
-   INT64_MAX to ask what a newcomer would find. */
-void etcdqueue_place(const json_t *kvs, enum mode mode, unsigned int slots, int64_t own,
-    struct etcdqueue_place *place);
+/* Fills in where the keys of lock NAME are, in a mode. */
+void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum mode mode);
 
-/* Counts in the orphans among the marks, after etcdqueue_place. */
-void etcdqueue_orphans(const json_t *kvs, const json_t *marks, enum mode mode, unsigned int slots,
-    struct etcdqueue_place *place);
+/* The requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer). */
+json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
+    const struct options *o, int64_t before);
 
-/* True if the i-th mark is an orphan; what it tells into text. */
-bool etcdqueue_orphan(
-    const json_t *kvs, const json_t *marks, size_t i, char *text, size_t size);
+/* What the responses to them mean, from the first on. place->found is left alone. */
+void etcdqueue_place(const json_t *responses, const struct etcdqueue_keys *keys,
+    const struct etcdqueue_keys *marks, const struct options *o, struct etcdqueue_place *place);
 
-/* What the i-th key tells, as the fields of a WAIT line, into text. True if it holds the lock. */
-bool etcdqueue_holds(const json_t *kvs, size_t i, char *text, size_t size);
+/* The kvs of the i-th response. */
+const json_t *etcdqueue_kvs(const json_t *responses, size_t i);
+
+/* True if KEYS, which holds all in order, have one at i that holds the lock: it has its mark, or it is
+   the first and another program's. */
+bool etcdqueue_holds(const json_t *keys, const json_t *marks, size_t i);
+
+/* True if another one of KVS was put by the same holder as kv. */
+bool etcdqueue_pair(const json_t *kvs, const json_t *kv);
+
+/* True if it is the mark of a lock that is below this one in name. */
+bool etcdqueue_is_mark(const json_t *kv);
+
+/* What a key or a mark tells, as the fields of a WAIT line. */
+void etcdqueue_describe(const json_t *kv, char *text, size_t size);
 
 /* The value that tells others about us. */
 void etcdqueue_value(const struct options *o, char *value, size_t size);

@@ -3,12 +3,14 @@
 #include "locksmith/etcd/etcdrpc.h"
 
 #include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdctl.h"
 #include "locksmith/etcd/etcdqueue.h"
 #include "locksmith/etcd/http.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
@@ -24,26 +26,74 @@ static enum etcd_reply fatal(struct etcd *e, int status, const char *text)
 	return ETCD_FATAL;
 }
 
+/* An endpoint did not do it: says of each of them why. MENDS: it may do it later. */
+static enum etcd_reply failure(struct etcd *e, const char *text, bool mends)
+{
+	char all[sizeof e->why.text] = "";
+	size_t used = 0;
+
+	snprintf(e->failed[e->current], sizeof e->failed[0], "%s", text);
+	e->away = e->away || mends;
+	for (unsigned int i = 0; i < e->url->hosts && used < sizeof all; i++)
+		if (e->failed[i][0] != '\0')
+			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
+			    used > 0 ? "; " : "", e->url->hosts > 1 ? e->url->host[i] : "",
+			    e->url->hosts > 1 ? ": " : "", e->failed[i]);
+	if (e->away)
+		why_away(&e->why, "%s", all);
+	else
+		why_set(&e->why, EXIT_UNAVAILABLE, "%s", all);
+	return ETCD_SILENT;
+}
+
 /* What an answer that is no success means. */
 static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
 {
 	const char *text = json_string_value(json_object_get(answer, "message"));
 	int64_t code = etcdqueue_int(answer, "code");
+	char line[200];
 
 	if (text == NULL)
 		text = json_string_value(json_object_get(answer, "error"));
 	if (text == NULL)
 		text = "no words";
-	why_set(&e->why, EXIT_UNAVAILABLE, "HTTP %d: %s", status, text);
-	if (strstr(text, "lease not found") != NULL)
+	snprintf(line, sizeof line, "HTTP %d: %s", status, text);
+	if (strstr(text, "lease not found") != NULL) {
+		why_set(&e->why, EXIT_UNAVAILABLE, "%s", line);
 		return ETCD_GONE;
-	if (code == GRPC_DENIED || strstr(text, "authentication") != NULL ||
-	    strstr(text, "user name") != NULL)
+	}
+	if (code == GRPC_DENIED) {
+		why_set(&e->why, EXIT_NOT_PERMITTED,
+		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
+		    "readwrite --prefix=true '%s'",
+		    text, e->url->path);
+		return ETCD_FATAL;
+	}
+	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return fatal(e, EXIT_NOT_PERMITTED, text);
 	if (status == 404 || status == 400 || status == 403 || status == 405 || status == 401)
-		return ETCD_FATAL;
-	return ETCD_SILENT; /* no leader, timed out, overloaded: the next endpoint, or the next
-			       moment */
+		return fatal(e, EXIT_UNAVAILABLE, line);
+	/* No leader, timed out, overloaded: the next endpoint, or the next moment. */
+	return failure(e, line, true);
+}
+
+/* No answer came. What is wrong with TLS is so the next time, too. */
+static enum etcd_reply no_answer(struct etcd *e)
+{
+	const char *error = e->transfer.error;
+	CURLcode result = e->transfer.ended ? e->transfer.result : CURLE_OPERATION_TIMEDOUT;
+	char line[sizeof e->failed[0]];
+
+	if (result == CURLE_GOT_NOTHING && strncmp(e->base[0], "http:", 5) == 0)
+		error = "the connection was ended without an answer: if this server wants TLS, "
+			"say etcds://";
+	if (result == CURLE_SSL_CONNECT_ERROR) {
+		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
+		error = line;
+	}
+	return failure(e, error,
+	    result != CURLE_SSL_CONNECT_ERROR && result != CURLE_PEER_FAILED_VERIFICATION &&
+		result != CURLE_SSL_CACERT_BADFILE && result != CURLE_SSL_CERTPROBLEM);
 }
 
 /* One endpoint, once. */
@@ -60,10 +110,8 @@ static enum etcd_reply ask(
 	*answer = status != 0 && !e->answer.overflow
 		      ? json_loads(buffer_text(&e->answer), JSON_DISABLE_EOF_CHECK, NULL)
 		      : NULL;
-	if (status == 0) {
-		why_set(&e->why, EXIT_UNAVAILABLE, "%s", e->transfer.error);
-		return ETCD_SILENT;
-	}
+	if (status == 0)
+		return no_answer(e);
 	e->reached = true;
 	if (status == 200 && json_is_object(*answer))
 		return ETCD_OK;
@@ -90,6 +138,8 @@ static enum etcd_reply call(
 	enum etcd_reply reply;
 
 	e->sent = 0;
+	e->away = false;
+	memset(e->failed, 0, sizeof e->failed);
 	for (unsigned int tries = 1;; tries++) {
 		reply = ask(e, path, body, clock_min(until, clock_now() + e->patience), answer);
 		if (reply != ETCD_OK && may_log_in && must_log_in(e, *answer)) {
@@ -163,6 +213,11 @@ static enum etcd_reply login(struct etcd *e, int64_t until)
 	headers(e, NULL);
 	reply = etcdrpc_call(e, "/v3/auth/authenticate", body, until, &answer);
 	e->sent = sent;
+	/* As with etcdctl: nobody has to be known to a server that asks for no user. */
+	if (reply != ETCD_OK && strstr(e->why.text, "authentication is not enabled") != NULL) {
+		e->login.user[0] = '\0';
+		return ETCD_OK;
+	}
 	if (reply != ETCD_OK)
 		return ETCD_FATAL;
 	token = json_string_value(json_object_get(answer, "token"));
@@ -177,7 +232,7 @@ static enum etcd_reply login(struct etcd *e, int64_t until)
 
 static void endpoints(struct etcd *e)
 {
-	bool tls = strcmp(e->url->scheme, "etcds") == 0;
+	bool tls = strcasecmp(e->url->scheme, "etcds") == 0;
 
 	for (unsigned int i = 0; i < e->url->hosts; i++) {
 		const char *host = e->url->host[i];
@@ -197,11 +252,11 @@ enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t pati
 	endpoints(e);
 	if (http_open(&e->transfer, &e->answer) != 0)
 		return fatal(e, EXIT_INTERNAL, "out of memory");
-	if (login_find(url, &e->login, &e->why) != 0)
+	if (etcdctl_login(url, &e->login, &e->why) != 0)
 		return ETCD_FATAL;
 	if (e->login.user[0] != '\0' && !e->login.has_password) {
 		why_set(&e->why, EXIT_NOT_PERMITTED,
-		    "no password for %s at %.100s: put it into ~/.netrc or set "
+		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or "
 		    "SEMLOCK_PASSWORD",
 		    e->login.user, url->host[0]);
 		return ETCD_FATAL;

@@ -22,6 +22,8 @@ enum etcd_reply {
 struct etcd {
 	const struct url *url;
 	char base[URL_HOSTS][300];
+	char failed[URL_HOSTS][100]; /* what was wrong with each of them in this call; "": nothing */
+	bool away;		     /* one of them may answer later */
 	unsigned int current; /* the endpoint that is asked first */
 	struct transfer transfer;
 	struct buffer answer;

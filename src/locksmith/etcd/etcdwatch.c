@@ -2,7 +2,6 @@
 
 #include "locksmith/etcd/etcdwatch.h"
 
-#include "locksmith/etcd/etcdqueue.h"
 #include "locksmith/etcd/http.h"
 
 #include <inttypes.h>
@@ -22,8 +21,9 @@ static void line(struct etcdwatch *w, const char *text)
 		const char *type =
 		    json_string_value(json_object_get(json_array_get(events, i), "type"));
 
+		w->stirred = true;
 		if (type != NULL && strcmp(type, "DELETE") == 0)
-			w->deleted = w->stirred = true;
+			w->deleted = true;
 	}
 	/* An error, a cancelled watch (compacted history), or no JSON at all: look for yourself. */
 	if (result == NULL || json_is_true(json_object_get(result, "canceled")))
@@ -56,18 +56,21 @@ static struct curl_slist *copy(const struct curl_slist *from)
 	return to;
 }
 
-int etcdwatch_start(
-    struct etcdwatch *w, struct etcd *e, const char *key, const char *end, int64_t revision)
+int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
+    bool puts, int64_t revision)
 {
 	char number[24], url[400], *text;
-	json_t *body;
+	json_t *body, *filters;
 
 	etcdwatch_stop(w);
 	w->text.limit = LONGEST_LINE;
+	w->endpoint = e->current;
+	strcpy(w->key, keys->first);
 	snprintf(number, sizeof number, "%" PRId64, revision);
 	snprintf(url, sizeof url, "%s/v3/watch", e->base[e->current]);
-	body = json_pack("{s:{s:s, s:s*, s:s, s:[s]}}", "create_request", "key", key, "range_end",
-	    end, "start_revision", number, "filters", "NOPUT");
+	filters = puts ? json_array() : json_pack("[s]", "NOPUT");
+	body = json_pack("{s:{s:s, s:s, s:s, s:o}}", "create_request", "key", keys->first,
+	    "range_end", keys->end, "start_revision", number, "filters", filters);
 	text = json_dumps(body, JSON_COMPACT);
 	json_decref(body);
 	if (text == NULL || http_open(&w->transfer, &w->text) != 0) {
@@ -79,6 +82,10 @@ int etcdwatch_start(
 	free(text);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEFUNCTION, receive);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEDATA, w);
+	/* Nothing may be said for hours; but the connection should not be lost unheard. */
+	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPIDLE, 15L);
+	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPINTVL, 5L);
 	curl_easy_setopt(
 	    w->transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->patience / 1000000));
 	transfer_start(&w->transfer);

@@ -2,12 +2,12 @@
 
 #include "locksmith/etcd/http.h"
 
-#include <stdlib.h>
+#include "locksmith/etcd/etcdctl.h"
 
 int http_open(struct transfer *t, struct buffer *answer)
 {
-	const char *ca = getenv("SEMLOCK_CACERT");
-	const char *cert = getenv("SEMLOCK_CERT"), *key = getenv("SEMLOCK_KEY");
+	const char *ca = etcdctl_variable("CACERT");
+	const char *cert = etcdctl_variable("CERT"), *key = etcdctl_variable("KEY");
 	CURL *c;
 
 	if (transfer_open(t) != 0)

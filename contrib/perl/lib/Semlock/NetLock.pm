@@ -43,17 +43,13 @@ C<ftpes://>, C<ftps://>, C<sftp://>, C<etcd://> or C<etcds://>; semlock must hav
 locks on a server.  The password is in F<~/.netrc> or the environment variable SEMLOCK_PASSWORD,
 never in the URL.
 
-Two more options:
+One more option:
 
 =over
 
 =item ttl => SECONDS
 
 The lease: if the server does not hear from us for so long, the lock is free.
-
-=item interval => SECONDS
-
-FTP and SFTP: the time between two looks at a lock that somebody else holds.
 
 =back
 

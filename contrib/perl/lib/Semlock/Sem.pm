@@ -12,8 +12,8 @@ use Socket qw(AF_UNIX MSG_DONTWAIT MSG_PEEK PF_UNSPEC SHUT_WR SOCK_STREAM);
 our $VERSION = '0.1.0';
 
 # The options of new(), and what semlock is told for each: a switch, or an option with a value.
-my %SWITCH = (shared => '--shared', nonblock => '--nonblock', unfair => '--unfair', init => '--init');
-my %VALUE = map { $_ => "--$_" } qw(wait method slots stale mode on-lost ttl interval);
+my %SWITCH = (shared => '--shared', nonblock => '--nonblock', init => '--init');
+my %VALUE = map { $_ => "--$_" } qw(wait method slots stale mode on-lost ttl);
 my %OURS = map { $_ => 1 } qw(also semlock);
 
 sub new {
@@ -250,7 +250,7 @@ Up to N holders at once.
 
 Further locks: all or none, and no deadlock.
 
-=item unfair, init, mode, stale, on_lost
+=item init, mode, stale, on_lost
 
 As in semlock(1); of the locks made of files (C<mkdir> and the like) C<on_lost> is C<'term'>,
 so that C<held> and C<unlock> know.

@@ -1,0 +1,36 @@
+#!/usr/bin/env bats
+# tests/PROMISES: what it names is there.
+load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+
+# Of a file in the format of tests/PROMISES: what it names and is not there, a line each.
+missing() {
+	local line file
+	while IFS= read -r line; do
+		line=${line#?} file=${line%%: *}
+		case $line in
+		*": "*) grep -qxF "@test \"${line#*: }\" {" "$SOURCE/tests/$file" 2>/dev/null ;;
+		*) [ -f "$SOURCE/tests/$file" ] ;;
+		esac || echo "$line"
+	done < <(grep $'^\t' "$1")
+}
+
+# Promises without anything that would fail.
+empty() {
+	awk '/^== / { under = 1 } !under || /^(== .*)?$/ { next }
+		/^\t/ { promise = ""; next }
+		{ if (promise != "") print promise; promise = $0 }
+		END { if (promise != "") print promise }' "$1"
+}
+
+@test "every test, model and part of the torture that PROMISES names is there, and each promise names one" {
+	[ "$(grep -c $'^\t' "$SOURCE/tests/PROMISES")" -ge 80 ]
+	[ -z "$(missing "$SOURCE/tests/PROMISES")" ] || complain "not there: $(missing "$SOURCE/tests/PROMISES")"
+	[ -z "$(empty "$SOURCE/tests/PROMISES")" ] || complain "only promised: $(empty "$SOURCE/tests/PROMISES")"
+}
+
+@test "a name that is not there, and a promise without any, are found" {
+	printf '%s\n' '== All' 'Kept.' $'\tqueue.bats: no two commands are ever inside at once' 'Empty.' 'Broken.' \
+		$'\tqueue.bats: no two' $'\tmodels/none.pml' 'Empty at the end.' >promises
+	[ "$(missing promises)" = $'queue.bats: no two\nmodels/none.pml' ]
+	[ "$(empty promises)" = $'Empty.\nEmpty at the end.' ]
+}
