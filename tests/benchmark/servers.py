@@ -18,7 +18,7 @@ etcd = os.environ.get("BENCH_ETCD") or sys.exit("no etcd here: nothing is measur
 os.environ.update(ETCDCTL_API="3", PATH="/bin:" + os.environ["PATH"])
 ENTRANTS = {"etcdctl": ["etcdctl", "--endpoints=" + etcd, "lock", "bench-ctl"],
             "semlock": [semlock, "etcd://%s/bench-semlock" % etcd]}
-COMMAND = ["sh", "-c", "date +%s.%N"]
+COMMAND = ["date", "+%s.%N"]
 
 
 def metric(name):
@@ -50,9 +50,9 @@ def crowd(entrant, count, idle):
     """One holds, COUNT wait, it lets go. (processor seconds of the server in that many seconds without
     change; seconds until all are through; the median of those between two; how many were lost)"""
     gate = "bench.gate"
-    subprocess.run(["rm", "-f", gate])
-    os.mkfifo(gate)
-    holder = run(ENTRANTS[entrant] + ["sh", "-c", "read x <" + gate])
+    if not os.path.exists(gate):
+        os.mkfifo(gate)
+    holder = run(ENTRANTS[entrant] + ["cat", gate])
     while keys(entrant) < 1:
         time.sleep(.05)
     crowd = [run(ENTRANTS[entrant] + COMMAND) for _ in range(count)]
@@ -97,5 +97,6 @@ tell("10 waiters: from one to the next", {n: [r[2] for r in ten[n]] for n in ten
 many = in_turns(lambda name, _: crowd(name, waiters, 20), 1)
 tell("%d waiters: the idle server's processor" % waiters, {n: [r[0] for r in many[n]] for n in many}, "% ", 100, 1.5)
 tell("%d waiters: until all are through" % waiters, {n: [r[1] for r in many[n]] for n in many}, "s ", 1, 1.5)
+os.unlink("bench.gate")
 print("%d waiters: lost: semlock %d, etcdctl %d" % ((waiters,) + tuple(
     sum(r[3] for r in ten[n] + many[n]) for n in ("semlock", "etcdctl"))))
