@@ -66,11 +66,11 @@ SHELL_FILES = \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \
-	tests/helpers.bash \
+	tests/lib/helpers.bash \
 	tests/models/run \
-	tests/remote.bash \
-	tests/under-valgrind \
-	tests/watchdog.bash \
+	tests/lib/remote.bash \
+	tests/lib/under-valgrind \
+	tests/lib/watchdog.bash \
 	$(BATS_FILES)
 
 .PHONY: lint lint-shell lint-man lint-c lint-tests
@@ -95,7 +95,7 @@ lint-c:
 
 # A bats file that nobody listed would never run, and nobody would notice.
 lint-tests:
-	@cd $(srcdir) && for file in tests/*.bats; do \
+	@cd $(srcdir) && for file in tests/*.bats tests/*/*.bats; do \
 		test -e "$$file" || continue; \
 		case ' $(BATS_FILES) ' in \
 		*" $$file "*) ;; \

@@ -2,89 +2,89 @@ bin_PROGRAMS += semlock
 semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
-	src/alarm.c src/alarm.h \
-	src/asleep.c src/asleep.h \
-	src/attempt.c src/attempt.h \
-	src/check.c src/check.h \
-	src/command.c src/command.h \
-	src/crash.c src/crash.h \
-	src/deadline.c src/deadline.h \
-	src/descriptor.c src/descriptor.h \
-	src/ending.c src/ending.h \
-	src/environment.c src/environment.h \
-	src/events.c src/events.h \
-	src/execute.c src/execute.h \
-	src/exitcode.c src/exitcode.h \
-	src/fdinfo.c src/fdinfo.h \
-	src/gate.c src/gate.h \
-	src/grips.c src/grips.h \
-	src/here.c src/hold.c src/hold.h src/holder.c src/holder.h \
-	src/holds.c src/holds.h \
-	src/job.c src/job.h \
-	src/json.c src/json.h \
-	src/keeper.c src/keeper.h \
-	src/lease.c src/lease.h \
-	src/lifeline.c src/lifeline.h \
-	src/links.c src/links.h \
-	src/liveness.c src/liveness.h \
-	src/lock.c src/lock.h \
-	src/lockfile.c src/lockfile.h \
-	src/locksmith.c src/locksmith.h \
-	src/locksmith/common/holders.c src/locksmith/common/holders.h \
-	src/memory.c src/memory.h \
-	src/messages.c src/messages.h \
-	src/mounts.c src/mounts.h \
-	src/names.c src/names.h \
-	src/nesting.c src/nesting.h \
-	src/obtain.c src/obtain.h \
-	src/occupants.c src/occupants.h \
-	src/operands.c src/operands.h \
-	src/path.c src/path.h \
-	src/options.c src/options.h \
-	src/pidfd.c src/pidfd.h \
-	src/process.c src/process.h \
-	src/procfs.c src/procfs.h \
-	src/progress.c src/progress.h \
-	src/proof.c src/proof.h \
-	src/queue.c src/queue.h \
-	src/queuefile.c src/queuefile.h \
-	src/reach.c src/reach.h \
-	src/relay.c src/relay.h \
-	src/replace.c src/replace.h \
-	src/report.c src/report.h \
-	src/recorded.c src/recorded.h \
-	src/rules.c src/rules.h \
-	src/run.c src/run.h \
-	src/scene.c src/scene.h \
-	src/sentence.c src/sentence.h \
-	src/several.c src/several.h \
-	src/signals.c src/signals.h \
-	src/slots.c src/slots.h \
-	src/targets.c src/targets.h \
-	src/text.c src/text.h \
-	src/told.c src/told.h \
-	src/transit.c src/transit.h \
-	src/usage.c src/usage.h \
-	src/values.c src/values.h \
-	src/view.c src/view.h \
-	src/waiters.c src/waiters.h \
-	src/watch.c src/watch.h \
-	src/who.c src/who.h \
-	src/methods/method.h src/methods/table.c \
-	src/methods/flock.c src/methods/flock.h \
-	src/methods/fcntl.c src/methods/fcntl.h \
-	src/methods/existing.c src/methods/existing.h \
-	src/methods/filemethods.h \
-	src/methods/filesystem.c src/methods/filesystem.h src/methods/calls.h src/methods/guard.c src/methods/guard.h \
-	src/methods/namefile.c src/methods/namefile.h src/methods/directory.c src/methods/temporary.c \
-	src/methods/plainfile.c src/methods/plainfile.h \
-	src/methods/rename2.c src/methods/rename2.h \
-	src/methods/remote.c src/methods/remote.h src/methods/scheme.c \
-	src/methods/sight.c src/methods/sight.h \
-	src/methods/stranger.c src/methods/stranger.h \
-	src/methods/token.c src/methods/token.h \
-	src/methods/excl.c src/methods/link.c src/methods/mkdir.c \
-	src/methods/rename.c src/methods/symlink.c src/methods/unique.c
+	src/sys/wakeup.c src/sys/wakeup.h \
+	src/lock/kernel_waiters.c src/lock/kernel_waiters.h \
+	src/lock/attempt.c src/lock/attempt.h \
+	src/owners/check.c src/owners/check.h \
+	src/run/start.c src/run/start.h \
+	src/sys/crash_points.c src/sys/crash_points.h \
+	src/sys/deadline.c src/sys/deadline.h \
+	src/sys/descriptor.c src/sys/descriptor.h \
+	src/run/result.c src/run/result.h \
+	src/run/environment.c src/run/environment.h \
+	src/report/status_fd.c src/report/status_fd.h \
+	src/run/execute.c src/run/execute.h \
+	src/report/exitcode.c src/report/exitcode.h \
+	src/lock/held_mode.c src/lock/held_mode.h \
+	src/sys/start_barrier.c src/sys/start_barrier.h \
+	src/sys/open_fds.c src/sys/open_fds.h \
+	src/methods/file/host_id.c src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
+	src/owners/kernel_owners.c src/owners/kernel_owners.h \
+	src/run/job.c src/run/job.h \
+	src/owners/json.c src/owners/json.h \
+	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
+	src/methods/server/lease.c src/methods/server/lease.h \
+	src/methods/server/held_pipe.c src/methods/server/held_pipe.h \
+	src/lock/safe_open.c src/lock/safe_open.h \
+	src/methods/file/process_alive.c src/methods/file/process_alive.h \
+	src/lock/lock.c src/lock/lock.h \
+	src/lock/lockfile.c src/lock/lockfile.h \
+	src/methods/server/locksmith.c src/methods/server/locksmith.h \
+	src/sys/pipe_holders.c src/sys/pipe_holders.h \
+	src/sys/memory.c src/sys/memory.h \
+	src/run/messages.c src/run/messages.h \
+	src/sys/mounts.c src/sys/mounts.h \
+	src/cli/user_lock.c src/cli/user_lock.h \
+	src/run/nesting.c src/run/nesting.h \
+	src/run/acquire.c src/run/acquire.h \
+	src/owners/owners.c src/owners/owners.h \
+	src/cli/operands.c src/cli/operands.h \
+	src/sys/path.c src/sys/path.h \
+	src/cli/options.c src/cli/options.h \
+	src/sys/pidfd.c src/sys/pidfd.h \
+	src/sys/process.c src/sys/process.h \
+	src/sys/proc.c src/sys/proc.h \
+	src/run/progress.c src/run/progress.h \
+	src/owners/verify.c src/owners/verify.h \
+	src/lock/queue.c src/lock/queue.h \
+	src/lock/queuefile.c src/lock/queuefile.h \
+	src/owners/lock_scope.c src/owners/lock_scope.h \
+	src/run/relay.c src/run/relay.h \
+	src/run/preempt.c src/run/preempt.h \
+	src/report/error.c src/report/error.h \
+	src/owners/record_owners.c src/owners/record_owners.h \
+	src/cli/check_options.c src/cli/check_options.h \
+	src/run/run.c src/run/run.h \
+	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
+	src/owners/owner_text.c src/owners/owner_text.h \
+	src/lock/lockset.c src/lock/lockset.h \
+	src/sys/signals.c src/sys/signals.h \
+	src/lock/slots.c src/lock/slots.h \
+	src/run/targets.c src/run/targets.h \
+	src/report/text.c src/report/text.h \
+	src/owners/server_owners.c src/owners/server_owners.h \
+	src/run/transit.c src/run/transit.h \
+	src/cli/usage.c src/cli/usage.h \
+	src/cli/values.c src/cli/values.h \
+	src/owners/probe.c src/owners/probe.h \
+	src/owners/waiters.c src/owners/waiters.h \
+	src/run/supervise.c src/run/supervise.h \
+	src/owners/who.c src/owners/who.h \
+	src/lock/method.h src/methods/table.c \
+	src/methods/kernel/flock.c src/methods/kernel/flock.h \
+	src/methods/kernel/fcntl.c src/methods/kernel/fcntl.h \
+	src/methods/file/takeover.c src/methods/file/takeover.h \
+	src/methods/file/filemethods.h \
+	src/methods/file/filesystem.c src/methods/file/filesystem.h src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \
+	src/methods/file/namefile.c src/methods/file/namefile.h src/methods/file/directory.c src/methods/file/temporary.c \
+	src/methods/file/plainfile.c src/methods/file/plainfile.h \
+	src/sys/rename_noreplace.c src/sys/rename_noreplace.h \
+	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
+	src/methods/file/inspect.c src/methods/file/inspect.h \
+	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
+	src/methods/file/rename_token.c src/methods/file/rename_token.h \
+	src/methods/file/excl.c src/methods/file/link.c src/methods/file/mkdir.c \
+	src/methods/file/rename.c src/methods/file/symlink.c src/methods/file/unique.c
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
@@ -94,19 +94,19 @@ semlock_LDADD = $(STATIC_LIBS)
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
-	src/pidfd.c src/pidfd.h \
-	src/procfs.c src/procfs.h \
+	src/sys/pidfd.c src/sys/pidfd.h \
+	src/sys/proc.c src/sys/proc.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \
-	src/locksmith/common/guard.c src/locksmith/common/guard.h \
-	src/locksmith/common/holders.c src/locksmith/common/holders.h \
+	src/locksmith/common/watchdog.c src/locksmith/common/watchdog.h \
+	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/locksmith/common/login.c src/locksmith/common/login.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
 	src/locksmith/common/main.c \
 	src/locksmith/common/options.c src/locksmith/common/options.h \
 	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
 	src/locksmith/common/url.c src/locksmith/common/url.h \
-	src/locksmith/common/why.c src/locksmith/common/why.h
+	src/locksmith/common/failure.c src/locksmith/common/failure.h
 # What is built on libcurl.
 LOCKSMITH_CURL = \
 	src/locksmith/curl/buffer.c src/locksmith/curl/buffer.h \
@@ -132,10 +132,10 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/ftpconn.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/ftplist.h \
 	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \
-	src/locksmith/ftp/remote.c src/locksmith/ftp/remote.h \
+	src/locksmith/ftp/remote_dir.c src/locksmith/ftp/remote_dir.h \
 	src/locksmith/ftp/sftpconn.c \
-	src/locksmith/ftp/sightings.c src/locksmith/ftp/sightings.h \
-	src/locksmith/ftp/token.c src/locksmith/ftp/token.h
+	src/locksmith/ftp/ages.c src/locksmith/ftp/ages.h \
+	src/locksmith/ftp/owner_token.c src/locksmith/ftp/owner_token.h
 LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/acquire.c \
 	src/locksmith/postgresql/connect.c \
@@ -185,3 +185,6 @@ uninstall-hook:
 	done
 mostlyclean-local:
 	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done
+
+EXTRA_DIST += src/LAYERS src/run/README src/owners/README src/cli/README src/methods/README src/lock/README \
+	src/sys/README src/report/README src/locksmith/README

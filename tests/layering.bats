@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Who may know whom in the source: arrows only go down.
-load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+# The layers of the source: includes only go down, and nothing below main ends the program.
+load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 
-# clean WHAT: what was found on standard input is nothing.
+# clean WHAT: standard input, which is what was found, is empty.
 clean() {
 	local found
 	found=$(cat)
@@ -14,68 +14,105 @@ prepare() {
 	[ -f main.c ]
 }
 
+# includes: "FILE INCLUDED" for each include of a header of ours.
+includes() {
+	find . -name '*.[ch]' -printf '%P\n' | xargs grep -oE '^#include "[^"]+"' |
+		sed -E 's/^([^:]+):#include "(.*)"/\1 \2/'
+}
+
+# forbidden: the includes that LAYERS does not allow.
+forbidden() {
+	includes | awk '
+		function folder(path) { return path == "main.c" ? "main" : path ~ "/" ? substr(path, 1, index(path, "/") - 1) : "" }
+		NR == FNR { if (/^[a-z]/) { name = $1; sub(":", "", name); known[name]; for (i = 2; i <= NF; i++) may[name, $i] } next }
+		{ from = folder($1); to = folder($2) }
+		!(from in known) || !(to in known) || (from != to && !((from, to) in may)) { print $1 " includes " $2 }' LAYERS -
+}
+
+@test "includes only go where LAYERS allows it" {
+	[ "$(includes | wc -l)" -gt 300 ]
+	forbidden | clean "these go up:"
+}
+
+@test "an include that goes up is found, in each folder" {
+	cp -R "$SOURCE/src" "$BATS_TEST_TMPDIR/src"
+	cd "$BATS_TEST_TMPDIR/src"
+	for pair in owners:run cli:owners methods:cli lock:methods sys:lock report:sys locksmith:methods run:locksmith; do
+		into=$(find "${pair%:*}" -name '*.c' | head -1)
+		header=$(find "${pair#*:}" -name '*.h' | head -1)
+		cp "$into" saved
+		echo "#include \"$header\"" >>"$into"
+		[ "$(forbidden)" = "$into includes $header" ] || complain "not found: $header in $into"
+		mv saved "$into"
+	done
+}
+
+# A module is a header and the file of its functions.
+@test "no modules include each other in a circle" {
+	includes | sed -E 's/\.[ch]\b//g' | awk '$1 != $2' | tsort 2>&1 >/dev/null | clean "a circle:"
+}
+
+@test "the same check finds a circle" {
+	printf 'a b\nb c\nc a\n' | tsort 2>&1 >/dev/null | grep -q loop
+}
+
 @test "config.h comes first in every .c file" {
-	for file in *.c */*.c */*/*.c ../tests/*.c; do
+	find . ../tests -name '*.c' | while read -r file; do
 		[ "$(grep -m1 '^#include' "$file")" = '#include <config.h>' ] || echo "$file"
 	done | clean "these begin with something else:"
 }
 
-@test "every header has a guard and is included by somebody" {
-	for header in *.h */*.h */*/*.h; do
-		grep -qE '^#ifndef (SEMLOCK|LOCKSMITH)_' "$header" || echo "$header has no guard"
-		grep -rlq --include='*.c' --include='*.h' "include \".*$(basename "$header")\"" . ||
-			echo "$header is nobody's"
+@test "every header has the guard of its path, and is included" {
+	find . -name '*.h' -printf '%P\n' | while read -r header; do
+		guard=SEMLOCK_$(printf %s "${header%.h}" | tr 'a-z/' 'A-Z_')_H
+		grep -q "^#ifndef $guard\$" "$header" || echo "$header has not the guard $guard"
+		grep -rq --include='*.[ch]' "include \"$header\"" . ../tests || echo "$header is not included"
 	done | clean "headers:"
 }
 
-@test "only the command line's files know getopt" {
-	grep -lE 'getopt|optarg|optind' ./*.c ./*.h ./*/*.c ./*/*.h ./*/*/*.[ch] | grep -vE '^\./(locksmith/common/)?options\.[ch]$' |
+@test "every folder says in a README what it is for" {
+	for folder in $(sed -n 's/^\([a-z]*\):.*/\1/p' LAYERS); do
+		[ "$folder" = main ] || [ -s "$folder/README" ] || echo "$folder/README is missing"
+	done | clean "folders:"
+}
+
+@test "getopt is known to the command line's files alone" {
+	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli|locksmith/common)/options\.[ch]$' |
 		clean "these know getopt:"
 }
 
-@test "the policy over the locks and the commands never see the command line" {
-	grep -lE '"options\.h"' lock.c lock.h command.c command.h queue.c methods/* | clean "these include options.h:"
-}
-
-@test "commands never see a method, methods never see a command" {
-	grep -nE '"(lock|methods/.*|method)\.h"' command.[ch] | clean "command:"
-	grep -nE '"(\.\./)?(command|main|options|usage)\.h"' methods/* | clean "methods:"
-}
-
-@test "methods neither look at a clock, nor print, nor exit" {
-	grep -nE '\b(clock_gettime|clock_now|gettimeofday|printf|fprintf|puts|complain|die|exit|_exit|err|warn)\(' \
-		methods/*.c | clean "methods:"
-}
-
-@test "what the locksmiths share knows no engine, and no engine another" {
-	grep -nE '"locksmith/(curl|etcd|ftp|postgresql)/' locksmith/common/* | clean "common:"
-	grep -nE '"locksmith/(etcd|ftp|postgresql)/' locksmith/curl/* | clean "curl:"
-	for engine in locksmith/{etcd,ftp,postgresql}; do
-		grep -rnE '"locksmith/(etcd|ftp|postgresql)/' "$engine" | grep -vF "\"$engine/"
-	done 2>/dev/null | clean "engines:"
-}
-
-@test "only main and what it has for that exit" {
-	grep -nE '\b_?exit\(' ./*.c methods/*.c | grep -vE '^\./(main|report|usage|options|command|crash|gate|hold|locksmith|relay)\.c:' |
-		clean "these exit:"
-}
-
-@test "only methods take locks" {
-	grep -nP '\bflock\((?!\d)|F_OFD_SETLK|F_SETLK' ./*.c | grep -vE '^\./(queue|fdinfo)\.c:' | clean "these lock:"
+@test "methods print nothing and end nothing" {
+	grep -rnE '\b(printf|fprintf|puts|complain|die|exit|_exit|err|warn)\(' --include='*.c' methods/kernel methods/file |
+		clean "methods:"
 }
 
 @test "no file is longer than 350 lines" {
-	wc -l ./*.[ch] ./*/*.[ch] ./*/*/*.[ch] | awk '$2 != "total" && $1 > 350' | clean "too long:"
+	find . -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 350' | clean "too long:"
+}
+
+# A definition is a name at the beginning of a line, and its parameters up to the brace.
+@test "no function has more than five parameters" {
+	find . -name '*.c' | while read -r file; do
+		awk -v file="$file" '
+			/^[a-z].*\(/ && !/;$/ { signature = ""; open = 1 }
+			open { signature = signature $0 }
+			/^\{/ && open { open = 0; n = gsub(/,/, ",", signature); if (n > 4) print file ": " signature }
+			/;$|^\}/ { open = 0 }' "$file"
+	done | clean "more than five:"
 }
 
 @test "the exit statuses are numbers in one place" {
-	grep -nE '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' ./*.c ./*/*.c ./*/*/*.c | clean "numbers instead of names:"
+	grep -rnE --include='*.c' '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' . | clean "numbers instead of names:"
+}
+
+@test "no structure has the name of another" {
+	grep -rhoE --include='*.h' '^(struct|enum) [a-z_0-9]+ \{' . | sort | uniq -d | clean "twice:"
 }
 
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
 @test "no condition in a test is lost" {
-	awk 'lost != "" && $0 != "}" { print lost }
+	find ../tests -name '*.bats' -o -name '*.bash' | xargs awk 'lost != "" && $0 != "}" { print lost }
 		{ lost = "" }
-		/^\t+(\[|!).* && (\[|!|grep|cmp|diff|test)/ && !/\|\||&& return$/ { lost = FILENAME ": " FNR ": " $0 }' \
-		../tests/*.bats ../tests/*.bash | clean "the first of two conditions:"
+		/^\t+(\[|!).* && (\[|!|grep|cmp|diff|test)/ && !/\|\||&& return$/ { lost = FILENAME ": " FNR ": " $0 }' |
+		clean "the first of two conditions:"
 }

@@ -1,20 +1,20 @@
 # Each bats file is a test program of automake's TAP driver, so that each @test in
-# it is a result of its own.  Run one file: make check TESTS=tests/queue.bats
+# it is a result of its own.  Run one file: make check TESTS=tests/lock/queue.bats
 check_PROGRAMS += tests/probe
-tests_probe_SOURCES = tests/syscalls.h tests/probe.h tests/probe.c tests/probe-hold.c tests/probe-inside.c \
-	tests/probe-json.c tests/probe-lock.c tests/probe-look.c tests/probe-pty.c tests/probe-signals.c \
-	tests/probe-start.c tests/probe-storm.c tests/probe-sweep.c tests/probe-timer.c
+tests_probe_SOURCES = tests/lib/syscalls.h tests/lib/probe.h tests/lib/probe.c tests/lib/probe-hold.c tests/lib/probe-inside.c \
+	tests/lib/probe-json.c tests/lib/probe-lock.c tests/lib/probe-look.c tests/lib/probe-pty.c tests/lib/probe-signals.c \
+	tests/lib/probe-start.c tests/lib/probe-storm.c tests/lib/probe-sweep.c tests/lib/probe-timer.c
 check_PROGRAMS += tests/parse
-tests_parse_SOURCES = tests/parse.c src/procfs.c src/procfs.h src/reach.c src/reach.h
+tests_parse_SOURCES = tests/lib/parse.c src/sys/proc.c src/sys/proc.h src/owners/lock_scope.c src/owners/lock_scope.h
 
 check_PROGRAMS += tests/crowd
-tests_crowd_SOURCES = tests/syscalls.h tests/crowd.h tests/crowd.c tests/crowd-kills.c tests/crowd-line.c \
-	tests/crowd-loops.c
+tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c tests/lib/crowd-kills.c tests/lib/crowd-line.c \
+	tests/lib/crowd-loops.c
 
 check_PROGRAMS += tests/liveness-check
-tests_liveness_check_SOURCES = tests/liveness-check.c src/liveness.c src/liveness.h src/here.c \
-	src/process.c src/procfs.c src/text.c \
-	src/holder.c src/holder.h
+tests_liveness_check_SOURCES = tests/lib/liveness-check.c src/methods/file/process_alive.c src/methods/file/process_alive.h src/methods/file/host_id.c \
+	src/sys/process.c src/sys/proc.c src/report/text.c \
+	src/methods/file/owner_record.c src/methods/file/owner_record.h
 
 # semlock with the places compiled in where a test may kill it, or have a call fail
 check_PROGRAMS += tests/semlock-crashable
@@ -68,78 +68,78 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
 LOCAL_BATS = \
-	tests/bad-input.bats \
-	tests/become.bats \
-	tests/check.bats \
-	tests/close.bats \
-	tests/completion.bats \
-	tests/conversion.bats \
-	tests/crash.bats \
-	tests/deleted.bats \
-	tests/drop-in.bats \
-	tests/engine.bats \
-	tests/environment.bats \
-	tests/exit-status.bats \
-	tests/fallbacks.bats \
-	tests/file-systems.bats \
-	tests/faults.bats \
-	tests/fd.bats \
-	tests/fuse.bats \
-	tests/fuzz.bats \
-	tests/hold.bats \
-	tests/forged.bats \
-	tests/hostile-files.bats \
-	tests/hostile.bats \
-	tests/interoperation.bats \
-	tests/job-control.bats \
+	tests/cli/bad-input.bats \
+	tests/run/become.bats \
+	tests/owners/check.bats \
+	tests/run/close.bats \
+	tests/cli/completion.bats \
+	tests/lock/conversion.bats \
+	tests/methods/crash.bats \
+	tests/lock/deleted.bats \
+	tests/cli/drop-in.bats \
+	tests/locksmith/engine.bats \
+	tests/run/environment.bats \
+	tests/run/exit-status.bats \
+	tests/run/fallbacks.bats \
+	tests/methods/file-systems.bats \
+	tests/torture/faults.bats \
+	tests/lock/fd.bats \
+	tests/methods/fuse.bats \
+	tests/fuzz/fuzz.bats \
+	tests/run/hold.bats \
+	tests/owners/forged.bats \
+	tests/methods/hostile-files.bats \
+	tests/lock/hostile.bats \
+	tests/methods/interoperation.bats \
+	tests/run/job-control.bats \
 	tests/layering.bats \
-	tests/liveness.bats \
-	tests/lock-made-of-files.bats \
-	tests/locksmith-model.bats \
-	tests/manual.bats \
-	tests/methods.bats \
-	tests/models.bats \
-	tests/name.bats \
-	tests/nested.bats \
-	tests/on-lost.bats \
-	tests/order.bats \
-	tests/perl.bats \
+	tests/methods/process-alive.bats \
+	tests/methods/lock-made-of-files.bats \
+	tests/locksmith/helper-model.bats \
+	tests/cli/manual.bats \
+	tests/methods/methods.bats \
+	tests/models/models.bats \
+	tests/cli/name.bats \
+	tests/run/nested.bats \
+	tests/methods/on-lost.bats \
+	tests/lock/order.bats \
+	tests/contrib/perl.bats \
 	tests/promises.bats \
-	tests/python.bats \
-	tests/readme.bats \
-	tests/queue.bats \
-	tests/queue-users.bats \
-	tests/reject.bats \
-	tests/replace.bats \
-	tests/run-timeout.bats \
-	tests/several.bats \
-	tests/shared.bats \
-	tests/signals.bats \
-	tests/slots.bats \
-	tests/stale.bats \
-	tests/status-fd.bats \
-	tests/timeout.bats \
-	tests/toggle.bats \
-	tests/torture.bats \
-	tests/waiting-line.bats \
-	tests/who-files.bats \
-	tests/who.bats
+	tests/contrib/python.bats \
+	tests/cli/readme.bats \
+	tests/lock/queue.bats \
+	tests/lock/queue-users.bats \
+	tests/lock/reject.bats \
+	tests/run/replace.bats \
+	tests/run/run-timeout.bats \
+	tests/lock/lockset.bats \
+	tests/lock/shared.bats \
+	tests/run/signals.bats \
+	tests/lock/slots.bats \
+	tests/methods/stale.bats \
+	tests/run/status-fd.bats \
+	tests/lock/timeout.bats \
+	tests/run/toggle.bats \
+	tests/torture/torture.bats \
+	tests/run/waiting-line.bats \
+	tests/owners/who-files.bats \
+	tests/owners/who.bats
 
 # They start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
-	tests/locksmith-etcd.bats \
-	tests/locksmith-ftp.bats \
-	tests/locksmith-fuzz.bats \
-	tests/locksmith-parts.bats \
-	tests/locksmith-servers.bats \
-	tests/objects-on-a-server.bats \
-	tests/remote-etcd.bats \
-	tests/remote-ftp.bats \
-	tests/remote-servers.bats \
-	tests/remote-stress.bats
+	tests/locksmith/helper-etcd.bats \
+	tests/locksmith/helper-ftp.bats \
+	tests/locksmith/helper-fuzz.bats \
+	tests/locksmith/helper-parts.bats \
+	tests/locksmith/helper-servers.bats \
+	tests/contrib/objects-on-a-server.bats \
+	tests/locksmith/etcd.bats \
+	tests/locksmith/ftp.bats \
+	tests/locksmith/other-servers.bats \
+	tests/locksmith/stress.bats
 
 # And this one only where there is the helper for PostgreSQL.
-POSTGRESQL_BATS = tests/remote-postgresql.bats
+POSTGRESQL_BATS = tests/locksmith/postgresql.bats
 
 BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
@@ -155,7 +155,7 @@ AM_TESTS_ENVIRONMENT = \
 	SANITIZED='$(SAN_CFLAGS)'; export SANITIZED; \
 	PROBE='$(abs_top_builddir)/tests/probe$(EXEEXT)'; export PROBE; \
 	CROWD='$(abs_top_builddir)/tests/crowd$(EXEEXT)'; export CROWD; \
-	HELPERS='$(abs_top_srcdir)/tests/helpers.bash'; export HELPERS; \
+	HELPERS='$(abs_top_srcdir)/tests/lib/helpers.bash'; export HELPERS; \
 	SOURCE='$(abs_top_srcdir)'; export SOURCE; \
 	CONFIG='$(abs_top_builddir)/config.h'; export CONFIG; \
 	CRASHABLE_SEMLOCK='$(abs_top_builddir)/tests/semlock-crashable$(EXEEXT)'; export CRASHABLE_SEMLOCK; \
@@ -190,7 +190,7 @@ say-no-postgresql:
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/completion.py tests/helpers.bash tests/stray.py tests/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/lib/completion.py tests/lib/helpers.bash tests/lib/stray.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make static: semlock-static, one file that needs nothing ----
 # Built in a tree of its own, and again when the source has changed.
@@ -206,7 +206,7 @@ clean-static:
 
 # ---- make bench: both builds beside what else is installed; some five minutes ----
 EXTRA_PROGRAMS = tests/benchmark/bench tests/benchmark/least
-tests_benchmark_bench_SOURCES = tests/syscalls.h tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
+tests_benchmark_bench_SOURCES = tests/lib/syscalls.h tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
 	tests/benchmark/counts.c tests/benchmark/crowds.c tests/benchmark/files.c tests/benchmark/growth.c \
 	tests/benchmark/run.c tests/benchmark/servers.c tests/benchmark/starts.c
 tests_benchmark_bench_LDADD = -lm
@@ -256,14 +256,14 @@ if HAVE_NETWORK
 AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_parts$(EXEEXT)'; export LOCKSMITH_PARTS;
 check_PROGRAMS += tests/locksmith_parts
 endif
-tests_locksmith_parts_SOURCES = tests/locksmith_parts.c \
+tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/clock.c src/locksmith/common/url.c \
-	src/locksmith/common/why.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
-	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/sightings.c \
-	src/locksmith/ftp/token.c
+	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/ages.c \
+	src/locksmith/ftp/owner_token.c
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(ETCD_CFLAGS)
 tests_locksmith_parts_LDADD = $(ETCD_LIBS)
-EXTRA_DIST += tests/locksmith.bash tests/remote.bash tests/servers/between.py tests/servers/core.py tests/servers/etcd.bash tests/servers/etcd_between.py tests/servers/etcd_liar.py tests/servers/ftp.py tests/servers/ports.py tests/servers/others.bash tests/servers/postgresql.bash \
+EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/core.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/etcd_liar.py tests/lib/servers/ftp.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 
@@ -278,6 +278,6 @@ models-python:
 	done; exit $$status
 EXTRA_DIST += $(PYTHON_MODELS) tests/models/explore.py
 
-EXTRA_DIST += tests/under-valgrind
+EXTRA_DIST += tests/lib/under-valgrind
 
 include tests/fuzz/local.mk

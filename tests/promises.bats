@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # tests/PROMISES: what it names is there.
-load "${HELPERS:-$BATS_TEST_DIRNAME/helpers.bash}"
+load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 
 # Of a file in the format of tests/PROMISES: what it names and is not there, a line each.
 missing() {
@@ -29,8 +29,8 @@ empty() {
 }
 
 @test "a name that is not there, and a promise without any, are found" {
-	printf '%s\n' '== All' 'Kept.' $'\tqueue.bats: no two commands are ever inside at once' 'Empty.' 'Broken.' \
-		$'\tqueue.bats: no two' $'\tmodels/none.pml' 'Empty at the end.' >promises
-	[ "$(missing promises)" = $'queue.bats: no two\nmodels/none.pml' ]
+	printf '%s\n' '== All' 'Kept.' $'\tlock/queue.bats: no two commands are ever inside at once' 'Empty.' 'Broken.' \
+		$'\tlock/queue.bats: no two' $'\tmodels/none.pml' 'Empty at the end.' >promises
+	[ "$(missing promises)" = $'lock/queue.bats: no two\nmodels/none.pml' ]
 	[ "$(empty promises)" = $'Empty.\nEmpty at the end.' ]
 }

@@ -1,7 +1,7 @@
 if ENABLE_FOREACHMAIL
 bin_PROGRAMS += contrib/foreachmail/foreachmail
 dist_man_MANS += contrib/foreachmail/foreachmail.1
-LOCAL_BATS += tests/foreachmail.bats
+LOCAL_BATS += tests/contrib/foreachmail.bats
 else
 EXTRA_DIST += contrib/foreachmail/foreachmail.1
 endif
@@ -15,4 +15,4 @@ AM_TESTS_ENVIRONMENT += \
 	FOREACHMAIL='$(abs_top_builddir)/contrib/foreachmail/foreachmail$(EXEEXT)'; \
 	export FOREACHMAIL;
 
-EXTRA_DIST += contrib/foreachmail/README tests/foreachmail.bats tests/mailboxes.perl
+EXTRA_DIST += contrib/foreachmail/README tests/contrib/foreachmail.bats tests/lib/mailboxes.perl

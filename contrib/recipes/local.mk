@@ -30,10 +30,10 @@ dist_recipes_DATA = \
 	contrib/recipes/report.service \
 	contrib/recipes/report.timer
 
-SHELL_FILES += $(RECIPE_FILES) tests/recipes.bash
+SHELL_FILES += $(RECIPE_FILES) tests/lib/recipes.bash
 LOCAL_BATS += \
-	tests/recipes.bats \
-	tests/recipes-mail.bats \
-	tests/recipes-servers.bats \
-	tests/recipes-system.bats
-EXTRA_DIST += contrib/recipes/.shellcheckrc tests/recipes.bash
+	tests/contrib/recipes.bats \
+	tests/contrib/recipes-mail.bats \
+	tests/contrib/recipes-servers.bats \
+	tests/contrib/recipes-system.bats
+EXTRA_DIST += contrib/recipes/.shellcheckrc tests/lib/recipes.bash

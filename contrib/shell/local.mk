@@ -2,5 +2,5 @@
 dist_pkgdata_DATA = contrib/shell/semlock.sh
 
 SHELL_FILES += contrib/shell/semlock.sh
-LOCAL_BATS += tests/shell.bats
+LOCAL_BATS += tests/contrib/shell.bats
 EXTRA_DIST += contrib/shell/README

@@ -3,10 +3,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "methods/fcntl.h"
-#include "methods/filemethods.h"
-#include "methods/flock.h"
-#include "methods/method.h"
+#include "methods/kernel/fcntl.h"
+#include "methods/file/filemethods.h"
+#include "methods/kernel/flock.h"
+#include "lock/method.h"
 
 /* The first one is the default. */
 static const struct method *const methods[] = {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "../syscalls.h"
+#include "../lib/syscalls.h"
 
 extern char **environ;
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "locksmith.h"
+#include "methods/server/locksmith.h"
 
 enum { ROOM = 32768 }; /* for less than a pipe takes without a reader */
 
@@ -30,7 +30,7 @@ static void one_line(struct locksmith *smith, const char *line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct locksmith smith = {.in = -1, .eye = -1, .out = -1};
+	struct locksmith smith = {.in = -1, .monitor = -1, .out = -1};
 	const struct deadline never = deadline_never();
 	const char *line;
 	int ends[2];

@@ -4,7 +4,7 @@
 
 #include <locale.h>
 
-#include "deadline.h"
+#include "sys/deadline.h"
 #include "fuzz.h"
 
 #define LONGEST (INT64_C(36525) * 86400 * SECOND)

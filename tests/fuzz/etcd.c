@@ -28,7 +28,7 @@ static void places(const json_t *responses)
 	}
 }
 
-static void holders(const json_t *kvs, const json_t *marks)
+static void pipe_holders(const json_t *kvs, const json_t *marks)
 {
 	char text[400];
 
@@ -50,7 +50,7 @@ static void answer(const char *text)
 
 	etcdqueue_int(json, "count");
 	places(json_object_get(json, "responses"));
-	holders(kvs, json_object_get(json, "marks"));
+	pipe_holders(kvs, json_object_get(json, "marks"));
 	json_decref(json);
 }
 

@@ -4,25 +4,25 @@ FUZZ_LOCAL = duration record proc words answers options mbox
 FUZZ_NETWORK = server etcd
 
 FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
-FUZZ_duration_FILES = tests/fuzz/duration.c src/deadline.c
-FUZZ_record_FILES = tests/fuzz/record.c src/holder.c src/here.c src/process.c src/procfs.c \
-	src/text.c src/deadline.c
-FUZZ_proc_FILES = tests/fuzz/proc.c src/procfs.c src/reach.c
-FUZZ_words_FILES = tests/fuzz/words.c src/json.c src/text.c
-FUZZ_answers_FILES = tests/fuzz/answers.c src/locksmith.c src/deadline.c src/descriptor.c \
-	src/report.c src/text.c
+FUZZ_duration_FILES = tests/fuzz/duration.c src/sys/deadline.c
+FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/methods/file/host_id.c src/sys/process.c src/sys/proc.c \
+	src/report/text.c src/sys/deadline.c
+FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/proc.c src/owners/lock_scope.c
+FUZZ_words_FILES = tests/fuzz/words.c src/owners/json.c src/report/text.c
+FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/descriptor.c \
+	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=events_to,--wrap=memory_lasting
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
 FUZZ_mbox_WRAPS = -Wl,--wrap=read
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/etcd/base64.c src/locksmith/common/clock.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
-	src/locksmith/ftp/token.c src/locksmith/common/url.c src/locksmith/common/why.c
+	src/locksmith/ftp/owner_token.c src/locksmith/common/url.c src/locksmith/common/failure.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/curl/buffer.c \
-	src/locksmith/common/clock.c src/locksmith/common/guard.c src/locksmith/common/holders.c src/locksmith/etcd/http.c \
+	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/http.c \
 	src/locksmith/etcd/etcdctl.c src/locksmith/common/login.c src/locksmith/common/url.c \
-	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/why.c src/pidfd.c \
-	src/procfs.c
+	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c src/sys/pidfd.c \
+	src/sys/proc.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
 	tests/fuzz/answers tests/fuzz/options tests/fuzz/mbox

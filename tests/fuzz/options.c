@@ -11,20 +11,20 @@
 #include <signal.h>
 #include <stdarg.h>
 
-#include "exitcode.h"
+#include "report/exitcode.h"
 #include "fuzz.h"
-#include "names.h"
-#include "options.h"
-#include "report.h"
-#include "slots.h"
-#include "usage.h"
+#include "cli/user_lock.h"
+#include "cli/options.h"
+#include "report/error.h"
+#include "lock/slots.h"
+#include "cli/usage.h"
 
 enum { MOST_WORDS = 40 };
 
 noreturn void __wrap_die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 noreturn void __wrap_usage_help(void);
 noreturn void __wrap_usage_version(bool as_flock);
-const char *__wrap_names_path(const char *name, bool create, struct why *why);
+const char *__wrap_names_path(const char *name, bool create, struct error *error);
 int __wrap_events_to(int fd);
 void *__wrap_memory_lasting(size_t size);
 
@@ -56,12 +56,12 @@ void __wrap_usage_version(bool as_flock)
 	longjmp(ended, 1);
 }
 
-const char *__wrap_names_path(const char *name, bool create, struct why *why)
+const char *__wrap_names_path(const char *name, bool create, struct error *error)
 {
 	(void)create;
 	if (*name != '\0')
 		return "/run/user/0/semlock/name";
-	why_say(why, TROUBLE_USAGE, "no name");
+	error_say(error, ERROR_USAGE, "no name");
 	return NULL;
 }
 
@@ -90,18 +90,18 @@ static void forget_lasting(void)
 	}
 }
 
-static void values(const struct options *o)
+static void values(const struct request *o)
 {
 	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0);
 	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
 	MUST(o->busy_status >= 0 && o->busy_status <= 255);
 	MUST(o->slots <= SLOTS_MOST && o->create_mode <= 0777);
-	MUST(o->signal >= 0 && o->signal < NSIG && o->steer_signal >= 0 && o->steer_signal < NSIG);
+	MUST(o->signal >= 0 && o->signal < NSIG && o->preempt_signal >= 0 && o->preempt_signal < NSIG);
 	MUST(o->range.start >= 0 && o->range.length >= 0);
 	MUST(o->range.start <= LLONG_MAX - o->range.length);
 }
 
-static void locks(const struct options *o, int count)
+static void locks(const struct request *o, int count)
 {
 	bool on_server = (o->method->can & ON_SERVER) != 0;
 
@@ -112,7 +112,7 @@ static void locks(const struct options *o, int count)
 	MUST(o->command == NULL || *o->command != NULL);
 }
 
-static void together(const struct options *o)
+static void together(const struct request *o)
 {
 	unsigned can = o->method->can;
 
@@ -146,26 +146,26 @@ static int cut(char *text, char **words)
 	return count;
 }
 
-static void parse(struct options *options, int count, char **words)
+static void parse(struct request *request, int count, char **words)
 {
 	if (setjmp(ended) != 0)
 		return;
-	options_parse(options, count, words);
-	values(options);
-	locks(options, count);
-	together(options);
+	request_read(request, count, words);
+	values(request);
+	locks(request, count);
+	together(request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct options options;
+	struct request request;
 	char *words[MOST_WORDS + 1];
 	char *text = fuzz_text(data, size);
 
 	optind = 0; /* from the start, whatever was read before */
 	report_as("semlock");
 	null_was_said = memmem(data, size, "(null)", 6) != NULL;
-	parse(&options, cut(text, words), words);
+	parse(&request, cut(text, words), words);
 	forget_lasting();
 	free(text);
 	return 0;

@@ -5,10 +5,10 @@
 #include <limits.h>
 
 #include "fuzz.h"
-#include "procfs.h"
-#include "reach.h"
+#include "sys/proc.h"
+#include "owners/lock_scope.h"
 
-#include "fdinfo.c" /* for a line of it, without a descriptor that says so */
+#include "lock/held_mode.c" /* for a line of it, without a descriptor that says so */
 
 static void lock_line(const char *line)
 {
@@ -42,9 +42,9 @@ static void mount_line(const char *line)
 		return;
 	MUST(memchr(mount.point, '\0', sizeof mount.point) != NULL);
 	MUST(memchr(mount.source, '\0', sizeof mount.source) != NULL);
-	MUST(strlen(mount.options) < sizeof mount.options && mount.type[0] != '\0');
-	MUST(reach_of(&mount, KIND_FLOCK) <= REACH_UNKNOWN);
-	MUST(reach_of(&mount, KIND_POSIX) == reach_of(&mount, KIND_OFD));
+	MUST(strlen(mount.request) < sizeof mount.request && mount.type[0] != '\0');
+	MUST(lock_scope_of(&mount, KIND_FLOCK) <= SCOPE_UNKNOWN);
+	MUST(lock_scope_of(&mount, KIND_POSIX) == lock_scope_of(&mount, KIND_OFD));
 }
 
 static void each_line(char *text)

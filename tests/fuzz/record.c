@@ -4,7 +4,7 @@
 #include <config.h>
 
 #include "fuzz.h"
-#include "holder.h"
+#include "methods/file/owner_record.h"
 
 static void same(const struct record *a, const struct record *b)
 {

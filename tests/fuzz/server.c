@@ -14,40 +14,40 @@
 
 static struct listing listing;
 
-static void token(const char *name)
+static void owner_token(const char *name)
 {
-	struct token token, again;
+	struct owner_token owner_token, again;
 
-	if (!token_parse(name, &token))
+	if (!token_parse(name, &owner_token))
 		return;
-	MUST(strpbrk(token.name, "/ \r\n\"*?\\") == NULL && token_same(token.name, name));
-	MUST(token.ttl <= LONGEST_SECONDS && token.pid >= 0 && strlen(token.nonce) == 16);
-	MUST(token.mode == 'x' || token.mode == 's' || token.mode == 'n');
-	again = token;
+	MUST(strpbrk(owner_token.name, "/ \r\n\"*?\\") == NULL && token_same(owner_token.name, name));
+	MUST(owner_token.ttl <= LONGEST_SECONDS && owner_token.pid >= 0 && strlen(owner_token.nonce) == 16);
+	MUST(owner_token.mode == 'x' || owner_token.mode == 's' || owner_token.mode == 'n');
+	again = owner_token;
 	token_name(&again);
-	MUST(token_parse(again.name, &token));
-	MUST(token.mode == again.mode && token.slot == again.slot && token.ttl == again.ttl &&
-	     token.beat == again.beat && token.pid == again.pid);
-	MUST(strcmp(token.nonce, again.nonce) == 0 && strcmp(token.host, again.host) == 0);
+	MUST(token_parse(again.name, &owner_token));
+	MUST(owner_token.mode == again.mode && owner_token.slot == again.slot && owner_token.ttl == again.ttl &&
+	     owner_token.beat == again.beat && owner_token.pid == again.pid);
+	MUST(strcmp(owner_token.nonce, again.nonce) == 0 && strcmp(owner_token.host, again.host) == 0);
 }
 
 static void each(void *data, const char *name)
 {
 	(void)data;
 	MUST(strpbrk(name, "\r\n") == NULL && strlen(name) < 1024);
-	token(name);
+	owner_token(name);
 	listing_add(&listing, name);
 }
 
 /* Two exclusive holders are never seen in one directory. */
 static void judge(void)
 {
-	size_t holders = 0;
+	size_t pipe_holders = 0;
 	unsigned int slot = 0;
 
 	for (size_t i = 0; i < listing.tokens; i++)
-		holders += listing.token[i].mode == 'x' && listing_holds(&listing, &listing.token[i]);
-	MUST(holders <= 1 && (holders == 0 || listing.tokens == 1));
+		pipe_holders += listing.owner_token[i].mode == 'x' && listing_holds(&listing, &listing.owner_token[i]);
+	MUST(pipe_holders <= 1 && (pipe_holders == 0 || listing.tokens == 1));
 	MUST(!listing_may_join(&listing, 'x', 0, &slot));
 	if (listing_may_join(&listing, 'n', 3, &slot))
 		MUST(slot < 3);
@@ -57,11 +57,11 @@ static void judge(void)
 static void url(const char *text)
 {
 	struct url url;
-	struct why why = {.status = 0};
+	struct failure failure = {.status = 0};
 	char name[300];
 
-	if (url_parse(text, &url, &why) != 0) {
-		MUST(why.status == EXIT_USAGE && why.text[0] != '\0');
+	if (url_parse(text, &url, &failure) != 0) {
+		MUST(failure.status == EXIT_USAGE && failure.text[0] != '\0');
 		return;
 	}
 	MUST(url.hosts > 0 && url.hosts <= URL_HOSTS && url.path[0] != '\0');
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	listing_clear(&listing);
 	ftplist_names(text, each, NULL);
 	judge();
-	token(text);
+	owner_token(text);
 	url(text);
 	small_things(text, size);
 	free(text);

@@ -2,8 +2,8 @@
 #include <config.h>
 
 #include "fuzz.h"
-#include "json.h"
-#include "text.h"
+#include "owners/json.h"
+#include "report/text.h"
 
 /* Every character whole, and none that steers a terminal. */
 static size_t harmless_characters(const char *text)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The gate (src/gate.h): a lock made of files names the command before that may run.
+"""The gate (src/sys/start_barrier.h): a lock made of files names the command before that may run.
 
 semlock starts the command's process, which stands at the gate; writes its PID into the record;
 publishes the record under the lock's name; and opens the gate. Any process may be killed between

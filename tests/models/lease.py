@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Locks on etcd (src/locksmith/etcdlock.h, etcdmark.h), and the timer on the lease (src/lease.h).
+"""Locks on etcd (src/locksmith/etcdlock.h, etcdmark.h), and the timer on the lease (src/methods/server/lease.h).
 
 Keys in the order of their creation, each under a lease; whoever's key is the first holds the lock,
 until his own clock says that the lease may have ended: counted from when he asked for it, not from

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The queue (src/queue.h): tickets, and its file that the last to leave removes.
+"""The queue (src/lock/queue.h): tickets, and its file that the last to leave removes.
 
 Two things are shown, for every interleaving, with a kill wherever one may come: whoever had his
 ticket before another began is served before that other; and nobody is left waiting for a lock

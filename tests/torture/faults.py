@@ -79,7 +79,7 @@ class Scenario:
         self.before, self.ends, self.child, self.far = before, ends, child, far
         self.looks = bool({"--who", "--check"} & set(args))
         self.runs = not self.looks and args not in (["20"], ["--hold"])
-        # then the semlock that takes the lock is a child (src/relay.h), and the first process only waits
+        # then the semlock that takes the lock is a child (src/run/relay.h), and the first process only waits
         self.child |= self.runs and "-F" not in args and (method == "posix" or "-o" in args)
 
     def argv(self, semlock, torture):

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-int64_t clock_now(void)
+int64_t boottime_now(void)
 {
 	struct timespec t;
 
@@ -22,10 +22,10 @@ int64_t clock_min(int64_t a, int64_t b)
 
 int64_t clock_jitter(int64_t ns)
 {
-	uint32_t dice;
+	uint32_t random_bits;
 
-	clock_random(&dice, sizeof dice);
-	return ns - ns / 4 + (int64_t)((double)ns / 2 * ((double)dice / UINT32_MAX));
+	clock_random(&random_bits, sizeof random_bits);
+	return ns - ns / 4 + (int64_t)((double)ns / 2 * ((double)random_bits / UINT32_MAX));
 }
 
 void clock_random(void *into, size_t size)

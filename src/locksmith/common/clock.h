@@ -1,6 +1,6 @@
-/* clock - the clock that leases are measured on, and a little randomness for polling. */
-#ifndef LOCKSMITH_CLOCK_H
-#define LOCKSMITH_CLOCK_H
+/* locksmith/common/clock.h - the clock that leases are measured on, and a little randomness for polling. */
+#ifndef SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
+#define SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 /* A hundred days: nothing that takes longer makes sense, a lease least of all. */
 #define LONGEST_SECONDS 8640000
 
-/* Nanoseconds of CLOCK_BOOTTIME: it runs on while the machine is suspended, as a lease does. */
-int64_t clock_now(void);
+/* Nanoseconds of BOOTTIME: it runs on while the machine is suspended, as a lease does. */
+int64_t boottime_now(void);
 
 /* The earlier of two moments. */
 int64_t clock_min(int64_t a, int64_t b);

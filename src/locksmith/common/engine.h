@@ -1,13 +1,13 @@
-/* engine - what a kind of server adds to the program that holds a lock there for semlock.
+/* locksmith/common/engine.h - what a kind of server adds to the program that holds a lock there for semlock.
  *
  * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  main.c reads the
  * command line, says what the engine can do, calls run(), and ends the command when run() says
  * that the lock is lost. */
-#ifndef LOCKSMITH_ENGINE_H
-#define LOCKSMITH_ENGINE_H
+#ifndef SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
+#define SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
 
 #include "locksmith/common/options.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 #include <stdbool.h>
 
@@ -18,16 +18,16 @@ struct engine {
 
 	/* Fills in *url, which stays as long as the program, from the URL: url_parse, or the
 	   engine's own.  0, or -1 with *why filled. */
-	int (*parse)(const char *text, struct url *url, struct why *why);
+	int (*parse)(const char *text, struct url *url, struct failure *failure);
 
 	/* Once, before run().  0, or -1.  NULL: nothing to do. */
 	int (*start)(void);
 
 	/* The whole life of a lock, or of ACTION_WHO or ACTION_CHECK.  Returns the exit status:
 	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO, CHECK), or
-	   another with *why filled, which main says (LOST, ERR).  With why_away() in it nothing
+	   another with *why filled, which main says (LOST, ERR).  With failure_away() in it nothing
 	   is held and nothing is left to run: main may call run() again, as long as the user waits. */
-	int (*run)(const struct options *o, struct why *why);
+	int (*run)(const struct options *o, struct failure *failure);
 
 	/* After each run(), and after the command of a lost lock has been ended.  STOPPED: nothing
 	   runs under the lock any more.  NULL: nothing to do. */

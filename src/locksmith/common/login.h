@@ -1,9 +1,9 @@
-/* login - the user and the password for the server: from the URL and the environment; never from argv. */
-#ifndef LOCKSMITH_LOGIN_H
-#define LOCKSMITH_LOGIN_H
+/* locksmith/common/login.h - the user and the password for the server: from the URL and the environment; never from argv. */
+#ifndef SEMLOCK_LOCKSMITH_COMMON_LOGIN_H
+#define SEMLOCK_LOCKSMITH_COMMON_LOGIN_H
 
 #include "locksmith/common/url.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 #include <stdbool.h>
 
@@ -15,6 +15,6 @@ struct login {
 
 /* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *why
    filled (EXIT_USAGE): too long, or a control character. */
-int login_find(const struct url *url, struct login *login, struct why *why);
+int login_find(const struct url *url, struct login *login, struct failure *failure);
 
 #endif

@@ -3,7 +3,7 @@
 #include "locksmith/common/loop.h"
 
 #include "locksmith/common/clock.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum { MOST_FDS = 4 };
 
 int loop_milliseconds(int64_t until)
 {
-	int64_t ms = (until - clock_now() + NS_PER_MS - 1) / NS_PER_MS;
+	int64_t ms = (until - boottime_now() + NS_PER_MS - 1) / NS_PER_MS;
 
 	return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
 }
@@ -25,23 +25,23 @@ void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
 		memcpy(all, fds, count * sizeof *fds);
 	/* poll(2) passes over -1. */
 	all[count] = (struct pollfd){protocol_fd(), POLLIN, 0};
-	all[count + 1] = (struct pollfd){guard_core_fd(), POLLIN, 0};
-	if (poll(all, count + 2, loop_milliseconds(clock_min(until, guard_next()))) < 0)
+	all[count + 1] = (struct pollfd){watchdog_core_fd(), POLLIN, 0};
+	if (poll(all, count + 2, loop_milliseconds(clock_min(until, watchdog_next()))) < 0)
 		memset(all, 0, sizeof all); /* EINTR: nothing is ready */
 	for (nfds_t i = 0; i < count; i++)
 		fds[i].revents = all[i].revents;
 	protocol_pump();
-	guard_act();
+	watchdog_act();
 }
 
 void loop_wait(int64_t until)
 {
-	while (clock_now() < until && !protocol_released())
+	while (boottime_now() < until && !protocol_released())
 		loop_turn(NULL, 0, until);
 }
 
 void loop_pause(int64_t until)
 {
-	while (clock_now() < until)
+	while (boottime_now() < until)
 		loop_turn(NULL, 0, until);
 }

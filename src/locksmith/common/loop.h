@@ -1,6 +1,6 @@
-/* loop - sleeping, while semlock is listened to and the command is guarded. */
-#ifndef LOCKSMITH_LOOP_H
-#define LOCKSMITH_LOOP_H
+/* locksmith/common/loop.h - sleeping, while semlock is listened to and the command is guarded. */
+#ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
+#define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
 #include <poll.h>
 #include <stdint.h>

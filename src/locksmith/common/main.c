@@ -4,7 +4,7 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/common/engine.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/options.h"
 #include "locksmith/common/protocol.h"
@@ -46,43 +46,43 @@ static void see_it_stopped(void)
 
 	if (protocol_released())
 		return;
-	guard_lost();
-	while (!protocol_released() && !guard_act())
-		loop_pause(clock_min(guard_next(), clock_now() + NS_PER_S / 20));
+	watchdog_lost();
+	while (!protocol_released() && !watchdog_act())
+		loop_pause(clock_min(watchdog_next(), boottime_now() + NS_PER_S / 20));
 	/* Whoever was killed is gone in a moment. */
-	for (end = clock_now() + NS_PER_S; !protocol_released() && clock_now() < end;)
-		loop_pause(clock_now() + NS_PER_S / 50);
+	for (end = boottime_now() + NS_PER_S; !protocol_released() && boottime_now() < end;)
+		loop_pause(boottime_now() + NS_PER_S / 50);
 }
 
 /* A server that is not there yet is waited for like a lock. */
-static int run(const struct options *o, struct why *why)
+static int run(const struct options *o, struct failure *failure)
 {
 	for (;;) {
-		char text[sizeof why->text + 32];
+		char text[sizeof failure->text + 32];
 		int status;
 
-		*why = (struct why){0};
-		status = engine.run(o, why);
-		if (status != EXIT_UNAVAILABLE || !why->away || o->action != ACTION_LOCK || o->no_wait ||
-		    protocol_released() || clock_now() >= o->until)
+		*failure = (struct failure){0};
+		status = engine.run(o, failure);
+		if (status != EXIT_UNAVAILABLE || !failure->away || o->action != ACTION_LOCK || o->no_wait ||
+		    protocol_released() || boottime_now() >= o->until)
 			return status;
 		if (engine.end != NULL)
 			engine.end(true);
-		snprintf(text, sizeof text, "note=for the server: %s", why->text);
+		snprintf(text, sizeof text, "note=for the server: %s", failure->text);
 		say_wait(text);
-		loop_wait(clock_min(clock_now() + clock_jitter(AGAIN), o->until));
+		loop_wait(clock_min(boottime_now() + clock_jitter(AGAIN), o->until));
 		if (protocol_released())
 			return EXIT_RELEASED;
 	}
 }
 
-static int finish(int status, const struct why *why)
+static int finish(int status, const struct failure *failure)
 {
 	if (status == EXIT_LOST) {
-		say("LOST %s", why->text);
+		say("LOST %s", failure->text);
 		see_it_stopped();
-	} else if (status > EXIT_BUSY && why->text[0] != '\0') {
-		say("ERR %d %s", status, why->text);
+	} else if (status > EXIT_BUSY && failure->text[0] != '\0') {
+		say("ERR %d %s", status, failure->text);
 	}
 	if (engine.end != NULL)
 		engine.end(protocol_released());
@@ -102,24 +102,24 @@ static int tell(enum action action)
 
 int main(int argc, char **argv)
 {
-	struct why why = {0};
+	struct failure failure = {0};
 	struct options options;
 	int status;
 
-	guard_start();
+	watchdog_start();
 	outlive_signals();
 	no_core_file();
-	status = options_parse(argc, argv, &options, &why);
+	status = options_parse(argc, argv, &options, &failure);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
 		return tell(options.action);
 	say("LOCKSMITH %d %s", PROTOCOL_VERSION, engine.words);
 	if (status != 0) {
-		say("ERR %d %s", why.status, why.text);
-		return why.status;
+		say("ERR %d %s", failure.status, failure.text);
+		return failure.status;
 	}
 	if (engine.start != NULL && engine.start() != 0) {
 		say("ERR %d the library of %s does not start", EXIT_INTERNAL, engine.name);
 		return EXIT_INTERNAL;
 	}
-	return finish(run(&options, &why), &why);
+	return finish(run(&options, &failure), &failure);
 }

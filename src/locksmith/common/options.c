@@ -157,9 +157,9 @@ static bool is_ours(const char *text)
 	return false;
 }
 
-int options_parse(int argc, char **argv, struct options *o, struct why *why)
+int options_parse(int argc, char **argv, struct options *o, struct failure *failure)
 {
-	int64_t now = clock_now();
+	int64_t now = boottime_now();
 	int option, which = 0;
 
 	*o = (struct options){.mode = MODE_EXCLUSIVE,
@@ -171,18 +171,18 @@ int options_parse(int argc, char **argv, struct options *o, struct why *why)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
 		if (option == '?')
-			return why_set(
-			    why, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
+			return failure_set(
+			    failure, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
 		if (one(o, option, optarg) != 0)
-			return why_set(why, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
+			return failure_set(failure, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
 	}
 	if (o->action == ACTION_HELP || o->action == ACTION_VERSION)
 		return 0;
 	if (optind + 1 != argc)
-		return why_set(why, EXIT_USAGE, "one URL is needed");
+		return failure_set(failure, EXIT_USAGE, "one URL is needed");
 	if (o->slots > 0 && o->mode == MODE_SHARED)
-		return why_set(why, EXIT_USAGE, "--slots and --mode=shared exclude each other");
+		return failure_set(failure, EXIT_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
 		o->mode = MODE_SLOTS;
 	o->until = o->no_wait ? now + NO_WAIT : o->wait == NEVER ? NEVER : now + o->wait;
@@ -190,6 +190,6 @@ int options_parse(int argc, char **argv, struct options *o, struct why *why)
 		       : o->wait + LAST_ANSWER < NO_WAIT ? now + NO_WAIT
 							     : o->until + LAST_ANSWER;
 	if (!is_ours(argv[optind]))
-		return why_set(why, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, argv[optind]);
-	return engine.parse(argv[optind], &o->url, why);
+		return failure_set(failure, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, argv[optind]);
+	return engine.parse(argv[optind], &o->url, failure);
 }

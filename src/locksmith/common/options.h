@@ -1,9 +1,9 @@
-/* options - the locksmith's command line. */
-#ifndef LOCKSMITH_OPTIONS_H
-#define LOCKSMITH_OPTIONS_H
+/* locksmith/common/options.h - the locksmith's command line. */
+#ifndef SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
+#define SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 
 #include "locksmith/common/url.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ struct options {
 	int64_t interval; /* between two looks, where one cannot be woken */
 	bool no_wait;
 	int64_t wait;	  /* give up after so long; NEVER = do not */
-	int64_t until;	  /* the moment (clock_now) to give up at, if it is not held by then */
+	int64_t until;	  /* the moment (boottime_now) to give up at, if it is not held by then */
 	int64_t answer_by; /* the moment to give up a server at that does not answer: that, or a
 			      little later */
 	long pid;	  /* shown to others as the holder */
@@ -31,7 +31,7 @@ struct options {
 };
 
 /* Reads argv. 0, or -1 with *why filled (EXIT_USAGE). */
-int options_parse(int argc, char **argv, struct options *o, struct why *why);
+int options_parse(int argc, char **argv, struct options *o, struct failure *failure);
 
 /* The text of --help. */
 extern const char options_help[];

@@ -2,8 +2,8 @@
 
 #include "locksmith/common/protocol.h"
 
-#include "locksmith/common/guard.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/watchdog.h"
+#include "locksmith/common/failure.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -99,7 +99,7 @@ void say(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof line - 1, format, args);
 	va_end(args);
-	why_clean(line);
+	failure_clean(line);
 	length = strlen(line);
 	line[length++] = '\n';
 	say_unsaid();
@@ -117,12 +117,12 @@ void say_wait(const char *who)
 	say("WAIT %s", who);
 }
 
-void say_ok(int64_t token, int slot, int64_t lease, int64_t deadline)
+void say_ok(int64_t owner_token, int slot, int64_t lease, int64_t deadline)
 {
 	char fence[40] = "", number[24] = "";
 
-	if (token >= 0)
-		snprintf(fence, sizeof fence, " token=%" PRId64, token);
+	if (owner_token >= 0)
+		snprintf(fence, sizeof fence, " token=%" PRId64, owner_token);
 	if (slot >= 0)
 		snprintf(number, sizeof number, " slot=%d", slot);
 	say("OK%s%s lease=%" PRId64 " deadline=%" PRId64, fence, number, lease, deadline);
@@ -140,7 +140,7 @@ static void child_line(const char *number)
 
 	/* The answer is what semlock waits for before it lets the command start: until then the
 	   number cannot have passed to another process. */
-	if (*end == '\0' && pid > 1 && guard_child((pid_t)pid) == 0)
+	if (*end == '\0' && pid > 1 && watchdog_child((pid_t)pid) == 0)
 		say("CHILD %ld", pid);
 	else
 		say("ERR %d no such child: %s", EXIT_INTERNAL, number);

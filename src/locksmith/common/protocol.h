@@ -1,6 +1,6 @@
-/* protocol - the lines between semlock and its locksmith; semlock-locksmith(7) describes them. */
-#ifndef LOCKSMITH_PROTOCOL_H
-#define LOCKSMITH_PROTOCOL_H
+/* locksmith/common/protocol.h - the lines between semlock and its locksmith; semlock-locksmith(7) describes them. */
+#ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
+#define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ void say_wait(const char *who);
 
 /* "OK ...". token < 0: the method has no fencing token; slot < 0: no slots. Times in nanoseconds.
  */
-void say_ok(int64_t token, int slot, int64_t lease, int64_t deadline);
+void say_ok(int64_t owner_token, int slot, int64_t lease, int64_t deadline);
 
 /* The descriptor to poll for the core's lines, or -1 after the end of input. */
 int protocol_fd(void);

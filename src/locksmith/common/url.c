@@ -48,14 +48,14 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 	return 0;
 }
 
-static int take_user(const char *text, size_t length, struct url *url, struct why *why)
+static int take_user(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	if (memchr(text, ':', length) != NULL)
-		return why_set(why, EXIT_USAGE,
+		return failure_set(failure, EXIT_USAGE,
 		    "a password in a URL can be read by everybody (ps): put it into ~/.netrc "
 		    "(machine HOST login USER password ...) or into SEMLOCK_PASSWORD");
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
-		return why_set(why, EXIT_USAGE, "the user name in the URL makes no sense");
+		return failure_set(failure, EXIT_USAGE, "the user name in the URL makes no sense");
 	return 0;
 }
 
@@ -84,22 +84,22 @@ static size_t in_brackets(const char *text)
 
 /* What libcurl makes of less than this is a server that cannot be reached, or another one: a colon
  * without a port means port 80 to it. */
-static int check_host(const char *host, struct why *why)
+static int check_host(const char *host, struct failure *failure)
 {
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
 
 	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
-		return why_set(why, EXIT_USAGE,
+		return failure_set(failure, EXIT_USAGE,
 		    "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])");
 	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
-		return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
+		return failure_set(failure, EXIT_USAGE, "the host in the URL makes no sense");
 	if (host[name] == ':' && !is_port(host + name))
-		return why_set(
-		    why, EXIT_USAGE, "the port in the URL must be a number from 1 to 65535");
+		return failure_set(
+		    failure, EXIT_USAGE, "the port in the URL must be a number from 1 to 65535");
 	return 0;
 }
 
-static int take_hosts(const char *text, size_t length, struct url *url, struct why *why)
+static int take_hosts(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	const char *end = text + length;
 
@@ -108,55 +108,55 @@ static int take_hosts(const char *text, size_t length, struct url *url, struct w
 		size_t n = (size_t)((comma != NULL ? comma : end) - text);
 
 		if (n == 0 || n >= sizeof url->host[0])
-			return why_set(why, EXIT_USAGE, "the host in the URL makes no sense");
+			return failure_set(failure, EXIT_USAGE, "the host in the URL makes no sense");
 		if (url->hosts == URL_HOSTS)
-			return why_set(why, EXIT_USAGE, "more than %d hosts in the URL", URL_HOSTS);
+			return failure_set(failure, EXIT_USAGE, "more than %d hosts in the URL", URL_HOSTS);
 		memcpy(url->host[url->hosts], text, n);
 		url->host[url->hosts][n] = '\0';
-		if (check_host(url->host[url->hosts++], why) != 0)
+		if (check_host(url->host[url->hosts++], failure) != 0)
 			return -1;
 		text += n + 1;
 	}
 	return 0;
 }
 
-static int check_name(const char *path, struct why *why)
+static int check_name(const char *path, struct failure *failure)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash == NULL ? path : slash + 1;
 
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return why_set(why, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
+		return failure_set(failure, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
 	return 0;
 }
 
-static int take_path(const char *text, struct url *url, struct why *why)
+static int take_path(const char *text, struct url *url, struct failure *failure)
 {
 	size_t n;
 
 	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
-		return why_set(why, EXIT_USAGE, "the path in the URL is too long or no text");
+		return failure_set(failure, EXIT_USAGE, "the path in the URL is too long or no text");
 	n = strlen(url->path);
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';
 	if (n == 0)
-		return why_set(
-		    why, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
+		return failure_set(
+		    failure, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
 	/* FTP servers take these for wildcards in a listing; on etcd, what is behind a # is not the
 	 * lock, but its marks. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
-		return why_set(
-		    why, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
-	return check_name(url->path, why);
+		return failure_set(
+		    failure, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
+	return check_name(url->path, failure);
 }
 
-int url_parse(const char *text, struct url *url, struct why *why)
+int url_parse(const char *text, struct url *url, struct failure *failure)
 {
 	const char *host = strstr(text, "://"), *slash, *at;
 
 	*url = (struct url){.hosts = 0};
 	if (host == NULL || (size_t)(host - text) >= sizeof url->scheme)
-		return why_set(why, EXIT_USAGE, "this is no URL: %.100s", text);
+		return failure_set(failure, EXIT_USAGE, "this is no URL: %.100s", text);
 	for (const char *p = text; p < host; p++)
 		url->scheme[p - text] = (char)tolower((unsigned char)*p);
 	host += 3;
@@ -166,13 +166,13 @@ int url_parse(const char *text, struct url *url, struct why *why)
 	for (at = slash; at > host && at[-1] != '@'; at--)
 		;
 	if (at > host) {
-		if (take_user(host, (size_t)(at - host) - 1, url, why) != 0)
+		if (take_user(host, (size_t)(at - host) - 1, url, failure) != 0)
 			return -1;
 		host = at;
 	}
-	if (take_hosts(host, (size_t)(slash - host), url, why) != 0)
+	if (take_hosts(host, (size_t)(slash - host), url, failure) != 0)
 		return -1;
-	return take_path(*slash == '/' ? slash + 1 : slash, url, why);
+	return take_path(*slash == '/' ? slash + 1 : slash, url, failure);
 }
 
 void url_hostname(const char *host, char *name, unsigned int size)

@@ -1,8 +1,8 @@
-/* url - where a lock is: scheme://[user@]host[:port][,host[:port]...]/path */
-#ifndef LOCKSMITH_URL_H
-#define LOCKSMITH_URL_H
+/* locksmith/common/url.h - where a lock is: scheme://[user@]host[:port][,host[:port]...]/path */
+#ifndef SEMLOCK_LOCKSMITH_COMMON_URL_H
+#define SEMLOCK_LOCKSMITH_COMMON_URL_H
 
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 #define URL_HOSTS 16
 
@@ -16,7 +16,7 @@ struct url {
 
 /* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no port behind a colon, no path,
    a password in it, control characters, wildcards, or something too long. */
-int url_parse(const char *text, struct url *url, struct why *why);
+int url_parse(const char *text, struct url *url, struct failure *failure);
 
 /* The host without its port, into name (size bytes). */
 void url_hostname(const char *host, char *name, unsigned int size);

@@ -1,6 +1,6 @@
-/* buffer - bytes that come from a server, up to a limit. */
-#ifndef LOCKSMITH_BUFFER_H
-#define LOCKSMITH_BUFFER_H
+/* locksmith/curl/buffer.h - bytes that come from a server, up to a limit. */
+#ifndef SEMLOCK_LOCKSMITH_CURL_BUFFER_H
+#define SEMLOCK_LOCKSMITH_CURL_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>

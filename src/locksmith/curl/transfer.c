@@ -3,7 +3,7 @@
 #include "locksmith/curl/transfer.h"
 
 #include "locksmith/common/clock.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
@@ -104,11 +104,11 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 		return;
 	if (protocol_fd() >= 0)
 		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
-	if (guard_core_fd() >= 0)
-		also[n++] = (struct curl_waitfd){guard_core_fd(), CURL_WAIT_POLLIN, 0};
-	curl_multi_poll(multi, also, n, loop_milliseconds(clock_min(until, guard_next())), NULL);
+	if (watchdog_core_fd() >= 0)
+		also[n++] = (struct curl_waitfd){watchdog_core_fd(), CURL_WAIT_POLLIN, 0};
+	curl_multi_poll(multi, also, n, loop_milliseconds(clock_min(until, watchdog_next())), NULL);
 	protocol_pump();
-	guard_act();
+	watchdog_act();
 }
 
 void transfer_start(struct transfer *t)
@@ -123,7 +123,7 @@ void transfer_start(struct transfer *t)
 CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
 {
 	transfer_start(t);
-	while (!t->ended && clock_now() < until && !(abort != NULL && *abort))
+	while (!t->ended && boottime_now() < until && !(abort != NULL && *abort))
 		turn(until, &t->ended, abort);
 	if (t->ended)
 		return t->result;
@@ -145,7 +145,7 @@ void transfer_close(struct transfer *t)
 
 void transfer_wait(int64_t until, const bool *flag, const bool *other)
 {
-	while (clock_now() < until && !protocol_released()) {
+	while (boottime_now() < until && !protocol_released()) {
 		if ((flag != NULL && *flag) || (other != NULL && *other))
 			return;
 		turn(until, flag, other);
@@ -154,6 +154,6 @@ void transfer_wait(int64_t until, const bool *flag, const bool *other)
 
 void transfer_pause(int64_t until)
 {
-	while (clock_now() < until)
+	while (boottime_now() < until)
 		turn(until, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* transfer - libcurl's transfers, run in one loop that also hears the core and guards the command.
+/* locksmith/curl/transfer.h - libcurl's transfers, run in one loop that also hears the core and guards the command.
  */
-#ifndef LOCKSMITH_TRANSFER_H
-#define LOCKSMITH_TRANSFER_H
+#ifndef SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
+#define SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
 
 #include <curl/curl.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* base64 - keys and values on their way through etcd's JSON gateway. */
-#ifndef LOCKSMITH_BASE64_H
-#define LOCKSMITH_BASE64_H
+/* locksmith/etcd/base64.h - keys and values on their way through etcd's JSON gateway. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_BASE64_H
+#define SEMLOCK_LOCKSMITH_ETCD_BASE64_H
 
 #include <stddef.h>
 

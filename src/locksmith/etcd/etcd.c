@@ -33,15 +33,15 @@ static size_t say_orphans(const json_t *kvs, const json_t *marks)
 	return n;
 }
 
-static int who(struct etcdlock *k, struct why *why)
+static int who(struct etcdlock *k, struct failure *failure)
 {
 	char text[600];
 	json_t *answer, *kvs, *marks;
 	size_t n;
 
-	if (etcdlock_range(k, clock_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {
-		*why = k->etcd.why;
-		return why->status;
+	if (etcdlock_range(k, boottime_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {
+		*failure = k->etcd.failure;
+		return failure->status;
 	}
 	n = say_orphans(kvs, marks);
 	for (size_t i = 0; i < json_array_size(kvs); i++) {
@@ -63,7 +63,7 @@ static bool expect(struct etcdlock *k, const char *what, enum etcd_reply reply, 
 	if (right)
 		say("CHECK ok %s", what);
 	else
-		say("CHECK no %s: %s", what, reply != ETCD_OK ? k->etcd.why.text : "it is not so");
+		say("CHECK no %s: %s", what, reply != ETCD_OK ? k->etcd.failure.text : "it is not so");
 	return right;
 }
 
@@ -73,7 +73,7 @@ static void version(struct etcdlock *k)
 	const char *v;
 
 	if (etcdrpc_call(&k->etcd, "/v3/maintenance/status", json_object(),
-		clock_now() + FIRST_ANSWER, &answer) != ETCD_OK)
+		boottime_now() + FIRST_ANSWER, &answer) != ETCD_OK)
 		return;
 	v = json_string_value(json_object_get(answer, "version"));
 	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke "
@@ -84,18 +84,18 @@ static void version(struct etcdlock *k)
 }
 
 /* Tries it all out on a name of its own. */
-static int check(struct etcdlock *k, struct why *why)
+static int check(struct etcdlock *k, struct failure *failure)
 {
-	int64_t until = clock_now() + FIRST_ANSWER;
+	int64_t until = boottime_now() + FIRST_ANSWER;
 	bool made = false, fit;
 	enum etcd_reply reply;
 
 	snprintf(
-	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_now());
+	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)boottime_now());
 	etcdlock_keys(k);
 	if (etcdlock_grant(k, until) != ETCD_OK) {
-		*why = k->etcd.why;
-		return why->status;
+		*failure = k->etcd.failure;
+		return failure->status;
 	}
 	fit = expect(k, "a lease is granted", ETCD_OK, true);
 	if (fit) {
@@ -126,22 +126,22 @@ static int check(struct etcdlock *k, struct why *why)
 	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
 }
 
-static int lock(struct etcdlock *k, struct why *why)
+static int lock(struct etcdlock *k, struct failure *failure)
 {
-	int status = etcd_acquire(k, why);
+	int status = etcd_acquire(k, failure);
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->place.who);
 	if (status != EXIT_RELEASED || k->revision == 0)
 		return status;
-	status = etcd_hold(k, why);
+	status = etcd_hold(k, failure);
 	etcdwatch_stop(&k->watch);
 	return status;
 }
 
 static struct etcdlock the_lock; /* too large for the stack */
 
-static int etcd_run(const struct options *o, struct why *why)
+static int etcd_run(const struct options *o, struct failure *failure)
 {
 	struct etcdlock *k = &the_lock;
 	int64_t patience;
@@ -149,23 +149,23 @@ static int etcd_run(const struct options *o, struct why *why)
 
 	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
 	if (o->stale_given) {
-		why_set(
-		    why, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
+		failure_set(
+		    failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
 		return EXIT_USAGE;
 	}
 	patience = k->ttl / 6 > LEAST_PATIENCE ? k->ttl / 6 : LEAST_PATIENCE;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	etcdlock_keys(k);
 	if (o->no_wait) /* one that is silent leaves time for the others */
-		patience = clock_min(patience, (o->answer_by - clock_now()) / o->url.hosts);
+		patience = clock_min(patience, (o->answer_by - boottime_now()) / o->url.hosts);
 	if (etcdrpc_open(&k->etcd, &o->url, patience,
-		clock_min(clock_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
-		*why = k->etcd.why;
-		status = why->status;
+		clock_min(boottime_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
+		*failure = k->etcd.failure;
+		status = failure->status;
 	} else if (o->action == ACTION_WHO) {
-		status = who(k, why);
+		status = who(k, failure);
 	} else {
-		status = o->action == ACTION_CHECK ? check(k, why) : lock(k, why);
+		status = o->action == ACTION_CHECK ? check(k, failure) : lock(k, failure);
 	}
 	return status;
 }
@@ -176,7 +176,7 @@ static void etcd_end(bool stopped)
 
 	k->etcd.abort = NULL;
 	if (k->marked && stopped)
-		etcdmark_remove(k, clock_now() + k->ttl);
+		etcdmark_remove(k, boottime_now() + k->ttl);
 	etcdrpc_close(&k->etcd);
 }
 

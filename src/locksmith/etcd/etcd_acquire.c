@@ -24,7 +24,7 @@ static int64_t patience(const struct etcdlock *k)
 {
 	int64_t usual = k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER;
 
-	return clock_min(clock_now() + usual, k->options->answer_by);
+	return clock_min(boottime_now() + usual, k->options->answer_by);
 }
 
 static enum wait verdict(const struct etcdlock *k)
@@ -66,36 +66,36 @@ static void doze(struct etcdlock *k, int64_t until)
 	if (!k->watch.transfer.ended || k->watch.stirred)
 		return;
 	etcdrpc_rotate(&k->etcd);
-	transfer_wait(clock_min(clock_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
+	transfer_wait(clock_min(boottime_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
 /* In the queue, until it is our turn. */
 static enum wait queue(struct etcdlock *k)
 {
 	int64_t keep_at = k->deadline - k->ttl + k->ttl / 3;
-	int64_t look_at = clock_now() + 2 * k->ttl; /* in case that a watch is lost unheard */
+	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost unheard */
 	enum wait w = verdict(k);
 
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
 		enum etcd_reply reply;
 
-		if (clock_now() >= k->options->until)
+		if (boottime_now() >= k->options->until)
 			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
-		if (clock_now() >= k->deadline)
+		if (boottime_now() >= k->deadline)
 			return WAIT_AGAIN;
 		if (w == WAIT_BUSY)
 			say_wait(k->place.who);
 		watch(k);
 		doze(k, clock_min(clock_min(keep_at, look_at), k->options->until));
-		if (clock_now() >= keep_at) {
+		if (boottime_now() >= keep_at) {
 			reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
 			if (reply == ETCD_GONE)
 				return WAIT_AGAIN;
-			keep_at = clock_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
+			keep_at = boottime_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
 		}
-		if (!watched(k) || clock_now() >= clock_min(look_at, k->options->until)) {
+		if (!watched(k) || boottime_now() >= clock_min(look_at, k->options->until)) {
 			w = look(k);
-			look_at = clock_now() + 2 * k->ttl;
+			look_at = boottime_now() + 2 * k->ttl;
 		}
 	}
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
@@ -107,7 +107,7 @@ static enum wait enter(struct etcdlock *k)
 {
 	enum etcd_reply reply = ETCD_OK;
 
-	if (k->deadline - clock_now() < k->ttl / 2)
+	if (k->deadline - boottime_now() < k->ttl / 2)
 		reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
 	if (reply == ETCD_OK)
 		reply = etcdmark_lease(k, clock_min(patience(k), k->deadline));
@@ -166,16 +166,16 @@ static enum wait in_turn(struct etcdlock *k)
 	if (reply == ETCD_FATAL)
 		return WAIT_FAILED;
 	say_wait("note=no endpoint answers");
-	return clock_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
+	return boottime_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
 }
 
 /* Whatever we have in the queue must not stay behind; nor a mark, if the reply to that was lost. */
 static void leave(struct etcdlock *k)
 {
-	int64_t until = clock_min(patience(k), clock_now() + k->ttl / 3);
+	int64_t until = clock_min(patience(k), boottime_now() + k->ttl / 3);
 
-	if (until < clock_now() + PATIENCE_LEAVE)
-		until = clock_now() + PATIENCE_LEAVE;
+	if (until < boottime_now() + PATIENCE_LEAVE)
+		until = boottime_now() + PATIENCE_LEAVE;
 	etcdwatch_stop(&k->watch);
 	etcdlock_revoke(k, &k->mark_lease, until);
 	etcdlock_revoke(k, &k->lease, until);
@@ -185,7 +185,7 @@ static void leave(struct etcdlock *k)
 	k->marked = false;
 }
 
-int etcd_acquire(struct etcdlock *k, struct why *why)
+int etcd_acquire(struct etcdlock *k, struct failure *failure)
 {
 	int tries = 0;
 	enum wait w;
@@ -194,16 +194,16 @@ int etcd_acquire(struct etcdlock *k, struct why *why)
 		w = k->options->no_wait ? at_once(k) : in_turn(k);
 		if (w == WAIT_HELD)
 			return EXIT_RELEASED;
-		*why = k->etcd.why;
+		*failure = k->etcd.failure;
 		leave(k);
 		if (w != WAIT_AGAIN || protocol_released())
 			break;
-		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_now() >= k->options->until)
+		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : boottime_now() >= k->options->until)
 			break;
 		if (!k->options->no_wait)
-			transfer_wait(clock_now() + NS_PER_S / 5, NULL, NULL);
+			transfer_wait(boottime_now() + NS_PER_S / 5, NULL, NULL);
 	}
 	if (w == WAIT_FAILED)
-		return why->status;
+		return failure->status;
 	return protocol_released() && !k->options->no_wait ? EXIT_RELEASED : EXIT_BUSY;
 }

@@ -3,7 +3,7 @@
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdlock.h"
 #include "locksmith/etcd/etcdmark.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ static void renewed(struct etcdlock *k, struct hold *h)
 {
 	h->last_call = k->deadline - k->ttl / 10;
 	h->next = k->deadline - k->ttl + k->ttl / 3;
-	guard_lease(k->deadline, k->ttl);
+	watchdog_lease(k->deadline, k->ttl);
 }
 
 /* Watches our own key, from when it was last known to be there: a lease that was revoked behind our
@@ -31,32 +31,32 @@ static void watch_own(struct etcdlock *k, struct hold *h)
 	struct etcdqueue_span own = {.end = ""};
 
 	etcdwatch_stop(&k->watch);
-	if (clock_now() < h->watch_at)
+	if (boottime_now() < h->watch_at)
 		return;
-	h->watch_at = clock_now() + NS_PER_S / 5;
+	h->watch_at = boottime_now() + NS_PER_S / 5;
 	strcpy(own.first, k->key);
 	etcdwatch_start(&k->watch, &k->etcd, &own, false, k->seen + 1);
 }
 
-static int release(struct etcdlock *k, struct why *why)
+static int release(struct etcdlock *k, struct failure *failure)
 {
-	guard_over();
+	watchdog_over();
 	etcdwatch_stop(&k->watch);
-	switch (etcdmark_release(k, clock_now() + k->ttl)) {
+	switch (etcdmark_release(k, boottime_now() + k->ttl)) {
 	case ETCD_OK:
 		say("FREE");
 		/* With nothing under them, the leases end by themselves, which costs the server less. */
 		if (k->ttl > LONG_LEASE) {
-			etcdlock_revoke(k, &k->lease, clock_now() + k->ttl / 6);
-			etcdlock_revoke(k, &k->mark_lease, clock_now() + k->ttl / 6);
+			etcdlock_revoke(k, &k->lease, boottime_now() + k->ttl / 6);
+			etcdlock_revoke(k, &k->mark_lease, boottime_now() + k->ttl / 6);
 		}
 		return EXIT_RELEASED;
 	case ETCD_GONE:
-		why_set(why, EXIT_LOST, "the lease had ended before it was released");
+		failure_set(failure, EXIT_LOST, "the lease had ended before it was released");
 		return EXIT_LOST;
 	default:
-		why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
-		    k->etcd.why.text);
+		failure_set(failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		    k->etcd.failure.text);
 		return EXIT_UNAVAILABLE;
 	}
 }
@@ -76,12 +76,12 @@ static enum etcd_reply keep(struct etcdlock *k, int64_t until)
 }
 
 /* What has become due. EXIT_LOST, or EXIT_RELEASED to go on. */
-static int due(struct etcdlock *k, struct hold *h, struct why *why)
+static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
 {
 	enum etcd_reply reply;
 
 	if (k->watch.deleted) {
-		why_set(why, EXIT_LOST, "its key was deleted");
+		failure_set(failure, EXIT_LOST, "its key was deleted");
 		return EXIT_LOST;
 	}
 	if (etcdwatch_over(&k->watch) || k->watch.endpoint != k->etcd.current) {
@@ -89,25 +89,25 @@ static int due(struct etcdlock *k, struct hold *h, struct why *why)
 			etcdrpc_rotate(&k->etcd);
 		watch_own(k, h);
 	}
-	if (clock_now() < h->next)
+	if (boottime_now() < h->next)
 		return EXIT_RELEASED;
-	reply = keep(k, clock_min(h->last_call, clock_now() + k->ttl / 3));
+	reply = keep(k, clock_min(h->last_call, boottime_now() + k->ttl / 3));
 	if (reply == ETCD_GONE) {
-		why_set(why, EXIT_LOST, "its lease expired or was revoked");
+		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;
 	}
 	if (reply == ETCD_OK) {
 		renewed(k, h);
 		say("HELD deadline=%" PRId64, k->deadline);
 	} else {
-		h->next = clock_now() + NS_PER_S / 5;
+		h->next = boottime_now() + NS_PER_S / 5;
 	}
 	return EXIT_RELEASED;
 }
 
-int etcd_hold(struct etcdlock *k, struct why *why)
+int etcd_hold(struct etcdlock *k, struct failure *failure)
 {
-	struct hold h = {.watch_at = clock_now() + NS_PER_S / 5};
+	struct hold h = {.watch_at = boottime_now() + NS_PER_S / 5};
 
 	etcdwatch_stop(&k->watch);
 	renewed(k, &h);
@@ -116,10 +116,10 @@ int etcd_hold(struct etcdlock *k, struct why *why)
 	while (!protocol_released()) {
 		int64_t until;
 
-		if (due(k, &h, why) == EXIT_LOST)
+		if (due(k, &h, failure) == EXIT_LOST)
 			return EXIT_LOST;
-		if (clock_now() >= h.last_call) {
-			why_set(why, EXIT_LOST, "no endpoint answered in time");
+		if (boottime_now() >= h.last_call) {
+			failure_set(failure, EXIT_LOST, "no endpoint answered in time");
 			return EXIT_LOST;
 		}
 		until = clock_min(h.next, h.last_call);
@@ -128,5 +128,5 @@ int etcd_hold(struct etcdlock *k, struct why *why)
 		transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
 	}
 	k->etcd.abort = NULL;
-	return release(k, why);
+	return release(k, failure);
 }

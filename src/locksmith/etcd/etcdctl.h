@@ -1,17 +1,17 @@
-/* etcdctl - what the environment says of the cluster and its users, by the names that etcdctl(1) gives it. */
-#ifndef LOCKSMITH_ETCDCTL_H
-#define LOCKSMITH_ETCDCTL_H
+/* locksmith/etcd/etcdctl.h - what the environment says of the cluster and its users, by the names that etcdctl(1) gives it. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
 
 #include "locksmith/common/login.h"
 #include "locksmith/common/url.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 /* url_parse; etcd:///NAME has the hosts of ETCDCTL_ENDPOINTS, or 127.0.0.1:2379. */
-int etcdctl_url(const char *text, struct url *url, struct why *why);
+int etcdctl_url(const char *text, struct url *url, struct failure *failure);
 
 /* login_find, but ETCDCTL_USER (USER[:PASSWORD]) and ETCDCTL_PASSWORD come before SEMLOCK_USER and
    SEMLOCK_PASSWORD. */
-int etcdctl_login(const struct url *url, struct login *login, struct why *why);
+int etcdctl_login(const struct url *url, struct login *login, struct failure *failure);
 
 /* The variable ETCDCTL_NAME, else SEMLOCK_NAME, else NULL. */
 const char *etcdctl_variable(const char *name);

@@ -39,13 +39,13 @@ enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id
 	if (*id != 0 && *seconds >= asked && *seconds <= LONGEST_SECONDS)
 		return ETCD_OK;
 	*id = 0;
-	why_set(&k->etcd.why, EXIT_UNAVAILABLE, "the server granted no lease");
+	failure_set(&k->etcd.failure, EXIT_UNAVAILABLE, "the server granted no lease");
 	return ETCD_FATAL;
 }
 
 enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 {
-	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = clock_now();
+	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = boottime_now();
 	const char *part = k->options->mode == MODE_SHARED  ? "#shared/"
 			   : k->options->mode == MODE_SLOTS ? "#slots/"
 							    : "";
@@ -72,7 +72,7 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 
 enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 {
-	int64_t sent = clock_now(), seconds;
+	int64_t sent = boottime_now(), seconds;
 	json_t *answer, *result;
 	enum etcd_reply reply;
 

@@ -1,4 +1,4 @@
-/* etcdlock - a lock that is a key under a lease, and the calls about it.
+/* locksmith/etcd/etcdlock.h - a lock that is a key under a lease, and the calls about it.
 
      NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
      NAME/#shared/<lease id>    the same of a shared key,
@@ -6,8 +6,8 @@
      NAME#held/...              the marks of the holders (etcdmark.h)
 
    The queue is in the order of creation, which etcd makes. */
-#ifndef LOCKSMITH_ETCDLOCK_H
-#define LOCKSMITH_ETCDLOCK_H
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDLOCK_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDLOCK_H
 
 #include "locksmith/etcd/etcdqueue.h"
 #include "locksmith/etcd/etcdrpc.h"
@@ -66,9 +66,9 @@ enum etcd_reply etcdlock_range(
     struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks);
 
 /* etcd_acquire.c: EXIT_RELEASED with k->revision set when held, or the status to end with. */
-int etcd_acquire(struct etcdlock *k, struct why *why);
+int etcd_acquire(struct etcdlock *k, struct failure *failure);
 
 /* etcd_hold.c: keeps the lock until it is to be let go or is lost. The exit status. */
-int etcd_hold(struct etcdlock *k, struct why *why);
+int etcd_hold(struct etcdlock *k, struct failure *failure);
 
 #endif

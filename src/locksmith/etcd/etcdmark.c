@@ -127,7 +127,7 @@ enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
 	   libcurl sends it again, by itself, when a connection ends. Nobody else takes the mark away
 	   before our deadline. */
 	if (!done && (got(answer, 0, "create_revision") == k->mark_made ||
-			 (k->etcd.sent == 1 && clock_now() >= k->deadline)))
+			 (k->etcd.sent == 1 && boottime_now() >= k->deadline)))
 		reply = ETCD_GONE;
 	else
 		k->marked = false;

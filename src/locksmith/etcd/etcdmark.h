@@ -1,4 +1,4 @@
-/* etcdmark - what a holder has beside its key: the proof that its time is not over.
+/* locksmith/etcd/etcdmark.h - what a holder has beside its key: the proof that its time is not over.
 
      NAME#held/<lease id>         value: that of the key
      NAME#held/#shared/<lease id>
@@ -20,8 +20,8 @@
    The lease of a mark is never renewed: so it cannot end early, whatever etcd has forgotten of
    renewals. And nobody has to see to it that it ends: after a crash of everything the lock is free
    one ttl after the last renewal. */
-#ifndef LOCKSMITH_ETCDMARK_H
-#define LOCKSMITH_ETCDMARK_H
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDMARK_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDMARK_H
 
 #include "locksmith/etcd/etcdlock.h"
 

@@ -1,12 +1,12 @@
-/* etcdqueue - our place in the queue of a lock: what has to be asked for it, and what the answer means.
+/* locksmith/etcd/etcdqueue.h - our place in the queue of a lock: what has to be asked for it, and what the answer means.
    JSON in, verdict out; no I/O.
 
    An exclusive key waits for every key made before it; a shared one for those that are not shared; a
    slot for those that are not slots, and until fewer than N slots are before it. The shared keys stand
    in a part of the range of their own, and so do the slots: the nearest key to wait for is found by
    its number and no value is read, however long the queue is. */
-#ifndef LOCKSMITH_ETCDQUEUE_H
-#define LOCKSMITH_ETCDQUEUE_H
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDQUEUE_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDQUEUE_H
 
 #include "locksmith/etcd/base64.h"
 #include "locksmith/common/options.h"

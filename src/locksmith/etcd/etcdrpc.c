@@ -22,14 +22,14 @@ static enum etcd_reply login(struct etcd *e, int64_t until);
 
 static enum etcd_reply fatal(struct etcd *e, int status, const char *text)
 {
-	why_set(&e->why, status, "%s", text);
+	failure_set(&e->failure, status, "%s", text);
 	return ETCD_FATAL;
 }
 
 /* An endpoint did not do it: says of each of them why. MENDS: it may do it later. */
-static enum etcd_reply failure(struct etcd *e, const char *text, bool mends)
+static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends)
 {
-	char all[sizeof e->why.text] = "";
+	char all[sizeof e->failure.text] = "";
 	size_t used = 0;
 
 	snprintf(e->failed[e->current], sizeof e->failed[0], "%s", text);
@@ -40,9 +40,9 @@ static enum etcd_reply failure(struct etcd *e, const char *text, bool mends)
 			    used > 0 ? "; " : "", e->url->hosts > 1 ? e->url->host[i] : "",
 			    e->url->hosts > 1 ? ": " : "", e->failed[i]);
 	if (e->away)
-		why_away(&e->why, "%s", all);
+		failure_away(&e->failure, "%s", all);
 	else
-		why_set(&e->why, EXIT_UNAVAILABLE, "%s", all);
+		failure_set(&e->failure, EXIT_UNAVAILABLE, "%s", all);
 	return ETCD_SILENT;
 }
 
@@ -59,11 +59,11 @@ static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
 		text = "no words";
 	snprintf(line, sizeof line, "HTTP %d: %s", status, text);
 	if (strstr(text, "lease not found") != NULL) {
-		why_set(&e->why, EXIT_UNAVAILABLE, "%s", line);
+		failure_set(&e->failure, EXIT_UNAVAILABLE, "%s", line);
 		return ETCD_GONE;
 	}
 	if (code == GRPC_DENIED) {
-		why_set(&e->why, EXIT_NOT_PERMITTED,
+		failure_set(&e->failure, EXIT_NOT_PERMITTED,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
 		    "readwrite --prefix=true '%s'",
 		    text, e->url->path);
@@ -74,7 +74,7 @@ static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
 	if (status == 404 || status == 400 || status == 403 || status == 405 || status == 401)
 		return fatal(e, EXIT_UNAVAILABLE, line);
 	/* No leader, timed out, overloaded: the next endpoint, or the next moment. */
-	return failure(e, line, true);
+	return etcd_failure(e, line, true);
 }
 
 /* No answer came. What is wrong with TLS is so the next time, too. */
@@ -91,7 +91,7 @@ static enum etcd_reply no_answer(struct etcd *e)
 		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
 		error = line;
 	}
-	return failure(e, error,
+	return etcd_failure(e, error,
 	    result != CURLE_SSL_CONNECT_ERROR && result != CURLE_PEER_FAILED_VERIFICATION &&
 		result != CURLE_SSL_CACERT_BADFILE && result != CURLE_SSL_CERTPROBLEM);
 }
@@ -141,7 +141,7 @@ static enum etcd_reply call(
 	e->away = false;
 	memset(e->failed, 0, sizeof e->failed);
 	for (unsigned int tries = 1;; tries++) {
-		reply = ask(e, path, body, clock_min(until, clock_now() + e->patience), answer);
+		reply = ask(e, path, body, clock_min(until, boottime_now() + e->patience), answer);
 		if (reply != ETCD_OK && may_log_in && must_log_in(e, *answer)) {
 			may_log_in = false;
 			json_decref(*answer);
@@ -161,9 +161,9 @@ static enum etcd_reply call(
 			/* Nobody ever answered: a wrong address, most likely. */
 			if (!e->reached)
 				return ETCD_FATAL;
-			transfer_pause(clock_min(until, clock_now() + PAUSE));
+			transfer_pause(clock_min(until, boottime_now() + PAUSE));
 		}
-		if (clock_now() >= until)
+		if (boottime_now() >= until)
 			return ETCD_SILENT;
 	}
 }
@@ -188,14 +188,14 @@ void etcdrpc_rotate(struct etcd *e)
 	e->current = (e->current + 1) % e->url->hosts;
 }
 
-static enum etcd_reply headers(struct etcd *e, const char *token)
+static enum etcd_reply headers(struct etcd *e, const char *owner_token)
 {
 	char line[2100];
 
 	curl_slist_free_all(e->headers);
 	e->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	if (token != NULL) {
-		snprintf(line, sizeof line, "Authorization: %s", token);
+	if (owner_token != NULL) {
+		snprintf(line, sizeof line, "Authorization: %s", owner_token);
 		e->headers = curl_slist_append(e->headers, line);
 	}
 	return e->headers != NULL ? ETCD_OK : fatal(e, EXIT_INTERNAL, "out of memory");
@@ -208,24 +208,24 @@ static enum etcd_reply login(struct etcd *e, int64_t until)
 	json_t *answer = NULL;
 	enum etcd_reply reply;
 	unsigned int sent = e->sent;
-	const char *token;
+	const char *owner_token;
 
 	headers(e, NULL);
 	reply = etcdrpc_call(e, "/v3/auth/authenticate", body, until, &answer);
 	e->sent = sent;
 	/* As with etcdctl: nobody has to be known to a server that asks for no user. */
-	if (reply != ETCD_OK && strstr(e->why.text, "authentication is not enabled") != NULL) {
+	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL) {
 		e->login.user[0] = '\0';
 		return ETCD_OK;
 	}
 	if (reply != ETCD_OK)
 		return ETCD_FATAL;
-	token = json_string_value(json_object_get(answer, "token"));
+	owner_token = json_string_value(json_object_get(answer, "token"));
 	/* A header of our own making must stay one line. */
-	if (token == NULL || strlen(token) > 2000 || strpbrk(token, "\r\n") != NULL)
+	if (owner_token == NULL || strlen(owner_token) > 2000 || strpbrk(owner_token, "\r\n") != NULL)
 		reply = fatal(e, EXIT_NOT_PERMITTED, "the login gave no token");
 	else
-		reply = headers(e, token);
+		reply = headers(e, owner_token);
 	json_decref(answer);
 	return reply;
 }
@@ -252,10 +252,10 @@ enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t pati
 	endpoints(e);
 	if (http_open(&e->transfer, &e->answer) != 0)
 		return fatal(e, EXIT_INTERNAL, "out of memory");
-	if (etcdctl_login(url, &e->login, &e->why) != 0)
+	if (etcdctl_login(url, &e->login, &e->failure) != 0)
 		return ETCD_FATAL;
 	if (e->login.user[0] != '\0' && !e->login.has_password) {
-		why_set(&e->why, EXIT_NOT_PERMITTED,
+		failure_set(&e->failure, EXIT_NOT_PERMITTED,
 		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or "
 		    "SEMLOCK_PASSWORD",
 		    e->login.user, url->host[0]);

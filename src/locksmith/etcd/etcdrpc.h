@@ -1,12 +1,12 @@
-/* etcdrpc - calls to an etcd cluster through the JSON gateway: endpoints in turn, login, errors. */
-#ifndef LOCKSMITH_ETCDRPC_H
-#define LOCKSMITH_ETCDRPC_H
+/* locksmith/etcd/etcdrpc.h - calls to an etcd cluster through the JSON gateway: endpoints in turn, login, errors. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
 
 #include "locksmith/curl/buffer.h"
 #include "locksmith/common/login.h"
 #include "locksmith/curl/transfer.h"
 #include "locksmith/common/url.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@ struct etcd {
 	    sent; /* how often the last call was sent: above 1, an earlier one may have been done */
 	bool reached;
 	const bool *abort; /* set by a watch: no call matters any more; may be NULL */
-	struct why why;
+	struct failure failure;
 };
 
 /* Prepares, and logs in if there is somebody to log in as. OK or FATAL. */

@@ -1,6 +1,6 @@
-/* etcdwatch - hears at once when a key goes away. */
-#ifndef LOCKSMITH_ETCDWATCH_H
-#define LOCKSMITH_ETCDWATCH_H
+/* locksmith/etcd/etcdwatch.h - hears at once when a key goes away. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDWATCH_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDWATCH_H
 
 #include "locksmith/etcd/etcdqueue.h"
 #include "locksmith/etcd/etcdrpc.h"

@@ -1,6 +1,6 @@
-/* http - one POST of JSON to one server. */
-#ifndef LOCKSMITH_HTTP_H
-#define LOCKSMITH_HTTP_H
+/* locksmith/etcd/http.h - one POST of JSON to one server. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_HTTP_H
+#define SEMLOCK_LOCKSMITH_ETCD_HTTP_H
 
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"

@@ -15,7 +15,7 @@
 
 int64_t dirlock_patience(void)
 {
-	return clock_now() + REQUEST_SECONDS * NS_PER_S;
+	return boottime_now() + REQUEST_SECONDS * NS_PER_S;
 }
 
 const char *dirlock_path(const struct dirlock *k, const char *name)
@@ -47,13 +47,13 @@ enum reply dirlock_look(struct dirlock *k, int64_t until)
 	enum reply reply;
 
 	listing_clear(&k->listing);
-	reply = k->remote.ops->list(&k->remote, k->lock, until, add, &k->listing);
+	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add, &k->listing);
 	if (reply == REPLY_DONE)
-		sightings_update(&k->sightings, &k->listing, clock_now());
+		ages_update(&k->ages, &k->listing, boottime_now());
 	return reply;
 }
 
-void dirlock_describe(const struct token *t, char *text, size_t size)
+void dirlock_describe(const struct owner_token *t, char *text, size_t size)
 {
 	char slot[24] = "";
 
@@ -71,21 +71,21 @@ void dirlock_give_back(struct dirlock *k)
 	enum reply reply = REPLY_UNKNOWN;
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = k->remote.ops->rmdir(
-		    &k->remote, dirlock_path(k, k->mine.name), dirlock_patience());
+		reply = k->remote_dir.ops->rmdir(
+		    &k->remote_dir, dirlock_path(k, k->mine.name), dirlock_patience());
 	/* Only if it was surely our token that left it empty: else the directory may be a
 	 * newcomer's. */
 	if (reply == REPLY_DONE)
-		k->remote.ops->rmdir(&k->remote, k->lock, dirlock_patience());
+		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock, dirlock_patience());
 }
 
 /* A path that begins with a slash is absolute, others start at the login directory; in sftp: URLs
    it is the other way about, as everywhere: /~/ is the login directory. */
-static int set_paths(struct dirlock *k, struct why *why)
+static int set_paths(struct dirlock *k, struct failure *failure)
 {
 	const char *path = k->options->url.path;
 	bool sftp = strcmp(k->options->url.scheme, "sftp") == 0;
-	const char *home = k->remote.home;
+	const char *home = k->remote_dir.home;
 	char *slash;
 
 	if (sftp && strncmp(path, "~/", 2) == 0)
@@ -98,45 +98,45 @@ static int set_paths(struct dirlock *k, struct why *why)
 	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
 	slash = strrchr(k->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return why_set(why, EXIT_UNAVAILABLE, "the server names no login directory");
+		return failure_set(failure, EXIT_UNAVAILABLE, "the server names no login directory");
 	k->base = k->lock + (slash - k->parent) + 1;
 	slash[slash == k->parent ? 1 : 0] = '\0';
 	return 0;
 }
 
-static int who(struct dirlock *k, struct why *why)
+static int who(struct dirlock *k, struct failure *failure)
 {
 	enum reply reply = dirlock_look(k, dirlock_patience());
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
-		*why = k->remote.why;
-		return why->status;
+		*failure = k->remote_dir.failure;
+		return failure->status;
 	}
 	for (size_t i = 0; i < k->listing.tokens; i++) {
-		dirlock_describe(&k->listing.token[i], text, sizeof text);
+		dirlock_describe(&k->listing.owner_token[i], text, sizeof text);
 		say("WHO state=holds %s", text);
 	}
 	if (k->listing.tokens > 0)
 		return EXIT_BUSY;
-	if (k->remote.ops->enter(&k->remote, k->lock, dirlock_patience()) != REPLY_DONE)
+	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock, dirlock_patience()) != REPLY_DONE)
 		return EXIT_RELEASED;
 	say("WHO state=holds mode=exclusive note=a directory without a token");
 	return EXIT_BUSY;
 }
 
-static int lock(struct dirlock *k, struct why *why)
+static int lock(struct dirlock *k, struct failure *failure)
 {
-	int status = dirlock_acquire(k, why);
+	int status = dirlock_acquire(k, failure);
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->who);
 	if (status != EXIT_RELEASED || k->sent == 0)
 		return status;
-	return dirlock_hold(k, why);
+	return dirlock_hold(k, failure);
 }
 
-static int dirlock_run(const struct options *o, struct why *why)
+static int dirlock_run(const struct options *o, struct failure *failure)
 {
 	static struct dirlock lock_; /* too large for the stack */
 	struct dirlock *k = &lock_;
@@ -144,22 +144,22 @@ static int dirlock_run(const struct options *o, struct why *why)
 	int status;
 
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
-	sightings_forget(&k->sightings);
+	ages_forget(&k->ages);
 	if (o->slots > LISTING_MOST) {
-		why_set(why, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
+		failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
 		return EXIT_USAGE;
 	}
-	if (remote_open(&k->remote, &o->url, clock_min(dirlock_patience(), o->answer_by)) != REPLY_DONE) {
-		*why = k->remote.why;
-		status = why->status;
-	} else if (set_paths(k, why) != 0) {
-		status = why->status;
+	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_patience(), o->answer_by)) != REPLY_DONE) {
+		*failure = k->remote_dir.failure;
+		status = failure->status;
+	} else if (set_paths(k, failure) != 0) {
+		status = failure->status;
 	} else if (o->action == ACTION_CHECK) {
 		status = dirlock_check(k);
 	} else {
-		status = o->action == ACTION_WHO ? who(k, why) : lock(k, why);
+		status = o->action == ACTION_WHO ? who(k, failure) : lock(k, failure);
 	}
-	remote_close(&k->remote);
+	remote_dir_close(&k->remote_dir);
 	return status;
 }
 

@@ -1,4 +1,4 @@
-/* dirlock - a lock made of directories on a server.
+/* locksmith/ftp/dirlock.h - a lock made of directories on a server.
 
      lock/                                        making it decides; absent = free
      lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's token (token.h)
@@ -9,25 +9,25 @@
    name> of a token that did not change for longer than its ttl: a compare-and-swap, which fails if
    the owner has beaten since, and makes its next beat fail if it has not. A3 is what makes it safe:
    tests/models/ftp.py tries every interleaving, with and without it. */
-#ifndef LOCKSMITH_DIRLOCK_H
-#define LOCKSMITH_DIRLOCK_H
+#ifndef SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
+#define SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/options.h"
-#include "locksmith/ftp/remote.h"
-#include "locksmith/ftp/sightings.h"
+#include "locksmith/ftp/remote_dir.h"
+#include "locksmith/ftp/ages.h"
 
 struct dirlock {
 	const struct options *options;
-	struct remote remote;
+	struct remote_dir remote_dir;
 	char lock[1200]; /* absolute path of the lock directory */
 	char parent[1100];
 	const char *base; /* the last part of lock */
 	unsigned int ttl; /* seconds */
-	struct token mine;
+	struct owner_token mine;
 	int64_t sent; /* when the last confirmed sign of life was sent */
 	struct listing listing;
-	struct sightings sightings;
+	struct ages ages;
 	int64_t empty_stamp; /* the server's time of the empty directory that we watch */
 	char who[400];	     /* the last known holder, for people and --who */
 	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
@@ -48,18 +48,18 @@ const char *dirlock_beside(const struct dirlock *k, const char *prefix, const ch
 enum reply dirlock_look(struct dirlock *k, int64_t until);
 
 /* What a token tells, as the fields of a WAIT line. */
-void dirlock_describe(const struct token *t, char *text, size_t size);
+void dirlock_describe(const struct owner_token *t, char *text, size_t size);
 
 /* Takes the lock. EXIT_RELEASED: held; else the status to end with (why filled unless EXIT_BUSY).
    protocol_released() may have become true meanwhile. */
-int dirlock_acquire(struct dirlock *k, struct why *why);
+int dirlock_acquire(struct dirlock *k, struct failure *failure);
 
 /* Tries to learn from the server's own clock that all owners are silent, and breaks their tokens
    then. True if something was broken. For one who will not wait and cannot watch. */
 bool dirlock_break_by_age(struct dirlock *k);
 
 /* Keeps the lock until it is to be let go or is lost, and lets it go. The exit status. */
-int dirlock_hold(struct dirlock *k, struct why *why);
+int dirlock_hold(struct dirlock *k, struct failure *failure);
 
 /* Takes our token back and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);

@@ -30,8 +30,8 @@ static enum step trouble(enum reply reply)
    another name is refused, it is not. */
 static enum step missed(struct dirlock *k, const char *refusal)
 {
-	struct remote *r = &k->remote;
-	struct token probe;
+	struct remote_dir *r = &k->remote_dir;
+	struct owner_token probe;
 	const char *path;
 	enum reply reply;
 
@@ -48,7 +48,7 @@ static enum step missed(struct dirlock *k, const char *refusal)
 		return trouble(reply);
 	}
 	reply = r->ops->enter(r, k->parent, dirlock_patience());
-	why_set(&r->why, EXIT_CANNOT_CREATE, "cannot create: %s (the directory above it is %s)",
+	failure_set(&r->failure, EXIT_CANNOT_CREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
 }
@@ -68,7 +68,7 @@ static void compare(void *data, const char *name)
 /* The lock directory has no tokens in it, or could not be listed: is it there at all? */
 static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char *refusal)
 {
-	struct remote *r = &k->remote;
+	struct remote_dir *r = &k->remote_dir;
 	enum reply reply = r->ops->enter(r, k->lock, dirlock_patience());
 
 	if (reply == REPLY_DONE) {
@@ -81,7 +81,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 			    k->who, sizeof k->who, "mode=exclusive note=a directory that we cannot look into");
 		return STEP_WAIT;
 	}
-	sightings_forget(&k->sightings);
+	ages_forget(&k->ages);
 	if (reply != REPLY_REFUSED)
 		return trouble(reply);
 
@@ -104,31 +104,31 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
  * A2. */
 static enum step bare(struct dirlock *k)
 {
-	struct remote *r = &k->remote;
-	int64_t now = clock_now(), stamp = 0;
+	struct remote_dir *r = &k->remote_dir;
+	int64_t now = boottime_now(), stamp = 0;
 
 	/* Where the server tells times, a directory made anew is told from the one we saw before.
 	 */
 	if (r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
 		stamp = 0;
-	if (stamp != k->empty_stamp || k->sightings.empty_since == NEVER) {
+	if (stamp != k->empty_stamp || k->ages.empty_since == NEVER) {
 		k->empty_stamp = stamp;
-		k->sightings.empty_since = now;
+		k->ages.empty_since = now;
 	}
-	if (k->options->stale == 0 || now - k->sightings.empty_since <= k->options->stale)
+	if (k->options->stale == 0 || now - k->ages.empty_since <= k->options->stale)
 		return STEP_WAIT;
 	if (r->ops->rmdir(r, k->lock, dirlock_patience()) != REPLY_DONE)
 		return STEP_WAIT;
 	say("NOTE %s: removed: it was empty for too long", k->lock);
-	sightings_forget(&k->sightings);
+	ages_forget(&k->ages);
 	return STEP_AGAIN;
 }
 
 /* Breaks the tokens of silent owners. True if one was broken, by us. */
 static bool break_silent(struct dirlock *k, int64_t asked)
 {
-	struct remote *r = &k->remote;
-	const struct token *t = sightings_silent(&k->sightings, &k->listing, asked);
+	struct remote_dir *r = &k->remote_dir;
+	const struct owner_token *t = ages_silent(&k->ages, &k->listing, asked);
 
 	if (t == NULL ||
 	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
@@ -142,11 +142,11 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 /* A1 was refused: who has it? *joins is set if we may put a token beside those that are there. */
 static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 {
-	int64_t asked = clock_now();
-	char refusal[sizeof k->remote.text];
+	int64_t asked = boottime_now();
+	char refusal[sizeof k->remote_dir.text];
 	enum reply reply;
 
-	memcpy(refusal, k->remote.text, sizeof refusal);
+	memcpy(refusal, k->remote_dir.text, sizeof refusal);
 	reply = dirlock_look(k, dirlock_patience());
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
 		return trouble(reply);
@@ -157,7 +157,7 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 	}
 	k->misses = 0;
 	if (k->listing.tokens > 0)
-		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
+		dirlock_describe(&k->listing.owner_token[0], k->who, sizeof k->who);
 	else
 		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
 	if (break_silent(k, asked))
@@ -171,7 +171,7 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 /* It is ours, if not too much time has passed since A1; marked: when A2 was over. */
 static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
-	struct remote *r = &k->remote;
+	struct remote_dir *r = &k->remote_dir;
 
 	/* Our directory, empty until A2, may have been taken for a dead one, and this be one that a plain
 	   client has made since: it stays. */
@@ -180,7 +180,7 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 		return STEP_BACK;
 	}
 	/* Little would be left of the lease. */
-	if (clock_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
+	if (boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
 		dirlock_give_back(k);
 		return STEP_BACK;
 	}
@@ -190,11 +190,11 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 /* A3: is the lock ours, now that our token is in? */
 static enum step alone(struct dirlock *k, int64_t began)
 {
-	int64_t marked = clock_now();
+	int64_t marked = boottime_now();
 	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
 	   meanwhile; nobody beats twice so soon, so the second cannot miss it too. Only who was
 	   slow can have met a holder that is old enough to beat. */
-	int looks = clock_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
+	int looks = boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
 		enum reply reply = dirlock_look(k, dirlock_patience());
@@ -214,8 +214,8 @@ static enum step alone(struct dirlock *k, int64_t began)
 
 static enum step attempt(struct dirlock *k)
 {
-	struct remote *r = &k->remote;
-	int64_t began = clock_now();
+	struct remote_dir *r = &k->remote_dir;
+	int64_t began = boottime_now();
 	unsigned int slot = 0;
 	bool joins = false;
 	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_patience()); /* A1 */
@@ -230,9 +230,9 @@ static enum step attempt(struct dirlock *k)
 		return trouble(reply);
 	}
 	k->misses = 0;
-	sightings_forget(&k->sightings);
+	ages_forget(&k->ages);
 	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
-	k->sent = clock_now();
+	k->sent = boottime_now();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_patience()); /* A2 */
 	if (reply == REPLY_REFUSED)
 		return STEP_BACK; /* somebody took the directory, empty still, for a dead one */
@@ -243,18 +243,18 @@ static enum step attempt(struct dirlock *k)
 
 /* Tells whether to stop trying, with which status; or -1. */
 static int verdict(
-    struct dirlock *k, enum step step, bool last, unsigned int tries, struct why *why)
+    struct dirlock *k, enum step step, bool last, unsigned int tries, struct failure *failure)
 {
-	*why = k->remote.why;
+	*failure = k->remote_dir.failure;
 	if (step == STEP_HELD)
 		return EXIT_RELEASED;
 	k->sent = 0;
 	if (step == STEP_FAILED)
-		return why->status;
+		return failure->status;
 	if (k->unseen >= 3) {
-		why_set(why, EXIT_UNAVAILABLE,
+		failure_set(failure, EXIT_UNAVAILABLE,
 		    "the server does not list what was made there; try --check");
-		return why->status;
+		return failure->status;
 	}
 	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)
 		return -1;
@@ -264,21 +264,21 @@ static int verdict(
 		return EXIT_RELEASED;
 	if (step == STEP_AGAIN || (!last && !k->options->no_wait))
 		return -1;
-	if (step == STEP_UNKNOWN && why->status != 0)
-		return why->status;
+	if (step == STEP_UNKNOWN && failure->status != 0)
+		return failure->status;
 	return EXIT_BUSY;
 }
 
-int dirlock_acquire(struct dirlock *k, struct why *why)
+int dirlock_acquire(struct dirlock *k, struct failure *failure)
 {
 	const struct options *o = k->options;
-	int64_t give_up = o->wait == NEVER ? NEVER : clock_now() + o->wait;
+	int64_t give_up = o->wait == NEVER ? NEVER : boottime_now() + o->wait;
 
 	for (unsigned int tries = 1;; tries++) {
-		bool last = clock_now() >= give_up;
+		bool last = boottime_now() >= give_up;
 		enum step step = attempt(k);
 		int64_t pause = 0;
-		int status = verdict(k, step, last, tries, why);
+		int status = verdict(k, step, last, tries, failure);
 
 		if (status >= 0)
 			return status;
@@ -293,7 +293,7 @@ int dirlock_acquire(struct dirlock *k, struct why *why)
 			pause = clock_jitter(2 * o->interval);
 		}
 		if (pause > 0)
-			transfer_wait(clock_min(clock_now() + pause, give_up), NULL, NULL);
+			transfer_wait(clock_min(boottime_now() + pause, give_up), NULL, NULL);
 		if (protocol_released() && !o->no_wait)
 			return EXIT_RELEASED;
 	}

@@ -4,7 +4,7 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/ftp/dirlock.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 static enum reply server_now(struct dirlock *k, int64_t *seconds)
 {
-	struct remote *r = &k->remote;
-	struct token probe;
+	struct remote_dir *r = &k->remote_dir;
+	struct owner_token probe;
 	const char *path;
 	enum reply reply;
 
@@ -36,19 +36,19 @@ static enum reply server_now(struct dirlock *k, int64_t *seconds)
 static bool stand_still(struct dirlock *k, unsigned int ttl)
 {
 	static struct listing before;
-	int64_t end = clock_now() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
+	int64_t end = boottime_now() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
 
 	before = k->listing;
 	say_wait(k->who); /* semlock -n is to stay */
-	while (clock_now() < end) {
-		transfer_pause(clock_min(end, clock_now() + k->options->interval));
-		if (guard_core_gone()) /* who wanted it, wants it no longer */
+	while (boottime_now() < end) {
+		transfer_pause(clock_min(end, boottime_now() + k->options->interval));
+		if (watchdog_core_gone()) /* who wanted it, wants it no longer */
 			return false;
 		if (dirlock_look(k, dirlock_patience()) != REPLY_DONE ||
 		    k->listing.tokens != before.tokens)
 			return false;
 		for (size_t i = 0; i < k->listing.tokens; i++)
-			if (listing_find(&before, k->listing.token[i].name) == NULL)
+			if (listing_find(&before, k->listing.owner_token[i].name) == NULL)
 				return false;
 	}
 	return true;
@@ -56,7 +56,7 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 
 bool dirlock_break_by_age(struct dirlock *k)
 {
-	struct remote *r = &k->remote;
+	struct remote_dir *r = &k->remote_dir;
 	int64_t beaten, now;
 	unsigned int longest = 0;
 	bool broken = false;
@@ -68,12 +68,12 @@ bool dirlock_break_by_age(struct dirlock *k)
 	    server_now(k, &now) != REPLY_DONE)
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++)
-		if (k->listing.token[i].ttl > longest)
-			longest = k->listing.token[i].ttl;
+		if (k->listing.owner_token[i].ttl > longest)
+			longest = k->listing.owner_token[i].ttl;
 	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS || !stand_still(k, longest))
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++) {
-		const struct token *t = &k->listing.token[i];
+		const struct owner_token *t = &k->listing.owner_token[i];
 
 		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
 			continue;

@@ -21,12 +21,12 @@ static bool expect(struct trial *t, const char *what, enum reply got, enum reply
 	else if (got == REPLY_DONE)
 		say("CHECK no %s: the server did it", what);
 	else
-		say("CHECK no %s: %s", what, t->k->remote.text);
+		say("CHECK no %s: %s", what, t->k->remote_dir.text);
 	t->fit = t->fit && got == wanted;
 	return got == wanted;
 }
 
-static void lists(struct trial *t, const char *what, const struct token *wanted)
+static void lists(struct trial *t, const char *what, const struct owner_token *wanted)
 {
 	struct dirlock *k = t->k;
 	enum reply reply = dirlock_look(k, dirlock_patience());
@@ -37,44 +37,44 @@ static void lists(struct trial *t, const char *what, const struct token *wanted)
 	t->fit = t->fit && right;
 }
 
-static void token_steps(struct trial *t, struct token *token)
+static void token_steps(struct trial *t, struct owner_token *owner_token)
 {
-	struct remote *r = &t->k->remote;
-	struct token next = *token;
+	struct remote_dir *r = &t->k->remote_dir;
+	struct owner_token next = *owner_token;
 
 	next.beat++;
 	token_name(&next);
 	expect(t, "a directory inside it can be made",
-	    r->ops->mkdir(r, dirlock_path(t->k, token->name), dirlock_patience()), REPLY_DONE);
-	lists(t, "a listing shows it", token);
+	    r->ops->mkdir(r, dirlock_path(t->k, owner_token->name), dirlock_patience()), REPLY_DONE);
+	lists(t, "a listing shows it", owner_token);
 	expect(t, "a directory that is not empty stays",
 	    r->ops->rmdir(r, t->k->lock, dirlock_patience()), REPLY_REFUSED);
 	expect(t, "a directory can be renamed",
-	    r->ops->rename(r, dirlock_path(t->k, token->name), dirlock_path(t->k, next.name),
+	    r->ops->rename(r, dirlock_path(t->k, owner_token->name), dirlock_path(t->k, next.name),
 		dirlock_patience()),
 	    REPLY_DONE);
 	expect(t, "its old name is gone",
-	    r->ops->rmdir(r, dirlock_path(t->k, token->name), dirlock_patience()), REPLY_REFUSED);
+	    r->ops->rmdir(r, dirlock_path(t->k, owner_token->name), dirlock_patience()), REPLY_REFUSED);
 	lists(t, "a listing shows the new name", &next);
 	expect(t, "what is not there cannot be renamed",
-	    r->ops->rename(r, dirlock_path(t->k, token->name), dirlock_path(t->k, next.name),
+	    r->ops->rename(r, dirlock_path(t->k, owner_token->name), dirlock_path(t->k, next.name),
 		dirlock_patience()),
 	    REPLY_REFUSED);
 	expect(t, "a directory can be removed",
 	    r->ops->rmdir(r, dirlock_path(t->k, next.name), dirlock_patience()), REPLY_DONE);
-	*token = next;
+	*owner_token = next;
 }
 
 int dirlock_check(struct dirlock *k)
 {
 	struct trial t = {k, true};
-	struct remote *r = &k->remote;
-	struct token token;
+	struct remote_dir *r = &k->remote_dir;
+	struct owner_token owner_token;
 	int64_t seconds;
 
-	token_make(&token, 'x', 0, k->ttl, k->options->pid);
+	token_make(&owner_token, 'x', 0, k->ttl, k->options->pid);
 	/* Beside the lock, not in its place: it may be in use. */
-	snprintf(k->lock, sizeof k->lock, "%s", dirlock_beside(k, "sl-check-", token.nonce));
+	snprintf(k->lock, sizeof k->lock, "%s", dirlock_beside(k, "sl-check-", owner_token.nonce));
 	say("CHECK ok login");
 	if (expect(&t, "a directory can be made", r->ops->mkdir(r, k->lock, dirlock_patience()),
 		REPLY_DONE)) {
@@ -82,7 +82,7 @@ int dirlock_check(struct dirlock *k)
 		    REPLY_REFUSED);
 		expect(&t, "it can be entered", r->ops->enter(r, k->lock, dirlock_patience()),
 		    REPLY_DONE);
-		token_steps(&t, &token);
+		token_steps(&t, &owner_token);
 		if (r->ops->modified(r, k->lock, dirlock_patience(), &seconds) != REPLY_DONE)
 			say("CHECK note the server tells no times (MLST): --no-wait cannot see "
 			    "that a holder is dead");

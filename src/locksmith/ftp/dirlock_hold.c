@@ -2,7 +2,7 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/ftp/dirlock.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -26,15 +26,15 @@ static void renewed(struct dirlock *k, struct hold *h, int64_t sent)
 	/* A retry must not run into the ends of the lease on a slow way. */
 	h->next = sent + h->ttl / 4;
 	h->tried = 0;
-	guard_lease(h->deadline, h->ttl);
+	watchdog_lease(h->deadline, h->ttl);
 }
 
 /* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try
  * again. */
 static enum reply beat(struct dirlock *k, struct hold *h)
 {
-	struct remote *r = &k->remote;
-	struct token next = k->mine;
+	struct remote_dir *r = &k->remote_dir;
+	struct owner_token next = k->mine;
 	int64_t until = clock_min(dirlock_patience(), h->last_call);
 	enum reply reply;
 
@@ -42,7 +42,7 @@ static enum reply beat(struct dirlock *k, struct hold *h)
 	token_name(&next);
 	/* What was sent first may have been done: then watchers count from there. */
 	if (h->tried == 0)
-		h->tried = clock_now();
+		h->tried = boottime_now();
 	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
 	if (reply != REPLY_DONE) {
 		/* Lost reply, broken by another, or refused for once: what is there tells. */
@@ -61,7 +61,7 @@ static enum reply beat(struct dirlock *k, struct hold *h)
 /* Removes token and directory. DONE, or REFUSED: it had been broken; UNKNOWN: try again. */
 static enum reply let_go(struct dirlock *k, struct hold *h)
 {
-	struct remote *r = &k->remote;
+	struct remote_dir *r = &k->remote_dir;
 	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
 
 	if (reply == REPLY_DONE) {
@@ -84,33 +84,33 @@ static enum reply let_go(struct dirlock *k, struct hold *h)
 	token_name(&k->mine);
 	if (listing_find(&k->listing, k->mine.name) != NULL)
 		return REPLY_UNKNOWN;
-	return h->doubt && clock_now() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
+	return h->doubt && boottime_now() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
 }
 
-static int release(struct dirlock *k, struct hold *h, struct why *why)
+static int release(struct dirlock *k, struct hold *h, struct failure *failure)
 {
-	int64_t give_up = clock_now() + h->ttl;
+	int64_t give_up = boottime_now() + h->ttl;
 
-	guard_over();
+	watchdog_over();
 	do {
 		switch (let_go(k, h)) {
 		case REPLY_DONE:
 			say("FREE");
 			return EXIT_RELEASED;
 		case REPLY_REFUSED:
-			why_set(why, EXIT_LOST, "it had been taken over before it was released");
+			failure_set(failure, EXIT_LOST, "it had been taken over before it was released");
 			return EXIT_LOST;
 		default:
 			break;
 		}
-		transfer_pause(clock_now() + RETRY);
-	} while (clock_now() < give_up);
-	why_set(why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
-	    k->remote.why.text);
+		transfer_pause(boottime_now() + RETRY);
+	} while (boottime_now() < give_up);
+	failure_set(failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+	    k->remote_dir.failure.text);
 	return EXIT_UNAVAILABLE;
 }
 
-int dirlock_hold(struct dirlock *k, struct why *why)
+int dirlock_hold(struct dirlock *k, struct failure *failure)
 {
 	struct hold h = {.ttl = (int64_t)k->ttl * NS_PER_S};
 
@@ -119,22 +119,22 @@ int dirlock_hold(struct dirlock *k, struct why *why)
 	for (;;) {
 		transfer_wait(clock_min(h.next, h.last_call), NULL, NULL);
 		if (protocol_released())
-			return release(k, &h, why);
-		if (clock_now() >= h.last_call) {
-			why_set(why, EXIT_LOST, "the server did not answer in time");
+			return release(k, &h, failure);
+		if (boottime_now() >= h.last_call) {
+			failure_set(failure, EXIT_LOST, "the server did not answer in time");
 			return EXIT_LOST;
 		}
-		if (clock_now() < h.next)
+		if (boottime_now() < h.next)
 			continue;
 		switch (beat(k, &h)) {
 		case REPLY_DONE:
 			say("HELD deadline=%lld", (long long)h.deadline);
 			break;
 		case REPLY_REFUSED:
-			why_set(why, EXIT_LOST, "it was taken over by another");
+			failure_set(failure, EXIT_LOST, "it was taken over by another");
 			return EXIT_LOST;
 		default:
-			h.next = clock_now() + RETRY;
+			h.next = boottime_now() + RETRY;
 			break;
 		}
 	}

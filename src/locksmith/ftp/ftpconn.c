@@ -4,7 +4,7 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/ftp/ftplist.h"
-#include "locksmith/ftp/remote.h"
+#include "locksmith/ftp/remote_dir.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define CONNECT_SECONDS 10L
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
-static void keep_text(struct remote *r)
+static void keep_text(struct remote_dir *r)
 {
 	const char *all = buffer_text(&r->reply), *last = all;
 	size_t n;
@@ -24,34 +24,34 @@ static void keep_text(struct remote *r)
 	n = strcspn(last, "\r\n");
 	snprintf(r->text, sizeof r->text, "%.*s",
 	    n < sizeof r->text ? (int)n : (int)sizeof r->text - 1, last);
-	why_clean(r->text);
+	failure_clean(r->text);
 }
 
-static enum reply fatal(struct remote *r, int status, const char *what)
+static enum reply fatal(struct remote_dir *r, int status, const char *what)
 {
-	why_set(&r->why, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
+	failure_set(&r->failure, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
 	return REPLY_FATAL;
 }
 
-static enum reply nobody(struct remote *r)
+static enum reply nobody(struct remote_dir *r)
 {
 	char machine[sizeof r->url->host[0]];
 
 	url_hostname(r->url->host[0], machine, sizeof machine);
-	why_set(&r->why, EXIT_NOT_PERMITTED,
+	failure_set(&r->failure, EXIT_NOT_PERMITTED,
 	    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
 	    "SEMLOCK_USER and SEMLOCK_PASSWORD", r->url->host[0], machine);
 	return REPLY_FATAL;
 }
 
 /* libcurl could not do it: is there sense in trying again? */
-static enum reply broken(struct remote *r, CURLcode result)
+static enum reply broken(struct remote_dir *r, CURLcode result)
 {
 	if (r->nobody)
 		return nobody(r);
 	/* 421: too many users, or shutting down, also as an answer to USER. */
 	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
-		why_away(&r->why, "the server is busy: %s", r->text);
+		failure_away(&r->failure, "the server is busy: %s", r->text);
 		return REPLY_UNKNOWN;
 	}
 	switch (result) {
@@ -70,11 +70,11 @@ static enum reply broken(struct remote *r, CURLcode result)
 	default:
 		break;
 	}
-	why_away(&r->why, "%s", r->transfer.error);
+	failure_away(&r->failure, "%s", r->transfer.error);
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 
-static enum reply perform(struct remote *r, struct curl_slist *commands, int64_t until)
+static enum reply perform(struct remote_dir *r, struct curl_slist *commands, int64_t until)
 {
 	CURLcode result;
 	long code = 0;
@@ -105,7 +105,7 @@ static struct curl_slist *command(struct curl_slist *list, const char *verb, con
 	return curl_slist_append(list, line);
 }
 
-static enum reply ftp_mkdir(struct remote *r, const char *path, int64_t until)
+static enum reply ftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
 {
 	enum reply reply = perform(r, command(NULL, "MKD", path), until);
 
@@ -114,18 +114,18 @@ static enum reply ftp_mkdir(struct remote *r, const char *path, int64_t until)
 	return reply;
 }
 
-static enum reply ftp_rmdir(struct remote *r, const char *path, int64_t until)
+static enum reply ftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
 {
 	return perform(r, command(NULL, "RMD", path), until);
 }
 
-static enum reply ftp_rename(struct remote *r, const char *from, const char *to, int64_t until)
+static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
 {
 	/* Both in one go: proftpd answers nothing else between them. */
 	return perform(r, command(command(NULL, "RNFR", from), "RNTO", to), until);
 }
 
-static enum reply ftp_enter(struct remote *r, const char *path, int64_t until)
+static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t until)
 {
 	enum reply reply = perform(r, command(NULL, "CWD", path), until);
 
@@ -140,7 +140,7 @@ static enum reply ftp_enter(struct remote *r, const char *path, int64_t until)
 }
 
 /* NLST over a data connection, for servers whose STAT takes no path. */
-static enum reply list_names(struct remote *r, const char *path, int64_t until,
+static enum reply list_names(struct remote_dir *r, const char *path, int64_t until,
     void (*each)(void *data, const char *name), void *data)
 {
 	char *quoted = curl_easy_escape(r->transfer.easy, path, 0), url[2400];
@@ -163,7 +163,7 @@ static enum reply list_names(struct remote *r, const char *path, int64_t until,
 	return reply;
 }
 
-static enum reply ftp_list(struct remote *r, const char *path, int64_t until,
+static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until,
     void (*each)(void *data, const char *name), void *data)
 {
 	enum reply reply;
@@ -183,7 +183,7 @@ static enum reply ftp_list(struct remote *r, const char *path, int64_t until,
 	return reply;
 }
 
-static enum reply ftp_modified(struct remote *r, const char *path, int64_t until, int64_t *seconds)
+static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
 {
 	enum reply reply = perform(r, command(NULL, "MLST", path), until);
 	long long s;
@@ -196,17 +196,17 @@ static enum reply ftp_modified(struct remote *r, const char *path, int64_t until
 	return REPLY_DONE;
 }
 
-static const struct remote_ops ftp_ops = {
+static const struct remote_dir_ops ftp_ops = {
     ftp_mkdir, ftp_rmdir, ftp_rename, ftp_list, ftp_enter, ftp_modified};
 
 static size_t hear(char *data, size_t size, size_t count, void *context)
 {
-	struct remote *r = context;
+	struct remote_dir *r = context;
 
 	return r->nobody ? 0 : buffer_receive(data, size, count, &r->reply); /* 0 ends the login */
 }
 
-static void settings(struct remote *r)
+static void settings(struct remote_dir *r)
 {
 	CURL *c = r->transfer.easy;
 	const char *ca = getenv("SEMLOCK_CACERT");
@@ -233,13 +233,13 @@ static void settings(struct remote *r)
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
 }
 
-enum reply ftpconn_open(struct remote *r, int64_t until)
+enum reply ftpconn_open(struct remote_dir *r, int64_t until)
 {
 	char *entry = NULL;
 	enum reply reply;
 
 	r->ops = &ftp_ops;
-	if (remote_login(r) != 0)
+	if (remote_dir_login(r) != 0)
 		return REPLY_FATAL;
 	settings(r);
 	reply = perform(r, command(NULL, "PWD", NULL), until);

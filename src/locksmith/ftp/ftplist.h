@@ -1,6 +1,6 @@
-/* ftplist - the names in a listing that an FTP server sends. Pure text. */
-#ifndef LOCKSMITH_FTPLIST_H
-#define LOCKSMITH_FTPLIST_H
+/* locksmith/ftp/ftplist.h - the names in a listing that an FTP server sends. Pure text. */
+#ifndef SEMLOCK_LOCKSMITH_FTP_FTPLIST_H
+#define SEMLOCK_LOCKSMITH_FTP_FTPLIST_H
 
 /* Calls each with every name in the text of a reply to STAT: a first and a last line that begin
    with the reply's number, and between them lines as of ls -l, or bare names. */

@@ -14,7 +14,7 @@ void listing_add(struct listing *l, const char *name)
 {
 	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return;
-	if (l->tokens < LISTING_MOST && token_parse(name, &l->token[l->tokens]))
+	if (l->tokens < LISTING_MOST && token_parse(name, &l->owner_token[l->tokens]))
 		l->tokens++;
 	else
 		l->foreign++;
@@ -25,11 +25,11 @@ bool listing_empty(const struct listing *l)
 	return l->tokens == 0 && l->foreign == 0;
 }
 
-const struct token *listing_find(const struct listing *l, const char *name)
+const struct owner_token *listing_find(const struct listing *l, const char *name)
 {
 	for (size_t i = 0; i < l->tokens; i++)
-		if (token_same(l->token[i].name, name))
-			return &l->token[i];
+		if (token_same(l->owner_token[i].name, name))
+			return &l->owner_token[i];
 	return NULL;
 }
 
@@ -38,7 +38,7 @@ static size_t count_mode(const struct listing *l, char mode)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->tokens; i++)
-		n += l->token[i].mode == mode;
+		n += l->owner_token[i].mode == mode;
 	return n;
 }
 
@@ -47,7 +47,7 @@ static size_t count_slot(const struct listing *l, unsigned int slot)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->tokens; i++)
-		n += l->token[i].mode == 'n' && l->token[i].slot == slot;
+		n += l->owner_token[i].mode == 'n' && l->owner_token[i].slot == slot;
 	return n;
 }
 
@@ -65,7 +65,7 @@ bool listing_may_join(const struct listing *l, char mode, unsigned int slots, un
 	return false;
 }
 
-bool listing_holds(const struct listing *l, const struct token *mine)
+bool listing_holds(const struct listing *l, const struct owner_token *mine)
 {
 	if (l->foreign > 0 || listing_find(l, mine->name) == NULL)
 		return false;

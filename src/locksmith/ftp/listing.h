@@ -1,8 +1,8 @@
-/* listing - what is in a lock directory, and what follows from it. No I/O, no clock. */
-#ifndef LOCKSMITH_LISTING_H
-#define LOCKSMITH_LISTING_H
+/* locksmith/ftp/listing.h - what is in a lock directory, and what follows from it. No I/O, no clock. */
+#ifndef SEMLOCK_LOCKSMITH_FTP_LISTING_H
+#define SEMLOCK_LOCKSMITH_FTP_LISTING_H
 
-#include "locksmith/ftp/token.h"
+#include "locksmith/ftp/owner_token.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #define LISTING_MOST 512 /* tokens; a directory with more is taken for busy */
 
 struct listing {
-	struct token token[LISTING_MOST];
+	struct owner_token owner_token[LISTING_MOST];
 	size_t tokens;
 	size_t foreign; /* entries that are no tokens */
 };
@@ -23,13 +23,13 @@ void listing_add(struct listing *l, const char *name);
 bool listing_empty(const struct listing *l);
 
 /* The token of that name, or NULL. */
-const struct token *listing_find(const struct listing *l, const char *name);
+const struct owner_token *listing_find(const struct listing *l, const char *name);
 
 /* True if somebody may put a token of this mode into the directory although it did not make it:
    a shared one among shared ones, a slot among slots with one to spare, which *slot then names. */
 bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot);
 
 /* True if the owner of mine, whose token is in the directory, holds the lock. */
-bool listing_holds(const struct listing *l, const struct token *mine);
+bool listing_holds(const struct listing *l, const struct owner_token *mine);
 
 #endif

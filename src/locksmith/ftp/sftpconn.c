@@ -3,7 +3,7 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/ftp/ftplist.h"
-#include "locksmith/ftp/remote.h"
+#include "locksmith/ftp/remote_dir.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #define CONNECT_SECONDS 10L
 #define IDLE_SECONDS 100000L
 
-static enum reply outcome(struct remote *r, CURLcode result)
+static enum reply outcome(struct remote_dir *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
-	why_clean(r->text);
+	failure_clean(r->text);
 	/* libcurl calls it refused whatever the reason was that no good answer came. */
 	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
 		result = CURLE_SEND_ERROR;
@@ -30,20 +30,20 @@ static enum reply outcome(struct remote *r, CURLcode result)
 		r->reached = true;
 		return REPLY_REFUSED;
 	case CURLE_LOGIN_DENIED:
-		why_set(&r->why, EXIT_NOT_PERMITTED, "login denied: %s%s", r->text,
+		failure_set(&r->failure, EXIT_NOT_PERMITTED, "login denied: %s%s", r->text,
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 		return REPLY_FATAL;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_UNSUPPORTED_PROTOCOL:
-		why_set(&r->why, EXIT_UNAVAILABLE, "%s", r->text);
+		failure_set(&r->failure, EXIT_UNAVAILABLE, "%s", r->text);
 		return REPLY_FATAL;
 	default:
-		why_away(&r->why, "%s", r->text);
+		failure_away(&r->failure, "%s", r->text);
 		return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 	}
 }
 
-static enum reply perform(struct remote *r, const char *command, int64_t until)
+static enum reply perform(struct remote_dir *r, const char *command, int64_t until)
 {
 	struct curl_slist *list = command != NULL ? curl_slist_append(NULL, command) : NULL;
 	CURLcode result;
@@ -61,7 +61,7 @@ static enum reply perform(struct remote *r, const char *command, int64_t until)
 }
 
 /* url.c has seen to it that no quotes or backslashes are in a path. */
-static enum reply sftp_mkdir(struct remote *r, const char *path, int64_t until)
+static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
 {
 	char line[1400];
 
@@ -69,7 +69,7 @@ static enum reply sftp_mkdir(struct remote *r, const char *path, int64_t until)
 	return perform(r, line, until);
 }
 
-static enum reply sftp_rmdir(struct remote *r, const char *path, int64_t until)
+static enum reply sftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
 {
 	char line[1400];
 
@@ -77,7 +77,7 @@ static enum reply sftp_rmdir(struct remote *r, const char *path, int64_t until)
 	return perform(r, line, until);
 }
 
-static enum reply sftp_rename(struct remote *r, const char *from, const char *to, int64_t until)
+static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
 {
 	char line[2800];
 
@@ -86,7 +86,7 @@ static enum reply sftp_rename(struct remote *r, const char *from, const char *to
 }
 
 /* The URL of the directory PATH. */
-static void make_url(const struct remote *r, const char *path, char *url, size_t size)
+static void make_url(const struct remote_dir *r, const char *path, char *url, size_t size)
 {
 	size_t n = (size_t)snprintf(url, size, "%.*s", (int)strlen(r->base) - 1, r->base);
 
@@ -96,7 +96,7 @@ static void make_url(const struct remote *r, const char *path, char *url, size_t
 	snprintf(url + n, size - n, "/");
 }
 
-static enum reply sftp_list(struct remote *r, const char *path, int64_t until,
+static enum reply sftp_list(struct remote_dir *r, const char *path, int64_t until,
     void (*each)(void *data, const char *name), void *data)
 {
 	char url[2400];
@@ -122,13 +122,13 @@ static void nothing(void *data, const char *name)
 	(void)name;
 }
 
-static enum reply sftp_enter(struct remote *r, const char *path, int64_t until)
+static enum reply sftp_enter(struct remote_dir *r, const char *path, int64_t until)
 {
 	return sftp_list(r, path, until, nothing, NULL);
 }
 
 static enum reply sftp_modified(
-    struct remote *r, const char *path, int64_t until, int64_t *seconds)
+    struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
 {
 	curl_off_t time = -1;
 	enum reply reply;
@@ -149,11 +149,11 @@ static enum reply sftp_modified(
 	return REPLY_DONE;
 }
 
-static const struct remote_ops sftp_ops = {
+static const struct remote_dir_ops sftp_ops = {
     sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, sftp_modified};
 
 /* Without a known_hosts file libcurl would trust any server. */
-static void known_hosts(struct remote *r)
+static void known_hosts(struct remote_dir *r)
 {
 	const char *file = getenv("SEMLOCK_KNOWN_HOSTS"), *home = getenv("HOME");
 	char path[512];
@@ -165,7 +165,7 @@ static void known_hosts(struct remote *r)
 	curl_easy_setopt(r->transfer.easy, CURLOPT_SSH_KNOWNHOSTS, file);
 }
 
-static void settings(struct remote *r)
+static void settings(struct remote_dir *r)
 {
 	CURL *c = r->transfer.easy;
 	const char *key = getenv("SEMLOCK_SSH_KEY");
@@ -184,13 +184,13 @@ static void settings(struct remote *r)
 	known_hosts(r);
 }
 
-enum reply sftpconn_open(struct remote *r, int64_t until)
+enum reply sftpconn_open(struct remote_dir *r, int64_t until)
 {
 	char *entry = NULL;
 	enum reply reply;
 
 	r->ops = &sftp_ops;
-	if (remote_login(r) != 0)
+	if (remote_dir_login(r) != 0)
 		return REPLY_FATAL;
 	settings(r);
 	reply = perform(r, "pwd", until);

@@ -14,7 +14,7 @@
 
 static int status(const struct pglock *k)
 {
-	return k->why.status;
+	return k->failure.status;
 }
 
 /* The advisory lock at once: 1, or 0: another session has it; or -1. */
@@ -30,7 +30,7 @@ static int try_queue(struct pglock *k)
 /* In the server's own queue, until we are the first. EXIT_RELEASED or a status. */
 static int queue(struct pglock *k)
 {
-	int64_t lapses, rest = (k->options->until - clock_now()) / NS_PER_MS;
+	int64_t lapses, rest = (k->options->until - boottime_now()) / NS_PER_MS;
 	char milliseconds[16];
 	PGresult *r;
 	int got = try_queue(k);
@@ -54,7 +54,7 @@ static int queue(struct pglock *k)
    our way, or by one that waits, and is not to be overtaken. */
 static int queue_no_wait(struct pglock *k)
 {
-	int64_t end = clock_min(k->options->until, clock_now() + ENTERING), lapses;
+	int64_t end = clock_min(k->options->until, boottime_now() + ENTERING), lapses;
 
 	for (;;) {
 		int got = try_queue(k), held;
@@ -65,9 +65,9 @@ static int queue_no_wait(struct pglock *k)
 		/* No table: the session that has the advisory lock makes it. */
 		if (held < 0 && strcmp(k->state, "42P01") != 0 && strcmp(k->state, "3F000") != 0)
 			return status(k);
-		if ((held > 0 && lapses > clock_now()) || clock_now() >= end)
+		if ((held > 0 && lapses > boottime_now()) || boottime_now() >= end)
 			return EXIT_BUSY;
-		loop_wait(clock_now() + clock_jitter(10 * NS_PER_MS));
+		loop_wait(boottime_now() + clock_jitter(10 * NS_PER_MS));
 		if (protocol_released())
 			return EXIT_RELEASED;
 	}
@@ -78,7 +78,7 @@ static int sleep_until(struct pglock *k, int64_t until)
 {
 	bool released = false;
 
-	while (!released && clock_now() < until && !protocol_released()) {
+	while (!released && boottime_now() < until && !protocol_released()) {
 		PGnotify *n;
 
 		if (pg_wait(k, until) != 0)
@@ -106,7 +106,7 @@ static int wait_for_row(struct pglock *k)
 	int64_t lapses;
 	int held;
 
-	if (k->options->no_wait || clock_now() >= k->options->until)
+	if (k->options->no_wait || boottime_now() >= k->options->until)
 		return pg_look(k, pg_patience(k), &lapses) < 0 ? status(k) : EXIT_BUSY;
 	/* Listen first, look again after that: a release in between would not be heard. */
 	if (!k->listening)
@@ -118,7 +118,7 @@ static int wait_for_row(struct pglock *k)
 		return EXIT_RELEASED;
 	say_wait(k->who);
 	/* A row may be removed by hand, without a word: look every second. */
-	return sleep_until(k, clock_min(clock_min(lapses, clock_now() + NS_PER_S), k->options->until)) == 0
+	return sleep_until(k, clock_min(clock_min(lapses, boottime_now() + NS_PER_S), k->options->until)) == 0
 		   ? EXIT_RELEASED
 		   : status(k);
 }
@@ -128,7 +128,7 @@ int pg_acquire(struct pglock *k)
 	int s = k->options->no_wait ? queue_no_wait(k) : queue(k);
 
 	while (s == EXIT_RELEASED && !protocol_released()) {
-		int entered = pg_enter(k, clock_min(pg_patience(k), clock_now() + k->ttl / 2)), expired;
+		int entered = pg_enter(k, clock_min(pg_patience(k), boottime_now() + k->ttl / 2)), expired;
 
 		if (entered > 0)
 			return EXIT_RELEASED;

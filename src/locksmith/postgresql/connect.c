@@ -24,7 +24,7 @@ static const char *option(const char *keyword)
 }
 
 /* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *why filled. */
-static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct why *why)
+static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct failure *failure)
 {
 	char url[2048], *error = NULL;
 	PQconninfoOption *options = NULL;
@@ -32,46 +32,46 @@ static PQconninfoOption *conninfo(const char *first, size_t length, const char *
 	if ((size_t)snprintf(url, sizeof url, "postgresql://%.*s%s", (int)length, first, rest) < sizeof url)
 		options = PQconninfoParse(url, &error);
 	if (options == NULL)
-		why_set(why, EXIT_USAGE, "the URL makes no sense: %.*s",
+		failure_set(failure, EXIT_USAGE, "the URL makes no sense: %.*s",
 		    error != NULL ? (int)strcspn(error, "\n") : 8, error != NULL ? error : "too long");
 	PQfreemem(error);
 	return options;
 }
 
-static int take_name(const char *name, struct url *url, struct why *why)
+static int take_name(const char *name, struct url *url, struct failure *failure)
 {
 	if (name[0] == '\0' || strlen(name) >= sizeof url->path)
-		return why_set(why, EXIT_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
+		return failure_set(failure, EXIT_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
 						"postgresql://HOST/NAME?dbname=DATABASE", sizeof url->path - 1);
 	for (const char *p = name; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return why_set(why, EXIT_USAGE, "the lock's name must have no control characters");
+			return failure_set(failure, EXIT_USAGE, "the lock's name must have no control characters");
 	strcpy(url->path, name);
 	return 0;
 }
 
 /* "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": a URL of libpq's, with the lock's name where
    libpq has the database's; that is ?dbname=. */
-int pg_parse(const char *text, struct url *url, struct why *why)
+int pg_parse(const char *text, struct url *url, struct failure *failure)
 {
 	const char *server = strstr(text, "://"), *query;
 	char rest[1024];
 
 	if (server == NULL)
-		return why_set(why, EXIT_USAGE, "this is no URL: %.100s", text);
+		return failure_set(failure, EXIT_USAGE, "this is no URL: %.100s", text);
 	server += 3;
 	query = server + strcspn(server, "?");
-	told = conninfo(server, (size_t)(query - server), "", why);
-	if (told == NULL || take_name(option("dbname"), url, why) != 0)
+	told = conninfo(server, (size_t)(query - server), "", failure);
+	if (told == NULL || take_name(option("dbname"), url, failure) != 0)
 		return -1;
 	PQconninfoFree(told);
 	if ((size_t)snprintf(rest, sizeof rest, "/%s", query) >= sizeof rest)
-		return why_set(why, EXIT_USAGE, "the URL is too long");
-	told = conninfo(server, strcspn(server, "/?"), rest, why);
+		return failure_set(failure, EXIT_USAGE, "the URL is too long");
+	told = conninfo(server, strcspn(server, "/?"), rest, failure);
 	if (told == NULL)
 		return -1;
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
-		return why_set(why, EXIT_USAGE, "a password in a URL can be read by everybody (ps): put it into "
+		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): put it into "
 						"~/.pgpass or into SEMLOCK_PASSWORD");
 	return 0;
 }
@@ -168,9 +168,9 @@ static int connected(struct pglock *k, int64_t until)
 		struct pollfd server = {PQsocket(k->db), next == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
 
 		if (k->acquiring && protocol_released())
-			return why_set(&k->why, EXIT_RELEASED, "semlock wants it no more");
-		if (clock_now() >= until)
-			return why_away(&k->why, "the server does not answer");
+			return failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
+		if (boottime_now() >= until)
+			return failure_away(&k->failure, "the server does not answer");
 		loop_turn(&server, 1, until);
 		if (server.revents != 0)
 			next = PQconnectPoll(k->db);
@@ -179,7 +179,7 @@ static int connected(struct pglock *k, int64_t until)
 		return PQsetnonblocking(k->db, 1), 0;
 	pg_failed(k, PQerrorMessage(k->db));
 	if (PQconnectionNeedsPassword(k->db))
-		why_set(&k->why, EXIT_NOT_PERMITTED,
+		failure_set(&k->failure, EXIT_NOT_PERMITTED,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
 	return -1;
 }
@@ -208,7 +208,7 @@ static int set_up(struct pglock *k, int64_t until)
 	snprintf(k->key, sizeof k->key, "%s", PQgetvalue(r, 0, 1));
 	PQclear(r);
 	if (pid != PQbackendPID(k->db))
-		return why_set(&k->why, EXIT_UNAVAILABLE,
+		return failure_set(&k->failure, EXIT_UNAVAILABLE,
 		    "a pooler (pgbouncer, ...) stands before the server, and may share one session among "
 		    "several clients: connect to the server itself");
 	return 0;
@@ -222,16 +222,16 @@ int pg_open(struct pglock *k, int64_t until)
 		hosts += *p == ',';
 	k->listening = false;
 	for (unsigned int i = 0; start(k, i); i++) {
-		int64_t now = clock_now(), share = (until - now) / (i < hosts ? hosts - i : 1);
+		int64_t now = boottime_now(), share = (until - now) / (i < hosts ? hosts - i : 1);
 
 		/* A host that does not answer leaves time for the others. */
 		if (connected(k, now + share) != 0) {
-			if (k->why.status == EXIT_RELEASED)
+			if (k->failure.status == EXIT_RELEASED)
 				return -1;
 			continue;
 		}
 		if (PQserverVersion(k->db) < 140000)
-			return why_set(&k->why, EXIT_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
+			return failure_set(&k->failure, EXIT_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
 		return set_up(k, until);
 	}
 	return -1;

@@ -1,7 +1,7 @@
 #include <config.h>
 
 #include "locksmith/common/clock.h"
-#include "locksmith/common/guard.h"
+#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
@@ -26,7 +26,7 @@ static int rest(struct pglock *k)
 {
 	int64_t next = k->deadline - k->ttl + k->ttl / 3;
 
-	while (clock_now() < next && !protocol_released())
+	while (boottime_now() < next && !protocol_released())
 		if (pg_wait(k, next) != 0)
 			return -1;
 	return 0;
@@ -37,10 +37,10 @@ static int renew(struct pglock *k)
 	int rows = pg_renew(k, k->deadline - k->ttl / 10);
 
 	if (rows == 0)
-		why_set(&k->why, EXIT_LOST, "its row was removed");
+		failure_set(&k->failure, EXIT_LOST, "its row was removed");
 	if (rows <= 0)
 		return -1;
-	guard_lease(k->deadline, k->ttl);
+	watchdog_lease(k->deadline, k->ttl);
 	say("HELD deadline=%" PRId64, k->deadline);
 	return 0;
 }
@@ -49,20 +49,20 @@ static int renew(struct pglock *k)
    may be gone already; before the deadline nobody else can have removed it. */
 int pg_release(struct pglock *k)
 {
-	int64_t until = clock_now() + k->ttl / 2;
+	int64_t until = boottime_now() + k->ttl / 2;
 	int rows = PQstatus(k->db) == CONNECTION_OK ? pg_remove(k, until) : -1;
 	bool again = rows < 0;
 
 	if (again && pg_open(k, until) == 0)
 		rows = pg_remove(k, until);
-	k->token[0] = '\0';
-	if (rows > 0 || (rows == 0 && again && clock_now() < k->deadline))
+	k->owner_token[0] = '\0';
+	if (rows > 0 || (rows == 0 && again && boottime_now() < k->deadline))
 		return EXIT_RELEASED;
 	if (rows == 0)
-		why_set(&k->why, EXIT_LOST, "its row was removed before it was released");
+		failure_set(&k->failure, EXIT_LOST, "its row was removed before it was released");
 	else
-		why_set(&k->why, EXIT_UNAVAILABLE, "could not be released, and lapses by itself");
-	return k->why.status;
+		failure_set(&k->failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself");
+	return k->failure.status;
 }
 
 int pg_hold(struct pglock *k)
@@ -70,15 +70,15 @@ int pg_hold(struct pglock *k)
 	int status;
 
 	k->acquiring = false;
-	guard_lease(k->deadline, k->ttl);
-	say_ok(atoll(k->token), k->slot, k->ttl, k->deadline);
+	watchdog_lease(k->deadline, k->ttl);
+	say_ok(atoll(k->owner_token), k->slot, k->ttl, k->deadline);
 	if (let_next_come(k) == 0)
 		while (!protocol_released() && rest(k) == 0)
 			if (!protocol_released() && renew(k) != 0)
 				break;
 	if (!protocol_released())
-		return k->why.status = EXIT_LOST;
-	guard_over();
+		return k->failure.status = EXIT_LOST;
+	watchdog_over();
 	status = pg_release(k);
 	if (status == EXIT_RELEASED)
 		say("FREE");

@@ -28,7 +28,7 @@ int pg_who(struct pglock *k)
 	if (r == NULL && (strcmp(k->state, "42P01") == 0 || strcmp(k->state, "3F000") == 0))
 		return EXIT_RELEASED;
 	if (r == NULL)
-		return k->why.status;
+		return k->failure.status;
 	rows = PQntuples(r);
 	for (int i = 0; i < rows; i++)
 		say("WHO state=%s", PQgetvalue(r, i, 0));
@@ -41,7 +41,7 @@ static bool expect(struct pglock *k, const char *what, int outcome, int wanted)
 	if (outcome == wanted)
 		say("CHECK ok %s", what);
 	else
-		say("CHECK no %s: %s", what, outcome < 0 ? k->why.text : "unexpected result");
+		say("CHECK no %s: %s", what, outcome < 0 ? k->failure.text : "unexpected result");
 	return outcome == wanted;
 }
 
@@ -79,11 +79,11 @@ int pg_check(struct pglock *k)
 	struct pglock other;
 	bool fit;
 
-	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)clock_now());
+	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)boottime_now());
 	other = *k;
 	other.db = NULL;
 	if (pg_open(k, pg_patience(k)) != 0)
-		return k->why.status;
+		return k->failure.status;
 	say("CHECK ok no pooler is between us and the server");
 	fit = expect(&other, "a second session is opened", pg_open(&other, pg_patience(k)), 0) &&
 	      expect(k, "the first session takes the advisory lock", take_key(k), 1) &&

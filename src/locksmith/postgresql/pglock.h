@@ -1,4 +1,4 @@
-/* pglock - a lock that is a row in a PostgreSQL database, and the calls about it.
+/* locksmith/postgresql/pglock.h - a lock that is a row in a PostgreSQL database, and the calls about it.
 
      semlock.held (name, token, mode, slot, until, holder)    a row for each holder
      an advisory lock on the name's hash                       the queue
@@ -20,11 +20,11 @@
    5. The session that added the row is the only one that renews it. When the session ends the lock is lost.
 
    The token is an identity column, which only rises. tests/models/postgresql.py has these rules. */
-#ifndef LOCKSMITH_PGLOCK_H
-#define LOCKSMITH_PGLOCK_H
+#ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_PGLOCK_H
+#define SEMLOCK_LOCKSMITH_POSTGRESQL_PGLOCK_H
 
 #include "locksmith/common/options.h"
-#include "locksmith/common/why.h"
+#include "locksmith/common/failure.h"
 
 #include <libpq-fe.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ struct pglock {
 	char key[24];	 /* the advisory lock, in decimal */
 	char lease[32];	 /* ttl as SQL's interval */
 	char who[400];	 /* one of the holders in the way, as in a WAIT line */
-	char token[24];	 /* of our row; "" if there is none */
+	char owner_token[24];	 /* of our row; "" if there is none */
 	int slot;	 /* -1: none */
 	int64_t ttl;	 /* nanoseconds, as all times here */
 	int64_t deadline; /* our row stays at least until then */
@@ -45,11 +45,11 @@ struct pglock {
 	bool listening;	 /* releases are heard of */
 	bool warned;	 /* the server had a warning about the last statement */
 	char state[6];	 /* SQLSTATE of the last error, "" if the server did not send one */
-	struct why why;
+	struct failure failure;
 };
 
 /* connect.c: the URL behind "SCHEME://". 0, or -1 with *why filled. */
-int pg_parse(const char *text, struct url *url, struct why *why);
+int pg_parse(const char *text, struct url *url, struct failure *failure);
 
 /* connect.c: opens a session that no pooler shares. 0, or -1 with k->why filled. */
 int pg_open(struct pglock *k, int64_t until);

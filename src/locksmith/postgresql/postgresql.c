@@ -17,10 +17,10 @@ static int lock(struct pglock *k)
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->who);
-	return status == EXIT_RELEASED && k->token[0] != '\0' ? pg_hold(k) : status;
+	return status == EXIT_RELEASED && k->owner_token[0] != '\0' ? pg_hold(k) : status;
 }
 
-static int run(const struct options *o, struct why *why)
+static int run(const struct options *o, struct failure *failure)
 {
 	struct pglock *k = &the_lock;
 	int status;
@@ -28,17 +28,17 @@ static int run(const struct options *o, struct why *why)
 	*k = (struct pglock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
 	k->acquiring = o->action == ACTION_LOCK;
 	if (o->stale_given)
-		return why_set(why, EXIT_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself"),
+		return failure_set(failure, EXIT_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself"),
 		       EXIT_USAGE;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	snprintf(k->lease, sizeof k->lease, "%lld ms", (long long)(k->ttl / NS_PER_MS));
 	if (o->action == ACTION_CHECK)
 		status = pg_check(k);
 	else if (pg_open(k, pg_patience(k)) != 0)
-		status = k->why.status;
+		status = k->failure.status;
 	else
 		status = o->action == ACTION_WHO ? pg_who(k) : lock(k);
-	*why = k->why;
+	*failure = k->failure;
 	return status;
 }
 
@@ -47,7 +47,7 @@ static void end(bool stopped)
 {
 	struct pglock *k = &the_lock;
 
-	if (k->token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && clock_now() < k->deadline)
+	if (k->owner_token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && boottime_now() < k->deadline)
 		pg_release(k);
 	PQfinish(k->db);
 	k->db = NULL;

@@ -11,7 +11,7 @@
 
 int64_t pg_patience(const struct pglock *k)
 {
-	return clock_min(k->options->answer_by, clock_now() + FIRST_ANSWER);
+	return clock_min(k->options->answer_by, boottime_now() + FIRST_ANSWER);
 }
 
 /* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
@@ -34,12 +34,12 @@ int pg_failed(struct pglock *k, const char *message)
 	int length = (int)strcspn(text, "\n");
 
 	if (strncmp(k->state, "28", 2) == 0 || strcmp(k->state, "42501") == 0)
-		return why_set(&k->why, EXIT_NOT_PERMITTED, "%.*s", length, text);
+		return failure_set(&k->failure, EXIT_NOT_PERMITTED, "%.*s", length, text);
 	/* No state: the network. 08: connection, 25006: a standby, 53: resources, 57: shutdown, starting up. */
 	if (k->state[0] == '\0' || strncmp(k->state, "08", 2) == 0 || strcmp(k->state, "25006") == 0 ||
 	    strncmp(k->state, "53", 2) == 0 || strncmp(k->state, "57", 2) == 0)
-		return why_away(&k->why, "%.*s", length, text);
-	return why_set(&k->why, EXIT_UNAVAILABLE, "%.*s", length, text);
+		return failure_away(&k->failure, "%.*s", length, text);
+	return failure_set(&k->failure, EXIT_UNAVAILABLE, "%.*s", length, text);
 }
 
 int pg_wait(struct pglock *k, int64_t until)
@@ -64,7 +64,7 @@ static PGresult *judge(struct pglock *k, PGresult *r)
 	if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && !k->warned)
 		return r;
 	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-		why_away(&k->why, "the server is not sure that its standby follows");
+		failure_away(&k->failure, "the server is not sure that its standby follows");
 	else
 		pg_failed(k, r != NULL ? PQresultErrorMessage(r) : PQerrorMessage(k->db));
 	PQclear(r);
@@ -98,9 +98,9 @@ PGresult *pg_ask(
 			last = next;
 		}
 		if (k->acquiring && protocol_released())
-			why_set(&k->why, EXIT_RELEASED, "semlock wants it no more");
-		else if (clock_now() >= until)
-			why_away(&k->why, "the server does not answer");
+			failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
+		else if (boottime_now() >= until)
+			failure_away(&k->failure, "the server does not answer");
 		else if (pg_wait(k, until) == 0)
 			continue;
 		PQclear(last);

@@ -54,7 +54,7 @@ static int not_granted(struct pglock *k, const char *first)
 {
 	const char *user = PQuser(k->db);
 
-	return why_set(&k->why, EXIT_NOT_PERMITTED,
+	return failure_set(&k->failure, EXIT_NOT_PERMITTED,
 	    "%.60s may not use the table semlock.held: %sGRANT USAGE ON SCHEMA semlock TO %.60s; "
 	    "GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.held TO %.60s",
 	    user, first, user, user);
@@ -109,7 +109,7 @@ int pg_enter(struct pglock *k, int64_t until)
 	/* Not to be broken off: without an answer the row may be there, and keeps others out for a lease. */
 	k->acquiring = false;
 	do {
-		sent = clock_now();
+		sent = boottime_now();
 		r = PG_ASK(k, until, sql, k->name, w.mode, k->lease, holder);
 	} while (r == NULL && (made_ascii(k, holder) || mend(k, until) == 0));
 	k->acquiring = k->options->action == ACTION_LOCK;
@@ -117,7 +117,7 @@ int pg_enter(struct pglock *k, int64_t until)
 		return -1;
 	rows = PQntuples(r);
 	if (rows > 0) {
-		snprintf(k->token, sizeof k->token, "%s", PQgetvalue(r, 0, 0));
+		snprintf(k->owner_token, sizeof k->owner_token, "%s", PQgetvalue(r, 0, 0));
 		k->slot = PQgetisnull(r, 0, 1) ? -1 : atoi(PQgetvalue(r, 0, 1));
 		k->deadline = sent + k->ttl;
 	}
@@ -156,7 +156,7 @@ int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
 	rows = PQntuples(r);
 	if (rows > 0) {
 		snprintf(k->who, sizeof k->who, "%s", PQgetvalue(r, 0, 0));
-		*lapses = clock_now() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
+		*lapses = boottime_now() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
 	}
 	PQclear(r);
 	return rows > 0;
@@ -164,10 +164,10 @@ int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
 
 int pg_renew(struct pglock *k, int64_t until)
 {
-	int64_t sent = clock_now();
+	int64_t sent = boottime_now();
 	int rows = affected(PG_ASK(k, until,
 	    "UPDATE semlock.held SET until = clock_timestamp() + $3::interval WHERE name = $1 AND token = $2::bigint",
-	    k->name, k->token, k->lease));
+	    k->name, k->owner_token, k->lease));
 
 	if (rows > 0)
 		k->deadline = sent + k->ttl;
@@ -180,5 +180,5 @@ int pg_remove(struct pglock *k, int64_t until)
 	return affected(PG_ASK(k, until,
 	    "WITH gone AS (DELETE FROM semlock.held WHERE name = $1 AND token = $2::bigint RETURNING token)"
 	    " SELECT pg_notify('semlock', $3), set_config('synchronous_commit', 'off', true) FROM gone",
-	    k->name, k->token, k->key));
+	    k->name, k->owner_token, k->key));
 }

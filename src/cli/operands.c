@@ -1,0 +1,111 @@
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/exitcode.h"
+#include "cli/user_lock.h"
+#include "cli/operands.h"
+#include "report/error.h"
+#include "cli/values.h"
+
+static char **shell_command(char **words)
+{
+	static char *argv[4];
+	static char dash_c[] = "-c", sh[] = "/bin/sh";
+	char *shell = getenv("SHELL");
+
+	if (words[0] == NULL || words[1] != NULL)
+		die(EXIT_USAGE, "-c takes exactly one string, the shell command");
+	argv[0] = shell != NULL && *shell != '\0' ? shell : sh;
+	argv[1] = dash_c;
+	argv[2] = words[0];
+	return argv;
+}
+
+static const char *named(const char *name, bool create)
+{
+	struct error error;
+	const char *path = names_path(name, create, &error);
+
+	if (path == NULL)
+		die(exit_status_of(error.kind), "--name %s: %s", name, error.text);
+	return path;
+}
+
+/* One word and no more: the caller's descriptor. */
+static int descriptor(const struct request *request, const char *word)
+{
+	if (request->unlock)
+		return value_fd("-u", word);
+	if (*word == '\0')
+		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
+	if (word[strspn(word, "0123456789")] != '\0')
+		die(EXIT_USAGE,
+		    "%s: COMMAND is missing behind it; LOCK alone is a descriptor's number", word);
+	return value_fd("FD", word);
+}
+
+/* Mistakes that would only show as a command that is not there.  flock(1) tries to run it. */
+static void check_command(const char *word, bool behind_lock)
+{
+	if (*word == '\0')
+		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
+	if (behind_lock && strcmp(word, "--") == 0)
+		die(EXIT_USAGE, "--: COMMAND is missing behind it");
+	if (behind_lock && *word == '-')
+		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
+}
+
+void operands_read(struct request *request, const struct reading *reading, char **words)
+{
+	struct wanted *first = &request->locks[0];
+	bool is_shell = reading->shell;
+	bool behind_lock = reading->name == NULL && !reading->fd_given; /* and not behind options */
+
+	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
+	if (reading->name != NULL) {
+		request->label = first->name = named(reading->name, true);
+	} else if (!reading->fd_given) {
+		if (words[0] == NULL)
+			die(EXIT_USAGE, "what to lock is missing (see --help)");
+		request->label = words[0];
+		if (words[1] == NULL && !request->hold) {
+			first->fd = descriptor(request, words[0]);
+			return;
+		}
+		first->name = *words++;
+	}
+	if (!is_shell && words[0] != NULL &&
+	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
+		is_shell = true;
+		words++;
+	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {
+		words++;
+		behind_lock = false;
+	}
+	if (!is_shell && words[0] != NULL && !request->as_flock)
+		check_command(words[0], behind_lock);
+	if (is_shell)
+		request->command = shell_command(words);
+	else if (words[0] != NULL)
+		request->command = words;
+	if (reading->name != NULL && request->command == NULL && !request->hold)
+		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
+}
+
+void operands_locks(struct request *request, const struct reading *reading, char **words)
+{
+	request->nlocks = 0;
+	if (reading->name != NULL)
+		request->locks[request->nlocks++].name = named(reading->name, false);
+	else if (words[0] == NULL)
+		die(EXIT_USAGE, "%s: which LOCK? (see --help)", request->who ? "--who" : "--check");
+	for (; *words != NULL; words++) {
+		if (**words == '-')
+			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",
+			    *words, *words);
+		request->locks[request->nlocks++] = (struct wanted){.name = *words, .fd = -1};
+	}
+	request->label = request->locks[0].name;
+}

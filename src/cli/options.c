@@ -1,0 +1,332 @@
+#include <config.h>
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/status_fd.h"
+#include "report/exitcode.h"
+#include "sys/memory.h"
+#include "cli/operands.h"
+#include "cli/options.h"
+#include "report/error.h"
+#include "cli/check_options.h"
+#include "cli/usage.h"
+#include "cli/values.h"
+
+enum {
+	OPT_FCNTL = 256,
+	OPT_CHECK,
+	OPT_FD,
+	OPT_HOLD,
+	OPT_INIT,
+	OPT_JSON,
+	OPT_KILL_AFTER,
+	OPT_LENGTH,
+	OPT_MODE,
+	OPT_NAME,
+	OPT_NESTED,
+	OPT_ON_LOST,
+	OPT_REPLACE,
+	OPT_RM,
+	OPT_RUN_TIMEOUT,
+	OPT_SIGNAL,
+	OPT_STALE,
+	OPT_START,
+	OPT_STATUS_FD,
+	OPT_TOGGLE,
+	OPT_TTL,
+	OPT_WHO,
+};
+
+/* What flock(1) understands as the beginning of an option of its own, and we should not once
+ * there are others that begin so; nor with musl, to which two spellings of one are two. */
+#define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
+
+static const struct option long_options[] = {
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"close", no_argument, NULL, 'o'},
+    {"command", no_argument, NULL, 'c'},
+    {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"exclusive", no_argument, NULL, 'x'},
+    {"fcntl", no_argument, NULL, OPT_FCNTL},
+    {"fd", required_argument, NULL, OPT_FD},
+    {"file", required_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {"hold", optional_argument, NULL, OPT_HOLD},
+    {"init", no_argument, NULL, OPT_INIT},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
+    {"length", required_argument, NULL, OPT_LENGTH},
+    {"method", required_argument, NULL, 'm'},
+    {"mode", required_argument, NULL, OPT_MODE},
+    {"name", required_argument, NULL, OPT_NAME},
+    {"nb", no_argument, NULL, 'n'},
+    {"nested", no_argument, NULL, OPT_NESTED},
+    {"no-fork", no_argument, NULL, 'F'},
+    {"nonblock", no_argument, NULL, 'n'},
+    {"nonblocking", no_argument, NULL, 'n'},
+    {"on-lost", required_argument, NULL, OPT_ON_LOST},
+    {"quiet", no_argument, NULL, 'q'},
+    {"replace", optional_argument, NULL, OPT_REPLACE},
+    {"rm", no_argument, NULL, OPT_RM},
+    {"run-timeout", required_argument, NULL, OPT_RUN_TIMEOUT},
+    {"shared", no_argument, NULL, 's'},
+    {"signal", required_argument, NULL, OPT_SIGNAL},
+    {"slots", required_argument, NULL, 'j'},
+    {"stale", required_argument, NULL, OPT_STALE},
+    {"start", required_argument, NULL, OPT_START},
+    {"status-fd", required_argument, NULL, OPT_STATUS_FD},
+    {"timeout", required_argument, NULL, 'w'},
+    {"toggle", optional_argument, NULL, OPT_TOGGLE},
+    {"ttl", required_argument, NULL, OPT_TTL},
+    {"unlock", no_argument, NULL, 'u'},
+    {"verbose", no_argument, NULL, 'v'},
+    {"version", no_argument, NULL, 'V'},
+    {"wait", required_argument, NULL, 'w'},
+    {"who", no_argument, NULL, OPT_WHO},
+    FLOCKS_OWN("h", no_argument, 'h'),
+    FLOCKS_OWN("non", no_argument, 'n'),
+    FLOCKS_OWN("nonb", no_argument, 'n'),
+    FLOCKS_OWN("nonbl", no_argument, 'n'),
+    FLOCKS_OWN("nonblo", no_argument, 'n'),
+    FLOCKS_OWN("nonbloc", no_argument, 'n'),
+    FLOCKS_OWN("s", no_argument, 's'),
+    FLOCKS_OWN("t", required_argument, 'w'),
+    FLOCKS_OWN("u", no_argument, 'u'),
+    FLOCKS_OWN("un", no_argument, 'u'),
+    FLOCKS_OWN("w", required_argument, 'w'),
+    {NULL, 0, NULL, 0},
+};
+
+/* Room for LOCK itself, and for one -f in every two words. */
+static void make_room(struct request *request, int argc)
+{
+	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
+	if (request->locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
+	request->nlocks = 1;
+}
+
+static const char letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
+
+/* All that begin like WORD, of LENGTH bytes, before FLOCKS_OWN: "--nested or --no-fork". */
+static void request_name_like(const char *word, size_t length, char *text, size_t size)
+{
+	*text = '\0';
+	for (const struct option *option = long_options; option->name[1] != '\0'; option++)
+		if (strncmp(option->name, word, length) == 0)
+			snprintf(text + strlen(text), size - strlen(text),
+			    *text == '\0' ? "--%s" : " or --%s", option->name);
+}
+
+static noreturn void refuse_option(int argc, char **argv)
+{
+	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	char like[256];
+
+	/* In a bundle WORD is still the one before.  A known letter is that of --shared=yes. */
+	if ((optopt > 0 && optopt < 256 && strchr(letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
+		die(EXIT_USAGE, "-%c: there is no such option (see --help)", optopt);
+	request_name_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
+	if (strchr(like, ' ') != NULL)
+		die(EXIT_USAGE, "%s: could be %s", word, like);
+	if (*like != '\0')
+		die(EXIT_USAGE, "%s: this option takes no value", word);
+	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
+}
+
+/* One option.  Returns false when what follows is the command. */
+static bool take_option(struct request *request, struct reading *reading, int option)
+{
+	switch (option) {
+	case 's':
+		reading->mode = SHARED;
+		reading->mode_given = true;
+		request->unlock = false;
+		break;
+	case 'e':
+	case 'x':
+		reading->mode = EXCLUSIVE;
+		reading->mode_given = true;
+		request->unlock = false;
+		break;
+	case 'u':
+		request->unlock = true;
+		break;
+	case 'n':
+		request->nonblocking = true;
+		break;
+	case 'w':
+		request->wait = value_wait(optarg, request->as_flock ? EXIT_SYSTEM : EXIT_USAGE);
+		break;
+	case 'E':
+		request->busy_status = value_status(optarg);
+		break;
+	case 'o':
+		request->close_fd = true;
+		break;
+	case 'F':
+		request->become = true;
+		break;
+	case 'f':
+		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode};
+		break;
+	case 'j':
+		request->slots = value_slots(optarg);
+		break;
+	case 'm':
+		request->method = value_method(optarg);
+		reading->method_named = true;
+		break;
+	case 'q':
+		request->quiet = true;
+		break;
+	case 'v':
+		request->verbose = true;
+		break;
+	case OPT_FCNTL:
+		reading->fcntl_asked = true;
+		break;
+	case OPT_START:
+		request->range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
+		reading->range_asked = true;
+		break;
+	case OPT_LENGTH:
+		request->range.length = value_size("--length", optarg, INT64_MAX);
+		reading->range_asked = true;
+		break;
+	case OPT_MODE:
+		request->create_mode = value_mode(optarg);
+		request->exact_mode = true;
+		break;
+	case OPT_RM:
+		request->remove = true;
+		break;
+	case OPT_HOLD:
+		request->hold = true;
+		request->owner = optarg == NULL ? 0 : value_pid(optarg);
+		break;
+	case OPT_INIT:
+		request->init = true;
+		break;
+	case OPT_ON_LOST:
+		request->on_lost = value_on_lost(optarg);
+		break;
+	case OPT_STALE:
+		request->stale = value_time("--stale", optarg);
+		break;
+	case OPT_TTL:
+		request->ttl = value_time("--ttl", optarg);
+		break;
+	case OPT_NAME:
+		reading->name = optarg;
+		break;
+	case OPT_NESTED:
+		request->nested = true;
+		break;
+	case OPT_STATUS_FD:
+		if (events_to(value_fd("--status-fd", optarg)) != 0)
+			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
+		break;
+	case OPT_REPLACE:
+		request->preempt = PREEMPT_REPLACE;
+		request->preempt_signal = value_signal("--replace", optarg == NULL ? "TERM" : optarg);
+		break;
+	case OPT_TOGGLE:
+		request->preempt = PREEMPT_TOGGLE;
+		request->preempt_signal = value_signal("--toggle", optarg == NULL ? "TERM" : optarg);
+		break;
+	case OPT_RUN_TIMEOUT:
+		request->run_timeout = value_duration("--run-timeout", optarg);
+		reading->limited = true;
+		break;
+	case OPT_SIGNAL:
+		request->signal = value_signal("--signal", optarg);
+		break;
+	case OPT_KILL_AFTER:
+		request->kill_after = value_duration("--kill-after", optarg);
+		reading->kills = true;
+		break;
+	case OPT_CHECK:
+		request->check = true;
+		break;
+	case OPT_WHO:
+		request->who = true;
+		break;
+	case OPT_JSON:
+		request->json = true;
+		break;
+	case OPT_FD:
+		reading->fd = value_fd("--fd", optarg);
+		request->label = optarg;
+		reading->fd_given = true;
+		break;
+	case 'c':
+		if (!reading->fd_given && reading->name == NULL)
+			die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
+		reading->shell = true;
+		return false;
+	case 'h':
+		usage_help();
+	case 'V':
+		usage_version(request->as_flock);
+	}
+	return true;
+}
+
+/* Does this option make sense when nothing is taken and nothing run? */
+static bool only_looks(int option)
+{
+	return option < 0 || option == OPT_WHO || option == OPT_CHECK || option == OPT_JSON || option == 'm' ||
+	       option == OPT_FCNTL || option == OPT_NAME || option == 'h' || option == 'V';
+}
+
+static void read_options(struct request *request, struct reading *reading, int argc, char **argv)
+{
+	int option;
+
+	opterr = 0;
+	do {
+		option = getopt_long(argc, argv, letters, long_options, NULL);
+		if (option == ':')
+			die(EXIT_USAGE, "%s: its value is missing (see --help)",
+			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
+		if (option == '?')
+			refuse_option(argc, argv);
+		reading->acts = reading->acts || !only_looks(option);
+	} while (option >= 0 && take_option(request, reading, option));
+}
+
+static bool called_flock(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strcmp(slash == NULL ? path : slash + 1, "flock") == 0;
+}
+
+void request_read(struct request *request, int argc, char **argv)
+{
+	struct reading reading = {.mode = EXCLUSIVE, .fd = -1};
+
+	*request = (struct request){
+	    .as_flock = argc > 0 && called_flock(argv[0]),
+	    .method = method_nth(0),
+	    .wait = -1,
+	    .busy_status = EXIT_BUSY,
+	    .create_mode = 0666,
+	};
+	if (request->as_flock)
+		report_as("flock");
+	make_room(request, argc);
+	read_options(request, &reading, argc, argv);
+	if (request->who || request->check)
+		operands_locks(request, &reading, argv + optind);
+	else
+		operands_read(request, &reading, argv + optind);
+	request->method_named = reading.method_named || reading.fcntl_asked;
+	rules_apply(request, &reading);
+	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
+		request->locks[0].mode = SHARED; /* the gate */
+}

@@ -1,0 +1,95 @@
+#include <config.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/user_lock.h"
+
+/* One plain file name, and none that other programs hide or clean away. */
+static int check_name(const char *name, struct error *error)
+{
+	if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
+		return error_say(error, ERROR_USAGE,
+		    "not a name for a lock: one word of up to 200 bytes, without a slash, and not "
+		    "beginning with a dot");
+	for (; *name != '\0'; name++)
+		if ((unsigned char)*name < 0x20 || *name == 0x7f)
+			return error_say(error, ERROR_USAGE,
+			    "not a name for a lock: it has a control character in it");
+	return 0;
+}
+
+/* A real directory of ours, into which nobody else can put anything. */
+static bool is_ours(const char *directory, mode_t forbidden)
+{
+	struct stat file;
+
+	return lstat(directory, &file) == 0 && S_ISDIR(file.st_mode) &&
+	       file.st_uid == geteuid() && (file.st_mode & forbidden) == 0;
+}
+
+/* The user's runtime directory, if there is one that can be believed.  After "su" or "sudo"
+ * the variable may still name another user's. */
+static const char *runtime_directory(void)
+{
+	static char path[64];
+	const char *named = getenv("XDG_RUNTIME_DIR");
+
+	if (named != NULL && *named == '/' && strlen(named) < PATH_MAX - 256 &&
+	    is_ours(named, S_IWGRP | S_IWOTH))
+		return named;
+	snprintf(path, sizeof path, "/run/user/%lu", (unsigned long)geteuid());
+	return is_ours(path, S_IWGRP | S_IWOTH) ? path : NULL;
+}
+
+static int check_directory(const char *directory, bool create, struct error *error)
+{
+	if (create && mkdir(directory, 0700) != 0 && errno != EEXIST)
+		return error_set(error, ERROR_CREATE, "cannot create the directory");
+	if (access(directory, F_OK) != 0 && !create)
+		return 0; /* then nobody can hold what is in it */
+	if (!is_ours(directory, S_IRWXG | S_IRWXO))
+		return error_say(error, ERROR_OPEN,
+		    "not a directory of ours alone, with mode 0700: not to be trusted");
+	return 0;
+}
+
+static int make_path(char *path, const char *name, bool create, struct error *error)
+{
+	const char *runtime = runtime_directory();
+	size_t used;
+
+	if (check_name(name, error) != 0)
+		return -1;
+	if (runtime != NULL)
+		snprintf(path, PATH_MAX, "%s/semlock", runtime);
+	else
+		snprintf(path, PATH_MAX, "/tmp/semlock-%lu", (unsigned long)geteuid());
+	if (check_directory(path, create, error) != 0) {
+		used = strlen(error->text);
+		snprintf(error->text + used, sizeof error->text - used, " (%.100s)", path);
+		return -1;
+	}
+	used = strlen(path);
+	snprintf(path + used, PATH_MAX - used, "/%s", name);
+	return 0;
+}
+
+const char *names_path(const char *name, bool create, struct error *error)
+{
+	char *path = calloc(1, PATH_MAX); /* if all is well, for as long as we live */
+
+	if (path == NULL) {
+		error_set(error, ERROR_SYSTEM, "cannot name it");
+		return NULL;
+	}
+	if (make_path(path, name, create, error) == 0)
+		return path;
+	free(path);
+	return NULL;
+}

@@ -1,0 +1,159 @@
+#include <config.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sys/deadline.h"
+#include "report/exitcode.h"
+#include "report/error.h"
+#include "sys/signals.h"
+#include "lock/slots.h"
+#include "cli/values.h"
+
+/* Decimal digits and nothing else, up to MOST; -1: it is not. */
+static long number(const char *text, long most)
+{
+	long value;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -1;
+	errno = 0;
+	value = strtol(text, &end, 10);
+	return *end == '\0' && errno == 0 && value <= most ? value : -1;
+}
+
+const struct method *value_method(const char *name)
+{
+	const struct method *method = method_named(name);
+
+	if (method == NULL)
+		die(EXIT_USAGE, "-m %s: there is no such method (see --help)", name);
+	return method;
+}
+
+int64_t value_wait(const char *text, int negative_status)
+{
+	int64_t wait;
+
+	if (!duration_parse(text, &wait))
+		die(EXIT_USAGE, "-w %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
+		    text);
+	if (wait < 0)
+		die(negative_status, "-w %s: cannot wait a negative time", text);
+	return wait;
+}
+
+int64_t value_duration(const char *option, const char *text)
+{
+	int64_t duration;
+
+	if (!duration_parse(text, &duration) || duration < 0)
+		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
+		    option, text);
+	return duration;
+}
+
+int value_signal(const char *option, const char *text)
+{
+	int number = signals_number(text);
+
+	if (number < 0)
+		die(EXIT_USAGE, "%s %s: not a signal, such as TERM, INT, 9", option, text);
+	return number;
+}
+
+int64_t value_time(const char *option, const char *text)
+{
+	int64_t time;
+
+	if (!duration_parse(text, &time) || time <= 0)
+		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
+		    option, text);
+	return time;
+}
+
+int value_on_lost(const char *text)
+{
+	int signo = signals_number(text);
+
+	if (strcmp(text, "warn") == 0)
+		return LOST_WARN;
+	if (signo < 0)
+		die(EXIT_USAGE, "--on-lost %s: not \"warn\", and not a signal, such as term, kill, usr1",
+		    text);
+	return signo;
+}
+
+int value_status(const char *text)
+{
+	long status = number(text, 255);
+
+	if (status < 0)
+		die(EXIT_USAGE, "-E %s: not an exit status, 0 to 255", text);
+	return (int)status;
+}
+
+unsigned value_slots(const char *text)
+{
+	long slots = number(text, SLOTS_MOST);
+
+	if (slots < 1)
+		die(EXIT_USAGE, "-j %s: not a number of slots, 1 to %d", text, SLOTS_MOST);
+	return (unsigned)slots;
+}
+
+mode_t value_mode(const char *text)
+{
+	unsigned long mode;
+	char *end;
+
+	mode = strtoul(text, &end, 8);
+	if (!isdigit((unsigned char)*text) || *end != '\0' || mode > 0777)
+		die(EXIT_USAGE, "--mode %s: not octal permissions, such as 0660", text);
+	return (mode_t)mode;
+}
+
+int value_fd(const char *option, const char *text)
+{
+	long fd = number(text, INT_MAX);
+
+	if (fd < 0)
+		die(EXIT_USAGE, "%s %s: not a descriptor number, such as 8", option, text);
+	return (int)fd;
+}
+
+pid_t value_pid(const char *text)
+{
+	long pid = number(text, INT_MAX);
+
+	if (pid < 1)
+		die(EXIT_USAGE, "--hold=%s: not a process number", text);
+	return (pid_t)pid;
+}
+
+/* "100", "4K", "1MiB", "1MB": sizes as flock(1) takes them. */
+off_t value_size(const char *option, const char *text, off_t most)
+{
+	static const char units[] = "KMGTPE";
+	const char *unit;
+	unsigned long long size, factor = 1;
+	char *end;
+
+	errno = 0;
+	size = strtoull(text, &end, 10);
+	unit = *end == '\0' ? NULL : strchr(units, toupper((unsigned char)*end));
+	if (unit != NULL) {
+		for (long i = 0; i <= unit - units; i++)
+			factor *= strcmp(end + 1, "B") == 0 ? 1000 : 1024;
+		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
+	}
+	if (!isdigit((unsigned char)*text) || *end != '\0')
+		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
+	if (errno != 0 || size > (unsigned long long)most / factor)
+		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text, (long long)most);
+	return (off_t)(size * factor);
+}

@@ -1,0 +1,122 @@
+/* Whoever takes locks in one order known to all cannot close a circle of waiters.  The
+ * order here is that of the files' devices and inodes, whatever stood first on the
+ * command line; only locks that come earlier in it are held while waiting for a later
+ * one.  A file that two names lead to is one lock, in the stronger of the two modes. */
+#include <config.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock/lockset.h"
+
+/* Locks that are names in a directory have the directory's device and inode. */
+static int by_name(const struct lock *a, const struct lock *b)
+{
+	if (a->entry == NULL || b->entry == NULL)
+		return (a->entry == NULL) - (b->entry == NULL);
+	return strcmp(a->entry, b->entry);
+}
+
+static bool same_file(const struct lock *a, const struct lock *b)
+{
+	return a->device == b->device && a->inode == b->inode && by_name(a, b) == 0;
+}
+
+/* Of one file's locks the exclusive one comes first: that is the one to take. */
+static int in_order(const void *left, const void *right)
+{
+	const struct lock *a = left, *b = right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->inode != b->inode)
+		return a->inode < b->inode ? -1 : 1;
+	if (by_name(a, b) != 0)
+		return by_name(a, b);
+	return (a->mode == SHARED) - (b->mode == SHARED);
+}
+
+void lockset_forget(struct lock *locks, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		lock_forget(&locks[i]);
+}
+
+static int open_all(struct lock *locks, unsigned count, const struct lock **culprit,
+    struct error *error)
+{
+	for (unsigned i = 0; i < count; i++)
+		locks[i].fd = -1;
+	for (unsigned i = 0; i < count; i++) {
+		*culprit = &locks[i];
+		if (lock_open(&locks[i], error) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A command that a record has to name inherits what is there before it is started, and it
+ * is started once for all the locks. */
+static int prepare_all(struct lock *locks, unsigned count, const struct lock **culprit,
+    struct error *error)
+{
+	for (unsigned i = 0; i < count; i++) {
+		*culprit = &locks[i];
+		if (locks[i].method->prepare != NULL && locks[i].method->prepare(&locks[i], error) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What cannot be flocked may have grown old while we waited for the later ones, and been taken over. */
+static bool is_still_ours(struct lock *lock)
+{
+	return lock_current(lock) &&
+	       (lock->entry == NULL || lock->method->owned(lock));
+}
+
+/* The second name of a file is covered by the lock on the first; it only has to mean
+ * that file still. */
+static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait_options,
+    struct error *error)
+{
+	if (i > 0 && same_file(&locks[i - 1], &locks[i]))
+		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
+	return lock_take_open(&locks[i], wait_options, error);
+}
+
+static enum outcome take_once(struct lock *locks, unsigned count, const struct wait_options *wait_options,
+    const struct lock **culprit, struct error *error)
+{
+	enum outcome outcome = TAKEN;
+
+	if (open_all(locks, count, culprit, error) != 0)
+		return FAILED;
+	qsort(locks, count, sizeof *locks, in_order);
+	if (prepare_all(locks, count, culprit, error) != 0)
+		return FAILED;
+	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
+		*culprit = &locks[i];
+		outcome = take_next(locks, i, wait_options, error);
+	}
+	/* While we waited for the later ones, nobody could replace the earlier ones who
+	 * plays by the rules; but whoever just deletes lock files plays by none. */
+	for (unsigned i = 0; i < count && outcome == TAKEN; i++)
+		if (!is_still_ours(&locks[i]))
+			outcome = AGAIN;
+	return outcome;
+}
+
+enum outcome lockset_take(struct lock *locks, unsigned count, const struct wait_options *wait_options,
+    const struct lock **culprit, struct error *error)
+{
+	enum outcome outcome;
+
+	do {
+		outcome = take_once(locks, count, wait_options, culprit, error);
+		if (outcome != TAKEN)
+			lockset_forget(locks, count);
+	} while (outcome == AGAIN);
+	return outcome;
+}

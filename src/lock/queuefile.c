@@ -1,0 +1,203 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/descriptor.h"
+#include "lock/lock.h"
+#include "lock/queuefile.h"
+#include "report/text.h"
+
+/* Never on a descriptor that anybody inherits: a ticket must end with its drawer. */
+#define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
+/* A lock that is a name in a directory: two names of one hash would share a queue. */
+static uint64_t hash_of(const char *name)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+	return hash;
+}
+
+/* Where shm_open() of glibc, musl and bionic has it; their ways there are longer. */
+void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
+{
+	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
+
+	at = stpcpy(text_hex(at, (unsigned long long)lock->device), "-");
+	at = text_hex(at, (unsigned long long)lock->inode);
+	if (lock->entry != NULL)
+		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->entry));
+}
+
+/* Which processes can open a lock, and so its queue: those of all users (0666), of GROUP (0660), or
+ * of the lock's owner (0600). */
+struct openness {
+	mode_t mode;
+	gid_t group;
+};
+
+/* What is left of OPEN below DIRECTORY. */
+static void narrow(struct openness *open, const struct stat *directory)
+{
+	bool others = (directory->st_mode & S_IXOTH) != 0;
+	bool members = (directory->st_mode & S_IXGRP) != 0;
+
+	if (open->mode == 0666 && !others)
+		*open = (struct openness){members ? 0660 : 0600, directory->st_gid};
+	else if (open->mode == 0660 && !(directory->st_gid == open->group ? members : others))
+		open->mode = 0600;
+}
+
+/* The lock's path, as the kernel knows it, cut to its directory; false: it has none that leads there. */
+static bool find_path(const struct lock *lock, char path[PATH_MAX])
+{
+	char self[32];
+	struct stat found;
+	ssize_t length;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->entry != NULL ? lock->directory : lock->fd);
+	length = readlink(self, path, PATH_MAX - 1);
+	if (length <= 0)
+		return false;
+	path[length] = '\0';
+	return path[0] == '/' && stat(path, &found) == 0 && found.st_dev == lock->device &&
+	       found.st_ino == lock->inode;
+}
+
+static struct openness openness_of(const struct lock *lock)
+{
+	struct openness open = {0600, lock->group};
+	char path[PATH_MAX], *slash;
+	struct stat directory;
+
+	if ((lock->permissions & (S_IROTH | S_IWOTH)) != 0)
+		open.mode = 0666;
+	else if ((lock->permissions & (S_IRGRP | S_IWGRP)) != 0)
+		open.mode = 0660;
+	if (open.mode != 0600 && !find_path(lock, path))
+		open.mode = 0600;
+	while (open.mode != 0600 && (slash = strrchr(path, '/')) != NULL) {
+		*slash = '\0';
+		if (stat(slash == path ? "/" : path, &directory) != 0)
+			open.mode = 0600;
+		else
+			narrow(&open, &directory);
+	}
+	return open;
+}
+
+/* A process that can open the queue, but not the lock, could hold the others up. */
+static bool is_wider(const struct stat *file, const struct openness *open)
+{
+	if (open->mode == 0666)
+		return false;
+	return (file->st_mode & S_IRWXO) != 0 ||
+	       ((file->st_mode & S_IRWXG) != 0 && (open->mode != 0660 || file->st_gid != open->group));
+}
+
+/* Only a member of a group, or root, can give a file to it. */
+static bool is_made_by_ours(const struct stat *file, const struct lock *lock, const struct openness *open)
+{
+	return file->st_uid == 0 || file->st_uid == lock->owner || file->st_uid == geteuid() ||
+	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
+}
+
+enum trust queuefile_look(int fd, const struct lock *lock)
+{
+	struct openness open = openness_of(lock);
+	struct stat file;
+
+	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1 ||
+	    is_wider(&file, &open) || !is_made_by_ours(&file, lock, &open))
+		return NOT_TRUSTED;
+	return file.st_nlink == 1 ? TRUSTED : REMOVED;
+}
+
+static int open_file(const char *path, int flags)
+{
+	return openat(AT_FDCWD, path, QUEUE_FLAGS | flags, 0600);
+}
+
+int queuefile_open(const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE];
+	int fd;
+
+	queuefile_path(lock, path);
+	fd = open_file(path, 0);
+	return fd < 0 ? -1 : descriptor_above_standard(fd);
+}
+
+/* Root's waiter gives the queue to the owner of the lock, who can remove it. */
+static int set_mode(int fd, const struct lock *lock)
+{
+	struct openness open = openness_of(lock);
+
+	if (fd < 0)
+		return -1;
+	if (open.mode == 0660 && fchown(fd, (uid_t)-1, open.group) != 0)
+		open.mode = 0600;
+	if (geteuid() == 0) /* if that fails it stays root's, which is trusted as well */
+		(void)!fchown(fd, lock->owner, (gid_t)-1);
+	if (fchmod(fd, open.mode) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int create_named(const char *path, const struct lock *lock)
+{
+	return set_mode(open_file(path, O_CREAT | O_EXCL), lock);
+}
+
+/* With its mode before it has its name: another user who cannot open it yet would wait beside the
+ * queue, and if we died in between, nobody else could ever open it. */
+static int create(const char *path, const struct lock *lock)
+{
+	int fd = set_mode(open_file(QUEUE_DIRECTORY, O_TMPFILE), lock), errnum;
+	char self[32];
+
+	if (fd >= 0) {
+		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+		if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+			return fd;
+		errnum = errno;
+		close(fd);
+		errno = errnum;
+		if (errnum == EEXIST)
+			return -1;
+	}
+	return create_named(path, lock);
+}
+
+int queuefile_open_or_create(const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE];
+	int fd;
+
+	queuefile_path(lock, path);
+	do { /* another waiter may make it, or the last one remove it, between the two */
+		fd = open_file(path, 0);
+		if (fd < 0 && errno == ENOENT)
+			fd = create(path, lock);
+	} while (fd < 0 && errno == EEXIST);
+	return fd < 0 ? -1 : descriptor_above_standard(fd);
+}
+
+int queuefile_remove(const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE];
+
+	queuefile_path(lock, path);
+	return unlink(path);
+}

@@ -1,0 +1,70 @@
+/* locksmith/ftp/remote_dir.h - directories on a server, whatever it is spoken to with. */
+#ifndef SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
+#define SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
+
+#include "locksmith/curl/buffer.h"
+#include "locksmith/curl/transfer.h"
+#include "locksmith/common/url.h"
+#include "locksmith/common/failure.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What became of a request. */
+enum reply {
+	REPLY_DONE,
+	REPLY_REFUSED, /* the server did not do it; its words are in text */
+	REPLY_UNKNOWN, /* the connection broke or was too slow: it may have been done, or may yet be
+			*/
+	REPLY_FATAL    /* no use in trying again: why is filled */
+};
+
+struct remote_dir;
+
+/* All paths are absolute, as remote_path makes them. No call goes on beyond the moment until. */
+struct remote_dir_ops {
+	enum reply (*mkdir)(struct remote_dir *r, const char *path, int64_t until);
+	enum reply (*rmdir)(struct remote_dir *r, const char *path, int64_t until);
+	enum reply (*rename)(struct remote_dir *r, const char *from, const char *to, int64_t until);
+	/* Calls each for every entry. DONE also when the directory is absent and the server calls
+	   that empty. */
+	enum reply (*list)(struct remote_dir *r, const char *path, int64_t until,
+	    void (*each)(void *data, const char *name), void *data);
+	/* DONE if path is a directory that is open to us, REFUSED if not. */
+	enum reply (*enter)(struct remote_dir *r, const char *path, int64_t until);
+	/* Last modification by the server's own clock, in seconds. REFUSED where there is no such
+	 * thing. */
+	enum reply (*modified)(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds);
+};
+
+struct remote_dir {
+	const struct remote_dir_ops *ops;
+	const struct url *url;
+	struct transfer transfer;
+	struct buffer reply;	    /* what the server said to the last request */
+	struct buffer body;	    /* a listing that came over a connection of its own */
+	char base[400];		    /* the URL without a path */
+	char home[512];		    /* the directory that we find ourselves in after the login */
+	int code;		    /* the reply's number, 0 if none came */
+	char text[CURL_ERROR_SIZE]; /* the reply's last line, for people */
+	bool unnamed;		    /* neither the URL nor the environment names a user */
+	bool nobody;		    /* libcurl is about to log in as anonymous, unasked */
+	bool reached;		    /* the server has answered at least once */
+	bool no_stat;		    /* FTP: STAT does not list here */
+	struct failure failure;
+};
+
+/* Logs in. REPLY_DONE or another, why is filled then (also for UNKNOWN: the server is overloaded).
+ */
+enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
+
+/* The ways to open: ftp.c's callers use remote_dir_open. */
+enum reply ftpconn_open(struct remote_dir *r, int64_t until);
+enum reply sftpconn_open(struct remote_dir *r, int64_t until);
+
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->why. */
+int remote_dir_login(struct remote_dir *r);
+
+void remote_dir_close(struct remote_dir *r);
+
+#endif

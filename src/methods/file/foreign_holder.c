@@ -1,0 +1,122 @@
+/* Changes of the directory come from inotify, the holder's death from a pidfd.  Either can
+ * be missing (no permission, no such call, another host's holder), and nothing tells of a
+ * lock that only grows old: so there is a look at the clock as well, every second at
+ * least, and where nothing else tells, from every millisecond to every tenth of a second.
+ *
+ * inotify is not for free: to close it takes the kernel ten milliseconds.  So it is opened
+ * for strangers only, and closed when the lock has been let go. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "sys/deadline.h"
+#include "methods/file/foreign_holder.h"
+#include "sys/pidfd.h"
+
+#define LONGEST_PAUSE (SECOND / 10)
+
+static int listen_to(const struct namefile *file)
+{
+	char path[40];
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file->directory);
+	if (inotify_add_watch(fd, path, IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE) >= 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Has any of what happened happened to our name, or may it have? */
+static bool concerns_us(const struct namefile *file)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	const struct inotify_event *status_fd_event;
+	ssize_t got = read(file->notify, events, sizeof events);
+	size_t length = strlen(file->base);
+
+	for (char *p = events; got > 0 && p < events + got; p += sizeof *status_fd_event + status_fd_event->len) {
+		status_fd_event = (const struct inotify_event *)(const void *)p;
+		if ((status_fd_event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
+		    (status_fd_event->len > 0 && strncmp(status_fd_event->name, file->base, length) == 0))
+			return true;
+	}
+	return false;
+}
+
+static int next_pause(struct namefile *file, bool server_text)
+{
+	if (server_text)
+		return 1000;
+	if (file->pause < MILLISECOND)
+		file->pause = MILLISECOND;
+	else if (file->pause < LONGEST_PAUSE)
+		file->pause *= 2;
+	return (int)(file->pause / MILLISECOND);
+}
+
+static enum outcome sleep_until_told(struct namefile *file, int process, bool server_text)
+{
+	struct pollfd sources[2] = {
+	    {.fd = file->notify, .events = POLLIN},
+	    {.fd = process, .events = POLLIN},
+	};
+	int left = next_pause(file, server_text), ready;
+	struct deadline look_anyway = deadline_after(left * MILLISECOND);
+
+	do {
+		ready = poll(sources, 2, left);
+		if (ready < 0)
+			return errno == EINTR ? BUSY : AGAIN;
+		if (ready == 0 || sources[1].revents != 0 || concerns_us(file))
+			return AGAIN;
+		left = (int)(deadline_left(&look_anyway) / MILLISECOND);
+	} while (left > 0); /* only other files have changed */
+	return AGAIN;
+}
+
+enum outcome foreign_holder_await(struct namefile *file, pid_t pid, bool dies_with_it)
+{
+	enum outcome outcome;
+	int process = pid > 0 ? pidfd_of(pid) : -1;
+
+	if (process < 0 && pid > 0 && errno == ESRCH)
+		return AGAIN;
+	if (process < 0)
+		dies_with_it = false;
+	if (!dies_with_it && file->notify < 0 && file->pause == 0) {
+		file->notify = listen_to(file);
+		file->pause = 1;
+		outcome = AGAIN;
+	} else {
+		outcome = sleep_until_told(file, process,
+		    dies_with_it || (file->notify >= 0 && file->local));
+	}
+	if (process >= 0)
+		close(process);
+	return outcome;
+}
+
+int foreign_holder_listen(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+
+	if (file->notify < 0)
+		file->notify = listen_to(file);
+	return file->notify;
+}
+
+void foreign_holder_forget(struct namefile *file)
+{
+	if (file->notify >= 0)
+		close(file->notify);
+	file->notify = -1;
+	file->pause = 0;
+}

@@ -1,0 +1,190 @@
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sys/crash_points.h"
+#include "sys/descriptor.h"
+#include "methods/file/heartbeat.h"
+#include "sys/pidfd.h"
+#include "sys/process.h"
+#include "report/error.h"
+
+/* By pidfd: the number could have become another's. */
+static void send_signal(const struct heartbeat *heartbeat, int signo)
+{
+	if (heartbeat->process >= 0)
+		pidfd_send(heartbeat->process, signo);
+	else if (process_lives(heartbeat->command))
+		kill(heartbeat->command, signo);
+}
+
+static void act(const struct heartbeat *heartbeat)
+{
+	if (heartbeat->on_lost <= 0)
+		return;
+	send_signal(heartbeat, heartbeat->on_lost);
+	send_signal(heartbeat, SIGCONT); /* who is stopped has to run to obey */
+}
+
+/* When the command has ended, its record names a dead process, and whoever takes the lock over then
+ * is in the right. */
+static void look_at(const struct heartbeat *heartbeat, struct lock *lock)
+{
+	if (lock->lost || lock->method->owned(lock) || !process_lives(heartbeat->command))
+		return;
+	lock->lost = true;
+	act(heartbeat); /* first: it may be that nobody reads what we say */
+	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+}
+
+/* What exactly has changed is for the look to find out. */
+static void drain(int fd)
+{
+	char events[4096];
+
+	while (read(fd, events, sizeof events) > 0)
+		;
+}
+
+#define SOON 1000 /* ms */
+
+static int pause_until(const struct deadline *beat)
+{
+	int64_t left = deadline_left(beat) / MILLISECOND + 1;
+
+	if (beat->never || left > SOON)
+		return SOON;
+	return (int)left;
+}
+
+static void look_at_all(const struct heartbeat *heartbeat, const struct pollfd *sources, bool beat)
+{
+	for (unsigned i = 0; i < heartbeat->count; i++) {
+		if (sources[i].revents != 0)
+			drain(sources[i].fd);
+		look_at(heartbeat, &heartbeat->locks[i]);
+		if (beat && !heartbeat->locks[i].lost)
+			heartbeat->locks[i].method->beat(&heartbeat->locks[i]);
+	}
+}
+
+/* To be told at once has its price; who has not asked for it is told soon. */
+static int listen_to(const struct heartbeat *heartbeat, struct lock *lock)
+{
+	return heartbeat->on_lost == 0 ? -1 : lock->method->listen(lock);
+}
+
+static struct deadline next_beat(const struct heartbeat *heartbeat)
+{
+	return heartbeat->every == INT64_MAX ? deadline_never() : deadline_after(heartbeat->every);
+}
+
+static void *keep(void *argument)
+{
+	struct heartbeat *heartbeat = argument;
+	struct pollfd *sources = heartbeat->sources;
+	struct deadline beat = next_beat(heartbeat);
+
+	for (unsigned i = 0; i < heartbeat->count; i++)
+		sources[i] = (struct pollfd){listen_to(heartbeat, &heartbeat->locks[i]), POLLIN, 0};
+	sources[heartbeat->count] = (struct pollfd){heartbeat->stop[0], POLLIN, 0};
+	do {
+		look_at_all(heartbeat, sources, deadline_left(&beat) == 0);
+		if (deadline_left(&beat) == 0)
+			beat = next_beat(heartbeat);
+	} while (poll(sources, heartbeat->count + 1, pause_until(&beat)) >= 0 &&
+		 sources[heartbeat->count].revents == 0);
+	return NULL;
+}
+
+/* Age-breakers among mail programs wait for five minutes and more. */
+static int64_t interval(const struct lock *locks, unsigned count, int64_t stale)
+{
+	int64_t every = stale > 0 ? stale / 4 : INT64_MAX;
+
+	for (unsigned i = 0; i < count; i++)
+		if ((locks[i].method->can & BEATS) != 0 && every > 60 * SECOND)
+			every = 60 * SECOND;
+	return every;
+}
+
+static bool needed(const struct heartbeat *heartbeat)
+{
+	if (heartbeat->every != INT64_MAX || heartbeat->on_lost != 0)
+		return true;
+	for (unsigned i = 0; i < heartbeat->count; i++)
+		if ((heartbeat->locks[i].method->can & NEEDS_MONITOR) != 0)
+			return true;
+	return false;
+}
+
+/* Signals are for the main thread, which waits for them. */
+static int start_thread(struct heartbeat *heartbeat)
+{
+	sigset_t all, before;
+	pthread_attr_t small;
+
+	sigfillset(&all);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, (size_t)128 * 1024);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (!FAULT_POINT("keeper.thread"))
+		errno = pthread_create(&heartbeat->thread, &small, keep, heartbeat);
+	heartbeat->running = errno == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&small);
+	return heartbeat->running ? 0 : -1;
+}
+
+static int make_pipe(int ends[2])
+{
+	return FAULT_POINT("keeper.pipe") ? -1 : descriptor_pipe(ends);
+}
+
+static void forget(struct heartbeat *heartbeat)
+{
+	for (int i = 0; i < 2; i++)
+		if (heartbeat->stop[i] >= 0)
+			close(heartbeat->stop[i]);
+	if (heartbeat->process >= 0)
+		close(heartbeat->process);
+	free(heartbeat->sources);
+	*heartbeat = (struct heartbeat){.stop = {-1, -1}, .process = -1};
+}
+
+int heartbeat_start(struct heartbeat *heartbeat, struct lock *locks, unsigned count, int64_t stale,
+    int on_lost, pid_t command, struct error *error)
+{
+	*heartbeat = (struct heartbeat){
+	    .locks = locks,
+	    .count = count,
+	    .on_lost = on_lost,
+	    .every = interval(locks, count, stale),
+	    .command = command,
+	    .process = -1,
+	    .stop = {-1, -1},
+	};
+	if (command <= 0 || locks->method->owned == NULL || !needed(heartbeat))
+		return 0;
+	heartbeat->process = pidfd_of(command);
+	heartbeat->sources = calloc(count + 1, sizeof *heartbeat->sources);
+	if (heartbeat->sources != NULL && make_pipe(heartbeat->stop) == 0 && start_thread(heartbeat) == 0)
+		return 0;
+	error_set(error, ERROR_SYSTEM, "nobody can look after the lock while the command runs");
+	forget(heartbeat);
+	return -1;
+}
+
+void heartbeat_stop(struct heartbeat *heartbeat)
+{
+	if (!heartbeat->running)
+		return;
+	close(heartbeat->stop[1]);
+	heartbeat->stop[1] = -1;
+	pthread_join(heartbeat->thread, NULL);
+	forget(heartbeat);
+}

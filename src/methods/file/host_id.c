@@ -1,0 +1,94 @@
+/* What this system is called, and how a process of it is recorded. */
+#include <config.h>
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "methods/file/owner_record.h"
+#include "sys/process.h"
+
+/* A record is made of words: whatever is no word becomes one. */
+static void make_word(char *text)
+{
+	text[strcspn(text, "\n")] = '\0';
+	for (char *p = text; *p != '\0'; p++)
+		if (!isgraph((unsigned char)*p))
+			*p = '?';
+	if (*text == '\0')
+		strcpy(text, "-");
+}
+
+static int64_t boot_time(void)
+{
+	struct timespec now, up;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+		return 0;
+	if (clock_gettime(CLOCK_BOOTTIME, &up) == 0)
+		return (int64_t)(now.tv_sec - up.tv_sec);
+	return clock_gettime(CLOCK_MONOTONIC, &up) == 0 ? (int64_t)(now.tv_sec - up.tv_sec) : 0;
+}
+
+/* A clock that has been set since, or has gone on while a virtual machine or a container stood
+ * still, makes this boot look younger than it is, and locks of today as if of yesterday.  What was
+ * made at the start has the time of then: it was no later. */
+static int64_t booted(void)
+{
+	struct stat made;
+	int64_t at = boot_time();
+
+	if (stat("/dev/null", &made) == 0 && S_ISCHR(made.st_mode) && (int64_t)made.st_mtim.tv_sec < at)
+		at = (int64_t)made.st_mtim.tv_sec;
+	return at;
+}
+
+const struct host_id *host_id(void)
+{
+	static struct host_id it;
+	static bool known;
+	struct utsname system;
+	struct stat namespace;
+	char most[24];
+
+	if (known)
+		return &it;
+	known = true;
+	process_file("/proc/sys/kernel/random/boot_id", it.boot, sizeof it.boot);
+	process_file("/etc/machine-id", it.machine, sizeof it.machine);
+	if (uname(&system) == 0)
+		snprintf(it.host, sizeof it.host, "%.*s", HOST_SIZE - 1, system.nodename);
+	make_word(it.boot);
+	make_word(it.machine);
+	make_word(it.host);
+	if (stat("/proc/self/ns/pid", &namespace) == 0)
+		it.pidns = namespace.st_ino;
+	it.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
+	it.booted = booted();
+	return &it;
+}
+
+void record_describe(struct record *record, pid_t pid)
+{
+	const struct host_id *system = host_id();
+	struct procfs_stat stat;
+
+	*record = (struct record){
+	    .kind = RECORD_FULL,
+	    .pid = pid,
+	    .semlock = getpid(),
+	    .pidns = system->pidns,
+	    .since = (int64_t)time(NULL),
+	    .uid = getuid(),
+	};
+	strcpy(record->boot, system->boot);
+	strcpy(record->host, system->host);
+	strcpy(record->machine, system->machine);
+	record->start = process_stat(pid, &stat) ? stat.started : 0;
+}

@@ -1,0 +1,274 @@
+/* A directory that exists while the lock is held, with the record in it: made and filled
+ * under another name, and then renamed, so that nobody ever sees it empty.  An empty one is
+ * somebody else's.  A plain rename(2) would do for a wrong reason: it replaces an empty
+ * directory, which is just what a plain mkdir(1) locker has. */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/crash_points.h"
+#include "sys/descriptor.h"
+#include "sys/retry.h"
+#include "methods/file/filemethods.h"
+#include "methods/file/namefile.h"
+#include "sys/rename_noreplace.h"
+#include "methods/file/inspect.h"
+#include "methods/file/foreign_holder.h"
+
+#define RECORD_NAME "pid"
+#define MOST_FILES 4 /* beside it, in another program's lock */
+#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* Whoever may read a file of that mode may look into the directory. */
+static mode_t mode_of(const struct lock *lock)
+{
+	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
+
+	return mode | (mode & 0444) >> 2;
+}
+
+static int open_new(const struct lock *lock, const char *name)
+{
+	int fd = call_open(lock->file->directory, name, DIRECTORY_FLAGS, 0);
+
+	if (fd >= 0)
+		fd = descriptor_above_standard(fd);
+	if (fd >= 0 && lock->exact_mode && fchmod(fd, mode_of(lock)) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* D1. */
+static int make(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+	int made;
+
+	do {
+		namefile_temporary(file, "");
+		made = call_mkdir(file->directory, file->temporary, mode_of(lock));
+	} while (made != 0 && errno == EEXIST);
+	if (made != 0) {
+		file->temporary[0] = '\0';
+		return namefile_cannot_create(error, "cannot create a directory in its directory");
+	}
+	CRASH_POINT("mkdir.made");
+	lock->fd = open_new(lock, file->temporary);
+	if (lock->fd >= 0)
+		return 0;
+	namefile_cannot_create(error, "cannot open what we have made");
+	call_unlink(file->directory, file->temporary, AT_REMOVEDIR);
+	file->temporary[0] = '\0';
+	return -1;
+}
+
+static int write_record(struct lock *lock, struct error *error)
+{
+	char text[RECORD_LONGEST];
+	size_t length = record_write(&lock->file->record, lock->method->name, text);
+	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    lock->create_mode);
+	ssize_t put;
+
+	if (fd < 0)
+		return namefile_cannot_create(error, "cannot create its record");
+	CRASH_POINT("mkdir.record");
+	UNINTERRUPTED(put, descriptor_write(fd, text, length, 0));
+	close(fd);
+	if (put == (ssize_t)length)
+		return 0;
+	if (put >= 0)
+		errno = ENOSPC;
+	return error_set(error, ERROR_CREATE, "cannot write its record");
+}
+
+/* D1': where a rename cannot be kept from replacing (NFS, FUSE).  For a moment it is empty,
+ * and if we die in it, it stays so. */
+static enum outcome publish_empty(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+	enum outcome outcome;
+	int fd;
+
+	if (call_mkdir(file->directory, file->base, mode_of(lock)) != 0) {
+		if (errno == EEXIST)
+			return AGAIN;
+		namefile_cannot_create(error, "cannot create");
+		return FAILED;
+	}
+	CRASH_POINT("mkdir.empty");
+	fd = open_new(lock, file->base);
+	if (fd < 0)
+		return AGAIN; /* taken away again */
+	outcome = namefile_claim(lock, fd, error);
+	if (outcome != TAKEN) {
+		close(fd);
+		return outcome;
+	}
+	namefile_replace(lock, fd);
+	if (write_record(lock, error) == 0)
+		return TAKEN;
+	call_unlink(fd, RECORD_NAME, 0);
+	call_unlink(file->directory, file->base, AT_REMOVEDIR);
+	return FAILED;
+}
+
+/* D2. */
+static enum outcome publish(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
+		: rename_noreplace(file->directory, file->temporary, file->base));
+	if (result == 0) {
+		file->temporary[0] = '\0';
+		return TAKEN;
+	}
+	switch (errno) {
+	case EEXIST:
+	case ENOTEMPTY:
+		return AGAIN;
+	case EINVAL:
+	case ENOSYS:
+	case EOPNOTSUPP:
+		return publish_empty(lock, error);
+	}
+	namefile_cannot_create(error, "cannot create");
+	return FAILED;
+}
+
+static bool is_other_file(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+	       strcmp(entry->d_name, RECORD_NAME) != 0;
+}
+
+/* How many files there are in it beside the record, a directory counting for more than MOST_FILES;
+ * more than that are not counted.  -1: it cannot be read. */
+static int other_files(int fd)
+{
+	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0), files = 0;
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	struct stat status;
+
+	if (directory == NULL) {
+		if (copy >= 0)
+			close(copy);
+		return -1;
+	}
+	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
+		if (!is_other_file(entry))
+			continue;
+		files++;
+		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+			files = MOST_FILES + 1;
+	}
+	closedir(directory);
+	return files;
+}
+
+static void read_named(int fd, struct record *record)
+{
+	char text[RECORD_LIMIT + 1];
+	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
+
+	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
+	if (inner < 0)
+		return;
+	record_read(record, text, namefile_slurp(inner, text, sizeof text));
+	close(inner);
+}
+
+/* Other programs have a file or two in their locks.  Where a process is named, or there are so few,
+ * it is taken for one; what people keep their files in holds more of them, or directories. */
+static void read_record(int fd, struct record *record)
+{
+	read_named(fd, record);
+	if (record->pid <= 0 && other_files(fd) > MOST_FILES)
+		record->kind = RECORD_ABSENT;
+}
+
+/* A file system over FUSE or NFS only hides a record that a waiter is reading just now, here in the
+ * directory, until it is closed.  The lock is free already: nobody waits for this. */
+static void remove_emptied(const struct namefile *file)
+{
+	const struct timespec a_moment = {.tv_nsec = 1000000};
+	int tries = 100;
+
+	while (call_unlink(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
+	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
+		nanosleep(&a_moment, NULL);
+}
+
+/* Since we compared, somebody has taken ours away, and another has the lock: he gets his back. */
+static int give_back(const struct namefile *file)
+{
+	rename_noreplace(file->directory, file->temporary, file->base);
+	errno = ENOENT;
+	return -1;
+}
+
+/* D6: the name goes in one step, and is free; the rest is taken apart under another. */
+static int remove_directory(struct lock *lock, int fd)
+{
+	struct namefile *file = lock->file;
+	char ours[NAME_SIZE];
+	int result;
+
+	/* Somebody's files are not for us to remove, whatever one of them is called. */
+	if (!file->held && other_files(fd) != 0) {
+		errno = ENOTEMPTY;
+		return -1;
+	}
+	memcpy(ours, file->temporary, sizeof ours);
+	namefile_temporary(file, "gone.");
+	result = call_rename(file->directory, file->base, file->temporary);
+	if (result == 0 && !namefile_same(file, file->temporary, fd)) {
+		result = give_back(file);
+	} else if (result == 0) {
+		CRASH_POINT("mkdir.gone");
+		if (file->held)
+			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */
+		call_unlink(fd, RECORD_NAME, 0);
+		CRASH_POINT("mkdir.emptied");
+		remove_emptied(file);
+	}
+	memcpy(file->temporary, ours, sizeof ours);
+	return result;
+}
+
+static const struct object object = {
+    .what = "a directory, empty or with a record in it",
+    .type = S_IFDIR,
+    .make = make,
+    .write = write_record,
+    .publish = publish,
+    .read = read_record,
+    .remove = remove_directory,
+};
+
+static int open_mkdir(struct lock *lock, struct error *error)
+{
+	return namefile_open(lock, &object, error);
+}
+
+const struct method method_mkdir = {
+    .name = "mkdir",
+    .can = LEAVES_RECORD,
+    .what = "a directory, as of mkdir(1), with a record in it",
+    .open = open_mkdir,
+    NAMEFILE_FUNCTIONS,
+};

@@ -1,0 +1,297 @@
+/* A file's contents:
+ *
+ *     12345                                        the PID alone: what others look for
+ *     semlock 1 excl
+ *     start=578573 boot=b4c1a2f6-... pidns=4026531836 flock=1
+ *     host=vm machine=3d1219c7... since=1763674980 uid=0
+ *
+ * and a symbolic link's target: 12345:578573:b4c1a2f6-1f2e:4026531836:12344@vm
+ *
+ * (the boot cut short: with less than 60 bytes ext4 needs no block for it, and less time).
+ * 12344 is the semlock that will let go when 12345 has ended.  A flock lasts until it has; of a
+ * symbolic link nothing but its number says that it is still about to. */
+#include <config.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "sys/deadline.h"
+#include "methods/file/owner_record.h"
+
+#define MAGIC "semlock 1 "
+
+/* Decimal digits at *TEXT, moved past them; -1 if there are none, or too many. */
+static int64_t number(const char **text)
+{
+	int64_t value = 0;
+	const char *p = *text;
+
+	if (!isdigit((unsigned char)*p))
+		return -1;
+	for (; isdigit((unsigned char)*p); p++) {
+		if (value > INT64_MAX / 10 - 1)
+			return -1;
+		value = value * 10 + (*p - '0');
+	}
+	*text = p;
+	return value;
+}
+
+static bool set_pid(struct record *record, int64_t pid)
+{
+	if (pid < 0 || pid > INT32_MAX)
+		return false;
+	record->pid = (pid_t)pid;
+	return true;
+}
+
+static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+{
+	if (length == 0 || length >= HOST_SIZE)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isgraph((unsigned char)text[i]))
+			return false;
+	memcpy(host, text, length);
+	host[length] = '\0';
+	return true;
+}
+
+/* KEY=VALUE among the words of TEXT, VALUE copied to INTO; false if it is not there, or is
+ * nothing that we would have written. */
+static bool find(const char *text, const char *key, char *into, size_t size)
+{
+	size_t length = strlen(key), value;
+	const char *p = text;
+
+	for (; (p = strstr(p, key)) != NULL; p += length) {
+		if (p == text || !isspace((unsigned char)p[-1]) || p[length] != '=')
+			continue;
+		p += length + 1;
+		value = strcspn(p, " \n");
+		if (value == 0 || value >= size)
+			return false;
+		for (size_t i = 0; i < value; i++)
+			if (!isgraph((unsigned char)p[i]))
+				return false;
+		memcpy(into, p, value);
+		into[value] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static bool find_number(const char *text, const char *key, uint64_t *value)
+{
+	char digits[24];
+	const char *p = digits;
+	int64_t found;
+
+	if (!find(text, key, digits, sizeof digits) || (found = number(&p)) < 0 || *p != '\0')
+		return false;
+	*value = (uint64_t)found;
+	return true;
+}
+
+/* One of ours is whole or it is nothing: what a crash of the machine has left of one could
+ * be believed in the wrong half. */
+static enum record_kind read_full(struct record *record, const char *text)
+{
+	uint64_t since, uid, flocked;
+
+	if (record->pid <= 0 || !find_number(text, "start", &record->start) ||
+	    !find(text, "boot", record->boot, sizeof record->boot) ||
+	    !find_number(text, "pidns", &record->pidns) || !find_number(text, "flock", &flocked) ||
+	    !find(text, "host", record->host, sizeof record->host) ||
+	    !find(text, "machine", record->machine, sizeof record->machine) ||
+	    !find_number(text, "since", &since) || !find_number(text, "uid", &uid) ||
+	    text[strlen(text) - 1] != '\n' || since > INT64_MAX / SECOND || uid > (uid_t)-1)
+		return RECORD_JUNK;
+	record->flocked = flocked == 1;
+	record->since = (int64_t)since;
+	record->uid = (uid_t)uid;
+	return RECORD_FULL;
+}
+
+/* HDB and X ("%10d\n"), zeros, nothing behind it at all (shadow); GnuPG's second line is
+ * the host.  Where a second line means something else the host will not be ours, and the
+ * holder is nobody we could judge. */
+static enum record_kind read_decimal(struct record *record, const char *text)
+{
+	const char *p = text + strspn(text, " \t"), *second, *end;
+
+	if (!set_pid(record, number(&p)))
+		return RECORD_JUNK;
+	p += strspn(p, " \t\r");
+	if (*p == '\0')
+		return RECORD_PID;
+	if (*p != '\n')
+		return RECORD_JUNK;
+	second = p + 1;
+	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0)
+		return read_full(record, second);
+	end = second + strcspn(second, "\r\n");
+	if (end > second && !set_host(record->host, second, (size_t)(end - second)))
+		return RECORD_JUNK;
+	return RECORD_PID;
+}
+
+/* The ":12344" in front of the host, which may be missing. */
+static bool read_semlock(struct record *record, const char **text)
+{
+	int64_t pid;
+
+	if (**text != ':')
+		return true;
+	++*text;
+	pid = number(text);
+	if (pid <= 0 || pid > INT32_MAX)
+		return false;
+	record->semlock = (pid_t)pid;
+	return true;
+}
+
+/* 12345:578573:BOOT:PIDNS:12344@HOST, and not a character more. */
+static enum record_kind read_line(struct record *record, const char *text)
+{
+	const char *p = text, *end;
+	int64_t start, pidns;
+
+	if (!set_pid(record, number(&p)) || record->pid == 0 || *p++ != ':' ||
+	    (start = number(&p)) < 0 || *p++ != ':')
+		return RECORD_JUNK;
+	end = strchr(p, ':');
+	if (end == NULL || end == p || end - p >= BOOT_SIZE)
+		return RECORD_JUNK;
+	memcpy(record->boot, p, (size_t)(end - p));
+	p = end + 1;
+	if ((pidns = number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
+	    !set_host(record->host, p, strlen(p)))
+		return RECORD_JUNK;
+	record->start = (uint64_t)start;
+	record->pidns = (uint64_t)pidns;
+	return RECORD_FULL;
+}
+
+/* Emacs: USER@HOST.PID or USER@HOST.PID:BOOT-TIME. */
+static enum record_kind read_emacs(struct record *record, const char *text)
+{
+	const char *host = strrchr(text, '@'), *dot, *p;
+
+	if (host == NULL || (dot = strrchr(++host, '.')) == NULL)
+		return RECORD_JUNK;
+	p = dot + 1;
+	if (!set_pid(record, number(&p)) || (*p != '\0' && *p != ':') ||
+	    !set_host(record->host, host, (size_t)(dot - host)))
+		return RECORD_JUNK;
+	return RECORD_PID;
+}
+
+/* Mercurial: HOST/PIDNS:PID (the namespace in hex) or HOST:PID; Firefox: IP:+PID. */
+static enum record_kind read_host(struct record *record, const char *text)
+{
+	const char *colon = strrchr(text, ':'), *slash = strchr(text, '/'), *p;
+	size_t host;
+
+	if (colon == NULL)
+		return RECORD_JUNK;
+	p = colon + 1;
+	if (*p == '+')
+		p++;
+	if (!set_pid(record, number(&p)) || *p != '\0')
+		return RECORD_JUNK;
+	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
+	if (slash != NULL && slash < colon)
+		record->pidns = strtoull(slash + 1, NULL, 16);
+	return set_host(record->host, text, host) ? RECORD_PID : RECORD_JUNK;
+}
+
+/* A process number as the processor keeps it: at least one byte of it is no text. */
+static bool read_raw(struct record *record, const char *text, size_t length)
+{
+	int32_t pid;
+	bool is_text = true;
+
+	if (length != sizeof pid)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isprint((unsigned char)text[i]) && !isspace((unsigned char)text[i]))
+			is_text = false;
+	memcpy(&pid, text, sizeof pid);
+	return !is_text && pid > 0 && set_pid(record, pid);
+}
+
+static enum record_kind read_text(struct record *record, const char *text)
+{
+	static enum record_kind (*const formats[])(struct record *, const char *) = {
+	    read_decimal, read_line, read_emacs, read_host};
+	enum record_kind kind = RECORD_JUNK;
+	const char *git = strncmp(text, "pid ", 4) == 0 ? text + 4 : text;
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats && kind == RECORD_JUNK; i++) {
+		*record = (struct record){.kind = RECORD_JUNK};
+		kind = formats[i](record, git);
+	}
+	return kind;
+}
+
+void record_read(struct record *record, const char *text, size_t length)
+{
+	char copy[RECORD_LIMIT + 1];
+
+	*record = (struct record){.kind = RECORD_EMPTY};
+	if (length == 0)
+		return;
+	if (length <= RECORD_LIMIT && read_raw(record, text, length)) {
+		record->kind = RECORD_PID;
+		return;
+	}
+	while (length > 0 && length <= RECORD_LIMIT && text[length - 1] == '\0')
+		length--; /* shadow's lock files end so */
+	if (length == 0 || length > RECORD_LIMIT || memchr(text, '\0', length) != NULL) {
+		record->kind = RECORD_JUNK;
+		return;
+	}
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	record->kind = read_text(record, copy);
+	if (record->kind == RECORD_JUNK)
+		*record = (struct record){.kind = RECORD_JUNK};
+}
+
+bool record_of_boot(const struct record *record, const char *boot)
+{
+	size_t length = strlen(record->boot);
+
+	return strcmp(record->boot, boot) == 0 ||
+	       (length == BOOT_SHORT && strncmp(record->boot, boot, length) == 0);
+}
+
+size_t record_write(const struct record *record, const char *method, char text[RECORD_LONGEST])
+{
+	int length = snprintf(text, RECORD_LONGEST,
+	    "%ld\n" MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d\n"
+	    "host=%s machine=%s since=%lld uid=%lu\n",
+	    (long)record->pid, method, (unsigned long long)record->start, record->boot,
+	    (unsigned long long)record->pidns, record->flocked, record->host, record->machine,
+	    (long long)record->since, (unsigned long)record->uid);
+
+	return (size_t)length;
+}
+
+size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
+{
+	char semlock[24] = "";
+	int length;
+
+	if (record->semlock > 0)
+		snprintf(semlock, sizeof semlock, ":%ld", (long)record->semlock);
+	length = snprintf(text, RECORD_LONGEST, "%ld:%llu:%.*s:%llu%s@%s", (long)record->pid,
+	    (unsigned long long)record->start, BOOT_SHORT, record->boot, (unsigned long long)record->pidns,
+	    semlock, record->host);
+	return (size_t)length;
+}

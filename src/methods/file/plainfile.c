@@ -1,0 +1,209 @@
+/* Four ways to make a file appear under the lock's name, none of them ever replacing one
+ * that is there, each for where the one before does not work:
+ *
+ * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): full and
+ *    flocked from the first moment that others see it, and gone with us until then;
+ * 2. a file with a name of its own, which gets the lock's by link(2): over NFS;
+ * 3. the same by renameat2(2) with RENAME_NOREPLACE: no hard links (FAT);
+ * 4. open(2) with O_EXCL under the lock's own name, empty for a moment. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/crash_points.h"
+#include "sys/descriptor.h"
+#include "sys/retry.h"
+#include "methods/file/plainfile.h"
+#include "sys/rename_noreplace.h"
+
+/* A1.  The umask does its part in open(2). */
+int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
+{
+	int fd = namefile_create(lock->file, mode);
+
+	CRASH_POINT("plainfile.made");
+	if (fd >= 0)
+		fd = lock->fd = descriptor_above_standard(fd);
+	if (fd < 0)
+		return namefile_cannot_create(error, "cannot create a file in its directory");
+	if (lock->exact_mode && fchmod(fd, mode) != 0)
+		return error_set(error, ERROR_CREATE, "cannot set the mode");
+	return 0;
+}
+
+int plainfile_put(int fd, const char *text, size_t length, struct error *error)
+{
+	ssize_t put;
+
+	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
+	if (put < 0 || (size_t)put < length) {
+		if (put >= 0)
+			errno = ENOSPC;
+		return error_set(error, ERROR_CREATE, "cannot write the lock file");
+	}
+	return 0;
+}
+
+void plainfile_read(int fd, struct record *record)
+{
+	char text[RECORD_LIMIT + 1];
+
+	record_read(record, text, namefile_slurp(fd, text, sizeof text));
+}
+
+int plainfile_remove(struct lock *lock, int fd)
+{
+	(void)fd;
+	return call_unlink(lock->file->directory, lock->file->base, 0);
+}
+
+/* Over NFS the answer to a link that was made can get lost, and then the call says that
+ * the name exists: it does, and it is ours.  What is said of the name can be old there; to open
+ * it is to ask anew.  (That our file has two names proves nothing: the second may be in a copy
+ * that somebody has just made of the directory with hard links.) */
+static bool is_linked(const struct lock *lock)
+{
+	const struct namefile *file = lock->file;
+	int fd;
+
+	if (namefile_same(file, file->base, lock->fd))
+		return true;
+	fd = call_open(file->directory, file->base,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return namefile_same(file, file->base, lock->fd);
+}
+
+static int link_nameless(const struct lock *lock)
+{
+	char path[40];
+	int result;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
+		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
+	return result;
+}
+
+static int link_named(const struct lock *lock)
+{
+	const struct namefile *file = lock->file;
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
+		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
+	return result;
+}
+
+static bool does_not_work(void)
+{
+	switch (errno) {
+	case EPERM:
+	case EOPNOTSUPP:
+	case EMLINK:
+	case ENOSYS:
+	case EINVAL:
+	case EXDEV:
+		return true;
+	}
+	return false;
+}
+
+/* The fourth way (4.1b). */
+static enum outcome publish_empty(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+	struct stat ours;
+	enum outcome outcome;
+	int fd = -1;
+
+	if (fstat(lock->fd, &ours) == 0)
+		fd = call_open(file->directory, file->base,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ours.st_mode & 0777);
+	if (fd >= 0)
+		fd = descriptor_above_standard(fd);
+	if (fd < 0) {
+		if (errno == EEXIST)
+			return AGAIN;
+		namefile_cannot_create(error, "cannot create");
+		return FAILED;
+	}
+	CRASH_POINT("plainfile.empty");
+	outcome = namefile_claim(lock, fd, error);
+	if (outcome != TAKEN) {
+		close(fd);
+		return outcome;
+	}
+	namefile_replace(lock, fd);
+	if (file->object->write(lock, error) == 0)
+		return TAKEN;
+	plainfile_remove(lock, fd);
+	return FAILED;
+}
+
+/* The third way. */
+static enum outcome publish_by_rename(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
+		: rename_noreplace(file->directory, file->temporary, file->base));
+	if (result == 0) {
+		file->temporary[0] = '\0';
+		return TAKEN;
+	}
+	if (errno == EEXIST)
+		return AGAIN;
+	if (does_not_work())
+		return publish_empty(lock, error);
+	namefile_cannot_create(error, "cannot create");
+	return FAILED;
+}
+
+static enum outcome publish_named(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+	int errnum = link_named(lock) == 0 ? 0 : errno;
+
+	CRASH_POINT("plainfile.linked");
+	if (errnum == 0 || is_linked(lock)) {
+		call_unlink(file->directory, file->temporary, 0);
+		file->temporary[0] = '\0';
+		return TAKEN;
+	}
+	errno = errnum;
+	if (errno == EEXIST)
+		return AGAIN;
+	if (does_not_work())
+		return publish_by_rename(lock, error);
+	namefile_cannot_create(error, "cannot create");
+	return FAILED;
+}
+
+/* A4. */
+enum outcome plainfile_publish(struct lock *lock, struct error *error)
+{
+	if (lock->file->temporary[0] != '\0')
+		return publish_named(lock, error);
+	if (link_nameless(lock) == 0)
+		return TAKEN;
+	if (errno == EEXIST)
+		return AGAIN;
+	if (!does_not_work() && errno != ENOENT) {
+		namefile_cannot_create(error, "cannot create");
+		return FAILED;
+	}
+	lock->file->named = true; /* no /proc, say: once more, with a name */
+	lock->file->ready = false;
+	close(lock->fd);
+	lock->fd = -1;
+	return AGAIN;
+}

@@ -1,0 +1,294 @@
+/* A symbolic link whose target is the record.  It cannot be flocked: its holder's life is
+ * that of two processes, the command and the semlock that will let go, and it is dead when
+ * both are.  Those who take over from the dead keep each other out with a file beside it, the
+ * guard, that is flocked and removed again.
+ *
+ * To let go takes no guard: as long as we live nobody can find us dead, and so nobody who has
+ * been stopped with the guard in his hands can be in the way (tests/models/semlock_symlink.pml,
+ * STOP).  Only he who goes by age could: where --stale is in use, the guard is taken for the
+ * signs of life, and to let go (tests/models/existlock.pml, RELGUARD, HBGUARD); but not waited
+ * for for long. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/crash_points.h"
+#include "sys/retry.h"
+#include "methods/file/takeover.h"
+#include "methods/file/filemethods.h"
+#include "methods/file/guard_file.h"
+#include "methods/file/namefile.h"
+#include "methods/file/inspect.h"
+#include "methods/file/foreign_holder.h"
+#include "sys/process.h"
+
+static void let_go(struct lock *lock);
+
+static const struct object object = {
+    .what = "a symbolic link to its record",
+    .type = S_IFLNK,
+    .let_go = let_go,
+};
+
+static int open_symlink(struct lock *lock, struct error *error)
+{
+	return namefile_open(lock, &object, error);
+}
+
+/* What the link says now; returns its length, or -1 with errno set. */
+static ssize_t read_target(const struct namefile *file, char target[RECORD_LIMIT + 1])
+{
+	return readlinkat(file->directory, file->base, target, RECORD_LIMIT + 1);
+}
+
+static bool says(const struct namefile *file, const char *target, size_t length)
+{
+	char now[RECORD_LIMIT + 1];
+
+	return read_target(file, now) == (ssize_t)length && memcmp(now, target, length) == 0;
+}
+
+static bool is_ours(const struct namefile *file)
+{
+	char target[RECORD_LONGEST];
+
+	return says(file, target, record_write_line(&file->record, target));
+}
+
+static int nap(int64_t duration)
+{
+	return nanosleep(&(struct timespec){0, (long)duration}, NULL);
+}
+
+/* S3.  Who has the guard needs it for a moment, unless he has been stopped; and then the lock
+ * may have gone all the same.  Like guard_take(); EINTR: by a signal; ENOENT: it has gone. */
+static int take_guard(const struct namefile *file, const char *target, size_t length,
+    char name[NAME_SIZE])
+{
+	int64_t pause = MILLISECOND / 10;
+	int guard;
+
+	while ((guard = guard_take(file, name)) < 0 && errno == EWOULDBLOCK) {
+		if (!says(file, target, length)) {
+			errno = ENOENT;
+			break;
+		}
+		if (nap(pause) != 0)
+			break;
+		if (pause < SECOND / 10)
+			pause *= 2;
+	}
+	return guard;
+}
+
+static enum verdict judge(struct lock *lock, const char *target, size_t length,
+    struct record *record, struct stat *status)
+{
+	record_read(record, target, length);
+	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
+		return ALIVE; /* gone, or changed: look again */
+	return existing_judge(lock, record, status, 0);
+}
+
+/* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
+ * his age may have given a sign of life before we had the guard. */
+static bool still_yields(struct lock *lock, const char *target, size_t length)
+{
+	struct record record;
+	struct stat status;
+
+	if (!says(lock->file, target, length))
+		return false;
+	return lock->stale == 0 ||
+	       existing_yields(lock, judge(lock, target, length, &record, &status), &status);
+}
+
+/* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
+ * counts. */
+static enum outcome take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
+    struct error *error)
+{
+	const struct namefile *file = lock->file;
+	char name[NAME_SIZE];
+	int result = 0;
+	int guard = wait == TRY ? guard_take(file, name) : take_guard(file, target, length, name);
+
+	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
+		return BUSY;
+	if (guard < 0 && errno == ENOENT)
+		return AGAIN;
+	CRASH_POINT("symlink.guarded");
+	if (guard >= 0 && still_yields(lock, target, length))
+		result = call_unlink(file->directory, file->base, 0); /* S5 */
+	CRASH_POINT("symlink.removed");
+	if (guard >= 0 && result == 0) {
+		guard_leave(file, guard, name);
+		return AGAIN;
+	}
+	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
+	guard_leave(file, guard, name);
+	return wait == TRY ? BUSY : foreign_holder_await(lock->file, 0, false);
+}
+
+static enum outcome cannot_read(const struct lock *lock, struct error *error)
+{
+	if (errno == ENOENT)
+		return AGAIN;
+	if (errno == EINVAL)
+		error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
+		    lock->method->name, object.what);
+	else
+		error_set(error, ERROR_OPEN, "cannot look at the lock");
+	return FAILED;
+}
+
+/* Until the command of RECORD, who lives, has ended; and then, for a moment usually, until its
+ * semlock, told of it as we were, has taken the lock away.  Its own end tells of that, too late. */
+static enum outcome await_holder(struct lock *lock, const struct record *record,
+    const char *target, size_t length)
+{
+	enum outcome outcome;
+	int64_t pause = MILLISECOND / 10;
+
+	outcome = foreign_holder_await(lock->file, record->pid, record->kind == RECORD_FULL);
+	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
+		return outcome;
+	for (; pause < SECOND / 10; pause *= 2) {
+		if (!says(lock->file, target, length) || !process_lives(record->semlock))
+			return AGAIN;
+		if (nap(pause) != 0)
+			return BUSY;
+	}
+	return foreign_holder_await(lock->file, record->semlock, false);
+}
+
+/* S2. */
+static enum outcome inspect(struct lock *lock, enum wait wait, struct error *error)
+{
+	char target[RECORD_LIMIT + 1];
+	ssize_t length = read_target(lock->file, target);
+	struct record record;
+	struct stat status;
+	enum verdict verdict;
+
+	if (length < 0)
+		return cannot_read(lock, error);
+	verdict = judge(lock, target, (size_t)length, &record, &status);
+	if (existing_yields(lock, verdict, &status))
+		return take_over(lock, target, (size_t)length, wait, error);
+	if (wait == TRY)
+		return BUSY;
+	if (verdict == ALIVE && existing_is_above(&record, &status, error))
+		return FAILED;
+	if (verdict == ALIVE)
+		return await_holder(lock, &record, target, (size_t)length);
+	return foreign_holder_await(lock->file, 0, false);
+}
+
+/* S1.  Over NFS the answer to one that was made can get lost. */
+static enum outcome publish(struct lock *lock, struct error *error)
+{
+	struct namefile *file = lock->file;
+	char target[RECORD_LONGEST];
+	int made;
+
+	record_write_line(&file->record, target);
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
+	if (made != 0) {
+		if (errno != EEXIST) {
+			namefile_cannot_create(error, "cannot create");
+			return FAILED;
+		}
+		if (!is_ours(file))
+			return AGAIN;
+	}
+	file->held = true;
+	CRASH_POINT("symlink.published");
+	return TAKEN;
+}
+
+static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+{
+	enum outcome outcome = wait == TRY ? inspect(lock, TRY, error) : AGAIN;
+
+	while (outcome == AGAIN) {
+		if (!lock->file->ready && namefile_describe(lock, error) != 0)
+			return FAILED;
+		lock->file->ready = true;
+		outcome = publish(lock, error);
+		if (outcome == AGAIN)
+			outcome = inspect(lock, wait, error);
+	}
+	return outcome;
+}
+
+static bool idle(struct lock *lock)
+{
+	char target[RECORD_LIMIT + 1];
+	ssize_t length = read_target(lock->file, target);
+	struct record record;
+	struct stat status;
+
+	if (length < 0)
+		return errno == ENOENT;
+	return existing_yields(lock, judge(lock, target, (size_t)length, &record, &status), &status);
+}
+
+/* Who keeps the guard from us has been stopped between finding our lock old and removing it,
+ * and whatever is there when he goes on, he will remove.  So it must be ours: it stays, and
+ * when we have ended it is a dead one's, for whoever comes next. */
+static void let_go(struct lock *lock)
+{
+	struct namefile *file = lock->file;
+	char name[NAME_SIZE];
+	int guard = lock->stale > 0 ? guard_await(file, SECOND, name) : -1;
+
+	/* Without it, if there can be none (a full disk): better than never to let go. */
+	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
+	CRASH_POINT("symlink.release");
+	if (!lock->stuck &&
+	    (!is_ours(file) || (call_unlink(file->directory, file->base, 0) != 0 && errno == ENOENT)))
+		lock->lost = true;
+	file->held = false;
+	CRASH_POINT("symlink.released");
+	guard_leave(file, guard, name);
+}
+
+static bool owned(struct lock *lock)
+{
+	return !lock->file->held || is_ours(lock->file);
+}
+
+/* If it cannot have the guard it is no time for it: there will be a next one. */
+static void beat(struct lock *lock)
+{
+	const struct namefile *file = lock->file;
+	char name[NAME_SIZE];
+	int guard = file->held ? guard_take(file, name) : -1;
+
+	if (guard >= 0 && is_ours(file))
+		utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
+	guard_leave(file, guard, name);
+}
+
+const struct method method_symlink = {
+    .name = "symlink",
+    .can = LEAVES_RECORD,
+    .what = "a symbolic link that points to the holder's PID",
+    .open = open_symlink,
+    .take = take,
+    .drop = namefile_drop,
+    .idle = idle,
+    .inspect = symlink_inspect,
+    .listen = foreign_holder_listen,
+    .current = namefile_current,
+    .owned = owned,
+    .beat = beat,
+    .release = namefile_release,
+};

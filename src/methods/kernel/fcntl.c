@@ -1,0 +1,155 @@
+/* fcntl(2) record locks, in their two kinds.
+ *
+ * "posix": the lock belongs to the process.  It is not inherited by a child, it
+ * is gone as soon as the process closes ANY descriptor of that file, even one
+ * that a library opened for a moment, and two threads of one process do not
+ * exclude each other.  So semlock opens the file once, keeps that descriptor to
+ * itself, and ties the command's life to its own.  Programs like dpkg use this
+ * kind, and that is why it is here.
+ *
+ * "ofd": the lock belongs to the open file description, as flock(2)'s does: it
+ * is inherited, and lasts until the last copy of the descriptor has been closed.
+ * Both kinds exclude each other.
+ *
+ * A write lock wants a descriptor that is open for writing, a read lock one that
+ * is open for reading, and neither works on a directory.  With -j, slot N is a
+ * write lock on the N-th byte of the range; whoever locks the whole range
+ * therefore waits for all the slots. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lock/lock.h"
+#include "methods/kernel/fcntl.h"
+
+static enum outcome answer(int result)
+{
+	static const struct timespec a_moment = {0, 10000000};
+
+	if (result == 0)
+		return TAKEN;
+	if (errno == EAGAIN || errno == EACCES || errno == EINTR)
+		return BUSY;
+	if (errno != EDEADLK)
+		return FAILED;
+	/* The kernel looks no further than ten processes and can be wrong; nothing was
+	 * taken, and asking again is always right. */
+	nanosleep(&a_moment, NULL);
+	return BUSY;
+}
+
+static bool sleeps(int command)
+{
+	return command == F_OFD_SETLKW || command == F_SETLKW;
+}
+
+static enum outcome lock_bytes(int fd, int command, short type, struct range range)
+{
+	struct flock bytes = {
+	    .l_type = type,
+	    .l_whence = SEEK_SET,
+	    .l_start = range.start,
+	    .l_len = range.length,
+	};
+
+	int result;
+
+	do { /* over NFS, a signal can interrupt even what does not sleep */
+		result = fcntl(fd, command, &bytes);
+	} while (result != 0 && errno == EINTR && !sleeps(command));
+	return answer(result);
+}
+
+enum outcome fcntl_byte(int fd, int command, short type, off_t offset)
+{
+	return lock_bytes(fd, command, type, (struct range){offset, 1});
+}
+
+static int fcntl_access(const struct lock *lock)
+{
+	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_WRONLY : O_RDONLY;
+}
+
+static void explain(const struct lock *lock, struct error *error)
+{
+	if (errno == ENOLCK || errno == ENOMEM)
+		error_set(error, ERROR_SYSTEM, "cannot lock");
+	else if (errno == EBADF && S_ISDIR(lock->permissions))
+		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock: use -m flock");
+	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
+		error_say(error, ERROR_LOCKABLE,
+		    lock->mode == EXCLUSIVE
+			? "an exclusive fcntl lock needs a descriptor open for writing"
+			: "a shared fcntl lock needs a descriptor open for reading");
+	else
+		error_set(error, ERROR_LOCKABLE, "cannot lock");
+}
+
+/* Which of the kernel's two kinds LOCK is. */
+static int command_for(const struct lock *lock, enum wait wait)
+{
+	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
+		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
+	return wait == TRY ? F_SETLK : F_SETLKW;
+}
+
+static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *error)
+{
+	short type = lock->mode == SHARED ? F_RDLCK : F_WRLCK;
+	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), type, lock->range);
+
+	if (outcome == FAILED)
+		explain(lock, error);
+	return outcome;
+}
+
+static int fcntl_drop(struct lock *lock, struct error *error)
+{
+	if (lock_bytes(lock->fd, command_for(lock, TRY), F_UNLCK, lock->range) == TAKEN)
+		return 0;
+	return error_set(error, ERROR_LOCKABLE, "cannot unlock");
+}
+
+static enum outcome fcntl_take_slot(struct lock *lock, unsigned slot, enum wait wait,
+    struct error *error)
+{
+	enum outcome outcome = fcntl_byte(lock->fd, command_for(lock, wait), F_WRLCK,
+	    lock->range.start + (off_t)slot);
+
+	if (outcome == FAILED)
+		explain(lock, error);
+	return outcome;
+}
+
+static int fcntl_drop_slot(struct lock *lock, unsigned slot)
+{
+	off_t offset = lock->range.start + (off_t)slot;
+
+	return fcntl_byte(lock->fd, command_for(lock, TRY), F_UNLCK, offset) == TAKEN ? 0 : -1;
+}
+
+const struct method method_ofd = {
+    .name = "ofd",
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
+    .what = "fcntl(2) lock of the open file description; --fcntl",
+    .access = fcntl_access,
+    .take = fcntl_take,
+    .drop = fcntl_drop,
+    .take_slot = fcntl_take_slot,
+    .drop_slot = fcntl_drop_slot,
+};
+
+const struct method method_posix = {
+    .name = "posix",
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
+    .what = "fcntl(2) lock of the process, as dpkg, mail programs",
+    .access = fcntl_access,
+    .take = fcntl_take,
+    .drop = fcntl_drop,
+    .take_slot = fcntl_take_slot,
+    .drop_slot = fcntl_drop_slot,
+};

@@ -1,0 +1,106 @@
+/* flock(2).
+ *
+ * The lock belongs to the open file description: a child that inherits the
+ * descriptor holds it too, and it is free when the last copy has been closed, by
+ * whatever death.  A slot (-j) is a shared flock, which keeps plain exclusive
+ * holders out, and a record lock of the same description on a byte so far out
+ * that no program's own record locks meet it. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/file.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "lock/lock.h"
+#include "methods/kernel/fcntl.h"
+#include "methods/kernel/flock.h"
+
+static int flock_access(const struct lock *lock)
+{
+	/* For reading, if that will do: a script that locks itself could not be
+	 * executed while somebody has it open for writing. */
+	return lock->slots > 0 ? O_RDWR : O_RDONLY;
+}
+
+static enum outcome refused(struct lock *lock, struct error *error)
+{
+	switch (errno) {
+	case EWOULDBLOCK:
+	case EINTR:
+		return BUSY;
+	case EBADF:
+	case EIO:
+		/* On NFS flock(2) is a record lock, and an exclusive one wants write access. */
+		if (lock->name != NULL && lock->access == O_RDONLY && lock->mode == EXCLUSIVE) {
+			lock->access = O_RDWR;
+			return AGAIN;
+		}
+		break;
+	case ENOLCK:
+	case ENOMEM:
+		error_set(error, ERROR_SYSTEM, "cannot lock");
+		return FAILED;
+	}
+	error_set(error, ERROR_LOCKABLE, "cannot lock");
+	return FAILED;
+}
+
+static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *error)
+{
+	int operation = lock->mode == SHARED ? LOCK_SH : LOCK_EX;
+
+	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
+		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
+			return refused(lock, error);
+	return TAKEN;
+}
+
+/* Which slot a caller's descriptor has, it does not say when it lets go. */
+static void drop_slots(const struct lock *lock)
+{
+	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
+
+	if (lock->name == NULL)
+		fcntl(lock->fd, F_OFD_SETLK, &slots);
+}
+
+static int flock_drop(struct lock *lock, struct error *error)
+{
+	drop_slots(lock);
+	if (flock(lock->fd, LOCK_UN) != 0)
+		return error_set(error, ERROR_LOCKABLE, "cannot unlock");
+	return 0;
+}
+
+static enum outcome flock_take_slot(struct lock *lock, unsigned slot, enum wait wait,
+    struct error *error)
+{
+	enum outcome outcome = fcntl_byte(lock->fd, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW,
+	    F_WRLCK, FLOCK_FIRST_SLOT + (off_t)slot);
+
+	if (outcome == FAILED)
+		error_set(error, ERROR_LOCKABLE, "cannot lock a slot");
+	return outcome;
+}
+
+static int flock_drop_slot(struct lock *lock, unsigned slot)
+{
+	enum outcome outcome =
+	    fcntl_byte(lock->fd, F_OFD_SETLK, F_UNLCK, FLOCK_FIRST_SLOT + (off_t)slot);
+
+	return outcome == TAKEN ? 0 : -1;
+}
+
+const struct method method_flock = {
+    .name = "flock",
+    .what = "flock(2), as flock(1)",
+    .access = flock_access,
+    .take = flock_take,
+    .drop = flock_drop,
+    .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
+    .take_slot = flock_take_slot,
+    .drop_slot = flock_drop_slot,
+};

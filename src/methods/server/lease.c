@@ -1,0 +1,255 @@
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/descriptor.h"
+#include "methods/server/lease.h"
+#include "methods/server/locksmith.h"
+#include "sys/pidfd.h"
+#include "sys/process.h"
+#include "report/error.h"
+
+/* A command that was told to end because the lock is another's already has no longer than this. */
+#define KILL_DELAY SECOND
+
+static bool command_lives(const struct lease *lease)
+{
+	return process_lives(lease->command);
+}
+
+static void signal_command(const struct lease *lease, int signo)
+{
+	if (lease->process >= 0)
+		pidfd_send(lease->process, signo);
+	else if (command_lives(lease))
+		kill(lease->command, signo);
+}
+
+/* The command, and what it has started: whoever would keep the lock has lost it. */
+static void signal_all(struct lease *lease, int signo)
+{
+	signal_command(lease, signo);
+	pipe_holders_signal(&lease->pipe_holders, signo);
+}
+
+/* The signals come first: the message may block. */
+static void say_refused(struct lease *lease)
+{
+	if (lease->pipe_holders.refused > 0 && !lease->refused_said)
+		complain("%s: process %ld is another user's and cannot be stopped; "
+			 "the next holder may begin beside it", lease->label, (long)lease->pipe_holders.refused);
+	lease->refused_said = lease->pipe_holders.refused > 0;
+}
+
+static void lose(struct lease *lease, const char *reason)
+{
+	if (lease->lock->lost || !command_lives(lease))
+		return;
+	lease->lock->lost = lease->lock->lost_said = true;
+	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
+}
+
+static void say_loss(struct lease *lease)
+{
+	if (lease->loss[0] != '\0')
+		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
+	lease->loss[0] = '\0';
+}
+
+static void follow_deadline(struct lease *lease)
+{
+	const struct locksmith *smith = lease->lock->smith;
+
+	if (lease->lock->lost)
+		return; /* who has been told to end is not told otherwise */
+	lease->term_at = smith->deadline - smith->lease / 3;
+	lease->kill_at = smith->deadline - smith->lease / 10;
+}
+
+static void stop_at_once(struct lease *lease, const char *reason)
+{
+	int64_t now = clock_boottime();
+
+	lose(lease, reason);
+	lease->term_at = now;
+	if (lease->kill_at > now + KILL_DELAY)
+		lease->kill_at = now + KILL_DELAY;
+}
+
+/* Whatever it has said by now. */
+static void listen(struct lease *lease)
+{
+	const struct deadline now = deadline_after(0);
+	const char *line, *text;
+	int got = LINE_END;
+
+	while (!lease->helper_exited && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
+		if ((text = locksmith_says(line, "LOST")) != NULL) {
+			stop_at_once(lease, text);
+			lease->lock->lost = true; /* also when the command has just ended */
+		}
+		if (locksmith_says(line, "HELD") != NULL) {
+			locksmith_note(lease->lock->smith, line);
+			follow_deadline(lease);
+		}
+	}
+	if (got == LINE_END && !lease->helper_exited) {
+		lease->helper_exited = true;
+		stop_at_once(lease, "its helper has ended");
+	}
+}
+
+static void act(struct lease *lease)
+{
+	int64_t now = clock_boottime();
+
+	if (!lease->termed && now >= lease->term_at) {
+		lose(lease, "the server could not be asked in time to go on with it");
+		signal_all(lease, SIGTERM);
+		signal_all(lease, SIGCONT); /* who is stopped has to run to obey */
+		lease->termed = true;
+	}
+	if (now >= lease->kill_at) {
+		signal_all(lease, SIGKILL);
+		lease->pause += lease->pause < SECOND ? lease->pause : 0;
+		lease->kill_at = now + lease->pause; /* again: a look may miss what is forked meanwhile */
+	}
+	say_loss(lease); /* last: it may be that nobody reads it */
+	say_refused(lease);
+}
+
+/* How long to sleep, in ms, where no timer goes by the right clock. */
+static int set_timer(const struct lease *lease)
+{
+	int64_t next = lease->termed ? lease->kill_at : lease->term_at, left;
+
+	if (lease->timer >= 0) {
+		const struct itimerspec when = {
+		    .it_value = {(time_t)(next / SECOND), (long)(next % SECOND)},
+		};
+
+		timerfd_settime(lease->timer, TFD_TIMER_ABSTIME, &when, NULL);
+		return -1;
+	}
+	left = next - clock_boottime();
+	return left > SECOND / 5 ? 200 : left > 0 ? (int)(left / MILLISECOND) + 1 : 0;
+}
+
+static void *keep(void *argument)
+{
+	struct lease *lease = argument;
+	struct pollfd sources[] = {
+	    {lease->stop[0], POLLIN, 0},
+	    {lease->lock->smith->out, POLLIN, 0},
+	    {lease->timer, POLLIN, 0},
+	};
+
+	do {
+		listen(lease);
+		act(lease);
+		if (lease->helper_exited)
+			sources[1].fd = -1;
+	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) &&
+		 sources[0].revents == 0);
+	return NULL;
+}
+
+/* Signals are for the main thread, which waits for them. */
+static bool start_thread(struct lease *lease)
+{
+	sigset_t all, before;
+	pthread_attr_t small;
+	bool started;
+
+	sigfillset(&all);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	started = pthread_create(&lease->thread, &small, keep, lease) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&small);
+	return started;
+}
+
+int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t command,
+    struct error *error)
+{
+	struct procfs_stat stat;
+
+	*lease = (struct lease){
+	    .lock = lock,
+	    .label = label,
+	    .command = command,
+	    .pipe_holders = {.pipe = lock->smith->monitor, .elder = getpid(), .except = lock->smith->pid},
+	    .pause = 20 * MILLISECOND,
+	    .process = -1,
+	    .timer = -1,
+	};
+	follow_deadline(lease);
+	/* We may have been stopped since the last word, and the lock be another's: then the thread would
+	 * come too late for a short command. */
+	if (clock_boottime() >= lease->term_at)
+		return error_say(error, ERROR_LOST,
+		    "lost before the command was started: the lease is over, or nearly so");
+	if (descriptor_pipe(lease->stop) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
+	/* Orphans stay our descendants: a process may have closed the pipe, or never got it. */
+	if (pipe_holders_stat(command, &stat))
+		lease->pipe_holders.since = stat.started;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	lease->process = pidfd_of(command);
+	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	if (lease->timer >= 0)
+		lease->timer = descriptor_above_standard(lease->timer);
+	lease->running = start_thread(lease);
+	if (!lease->running)
+		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
+	return 0;
+}
+
+/* The command has ended, told to or not; its descendants, and what has the pipe, may live until
+ * KILL_AT.  A process that cannot be killed, being another user's, is not waited for. */
+static void stop_leftovers(struct lease *lease)
+{
+	static const struct timespec a_moment = {0, 20 * MILLISECOND};
+	int64_t now = clock_boottime();
+	int64_t give_up = (now > lease->kill_at ? now : lease->kill_at) + SECOND;
+	bool left = true;
+
+	while (left && now < give_up) {
+		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
+		nanosleep(&a_moment, NULL);
+		/* A process that was reaped may have forked during the look. */
+		left = pipe_holders_reap() || !locksmith_let_go(lease->lock->smith) || left;
+		now = clock_boottime();
+	}
+	say_refused(lease);
+}
+
+void lease_stop(struct lease *lease)
+{
+	if (!lease->running)
+		return;
+	close(lease->stop[1]);
+	pthread_join(lease->thread, NULL);
+	close(lease->stop[0]);
+	listen(lease);
+	/* All of us may have been stopped for longer than the lease: then it ended under the command. */
+	if (clock_boottime() > lease->lock->smith->deadline)
+		lease->lock->lost = true;
+	if (lease->lock->lost)
+		stop_leftovers(lease);
+	if (lease->process >= 0)
+		close(lease->process);
+	if (lease->timer >= 0)
+		close(lease->timer);
+	lease->running = false;
+}

@@ -1,0 +1,246 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sys/descriptor.h"
+#include "report/exitcode.h"
+#include "methods/server/locksmith.h"
+
+const char *locksmith_directory(void)
+{
+	const char *named = getenv("SEMLOCK_LOCKSMITH_DIR");
+
+	return named != NULL && *named != '\0' ? named : LIBEXECDIR;
+}
+
+/* In the child.  Where the program cannot be started, the child answers in its stead. */
+static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
+{
+	char line[LOCKSMITH_LINE], path[PATH_MAX];
+	int length;
+
+	dup2(smith->monitor, STDIN_FILENO);
+	dup2(output, STDOUT_FILENO);
+	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
+		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+	descriptor_close_others();
+	setsid(); /* what kills our process group must not keep it from letting go */
+	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, smith->scheme);
+	argv[0] = path;
+	execv(path, (char *const *)(uintptr_t)argv);
+	length = snprintf(line, sizeof line,
+	    "LOCKSMITH %d\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
+	    "of this name is ./NAME\n",
+	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme,
+	    locksmith_directory(), strerror(errno));
+	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
+		_exit(EXIT_FAILURE);
+	_exit(EXIT_UNAVAILABLE);
+}
+
+int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct error *error)
+{
+	int input[2], output[2];
+
+	*smith = (struct locksmith){.in = -1, .monitor = -1, .out = -1, .scheme = scheme};
+	for (unsigned i = 1; argv[i] != NULL; i++)
+		smith->url = argv[i]; /* the last one */
+	if (descriptor_pipe(input) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
+	smith->monitor = input[0];
+	smith->in = input[1];
+	if (descriptor_pipe(output) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
+	smith->out = output[0];
+	fcntl(smith->out, F_SETFL, O_NONBLOCK);
+	smith->pid = fork();
+	if (smith->pid == 0)
+		become_locksmith(smith, output[1], argv);
+	close(output[1]);
+	if (smith->pid < 0)
+		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+	return 0;
+}
+
+/* A line that is whole, out of the buffer; or NULL.  One that is too long is none of its. */
+static const char *whole_line(struct locksmith *smith)
+{
+	char *end;
+
+	memmove(smith->buffer, smith->buffer + smith->taken, smith->used - smith->taken);
+	smith->used -= smith->taken;
+	smith->taken = 0;
+	end = memchr(smith->buffer, '\n', smith->used);
+	if (end == NULL) {
+		if (smith->used == sizeof smith->buffer)
+			smith->used = 0;
+		return NULL;
+	}
+	*end = '\0';
+	smith->taken = (size_t)(end - smith->buffer) + 1;
+	return smith->buffer;
+}
+
+static int milliseconds(const struct deadline *until)
+{
+	int64_t left = deadline_left(until);
+
+	if (until->never)
+		return -1;
+	return left / MILLISECOND >= INT_MAX ? INT_MAX
+					     : (int)((left + MILLISECOND - 1) / MILLISECOND);
+}
+
+/* NOTE is for the user, whenever it comes. */
+static bool is_note(const struct locksmith *smith, const char *line)
+{
+	const char *text = locksmith_says(line, "NOTE");
+
+	if (text != NULL)
+		complain("%s: %s", smith->url, text);
+	return text != NULL;
+}
+
+int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line)
+{
+	struct pollfd answer = {smith->out, POLLIN, 0};
+	ssize_t got;
+
+	while ((*line = whole_line(smith)) == NULL || is_note(smith, *line)) {
+		if (*line != NULL)
+			continue;
+		if (poll(&answer, 1, milliseconds(until)) == 0)
+			return LINE_LATE;
+		got = read(smith->out, smith->buffer + smith->used,
+		    sizeof smith->buffer - smith->used);
+		if (got > 0)
+			smith->used += (size_t)got;
+		else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+			return LINE_END;
+	}
+	return LINE_READ;
+}
+
+const char *locksmith_says(const char *line, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(line, word, length) != 0)
+		return NULL;
+	if (line[length] == '\0')
+		return line + length;
+	return line[length] == ' ' ? line + length + 1 : NULL;
+}
+
+static unsigned offer(const char *word)
+{
+	static const char *const words[] = {"shared", "slots", "order", "token"};
+
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(word, words[i]) == 0)
+			return 1U << i;
+	return 0; /* of a later release, and nothing that we would ask for */
+}
+
+int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct error *error)
+{
+	char words[LOCKSMITH_LINE], *word, *rest;
+	const char *line, *text;
+	int got = locksmith_line(smith, until, &line);
+
+	if (got != LINE_READ)
+		return locksmith_silent(smith, got, error);
+	text = locksmith_says(line, "LOCKSMITH");
+	if (text == NULL)
+		return locksmith_unknown(smith, line, error);
+	snprintf(words, sizeof words, "%s", text);
+	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
+		return error_say(error, ERROR_UNAVAILABLE,
+		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
+		    "install the two of one release", smith->scheme, text, LOCKSMITH_PROTOCOL);
+	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+		smith->offers |= offer(word);
+	return 0;
+}
+
+int locksmith_silent(const struct locksmith *smith, int got, struct error *error)
+{
+	return error_say(error, ERROR_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", smith->scheme,
+	    got == LINE_LATE ? "has not answered in time" : "has ended without an answer");
+}
+
+int locksmith_unknown(const struct locksmith *smith, const char *line, struct error *error)
+{
+	return error_say(error, ERROR_UNAVAILABLE,
+	    LOCKSMITH_PREFIX "%s says what version %d of the protocol does not know: %.200s",
+	    smith->scheme, LOCKSMITH_PROTOCOL, line);
+}
+
+bool locksmith_number(const char *line, const char *key, long long *number)
+{
+	const char *at = line;
+	size_t length = strlen(key);
+
+	for (; (at = strstr(at, key)) != NULL; at += length)
+		if (at == line || at[-1] == ' ') {
+			*number = strtoll(at + length, NULL, 10);
+			return true;
+		}
+	return false;
+}
+
+void locksmith_note(struct locksmith *smith, const char *line)
+{
+	long long number;
+
+	if (locksmith_number(line, "lease=", &number) && number >= 0)
+		smith->lease = number;
+	if (locksmith_number(line, "deadline=", &number) && number >= 0)
+		smith->deadline = number;
+}
+
+/* MONITOR is open: there is a reader, dead helper or not, and no SIGPIPE. */
+void locksmith_tell(struct locksmith *smith, const char *line)
+{
+	while (write(smith->in, line, strlen(line)) < 0 && errno == EINTR)
+		;
+}
+
+bool locksmith_let_go(struct locksmith *smith)
+{
+	struct pollfd monitor = {smith->monitor, POLLIN, 0};
+
+	if (smith->in >= 0)
+		close(smith->in);
+	smith->in = -1;
+	return poll(&monitor, 1, 0) == 1 && (monitor.revents & POLLHUP) != 0;
+}
+
+struct deadline locksmith_lease_end(const struct locksmith *smith)
+{
+	return deadline_after(smith->deadline - clock_boottime());
+}
+
+int locksmith_forget(struct locksmith *smith, bool ended)
+{
+	int *const all[] = {&smith->in, &smith->monitor, &smith->out};
+	int status = -1;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (*all[i] >= 0)
+			close(*all[i]);
+		*all[i] = -1;
+	}
+	while (ended && smith->pid > 0 && waitpid(smith->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}

@@ -1,0 +1,47 @@
+/* Which names are URLs, and so locks on a server: SCHEME://... */
+#include <config.h>
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "methods/server/server.h"
+
+/* "ETCD://h/x": 4; 0: NAME is no URL. */
+static size_t scheme_length(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+
+	return isalpha((unsigned char)*name) && length < SCHEME_SIZE &&
+		       strncmp(name + length, "://", 3) == 0 ? length : 0;
+}
+
+const struct method *server_method(const char *name)
+{
+	static struct known {
+		struct method method;
+		char scheme[SCHEME_SIZE];
+		struct known *next;
+	} *all;
+	size_t length = scheme_length(name);
+	struct known *known = all;
+
+	if (length == 0)
+		return NULL;
+	while (known != NULL && (strncasecmp(known->scheme, name, length) != 0 ||
+				    known->scheme[length] != '\0'))
+		known = known->next;
+	if (known != NULL)
+		return &known->method;
+	known = calloc(1, sizeof *known);
+	if (known == NULL)
+		return &method_on_server; /* never the file of that name */
+	for (size_t i = 0; i < length; i++)
+		known->scheme[i] = (char)tolower((unsigned char)name[i]);
+	known->method = method_on_server;
+	known->method.name = known->scheme;
+	known->next = all;
+	all = known;
+	return &known->method;
+}

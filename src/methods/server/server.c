@@ -1,0 +1,342 @@
+/* Locks on a server: a helper waits for them, keeps them alive and lets them go.  See locksmith.h. */
+#include <config.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "report/exitcode.h"
+#include "lock/lock.h"
+#include "methods/server/locksmith.h"
+#include "methods/server/server.h"
+
+/* The helper has so much longer than the user: to say why it has no lock; and, without -w, or with a
+ * short one, to reach the server. */
+#define GRACE SECOND
+#define TRY_LIMIT (14 * SECOND / 5)
+
+enum { MOST_WORDS = 16 };
+
+/* The words to start it with. */
+struct words {
+	const char *list[MOST_WORDS];
+	size_t count;
+	char text[6][48];
+	size_t texts;
+};
+
+static void add(struct words *words, const char *word)
+{
+	words->list[words->count++] = word;
+}
+
+static void add_time(struct words *words, const char *option, int64_t time)
+{
+	char *text = words->text[words->texts++];
+
+	snprintf(text, sizeof words->text[0], "%s=%lld.%09lld", option, (long long)(time / SECOND),
+	    (long long)(time % SECOND));
+	add(words, text);
+}
+
+/* It takes no time that is longer than some months, and to wait that long is to wait for ever. */
+static void add_wait_options(struct words *words, const struct wait_options *wait_options)
+{
+	int64_t left = deadline_left(&wait_options->deadline);
+
+	if (wait_options->try_once)
+		add(words, "--no-wait");
+	else if (left < 86400 * SECOND * 90)
+		add_time(words, "--wait", left);
+}
+
+static void add_wishes(struct words *words, const struct lock *lock)
+{
+	char *text = words->text[words->texts++];
+
+	if (lock->slots > 0) {
+		snprintf(text, sizeof words->text[0], "--slots=%u", lock->slots);
+		add(words, text);
+	} else if (lock->mode == SHARED) {
+		add(words, "--mode=shared");
+	}
+	if (lock->ttl > 0)
+		add_time(words, "--ttl", lock->ttl);
+	if (lock->stale > 0)
+		add_time(words, "--stale", lock->stale);
+}
+
+static int start(struct lock *lock, const struct wait_options *wait_options, struct error *error)
+{
+	struct words words = {.count = 1};
+	char note[160];
+
+	add_wishes(&words, lock);
+	add_wait_options(&words, wait_options);
+	if (lock->note != NULL) {
+		snprintf(note, sizeof note, "--note=%.100s", lock->note);
+		add(&words, note);
+	}
+	add(&words, "--"); /* and then, whatever it looks like, the URL */
+	add(&words, lock->name);
+	return locksmith_start(lock->smith, lock->method->name, words.list, error);
+}
+
+/* Its ERR line: STATUS and words. */
+static int refused(const char *text, struct error *error)
+{
+	char *words;
+	long status = strtol(text, &words, 10);
+	enum kind kind = status == EXIT_USAGE	     ? ERROR_USAGE
+			       : status == EXIT_UNAVAILABLE  ? ERROR_UNAVAILABLE
+			       : status == EXIT_CANTCREATE   ? ERROR_CREATE
+			       : status == EXIT_NOTPERMITTED ? ERROR_PERMISSION
+							     : ERROR_NONE;
+
+	return error_say(error, kind, "%s", words + strspn(words, " "));
+}
+
+static int lost(const char *text, struct error *error)
+{
+	return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
+}
+
+static void keep_server_text(struct lock *lock, const char *who)
+{
+	snprintf(lock->server_text, sizeof lock->server_text, "%s", who);
+}
+
+static void note_taken(struct lock *lock, const char *line)
+{
+	long long number;
+
+	lock->smith->held = true;
+	locksmith_note(lock->smith, line);
+	if (locksmith_number(line, "token=", &number))
+		lock->token = number;
+	if (locksmith_number(line, "slot=", &number))
+		lock->slot = (int)number;
+}
+
+static int check_offers(const struct lock *lock, struct error *error)
+{
+	unsigned need = lock->slots > 0 ? OFFERS_SLOTS : lock->mode == SHARED ? OFFERS_SHARED : 0;
+
+	if ((lock->smith->offers & need) == need)
+		return 0;
+	return error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", lock->slots > 0 ? "-j" : "-s",
+	    lock->method->name);
+}
+
+/* It has to know the command before that may run: when we are killed, it is the one who stops
+ * the command in time, and until it has answered the number cannot be another's. */
+static int introduce(struct lock *lock, struct error *error)
+{
+	struct locksmith *smith = lock->smith;
+	struct deadline end;
+	char words[32];
+	const char *line, *text;
+	int got;
+
+	snprintf(words, sizeof words, "CHILD %ld\n", (long)lock->child->pid);
+	locksmith_tell(smith, words);
+	/* The lease that OK told of may be over, when we were stopped, and HELD be there already. */
+	while (end = locksmith_lease_end(smith),
+	    (got = locksmith_line(smith, &end, &line)) == LINE_READ) {
+		if (locksmith_says(line, "CHILD") != NULL)
+			return 0;
+		if ((text = locksmith_says(line, "LOST")) != NULL)
+			return lost(text, error);
+		if ((text = locksmith_says(line, "ERR")) != NULL)
+			return refused(text, error);
+		if (locksmith_says(line, "HELD") == NULL)
+			return locksmith_unknown(smith, line, error);
+		locksmith_note(smith, line);
+	}
+	return lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
+}
+
+/* By what it is held: the command that asks for it once more is told by that. */
+static void note_pipe(struct lock *lock)
+{
+	struct stat pipe;
+
+	if (fstat(lock->fd, &pipe) != 0)
+		return;
+	lock->device = pipe.st_dev;
+	lock->inode = pipe.st_ino;
+}
+
+static enum outcome begin(struct lock *lock, struct error *error)
+{
+	struct child *child = lock->child;
+
+	lock->fd = lock->smith->in;
+	note_pipe(lock);
+	child->pid = child->start(child, error);
+	if (child->pid < 0) {
+		child->pid = 0;
+		return FAILED;
+	}
+	return introduce(lock, error) == 0 ? TAKEN : FAILED;
+}
+
+static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait_options,
+    struct error *error)
+{
+	struct deadline until = wait_options->deadline;
+	const char *line, *text;
+	int got;
+
+	until.at += GRACE;
+	if (wait_options->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
+		until = deadline_after(TRY_LIMIT);
+	if (locksmith_greet(lock->smith, &until, error) != 0 || check_offers(lock, error) != 0)
+		return FAILED;
+	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
+		if (locksmith_says(line, "OK") != NULL) {
+			note_taken(lock, line);
+			return begin(lock, error);
+		}
+		if ((text = locksmith_says(line, "BUSY")) != NULL) {
+			keep_server_text(lock, text);
+			return BUSY;
+		}
+		if ((text = locksmith_says(line, "ERR")) != NULL) {
+			refused(text, error);
+			return FAILED;
+		}
+		if ((text = locksmith_says(line, "WAIT")) != NULL) {
+			keep_server_text(lock, text);
+			if (wait_options->try_once) /* the server answers: a holder is watched for a moment */
+				until = deadline_never();
+			else if (wait_options->waits != NULL)
+				wait_options->waits(lock, wait_options->context);
+			continue;
+		}
+		locksmith_unknown(lock->smith, line, error);
+		return FAILED;
+	}
+	lock->smith->silent = got == LINE_LATE;
+	locksmith_silent(lock->smith, got, error);
+	return FAILED;
+}
+
+static enum outcome await(struct lock *lock, const struct wait_options *wait_options, struct error *error)
+{
+	lock->fd = -1;
+	lock->token = -1;
+	lock->smith = calloc(1, sizeof *lock->smith);
+	if (lock->smith == NULL) {
+		error_set(error, ERROR_SYSTEM, "no memory");
+		return FAILED;
+	}
+	if (start(lock, wait_options, error) != 0)
+		return FAILED;
+	return wait_for_word(lock, wait_options, error);
+}
+
+/* Whoever has had enough may say so: then the lock goes when the helper gets round to it. */
+static bool told_to_end(void)
+{
+	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
+		if (sigismember(&pending, enough[i]))
+			return true;
+	return false;
+}
+
+/* Until it says FREE; at the end of the lease the lock is free whatever it says. */
+static bool wait_until_free(struct lock *lock)
+{
+	struct deadline end = locksmith_lease_end(lock->smith), slice;
+	const char *line;
+	int got;
+
+	lock->stuck = true;
+	do {
+		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
+									: SECOND / 5);
+		got = locksmith_line(lock->smith, &slice, &line);
+		if (got != LINE_READ)
+			continue;
+		if (locksmith_says(line, "FREE") != NULL)
+			lock->stuck = false;
+		if (locksmith_says(line, "LOST") != NULL) {
+			lock->stuck = false;
+			lock->lost = true;
+		}
+	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
+	return got == LINE_END;
+}
+
+/* Given up: it takes its place in the queue back, which takes a moment at most. */
+static bool wait_until_gone(struct locksmith *smith)
+{
+	struct deadline end = deadline_after(GRACE);
+	const char *line;
+	int got;
+
+	while ((got = locksmith_line(smith, &end, &line)) == LINE_READ)
+		;
+	return got == LINE_END;
+}
+
+static void release(struct lock *lock)
+{
+	struct locksmith *smith = lock->smith;
+	bool ended = false, alone;
+
+	if (smith == NULL)
+		return;
+	if (smith->pid > 0) {
+		alone = locksmith_let_go(smith);
+		if (!smith->held)
+			ended = !smith->silent && wait_until_gone(smith);
+		else if (alone && !lock->lost)
+			ended = wait_until_free(lock);
+		/* else what the command has left behind keeps the lock, or nobody has it */
+	}
+	locksmith_forget(smith, ended);
+	free(smith);
+	lock->smith = NULL;
+	lock->fd = -1;
+}
+
+int server_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
+    void *context, struct error *error)
+{
+	const char *argv[] = {NULL, what, "--", lock->name, NULL};
+	const struct deadline never = deadline_never();
+	struct locksmith smith;
+	const char *line, *text;
+	int result = locksmith_start(&smith, lock->method->name, argv, error);
+	bool started = result == 0;
+
+	if (started)
+		result = locksmith_greet(&smith, &never, error);
+
+	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
+		if ((text = locksmith_says(line, "ERR")) != NULL)
+			result = refused(text, error);
+		else if (locksmith_says(line, "WHO") != NULL || locksmith_says(line, "CHECK") != NULL)
+			hear(line, context);
+		else
+			result = locksmith_unknown(&smith, line, error);
+	}
+	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
+		return locksmith_silent(&smith, LINE_END, error); /* what it had still to say may be the most important */
+	return result;
+}
+
+const struct method method_on_server = {
+    .name = "server",
+    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
+    .await = await,
+    .release = release,
+};

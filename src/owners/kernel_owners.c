@@ -1,0 +1,228 @@
+/* A lock is seen twice: in the kernel's list, which everybody may read, and in the fdinfo of
+ * the descriptors that carry it, which shows who has it now.  What is in the list and in no
+ * descriptor that we could look at belongs to somebody unseen. */
+#include <config.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "owners/kernel_owners.h"
+
+/* The lock in OPEN_FD's descriptor is the one that OWNER has: through the same description,
+ * or, for a lock of the process, by the same process. */
+static bool is_same_hold(const struct owner *owner, const struct procfs_lock *theirs,
+    const struct open_fd *open_fd)
+{
+	const struct procfs_lock *ours = &open_fd->lock;
+	const struct member *member = &owner->members[0];
+	int same;
+
+	if (theirs->kind != ours->kind || theirs->exclusive != ours->exclusive ||
+	    theirs->pid != ours->pid || theirs->first != ours->first || theirs->last != ours->last)
+		return false;
+	if (ours->kind == KIND_POSIX)
+		return member->pid == open_fd->pid;
+	same = open_fds_same_description(member->pid, member->fd, open_fd->pid, open_fd->fd);
+	return same < 0 ? ours->exclusive || ours->pid > 0 : same == 1;
+}
+
+/* The line of the list about this lock is accounted for. */
+static void account(struct proc_snapshot *proc_snapshot, const struct procfs_lock *lock)
+{
+	struct listed *entry;
+
+	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
+		entry = &proc_snapshot->listed[i];
+		if (entry->file == SNAPSHOT_LOCK && !entry->accounted && !entry->lock.waiting &&
+		    entry->lock.kind == lock->kind && entry->lock.exclusive == lock->exclusive &&
+		    (entry->lock.pid == lock->pid || lock->pid == 0) &&
+		    entry->lock.first == lock->first && entry->lock.last == lock->last) {
+			entry->accounted = true;
+			return;
+		}
+	}
+}
+
+static void add_seen(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds)
+{
+	struct procfs_lock *locks = calloc(proc_snapshot->open_fds.count + 1, sizeof *locks);
+	struct owner *owner;
+	const struct open_fd *open_fd;
+	size_t j;
+
+	for (size_t i = 0; locks != NULL && i < proc_snapshot->open_fds.count; i++) {
+		open_fd = &proc_snapshot->open_fds.list[i];
+		if (open_fd->file != SNAPSHOT_LOCK || !open_fd->locked || !owners_count_lock(&open_fd->lock, kinds))
+			continue;
+		for (j = 0; j < found->count; j++)
+			if (is_same_hold(&found->list[j], &locks[j], open_fd))
+				break;
+		if (j == found->count) {
+			owner = owners_add(found);
+			if (owner == NULL)
+				break;
+			owner_describe(owner, &open_fd->lock);
+			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
+			locks[j] = open_fd->lock;
+			account(proc_snapshot, &open_fd->lock);
+		}
+		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
+	}
+	found->failed = found->failed || locks == NULL;
+	free(locks);
+}
+
+/* The slot of a flock is two locks, the shared one and a byte: make them one again. */
+static void unite_slots(struct owners *found)
+{
+	struct owner *slot, *gate;
+
+	for (size_t i = 0; i < found->count; i++) {
+		slot = &found->list[i];
+		for (size_t j = 0; slot->mode == MODE_SLOT && j < found->count; j++) {
+			gate = &found->list[j];
+			if (gate->kind != KIND_FLOCK || gate->mode != MODE_SHARED ||
+			    gate->nmembers == 0 || slot->nmembers == 0 ||
+			    gate->members[0].pid != slot->members[0].pid ||
+			    gate->members[0].fd != slot->members[0].fd)
+				continue;
+			slot->taker = gate->taker;
+			owners_drop(found, j);
+			i = (size_t)-1;
+			break;
+		}
+	}
+}
+
+/* Of those who share the lock, the one whose parent does not, and if there are several, as
+ * when a command has left some behind, the oldest. */
+static void find_root(struct owner *owner, struct process *root)
+{
+	struct process process;
+
+	root->pid = 0;
+	for (size_t i = 0; i < owner->nmembers; i++)
+		if (process_read(owner->members[i].pid, &process) &&
+		    !occupant_has(owner, process.parent) &&
+		    (root->pid == 0 || process.started < root->started))
+			*root = process;
+}
+
+static bool is_supervisor(const struct process *process)
+{
+	return strcmp(process->name, "semlock") == 0 || strcmp(process->name, "flock") == 0;
+}
+
+static pid_t find_command(const struct owner *owner, const struct process *supervisor)
+{
+	unsigned long long oldest = ULLONG_MAX;
+	struct procfs_stat stat;
+	pid_t command = 0;
+
+	for (size_t i = 0; i < owner->nmembers; i++)
+		if (process_stat(owner->members[i].pid, &stat) &&
+		    stat.parent == supervisor->pid && stat.started < oldest) {
+			command = owner->members[i].pid;
+			oldest = stat.started;
+		}
+	return command != 0 ? command : process_youngest_child(supervisor->pid);
+}
+
+/* A command is started as soon as the lock is there, so its start is the lock's; whoever
+ * holds a lock in a descriptor of its own was there before it. */
+static void name_holder(struct owner *owner)
+{
+	struct process root, command;
+	pid_t pid;
+
+	find_root(owner, &root);
+	if (root.pid == 0)
+		return; /* they have all ended while we looked */
+	owner->process = root;
+	if (is_supervisor(&root)) {
+		pid = find_command(owner, &root);
+		if (pid != 0 && process_read(pid, &command) && command.parent == root.pid) {
+			owner->process = command;
+			owner->supervisor = root.pid;
+			owner->since_exact = true;
+		}
+	}
+	owner->since = process_start(owner->process.started);
+}
+
+/* What nobody whom we could look at has.  The owner of a process's lock is named by the list
+ * and alive; whoever took another kind may be gone, and its number somebody else's. */
+static void add_unseen(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds)
+{
+	struct owner *owner;
+	struct listed *entry;
+
+	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
+		entry = &proc_snapshot->listed[i];
+		if (entry->file != SNAPSHOT_LOCK || entry->lock.waiting || entry->accounted ||
+		    !owners_count_lock(&entry->lock, kinds))
+			continue;
+		owner = owners_add(found);
+		if (owner == NULL)
+			return;
+		owner_describe(owner, &entry->lock);
+		owner->taker = entry->lock.pid > 0 ? (pid_t)entry->lock.pid : 0;
+		if (entry->lock.kind == KIND_POSIX && owner->taker > 0) {
+			owners_join(found, owner, owner->taker, -1);
+			name_holder(owner);
+		}
+		found->unseen = found->unseen || owner->process.pid == 0;
+	}
+}
+
+/* An unseen slot of a flock is two lines of the list, and which belongs to which is not said:
+ * as many shared ones as there are slots are dropped. */
+static void unite_unseen_slots(struct owners *found)
+{
+	size_t slots = 0;
+
+	for (size_t i = 0; i < found->count; i++)
+		slots += found->list[i].mode == MODE_SLOT && found->list[i].nmembers == 0;
+	for (size_t i = found->count; i > 0 && slots > 0; i--)
+		if (found->list[i - 1].nmembers == 0 && found->list[i - 1].kind == KIND_FLOCK &&
+		    found->list[i - 1].mode == MODE_SHARED) {
+			owners_drop(found, i - 1);
+			slots--;
+		}
+}
+
+static bool have_ended(const struct owner *owner)
+{
+	for (size_t i = 0; i < owner->nmembers; i++)
+		if (kill(owner->members[i].pid, 0) == 0 || errno != ESRCH)
+			return false;
+	return true;
+}
+
+/* Ended between two looks: who has ended holds nothing.  Who cannot be read of, for want of a
+ * descriptor, has not. */
+static void drop_ended(struct owners *found)
+{
+	struct owner *one;
+
+	for (size_t i = found->count; i > 0; i--) {
+		one = &found->list[i - 1];
+		if (one->nmembers > 0 && one->process.pid == 0 && have_ended(one))
+			owners_drop(found, i - 1);
+	}
+}
+
+void kernel_owners_add(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds)
+{
+	add_seen(found, proc_snapshot, kinds);
+	unite_slots(found);
+	for (size_t i = 0; i < found->count; i++)
+		name_holder(&found->list[i]);
+	drop_ended(found);
+	add_unseen(found, proc_snapshot, kinds);
+	unite_unseen_slots(found);
+	found->pipe_holders = found->count;
+}

@@ -1,0 +1,74 @@
+#include <config.h>
+
+#include <stddef.h>
+#include <string.h>
+
+#include "owners/lock_scope.h"
+
+/* Is WORD one of the options, which have commas between them? */
+static bool has(const struct procfs_mount *mount, const char *word)
+{
+	size_t length = strlen(word);
+	const char *at = mount->request;
+
+	while (at != NULL) {
+		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+		at = strchr(at, ',');
+		at = at == NULL ? NULL : at + 1;
+	}
+	return false;
+}
+
+static enum lock_scope here_only_if(bool local)
+{
+	return local ? SCOPE_HERE_ONLY : SCOPE_EVERYWHERE;
+}
+
+static enum lock_scope nfs(const struct procfs_mount *mount, unsigned kind)
+{
+	return here_only_if(has(mount, "local_lock=all") || has(mount, "nolock") ||
+			    has(mount, kind == KIND_FLOCK ? "local_lock=flock" : "local_lock=posix"));
+}
+
+static bool is_one_of(const char *type, const char *const types[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(type, types[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_unknown(const char *type)
+{
+	static const char *const types[] = {"9p", "virtiofs", "vboxsf", "afs", "fuse", "fuseblk"};
+
+	return strncmp(type, "fuse.", 5) == 0 || is_one_of(type, types, sizeof types / sizeof *types);
+}
+
+enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind)
+{
+	const char *type = mount->type;
+
+	if (strcmp(type, "nfs") == 0 || strcmp(type, "nfs4") == 0)
+		return nfs(mount, kind);
+	if (strcmp(type, "cifs") == 0 || strcmp(type, "smb3") == 0)
+		return here_only_if(has(mount, "nobrl"));
+	if (strcmp(type, "lustre") == 0)
+		return here_only_if(!has(mount, "flock"));
+	if (strcmp(type, "ocfs2") == 0)
+		return here_only_if(kind == KIND_FLOCK && has(mount, "localflocks"));
+	if (strcmp(type, "ceph") == 0 || strcmp(type, "gfs2") == 0)
+		return here_only_if(has(mount, "localflocks"));
+	return is_unknown(type) ? SCOPE_UNKNOWN : SCOPE_MACHINE;
+}
+
+enum lock_scope lock_scope_of_names(const struct procfs_mount *mount)
+{
+	static const char *const types[] = {
+	    "nfs", "nfs4", "cifs", "smb3", "lustre", "ocfs2", "ceph", "gfs2"};
+
+	if (is_one_of(mount->type, types, sizeof types / sizeof *types))
+		return SCOPE_EVERYWHERE;
+	return is_unknown(mount->type) ? SCOPE_UNKNOWN : SCOPE_MACHINE;
+}

@@ -1,0 +1,187 @@
+#include <config.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/deadline.h"
+#include "owners/owner_text.h"
+
+void moment_text(int64_t moment, char *text, size_t size)
+{
+	time_t then = (time_t)(moment / SECOND), now = time(NULL);
+	struct tm when, today;
+
+	if (localtime_r(&then, &when) == NULL || localtime_r(&now, &today) == NULL)
+		snprintf(text, size, "?");
+	else if (when.tm_year != today.tm_year)
+		strftime(text, size, "%Y-%m-%d", &when);
+	else if (when.tm_yday != today.tm_yday)
+		strftime(text, size, "%m-%d %H:%M", &when);
+	else
+		strftime(text, size, "%H:%M:%S", &when);
+}
+
+void lock_text(const struct lock *lock, char *text, size_t size)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t length;
+
+	if (lock->name != NULL) {
+		snprintf(text, size, "%s", lock->name);
+		return;
+	}
+	snprintf(link, sizeof link, "/proc/self/fd/%d", lock->fd);
+	length = readlink(link, path, sizeof path);
+	snprintf(text, size, "descriptor %d", lock->fd);
+	if (length > 0)
+		snprintf(text + strlen(text), size - strlen(text), " (%.*s)", (int)length, path);
+}
+
+/* Its end cannot be seen from here, but who began it may be. */
+static void unseen(const struct owner *owner, char *text, size_t size)
+{
+	if (owner->taker > 0)
+		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
+		    (long)owner->taker);
+	else
+		snprintf(text, size, "held by a process that cannot be seen");
+}
+
+/* A server knows less of them. */
+static void elsewhere(const struct owner *owner, char *text, size_t size)
+{
+	const struct process *process = &owner->process;
+	char command[256], since[32];
+	size_t used;
+
+	if (process->pid == 0) { /* without a mode: the server itself is waited for, no holder */
+		snprintf(text, size, "%s%s", owner->mode == MODE_UNKNOWN ? "" : "held by ",
+		    process->command_length > 0 ? process->command : "somebody");
+		return;
+	}
+	snprintf(text, size, "held by %ld on %s", (long)process->pid, owner->host);
+	used = strlen(text);
+	if (process->command_length > 0) {
+		process_command(process, command, sizeof command, 60);
+		snprintf(text + used, size - used, " (%s)", command);
+		used = strlen(text);
+	}
+	if (owner->since != 0) {
+		moment_text(owner->since, since, sizeof since);
+		snprintf(text + used, size - used, " since %s", since);
+	}
+}
+
+void verdict_text(const struct owner *holder, char *text, size_t size)
+{
+	static const char *const doubts[] = {
+	    [DOUBT_NAMESPACE] = "(in another PID namespace)",
+	    [DOUBT_NOBODY] = "(not named in the lock)",
+	    [DOUBT_RANGE] = "(no such number on this system)",
+	    [DOUBT_ILLEGIBLE] = "(named where we may not read)",
+	    [DOUBT_FLOCK] = "(ended; another has its flock)",
+	    [DOUBT_OWNER] = "(cannot be seen)",
+	    [DOUBT_NUMBER] = "(cannot be seen)",
+	};
+	const char *said = "";
+
+	if (holder->verdict == UNKNOWN && holder->doubt == DOUBT_HOST) {
+		snprintf(text, size, "(on host %.21s)", holder->host);
+		return;
+	}
+	if (holder->verdict == DEAD)
+		said = "(has ended; free to take)";
+	else if (holder->verdict == UNKNOWN || holder->process.command_length == 0)
+		said = doubts[holder->doubt] == NULL ? "" : doubts[holder->doubt];
+	snprintf(text, size, "%s", said);
+}
+
+void doubt_text(const struct owner *holder, char *text, size_t size)
+{
+	long pid = (long)holder->process.pid;
+
+	text[0] = '\0';
+	switch (holder->doubt) {
+	case DOUBT_NONE:
+		break;
+	case DOUBT_HOST:
+		snprintf(text, size, "process %ld on host %s is not within reach", pid, holder->host);
+		break;
+	case DOUBT_NAMESPACE:
+		snprintf(text, size, "process %ld of another PID namespace is not within reach", pid);
+		break;
+	case DOUBT_NOBODY:
+		snprintf(text, size, "the lock does not say which process it is");
+		break;
+	case DOUBT_RANGE:
+		snprintf(text, size, "the lock names process %ld, which is more than kernel.pid_max here", pid);
+		break;
+	case DOUBT_ILLEGIBLE:
+		snprintf(text, size, "we may not read who it is");
+		break;
+	case DOUBT_FLOCK:
+		snprintf(text, size,
+		    "process %ld has ended, and somebody else has the lock under flock", pid);
+		break;
+	case DOUBT_OWNER:
+		snprintf(text, size,
+		    "the lock names process %ld, and another user can have written that", pid);
+		break;
+	case DOUBT_NUMBER:
+		snprintf(text, size,
+		    "the lock names process %ld, and nothing proves that it is still the same", pid);
+		break;
+	}
+}
+
+/* Of a lock made of files: the living are named as ever. */
+static void doubtful(const struct owner *holder, char *text, size_t size)
+{
+	char doubt[200], touched[32];
+
+	moment_text(holder->touched, touched, sizeof touched);
+	if (holder->verdict == DEAD) {
+		snprintf(text, size, "left behind by process %ld, which has ended",
+		    (long)holder->process.pid);
+		return;
+	}
+	doubt_text(holder, doubt, sizeof doubt);
+	snprintf(text, size, "held, or left behind: %s; last sign of life %s", doubt, touched);
+}
+
+static void named(const struct owner *holder, char *text, size_t size)
+{
+	char command[256], since[32];
+
+	process_command(&holder->process, command, sizeof command, 60);
+	moment_text(holder->since, since, sizeof since);
+	snprintf(text, size,
+	    holder->since_exact ? "held by %ld (%s) since %s" : "held by %ld (%s, started %s)",
+	    (long)holder->process.pid, command, since);
+}
+
+bool owner_text(const struct owners *found, char *text, size_t size)
+{
+	const struct owner *first = found->list;
+	size_t used;
+
+	if (found->pipe_holders == 0)
+		return false;
+	if (first->verdict != ALIVE)
+		doubtful(first, text, size);
+	else if (first->host[0] != '\0')
+		elsewhere(first, text, size);
+	else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0)
+		snprintf(text, size, "held, and nobody is named in it");
+	else if (first->process.pid == 0 || first->process.command_length == 0)
+		unseen(first, text, size);
+	else
+		named(first, text, size);
+	used = strlen(text);
+	if (found->pipe_holders > 1)
+		snprintf(text + used, size - used, " and %zu more", found->pipe_holders - 1);
+	return true;
+}

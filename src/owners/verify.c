@@ -1,0 +1,108 @@
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sys/open_fds.h"
+#include "sys/process.h"
+#include "owners/verify.h"
+#include "owners/probe.h"
+
+static bool of_this_namespace(const struct record *record)
+{
+	return record->pidns == 0 || record->pidns == host_id()->pidns;
+}
+
+static bool lives_in(pid_t pid, uint64_t pidns)
+{
+	char path[40];
+	struct stat namespace;
+
+	snprintf(path, sizeof path, "/proc/%ld/ns/pid", (long)pid);
+	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
+}
+
+/* Has MEMBER to do with the process that the record names: is it that one, or the semlock
+ * that watches over it? */
+static bool is_named(pid_t member, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	if (!of_this_namespace(record))
+		return lives_in(member, record->pidns);
+	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
+	    (record->start != 0 && record->start != stat.started))
+		return false;
+	return member == record->pid || member == stat.parent;
+}
+
+bool verify_names(const struct owner *owner, const struct record *record)
+{
+	for (size_t i = 0; i < owner->nmembers; i++)
+		if (is_named(owner->members[i].pid, record))
+			return true;
+	return owner->nmembers == 0 && owner->taker > 0 && is_named(owner->taker, record);
+}
+
+/* A waiter, too, takes the flock for a moment, to judge a lock that nobody has under flock,
+ * and to take it from the dead.  It has taken that itself and nobody inherits it; whereas
+ * the holder's is its command's as well, or, when those have ended, was taken by one that has
+ * ended, too. */
+bool verify_is_holder(const struct owner *owner, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	if (owner->nmembers > 1 || verify_names(owner, record))
+		return true;
+	if (owner->taker <= 0)
+		return owner->nmembers == 0; /* somebody of another namespace, and unseen */
+	if (owner->nmembers == 0)
+		return !process_stat(owner->taker, &stat);
+	return !occupant_has(owner, owner->taker);
+}
+
+bool verify_other_host(const struct record *record)
+{
+	return (record->host[0] != '\0' && strcmp(record->host, host_id()->host) != 0) ||
+	       (record->machine[0] != '\0' && strcmp(record->machine, host_id()->machine) != 0);
+}
+
+static bool has_flock(const struct lock_info *lock_info, pid_t pid)
+{
+	struct identity object = {lock_info->status.st_dev, lock_info->status.st_ino};
+	struct open_fds open_fds = {0};
+	bool has = false;
+
+	if (lock_info->object < 0)
+		return false;
+	open_fds_of(&open_fds, pid, &object, 1);
+	for (size_t i = 0; i < open_fds.count; i++)
+		has = has || (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK);
+	open_fds_forget(&open_fds);
+	return has;
+}
+
+static bool is_recorded(const struct lock_info *lock_info, pid_t pid)
+{
+	const struct record *record = &lock_info->record;
+	struct procfs_stat stat;
+
+	return lock_info->legible && record->kind == RECORD_FULL && record->pid == pid &&
+	       record_trusted(&lock_info->carrier, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
+	       record->pidns == host_id()->pidns && !verify_other_host(record) &&
+	       process_stat(pid, &stat) && stat.started == record->start &&
+	       !procfs_ended(stat.state);
+}
+
+bool verify_now(const struct lock *lock, pid_t pid)
+{
+	struct probe probe;
+	struct error ignored;
+	bool holds = probe_open(&probe, lock, &ignored) == 0 && probe.lock_info.there &&
+		     owner_trusted(&probe.lock_info.carrier, pid) &&
+		     (has_flock(&probe.lock_info, pid) || is_recorded(&probe.lock_info, pid));
+
+	probe_close(&probe);
+	return holds;
+}

@@ -1,0 +1,314 @@
+#include <config.h>
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/exitcode.h"
+#include "owners/json.h"
+#include "methods/server/server.h"
+#include "owners/owners.h"
+#include "owners/verify.h"
+#include "report/error.h"
+#include "owners/owner_text.h"
+#include "report/text.h"
+#include "owners/server_owners.h"
+#include "owners/probe.h"
+#include "owners/who.h"
+
+/* What is left of 80 columns for the command. */
+enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
+
+static void user_name(const struct process *process, char *name, size_t size)
+{
+	struct passwd *entry;
+
+	if (process->pid == 0 || process->user == (uid_t)-1) {
+		snprintf(name, size, "?");
+		return;
+	}
+	entry = getpwuid(process->user);
+	if (entry == NULL)
+		snprintf(name, size, "%lu", (unsigned long)process->user);
+	else
+		text_printable(name, size, entry->pw_name, strlen(entry->pw_name), size - 1);
+}
+
+static void mode_name(const struct owner *owner, char *name, size_t size)
+{
+	static const char *const names[] = {"-", "exclusive", "shared", "slot"};
+
+	if (owner->mode == MODE_SLOT && owner->slot >= 0)
+		snprintf(name, size, "slot %d", owner->slot);
+	else
+		snprintf(name, size, "%s", names[owner->mode]);
+}
+
+/* ">" before a time: the process is that old, and its lock younger. */
+static void since_name(const struct owner *owner, char *name, size_t size)
+{
+	snprintf(name, size, "%s", owner->since_exact ? " " : ">");
+	if (owner->since == 0)
+		snprintf(name, size, " -");
+	else
+		moment_text(owner->since, name + 1, size - 1);
+}
+
+static void command_name(const struct owner *owner, size_t columns, char *name, size_t size)
+{
+	char words[512];
+
+	verdict_text(owner, words, sizeof words);
+	if (words[0] != '\0')
+		;
+	else if (owner->process.pid == 0 && owner->process.command_length > 0)
+		text_printable(words, sizeof words, owner->process.command,
+		    strlen(owner->process.command), columns);
+	else if (owner->process.pid == 0 && owner->taker > 0)
+		snprintf(words, sizeof words, "(cannot be seen; %ld took it)",
+		    (long)owner->taker);
+	else if (owner->process.pid == 0)
+		snprintf(words, sizeof words, "(cannot be seen)");
+	else
+		process_command(&owner->process, words, sizeof words, columns);
+	if (owner->host[0] == '\0' || owner->verdict != ALIVE)
+		snprintf(name, size, "%s", words);
+	else
+		snprintf(name, size, words[0] == '\0' ? "on %s" : "on %s: %s", owner->host, words);
+}
+
+static void print_row(const struct owner *owner, size_t turn)
+{
+	static const char *const ranks[] = {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
+	char rank[16], pid[24] = "?", user[11], mode[16], since[32], command[600];
+	size_t wider;
+
+	snprintf(rank, sizeof rank, "%s", ranks[owner->verdict]);
+	if (owner->waits)
+		snprintf(rank, sizeof rank, "%zu.", turn);
+	if (owner->process.pid != 0)
+		snprintf(pid, sizeof pid, "%ld", (long)owner->process.pid);
+	user_name(&owner->process, user, sizeof user);
+	wider = strlen(user) > USER_COLUMNS ? strlen(user) - USER_COLUMNS : 0;
+	mode_name(owner, mode, sizeof mode);
+	since_name(owner, since, sizeof since);
+	command_name(owner, COMMAND_COLUMNS - wider, command, sizeof command);
+	print_line("%4s %8s %-8s %-9s %-12s %s", rank, pid, user, mode, since, command);
+}
+
+static const char *state_of(const struct owners *found)
+{
+	if (found->pipe_holders == 0)
+		return "free";
+	switch (found->list[0].verdict) {
+	case ALIVE:
+		break;
+	case DEAD:
+		return "left behind, and free to take";
+	case UNKNOWN:
+		return "held or left behind, which is not to be told from here";
+	}
+	return "held";
+}
+
+static void print_table(const char *label, const struct owners *found)
+{
+	if (found->count == 0) {
+		print_line("%s: free", label);
+		return;
+	}
+	print_line("%s: %s, %zu waiting", label, state_of(found), found->count - found->pipe_holders);
+	printf("          PID USER     MODE       SINCE       COMMAND\n");
+	for (size_t i = 0; i < found->count; i++)
+		print_row(&found->list[i], i - found->pipe_holders + 1);
+	if (found->unseen)
+		printf("     Some of this is in other users' processes, and not to be seen by this "
+		       "one.\n");
+}
+
+static void json_number_or_null(const char *key, long long number, bool known)
+{
+	if (known)
+		printf("\"%s\": %lld, ", key, number);
+	else
+		printf("\"%s\": null, ", key);
+}
+
+static void json_user(const struct process *process)
+{
+	char name[64];
+
+	json_number_or_null("uid", (long long)process->user,
+	    process->pid != 0 && process->user != (uid_t)-1);
+	user_name(process, name, sizeof name);
+	printf("\"user\": ");
+	if (strcmp(name, "?") == 0)
+		printf("null");
+	else
+		json_string(stdout, name, strlen(name));
+}
+
+static void json_mode(const struct owner *owner)
+{
+	static const char *const modes[] = {"null", "\"exclusive\"", "\"shared\"", "\"slot\""};
+
+	printf(", \"method\": ");
+	if (owner->method == NULL)
+		printf("null");
+	else
+		json_string(stdout, owner->method, strlen(owner->method));
+	printf(", \"mode\": %s, ", modes[owner->mode]);
+	json_number_or_null("slot", owner->slot, owner->slot >= 0);
+	json_number_or_null("start", owner->first, owner->kind != 0);
+	json_number_or_null("length", owner->last - owner->first + 1,
+	    owner->kind != 0 && owner->last != LLONG_MAX);
+}
+
+static void json_owner(const struct owner *owner)
+{
+	static const char *const alive[] = {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
+	const struct process *process = &owner->process;
+	char host[256] = "";
+
+	gethostname(host, sizeof host - 1);
+	printf("{");
+	json_number_or_null("pid", process->pid, process->pid != 0);
+	json_number_or_null("watcher", owner->supervisor, owner->supervisor != 0);
+	json_number_or_null("taker", owner->taker, owner->taker != 0);
+	json_user(process);
+	printf(", \"alive\": %s, ", alive[owner->verdict]);
+	printf("\"host\": ");
+	json_string(stdout, owner->host[0] == '\0' ? host : owner->host,
+	    strlen(owner->host[0] == '\0' ? host : owner->host));
+	json_mode(owner);
+	printf("\"since\": ");
+	json_moment(stdout, owner->since_exact ? owner->since : 0);
+	printf(", \"started\": ");
+	json_moment(stdout, process->pid == 0 || process->started == 0
+				? 0
+				: process_start(process->started));
+	printf(", \"touched\": ");
+	json_moment(stdout, owner->touched);
+	printf(", \"command\": ");
+	if (process->pid == 0 || process->command_length == 0)
+		printf("null");
+	else
+		json_words(stdout, process->command, process->command_length);
+	printf("}");
+}
+
+static void json_list(const char *key, const struct owner *list, size_t count)
+{
+	printf("\"%s\": [", key);
+	for (size_t i = 0; i < count; i++) {
+		printf(i == 0 ? "\n    " : ",\n    ");
+		json_owner(&list[i]);
+	}
+	printf("]");
+}
+
+static void print_json(const char *label, const struct owners *found, bool first)
+{
+	printf("%s{\"lock\": ", first ? "" : ",\n ");
+	json_string(stdout, label, strlen(label));
+	printf(", \"held\": %s, \"unseen\": %s,\n  ", owners_held(found) ? "true" : "false",
+	    found->unseen ? "true" : "false");
+	json_list("holders", found->list, found->pipe_holders);
+	printf(",\n  ");
+	json_list("waiters", found->list + found->pipe_holders, found->count - found->pipe_holders);
+	printf("}");
+}
+
+/* A flock of semlock's on a lock made of files, which has no more than a PID in it, is -m link's. */
+static bool is_link(const struct owners *found, const char *name)
+{
+	struct lock lock = {.method = method_named("link"), .name = name};
+	struct probe probe;
+	struct error ignored;
+	bool its_own = found->pipe_holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
+		       probe.lock_info.there && probe.lock_info.record.kind == RECORD_PID &&
+		       verify_names(&found->list[0], &probe.lock_info.record);
+
+	if (found->pipe_holders == 1)
+		probe_close(&probe);
+	return its_own;
+}
+
+/* No method was named: kernel locks of all kinds count, or, if it says so itself, what it is. */
+static int look_at_any(struct owners *found, struct lock *lock, struct error *error)
+{
+	const struct method *recorded = probe_method(lock->name);
+
+	if (recorded == NULL) {
+		if (owners_look(found, lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
+			return -1;
+		if (!is_link(found, lock->name))
+			return 0;
+		owners_forget(found);
+		recorded = method_named("link");
+	}
+	lock->method = recorded;
+	return owners_look(found, lock, 0, error);
+}
+
+static int look(struct owners *found, struct lock *lock, bool method_named, struct error *error)
+{
+	if (server_method(lock->name) != NULL)
+		lock->method = server_method(lock->name);
+	if ((lock->method->can & ON_SERVER) != 0)
+		return server_owners_ask(found, lock, error);
+	if (!method_named)
+		return look_at_any(found, lock, error);
+	return owners_look(found, lock, owners_kinds(lock), error);
+}
+
+static int compare_slots(const void *one, const void *two)
+{
+	return ((const struct owner *)one)->slot - ((const struct owner *)two)->slot;
+}
+
+static int show(const struct request *request, const struct wanted *wanted, bool first)
+{
+	struct lock lock = {.method = request->method, .name = wanted->name, .fd = -1};
+	struct owners found;
+	struct error error;
+	int status;
+
+	if (look(&found, &lock, request->method_named, &error) != 0) {
+		complain("%s: %s", wanted->name, error.text);
+		return exit_status_of(error.kind);
+	}
+	if (found.pipe_holders > 0 && found.list[0].mode == MODE_SLOT)
+		qsort(found.list, found.pipe_holders, sizeof found.list[0], compare_slots);
+	occupants_name_callers(&found);
+	if (request->json)
+		print_json(wanted->name, &found, first);
+	else
+		print_table(wanted->name, &found);
+	status = owners_held(&found) ? EXIT_BUSY : EXIT_SUCCESS;
+	owners_forget(&found);
+	return status;
+}
+
+int who(const struct request *request)
+{
+	int worst = EXIT_SUCCESS, status;
+	bool first = true;
+
+	if (request->json)
+		printf("[");
+	for (unsigned i = 0; i < request->nlocks; i++) {
+		status = show(request, &request->locks[i], first);
+		first = first && status > EXIT_BUSY;
+		if (status > worst)
+			worst = status;
+	}
+	if (request->json)
+		printf("]\n");
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	return worst;
+}

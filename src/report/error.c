@@ -1,0 +1,115 @@
+#include <config.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/error.h"
+#include "report/text.h"
+
+static const char *program = "semlock";
+
+void report_as(const char *name)
+{
+	program = name;
+}
+
+static int PRINTF_LIKE(4, 0)
+keep(struct error *error, enum kind kind, int errnum, const char *fmt, va_list args)
+{
+	size_t used;
+
+	error->kind = kind;
+	error->errnum = errnum;
+	vsnprintf(error->text, sizeof error->text, fmt, args);
+	used = strlen(error->text);
+	if (errnum != 0)
+		snprintf(error->text + used, sizeof error->text - used, ": %s", strerror(errnum));
+	errno = errnum;
+	return -1;
+}
+
+int error_set(struct error *error, enum kind kind, const char *fmt, ...)
+{
+	int errnum = errno;
+	va_list args;
+
+	va_start(args, fmt);
+	keep(error, kind, errnum, fmt, args);
+	va_end(args);
+	return -1;
+}
+
+int error_say(struct error *error, enum kind kind, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	keep(error, kind, 0, fmt, args);
+	va_end(args);
+	return -1;
+}
+
+/* A lock's name is somebody's data: it must not steer a terminal, nor make two lines of one.
+ * One write, so that the lines of many processes do not mix.  A message that
+ * cannot be written changes nothing else: neither errno nor the exit status. */
+static void PRINTF_LIKE(2, 0)
+print(int fd, const char *fmt, va_list args)
+{
+	char text[5120], line[5120];
+	int saved = errno;
+	size_t used;
+
+	snprintf(text, sizeof text, "%s: ", program);
+	used = strlen(text);
+	vsnprintf(text + used, sizeof text - used, fmt, args);
+	text_printable(line, sizeof line - 1, text, strlen(text), sizeof line);
+	used = strlen(line);
+	line[used++] = '\n';
+	while (write(fd, line, used) < 0 && errno == EINTR)
+		;
+	errno = saved;
+}
+
+void print_line(const char *fmt, ...)
+{
+	char text[5120], line[5120];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	text_printable(line, sizeof line, text, strlen(text), sizeof line);
+	puts(line);
+}
+
+void complain(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	print(STDERR_FILENO, fmt, args);
+	va_end(args);
+}
+
+void tell(int fd, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	print(fd, fmt, args);
+	va_end(args);
+}
+
+void die(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	print(STDERR_FILENO, fmt, args);
+	va_end(args);
+	exit(status);
+}

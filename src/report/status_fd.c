@@ -1,0 +1,96 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/status_fd.h"
+
+static int events_fd = -1;
+
+int events_to(int fd)
+{
+	/* Standard output and error are the command's as well. */
+	if (fcntl(fd, F_SETFD, fd > STDERR_FILENO ? FD_CLOEXEC : 0) != 0)
+		return -1;
+	events_fd = fd;
+	return 0;
+}
+
+int events_descriptor(void)
+{
+	return events_fd;
+}
+
+/* A pipe that nobody reads any more raises SIGPIPE: it is held up while we write, and then
+ * thrown away, unless one was there before. */
+static void write_quietly(const char *line, size_t length)
+{
+	static const struct timespec at_once = {0, 0};
+	sigset_t pipe, before, pending;
+	int saved = errno;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	sigprocmask(SIG_BLOCK, &pipe, &before);
+	while (write(events_fd, line, length) < 0 && errno == EINTR)
+		;
+	if (!sigismember(&pending, SIGPIPE))
+		sigtimedwait(&pipe, NULL, &at_once);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = saved;
+}
+
+void status_fd_event(const char *fmt, ...)
+{
+	char line[128];
+	va_list args;
+	size_t used;
+
+	if (events_fd < 0)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line - 1, fmt, args);
+	va_end(args);
+	used = strlen(line);
+	line[used++] = '\n';
+	write_quietly(line, used);
+}
+
+const char *status_fd_errno(int errnum)
+{
+	static const struct {
+		int number;
+		const char *symbol;
+	} names[] = {
+	    {E2BIG, "E2BIG"},
+	    {EACCES, "EACCES"},
+	    {EAGAIN, "EAGAIN"},
+	    {EINVAL, "EINVAL"},
+	    {EIO, "EIO"},
+	    {EISDIR, "EISDIR"},
+	    {ELOOP, "ELOOP"},
+	    {EMFILE, "EMFILE"},
+	    {ENAMETOOLONG, "ENAMETOOLONG"},
+	    {ENFILE, "ENFILE"},
+	    {ENOENT, "ENOENT"},
+	    {ENOEXEC, "ENOEXEC"},
+	    {ENOMEM, "ENOMEM"},
+	    {ENOTDIR, "ENOTDIR"},
+	    {EPERM, "EPERM"},
+	    {ETXTBSY, "ETXTBSY"},
+	};
+	static char number[16];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].number == errnum)
+			return names[i].symbol;
+	snprintf(number, sizeof number, "%d", errnum);
+	return number;
+}

@@ -1,0 +1,129 @@
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/environment.h"
+#include "sys/memory.h"
+#include "report/text.h"
+
+extern char **environ;
+
+struct variable {
+	const char *name; /* with the "=" */
+	const char *value; /* NULL: not set, whatever an outer lock's is */
+};
+
+static const char *mode_name(const struct lock *lock)
+{
+	if (lock->slots > 0)
+		return "slot";
+	return lock->mode == SHARED ? "shared" : "exclusive";
+}
+
+/* "DEVICE:INODE:MODE" */
+static char *put_identity(char *at, const struct lock *lock)
+{
+	at = stpcpy(text_hex(at, (unsigned long long)lock->device), ":");
+	at = stpcpy(text_hex(at, (unsigned long long)lock->inode), ":");
+	return stpcpy(at, mode_name(lock));
+}
+
+/* The variable with its name, or NULL if nothing is held.  Outermost lock first, a blank between
+ * two. */
+static int held_assignment(const struct lock *held, unsigned count, char **whole)
+{
+	const char *outer = getenv("SEMLOCK_HELD");
+	char *text = memory_lasting(strlen("SEMLOCK_HELD=") + (outer == NULL ? 0 : strlen(outer)) +
+				    (size_t)count * 64 + 1);
+	char *at, *value;
+
+	if (text == NULL)
+		return -1;
+	value = at = stpcpy(text, "SEMLOCK_HELD=");
+	if (outer != NULL)
+		at = stpcpy(at, outer);
+	for (unsigned i = 0; i < count; i++) {
+		if (held[i].file != NULL)
+			continue; /* its record tells */
+		if (at > value)
+			at = stpcpy(at, " ");
+		at = put_identity(at, &held[i]);
+	}
+	*whole = at > value ? text : NULL;
+	return 0;
+}
+
+static char *assignment(const struct variable *variable)
+{
+	char *text = memory_lasting(strlen(variable->name) + strlen(variable->value) + 1);
+
+	if (text != NULL)
+		stpcpy(stpcpy(text, variable->name), variable->value);
+	return text;
+}
+
+/* Of the many that a shell hands on, hardly any begin like ours. */
+static bool is_one_of(const char *entry, const struct variable *variables, size_t count)
+{
+	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(entry, variables[i].name, strlen(variables[i].name)) == 0)
+			return true;
+	return false;
+}
+
+/* All at once, and without setenv(), which asks for memory at each.  READY: one of them, put
+ * together already; or NULL. */
+static int set(const struct variable *variables, size_t count, char *ready)
+{
+	size_t before = 0, used = 0;
+	char **list;
+
+	while (environ != NULL && environ[before] != NULL)
+		before++;
+	list = memory_lasting((before + count + 1) * sizeof *list);
+	if (list == NULL)
+		return -1;
+	for (size_t i = 0; i < before; i++)
+		if (!is_one_of(environ[i], variables, count))
+			list[used++] = environ[i];
+	for (size_t i = 0; i < count; i++) {
+		if (variables[i].value == NULL)
+			continue;
+		list[used] = assignment(&variables[i]);
+		if (list[used++] == NULL)
+			return -1;
+	}
+	if (ready != NULL)
+		list[used] = ready;
+	environ = list;
+	return 0;
+}
+
+int environment_set(const struct lock *lock, const char *label, const struct lock *held,
+    unsigned count, struct error *error)
+{
+	char slot[16], token[24], *ready;
+	const struct variable variables[] = {
+	    {"SEMLOCK_LOCK=", label},
+	    {"SEMLOCK_METHOD=", lock->method->name},
+	    {"SEMLOCK_MODE=", mode_name(lock)},
+	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
+	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
+	    {"SEMLOCK_HELD=", NULL},
+	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has had it, and nobody else need know it */
+	};
+	const size_t all = sizeof variables / sizeof *variables - (lock->smith == NULL);
+
+	if (lock->slot >= 0)
+		snprintf(slot, sizeof slot, "%d", lock->slot);
+	if (lock->smith != NULL)
+		snprintf(token, sizeof token, "%lld", lock->token);
+	if (held_assignment(held, count, &ready) != 0 || set(variables, all, ready) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot set the environment");
+	return 0;
+}

@@ -1,0 +1,135 @@
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/descriptor.h"
+#include "report/exitcode.h"
+#include "run/hold.h"
+#include "sys/pidfd.h"
+#include "report/error.h"
+
+enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no descriptor */
+
+/* A fork of the owner's keeps the other end of our input open, and may live on for long: the
+ * end of input alone would not tell us that the owner has ended. */
+static struct {
+	pid_t pid;   /* 0: outside our PID namespace, and nothing can be known of it; -1: it has ended */
+	int process; /* a pidfd of it, which becomes readable at its end; -1: there is none to be had */
+} owner = {.process = -1};
+static atomic_bool taken;
+
+static bool owner_lives(void)
+{
+	struct pollfd end = {owner.process, POLLIN, 0};
+
+	if (owner.pid > 0 && owner.process >= 0)
+		return poll(&end, 1, 0) <= 0; /* not to be asked: then it is not known to have ended */
+	return owner.pid == 0 || (owner.pid > 0 && (kill(owner.pid, 0) == 0 || errno != ESRCH));
+}
+
+/* Of our parent the pidfd first, then once more who it is: so it is not another's of that number. */
+static void find_owner(pid_t pid)
+{
+	owner.pid = pid == 0 ? getppid() : pid;
+	owner.process = pidfd_of(owner.pid);
+	if (owner.process >= 0)
+		owner.process = descriptor_above_standard(owner.process);
+	if (pid == 0 && getppid() != owner.pid)
+		owner.pid = -1;
+}
+
+static bool owner_ended(const struct pollfd *ends)
+{
+	return owner.process >= 0 ? ends[1].revents != 0 : !owner_lives();
+}
+
+/* Sleeps until standard input has EVENTS (poll(2)'s), or the owner has ended. */
+static bool await(struct pollfd *ends, short events)
+{
+	int wait_options = owner.process < 0 ? LOOK : -1;
+
+	do {
+		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
+		ends[1] = (struct pollfd){owner.process, POLLIN, 0};
+		if (poll(ends, 2, wait_options) < 0 && errno != EINTR)
+			return false;
+	} while (ends[0].revents == 0 && !owner_ended(ends));
+	return true;
+}
+
+/* A file that cannot be hung up (closed, /dev/null, a plain file) is no reason to give up.  If
+ * the lock is taken just now, the signal finds its way to the one that holds. */
+static void *give_up_in_time(void *unused)
+{
+	struct pollfd ends[2];
+
+	(void)unused;
+	if (await(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || owner_ended(ends)) &&
+	    !atomic_load(&taken))
+		kill(getpid(), SIGTERM);
+	return NULL;
+}
+
+static void supervise(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (pthread_create(&thread, NULL, give_up_in_time, NULL) == 0)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+bool hold_for(pid_t pid)
+{
+	find_owner(pid);
+	if (!owner_lives())
+		return false;
+	supervise();
+	return true;
+}
+
+void hold_taken(void)
+{
+	atomic_store(&taken, true);
+}
+
+/* What a command would find in its environment, the caller is told: its slot and its token. */
+static bool say_ok(void)
+{
+	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
+	char line[128];
+	int length = snprintf(line, sizeof line, "OK%s%s%s%s\n", slot == NULL ? "" : " slot=",
+	    slot == NULL ? "" : slot, token == NULL ? "" : " token=", token == NULL ? "" : token);
+
+	return write(STDOUT_FILENO, line, (size_t)length) == length;
+}
+
+void hold_until_end(void)
+{
+	struct pollfd ends[2];
+	char bytes[512];
+	ssize_t got;
+
+	if (!say_ok()) {
+		complain("cannot write to standard output, which is to say that the lock is held: %s",
+		    strerror(errno));
+		_exit(EXIT_SYSTEM);
+	}
+	do {
+		if (!await(ends, POLLIN) || owner_ended(ends))
+			break;
+		got = read(STDIN_FILENO, bytes, sizeof bytes);
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	_exit(EXIT_SUCCESS);
+}

@@ -1,0 +1,73 @@
+#include <config.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sys/deadline.h"
+#include "run/messages.h"
+#include "owners/owners.h"
+#include "report/error.h"
+#include "owners/owner_text.h"
+
+void messages_taken(const struct request *request, int64_t since)
+{
+	int64_t took;
+
+	if (!request->verbose)
+		return;
+	took = clock_now() - since;
+	if (request->as_flock)
+		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds",
+		    (long long)(took / SECOND), (long long)(took % SECOND / 1000));
+	else
+		complain("%s: taken after %lld.%06lld s", request->label, (long long)(took / SECOND),
+		    (long long)(took % SECOND / 1000));
+}
+
+void messages_running(const struct request *request)
+{
+	if (!request->verbose)
+		return;
+	if (request->as_flock)
+		tell(STDOUT_FILENO, "executing %s", request->command[0]);
+	else
+		complain("%s: running %s", request->label, request->command[0]);
+}
+
+void messages_stopped(const struct request *request, pid_t pid)
+{
+	if (request->verbose && !request->as_flock)
+		complain("%s: stopped process %ld", request->label, (long)pid);
+}
+
+/* Who holds it now, which is a moment after it was refused. */
+static bool holder(const struct lock *lock, char *text, size_t size)
+{
+	struct owners found;
+	struct error ignored;
+	bool known;
+
+	if (owners_look(&found, lock, owners_kinds(lock), &ignored) != 0)
+		return false;
+	owners_keep_meeting(&found, lock);
+	occupants_name_callers(&found);
+	known = owner_text(&found, text, size);
+	owners_forget(&found);
+	return known;
+}
+
+void messages_busy(const struct request *request, const struct lock *lock, bool waited)
+{
+	char text[400], label[PATH_MAX];
+
+	if (request->as_flock) {
+		if (request->verbose)
+			complain(waited ? "timeout while waiting to get lock" : "failed to get lock");
+	} else if (!request->quiet && (request->verbose || isatty(STDERR_FILENO))) {
+		if (!holder(lock, text, sizeof text))
+			snprintf(text, sizeof text, waited ? "still busy" : "busy");
+		lock_text(lock, label, sizeof label);
+		complain("%s: %s%s", label, text, waited ? "; the time is up" : "");
+	}
+}

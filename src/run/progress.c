@@ -1,0 +1,278 @@
+#include <config.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "methods/file/owner_record.h"
+#include "owners/owners.h"
+#include "run/progress.h"
+#include "report/error.h"
+#include "owners/owner_text.h"
+#include "report/text.h"
+
+/* Sent to the thread alone, to end it. */
+#define WAKE (SIGRTMIN + 1)
+
+/* While there is a thread, and no longer: a start that waits for nothing touches no page of it. */
+static struct drawing {
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	struct lock lock; /* the one waited for now; under the mutex */
+	struct progress *wanted;
+	int64_t began;
+	sigset_t caller, watched;
+	bool drawn, server_text;
+} *state;
+
+static void write_out(const char *text, size_t length)
+{
+	while (write(STDERR_FILENO, text, length) < 0 && errno == EINTR)
+		;
+}
+
+static void erase(void)
+{
+	if (state->drawn)
+		write_out("\r\033[K", 4);
+	state->drawn = false;
+}
+
+static size_t columns(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	return 80;
+}
+
+static void span(int64_t duration, char *text, size_t size)
+{
+	long long seconds = duration / SECOND;
+
+	if (seconds < 60)
+		snprintf(text, size, "%lld s", seconds);
+	else if (seconds < 3600)
+		snprintf(text, size, "%lld min %02lld s", seconds / 60, seconds % 60);
+	else
+		snprintf(text, size, "%lld h %02lld min", seconds / 3600, seconds / 60 % 60);
+}
+
+/* Our turn among those who wait: from 1; 0 when we are not among them. */
+static size_t place(const struct owners *found)
+{
+	for (size_t i = found->pipe_holders; i < found->count; i++)
+		if (found->list[i].process.pid == getpid())
+			return i - found->pipe_holders + 1;
+	return 0;
+}
+
+static bool look(struct owners *found, struct lock *lock)
+{
+	struct error ignored;
+
+	pthread_mutex_lock(&state->mutex);
+	*lock = state->lock;
+	pthread_mutex_unlock(&state->mutex);
+	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
+		return false;
+	owners_keep_meeting(found, lock);
+	occupants_name_callers(found);
+	return true;
+}
+
+/* Counts first: the line is cut at the terminal's right edge. */
+static void compose(const struct owners *found, char *text, size_t size)
+{
+	char holder[400], waited[40], left[40];
+	size_t turn = place(found), used;
+
+	span(clock_now() - state->began, waited, sizeof waited);
+	snprintf(text, size, "waited %s", waited);
+	used = strlen(text);
+	if (!state->wanted->deadline.never) {
+		span(deadline_left(&state->wanted->deadline) + SECOND - 1, left, sizeof left);
+		snprintf(text + used, size - used, ", %s left", left);
+		used = strlen(text);
+	}
+	if (turn > 0)
+		snprintf(text + used, size - used, ", place %zu of %zu", turn,
+		    found->count - found->pipe_holders);
+	used = strlen(text);
+	if (owner_text(found, holder, sizeof holder))
+		snprintf(text + used, size - used, ": %s", holder);
+}
+
+static void draw(void)
+{
+	char label[64], words[512], text[700], line[1024];
+	struct owners found;
+	struct lock lock;
+
+	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !look(&found, &lock))
+		return; /* in the background, the terminal is somebody else's */
+	compose(&found, words, sizeof words);
+	owners_forget(&found);
+	snprintf(label, sizeof label, "descriptor %d", lock.fd);
+	if (lock.name != NULL)
+		text_printable(label, sizeof label, lock.name, strlen(lock.name), 30);
+	snprintf(text, sizeof text, "semlock: %s: %s", label, words);
+	text_printable(line + 1, sizeof line - 4, text, strlen(text), columns() - 1);
+	line[0] = '\r';
+	memcpy(line + strlen(line), "\033[K", 4);
+	write_out(line, strlen(line));
+	state->drawn = true;
+}
+
+static void tell_once(void)
+{
+	struct owners found;
+	struct lock lock;
+	char holder[400], name[PATH_MAX];
+
+	if (state->server_text || !look(&found, &lock))
+		return;
+	state->server_text = true;
+	if (!owner_text(&found, holder, sizeof holder))
+		snprintf(holder, sizeof holder, "busy");
+	lock_text(&lock, name, sizeof name);
+	complain("%s: waiting: %s", name, holder);
+	owners_forget(&found);
+}
+
+/* A signal that ends or stops us must not leave the line behind. */
+static void obey(int signo)
+{
+	sigset_t just_it;
+
+	erase();
+	sigemptyset(&just_it);
+	sigaddset(&just_it, signo);
+	pthread_sigmask(SIG_UNBLOCK, &just_it, NULL);
+	kill(getpid(), signo);
+	pthread_sigmask(SIG_BLOCK, &just_it, NULL); /* stopped, and continued */
+}
+
+/* To look takes time on a crowded machine: never more than a twentieth of it. */
+static void *run(void *unused)
+{
+	int64_t next = SECOND, started;
+	struct timespec pause;
+	int signo;
+
+	(void)unused;
+	for (;;) {
+		pause = (struct timespec){(time_t)(next / SECOND), (long)(next % SECOND)};
+		signo = sigtimedwait(&state->watched, NULL, &pause);
+		if (signo == WAKE)
+			break;
+		if (signo > 0)
+			obey(signo);
+		started = clock_now();
+		if (state->wanted->verbose)
+			tell_once();
+		if (state->wanted->live)
+			draw();
+		next = 20 * (clock_now() - started);
+		if (next < SECOND)
+			next = SECOND;
+		if (!state->wanted->live)
+			next = 3600 * SECOND;
+	}
+	erase();
+	return NULL;
+}
+
+/* The thread looks after the signals that would end or stop us as they are set now. */
+static void choose_signals(void)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+	struct sigaction now;
+
+	sigemptyset(&state->watched);
+	sigaddset(&state->watched, WAKE);
+	pthread_sigmask(SIG_SETMASK, NULL, &state->caller);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
+		    !sigismember(&state->caller, signals[i]))
+			sigaddset(&state->watched, signals[i]);
+}
+
+static bool start(void)
+{
+	bool running;
+	pthread_attr_t small;
+	sigset_t all;
+
+	choose_signals();
+	state->began = clock_now();
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL); /* what the thread inherits */
+	running = pthread_create(&state->thread, &small, run, NULL) == 0;
+	pthread_attr_destroy(&small);
+	pthread_sigmask(SIG_SETMASK, &state->caller, NULL);
+	if (running)
+		pthread_sigmask(SIG_BLOCK, &state->watched, NULL);
+	return running;
+}
+
+static bool live_terminal(void)
+{
+	const char *kind = getenv("TERM");
+
+	return isatty(STDERR_FILENO) && kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
+}
+
+void progress_waits(const struct lock *lock, void *context)
+{
+	struct progress *wanted = context;
+
+	if (state != NULL) {
+		pthread_mutex_lock(&state->mutex);
+		state->lock = *lock;
+		pthread_mutex_unlock(&state->mutex);
+		return;
+	}
+	wanted->live = wanted->live && live_terminal();
+	if (!wanted->verbose && !wanted->live)
+		return;
+	state = malloc(sizeof *state);
+	if (state == NULL)
+		return;
+	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
+	host_id(); /* looked up once, and not by two threads at once */
+	if (!start()) {
+		free(state);
+		state = NULL;
+	}
+}
+
+const sigset_t *progress_blocks(void)
+{
+	return state != NULL ? &state->watched : NULL;
+}
+
+void progress_end(void)
+{
+	sigset_t caller;
+
+	if (state == NULL)
+		return;
+	pthread_kill(state->thread, WAKE);
+	pthread_join(state->thread, NULL);
+	caller = state->caller;
+	free(state);
+	state = NULL;
+	pthread_sigmask(SIG_SETMASK, &caller, NULL);
+}

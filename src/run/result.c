@@ -1,0 +1,92 @@
+#include <config.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "run/result.h"
+#include "report/status_fd.h"
+#include "report/exitcode.h"
+#include "run/acquire.h"
+#include "report/error.h"
+
+/* The command never ran: why, and the status that says so. */
+static int not_run(const struct request *request, int errnum)
+{
+	status_fd_event("not-run %s", status_fd_errno(errnum));
+	if (request->command == NULL) {
+		complain("%s: cannot stand by it: %s", request->label, strerror(errnum));
+		return EXIT_SYSTEM;
+	}
+	if (request->as_flock) {
+		complain("failed to execute %s: %s", request->command[0], strerror(errnum));
+		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
+	}
+	complain("%s: cannot run it: %s%s", request->command[0], strerror(errnum),
+	    errnum == ENOENT && request->command[1] == NULL && strpbrk(request->command[0], " \t\n") != NULL
+		? "; a shell command stands behind -c" : "");
+	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
+}
+
+int result_status(const struct request *request, const struct result *result)
+{
+	if (result->timed_out)
+		status_fd_event("run-timeout");
+	if (result->how != ENDED_NOT_RUN)
+		status_fd_event(result->how == ENDED_SIGNAL ? "signal %d" : "exit %d", result->code);
+	if (result->timed_out && !result->ours && !(result->killed && result->how == ENDED_SIGNAL))
+		return EXIT_RUNTIMEOUT;
+	switch (result->how) {
+	case ENDED_EXIT:
+		return result->code;
+	case ENDED_SIGNAL:
+		return 128 + result->code;
+	case ENDED_NOT_RUN:
+		break;
+	}
+	return not_run(request, result->code);
+}
+
+int ending_as(int status, int signo)
+{
+	sigset_t just_it;
+
+	if (signo == 0 || status != 128 + signo)
+		return status;
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(signo, SIG_DFL);
+	sigemptyset(&just_it);
+	sigaddset(&just_it, signo);
+	raise(signo);
+	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	return status;
+}
+
+int result_if_lost(const struct request *request, const struct lock *locks, int status)
+{
+	for (unsigned i = 0; i < request->nlocks; i++)
+		if (locks[i].lost) {
+			if (!locks[i].lost_said)
+				complain("%s: the lock was lost while the command ran",
+				    acquire_label(request, &locks[i]));
+			status_fd_event("lost");
+			status = EXIT_LOST;
+		}
+	return status;
+}
+
+const char *ending_words(const struct request *request, const struct error *error)
+{
+	bool lock_call = error->kind == ERROR_LOCKABLE || error->kind == ERROR_SYSTEM;
+
+	return request->as_flock && lock_call && error->errnum != 0 ? strerror(error->errnum) : error->text;
+}
+
+noreturn void result_of_error(const struct request *request, const struct error *error)
+{
+	int status = exit_status_of(error->kind);
+
+	status_fd_event("failed %d", status);
+	die(status, "%s: %s", request->label, ending_words(request, error));
+}

@@ -1,0 +1,65 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sys/descriptor.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+int descriptor_above_standard(int fd)
+{
+	int higher, errnum;
+
+	if (fd > STDERR_FILENO)
+		return fd;
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	errnum = errno;
+	close(fd);
+	errno = errnum;
+	return higher;
+}
+
+int descriptor_pipe(int ends[2])
+{
+	if (pipe(ends) != 0)
+		return -1;
+	for (int i = 0; i < 2; i++)
+		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+	ends[0] = descriptor_above_standard(ends[0]);
+	ends[1] = descriptor_above_standard(ends[1]);
+	if (ends[0] >= 0 && ends[1] >= 0)
+		return 0;
+	for (int i = 0; i < 2; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+	return -1;
+}
+
+void descriptor_close_others(void)
+{
+	long limit = sysconf(_SC_OPEN_MAX);
+	unsigned most = limit > 0 && limit < 65536 ? (unsigned)limit : 65536;
+
+	if (syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0)
+		return;
+	for (unsigned fd = STDERR_FILENO + 1; fd < most; fd++)
+		close((int)fd);
+}
+
+ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset)
+{
+	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
+	ssize_t put;
+
+	sigaction(SIGXFSZ, &ignored, &before);
+	put = pwrite(fd, bytes, size, offset);
+	sigaction(SIGXFSZ, &before, NULL);
+	return put;
+}

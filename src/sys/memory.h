@@ -1,0 +1,11 @@
+/* sys/memory.h - memory that is never given back. */
+#ifndef SEMLOCK_SYS_MEMORY_H
+#define SEMLOCK_SYS_MEMORY_H
+
+#include <stddef.h>
+
+/* SIZE bytes of zeros that last as long as the process; NULL when there are none.  For the few
+ * small things that every start needs. */
+void *memory_lasting(size_t size);
+
+#endif

@@ -1,0 +1,18 @@
+/* sys/mounts.h - which file system a descriptor's file is on. */
+#ifndef SEMLOCK_SYS_MOUNTS_H
+#define SEMLOCK_SYS_MOUNTS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "sys/proc.h"
+
+/* Find the mount of FD's file.  Returns false where the system does not tell. */
+bool mounts_find(int fd, struct procfs_mount *mount);
+
+/* The device by which /proc/locks names FD's file, of which fstat(2) says DEVICE.  The parts of a
+ * file system without a device of its own (btrfs, overlay) differ in stat(2), and are one in
+ * the kernel's list. */
+void mounts_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);
+
+#endif

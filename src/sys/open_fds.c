@@ -1,0 +1,154 @@
+#include <config.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "sys/open_fds.h"
+#include "sys/process.h"
+
+#ifndef SYS_statx /* its number is each machine's own: as if the kernel did not know it */
+#define SYS_statx -1
+#endif
+
+static void add(struct open_fds *open_fds, const struct open_fd *open_fd)
+{
+	struct open_fd *list = open_fds->list;
+
+	if ((open_fds->count & (open_fds->count - 1)) == 0) /* full at each power of two */
+		list = realloc(list, (open_fds->count == 0 ? 1 : 2 * open_fds->count) * sizeof *list);
+	if (list == NULL) {
+		open_fds->failed = true;
+		return;
+	}
+	open_fds->list = list;
+	list[open_fds->count++] = *open_fd;
+}
+
+/* The locks that OPEN_FD's descriptor carries; OPEN_FD alone when it carries none. */
+static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
+{
+	char path[64], text[8192], *line, *rest;
+	bool any = false;
+
+	snprintf(path, sizeof path, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
+	if (process_file(path, text, sizeof text) < 0)
+		return; /* closed meanwhile, or ended */
+	open_fd.locked = true;
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (procfs_lock_line(line, &open_fd.lock)) {
+			add(open_fds, &open_fd);
+			any = true;
+		}
+	open_fd.locked = false;
+	if (!any)
+		add(open_fds, &open_fd);
+}
+
+/* What statx(2) says of a file, as the kernel lays it out: not every library knows. */
+struct known {
+	uint32_t before[8];
+	uint64_t inode, between[12];
+	uint32_t device_major, device_minor;
+	uint64_t after[14];
+};
+enum { DONT_SYNC = 0x4000, WANT_INODE = 0x100 };
+
+/* Which file descriptor NAME of the /proc/PID/fd in FD is.  What is known here already will do: a
+ * server that does not answer, of whatever file system, would let us wait for ever. */
+static bool identify(int fd, const char *name, struct identity *file)
+{
+	struct known known;
+	struct stat found;
+
+	if (syscall(SYS_statx, fd, name, DONT_SYNC, WANT_INODE, &known) == 0) {
+		*file = (struct identity){makedev(known.device_major, known.device_minor),
+		    (ino_t)known.inode};
+		return true;
+	}
+	/* EPERM: the filter of a container that does not know the call. */
+	if (errno != ENOSYS && errno != EPERM)
+		return false;
+	if (fstatat(fd, name, &found, 0) != 0)
+		return false;
+	*file = (struct identity){found.st_dev, found.st_ino};
+	return true;
+}
+
+void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *files, unsigned count)
+{
+	char path[64];
+	struct dirent *entry;
+	struct identity file;
+	DIR *open;
+
+	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+	open = opendir(path);
+	if (open == NULL) {
+		open_fds->blind = open_fds->blind || errno == EACCES || errno == EPERM;
+		return;
+	}
+	errno = 0;
+	while ((entry = readdir(open)) != NULL) {
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    !identify(dirfd(open), entry->d_name, &file))
+			continue;
+		for (unsigned i = 0; i < count; i++)
+			if (file.inode == files[i].inode && file.device == files[i].device)
+				add_locks(open_fds, (struct open_fd){
+						     .pid = pid,
+						     .fd = (int)strtol(entry->d_name, NULL, 10),
+						     .file = i,
+						 });
+		errno = 0;
+	}
+	open_fds->blind = open_fds->blind || errno == EACCES || errno == EPERM;
+	closedir(open);
+}
+
+struct walk {
+	struct open_fds *open_fds;
+	const struct identity *files;
+	unsigned count;
+};
+
+static bool look_into(pid_t pid, void *context)
+{
+	struct walk *walk = context;
+
+	open_fds_of(walk->open_fds, pid, walk->files, walk->count);
+	return true;
+}
+
+void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsigned count)
+{
+	struct walk walk = {open_fds, files, count};
+
+	*open_fds = (struct open_fds){0};
+	process_each(look_into, &walk);
+}
+
+void open_fds_forget(struct open_fds *open_fds)
+{
+	free(open_fds->list);
+	*open_fds = (struct open_fds){0};
+}
+
+int open_fds_same_description(pid_t p, int a, pid_t q, int b)
+{
+	if (p == q && a == b)
+		return 1;
+	const int kcmp_file = 0; /* <linux/kcmp.h> is not everywhere */
+	long order = syscall(SYS_kcmp, p, q, kcmp_file, (unsigned long)a, (unsigned long)b);
+
+	return order < 0 ? -1 : order == 0;
+}

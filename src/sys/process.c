@@ -1,0 +1,212 @@
+#include <config.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/deadline.h"
+#include "sys/process.h"
+#include "report/text.h"
+
+ssize_t process_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), errnum;
+	ssize_t got = 0, used = 0;
+
+	if (fd < 0)
+		return -1;
+	while ((size_t)used < size - 1 &&
+	       (got = read(fd, text + used, size - 1 - (size_t)used)) > 0)
+		used += got;
+	errnum = errno;
+	close(fd);
+	errno = errnum;
+	text[used] = '\0';
+	return got < 0 ? -1 : used;
+}
+
+static ssize_t read_about(pid_t pid, const char *what, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, what);
+	return process_file(path, text, size);
+}
+
+/* In a time namespace of our own, the kernel tells us of boot, and of when a process started, by so
+ * many ns more; but records are read in others.  0xEFFFFFFA is the one that a machine has. */
+static int64_t boottime_offset(void)
+{
+	static int64_t offset;
+	static bool known;
+	struct stat namespace;
+	char text[256], *line;
+	long long seconds, ns;
+
+	if (known)
+		return offset;
+	known = true;
+	if (stat("/proc/self/ns/time", &namespace) == 0 && namespace.st_ino != 0xEFFFFFFA &&
+	    process_file("/proc/self/timens_offsets", text, sizeof text) > 0 &&
+	    (line = strstr(text, "boottime")) != NULL &&
+	    sscanf(line, "boottime %lld %lld", &seconds, &ns) == 2)
+		offset = seconds * SECOND + ns;
+	return offset;
+}
+
+static int64_t tick(void)
+{
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	return SECOND / (ticks > 0 ? ticks : 100);
+}
+
+bool process_stat(pid_t pid, struct procfs_stat *stat)
+{
+	char text[1024];
+
+	if (read_about(pid, "stat", text, sizeof text) <= 0 || !procfs_stat(text, stat))
+		return false;
+	stat->started -= (unsigned long long)(boottime_offset() / tick());
+	return true;
+}
+
+bool process_lives(pid_t pid)
+{
+	struct procfs_stat stat;
+
+	return process_stat(pid, &stat) && !procfs_ended(stat.state);
+}
+
+bool process_read(pid_t pid, struct process *process)
+{
+	struct procfs_stat stat;
+	char text[2048];
+	ssize_t got;
+
+	*process = (struct process){.pid = pid, .user = (uid_t)-1, .real_user = (uid_t)-1};
+	if (!process_stat(pid, &stat))
+		return false;
+	process->parent = stat.parent;
+	process->started = stat.started;
+	memcpy(process->name, stat.name, sizeof process->name);
+	if (read_about(pid, "status", text, sizeof text) > 0)
+		process->user = procfs_user(text, &process->real_user);
+	got = read_about(pid, "cmdline", process->command, sizeof process->command);
+	if (got <= 0) { /* a kernel thread, or one that is ending */
+		snprintf(process->command, sizeof process->command, "%s", process->name);
+		got = (ssize_t)strlen(process->command) + 1;
+	}
+	process->command_length = (size_t)got;
+	return true;
+}
+
+void process_each(bool (*see)(pid_t pid, void *context), void *context)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	if (proc == NULL)
+		return;
+	while ((entry = readdir(proc)) != NULL)
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    !see((pid_t)strtol(entry->d_name, NULL, 10), context))
+			break;
+	closedir(proc);
+}
+
+struct search {
+	pid_t parent, found;
+	unsigned long long started;
+};
+
+static bool is_younger_child(pid_t pid, void *context)
+{
+	struct search *search = context;
+	struct procfs_stat stat;
+
+	if (process_stat(pid, &stat) && stat.parent == search->parent &&
+	    stat.started >= search->started) {
+		search->found = pid;
+		search->started = stat.started;
+	}
+	return true;
+}
+
+pid_t process_youngest_child(pid_t pid)
+{
+	struct search search = {.parent = pid};
+
+	process_each(is_younger_child, &search);
+	return search.found;
+}
+
+bool process_numbers_ours(void)
+{
+	static int ours = -1;
+	char self[24];
+	ssize_t length;
+
+	if (ours < 0) {
+		length = readlink("/proc/self", self, sizeof self - 1);
+		self[length > 0 ? length : 0] = '\0';
+		ours = length > 0 && strtol(self, NULL, 10) == (long)getpid();
+	}
+	return ours != 0;
+}
+
+bool process_descends(pid_t pid, pid_t elder)
+{
+	struct procfs_stat stat;
+
+	if (!process_numbers_ours())
+		return false;
+	while (pid > 0 && process_stat(pid, &stat)) {
+		if (stat.parent == elder)
+			return elder > 0;
+		pid = stat.parent;
+	}
+	return false;
+}
+
+int64_t process_start(unsigned long long started)
+{
+	struct timespec now, up;
+	int64_t age;
+
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick();
+	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (age > 0 ? age : 0);
+}
+
+/* What a program is called matters more than where it lies. */
+static size_t directory_length(const char *command, size_t length)
+{
+	size_t start = 0;
+
+	for (size_t i = 0; i + 1 < length && command[i] != '\0'; i++)
+		if (command[i] == '/' && command[i + 1] != '\0')
+			start = i + 1;
+	return start;
+}
+
+void process_command(const struct process *process, char *text, size_t size, size_t columns)
+{
+	char line[PROCESS_COMMAND];
+	size_t length = process->command_length, start;
+
+	while (length > 0 && process->command[length - 1] == '\0')
+		length--;
+	start = directory_length(process->command, length);
+	for (size_t i = start; i < length; i++)
+		line[i - start] = process->command[i] == '\0' ? ' ' : process->command[i];
+	text_printable(text, size, line, length - start, columns);
+}

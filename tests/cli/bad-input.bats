@@ -1,0 +1,325 @@
+#!/usr/bin/env bats
+# What makes no sense or cannot be: one line that names it, a documented status, nothing done.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# usage THING ARGS...: 64, THING named in one line, and no lock file "l" made.
+usage() {
+	refused 64 "$1" "$SEMLOCK" "${@:2}" || return
+	if [ -e l ] || [ -e ran ]; then complain "semlock ${*:2}" "left something behind: $(ls)"; fi
+}
+
+# with_mount OPTIONS CMD...: with a file system of its own at mnt, in a mount namespace.
+with_mount() {
+	local options=$1
+	shift
+	mkdir -p mnt
+	unshare -m sh -c 'mount -t tmpfs -o "$0" tmpfs mnt && exec "$@"' "$options" "$@"
+}
+
+@test "an option that is not there" {
+	usage --no-such-option --no-such-option l touch ran
+	usage Z -Z l touch ran
+	usage Z -nZ l touch ran
+}
+
+@test "an option that is not there, in a bundle behind another one: that one is named" {
+	usage "-Z: " --verbose -nZ l touch ran
+	usage "-Z: " --verbose -Zn l touch ran
+}
+
+@test "a long option that could be two: which ones" {
+	usage "--no: could be --no-fork or --nonblock or --nonblocking" --no l touch ran
+	usage "--st=3: could be --stale or --start or --status-fd" --st=3 l touch ran
+}
+
+@test "an option in the wrong place is not taken for a command, or for a lock" {
+	usage "-w: options stand before LOCK" l -w 5 touch ran
+	usage "--json: options stand before LOCK" --who l --json
+	usage "--: COMMAND is missing" l --
+	expect_status 127 "$SEMLOCK" l -- -w
+	expect_status 127 "$SEMLOCK" --name=x -- -w
+	expect_status 69 "$FLOCK" l -w 5 touch ran
+}
+
+@test "an empty word, as a variable that is not set leaves it" {
+	usage "COMMAND is an empty word" l ''
+	usage "COMMAND is an empty word" --name=x ''
+	usage "LOCK is an empty word" '' touch ran
+	usage "LOCK is an empty word" -f '' l touch ran
+	usage "LOCK is an empty word" --who ''
+	usage "LOCK is an empty word" --who l ''
+	usage "LOCK is an empty word" --check ''
+	usage "LOCK is an empty word" ''
+	usage "LOCK is an empty word" -f l ''
+	expect_status 69 "$FLOCK" l ''
+	rm l
+}
+
+@test "a name that ends in a slash is a directory's" {
+	ln -s nowhere/ link
+	for name in d/ d// link; do
+		refused 66 "$name: there is no such directory, and its name ends in a slash" "$SEMLOCK" $name touch ran
+	done
+	mkdir d
+	expect_status 0 "$SEMLOCK" d/ true
+	refused 66 "d/x/: there is no such directory, and its name ends in a slash" "$SEMLOCK" d/x/ touch ran
+	[ ! -e ran ]
+}
+
+@test "standard output that takes nothing: 71" {
+	for words in --help --version "--who l" "--check l"; do
+		# shellcheck disable=SC2086 # words
+		for how in '>/dev/full' '>&-'; do
+			expect_status 71 sh -c "exec \"\$0\" $words $how" "$SEMLOCK"
+			[ "$err" = "semlock: cannot write to standard output" ] || complain "$words $how: $err"
+		done
+	done
+}
+
+@test "a URL that no program is for is no file" {
+	mkdir none
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/none
+	refused 69 "http://host/l: cannot start semlock-locksmith-http in $PWD/none" "$SEMLOCK" http://host/l touch ran
+	refused 69 "cannot start semlock-locksmith-file in $PWD/none" "$SEMLOCK" --who file:///tmp/l
+	refused 69 "cannot start semlock-locksmith-etcd in $PWD/none" "$SEMLOCK" ETCD://host/l touch ran
+	[ ! -e ran ]
+	expect_status 66 "$FLOCK" http://host/l touch ran
+	mkdir -p http:/host
+	expect_status 0 "$SEMLOCK" ./http://host/l touch ran
+	[ -e http:/host/l ]
+}
+
+@test "a URL that makes no sense" {
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-etcd" ] || skip "no locks on a server"
+	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR SEMLOCK_USER=u SEMLOCK_PASSWORD=p
+	for url in etcd://127.0.0.1:99999/l ftp://127.0.0.1:abc/l sftp://127.0.0.1:0/l etcds://127.0.0.1:/l; do
+		usage "$url: the port in the URL must be a number from 1 to 65535" -n $url touch ran
+		usage "$url: the port in the URL must be a number from 1 to 65535" --who $url
+		usage "$url: the port in the URL must be a number from 1 to 65535" --check $url
+	done
+	usage "the host in the URL makes no sense" -n etcd:///l touch ran
+	usage "an IPv6 address stands in brackets: [::1]" -n etcd://::1/l touch ran
+	usage "it must end in the lock's name" -n etcd://127.0.0.1 touch ran
+	usage "a password in a URL can be read by everybody" -n etcd://a:b@127.0.0.1/l touch ran
+}
+
+@test "an option without its argument, and one with an argument that takes none" {
+	usage w -w
+	usage timeout --timeout
+	usage "--shared=yes: this option takes no value" --shared=yes l touch ran
+}
+
+@test "numbers that are none, or out of range" {
+	usage -1 -w -1 l touch ran
+	usage abc -w abc l touch ran
+	usage 256 -E 256 l touch ran
+	usage -1 -E -1 l touch ran
+	usage 1x -E 1x l touch ran
+	usage E -E '' l touch ran
+}
+
+@test "a lease that is too short" {
+	for url in etcd://127.0.0.1:1/l ftp://127.0.0.1:1/l; do
+		usage "--ttl: a lease lasts 2 seconds at least" --ttl 1.9 $url touch ran
+	done
+}
+
+@test "too little" {
+	usage "what to lock is missing"
+	refused 64 '' "$SEMLOCK" -n
+	usage l l
+	usage c l -c
+	usage c l -c 'touch ran' more
+}
+
+@test "what the method cannot do is refused and not ignored" {
+	usage start -m flock --start 0 l touch ran
+	usage length -m flock --length=10 l touch ran
+	usage nosuch -m nosuch l touch ran
+	usage -o -F -o l touch ran
+	usage rm -F --rm l touch ran
+	usage u -u l touch ran
+}
+
+@test "--rm where there is no plain file to remove: 64" {
+	mkdir directory
+	refused 64 "directory: --rm removes plain files" "$SEMLOCK" --rm directory touch ran
+	[ -d directory ]
+	exec {fd}>l
+	refused 64 "--rm: a descriptor says nothing of the file's name" "$SEMLOCK" --rm --fd $fd touch ran
+	refused 64 "--mode: there is no file to create" "$SEMLOCK" --mode 600 --fd $fd touch ran
+	exec {fd}>&-
+	[ ! -e ran ]
+}
+
+@test "a socket is nothing to lock: 66" {
+	python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+	refused 66 "socket: is a socket" "$SEMLOCK" socket touch ran
+	refused 66 "socket: is a socket" "$SEMLOCK" -m posix socket touch ran
+	[ ! -e ran ]
+}
+
+@test "ranges that are none" {
+	usage x --fcntl --start x l touch ran
+	usage -1 --fcntl --start -1 l touch ran
+	usage abc --fcntl --length abc l touch ran
+	usage "the limit, which is 2305843009213693951" --start 2E l touch ran
+	usage "the limit, which is 9223372036854775807" --length 8E l touch ran
+	usage "no file has so many bytes" --start 1 --length 9223372036854775807 l touch ran
+	for range in "--start 2305843009213693951" "--length 9223372036854775807" "--start 1 --length 7E"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 3 "$SEMLOCK" $range l sh -c 'exit 3'
+	done
+}
+
+@test "modes that are none" {
+	usage 999 --mode 999 l touch ran
+	usage rw --mode rw l touch ran
+	usage 77777 --mode 77777 l touch ran
+	usage "--mode: a symbolic link has no permissions" --mode 600 -m symlink l touch ran
+}
+
+@test "a descriptor that is not open, and what is none" {
+	refused 65 "77: this descriptor is not open" "$SEMLOCK" 77
+	refused 65 "77: this descriptor is not open" "$SEMLOCK" --fd 77 touch ran
+	refused 65 "hand it on with 77>&77 behind the command" "$SEMLOCK" 77
+	usage "--status-fd 77: this descriptor is not open" --status-fd 77 l touch ran
+	usage "--status-fd x: not a descriptor number" --status-fd x l touch ran
+	usage "--fd x: not a descriptor number" --fd x touch ran
+	usage "-u x: not a descriptor number" -u x
+	usage "8x: COMMAND is missing" 8x
+	usage "l: COMMAND is missing" -m rename --init l
+	usage "FD 99999999999: not a descriptor number" 99999999999
+}
+
+@test "a directory that is not there" {
+	refused 66 "/nonexist/x: cannot create: its directory is not there" "$SEMLOCK" /nonexist/x touch ran
+	refused 66 missing/l "$SEMLOCK" missing/l touch ran
+	: >plain
+	refused 66 plain/l "$SEMLOCK" plain/l touch ran
+	[ ! -e ran ]
+	[ ! -e missing ]
+}
+
+@test "a descriptor's name that is none, and a working directory that has been removed" {
+	refused 66 "/dev/fd/77: is not there, and no file can be made in its directory" "$SEMLOCK" /dev/fd/77 touch ran
+	mkdir gone
+	said=$(cd gone && rmdir ../gone && "$SEMLOCK" l true 2>&1) && complain "locked"
+	[ "$said" = "semlock: l: is not there, and no file can be made in its directory" ] || complain "$said"
+}
+
+@test "a name that is too long" {
+	long=$(printf '%0300d' 0)
+	refused 66 "$long" "$SEMLOCK" "$long" touch ran
+	refused 66 "$long" "$SEMLOCK" -m excl "$long" touch ran
+	path=$(printf './%.0s' {1..2100})l
+	refused 66 "File name too long" "$SEMLOCK" "$path" touch ran
+	refused 66 "File name too long" "$SEMLOCK" -m excl "$path" touch ran
+	[ ! -e ran ]
+}
+
+@test "a link to a path that is too long" {
+	mkdir directory
+	ln -s "$(printf './%.0s' {1..2046})l" directory/link
+	refused 66 "directory/link: cannot open: File name too long" "$SEMLOCK" directory/link touch ran
+	[ ! -e ran ]
+}
+
+@test "a token beside which no name has room" {
+	token=$(printf '%0245d' 0)
+	refused 66 "cannot have a name beside it: File name too long" "$SEMLOCK" -m rename --init "$token" touch ran
+	[ ! -e ran ] && [ ! -e "$token" ]
+}
+
+@test "a file that one may not open, in a directory where one may not make any" {
+	echo precious >l
+	chmod 000 l
+	refused 66 l as_nobody "$SEMLOCK" l touch ran
+	refused 66 l as_nobody "$SEMLOCK" -n l touch ran
+	mkdir closed
+	chmod 555 closed
+	refused 66 closed/l as_nobody "$SEMLOCK" closed/l touch ran
+	chmod 644 l
+	[ "$(cat l)" = precious ]
+	[ ! -e closed/l ]
+	[ ! -e ran ]
+}
+
+@test "a directory that one may not look into is no busy lock" {
+	mkdir closed
+	: >closed/l
+	chmod 000 closed
+	for method in excl link mkdir symlink rename; do
+		refused 66 "closed/l: " as_nobody "$SEMLOCK" -n -m $method closed/l touch ran
+	done
+	[ ! -e ran ]
+}
+
+@test "no file may have a byte (ulimit -f 0): 73 for a lock that is written, and no trouble for others" {
+	for method in excl link mkdir; do
+		status=0
+		said=$(ulimit -f 0; "$SEMLOCK" -m $method l touch ran 2>&1) || status=$?
+		[ "$status" -eq 73 ] || complain "$method: $status, $said"
+		[[ $said == "semlock: l: cannot write "*": File too large" ]] || complain "$method: $said"
+	done
+	[ "$(ls -A)" = bin ] || complain "left behind: $(ls -A)"
+	hold_lock l
+	fifos waiter
+	start waiter bash -c 'ulimit -f 0; exec "$@"' bash "$SEMLOCK" l "$PROBE" hold waiter.up waiter.down
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go
+	ready waiter
+	let_go waiter
+	[ ! -e ran ]
+}
+
+@test "a full disk: 73" {
+	namespaces -m
+	refused 73 mnt/l with_mount nr_inodes=1 "$SEMLOCK" mnt/l touch ran
+	[ ! -e ran ]
+}
+
+@test "a read-only file system: 73 for a lock that is not there, and one that is there is locked" {
+	namespaces -m
+	refused 73 mnt/l with_mount ro "$SEMLOCK" mnt/l touch ran
+	[ ! -e ran ]
+	expect_status 0 with_mount size=1m sh -c ': >mnt/l; mount -o remount,ro mnt; exec "$0" mnt/l echo locked' "$SEMLOCK"
+	expect_out locked
+}
+
+@test "no descriptor left: 71" {
+	timeout -s KILL 5 "$PROBE" with-closed 0 -- "$PROBE" rlimit-nofile 3 -- "$SEMLOCK" --version >/dev/null ||
+		skip "this build cannot start with one descriptor (a sanitizer's runtime needs more)"
+	refused 71 l "$PROBE" with-closed 0 -- "$PROBE" rlimit-nofile 3 -- "$SEMLOCK" l touch ran
+	[ ! -e ran ]
+}
+
+@test "no process left: 71" {
+	root_only "limits another user's processes"
+	command -v prlimit >/dev/null
+	chmod 777 .
+	# (a leak checker would need a thread of its own)
+	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 refused 71 l prlimit --nproc=0 setpriv --reuid=65533 --regid=65533 --clear-groups \
+		"$SEMLOCK" l touch ran
+	[ ! -e ran ]
+}
+
+@test "a name of odd characters is one line in a message" {
+	odd=$'no\nsuch/\e[31mr\177ed'
+	capture "$SEMLOCK" "$odd" touch ran
+	[ "$status" -eq 66 ]
+	[ "$(wc -l <.err)" -eq 1 ]
+	[[ $err != *$'\e'* && $err != *$'\177'* ]]
+	refused 66 "no/??x€: " "$SEMLOCK" $'no/\xff\xc2\x9bx€' touch ran
+	expect_status 0 "$SEMLOCK" $'a\nb c' true
+	[ -f $'a\nb c' ]
+}
+
+@test "under the name flock the same is refused with the same status" {
+	for args in "--no-such-option l true" "-Z l true" "-E 256 l true" "-w abc l true" "l -c" "-F -o l true" "8x"; do
+		# shellcheck disable=SC2086
+		expect_status 64 "$FLOCK" $args
+		[[ $err == "flock: "* ]]
+	done
+	[ ! -e l ]
+}

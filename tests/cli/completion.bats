@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# What the shells complete: contrib/completion in bash, zsh and fish, typed into them.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+SHELLS="bash zsh fish"
+
+prepare() {
+	export HOME=$PWD XDG_RUNTIME_DIR=$PWD XDG_CONFIG_HOME=$PWD XDG_DATA_HOME=$PWD XDG_CACHE_HOME=$PWD LC_ALL=C.UTF-8
+	mkdir -m 700 semlock
+	touch semlock/nightly a.lock
+	mkdir helpers
+	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
+	sed -n '/^static const struct option long_options/,/^};/p' "$SOURCE/src/cli/options.c" >table
+}
+
+# The long options of semlock that take an argument as $1 says (required, optional, no).
+long() {
+	sed -n "s/.*{\"\([a-z-]*\)\", $1_argument, NULL.*/--\1/p" table
+}
+
+# Its short ones: those that take a value have a colon.
+short() {
+	sed -n 's|^static const char letters\[\] = "+:\([A-Za-z:]*\)";|\1|p' "$SOURCE/src/cli/options.c" | grep -o '.:\?'
+}
+
+# completed SHELL LINE...: what completion.py prints, without the part before a = and after it.
+completed() {
+	local shell=$1 file
+	shift
+	file=$(echo "$SOURCE/contrib/completion/$shell"/*)
+	FILE=$file capture /usr/bin/python3 "$SOURCE/tests/lib/completion.py" "$shell" "$@"
+	[ "$status" -eq 0 ] || complain "$shell: $err" || return
+	ways=$(sed 's/^--[a-z-]*=\(.\)/\1/; s/\([^=]\)=$/\1/; /^$/d' <<<"$out")
+}
+
+# completes LINE WAY...: these are all there are, in every shell.
+completes() {
+	local line=$1 shell
+	shift
+	for shell in $SHELLS; do
+		completed "$shell" "$line" || return
+		[ "$(sort <<<"$ways")" = "$(printf '%s\n' "$@" == | sort)" ] ||
+			complain "$shell: $line" "$ways" "instead of $*" || return
+	done
+}
+
+@test "every option of semlock is known to every shell, and no other" {
+	{
+		long required
+		long optional
+		long no
+		short | sed 's/^\(.\).*/-\1/'
+	} >wanted
+	[ "$(wc -l <wanted)" -ge 58 ] || complain "the table of options is not where it was"
+	for shell in $SHELLS; do
+		completed "$shell" "semlock -" "semlock --"
+		diff <(sort wanted) <(grep -v '^==$' <<<"$ways" | sort -u) || complain "in $shell"
+	done
+}
+
+# An option without a value is followed by LOCK and COMMAND, the others by a value first.
+@test "every shell knows which options take a value: the command behind them is completed" {
+	set --
+	for option in $(long no) $(long optional) $(short | sed -n 's/^.$/-&/p'); do
+		case $option in
+		--check | --who | --hold | --help | --version | --command | -c | -h | -V) ;;
+		*) set -- "$@" "semlock $option a.lock fals" ;;
+		esac
+	done
+	for option in $(long required) $(short | sed -n 's/^\(.\):$/-\1/p'); do
+		case $option in
+		--fd | --name) set -- "$@" "semlock $option 8 fals" ;;
+		--*) set -- "$@" "semlock $option 8 a.lock fals" "semlock $option=8 a.lock fals" ;;
+		*) set -- "$@" "semlock $option 8 a.lock fals" "semlock -n${option#-} 8 a.lock fals" "semlock ${option}8 a.lock fals" ;;
+		esac
+	done
+	[ $# -ge 75 ] || complain "only $# lines"
+	for shell in $SHELLS; do
+		completed "$shell" "$@"
+		[ "$(grep -c '^==$' <<<"$ways")" -eq $# ]
+		n=0
+		while read -r way; do
+			n=$((n + 1))
+			[ "$way" = false ] || complain "$shell: ${!n}: '$way'" || break
+			read -r way
+			[ "$way" = == ] || complain "$shell: ${!n}: '$way' as well" || break
+		done <<<"$ways"
+		[ $n -eq $# ]
+	done
+}
+
+@test "methods are those of --help" {
+	# shellcheck disable=SC2046 # words
+	completes "semlock -m " $("$SEMLOCK" --help | sed '1,/^METHOD is one of/d; /^$/,$d' | sed -n 's/^  \([a-z0-9]\+\)  .*/\1/p')
+	completes "semlock -n --method=ex" excl
+	completes "semlock --method mk" mkdir
+}
+
+@test "signals, what --on-lost does, names" {
+	completes "semlock --signal=TER" TERM
+	completes "semlock --signal KIL" KILL
+	completes "semlock --replace=TST" TSTP
+	completes "semlock --toggle=HU" HUP
+	completes "semlock --on-lost=" kill term warn
+	completes "semlock --on-lost w" warn
+	completes "semlock --name=" nightly
+}
+
+@test "a file's name is never run, and a stranger's directory not looked into" {
+	# shellcheck disable=SC2016 # a name
+	touch 'semlock/$(touch ran)nightly'
+	for shell in $SHELLS; do
+		completed "$shell" "semlock --name=n" "semlock --name="
+		grep -qx nightly <<<"$ways" || complain "$shell: $ways"
+	done
+	[ -z "$(find . -name ran)" ]
+	root_only "gives a directory away"
+	rm semlock/*ran*
+	chown 65534 semlock
+	for shell in $SHELLS; do
+		completed "$shell" "semlock --name=ni"
+		if grep -q nightly <<<"$ways"; then complain "$shell: $ways"; fi
+	done
+}
+
+@test "lock files and servers, also of -f, and all of them after --who and --check" {
+	completes "semlock -n a." a.lock
+	completes "semlock ft" ftp:// ftps://
+	completes "semlock zo" zoo+1://
+	completes "semlock -f a." a.lock
+	completes "semlock -s --file=a." a.lock
+	completes "semlock --who a.lock a." a.lock
+	completes "semlock --check a." a.lock
+	completes "semlock --hold a." a.lock
+}
+
+@test "the command, and then what the command's own completion says" {
+	completes "semlock a.lock fals" false
+	completes "semlock a.lock -- fals" false
+	completes "semlock etcd://h1,h2/job fals" false
+	completes "semlock -w 10 ftp://me@h/job fals" false
+	completes "semlock a.lock grep --recursi" --recursive
+	completes "semlock --name=x grep --recursi" --recursive
+	completes "semlock --method=flock -f ftp://h/x a.lock -- grep --recursi" --recursive
+	completes "semlock a.lock -" -c --command
+}
+
+# bash-completion finds the file by its name, and zsh and fish by their rules.
+@test "installed, they are where the shells look" {
+	[ -n "${BUILD:-}" ] || BUILD=$(dirname "$SEMLOCK")
+	expect_status 0 make -C "$BUILD" install-data DESTDIR="$PWD/dest"
+	(cd dest && find . -path '*sem*' -type f) | sed -n 's,.*/share/,,p' | grep -vE '^(man|semlock|doc)/' | sort >installed
+	printf '%s\n' bash-completion/completions/semlock fish/vendor_completions.d/semlock.fish \
+		zsh/site-functions/_semlock | diff - installed
+}

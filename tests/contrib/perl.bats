@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# contrib/perl: locks as Perl objects.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+prepare() {
+	export SEMLOCK
+	unset SEMLOCK_TEST_URL
+	DIR=$SOURCE/contrib/perl
+}
+
+
+@test "its own tests pass, as its README has them run" {
+	expect_status 0 env -C "$DIR" prove -Ilib t
+	case $out in *"All tests successful"*) ;; *) complain "$out" ;; esac
+	[ "$(grep -c '^    SEMLOCK=../../build/semlock prove -Ilib t$' "$DIR/README")" -eq 1 ]
+}
+
+@test "no warning, and its manual is well-formed" {
+	for module in "$DIR"/lib/Semlock/*.pm; do
+		expect_status 0 perl -wc -I"$DIR/lib" "$module"
+		[ "$err" = "$module syntax OK" ] || complain "$err"
+		expect_status 0 podchecker -warnings -warnings "$module"
+		expect_status 0 pod2man "$module"
+	done
+}
+
+@test "every option that its manual names is one, and every one is in its manual" {
+	expect_status 0 perl -I"$DIR/lib" -MSemlock::Sem -e '
+		open my $in, "<", $INC{"Semlock/Sem.pm"} or die;
+		my $text = join "", <$in>;
+		my ($manual) = $text =~ /=head2 new(.*?)=head2/s;
+		my @named = map { /^=item (.*?)(?: =>.*)?$/ ? split(/, */, $1) : () } split /\n/, $manual;
+		my ($code) = $text =~ /(my %SWITCH.*?my %OURS[^\n]*)/s;
+		my @known = $code =~ /\b([a-z]+) => ["\x27]--/g;
+		push @known, map { split } $code =~ /qw\((.*?)\)/g;
+		tr/-/_/ for @known;
+		my %here = map { $_ => 1 } @named;
+		$here{$_} or $_ eq "ttl" or die "$_ is not in the manual\n" for @known;
+		my %there = map { $_ => 1 } @known;
+		$there{$_} or die "$_ is no option\n" for @named;
+		@named >= 10 or die "only @named\n"'
+}
+
+# shellcheck disable=SC2016 # Perl's own variables
+@test "the counter of its README counts" {
+	expect_status 0 perl -I"$DIR/lib" -e '
+		use strict; use warnings; use Semlock::Sem;
+		for (1 .. 4) {
+			next if fork;
+			for (1 .. 10) {
+				my $sem = Semlock::Sem->new("counter.sem");
+				open my $in, "<", "counter" or die; my $n = <$in>; close $in;
+				open my $out, ">", "counter" or die; print $out $n + 1; close $out;
+			}
+			exit;
+		}
+		BEGIN { open my $out, ">", "counter"; print $out 0 }
+		1 while wait != -1'
+	[ "$(cat counter)" -eq 40 ]
+}

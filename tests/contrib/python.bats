@@ -1,0 +1,38 @@
+#!/usr/bin/env bats
+# contrib/python: locks as Python objects.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+prepare() {
+	export SEMLOCK PYTHONDONTWRITEBYTECODE=1
+	unset SEMLOCK_TEST_URL
+	DIR=$SOURCE/contrib/python
+	PATH=/usr/bin:$PATH
+}
+
+@test "its own tests pass, as its README has them run" {
+	expect_status 0 env -C "$DIR" python3 -W error -m unittest
+	grep -qE '^Ran [2-9][0-9] tests' .err || complain "$err"
+	[ "$(grep -c '^    SEMLOCK=../../build/semlock python3 -m unittest$' "$DIR/README")" -eq 1 ]
+	[ ! -e "$DIR/__pycache__" ]
+}
+
+@test "its manual can be read" {
+	expect_status 0 env -C "$DIR" python3 -m pydoc semlock
+	for word in acquire release held Busy Lost NetLock; do
+		grep -q "$word" .out || complain "no $word in $out"
+	done
+}
+
+@test "the examples of its README run" {
+	echo 41 >counter
+	mkdir locks
+	sed -n 's/^    //p' "$DIR/README" | sed '/^with semlock.NetLock/,$d; s,/run/lock,locks,' >readme.py
+	printf 'def make_report(): print("made")\n' | cat - readme.py >free.py
+	expect_status 0 env PYTHONPATH="$DIR" python3 free.py
+	expect_out made
+	[ "$(cat counter)" = 42 ]
+	hold_lock locks/report.lock
+	expect_status 0 env PYTHONPATH="$DIR" python3 free.py
+	grep -q "locks/report.lock: semlock: .*held by ${COMMAND[holder]} " .out || complain "$out"
+	[ "$(cat counter)" = 43 ]
+}

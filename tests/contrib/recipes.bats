@@ -1,0 +1,359 @@
+#!/usr/bin/env bats
+# contrib/recipes: scripts to copy from, run as their README says.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/recipes
+
+@test "queue: the second run waits, the third too, and they come in in this order" {
+	for recipe in queue section; do
+		stand "$recipe.1" "$recipe"
+		behind "$recipe.2" "$recipe"
+		behind "$recipe.3" "$recipe"
+		[ ! -s "$recipe.2.out" ]
+		let_go "$recipe.1"
+		grep -q "^I'm done" "$recipe.1.out"
+		ready "$recipe.2"
+		[ ! -s "$recipe.3.out" ]
+		let_go "$recipe.2"
+		ready "$recipe.3"
+		let_go "$recipe.3"
+	done
+}
+
+@test "queue, section, self-lock: the command's status is the script's, and a lock that fails is a failure" {
+	for recipe in queue section self-lock reject; do
+		expect_status 3 "$recipe" sh -c 'exit 3'
+	done
+	for recipe in queue section reject; do
+		rm ".$recipe.lock"
+		mkdir ".$recipe.lock"
+		capture "$recipe" touch ran
+		[ "$status" -ne 0 ]
+		[ ! -e ran ]
+	done
+}
+
+@test "section: after the part the lock is free, though the script runs on" {
+	fifos on
+	# the last line of the script, which is outside, waits for us
+	sed "s|^exit|'$PROBE' hold on.up on.down; exit|" "$RECIPES/section" >section
+	chmod +x section
+	start on ./section true
+	ready on
+	expect_free .section.lock
+	let_go on
+}
+
+@test "reject: the second run says so and ends with 75, the first goes on; afterwards there is room again" {
+	stand one reject
+	expect_status 75 reject touch ran
+	[[ $out == "I'm rejected ("* ]]
+	[ ! -e ran ]
+	let_go one
+	expect_status 0 reject touch ran
+	[ -e ran ]
+}
+
+@test "self-lock: the second run is refused, with status 1" {
+	cp "$RECIPES/self-lock" mine
+	stand one ./mine
+	expect_status 1 ./mine touch ran
+	[ ! -e ran ]
+	let_go one
+	expect_status 0 ./mine true
+}
+
+@test "self-lock with any lock: a file, and a directory by -m mkdir; under an outer lock, too" {
+	self_lock_with "$PWD/file.lock"
+	self_lock_excludes
+	self_lock_with "$PWD/dir.lock" "-m mkdir"
+	self_lock_excludes
+	[ ! -e dir.lock ]
+}
+
+@test "guard: in the first lines of somebody else's script, also when that is replaced in mid-run" {
+	write_viewer() {
+		printf '#!/bin/sh\n# viewer, version %s\n"$@"\n' "$1" >new
+		chmod +x new
+		sed -i "1r $RECIPES/guard" new
+		mv new viewer
+	}
+	write_viewer 1
+	stand one ./viewer
+	write_viewer 2
+	refused 1 "held by ${PID[one]} (" ./viewer touch ran
+	[ ! -e ran ]
+	let_go one
+	expect_status 0 ./viewer true
+	expect_silent
+	chmod 0 .viewer.lock
+	[ "$(id -u)" -eq 0 ] || { capture ./viewer touch ran; [ "$status" -gt 1 ]; }
+}
+
+@test "on-off: each press does the other thing, and what the command has started ends with it" {
+	printf '#!/bin/sh\n"$@" &\nwait\n' >viewer
+	chmod +x viewer
+	for _ in 1 2; do
+		stand on on-off ./viewer
+		expect_status 0 on-off ./viewer touch ran
+		[ ! -e ran ]
+		ended on 143
+		"$PROBE" gone "${COMMAND[on]}"
+		rm on.up on.down
+	done
+}
+
+@test "pool: each run has a line of its own, a killed run's line comes back, a fourth one waits" {
+	printf 'red\ngreen\nblue\n' >list
+	stand one pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	stand two pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	stand three pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	[ "$(cat one.out two.out three.out)" = "$(cat list)" ]
+	behind four pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	kill -KILL "${PID[two]}" "${COMMAND[two]}"
+	ready four
+	[ "$(cat four.out)" = green ]
+	let_go one
+	let_go three
+	let_go four
+}
+
+@test "pool: a last line without its end is a line; a line that is gone is said, and the command does not run" {
+	printf 'red\ngreen' >list
+	stand one pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	stand two pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
+	[ "$(cat one.out two.out)" = "$(cat list)" ]
+	behind three pool list
+	echo red >list
+	let_go two
+	ended three 75
+	grep -q 'nothing in line 2' three.err
+	let_go one
+	: >list
+	refused 64 '-j 0' pool list touch ran
+	rm list
+	expect_status 64 pool list touch ran
+	[ ! -e ran ]
+}
+
+@test "a recipe without what it needs says how it is used" {
+	for recipe in "data-file read" "data-file" "phone-book get" "phone-book" "on-off"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 64 $recipe
+		[[ $err == "usage: ${recipe%% *} "* ]] || complain "$recipe: $err"
+	done
+	rm bin/semlock
+	for recipe in "queue true" "section true" "reject true" "self-lock true" "marker excl m true" "pid-file p true" \
+		"limits l true" "on-off true" "data-file append d" "loud-after 2 l true" "no-apt true" "cluster-job true" \
+		counter-race; do
+		# shellcheck disable=SC2086 # words
+		capture env PATH="$PWD/bin:$RECIPES:/usr/bin:/bin" timeout 20 $recipe
+		[ "$status" -eq 127 ] && [[ $err == *semlock* ]] || complain "$recipe: $status, $err"
+	done
+}
+
+@test "counter: wrong without semlock, each time; right with it" {
+	echo 0 >counter.dat
+	expect_status 0 counter counter.dat
+	expect_status 0 counter counter.dat
+	expect_out "Hits on this page: 2"
+	for _ in 1 2 3; do
+		expect_status 0 timeout 60 counter-race
+		[ "$(grep -v '^--' .out)" = "$(printf '%s\n' \
+			'Hits on this page: 1001' 'Hits on this page: 1001' 'counted: 1001' \
+			'Hits on this page: 1001' 'Hits on this page: 1' 'counted: 1001' \
+			'Hits on this page: 1001' 'Hits on this page: 1' 'counted: 1001' \
+			'Hits on this page: 1001' 'Hits on this page: 1002' 'counted: 1002' \
+			'Hits on this page: 1001' 'Hits on this page: 1002' 'counted: 1002')" ] || complain "$out"
+	done
+}
+
+@test "counter: with a lock that excludes nobody the demonstration ends there, and fails" {
+	printf '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != counter ]; do shift; done\nexec "$@"\n' >sham
+	chmod +x sham
+	mv sham bin/semlock
+	capture env TMPDIR="$PWD" timeout 60 counter-race
+	[ "$status" -eq 1 ]
+	[[ $out == *"-- semlock counter.sem"$'\n'"Hits on this page: 1001" ]] || complain "$out"
+}
+
+@test "data-file: readers together, a writer alone, and its file is old or new and whole" {
+	expect_status 0 data-file replace d < <(seq 3)
+	expect_status 0 data-file append d < <(echo 4)
+	expect_status 0 data-file read d
+	expect_out "$(seq 4)"
+	hold_as reader -s d.lock
+	expect_status 0 data-file read d
+	mkfifo in
+	exec 5<>in
+	start writer sh -c 'exec data-file replace d <in' 5>&-
+	until pid=$(semlock_of "${PID[writer]}"); do :; done 2>/dev/null
+	"$PROBE" blocked "$pid"
+	let_go reader
+	echo half >&5
+	until [ -s d.new ]; do kill -0 "$pid"; done
+	# killed in the middle of its writing
+	kill -KILL "$pid" $(pgrep -P "$pid") $(pgrep -P "$(pgrep -P "$pid")")
+	exec 5>&-
+	expect_status 0 data-file read d
+	expect_out "$(seq 4)"
+	expect_status 64 data-file write d
+}
+
+# limited_to MS: the recipe, with less time
+limited_to() {
+	sed "s/-w 5/-w .1/; s/5m/$1ms/" "$RECIPES/limits" >short
+	chmod +x short
+}
+
+# It has to run before its time is up.
+too_long() {
+	local up pid
+	rm -f long.up long.down
+	limited_to "$room"
+	fifos long
+	exec {up}<>long.up # what was said stays in it
+	start long ./short l sh -c '"$@" & wait' sh "$PROBE" hold long.up long.down
+	ended long 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
+}
+
+@test "limits: 75 when it has waited too long, 124 when it has run too long, with all it has started" {
+	expect_status 3 limits l sh -c 'exit 3'
+	limited_to 200
+	hold_lock l
+	expect_status 75 ./short l touch ran
+	[ ! -e ran ]
+	let_go
+	with_room too_long
+}
+
+@test "marker: there while the command runs, BUSY for others, taken over from a killed run" {
+	sed 's/-w 5/-w .1/' "$RECIPES/marker" >marker
+	chmod +x marker
+	for method in excl symlink mkdir rename; do
+		mark=$method.mark
+		there=$mark
+		[ $method != rename ] || there=$mark.held
+		rm -f one.up one.down
+		stand one ./marker $method $mark
+		[ -e $there ] || [ -L $there ]
+		expect_status 75 ./marker $method $mark touch ran
+		[ ! -e ran ]
+		kill -KILL "${PID[one]}" "${COMMAND[one]}"
+		"$PROBE" gone "${PID[one]}"
+		expect_status 0 ./marker $method $mark true
+		expect_silent
+		[ ! -e $there ]
+		[ ! -L $there ]
+	done
+}
+
+@test "marker: TERM ends the command, and then the mark goes" {
+	fifos one
+	start one marker symlink mark "$PROBE" hold one.up one.down
+	ready one
+	[ -L mark ]
+	kill -TERM "${PID[one]}"
+	ended one 143
+	[ ! -L mark ]
+	"$PROBE" gone "${COMMAND[one]}"
+}
+
+@test "pid-file: names the command's PID, sends a second one away, and a dead one's is taken over" {
+	sed 's/-w 3/-w .1/' "$RECIPES/pid-file" >pid-file
+	chmod +x pid-file
+	stand one ./pid-file p
+	[ "$(head -n 1 p)" -eq "${COMMAND[one]}" ]
+	expect_status 75 ./pid-file p touch ran
+	[ ! -e ran ]
+	kill -KILL "${PID[one]}" "${COMMAND[one]}"
+	"$PROBE" gone "${PID[one]}"
+	expect_status 0 ./pid-file p touch ran
+	[ -e ran ]
+	[ ! -e p ]
+}
+
+# As cron does it: sh, few variables, in the home directory.
+cron_job() {
+	grep -v -e '^#' -e '^[A-Z]*=' -e '^$' "$RECIPES/crontab" | sed -n "$1p" >line
+	# five fields of time and a command without a %, which cron would take for the end of the line
+	grep -Eqx '([0-9*/,-]+ +){5}[^%]+' line
+	env -i HOME="$HOME" LOGNAME=me SHELL=/bin/sh PATH="$PATH" /bin/sh -c "$(sed -E 's/^([^ ]+ +){5}//' line)"
+}
+
+job() {
+	printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
+	chmod +x "bin/$1"
+}
+
+@test "crontab: one at a time and quiet when busy, but a job that fails, or a lock, is loud" {
+	job make-report 'echo made; exit 4'
+	hold_lock .report.lock
+	expect_status 0 cron_job 1
+	expect_silent
+	let_go
+	expect_status 4 cron_job 1
+	expect_out made
+	rm .report.lock
+	ln -s loop .report.lock
+	ln -s .report.lock loop
+	expect_status 66 cron_job 1
+	[ -n "$err" ]
+}
+
+@test "crontab: after 12 skips in a row it says who has been running, and again after 24" {
+	job fetch-feeds 'exit 1'
+	hold_lock .fetch.lock
+	for skip in $(seq 24); do
+		case $skip in
+		12 | 24)
+			expect_status 1 cron_job 2
+			expect_out ""
+			[[ $err == "skipped $skip times, first on "*"held"*"${COMMAND[holder]} "* ]] || complain "$err" ;;
+		*)
+			expect_status 0 cron_job 2
+			expect_silent ;;
+		esac
+	done
+	let_go
+	# the job's own 1 is its own, and its run ends the row
+	expect_status 1 cron_job 2
+	expect_silent
+	[ ! -e .fetch.lock.skipped ]
+}
+
+@test "loud-after: a signal to it is the command's, and the lock is held until that has ended" {
+	fifos mine
+	start mine loud-after 2 l "$PROBE" signals mine.up mine.down
+	ready mine
+	for name in TERM HUP INT TERM; do
+		kill -"$name" "${PID[mine]}"
+		reports mine "$name"
+	done
+	expect_held l
+	let_go mine
+	expect_free l
+	stand mine2 loud-after 2 l
+	kill -TERM "${PID[mine2]}"
+	ended mine2 143
+	"$PROBE" gone "${COMMAND[mine2]}"
+	expect_free l
+}
+
+@test "loud-after: a command that closes all descriptors keeps the lock to the end" {
+	fifos mine
+	start mine loud-after 2 l "$PROBE" closefrom-then-hold mine.up mine.down
+	ready mine
+	expect_held l
+	expect_status 0 loud-after 2 l touch ran
+	[ ! -e ran ]
+	[ -s l.skipped ]
+	let_go mine
+	expect_free l
+}
+
+@test "crontab: the one that waits for another job" {
+	job make-backup 'echo backed up'
+	expect_status 0 cron_job 3
+	expect_out "backed up"
+	[ -z "$(cron_job 4 2>/dev/null)" ]
+}

@@ -1,0 +1,48 @@
+#!/usr/bin/env bats
+# The parsers, given what is in tests/fuzz/seeds: real examples of each format, and whatever has
+# once been too much for them; each also cut off anywhere, and with any byte replaced.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+FUZZ=${FUZZ:-$SOURCE/build/tests/fuzz}
+
+# replay NAME: its harness is silent about all its seeds, and has tried a good many inputs.
+replay() {
+	expect_status 0 "$FUZZ/$1" "$SOURCE/tests/fuzz/seeds/$1"/*
+	[ ! -s .err ] || complain "$1:" "$err" || return
+	[ "${out%% *}" -ge 200 ] || complain "$1 has tried only $out"
+}
+
+@test "durations stay below a century, and mean what libc says" {
+	replay duration
+}
+
+@test "holder records are read back as they were written, halves of them never" {
+	replay record
+}
+
+@test "lines of /proc make no trouble, whatever a program calls itself" {
+	replay proc
+}
+
+@test "words of others are harmless on a terminal, and proper JSON" {
+	replay words
+}
+
+@test "command lines are refused, or make sense" {
+	replay options
+}
+
+@test "answers of semlock-locksmith, cut off anywhere" {
+	replay answers
+}
+
+@test "mailboxes come apart without losing a byte" {
+	replay mbox
+}
+
+@test "a parser that is wrong is found out" {
+	printf 'x\n' >wrong
+	expect_status 0 "$FUZZ/words" wrong
+	expect_status 1 "$FUZZ/words" is-not-there
+	expect_status 1 "$FUZZ/words"
+}

@@ -1,0 +1,267 @@
+# What every bats file loads first.  By hand, after a build in ./build:
+#	HELPERS=$PWD/tests/helpers.bash bats tests/lock/queue.bats      (or: bats tests)
+#
+# A test works in a directory of its own.  What it starts with "start" and the like runs in
+# the background under a NAME: its output is in NAME.out and NAME.err.  Nothing outlives the
+# test: teardown, or after TEST_LIMIT seconds a watchdog, kills all that works in there.
+# shellcheck shell=bash disable=SC2034 # used by the tests
+
+SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
+CONFIG=${CONFIG:-$SOURCE/build/config.h}
+CRASHABLE=${CRASHABLE:-no}
+PATIENCE=60 # seconds that a test waits for what must happen: its failure is no matter of speed
+declare -gA PID=() COMMAND=()
+# shellcheck source=tests/lib/watchdog.bash
+source "$SOURCE/tests/lib/watchdog.bash"
+
+setup() {
+	watch_over || return
+	exec </dev/null # make -j gives all jobs but one an input that has been hung up
+	chmod 755 .
+	mkdir bin
+	ln -s "$SEMLOCK" bin/semlock
+	ln -s "$SEMLOCK" bin/flock
+	FLOCK=$PWD/bin/flock
+	[ -s "$CONFIG" ] || complain "no $CONFIG: what this build can do is not known" || return
+	if declare -F prepare >/dev/null; then prepare; fi
+}
+
+teardown() {
+	if declare -F tidy >/dev/null; then tidy; fi
+	watched
+	forget_queues
+}
+
+queue_directory() {
+	sed -n 's/^#define QUEUE_DIRECTORY "\(.*\)"$/\1/p' "$CONFIG" | grep . ||
+		complain "$CONFIG does not say where the queues are"
+}
+
+# Where the queue of the lock file $1 is.
+queue_of() {
+	printf '%s/semlock-%x-%x\n' "$(queue_directory)" "$(stat -c %d "$1")" "$(stat -c %i "$1")"
+}
+
+# Inode numbers come back: a later test's lock must not find this one's queue.
+forget_queues() {
+	local device inode queues
+	queues=$(queue_directory)
+	find "$BATS_TEST_TMPDIR" -printf '%D %i\n' | while read -r device inode; do
+		printf '%s/semlock-%x-%x\n' "$queues" "$device" "$inode"
+	done | xargs rm -rf
+}
+
+# util-linux's own flock, to prove a test right; empty where there is none.
+system_flock() {
+	local path
+	path=$(PATH=/usr/bin:/bin command -v flock) || return 0
+	case $("$path" --version 2>&1) in *util-linux*) echo "$path" ;; esac
+}
+
+complain() {
+	printf '%s\n' "$@" >&2
+	return 1
+}
+
+# capture CMD...: its status in $status, what it printed in $out and $err.
+# (Descriptor 3 is bats' own: who keeps it open keeps bats waiting.)
+capture() {
+	status=0
+	"$@" >.out 2>.err 3>&- 4>&- || status=$?
+	out=$(tr -d '\0' <.out)
+	err=$(tr -d '\0' <.err)
+}
+
+# expect_status N CMD...
+expect_status() {
+	local want=$1
+	shift
+	capture "$@"
+	[ "$status" -eq "$want" ] ||
+		complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
+}
+
+expect_out() {
+	[ "$out" = "$1" ] || complain "standard output is '$out'" "instead of '$1'" "stderr: $err"
+}
+
+expect_silent() {
+	if [ -s .out ] || [ -s .err ]; then complain "not silent:" "stdout: $out" "stderr: $err"; fi
+}
+
+# refused N THING CMD...: status N, nothing on standard output, and one line on standard
+# error that begins with the program's name and names THING.
+refused() {
+	local want=$1 thing=$2
+	shift 2
+	expect_status "$want" "$@" || return
+	[ ! -s .out ] || complain "$*" "printed on standard output: $out" || return
+	[ "$(wc -l <.err)" -eq 1 ] || complain "$*" "not one line on standard error:" "$err" || return
+	case $err in
+	"semlock: "*"$thing"*) ;;
+	*) complain "$*" "the message does not name '$thing': $err" ;;
+	esac
+}
+
+# start NAME CMD...: in the background; PID[NAME] is CMD's own.
+# (A shell's "&" and nohup ignore signals, and what is ignored stays ignored: undo that.)
+start() {
+	local name=$1
+	shift
+	"$PROBE" with-default INT QUIT HUP TERM -- "$@" </dev/null >"$name.out" 2>"$name.err" 3>&- 4>&- &
+	PID[$name]=$!
+}
+
+# eventually CMD...: returns when CMD succeeds; tries it again and again.
+eventually() {
+	local end=$((SECONDS + PATIENCE))
+	until "$@"; do
+		[ $SECONDS -lt $end ] || complain "this never came true: $*" || return
+		"$PROBE" pause 5
+	done
+}
+
+# with_room CMD...: tries CMD with a $room of 200 milliseconds, and if it fails with more and more.
+# For what has to happen before a time limit of semlock's has passed: a machine that has other work
+# to do may be late for a short one.  What is wrong is wrong with any.  (In CMD, "||" is needed.)
+with_room() {
+	for room in 200 800 3200 12800; do
+		if "$@"; then return; fi
+	done
+	complain "this failed with each limit, up to $room ms: $*"
+}
+
+# next_line NAME: the next line on the FIFO NAME.up, in $line.  (When its time is up, read may have
+# the beginning of a line.)
+next_line() {
+	local part tries=0
+	line=
+	until IFS= read -r -t 1 part <>"$1.up"; do
+		line=$line$part
+		tries=$((tries + 1))
+		if [ $tries -ge $PATIENCE ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
+			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
+		fi
+	done
+	line=$line$part
+}
+
+# ready NAME: returns when the probe under NAME's lock runs; COMMAND[NAME] is its pid.
+ready() {
+	next_line "$1" || return
+	case $line in
+	"ready "*) COMMAND[$1]=${line#ready } ;;
+	*) complain "$1 said '$line' instead of 'ready'" ;;
+	esac
+}
+
+fifos() {
+	mkfifo "$1.up" "$1.down"
+}
+
+# hold_as NAME ARGS...: semlock ARGS with a command that stands still; returns when it runs.
+hold_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
+	ready "$name"
+}
+
+hold_lock() {
+	hold_as holder "$@"
+}
+
+# queue_as NAME ARGS...: the same, but returns when it sleeps in the kernel, waiting.
+queue_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
+	"$PROBE" blocked "${PID[$name]}"
+}
+
+# report_as NAME ARGS...: semlock ARGS with a command that reports its signals on NAME.up.
+report_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" "$@" "$PROBE" signals "$name.up" "$name.down"
+	ready "$name"
+}
+
+# reports NAME WORD...: the next lines on NAME.up are these.
+reports() {
+	local name=$1 word
+	shift
+	for word; do
+		next_line "$name" || return
+		[ "$line" = "$word" ] || complain "$name reports '$line' instead of '$word'" || return
+	done
+}
+
+# release NAME: lets its command end, and does not wait for that.
+release() {
+	printf . 1<>"$1.down"
+}
+
+# ended NAME N: waits for NAME to end, and it must end with N.
+ended() {
+	status=0
+	wait "${PID[$1]}" || status=$?
+	[ "$status" -eq "$2" ] ||
+		complain "$1 ended with $status instead of $2" "$(cat "$1.out" "$1.err")"
+}
+
+# let_go [NAME]: lets its command end, and waits for semlock.
+let_go() {
+	release "${1:-holder}"
+	ended "${1:-holder}" 0
+}
+
+expect_free() {
+	local said
+	said=$("$PROBE" free "$@") || complain "$1 is $said instead of free"
+}
+
+expect_held() {
+	local said
+	said=$("$PROBE" free "$@") || true
+	[ "$said" = held ] || complain "$1 is $said instead of held"
+}
+
+expect_shared() {
+	local said
+	said=$("$PROBE" free "$@") || true
+	[ "$said" = shared ] || complain "$1 is $said instead of shared"
+}
+
+# as_nobody CMD...: as a user without rights.  Only root can; others are without them anyway.
+as_nobody() {
+	if [ "$(id -u)" -eq 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
+root_only() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root: $1"
+}
+
+# namespaces OPTIONS: skips where unshare(1) cannot make them: a chroot, a container.
+namespaces() {
+	root_only "makes namespaces"
+	unshare "$@" true 2>/dev/null || skip "no namespaces to be had here (unshare $*)"
+}
+
+under_valgrind() {
+	case $SEMLOCK in */under-valgrind) ;; *) return 1 ;; esac
+}
+
+# starts_many: skips where each start of semlock takes half a second.
+starts_many() {
+	if under_valgrind; then skip "hundreds of starts, half a second each under valgrind"; fi
+}
+

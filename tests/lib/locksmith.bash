@@ -1,0 +1,147 @@
+# What the tests of the locksmiths share: several of them at once, spoken to line by line.
+#
+# smith NAME ARG...     starts one; its input stays open until "unlock NAME"
+# expect NAME WORD      reads its next line, which must begin with WORD; sets LINE
+# until_line NAME WORD  reads lines until one begins with WORD; sets LINE, and PASSED to those before it
+# tell NAME TEXT        sends it a line
+# unlock NAME           ends its input and waits for it; sets STATUS
+# ended NAME            waits for one that ends by itself; sets STATUS
+# field LINE KEY        the value of KEY=... in a line
+# now                   CLOCK_BOOTTIME in nanoseconds
+# watch_over, watched   for setup and teardown: see watchdog.bash
+
+SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+# Two of them are enough for the tests: by the URL that comes last, the one of etcd or of FTP.
+LOCKSMITH_DIR=${LOCKSMITH_DIR-}
+
+declare -gA SMITH_IN SMITH_OUT SMITH_PID
+LINE_SECONDS=60 # a test that waits longer for a line has failed
+export SEMLOCK_LOOK_EVERY=0.1 # what a helper with crash points takes instead of two seconds
+# shellcheck source=tests/lib/watchdog.bash
+source "$SOURCE/tests/lib/watchdog.bash"
+
+now() {
+	local up
+	# The same clock, and no process to start on a busy machine.
+	read -r up _ </proc/uptime
+	printf '%s0000000\n' "${up/./}"
+}
+
+field() {
+	local word
+	for word in $1; do
+		[[ $word == "$2="* ]] && printf '%s\n' "${word#*=}" && return
+	done
+	return 1
+}
+
+# have_locksmiths: this build has those of etcd and FTP.
+have_locksmiths() { [ -x "$LOCKSMITH_DIR/semlock-locksmith-etcd" ] && [ -x "$LOCKSMITH_DIR/semlock-locksmith-ftp" ]; }
+
+# locksmith_of ARG...: the program for the URL that comes last.
+locksmith_of() {
+	local scheme=${*: -1}
+	scheme=${scheme%%:*}
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-$scheme" ] || scheme=ftp
+	printf '%s\n' "$LOCKSMITH_DIR/semlock-locksmith-$scheme"
+}
+
+# Runs a program in the background's stead, without the descriptors of the tests: an input that somebody
+# else has open as well does not end.
+apart() {
+	local fd
+	for fd in "${SMITH_IN[@]}" "${SMITH_OUT[@]}"; do exec {fd}>&-; done
+	exec 3>&- 4>&- 5>&- 6>&-
+	exec "$@"
+}
+
+smith() {
+	local name=$1 in out
+	shift
+	rm -f "$DIR/$name.in" "$DIR/$name.out"
+	mkfifo "$DIR/$name.in" "$DIR/$name.out"
+	# Open both ways, so that opening does not wait for the other side.
+	exec {in}<>"$DIR/$name.in" {out}<>"$DIR/$name.out"
+	SMITH_IN[$name]=$in SMITH_OUT[$name]=$out
+	apart "$(locksmith_of "$@")" "$@" <"$DIR/$name.in" >"$DIR/$name.out" 2>>"$DIR/$name.err" &
+	SMITH_PID[$name]=$!
+	expect "$name" LOCKSMITH
+}
+
+expect() {
+	IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[$1]}" LINE || {
+		echo "$1: no line, wanted $2" >&2
+		return 1
+	}
+	[[ $LINE == "$2" || $LINE == "$2 "* ]] || {
+		echo "$1: wanted $2, got: $LINE" >&2
+		return 1
+	}
+}
+
+until_line() {
+	PASSED=
+	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[$1]}" LINE; do
+		[[ $LINE == "$2" || $LINE == "$2 "* ]] && return 0
+		PASSED+=$LINE$'\n'
+	done
+	echo "$1: no line that begins with $2; the last was: $LINE" >&2
+	return 1
+}
+
+tell() { printf '%s\n' "$2" >&"${SMITH_IN[$1]}"; }
+
+ended() {
+	STATUS=0
+	wait "${SMITH_PID[$1]}" || STATUS=$?
+	unset "SMITH_PID[$1]"
+}
+
+unlock() {
+	local in=${SMITH_IN[$1]}
+	exec {in}>&-
+	unset "SMITH_IN[$1]"
+	ended "$1"
+}
+
+smiths_stop_all() {
+	local pid
+	for pid in "${SMITH_PID[@]}"; do
+		kill -KILL "$pid" 2>/dev/null
+		wait "$pid" 2>/dev/null
+	done
+	return 0
+}
+
+# Waits until a line that matches the pattern is in the file; the server's log, mostly.
+in_file() {
+	local end=$((SECONDS + LINE_SECONDS))
+	until grep -q -e "$2" "$1" 2>/dev/null; do
+		((SECONDS < end)) || { echo "no line $2 in $1" >&2; cat "$1" >&2; return 1; }
+		read -r -t 0.02 <> <(:) || true
+	done
+}
+
+# Fails if grep finds it. (A "!" before a command makes no bats test fail.)
+none() {
+	if grep "$@"; then return 1; fi
+}
+
+# Runs the locksmith for one answer, without input.
+run_smith() {
+	run "$(locksmith_of "$@")" "$@" </dev/null
+	lines=("${lines[@]:1}") # after LOCKSMITH
+	output=$(printf '%s\n' "${lines[@]}")
+}
+
+# A certificate authority, and a certificate by it for 127.0.0.1.
+certificates() {
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout "$DIR/ca.key" -out "$DIR/ca.pem" \
+		2>/dev/null
+	openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout "$DIR/leaf.key" -out "$DIR/leaf.csr" \
+		2>/dev/null
+	printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\n' >"$DIR/ext"
+	openssl x509 -req -in "$DIR/leaf.csr" -CA "$DIR/ca.pem" -CAkey "$DIR/ca.key" -CAcreateserial -days 2 \
+		-extfile "$DIR/ext" -out "$DIR/leaf.pem" 2>/dev/null
+	cat "$DIR/leaf.key" "$DIR/leaf.pem" >"$DIR/server.pem"
+}

@@ -1,0 +1,341 @@
+/* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text. Prints "ok NAME"
+   or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
+#include <config.h>
+
+#include "locksmith/etcd/base64.h"
+#include "locksmith/curl/buffer.h"
+#include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcdqueue.h"
+#include "locksmith/ftp/ftplist.h"
+#include "locksmith/ftp/listing.h"
+#include "locksmith/ftp/ages.h"
+#include "locksmith/common/url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int wrong;
+
+#define MUST(e) ((e) ? (void)0 : (void)(wrong++, printf("wrong %d: %s\n", __LINE__, #e)))
+
+static void tokens(void)
+{
+	struct owner_token t, u;
+	static const char *const bad[] = {"", "sl1", "sl1.", "sl1.x",
+	    "sl2.x.60.17.3c25951782f8c905.1.h", "sl1.y.60.17.3c25951782f8c905.1.h",
+	    "sl1.x.60.17.3c25951782f8c90.1.h", "sl1.x.60.17.3c25951782f8c905.1.",
+	    "sl1.x.60.17.3c25951782f8c905.1.a/b", "sl1.x.60.17.3c25951782f8c905.1.a b",
+	    "sl1.x.-1.17.3c25951782f8c905.1.h", "sl1.x.99999999.17.3c25951782f8c905.1.h",
+	    "sl1.n.60.17.3c25951782f8c905.1.h", "sl1.x.60..3c25951782f8c905.1.h",
+	    "sl1.x.60.17.3c25951782f8c905.99999999999999999999.h",
+	    "sl1.x.60.17.3c25951782f8c90g.1.h"};
+
+	token_make(&t, 'n', 7, 60, 4242);
+	t.beat = 18;
+	token_name(&t);
+	MUST(token_parse(t.name, &u));
+	MUST(u.mode == 'n' && u.slot == 7 && u.ttl == 60 && u.beat == 18 && u.pid == 4242);
+	MUST(strcmp(t.host, u.host) == 0 && strcmp(t.nonce, u.nonce) == 0 &&
+	     strcmp(t.name, u.name) == 0);
+	MUST(token_parse("sl1.x.60.17.3c25951782f8c905.15496.web1.example.org", &u));
+	MUST(u.mode == 'x' && strcmp(u.host, "web1.example.org") == 0);
+	MUST(token_parse("SL1.X.60.17.3C25951782F8C905.15496.WEB1", &u) && u.mode == 'x');
+	MUST(token_same("sl1.x.1", "SL1.X.1") && !token_same("sl1.x.1", "sl1.x.2"));
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (token_parse(bad[i], &u))
+			wrong++, printf("wrong: took %s\n", bad[i]);
+	puts("ok tokens");
+}
+
+static void listings(void)
+{
+	static struct listing l;
+	struct owner_token x, s, s2, n0, n1;
+	unsigned int slot;
+
+	token_make(&x, 'x', 0, 60, 1);
+	token_make(&s, 's', 0, 60, 1);
+	token_make(&s2, 's', 0, 60, 1);
+	token_make(&n0, 'n', 0, 60, 1);
+	token_make(&n1, 'n', 0, 60, 1);
+	listing_clear(&l);
+	listing_add(&l, ".");
+	listing_add(&l, "..");
+	MUST(listing_empty(&l) && !listing_may_join(&l, 's', 0, &slot) && !listing_holds(&l, &x));
+	listing_add(&l, x.name);
+	MUST(listing_holds(&l, &x) && !listing_may_join(&l, 's', 0, &slot) &&
+	     !listing_may_join(&l, 'n', 9, &slot));
+	listing_add(&l, s.name);
+	MUST(!listing_holds(&l, &x) && !listing_holds(&l, &s));
+	listing_clear(&l);
+	listing_add(&l, s.name);
+	MUST(listing_may_join(&l, 's', 0, &slot) && !listing_may_join(&l, 'x', 0, &slot));
+	listing_add(&l, s2.name);
+	MUST(listing_holds(&l, &s) && listing_holds(&l, &s2));
+	listing_add(&l, "a foreign thing");
+	MUST(!listing_holds(&l, &s) && !listing_may_join(&l, 's', 0, &slot));
+	listing_clear(&l);
+	listing_add(&l, n0.name);
+	MUST(listing_holds(&l, &n0) && listing_may_join(&l, 'n', 2, &slot) && slot == 1);
+	MUST(!listing_may_join(&l, 'n', 1, &slot));
+	listing_add(&l, n1.name);
+	MUST(!listing_holds(&l, &n0) && !listing_holds(&l, &n1)); /* the same number twice */
+	listing_clear(&l);
+	for (int i = 0; i < LISTING_MOST + 5; i++) {
+		token_make(&s, 's', 0, 60, 1);
+		listing_add(&l, s.name);
+	}
+	MUST(l.tokens == LISTING_MOST && l.foreign == 5);
+	puts("ok listings");
+}
+
+static void silence(void)
+{
+	static struct ages s;
+	static struct listing l;
+	struct owner_token t;
+
+	token_make(&t, 'x', 0, 10, 1);
+	ages_forget(&s);
+	listing_clear(&l);
+	listing_add(&l, t.name);
+	ages_update(&s, &l, 100 * NS_PER_S);
+	MUST(ages_silent(&s, &l, 111 * NS_PER_S) == NULL);
+	MUST(ages_silent(&s, &l, 111 * NS_PER_S + 1) != NULL);
+	t.beat++;
+	token_name(&t);
+	listing_clear(&l);
+	listing_add(&l, t.name);
+	ages_update(&s, &l, 112 * NS_PER_S);
+	MUST(ages_silent(&s, &l, 120 * NS_PER_S) == NULL);
+	listing_clear(&l);
+	ages_update(&s, &l, 113 * NS_PER_S);
+	ages_update(&s, &l, 114 * NS_PER_S);
+	MUST(s.empty_since == 113 * NS_PER_S && s.count == 0);
+	puts("ok silence");
+}
+
+static char names[4096];
+
+static void note(void *data, const char *name)
+{
+	(void)data;
+	strncat(names, name, sizeof names - strlen(names) - 2);
+	strcat(names, "|");
+}
+
+static const char *stat_names(const char *reply)
+{
+	names[0] = '\0';
+	ftplist_stat(reply, note, NULL);
+	return names;
+}
+
+static void ftp_listings(void)
+{
+	long long a, b;
+
+	MUST(strcmp(stat_names("213-Status follows:\r\ndrwxr-xr-x    2 0        0            4096 "
+			       "Nov 20 21:10 .\r\n"
+			       "drwxr-xr-x    2 0        0            4096 Nov 20 21:10 "
+			       "sl1.x\r\n213 End of status\r\n"),
+		 ".|sl1.x|") == 0);
+	MUST(strcmp(stat_names(
+			"220-hello\r\nsl1.trap\r\n220 go\r\n331 x\r\n230 in\r\n212-Status of L\r\n"
+			" drwxr-xr-x   2 u g 4096 Nov 20 21:10 a b\r\n212 End\r\n"),
+		 "a b|") == 0);
+	MUST(strcmp(stat_names("213 Empty\r\n"), "") == 0 && strcmp(stat_names(""), "") == 0);
+	MUST(strcmp(stat_names(
+			"213-x\r\ntotal 0\r\n-rw-r--r-- 1 u 4096 Nov 20 21:10 f\r\n213 End\r\n"),
+		 "f|") == 0);
+	names[0] = '\0';
+	ftplist_names("L/a\r\nb\n", note, NULL);
+	MUST(strcmp(names, "a|b|") == 0);
+	MUST(ftplist_modify("250-x\r\n modify=20240229235959;type=dir; /L\r\n", &a) == 0);
+	MUST(ftplist_modify("MODIFY=20240301000009.123; x", &b) == 0 && b - a == 10);
+	MUST(ftplist_modify("modify=2024", &a) == -1 && ftplist_modify("", &a) == -1);
+	puts("ok FTP listings");
+}
+
+static void urls(void)
+{
+	struct url u;
+	struct failure failure;
+	char name[64];
+
+	MUST(url_parse("etcd://cron@h1,h2:1,[::1]:23/jobs/nightly/", &u, &failure) == 0);
+	MUST(u.hosts == 3 && strcmp(u.host[2], "[::1]:23") == 0 &&
+	     strcmp(u.path, "jobs/nightly") == 0);
+	MUST(strcmp(u.user, "cron") == 0);
+	url_hostname(u.host[2], name, sizeof name);
+	MUST(strcmp(name, "::1") == 0);
+	url_hostname(u.host[1], name, sizeof name);
+	MUST(strcmp(name, "h2") == 0);
+	MUST(url_parse("ftp://a%40b@h/x%20y", &u, &failure) == 0 && strcmp(u.user, "a@b") == 0 &&
+	     strcmp(u.path, "x y") == 0);
+	MUST(url_parse("ftp://u:p@h/x", &u, &failure) == -1 && failure.status == EXIT_USAGE);
+	MUST(url_parse("ftp://h/x%0a", &u, &failure) == -1 && url_parse("ftp://h/x%", &u, &failure) == -1);
+	MUST(url_parse("ftp://h/x%4", &u, &failure) == -1 && url_parse("ftp://h/x%41", &u, &failure) == 0);
+	MUST(url_parse("ftp://h /x", &u, &failure) == -1 && url_parse("ftp://@h/x", &u, &failure) == -1);
+	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &failure) == 0 && strcmp(u.host[0], "[2001:db8::1]") == 0);
+	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", &u, &failure) == 0);
+	MUST(url_parse("sftp://h:1/..a", &u, &failure) == 0 && url_parse("ftp://h:1/../a", &u, &failure) == 0);
+	MUST(url_parse("ftp://h:00080/a", &u, &failure) == 0);
+	puts("ok URLs");
+}
+
+static void small_things(void)
+{
+	char text[64], code[BASE64_SIZE(64)];
+	struct buffer b = {.limit = 5};
+	int64_t ns;
+
+	for (size_t n = 0; n < 8; n++) {
+		char back[16];
+
+		snprintf(text, sizeof text, "%.*s", (int)n,
+		    "abc\xff"
+		    "efgh");
+		base64_encode(text, code);
+		MUST(base64_decode(code, back, sizeof back) == 0 && strcmp(text, back) == 0);
+	}
+	MUST(base64_decode("a*b", text, sizeof text) == -1);
+	MUST(base64_decode("YWJjZGVm", text, 4) == 0 && strcmp(text, "abc") == 0);
+	MUST(buffer_add(&b, "abc", 3) == 0 && buffer_add(&b, "de", 2) == 0 &&
+	     buffer_add(&b, "f", 1) == -1 && b.overflow);
+	MUST(strcmp(buffer_text(&b), "abcde") == 0);
+	buffer_clear(&b);
+	MUST(clock_parse("1.5", &ns) == 0 && ns == 1500000000 && clock_parse("-1", &ns) == -1);
+	MUST(clock_parse("nan", &ns) == -1 && clock_parse("1e99", &ns) == -1 &&
+	     clock_parse("1x", &ns) == -1);
+	puts("ok small things");
+}
+
+/* Random bytes out of an alphabet that matters, so that it gets past the first checks. */
+static void noise(void)
+{
+	static const char *const bits[] = {"sl1.", "x.", "n3.", "60.", "17.", "3c25951782f8c905.",
+	    "host", "213-", "213 ", "\r\n", "drwxr-xr-x ", " 4096 ", "modify=", "machine ",
+	    "default ", "login ", "password ", "\"", "\\", "macdef ", "://", "%", "%41", "@", ",",
+	    "/", ":", "[", "]", "\xff", "0", "99999999999999999999", "#", "\n\n", "ftp"};
+	static char text[4096];
+	static struct listing l;
+	struct owner_token t;
+	struct url u;
+	struct failure failure;
+	long long s;
+
+	srand(1);
+	for (int round = 0; round < 20000; round++) {
+		text[0] = '\0';
+		for (int i = rand() % 40; i > 0; i--)
+			strcat(text, bits[(size_t)rand() % (sizeof bits / sizeof bits[0])]);
+		listing_clear(&l);
+		listing_add(&l, text);
+		if (token_parse(text, &t))
+			MUST(strpbrk(t.name, "/ \r\n\"") == NULL);
+		stat_names(text);
+		names[0] = '\0';
+		ftplist_names(text, note, NULL);
+		ftplist_modify(text, &s);
+		if (url_parse(text, &u, &failure) == 0)
+			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
+		base64_decode(text, names, 10);
+	}
+	puts("ok noise");
+}
+
+/* A response with one key, or with none if key is NULL. */
+static json_t *response(const char *key, const char *value, int revision, int version)
+{
+	char text[100], words[100];
+
+	if (key == NULL)
+		return json_pack("{s:{}}", "response_range");
+	base64_encode(key, text);
+	base64_encode(value, words);
+	return json_pack("{s:{s:[{s:s, s:s, s:i, s:i}]}}", "response_range", "kvs", "key", text,
+	    "value", words, "create_revision", revision, "version", version);
+}
+
+static struct etcdqueue_place place_of(enum mode mode, json_t *responses)
+{
+	struct options o = {.mode = mode, .slots = 1};
+	struct etcdqueue_keys keys, marks;
+	struct etcdqueue_place p = {.found = true};
+
+	etcdqueue_keys(&keys, "L", mode);
+	etcdqueue_keys(&marks, "L#held", mode);
+	json_decref(etcdqueue_questions(&keys, &marks, &o, 7));
+	etcdqueue_place(responses, &keys, &marks, &o, &p);
+	json_decref(responses);
+	MUST(p.found);
+	return p;
+}
+
+static bool watches(const struct etcdqueue_place *p, const char *key)
+{
+	char text[100];
+
+	return base64_decode(p->watch.first, text, sizeof text) == 0 && strcmp(text, key) == 0;
+}
+
+static void queues(void)
+{
+	struct etcdqueue_place p;
+
+	p = place_of(MODE_EXCLUSIVE, NULL);
+	MUST(!p.blocked && p.who[0] == '\0');
+	/* The nearer one of two; and the holder is the one with a mark. */
+	p = place_of(MODE_SHARED,
+	    json_pack("[o, o, o, o]", response("L/1", "exclusive pid=1", 5, 1),
+		response("L/a", "exclusive pid=2", 6, 1), response(NULL, NULL, 0, 0),
+		response("L#held/0", "exclusive pid=3", 4, 1)));
+	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
+	/* A mark whose key has gone. */
+	p = place_of(MODE_EXCLUSIVE,
+	    json_pack("[o, o, o, o]", response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0),
+		response(NULL, NULL, 0, 0), response("L#held/9", "", 4, 1)));
+	MUST(p.blocked && watches(&p, "L#held/9") && strstr(p.who, "another program's key L#held/9"));
+	puts("ok queues");
+}
+
+static json_t *slots(json_t *before, json_t *taken)
+{
+	return json_pack("[{}, {}, {}, {}, o, o, o]", before, taken,
+	    response("L#held/#slots/0", "slots=1 pid=1", 4, 1));
+}
+
+static void slot_queues(void)
+{
+	struct etcdqueue_place p;
+
+	p = place_of(MODE_SLOTS, slots(response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0)));
+	MUST(!p.blocked && p.slot == 0);
+	/* The one before us waits, then it holds; then it has gone, and its mark has not. */
+	p = place_of(MODE_SLOTS, slots(response("L/#slots/a", "", 5, 1), response(NULL, NULL, 0, 0)));
+	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
+	p = place_of(MODE_SLOTS,
+	    slots(response("L/#slots/a", "", 5, 2), response("L#held/#slots/0", "", 5, 1)));
+	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && p.watch.end[0] != '\0');
+	p = place_of(
+	    MODE_SLOTS, slots(response(NULL, NULL, 0, 0), response("L#held/#slots/0", "", 5, 1)));
+	MUST(p.blocked && !p.puts && watches(&p, "L#held/#slots/"));
+	MUST(strcmp(p.who, "mode=slots slots=1 pid=1") == 0);
+	puts("ok slot queues");
+}
+
+int main(void)
+{
+	tokens();
+	listings();
+	silence();
+	ftp_listings();
+	urls();
+	small_things();
+	queues();
+	slot_queues();
+	noise();
+	return wrong > 0;
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# From shared to exclusive and back, on one descriptor.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+prepare() {
+	exec 8<>l
+}
+
+tidy() {
+	exec 8>&-
+}
+
+@test "from shared to exclusive" {
+	expect_status 0 "$SEMLOCK" -s 8
+	expect_shared l
+	expect_status 0 "$SEMLOCK" -x 8
+	expect_held l
+}
+
+@test "from exclusive to shared" {
+	expect_status 0 "$SEMLOCK" 8
+	expect_held l
+	expect_status 0 "$SEMLOCK" -s 8
+	expect_shared l
+	hold_as reader -s -n l
+	let_go reader
+}
+
+@test "to exclusive is refused with -n while others share" {
+	expect_status 0 "$SEMLOCK" -s 8
+	hold_as reader -s l
+	expect_status 1 "$SEMLOCK" -n -x 8
+	expect_status 1 "$SEMLOCK" -w .01 -x 8
+	let_go reader
+	expect_status 0 "$SEMLOCK" -n -x 8
+	expect_held l
+}
+
+@test "to exclusive waits for the others" {
+	expect_status 0 "$SEMLOCK" -s 8
+	hold_as reader -s l
+	start upgrade "$SEMLOCK" -x 8
+	"$PROBE" blocked "${PID[upgrade]}"
+	let_go reader
+	ended upgrade 0
+	expect_held l
+}
+
+@test "two that upgrade at once both get it, one after the other" {
+	fifos other
+	start other bash -c 'exec 9<>l; "$0" -s 9; "$1" hold other.up other.down; "$0" -x 9 && echo upgraded; exec 9>&-' \
+		"$SEMLOCK" "$PROBE"
+	ready other
+	expect_status 0 "$SEMLOCK" -s 8
+	start upgrade "$SEMLOCK" -x 8
+	"$PROBE" blocked "${PID[upgrade]}"
+	release other
+	ended upgrade 0
+	expect_status 0 "$SEMLOCK" -u 8
+	ended other 0
+	[ "$(cat other.out)" = upgraded ]
+}
+
+@test "a shared lock let go is gone" {
+	expect_status 0 "$SEMLOCK" -s 8
+	expect_status 0 "$SEMLOCK" -x 8
+	expect_status 0 "$SEMLOCK" -u 8
+	expect_free l
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# Lock files that are deleted, by semlock itself or by anybody.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# overlap PROGRAM: three commands under one lock; the first deletes the lock file as its
+# last act, while the second waits.  How the third, which comes then, fares while the
+# second is inside, is left in $status and $out.
+overlap() {
+	local program=$1 third
+	rm -f l ./*.up ./*.down
+	fifos first
+	fifos second
+	start first "$program" l sh -c '"$0" hold first.up first.down; rm l' "$PROBE"
+	ready first
+	start second "$program" l "$PROBE" hold second.up second.down
+	"$PROBE" blocked "${PID[second]}"
+	release first
+	ended first 0
+	ready second
+	capture "$program" -n l echo inside too
+	third=$status
+	let_go second
+	status=$third
+}
+
+@test "deleting the lock file as the last act lets nobody in beside the next" {
+	overlap "$SEMLOCK"
+	[ "$status" -eq 1 ]
+	expect_silent
+}
+
+@test "flock(1) in the same place lets two in, so that this test can fail" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	overlap "$system"
+	expect_out "inside too"
+}
+
+@test "eight loops whose commands delete the lock file: no two are ever inside at once" {
+	starts_many
+	expect_status 0 "$PROBE" storm 800 8 "$SEMLOCK" l sh -c '"$0" inside room 20; rm -f l' "$PROBE"
+	expect_out "0 x 800"
+	expect_status 0 "$PROBE" verdict room 16000
+}
+
+@test "eight loops with --rm: no two are ever inside at once, and nothing is left" {
+	starts_many
+	expect_status 0 "$PROBE" storm 800 8 "$SEMLOCK" --rm l "$PROBE" inside room 20
+	expect_out "0 x 800"
+	expect_status 0 "$PROBE" verdict room 16000
+	[ ! -e l ]
+}
+
+@test "--rm among those who do not, with -n and with -w" {
+	starts_many
+	start quick sh -c 'while :; do "$0" -n --rm l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
+	start timed sh -c 'while :; do "$0" -w .002 -s l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
+	expect_status 0 "$PROBE" storm 300 4 "$SEMLOCK" l "$PROBE" inside room 20
+	expect_out "0 x 300"
+	expect_status 0 "$PROBE" verdict room 6000
+}
+
+@test "a file put in the place of another is another lock, and whoever waited has the new one" {
+	hold_lock l
+	queue_as second l
+	: >new
+	mv new l
+	let_go
+	ready second
+	expect_held l
+	let_go second
+}
+
+@test "--rm removes the lock file at the end, and not before" {
+	hold_lock --rm l
+	[ -e l ]
+	let_go
+	[ ! -e l ]
+}
+
+@test "--rm removes it whatever the command's end, and not when the lock was refused" {
+	expect_status 3 "$SEMLOCK" --rm l sh -c 'exit 3'
+	[ ! -e l ]
+	expect_status 137 "$SEMLOCK" --rm l sh -c 'kill -9 $$'
+	[ ! -e l ]
+	hold_lock l
+	expect_status 1 "$SEMLOCK" --rm -n l true
+	[ -e l ]
+	expect_status 1 "$SEMLOCK" --rm -w .01 l true
+	[ -e l ]
+	expect_held l
+	let_go
+}
+
+@test "--rm leaves a file of which somebody holds another part" {
+	for method in ofd posix; do
+		hold_as other -m $method --start 1 --length 1 l
+		expect_status 0 "$SEMLOCK" --rm -m $method --start 0 --length 1 l true
+		expect_status 1 "$SEMLOCK" -n -m $method --start 1 --length 1 l true
+		let_go other
+		expect_status 0 "$SEMLOCK" --rm -m $method --start 0 --length 1 l true
+		[ ! -e l ]
+		rm other.up other.down
+	done
+}
+
+@test "--rm leaves a file that is not empty, and says so; the status is the command's" {
+	echo data >l
+	for way in "" "-m ofd" -o; do
+		# shellcheck disable=SC2086 # words
+		refused 5 "l: not removed: the file is not empty" "$SEMLOCK" $way --rm l sh -c 'exit 5'
+	done
+	expect_status 0 "$SEMLOCK" --rm l sh -c '[ "$(cat l)" = data ]; : >l'
+	expect_silent
+	[ ! -e l ]
+	expect_status 0 "$SEMLOCK" --rm l sh -c 'echo written >l'
+	[ "$err" = "semlock: l: not removed: the file is not empty" ]
+	[ "$(cat l)" = written ]
+	expect_status 0 "$SEMLOCK" --rm -f l other true
+	[ ! -e other ]
+	[ -e l ]
+}
+
+@test "a lock file that is deleted while its holder runs lets the next one in" {
+	hold_lock l
+	rm l
+	expect_status 0 "$SEMLOCK" -n l true
+	let_go
+}
+
+@test "--rm removes only what is its own" {
+	hold_lock --rm l
+	mv l moved
+	echo theirs >l
+	let_go
+	[ "$(cat l)" = theirs ]
+	[ -e moved ]
+}
+
+@test "--rm does not mind a file that is gone" {
+	hold_lock --rm l
+	rm l
+	let_go
+	[ ! -s holder.err ] || complain "$(cat holder.err)"
+	[ ! -e l ]
+}
+
+@test "--rm when others wait: each has the lock of that name in turn" {
+	hold_lock --rm l
+	queue_as second --rm l
+	let_go
+	ready second
+	expect_held l
+	queue_as third --rm l
+	let_go second
+	ready third
+	expect_held l
+	let_go third
+	[ ! -e l ]
+}

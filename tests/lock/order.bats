@@ -1,0 +1,634 @@
+#!/usr/bin/env bats
+# Waiters are served in the order in which they came, and nothing in the way costs more than order.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+CROWD=${CROWD:-$SOURCE/build/tests/crowd}
+
+# An inode may have been another lock's, whose waiters were all killed.
+prepare() {
+	: >l
+	: >l2
+	rm -rf "$(queue_of l)" "$(queue_of l2)"
+}
+
+@test "a thousand waiters are served in order of arrival, also when a quarter of them were killed" {
+	expect_status 0 "$CROWD" line 1000 250 7 log "$SEMLOCK" l
+	expect_out "waiters 1000 killed 250 served 750 inversions 0"
+}
+
+@test "the same count finds flock(1)'s waiters out of order" {
+	FLOCK=$(system_flock)
+	[ -n "$FLOCK" ]
+	expect_status 1 "$CROWD" line 300 75 7 log "$FLOCK" l
+	[[ $out == "waiters 300 killed 75 served 225 inversions "[1-9]* ]] || complain "$out"
+}
+
+@test "every method queues" {
+	local method
+	for method in ofd posix; do
+		expect_status 0 "$CROWD" line 100 25 3 "log.$method" "$SEMLOCK" -m $method "l.$method"
+		expect_out "waiters 100 killed 25 served 75 inversions 0"
+	done
+	expect_status 0 "$CROWD" line 40 10 3 log.slot "$SEMLOCK" -j 1 l.slot
+	expect_out "waiters 40 killed 10 served 30 inversions 0"
+}
+
+@test "in loops nobody overtakes, where flock(1)'s waiters do" {
+	local ours theirs
+	FLOCK=$(system_flock)
+	[ -n "$FLOCK" ]
+	expect_status 0 "$CROWD" loops 8 100 1000 5000 "$SEMLOCK" l
+	ours=${out##*overtakes }
+	expect_status 0 "$CROWD" loops 8 100 0 1000 "$SEMLOCK" l
+	expect_status 0 "$CROWD" loops 8 100 1000 5000 "$FLOCK" l2
+	theirs=${out##*overtakes }
+	# A loaded machine may hold a process up before it has drawn its ticket.
+	[ "$ours" -le $((theirs / 2 + 2)) ] || complain "overtakes: $ours, flock(1): $theirs"
+}
+
+@test "a writer gets in among readers that never cease" {
+	expect_status 0 "$CROWD" writer 8 100 2000 "$SEMLOCK" l
+	expect_status 0 "$CROWD" writer 8 20 2000 "$SEMLOCK" l # "overtaken by at most 8" is checked there
+}
+
+@test "a reader that comes after a writer waits behind it" {
+	hold_as reader -s l
+	queue_as writer l
+	queue_as late -s l
+	release reader
+	ready writer
+	"$PROBE" blocked "${PID[late]}"
+	release writer
+	ready late
+	ended reader 0
+	ended writer 0
+	let_go late
+}
+
+# They look after a second, and again a quarter of a second later.
+@test "who wants less does not go past who waits for all of it, however long that takes" {
+	local less name names=()
+	for less in '-s -m flock' '-s -m ofd' '-s -m posix' '-j2 -m flock' '-j2 -m ofd'; do
+		name=${less// /}
+		names+=("$name")
+		# shellcheck disable=SC2086 # words
+		hold_as "holder$name" $less "l$name"
+		# shellcheck disable=SC2086
+		queue_as "next$name" ${less#* } "l$name"
+		# shellcheck disable=SC2086
+		queue_as "behind$name" $less "l$name"
+	done
+	! read -r -t 3 <>"behind${names[0]}.up" || complain "it went past"
+	for name in "${names[@]}"; do
+		release "holder$name"
+		ready "next$name"
+		"$PROBE" blocked "${PID[behind$name]}"
+		release "next$name"
+		ready "behind$name"
+		let_go "behind$name"
+	done
+}
+
+@test "among readers, too, a stopped writer is passed by" {
+	local began
+	hold_as reader -s l
+	queue_as stopped l
+	queue_as behind -s l
+	kill -STOP "${PID[stopped]}"
+	began=$SECONDS
+	ready behind
+	[ $((SECONDS - began)) -le 10 ] || complain "it took $((SECONDS - began)) seconds"
+	kill -CONT "${PID[stopped]}"
+	let_go reader
+	let_go behind
+	ready stopped
+	let_go stopped
+}
+
+@test "a descriptor waits in the same line" {
+	exec 8>>l
+	hold_lock l
+	queue_as first l
+	start second "$SEMLOCK" 8
+	"$PROBE" blocked "${PID[second]}"
+	queue_as third l 8>&-
+	release holder
+	ready first
+	"$PROBE" blocked "${PID[second]}"
+	release first
+	ended second 0
+	"$PROBE" blocked "${PID[third]}"
+	exec 8>&-
+	ready third
+	let_go third
+}
+
+@test "a killed descriptor waiter leaves no ticket behind in the shell" {
+	exec 8>>l
+	hold_lock l
+	start waiter "$SEMLOCK" 8
+	"$PROBE" blocked "${PID[waiter]}"
+	kill -KILL "${PID[waiter]}"
+	ended waiter 137
+	let_go
+	expect_status 0 "$SEMLOCK" -n l true
+	exec 8>&-
+}
+
+@test "a stopped waiter keeps nobody from a free lock, with -n, or a short -w: 100 of 100" {
+	local method
+	starts_many
+	for method in flock ofd mkdir; do
+		hold_lock -m $method "l.$method"
+		queue_as waiter -m $method "l.$method"
+		kill -STOP "${PID[waiter]}"
+		"$PROBE" state "${PID[waiter]}" T
+		let_go
+		expect_status 0 "$PROBE" storm 100 1 "$SEMLOCK" -m $method -n "l.$method" true
+		expect_out "0 x 100"
+		expect_status 0 "$SEMLOCK" -m $method -w .1 "l.$method" true
+		expect_status 0 "$SEMLOCK" -m $method -w 0 "l.$method" true
+		kill -CONT "${PID[waiter]}"
+		ready waiter
+		expect_status 1 "$SEMLOCK" -m $method -n "l.$method" true
+		let_go waiter
+		rm ./*.up ./*.down
+	done
+}
+
+# A reader finds the lock free, while a writer waits for the end of another one.
+@test "-n with -s, or for a slot, does not go past who waits for all of it" {
+	local less
+	for less in "-s -m flock" "-s -m ofd" "-j2 -m flock" "-j2 -m ofd"; do
+		# shellcheck disable=SC2086 # words
+		hold_lock $less l
+		# shellcheck disable=SC2086
+		queue_as writer ${less#* } l
+		# shellcheck disable=SC2086
+		expect_status 1 "$SEMLOCK" -n $less l true
+		# shellcheck disable=SC2086
+		expect_status 1 "$SEMLOCK" -w .1 $less l true
+		let_go
+		ready writer
+		let_go writer
+		rm ./*.up ./*.down l
+	done
+}
+
+# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, for a busy machine.
+passed() {
+	local began most=$1
+	shift
+	began=$(date +%s%N)
+	expect_status 0 "$@"
+	[ $(($(date +%s%N) - began)) -lt $((most * 1000000000 + 1000000000)) ] || complain "it took too long: $*"
+}
+
+@test "whatever a process does with tickets, a single waiter is in within two seconds, ten within five" {
+	local period method
+	for method in flock mkdir; do
+		hold_lock -m $method "l.$method"
+		queue_as waiter -m $method "l.$method"
+		queue=$(queue_of "l.$method" 2>/dev/null)
+		[ -e "$queue" ] || queue=$(echo "$(queue_of .)"-*)
+		for period in 0 300000; do
+			fifos hostile
+			start hostile "$PROBE" flip "$queue" $period hostile.up
+			ready hostile
+			if [ -n "${PID[holder]-}" ]; then
+				let_go
+				ready waiter
+				let_go waiter
+				unset "PID[holder]"
+			fi
+			passed 2 "$SEMLOCK" -m $method "l.$method" true
+			expect_status 0 "$SEMLOCK" -m $method -n "l.$method" true
+			# shellcheck disable=SC2016 # $0 and $@ are that shell's
+			passed 5 bash -c 'for _ in 1 2 3 4 5 6 7 8 9 10; do "$0" "$@" true & done; wait' \
+				"$SEMLOCK" -m $method "l.$method"
+			kill -KILL "${PID[hostile]}"
+			ended hostile 137
+			rm hostile.up hostile.down
+		done
+		rm ./*.up ./*.down
+	done
+}
+
+@test "twenty looping -n callers overtake nobody who waits" {
+	local i
+	starts_many
+	hold_lock l
+	for i in $(seq 20); do
+		start "waiter$i" "$SEMLOCK" l sh -c 'echo waiter >>log; sleep .005'
+		"$PROBE" blocked "${PID[waiter$i]}"
+	done
+	for i in $(seq 20); do
+		# shellcheck disable=SC2016
+		start "caller$i" bash -c 'until [ -e stop ]; do "$0" -n l sh -c "echo caller >>log"; done; exit 0' "$SEMLOCK"
+	done
+	let_go
+	for i in $(seq 20); do ended "waiter$i" 0; done
+	eventually grep -q caller log
+	touch stop
+	for i in $(seq 20); do ended "caller$i" 0; done
+	[ "$(head -n 20 log | sort | uniq -c | tr -s ' ')" = " 20 waiter" ] || complain "$(head -n 20 log)"
+}
+
+@test "a stopped waiter is passed by, and is next when it goes on" {
+	local began
+	hold_lock l
+	queue_as stopped l
+	queue_as behind l
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T # or it could still be given the lock, and then has it
+	let_go
+	began=$SECONDS
+	ready behind
+	[ $((SECONDS - began)) -le 10 ] || complain "it took $((SECONDS - began)) seconds"
+	queue_as last l
+	kill -CONT "${PID[stopped]}"
+	release behind
+	ready stopped
+	"$PROBE" blocked "${PID[last]}"
+	release stopped
+	ready last
+	let_go last
+	ended stopped 0
+	ended behind 0
+}
+
+@test "a waiter is given a while to run before it is passed by" {
+	local began
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	hold_lock l
+	queue_as stopped l
+	fifos behind
+	SEMLOCK_CRASH=attempt.free:stop start behind "$SEMLOCK" l "$PROBE" hold behind.up behind.down
+	"$PROBE" blocked "${PID[behind]}"
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T
+	let_go
+	"$PROBE" state "${PID[behind]}" T # it has found the lock free
+	began=$(date +%s%N)
+	while kill -CONT "${PID[behind]}" && ! read -r -t .005 _ <>behind.up; do :; done
+	[ $(($(date +%s%N) - began)) -ge 125000000 ] || complain "it has not looked again and again"
+	kill -CONT "${PID[stopped]}"
+	let_go behind
+	ready stopped
+	let_go stopped
+}
+
+# caught NAME: the signals for which it has a handler
+caught() {
+	sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/${PID[$1]}/status"
+}
+
+quiet() {
+	[ "$(caught "$1")" = "$2" ]
+}
+
+@test "the next in turn sleeps: no timer wakes it up to see about those before it" {
+	local wanted
+	hold_lock l
+	queue_as first l
+	wanted=$(caught first) # a sanitizer may have handlers of its own
+	queue_as second l
+	[ "$(caught second)" != "$wanted" ] # it looks now and then whether the first is stopped
+	kill -KILL "${PID[first]}"
+	ended first 137
+	eventually quiet second "$wanted" || complain "its timer ticks on"
+	"$PROBE" blocked "${PID[second]}"
+	let_go
+	ready second
+	let_go second
+}
+
+@test "the time limit counts in the queue, too" {
+	hold_lock l
+	queue_as waiter l
+	expect_status 1 "$SEMLOCK" -w .2 l true
+	expect_status 9 "$SEMLOCK" -E 9 -w 50ms l true
+	release holder
+	ready waiter
+	let_go waiter
+	ended holder 0
+}
+
+@test "a queue is there while somebody waits, and only then" {
+	: >l
+	expect_status 0 "$SEMLOCK" l true
+	expect_status 0 "$SEMLOCK" -n l true
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -n l true
+	[ ! -e "$(queue_of l)" ]
+	queue_as first l
+	queue_as second l
+	[ -f "$(queue_of l)" ]
+	[ "$(stat -c %s "$(queue_of l)")" -eq 8 ]
+	let_go
+	ready first
+	[ -f "$(queue_of l)" ]
+	let_go first
+	ready second
+	[ ! -e "$(queue_of l)" ]
+	let_go second
+	hold_as third l
+	expect_status 1 "$SEMLOCK" -w .01 l true
+	[ ! -e "$(queue_of l)" ]
+	let_go third
+}
+
+@test "the queue that a killed waiter left is used, and removed, by the next" {
+	hold_lock l
+	queue_as killed l
+	kill -KILL "${PID[killed]}"
+	ended killed 137
+	[ -f "$(queue_of l)" ]
+	queue_as next l
+	let_go
+	ready next
+	[ ! -e "$(queue_of l)" ]
+	let_go next
+}
+
+# meets_the_next POINT [AGAIN]: the last in the queue has the lock, and is about to remove the queue,
+# which the next one has open, and is stopped at POINT: that one and the one after it must meet in
+# another.  AGAIN: it comes by that point twice.
+meets_the_next() {
+	rm -f ./*.up ./*.down
+	hold_lock l
+	fifos last
+	SEMLOCK_CRASH=queue.alone:stop start last "$SEMLOCK" l "$PROBE" hold last.up last.down
+	"$PROBE" blocked "${PID[last]}"
+	let_go
+	"$PROBE" state "${PID[last]}" T
+	fifos one
+	SEMLOCK_CRASH=$1:stop start one "$SEMLOCK" l "$PROBE" hold one.up one.down
+	"$PROBE" state "${PID[one]}" T
+	kill -CONT "${PID[last]}"
+	ready last
+	kill -CONT "${PID[one]}"
+	if [ -n "$2" ]; then "$PROBE" state "${PID[one]}" T && kill -CONT "${PID[one]}"; fi
+	"$PROBE" blocked "${PID[one]}"
+	[ -e "$(queue_of l)" ] || complain "it waits outside of the queue" # or in the one that is gone
+	queue_as two l
+	let_go last
+	ready one
+	"$PROBE" blocked "${PID[two]}"
+	let_go one
+	ready two
+	let_go two
+}
+
+@test "the last to leave removes the queue under nobody who has come meanwhile" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	meets_the_next queue.joining
+}
+
+@test "whoever finds the queue as it is being removed waits in the next one, not beside it" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	meets_the_next queue.opened again
+}
+
+@test "who is stopped while it removes the queue holds nobody up" {
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	hold_lock l
+	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
+	"$PROBE" state "${PID[stopped]}" T
+	queue_as next l
+	let_go
+	ready next
+	let_go next
+	kill -CONT "${PID[stopped]}"
+	ended stopped 1
+}
+
+# With a queue that is no use: the lock excludes, waits, is handed on, and times out.
+works_all_the_same() {
+	rm -f holder.up holder.down waiter.up waiter.down
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_silent
+	expect_status 1 "$SEMLOCK" -w .05 l true
+	queue_as waiter l
+	release holder
+	ready waiter
+	expect_status 1 "$SEMLOCK" -n l true
+	let_go waiter
+	ended holder 0
+}
+
+@test "whatever is written in the queue, nobody is overtaken" {
+	local guess queue
+	hold_lock l
+	queue_as first l
+	queue=$(queue_of l)
+	queue_as second l
+	for guess in '\0' '\1\0\0\0\0\0\0\0' '\377\377\377\377\377\377\377\377' \
+		'\0\0\0\0\0\0\0\200' '\377\377\377\377\377\377\377\177' ''; do
+		# shellcheck disable=SC2059 # bytes
+		printf "$guess" >"$queue"
+		start behind "$SEMLOCK" l true
+		"$PROBE" blocked "${PID[behind]}"
+		kill "${PID[behind]}"
+		ended behind 143
+	done
+	printf '\1\0\0\0\0\0\0\0' >"$queue" # long gone: it looks for itself
+	queue_as third l
+	release holder
+	ready first
+	"$PROBE" blocked "${PID[third]}"
+	release first
+	ready second
+	"$PROBE" blocked "${PID[third]}"
+	release second
+	ready third
+	let_go third
+}
+
+@test "a directory in the queue's place costs order only" {
+	: >l
+	mkdir "$(queue_of l)"
+	works_all_the_same
+	[ -d "$(queue_of l)" ]
+}
+
+@test "a symbolic link in the queue's place costs order only, and is not followed" {
+	: >l
+	echo precious >precious
+	ln -s "$PWD/precious" "$(queue_of l)"
+	works_all_the_same
+	rm "$(queue_of l)"
+	ln -s "$PWD/made" "$(queue_of l)"
+	works_all_the_same
+	[ "$(cat precious)" = precious ]
+	[ ! -e made ]
+}
+
+@test "a FIFO, or a file with a second name, in the queue's place costs order only" {
+	: >l
+	mkfifo "$(queue_of l)"
+	works_all_the_same
+	[ ! -p "$(queue_of l)" ] || complain "root, or its owner, has not removed it"
+	: >"$(queue_of l)"
+	ln "$(queue_of l)" "$(queue_of l).second"
+	works_all_the_same
+	rm -f "$(queue_of l).second"
+}
+
+@test "another user's file in the queue's place is not trusted" {
+	root_only "to be two users"
+	: >l
+	as_nobody touch "$(queue_of l)"
+	chmod 666 "$(queue_of l)"
+	# nobody locks all of it, and so would hold up everybody who trusted it.
+	fifos blocker
+	chmod 666 blocker.up blocker.down
+	start blocker setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$PROBE" fcntl-hold "$(queue_of l)" ofd write 0 0 blocker.up blocker.down
+	ready blocker
+	expect_status 0 "$SEMLOCK" -n l true
+	works_all_the_same
+	let_go blocker
+}
+
+@test "a queue that may not be opened costs order only" {
+	root_only "to be two users"
+	: >l
+	chmod 644 l
+	: >"$(queue_of l)"
+	chmod 600 "$(queue_of l)"
+	hold_lock l
+	expect_status 1 as_nobody "$SEMLOCK" -w .05 l true
+	let_go
+	expect_status 0 as_nobody "$SEMLOCK" -n l true
+}
+
+@test "a full or missing /dev/shm costs order only" {
+	namespaces -m
+	cat >inside <<-'END'
+		set -e
+		mount -t tmpfs -o "$1" none /dev/shm
+		[ -z "$2" ] || umount /dev/shm
+		[ -z "$2" ] || mount --bind /proc/self/fdinfo /dev/shm
+		mkfifo up down
+		"$SEMLOCK" l "$PROBE" hold up down & read -r _ <up
+		status=0
+		"$SEMLOCK" -w .05 l true || status=$?
+		[ $status -eq 1 ]
+		echo . >down
+		wait
+		"$SEMLOCK" -w 60 l true
+	END
+	export SEMLOCK PROBE
+	expect_status 0 unshare -m sh inside nr_inodes=1 ''
+	rm up down
+	expect_status 0 unshare -m sh inside size=4k missing
+}
+
+# Before that, another user would find a queue that it may not open, and wait beside it.
+@test "a queue has its mode before it has its name" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	: >l
+	hold_lock l
+	fifos waiter
+	start waiter strace -o trace -e trace=file,fchmod,desc "$SEMLOCK" l "$PROBE" hold waiter.up waiter.down
+	until [ -e "$(queue_of l)" ]; do kill -0 "${PID[waiter]}"; done
+	[ "$(stat -c %a "$(queue_of l)")" = 600 ]
+	let_go
+	ready waiter
+	let_go waiter
+	grep -n 'fchmod\|linkat\|O_CREAT' trace >order
+	[[ $(cat order) == *fchmod*$'\n'*linkat*semlock-* ]] || complain "$(cat order)"
+	! grep 'semlock-.*O_CREAT' order || complain "made in sight of all"
+}
+
+@test "a system without timers costs nobody's place" {
+	hold_as reader -s l
+	queue_as writer l
+	fifos late
+	start late prlimit --sigpending=0 "$SEMLOCK" -s l "$PROBE" hold late.up late.down
+	"$PROBE" blocked "${PID[late]}"
+	release reader
+	ready writer
+	"$PROBE" blocked "${PID[late]}"
+	let_go writer
+	ready late
+	let_go late
+	ended reader 0
+}
+
+@test "the time limit holds also where the queue is stuck" {
+	local began
+	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
+	hold_lock l
+	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
+	"$PROBE" state "${PID[stopped]}" T
+	began=$(date +%s%N)
+	expect_status 1 "$SEMLOCK" -w .1 l true
+	[ $(($(date +%s%N) - began)) -lt 1500000000 ] || complain "it took two seconds"
+	kill -KILL "${PID[stopped]}"
+	ended stopped 137
+	let_go
+}
+
+@test "--rm of one name of a file leaves the queue of those who come by another" {
+	ln -f l l2
+	hold_lock --rm l
+	queue_as first l2
+	queue_as second l2
+	let_go
+	ready first
+	[ ! -e l ]
+	[ -e "$(queue_of l2)" ] || complain "the queue is gone, and who comes now waits in another one"
+	let_go first
+	ready second
+	let_go second
+}
+
+@test "a command that locks the whole lock file by itself does not meet the queue" {
+	fifos holder
+	start holder "$SEMLOCK" l "$PROBE" fcntl-hold l posix write 0 0 holder.up holder.down
+	ready holder
+	queue_as waiter l
+	release holder
+	ready waiter
+	ended holder 0
+	fifos second
+	start second "$SEMLOCK" l "$PROBE" fcntl-hold l ofd write 0 0 second.up second.down
+	"$PROBE" blocked "${PID[second]}"
+	release waiter
+	ready second
+	let_go second
+	ended waiter 0
+}
+
+@test "--rm takes the queue away with the file, whoever left it" {
+	local queue
+	hold_lock --rm l
+	queue_as killed l
+	queue=$(queue_of l)
+	kill -KILL "${PID[killed]}"
+	ended killed 137
+	[ -e "$queue" ]
+	let_go
+	[ ! -e l ]
+	[ ! -e "$queue" ]
+}
+
+# The command would keep its semlock's place in the queue.
+@test "no command inherits the queue" {
+	local options
+	for options in '-m flock' '-m ofd' '-m excl' '-m mkdir' '-F'; do
+		# shellcheck disable=SC2086 # words
+		hold_lock $options "l${options#* }"
+		# shellcheck disable=SC2086
+		queue_as waiter $options "l${options#* }"
+		release holder
+		ready waiter
+		! readlink "/proc/${COMMAND[waiter]}/fd"/* | grep /dev/shm || complain "with $options"
+		let_go waiter
+		ended holder 0
+		rm ./*.up ./*.down
+	done
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# Users that share a lock share its queue, and nobody else can reach it.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# A directory that others can reach, unlike that of a test.
+prepare() {
+	place=$(mktemp -d /tmp/semlock-users.XXXXXX)
+	chmod 755 "$place"
+	: >"$place/l"
+	rm -f "$(queue_of "$place/l")"
+}
+
+tidy() {
+	[ ! -e "$place/l" ] || rm -f "$(queue_of "$place/l")"
+	rm -rf "$place"
+}
+
+# queue_by UID NAME ARGS...: queue_as, by the user UID, who is in no other group
+queue_by() {
+	local uid=$1 name=$2
+	shift 2
+	fifos "$name"
+	chmod 666 "$name.up" "$name.down"
+	start "$name" setpriv --reuid="$uid" --regid="$uid" --clear-groups \
+		"$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
+	"$PROBE" blocked "${PID[$name]}"
+}
+
+# queue_is MODE [OWNER]
+queue_is() {
+	local is
+	is=$(stat -c "%a${2:+ %u}" "$(queue_of "$place/l")")
+	[ "$is" = "$*" ] || complain "the queue is $is instead of $*"
+}
+
+# opens LOCK DIRECTORY QUEUE: their modes
+opens() {
+	chmod "$1" "$place/l"
+	chmod "$2" "$place"
+	hold_lock "$place/l"
+	queue_as waiter "$place/l"
+	queue_is "$3"
+	let_go
+	ready waiter
+	let_go waiter
+	rm ./*.up ./*.down
+}
+
+@test "the queue is as open as the lock and the directories above it" {
+	opens 600 755 600
+	opens 640 755 660
+	opens 644 755 666
+	opens 644 700 600
+	opens 644 750 660
+	opens 640 700 600
+	opens 640 750 660
+	opens 666 711 666
+	if [ "$(id -u)" -eq 0 ]; then
+		chgrp 65534 "$place"
+		opens 640 750 600 # for two groups
+		opens 640 711 660
+	fi
+}
+
+@test "waiters of two users are served in order, and a killed one of either spoils nothing" {
+	root_only "to be two users"
+	chmod 666 "$place/l"
+	hold_lock "$place/l"
+	queue_by 65534 one "$place/l"
+	queue_is 666
+	queue_by 1 two -s "$place/l"
+	queue_by 65534 killed "$place/l"
+	queue_by 1 late "$place/l"
+	queue_as three -s "$place/l"
+	kill -KILL "${PID[killed]}"
+	ended killed 137
+	let_go
+	ready one
+	for name in two late three; do "$PROBE" blocked "${PID[$name]}"; done
+	let_go one
+	ready two
+	for name in late three; do "$PROBE" blocked "${PID[$name]}"; done # a reader behind the writer
+	let_go two
+	ready late
+	"$PROBE" blocked "${PID[three]}"
+	let_go late
+	ready three
+	let_go three
+}
+
+@test "what a killed user has left serves the next, and readers starve no writer" {
+	root_only "to be two users"
+	chmod 666 "$place/l"
+	hold_as reader -s "$place/l"
+	queue_by 65534 killed "$place/l"
+	kill -KILL "${PID[killed]}"
+	ended killed 137
+	queue_is 666 65534
+	queue_by 1 writer "$place/l"
+	queue_as late -s "$place/l"
+	queue_is 666 65534
+	let_go reader
+	ready writer
+	"$PROBE" blocked "${PID[late]}"
+	let_go writer
+	ready late
+	let_go late
+}
+
+@test "a third's queue of another mode is not trusted: removed by who may, else the kernel's order" {
+	root_only "to be two users"
+	local queue
+	queue=$(queue_of "$place/l")
+	chmod 600 "$place/l"
+	chown 1 "$place/l"
+	as_nobody touch "$queue"
+	chmod 666 "$queue"
+	fifos blocker
+	chmod 666 blocker.up blocker.down
+	start blocker setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$PROBE" fcntl-hold "$queue" ofd write 0 0 blocker.up blocker.down
+	ready blocker
+	fifos holder
+	chmod 666 holder.up holder.down
+	start holder setpriv --reuid=1 --regid=1 --clear-groups \
+		"$SEMLOCK" "$place/l" "$PROBE" hold holder.up holder.down
+	ready holder
+	queue_by 1 first "$place/l"
+	queue_is 666 65534
+	expect_status 1 setpriv --reuid=1 --regid=1 --clear-groups "$SEMLOCK" -n "$place/l" true
+	let_go
+	ready first
+	queue_as second "$place/l" # root's: the queue is the owner's then
+	queue_is 600 1
+	queue_by 1 third "$place/l"
+	let_go first
+	ready second
+	"$PROBE" blocked "${PID[third]}"
+	let_go second
+	ready third
+	let_go third
+	[ ! -e "$queue" ] || complain "its owner, the last to leave, has not removed it"
+	let_go blocker
+}
+
+@test "one's own queue of a wider mode, of an inode that is used again, is removed" {
+	chmod 600 "$place/l"
+	: >"$(queue_of "$place/l")"
+	chmod 666 "$(queue_of "$place/l")"
+	expect_status 0 "$SEMLOCK" -n "$place/l" true
+	[ ! -e "$(queue_of "$place/l")" ] || complain "it is still there"
+	opens 600 755 600
+}
+
+@test "the queue of a lock made of files is as open as its directory" {
+	local queue
+	for mode in "777 666" "775 660" "755 600" "1777 666"; do
+		chmod "${mode% *}" "$place"
+		hold_lock -m mkdir "$place/d"
+		queue_as waiter -m mkdir "$place/d"
+		queue=$(echo "$(queue_of "$place")"-*)
+		[ "$(stat -c %a "$queue")" = "${mode#* }" ] || complain "$mode: $(stat -c %a "$queue")"
+		let_go
+		ready waiter
+		let_go waiter
+		rm ./*.up ./*.down
+	done
+}

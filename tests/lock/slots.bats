@@ -1,0 +1,327 @@
+#!/usr/bin/env bats
+# -j N: up to N at once, each in a slot of its own.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+CROWD=${CROWD:-$SOURCE/build/tests/crowd}
+export SEMLOCK PROBE
+
+slot_of() {
+	tr '\0' '\n' <"/proc/${COMMAND[$1]}/environ" | sed -n 's/^SEMLOCK_SLOT=//p'
+}
+
+# For each method: $OPTS is its option.
+each_method() {
+	local method check=$1
+	shift
+	for method in flock ofd posix; do
+		OPTS="-m$method"
+		echo "with $OPTS:"
+		"$check" "l.$method" "$@" # and no "||": a test fails at whatever fails in there
+	done
+}
+
+three_fit() {
+	hold_as a "$OPTS" -j 3 "$1" &&
+		hold_as b "$OPTS" -j 3 "$1" &&
+		hold_as c "$OPTS" -j 3 "$1" &&
+		[ "$(slot_of a)$(slot_of b)$(slot_of c)" = 012 ] &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true &&
+		expect_silent &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -w .05 -j 3 "$1" true &&
+		let_go b &&
+		hold_as d "$OPTS" -j 3 "$1" &&
+		[ "$(slot_of d)" = 1 ] &&
+		let_go a && let_go c && let_go d &&
+		rm -f ./*.up ./*.down
+}
+
+@test "as many as there are slots, and no more" {
+	each_method three_fit
+}
+
+waits_for_any() {
+	hold_as a "$OPTS" -j 2 "$1" &&
+		hold_as b "$OPTS" -j 2 "$1" &&
+		fifos w &&
+		start w "$SEMLOCK" "$OPTS" -j 2 "$1" "$PROBE" hold w.up w.down &&
+		"$PROBE" blocked "${PID[w]}" &&
+		let_go "$2" &&
+		ready w &&
+		[ "$(slot_of w)" = "$3" ] &&
+		let_go w && let_go "$4" &&
+		rm -f ./*.up ./*.down
+}
+
+@test "a waiter gets whichever slot comes free first" {
+	each_method waits_for_any a 0 b
+	each_method waits_for_any b 1 a
+}
+
+frees_the_dead() {
+	hold_as a "$OPTS" -j 2 "$1" &&
+		hold_as b "$OPTS" -j 2 "$1" &&
+		kill -KILL "${PID[a]}" "${COMMAND[a]}" &&
+		ended a 137 &&
+		expect_status 0 "$SEMLOCK" "$OPTS" -w 60 -j 2 "$1" true &&
+		hold_as c "$OPTS" -j 2 "$1" &&
+		[ "$(slot_of c)" = 0 ] &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n -j 2 "$1" true &&
+		let_go b && let_go c &&
+		rm -f ./*.up ./*.down
+}
+
+@test "the slot of whoever is killed is free" {
+	each_method frees_the_dead
+}
+
+@test "a killed semlock leaves the slot to its command" {
+	hold_as a -j 1 l
+	kill -KILL "${PID[a]}"
+	ended a 137
+	expect_status 1 "$SEMLOCK" -n -j 1 l true
+	release a
+	expect_status 0 "$SEMLOCK" -w 60 -j 1 l true
+}
+
+plain_waits_for_all() {
+	hold_as a "$OPTS" -j 3 "$1" &&
+		hold_as b "$OPTS" -j 3 "$1" &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n "$1" true &&
+		queue_as plain "$OPTS" "$1" &&
+		let_go a &&
+		"$PROBE" blocked "${PID[plain]}" &&
+		let_go b &&
+		ready plain &&
+		expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true &&
+		let_go plain &&
+		rm -f ./*.up ./*.down
+}
+
+@test "a plain holder waits for all slots, and keeps all slots out" {
+	each_method plain_waits_for_all
+}
+
+@test "flock(1) keeps slots out, and slots keep flock(1) out" {
+	FLOCK=$(system_flock)
+	[ -n "$FLOCK" ]
+	hold_as a -j 3 l
+	expect_status 1 "$FLOCK" -n l true
+	let_go a
+	expect_status 1 "$FLOCK" l "$SEMLOCK" -n -j 3 l true
+	expect_status 0 "$FLOCK" l true
+}
+
+byte_and_slot() {
+	: >"$1"
+	fifos other
+	start other "$PROBE" fcntl-hold "$1" posix write 1 1 other.up other.down
+	ready other
+	hold_as a "$OPTS" -j 3 "$1"
+	hold_as b "$OPTS" -j 3 "$1"
+	[ "$(slot_of a)$(slot_of b)" = 02 ]
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true
+	let_go other
+	expect_status 0 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true
+	let_go a
+	let_go b
+	rm -f ./*.up ./*.down
+}
+
+@test "who asks for fewer slots, and waits, is not overtaken by those who could have another" {
+	hold_as a -j 1 l
+	queue_as b -j 1 l
+	queue_as c -j 2 l
+	expect_status 1 "$SEMLOCK" -n -j 2 l touch ran
+	[ ! -e ran ]
+	# It looks after a second, and again a quarter of a second later.
+	! read -r -t 3 <>c.up || complain "it went past"
+	let_go a
+	ready b
+	ready c # slot 1 was free all the time
+	let_go b
+	let_go c
+}
+
+@test "a program that locks a byte takes the slot of that number" {
+	for method in ofd posix; do
+		OPTS="-m$method"
+		byte_and_slot "l.$method"
+	done
+}
+
+those_who_disagree() {
+	hold_as a "$OPTS" -j 1 "$1"
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 1 "$1" true
+	hold_as b "$OPTS" -j 3 "$1"
+	[ "$(slot_of b)" = 1 ]
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 2 "$1" true
+	hold_as c "$OPTS" -j 3 "$1"
+	[ "$(slot_of c)" = 2 ]
+	expect_status 1 "$SEMLOCK" "$OPTS" -n -j 3 "$1" true
+	let_go a
+	let_go b
+	let_go c
+	rm -f ./*.up ./*.down
+}
+
+@test "holders who disagree see the slots they asked for" {
+	each_method those_who_disagree
+}
+
+@test "a range of the file has room for its slots only" {
+	refused 64 -j "$SEMLOCK" -m posix -j 3 --length 2 l true
+	[ ! -e l ]
+	for method in ofd posix; do
+		hold_as "$method" -m "$method" -j 2 --start 100 --length 2 l
+		expect_status 1 "$SEMLOCK" -n -m posix --start 100 --length 1 l true
+		expect_status 0 "$SEMLOCK" -n -m posix --start 101 --length 1 l true
+		let_go "$method"
+	done
+}
+
+@test "-j with --start or --length alone is of the method ofd" {
+	hold_as a -j 2 --start 100 --length 2 l
+	cat "/proc/${COMMAND[a]}/fdinfo"/* >fdinfo
+	grep -q '^lock:.* OFDLCK .*WRITE.* 100 100$' fdinfo
+	expect_status 1 "$SEMLOCK" -n --start 100 --length 1 l true
+	let_go a
+}
+
+@test "a descriptor can be one of several holders" {
+	exec 7>l 8>l 9>l
+	expect_status 0 "$SEMLOCK" -n -j 2 7
+	expect_status 0 "$SEMLOCK" -n -j 2 8
+	expect_status 1 "$SEMLOCK" -n -j 2 9
+	exec 7>&-
+	expect_status 0 "$SEMLOCK" -n -j 2 9
+	exec 8>&- 9>&-
+}
+
+@test "a descriptor that asks again for its slot has it, also with -n" {
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" -j 2 8
+	expect_status 0 "$SEMLOCK" -n -j 2 8
+	hold_as other -n -j 2 l
+	expect_status 1 "$SEMLOCK" -n -j 2 l true
+	let_go other
+	exec 8>&-
+}
+
+@test "-x with -j: a slot is its holder's alone in any case" {
+	for method in flock ofd posix; do
+		hold_as one -m "$method" -x -j 2 l
+		expect_status 0 "$SEMLOCK" -n -m "$method" -j 2 -x l sh -c 'echo "$SEMLOCK_SLOT $SEMLOCK_MODE"'
+		expect_out "1 slot"
+		let_go one
+		rm one.up one.down
+	done
+}
+
+@test "a descriptor's slot is let go by -u, whichever it is, and asked for again it is the same" {
+	local method way
+	for method in flock ofd posix; do
+		[ "$method" != posix ] || continue
+		case $method in ofd) way=--fcntl ;; *) way= ;; esac
+		hold_as first -m "$method" -j 2 l
+		exec 8>>l
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $way -j 2 8
+		let_go first
+		rm ./*.up ./*.down
+		expect_status 0 "$SEMLOCK" -m "$method" -j 2 8
+		hold_as first -m "$method" -j 2 l
+		expect_status 1 "$SEMLOCK" -m "$method" -n -j 2 l true
+		expect_status 0 "$SEMLOCK" -m "$method" -u 8
+		expect_silent
+		hold_as second -m "$method" -j 2 l
+		let_go first
+		let_go second
+		exec 8>&-
+		rm ./*.up ./*.down
+	done
+}
+
+@test "bytes that a descriptor has beside the slots it asks for stay, and who wants them is not waited for" {
+	: >l
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" --fcntl --start 100 --length 10 8
+	hold_as slots --fcntl --length 2 l
+	expect_status 1 "$SEMLOCK" --fcntl -n -j 2 8
+	expect_status 1 "$SEMLOCK" --fcntl -w .01 -j 2 8
+	expect_held l ofd 100 10
+	let_go slots
+	queue_as other --fcntl --start 100 --length 10 l 8>&-
+	expect_status 0 "$SEMLOCK" --fcntl -n -j 2 8
+	expect_status 1 "$SEMLOCK" --fcntl -n -j 1 l true
+	exec 8>&-
+	ready other
+	let_go other
+}
+
+@test "two descriptors that have shared all bytes, and want slots, do not wait for each other" {
+	: >l
+	exec 7<>l 8<>l
+	expect_status 0 "$SEMLOCK" --fcntl -s 7
+	expect_status 0 "$SEMLOCK" --fcntl -s 8
+	start first "$SEMLOCK" --fcntl -j 2 7 8>&-
+	"$PROBE" blocked "${PID[first]}"
+	expect_status 0 "$SEMLOCK" --fcntl -w 60 -j 2 8 7>&-
+	ended first 0
+	exec 7>&- 8>&-
+}
+
+@test "what makes no sense is refused" {
+	refused 64 -j "$SEMLOCK" -j 0 l true
+	refused 64 -j "$SEMLOCK" -j x l true
+	refused 64 -j "$SEMLOCK" -j -1 l true
+	refused 64 -j "$SEMLOCK" -j 5000 l true
+	refused 64 -j "$SEMLOCK" -j 2 -s l true
+	refused 64 -j "$SEMLOCK" -s -j 2 l true
+	refused 64 -j "$SEMLOCK" -j 2 -f k l true
+	[ ! -e l ]
+	[ ! -e k ]
+}
+
+@test "a file that cannot be written has no slots, and says so" {
+	: >l
+	chmod 444 l
+	for method in flock ofd posix; do
+		expect_status 66 as_nobody "$SEMLOCK" -m "$method" -n -j 2 l true
+		[[ $err == *"l: cannot open for writing"* ]] || complain "$err"
+		expect_status 65 "$SEMLOCK" -m "$method" -n -j 2 . true
+	done
+}
+
+@test "an inner lock's command does not see the outer lock's slot" {
+	expect_status 0 "$SEMLOCK" -m posix -j 2 l "$SEMLOCK" k sh -c 'echo "${SEMLOCK_SLOT-none}"'
+	expect_out none
+}
+
+@test "slots are waited for in order of arrival" {
+	starts_many
+	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
+	expect_out "waiters 40 killed 10 served 30 inversions 0"
+}
+
+@test "never more than three inside, whoever is killed, and all three slots stay in use" {
+	starts_many
+	local method
+	for method in flock ofd posix; do
+		mkdir $method
+		expect_status 0 "$CROWD" kills 20 4 1 3 $method "$SEMLOCK" -m $method -j 3 "$method/l"
+		[[ $out == "visits "*" overlaps 0 places-used 3" ]] || complain "$out"
+		hold_as a -m $method -j 3 "$method/l"
+		hold_as b -m $method -j 3 "$method/l"
+		hold_as c -m $method -j 3 "$method/l"
+		[ "$(slot_of a)$(slot_of b)$(slot_of c)" = 012 ]
+		let_go a
+		let_go b
+		let_go c
+		rm -f ./*.up ./*.down
+	done
+}
+
+@test "the overlap check of these tests can fail" {
+	mkdir d
+	expect_status 1 "$CROWD" kills 8 1 1 1 d env SEMLOCK_SLOT=0
+	[[ $out != *"overlaps 0 "* ]] || complain "$out"
+}

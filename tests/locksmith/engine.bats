@@ -1,0 +1,166 @@
+#!/usr/bin/env bats
+# Locks on a server as semlock sees them: a program for each scheme, which anybody can write.  The one in
+# contrib, in shell, locks here; others in the tests say what none should say.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+prepare() {
+	mkdir helpers
+	ln -s "$SOURCE/contrib/locksmith-demo" helpers/semlock-locksmith-demo
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	URL=demo://$PWD/nightly
+}
+
+# engine SCHEME: a program for SCHEME whose text, behind a #! line, is standard input.
+engine() {
+	{
+		echo '#!/bin/bash'
+		cat
+	} >"helpers/semlock-locksmith-$1"
+	chmod +x "helpers/semlock-locksmith-$1"
+}
+
+# ok: the line that says that it is held, for long.
+OK='read -r up _ </proc/uptime; echo "OK token=7 lease=60000000000 deadline=$((${up%.*} + 60))000000000"'
+
+helper_of() { pgrep -P "${PID[$1]}" -f semlock-locksmith; }
+
+gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc/$1/status"; }
+
+@test "an engine in shell: the command runs under the lock, and the lock is free when semlock has ended" {
+	echo input >input
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'cat; [ -d nightly ] && exit 7' <input
+	expect_out input
+	for _ in 1 2 3; do expect_status 0 "$SEMLOCK" -n "$URL" test -d nightly; done
+	[ ! -e nightly ]
+	expect_status 0 "$SEMLOCK" "DEMO://$PWD/nightly" sh -c 'echo $SEMLOCK_METHOD $SEMLOCK_MODE ${SEMLOCK_TOKEN-none}'
+	expect_out "demo exclusive none"
+}
+
+@test "an engine in shell: -n and -w give up, a waiter gets it, contenders take turns" {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -w .5 "$URL" touch ran
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${PID[holder]} .* exclusive " .out || complain "$out"
+	[ ! -e ran ]
+	start waiter "$SEMLOCK" "$URL" true
+	let_go
+	ended waiter 0
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	for i in 1 2 3 4; do
+		start c$i "$SEMLOCK" "$URL" sh -c 'mkdir inside && sleep .05 && rmdir inside'
+	done
+	for i in 1 2 3 4; do ended c$i 0; done
+}
+
+@test "an engine in shell: semlock killed, the lock stays until the command ends; the helper killed, 76" {
+	fifos holder
+	start holder "$SEMLOCK" "$URL" "$PROBE" hold holder.up holder.down
+	ready holder
+	helper=$(helper_of holder)
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	release holder
+	gone "$helper"
+	expect_status 0 "$SEMLOCK" -w 20 "$URL" true
+	start holder "$SEMLOCK" "$URL" sh -c 'echo $$ >command; exec sleep 1000'
+	eventually test -s command
+	kill -KILL "$(helper_of holder)"
+	ended holder 76
+	gone "$(cat command)"
+	rm -r nightly
+}
+
+@test "what an engine does not offer is refused with 64, and --help lists those that are there" {
+	refused 64 "-s: demo:// does not offer it" "$SEMLOCK" -s "$URL" touch ran
+	refused 64 "-j: demo:// does not offer it" "$SEMLOCK" -j 2 "$URL" touch ran
+	refused 64 "--ttl is not for demo://" "$SEMLOCK" --ttl 5 "$URL" touch ran
+	refused 64 "a URL names a server" "$SEMLOCK" -m flock "$URL" touch ran
+	engine x+y-1.2 </dev/null
+	"$SEMLOCK" --help >help
+	grep -A 1 '^Installed for SCHEME:' help | grep -qx '  demo x+y-1.2'
+	[ ! -e ran ]
+	[ ! -e nightly ]
+}
+
+@test "no program for a scheme: 69, which says where it was looked for" {
+	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" odd://h/l touch ran
+	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l
+	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --check odd://h/l
+	engine odd <<<'exit 0'
+	chmod -x helpers/semlock-locksmith-odd
+	refused 69 "Permission denied" "$SEMLOCK" odd://h/l touch ran
+	[ ! -e ran ]
+}
+
+@test "another version of the protocol is 69, and the message names both" {
+	for first in "LOCKSMITH 2 shared" "LOCKSMITH 11" "LOCKSMITH 1x" "LOCKSMITH"; do
+		engine odd <<<"echo '$first'; $OK; cat"
+		refused 69 "and this semlock 1" "$SEMLOCK" odd://h/l touch ran
+		refused 69 "and this semlock 1" "$SEMLOCK" --who odd://h/l
+	done
+	engine odd <<<"echo 'LOCKSMITH 1 shared timetravel token'; $OK; read -r child; echo \$child; cat; echo FREE"
+	expect_status 0 "$SEMLOCK" -s odd://h/l sh -c 'echo $SEMLOCK_TOKEN'
+	expect_out 7
+	[ ! -e ran ]
+}
+
+@test "a line that the protocol does not know is an error at once, not a silent wait" {
+	engine odd <<<"$OK; cat"
+	refused 69 "does not know: OK token=7" "$SEMLOCK" odd://h/l touch ran
+	engine odd <<<'echo HELLO; cat'
+	refused 69 "does not know: HELLO" "$SEMLOCK" odd://h/l touch ran
+	for line in "GRANTED l" "" "WAITX" "ok lease=1"; do
+		engine odd <<<"echo LOCKSMITH 1; echo '$line'; cat"
+		refused 69 "does not know: $line" "$SEMLOCK" odd://h/l touch ran
+		refused 69 "does not know: $line" "$SEMLOCK" --who odd://h/l
+	done
+	engine odd <<<"echo LOCKSMITH 1; $OK; echo 'CHILDREN 4'; cat"
+	refused 69 "does not know: CHILDREN 4" "$SEMLOCK" odd://h/l touch ran
+	engine odd <<<'echo LOCKSMITH 1; exit 3'
+	refused 69 "has ended without an answer" "$SEMLOCK" odd://h/l touch ran
+	[ ! -e ran ]
+}
+
+@test "an engine that says nothing: -n and a short -w are 69 within three seconds and a bit, not busy" {
+	engine mute <<<'cat'
+	engine slow <<<'echo LOCKSMITH 1 shared; cat'
+	for scheme in mute slow; do
+		for wait in -n "-w .1"; do
+			SECONDS=0
+			# shellcheck disable=SC2086 # two words
+			refused 69 "has not answered in time" "$SEMLOCK" $wait $scheme://h/l touch ran
+			[ $SECONDS -le 4 ] || complain "$scheme $wait: $SECONDS s"
+		done
+	done
+	[ ! -e ran ]
+}
+
+@test "what a helper notes reaches the user, from NOTE and from its standard error" {
+	engine odd <<<"echo LOCKSMITH 1; echo NOTE taken over from 9; echo broken pipe dream >&2; $OK; read -r child; echo \$child; cat; echo NOTE bye; echo FREE"
+	expect_status 0 "$SEMLOCK" odd://h/l true
+	grep -qx "semlock: odd://h/l: taken over from 9" .err || complain "$err"
+	grep -qx "broken pipe dream" .err || complain "$err"
+	grep -qx "semlock: odd://h/l: bye" .err || complain "$err"
+	expect_status 0 sh -c 'exec "$0" odd://h/l true 2>&-' "$SEMLOCK"
+}
+
+@test "the command does not inherit the server's password" {
+	engine odd <<<"echo LOCKSMITH 1; echo \$SEMLOCK_USER \$SEMLOCK_PASSWORD >told; $OK; read -r child; echo \$child; cat; echo FREE"
+	export SEMLOCK_USER=me SEMLOCK_PASSWORD=secret
+	expect_status 0 "$SEMLOCK" odd://h/l sh -c 'echo ${SEMLOCK_USER-none} ${SEMLOCK_PASSWORD-none}'
+	expect_out "me none"
+	[ "$(cat told)" = "me secret" ]
+	expect_status 0 "$SEMLOCK" l sh -c 'echo ${SEMLOCK_PASSWORD-none}' # it was not for this lock
+	expect_out secret
+}
+
+@test "what looks like a scheme and is none is a file" {
+	mkdir -p 1x:/h ftp: .:
+	for name in 1x://h/l ftp:/l ./ftp://l; do
+		expect_status 0 "$SEMLOCK" "$name" true
+	done
+	refused 66 "" "$SEMLOCK" "a/b://h/l" touch ran
+}

@@ -1,0 +1,629 @@
+#!/usr/bin/env bats
+# semlock etcd://SERVER/NAME COMMAND; the server is started here.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/remote
+load ../lib/servers/etcd
+
+prepare() {
+	prepare_remote
+	etcd_single
+	URL=etcd://$ETCD/nightly
+}
+
+tidy() { etcd_stop_all; }
+
+lease() { ctl get nightly/ --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
+count() { ctl get nightly/ --prefix --keys-only | grep -c . || true; }
+
+@test "the command runs, with its input, its status, and what it is told of the lock" {
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	expect_silent
+	printf 'some input' >input
+	expect_status 0 "$SEMLOCK" "$URL" cat <input
+	expect_out "some input"
+	expect_status 0 "$SEMLOCK" -s "$URL" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
+	expect_out "$URL etcd shared"
+	expect_status 127 "$SEMLOCK" "$URL" ./no-such-command
+	expect_status 137 "$SEMLOCK" "$URL" sh -c 'kill -KILL $$'
+	[ "$(count)" -eq 0 ]
+}
+
+@test "when semlock has ended the lock is free: the next -n has it" {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		expect_status 0 "$SEMLOCK" -n "$URL" true
+	done
+}
+
+@test "the fencing token rises from holder to holder" {
+	last=0
+	for _ in 1 2 3 4 5; do
+		expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo $SEMLOCK_TOKEN'
+		[ "$out" -gt "$last" ] || complain "token $out after $last"
+		last=$out
+	done
+}
+
+@test "one at a time: -n and -w give up and leave no key behind, a waiter gets it" {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_silent
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
+	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	[ ! -e ran ]
+	[ "$(count)" -eq 1 ]
+	fifos waiter
+	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by ${PID[holder]} on"
+	release holder
+	ended holder 0
+	ready waiter
+	release waiter
+	ended waiter 0
+	[ "$(count)" -eq 0 ]
+}
+
+# A machine may be busy: what is to come soon has to do so once.  (What comes too early fails at once.)
+gives_up() {
+	before=$(now)
+	expect_status 1 "$SEMLOCK" -w 1 "$URL" true || return
+	took=$(($(now) - before))
+	[ $took -lt 980000000 ] || [ $took -lt 4000000000 ]
+}
+
+@test "-w is kept: not shorter, and not much longer" {
+	hold_lock "$URL"
+	eventually gives_up
+	[ "$took" -ge 980000000 ] || complain "$took ns"
+}
+
+@test "a waiter that is told to end ends, and its key goes" {
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v "$URL" touch ran
+	waits_for waiter "waiting: held by"
+	[ "$(count)" -eq 2 ]
+	kill -TERM "${PID[waiter]}"
+	ended waiter 143
+	end=$((SECONDS + LINE_SECONDS))
+	until [ "$(count)" -eq 1 ]; do [ $SECONDS -lt $end ] || complain "$(count) keys"; done
+	[ ! -e ran ]
+}
+
+@test "readers together, slots with numbers of their own" {
+	hold_as one -s "$URL"
+	hold_as two -s "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	release one
+	release two
+	ended one 0
+	ended two 0
+	hold_as slot0 -j 2 "$URL"
+	expect_status 0 "$SEMLOCK" -n -j 2 "$URL" sh -c 'echo "$SEMLOCK_SLOT $SEMLOCK_MODE"'
+	expect_out "1 slot"
+	hold_as slot1 -j 2 "$URL"
+	expect_status 1 "$SEMLOCK" -n -j 2 "$URL" true
+}
+
+@test "etcdctl lock is excluded, and excludes" {
+	hold_lock "$URL"
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly touch "$DIR/ran" \
+		>/dev/null 2>&1 </dev/null &
+	other=$!
+	end=$((SECONDS + LINE_SECONDS))
+	until [ "$(count)" -eq 2 ]; do [ $SECONDS -lt $end ]; done
+	[ ! -e ran ]
+	release holder
+	ended holder 0
+	wait "$other"
+	[ -e ran ]
+	mkfifo go came
+	printf '#!/bin/sh\necho >%s/came\nread x <%s/go\n' "$DIR" "$DIR" >job
+	chmod +x job
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly "$DIR/job" \
+		>/dev/null 2>&1 </dev/null &
+	other=$!
+	read -r _ <came
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	echo >go
+	wait "$other"
+	expect_status 0 "$SEMLOCK" "$URL" true
+}
+
+@test "TERM to semlock reaches the command, which decides" {
+	report_as holder "$URL"
+	kill -TERM "${PID[holder]}"
+	reports holder TERM
+	release holder
+	ended holder 0
+}
+
+@test "TERM to semlock that ends the command ends semlock, too, once the key is let go" {
+	mkfifo up
+	expect_status 0 perl -e 'my $pid = fork // die;
+		if ($pid == 0) { exec @ARGV or die }
+		open my $up, "<", "up" or die; <$up>;
+		kill TERM => $pid;
+		waitpid $pid, 0;
+		exit(($? & 127) != 15)' "$SEMLOCK" "$URL" sh -c 'echo runs >up; exec sleep 60'
+	[ "$(count)" -eq 0 ]
+}
+
+stopped_soon() {
+	rm -f holder.up holder.down
+	hold_lock --ttl=60 "$URL" || return
+	before=$(now)
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76 && [ $(($(now) - before)) -lt 1500000000 ]
+}
+
+@test "the lease revoked behind its back: the command is stopped within a second, exit 76" {
+	eventually stopped_soon
+	grep -q "the lock is lost: .*stopping the command" holder.err
+	[ "$(wc -l <holder.err)" -eq 1 ]
+}
+
+@test "a command that does not heed TERM is killed, and so is what it started" {
+	fifos holder
+	start holder "$SEMLOCK" --ttl=60 "$URL" sh -c "trap '' TERM; '$PROBE' hold holder.up holder.down; exit 0"
+	ready holder
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	gone "${COMMAND[holder]}"
+}
+
+@test "nobody reads standard error: the command of a lost lock is told to end all the same" {
+	mkfifo unread
+	exec {unread}<>unread
+	head -c 65536 /dev/zero >unread
+	cat >heeds <<-'END'
+		exec 2>/dev/null
+		trap 'echo told >told; exit' TERM
+		echo $$ >up
+		while :; do sleep 0.05; done
+	END
+	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" --ttl=60 "$URL" sh heeds
+	in_file up .
+	ctl lease revoke "$(lease)" >/dev/null
+	gone "$(cat up)"
+	[ -e told ]
+	head -c 65536 <&"$unread" >/dev/null
+	ended holder 76
+	exec {unread}>&-
+}
+
+@test "what forks faster than one can look is gone all the same when semlock has ended" {
+	cat >hopper <<-'END'
+		import os, time
+		end = time.time() + 60
+		while time.time() < end:
+		    if os.fork(): os._exit(0)
+		    open("alive", "w").close()
+	END
+	hold_lock_of() { start holder "$SEMLOCK" --ttl=60 "$URL" sh -c 'trap "" TERM; /usr/bin/python3 hopper & exec sleep 1000'; }
+	hold_lock_of
+	eventually [ -e alive ]
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	rm -f alive
+	"$PROBE" pause 300
+	[ ! -e alive ] || complain "it goes on"
+}
+
+@test "a helper that is killed: the command is stopped before the lease ends, exit 76" {
+	hold_lock --ttl=20 "$URL"
+	before=$(now)
+	kill -KILL "$(helper_of holder)"
+	ended holder 76
+	[ $(($(now) - before)) -lt 10000000000 ]
+	grep -q "its helper has ended" holder.err
+}
+
+@test "a helper that is stopped: the command is stopped before the next may enter, exit 76" {
+	hold_lock --ttl=5 "$URL"
+	smith=$(helper_of holder)
+	kill -STOP "$smith"
+	fifos waiter
+	start waiter "$SEMLOCK" "$URL" "$PROBE" hold waiter.up waiter.down
+	ready waiter
+	gone "${COMMAND[holder]}"
+	ended holder 76
+	kill -CONT "$smith"
+	release waiter
+	ended waiter 0
+}
+
+# stray_under NAME COMMAND...: under it run the probe, and a process that nothing ties to it; the
+# PID of that one is in NAME.stray.
+stray_under() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$@" sh -c "/usr/bin/python3 '$SOURCE/tests/lib/stray.py' $name.stray &&
+		exec '$PROBE' hold $name.up $name.down"
+	ready "$name"
+}
+
+# dead PID: at this moment.
+dead() {
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ] || complain "process $1 lives"
+}
+
+# next_beside_none NAME COMMAND...: the lease ends, for a helper that is stopped; when the next
+# holder begins, nothing of the one before is alive.
+next_beside_none() {
+	local name=$1 smith next=next-$1
+	shift
+	stray_under "$name" "$@"
+	smith=$(pgrep -f "semlock-locksmith.*$ETCD/$name\$")
+	kill -STOP "$smith"
+	fifos "$next"
+	start "$next" "$SEMLOCK" "etcd://$ETCD/$name" "$PROBE" hold "$next.up" "$next.down"
+	ready "$next"
+	dead "$(cat "$name.stray")"
+	dead "${COMMAND[$name]}"
+	kill -CONT "$smith"
+	ended "$name" 76
+	let_go "$next"
+}
+
+@test "a process that has left its session and closed everything is gone before the next holder begins" {
+	next_beside_none plain "$SEMLOCK" --ttl=5 "etcd://$ETCD/plain"
+}
+
+@test "with -o, what the command has started is gone before the next holder begins" {
+	next_beside_none closed "$SEMLOCK" -o --ttl=5 "etcd://$ETCD/closed"
+}
+
+@test "under sudo, what the command has started is gone before the next holder begins" {
+	sudo -n true 2>/dev/null || skip "sudo wants a password here"
+	next_beside_none sudo "$SEMLOCK" --ttl=5 "etcd://$ETCD/sudo" sudo -n
+}
+
+@test "a lost lock with -o: semlock has ended all that the command has started, and no other child of its own" {
+	fifos holder
+	start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" -o --ttl=60 "$URL" \
+		sh -c "trap '' TERM; /usr/bin/python3 '$SOURCE/tests/lib/stray.py' stray; '$PROBE' hold holder.up holder.down"
+	ready holder
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	dead "${COMMAND[holder]}"
+	dead "$(cat stray)"
+	kill -0 "$(cat elder)"
+}
+
+@test "with semlock stopped, the helper ends what the command has started" {
+	stray_under holder "$SEMLOCK" --ttl=60 "$URL"
+	kill -STOP "${PID[holder]}"
+	ctl lease revoke "$(lease)" >/dev/null
+	gone "$(cat holder.stray)"
+	kill -CONT "${PID[holder]}"
+	ended holder 76
+}
+
+@test "another user's process cannot be stopped: it is named" {
+	root_only "makes a set-user-ID program"
+	install -m 4755 "$(command -v setpriv)" raise
+	chmod 777 .
+	fifos holder
+	start holder env HOME=/ setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" --ttl=60 "$URL" \
+		./raise --reuid=0 "$PROBE" hold holder.up holder.down
+	ready holder
+	ctl lease revoke "$(lease)" >/dev/null
+	waits_for holder "process ${COMMAND[holder]} is another user's and cannot be stopped"
+	release holder
+	ended holder 76
+	[ "$(grep -c "cannot be stopped" holder.err)" -eq 1 ]
+}
+
+declare -gA smith
+
+@test "frozen with its command and its helper until long after the lease: 76, whichever goes on first" {
+	for first in command semlock helper; do
+		start $first "$SEMLOCK" --ttl=2 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
+		in_file $first.pid .
+		smith[$first]=$(pgrep -f "semlock-locksmith.*$ETCD/$first\$")
+		kill -STOP "${smith[$first]}" "${PID[$first]}" "$(cat $first.pid)"
+	done
+	for first in command semlock helper; do
+		expect_status 0 "$SEMLOCK" -w 60 "etcd://$ETCD/$first" true
+	done
+	kill -CONT "$(cat command.pid)"
+	gone "$(cat command.pid)"
+	kill -CONT "${PID[command]}"
+	ended command 76
+	kill -CONT "${PID[semlock]}" "$(cat semlock.pid)"
+	ended semlock 76
+	kill -CONT "${smith[helper]}" "${PID[helper]}" "$(cat helper.pid)"
+	ended helper 76
+	kill -CONT "${smith[command]}" "${smith[semlock]}"
+	! grep "could not be told" ./*.err || complain "that is not so"
+}
+
+@test "semlock -o killed: all that the command has started is ended, and the lock is let go" {
+	stray_under holder "$SEMLOCK" -o --ttl=60 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 0 "$SEMLOCK" -w 30 "$URL" true
+	dead "$(cat holder.stray)"
+	dead "${COMMAND[holder]}"
+}
+
+@test "semlock killed: the lock is kept until the command ends, beyond its lease" {
+	hold_lock --ttl=4 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -w 8 "$URL" touch ran
+	kill -0 "${COMMAND[holder]}"
+	[ ! -e ran ]
+	release holder
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+}
+
+@test "what the command leaves behind keeps the lock, with -o it does not" {
+	fifos one
+	expect_status 0 "$SEMLOCK" "$URL" sh -c "'$PROBE' hold one.up one.down </dev/null >/dev/null 2>&1 &"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	printf . 1<>one.down
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
+	fifos two
+	expect_status 0 "$SEMLOCK" -o "$URL" sh -c "'$PROBE' hold two.up two.down </dev/null >/dev/null 2>&1 &"
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+@test "the password is in no command line; a wrong one is 77" {
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl auth enable >/dev/null
+	secret=Sesame$RANDOM$RANDOM # nobody else's who runs these tests
+	export SEMLOCK_PASSWORD=a-wrong-one
+	refused 77 "$ETCD" "$SEMLOCK" -n "etcd://root@$ETCD/nightly" true
+	refused 64 "password" "$SEMLOCK" -n "etcd://root:pw@$ETCD/nightly" true
+	ctl --user root:pw user passwd root --interactive=false <<<"$secret" >/dev/null
+	export SEMLOCK_PASSWORD=$secret
+	hold_lock "etcd://root@$ETCD/nightly"
+	for process in /proc/[0-9]*/cmdline; do
+		if grep -qa "$secret" "$process" 2>/dev/null; then complain "in $process"; fi
+	done
+	release holder
+	ended holder 0
+}
+
+@test "--who names holders and waiters, as a table and as JSON" {
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v -s "$URL" true
+	waits_for waiter "waiting: held by"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${PID[holder]} .* exclusive " .out
+	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out "${PID[holder]}" "${PID[waiter]}" <<-'END'
+		import json, sys
+		lock = json.load(open(sys.argv[1]))[0]
+		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
+		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
+	END
+}
+
+# told LINE...: a helper that has nothing but these to tell
+told() {
+	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "$@" END >helper
+	chmod +x helper
+	SEMLOCK_LOCKSMITH=$PWD/helper
+}
+
+@test "--who: whatever a server tells of its holders leaves the terminal alone, and no number is cut" {
+	told "WHO state=holds mode=exclusive pid=4242 since=1 host=evil"$'\xc2\x9b''31m'$'\xe2\x80\xae'" note=job"$'\xc2\x9b' \
+		"WHO state=holds mode=shared pid=99999999999 since=9223372036854775807 slot=4294967297 host=" \
+		"WHO state=holds mode=exclusive pid=5 host=vm" \
+		"WHO state=waits mode=shared pid=-7 host=other"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq '^held +4242 .* on evil\?31m\?: job\?$' .out || complain "$out"
+	grep -Eq '^held +\? .* shared +- +on \?' .out || complain "$out"
+	grep -Eq '^held +5 .* on vm$' .out || complain "$out"
+	[ "$(LC_ALL=C tr -d '\0-\177' <.out | wc -c)" -eq 0 ]
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out <<-'END'
+		import json, sys
+		lock = json.load(open(sys.argv[1]))[0]
+		one, two, _ = lock["holders"]
+		assert one["pid"] == 4242 and one["host"] == "evil?31m?" and one["command"] == ["job\u009b"]
+		assert two["pid"] is None and two["slot"] is None and two["since"] is None
+		assert lock["waiters"][0]["pid"] is None
+	END
+	[ "$(LC_ALL=C tr -d '\0-\177' <.out | wc -c)" -eq 0 ]
+}
+
+@test "--check: whatever a server says leaves the terminal alone" {
+	told "CHECK ok evil"$'\xc2\x9b''31m'$'\xe2\x80\xae' "CHECK note "$'\x9b'
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	expect_out "yes      evil?31m?"$'\n'"note     ?"
+}
+
+@test "--who of several: on the server and here, slots and readers" {
+	hold_as slot -j 2 "$URL"
+	hold_as reader -s "etcd://$ETCD/readers"
+	expect_status 1 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers" "etcd://$ETCD/nobody"
+	grep -qx 'here: free' .out
+	grep -Eq "^held +${PID[slot]} .* slot " .out || complain "$out"
+	grep -Eq "^held +${PID[reader]} .* shared " .out || complain "$out"
+	grep -qx "etcd://$ETCD/nobody: free" .out
+	[ ! -e here ]
+	let_go slot
+	let_go reader
+	expect_status 0 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers"
+}
+
+@test "asked for by a command that runs under it: 64 at once, with a sentence; with -n and -w busy" {
+	for way in "" -o "-j 2" --ttl=5; do
+		mode=
+		[ "$way" != "-j 2" ] || mode="-j 3"
+		# shellcheck disable=SC2086
+		refused 64 "process" "$SEMLOCK" $way "$URL" "$SEMLOCK" $mode "$URL" touch ran
+		for with in -n -w60; do
+			# shellcheck disable=SC2086
+			expect_status 1 "$SEMLOCK" $way "$URL" "$SEMLOCK" $with "$URL" touch ran
+		done
+	done
+	refused 64 "under which this one runs" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
+	refused 64 "under which this one runs" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
+	refused 64 "if another process waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
+	[ ! -e ran ]
+	[ "$(count)" -eq 0 ]
+}
+
+@test "asked for once more by another user's command: likewise" {
+	root_only "to be two users"
+	for way in -x -o; do
+		refused 64 "under which this one runs" "$SEMLOCK" $way "$URL" \
+			setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" "$URL" true
+	done
+}
+
+@test "asked for once more after semlock was killed: the command has it still, so likewise" {
+	start outer "$SEMLOCK" "$URL" sh -c 'kill -KILL $PPID; while kill -0 $PPID; do :; done 2>/dev/null
+		"$0" "$1" touch ran 2>said; echo $? >status' "$SEMLOCK" "$URL"
+	ended outer 137
+	in_file status .
+	[ "$(cat status)" -eq 64 ]
+	grep -q "under which this one runs" said
+	[ ! -e ran ]
+}
+
+@test "--nested runs the command under the lock of the outer semlock, if there is one" {
+	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
+	expect_status 0 "$SEMLOCK" -s "$URL" "$SEMLOCK" -s --nested "$URL" sh -c 'echo "$SEMLOCK_MODE $SEMLOCK_TOKEN"'
+	[[ "$out" == "shared "* ]]
+	expect_status 0 "$SEMLOCK" -j2 "$URL" "$SEMLOCK" -j2 --nested "$URL" true
+	for mode in "-s -x" "-s -j2" "-j2 -x" "-j2 -s"; do
+		# shellcheck disable=SC2086 # perhaps none
+		refused 64 "in this mode" "$SEMLOCK" ${mode% *} "$URL" "$SEMLOCK" --nested ${mode#* } "$URL" touch ran
+	done
+	[ ! -e ran ]
+	hold_as holder --nested "$URL"
+	expect_status 1 "$SEMLOCK" -n --nested "$URL" true
+	let_go
+	[ "$(count)" -eq 0 ]
+}
+
+@test "another lock under a lock is another lock" {
+	expect_status 0 "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL/3" true
+	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" l "$SEMLOCK" "$URL" true
+	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
+}
+
+@test "SEMLOCK_HELD is not believed: somebody else has the lock, or nobody any more" {
+	fifos told
+	start told "$SEMLOCK" "$URL" sh -c 'echo "$SEMLOCK_HELD" >held; exec "$1" hold told.up told.down' sh "$PROBE"
+	ready told
+	SEMLOCK_HELD=$(cat held) expect_status 1 "$SEMLOCK" -n "$URL" true
+	SEMLOCK_HELD=$(cat held) expect_status 1 "$SEMLOCK" -n --nested "$URL" true
+	let_go told
+	SEMLOCK_HELD=$(cat held) expect_status 0 "$SEMLOCK" -n "$URL" true
+	for held in x 0:0:exclusive : f:1:shared "a  b"; do
+		SEMLOCK_HELD=$held expect_status 0 "$SEMLOCK" -n "$URL" true
+	done
+}
+
+@test "what a server has nothing to do with is refused" {
+	for option in -F --rm --mode=600 --toggle --replace --on-lost=warn --fcntl \
+		--start=1 --init --stale=5 "-f other" "-m flock"; do
+		# shellcheck disable=SC2086 # an option and its argument
+		refused 64 "" "$SEMLOCK" $option "$URL" touch ran
+	done
+	refused 64 "--ttl" "$SEMLOCK" --ttl=5 ./file touch ran
+	[ ! -e ran ]
+}
+
+@test "--check tells whether the server is fit, a line each" {
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	[ "$(grep -c '^yes ' .out)" -eq 8 ]
+	grep -q "^note     etcd [0-9]" .out
+	[ "$(count)" -eq 0 ]
+	refused 69 "127.0.0.1" "$SEMLOCK" --check etcd://127.0.0.1:1/nightly
+}
+
+@test "a waiter is stopped, gets the lock and goes on after more than its lease: it has it" {
+	hold_lock "$URL"
+	fifos waiter
+	start waiter "$SEMLOCK" -v --ttl=2 "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by"
+	kill -STOP "${PID[waiter]}"
+	release holder
+	until [ -n "$(ctl get nightly#held/ --prefix --keys-only)" ]; do :; done
+	before=$(now)
+	until [ $(($(now) - before)) -gt 2500000000 ]; do "$PROBE" pause 50; done
+	kill -CONT "${PID[waiter]}"
+	ready waiter
+	release waiter
+	ended waiter 0
+}
+
+@test "the lease is over before the command could be started: it is not, exit 76" {
+	# As when semlock is stopped, or the machine suspended, after the last word of the helper.
+	fake etcd <<-'END'
+		#!/bin/bash
+		read -r up _ </proc/uptime
+		echo LOCKSMITH 1
+		printf 'OK lease=10000000000 deadline=%s\nCHILD 1\n' $((${up/./}0000000 - 1000000000))
+		cat >/dev/null
+	END
+	refused 76 "lost before the command was started" "$SEMLOCK" "$URL" touch ran
+	[ ! -e ran ]
+}
+
+@test "no server, no helper: 69, in one line" {
+	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
+	SEMLOCK_LOCKSMITH_DIR=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true
+}
+
+@test "semlock itself is linked with the C library alone" {
+	ldd "$SEMLOCK" >libraries || skip "a static semlock"
+	if grep -Ev 'linux-vdso|libc\.so|ld-linux|lib(asan|ubsan|tsan|m|gcc_s|stdc|pthread|rt)' libraries; then
+		complain "more than libc"
+	fi
+}
+
+@test "--run-timeout and --status-fd go with a server's lock" {
+	expect_status 124 "$SEMLOCK" --run-timeout=.2 "$URL" sleep 60
+	"$SEMLOCK" --status-fd=9 "$URL" sh -c 'exit 3' 9>events || true
+	[ "$(xargs <events)" = "acquired exit 3" ]
+}
+
+@test "--hold holds it, and is stopped when it is lost" {
+	mkfifo in up
+	start holder sh -c 'exec "$1" --hold "$2" <in >up' - "$SEMLOCK" "$URL"
+	exec {in}>in {up}<up
+	read -r -t "$PATIENCE" line <&"$up"
+	[[ "$line" =~ ^OK\ token=([0-9]+)$ ]] || complain "$line"
+	[ "${BASH_REMATCH[1]}" = "$(ctl get nightly/ --prefix -w json | jq '.kvs[0].create_revision')" ]
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	ctl lease revoke "$(lease)" >/dev/null
+	ended holder 76
+	exec {in}>&- {up}<&-
+}
+
+@test "an etcd that is not there yet is waited for like a lock" {
+	kill -KILL "${ETCD_PID[s1]}"
+	wait "${ETCD_PID[s1]}" || true
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
+	waits_for waiter "waiting: for the server: "
+	[ ! -e ran ]
+	etcd_start s1
+	ended waiter 0
+	[ -e ran ]
+}
+
+@test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
+	local began took
+	kill -STOP "${ETCD_PID[s1]}"
+	for wait in -n "-w .1" "-w 3"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
+		[ $took -lt 4500 ] || complain "$wait: $took ms"
+	done
+	kill -CONT "${ETCD_PID[s1]}"
+	[ ! -e ran ]
+}

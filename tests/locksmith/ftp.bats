@@ -1,0 +1,264 @@
+#!/usr/bin/env bats
+# semlock ftp://SERVER/PATH COMMAND; the server is started here.
+# shellcheck disable=SC2030,SC2031 # each test has a server of its own
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/remote
+
+prepare() {
+	prepare_remote
+	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" >ready 2>server.err </dev/null &
+	SERVER=$!
+	in_file ready READY
+	read -r _ PORT <ready
+	URL=ftp://127.0.0.1:$PORT/nightly
+	ROOT=$DIR/root
+}
+
+fault() { : >"$DIR/faults/$1"; }
+
+tidy() { [ -z "${SERVER:-}" ] || kill -KILL "$SERVER"; }
+
+plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/dev/null; }
+
+@test "the command runs, with its input, its status, and what it is told of the lock" {
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	expect_silent
+	printf 'some input' >input
+	expect_status 0 "$SEMLOCK" "$URL" cat <input
+	expect_out "some input"
+	expect_status 0 "$SEMLOCK" -j 3 "$URL" sh -c 'echo "$SEMLOCK_METHOD $SEMLOCK_MODE ${SEMLOCK_TOKEN-none}"'
+	expect_out "ftp slot none"
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "asked for once more by a command that runs under it: 64 at once; --nested runs under it" {
+	refused 64 "under which this one runs" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL" touch ran
+	refused 64 "under which this one runs" "$SEMLOCK" -o "$URL" "$SEMLOCK" "$URL" touch ran
+	expect_status 1 "$SEMLOCK" "$URL" "$SEMLOCK" -n "$URL" touch ran
+	expect_status 7 "$SEMLOCK" -o "$URL" "$SEMLOCK" -w 60 -E 7 "$URL" touch ran
+	refused 64 "in this mode" "$SEMLOCK" -s "$URL" "$SEMLOCK" --nested "$URL" touch ran
+	[ ! -e ran ]
+	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
+	expect_status 5 "$SEMLOCK" -s "$URL" "$SEMLOCK" --nested -s "$URL" sh -c 'exit 5'
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "when semlock has ended the lock is free: the next -n has it" {
+	for _ in 1 2 3 4 5; do
+		expect_status 0 "$SEMLOCK" -n "$URL" true
+	done
+}
+
+@test "-n watches a holder who seems to be dead, and is killed: nothing is taken any more" {
+	token=$ROOT/nightly/sl1.x.30.5.0123456789abcdef.99.elsewhere
+	mkdir -p "$token"
+	touch -d '-1 hour' "$ROOT/nightly"
+	start impatient "$SEMLOCK" -n "$URL" touch ran
+	in_file log "^RMD [^ ]*sl-probe-[^ ]* 250"
+	helper=$(helper_of impatient)
+	kill -TERM "${PID[impatient]}"
+	ended impatient 143
+	gone "$helper"
+	[ -d "$token" ]
+	[ ! -e ran ]
+}
+
+@test "one at a time: -n and -w give up, a waiter gets it" {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_silent
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
+	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	[ ! -e ran ]
+	fifos waiter
+	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by ${PID[holder]} on"
+	release holder
+	ended holder 0
+	ready waiter
+	release waiter
+	ended waiter 0
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "a plain client that makes and removes the directory is excluded, and excludes" {
+	hold_lock "$URL"
+	! plain MKD || complain "it made the directory"
+	! plain RMD || complain "it removed the directory"
+	release holder
+	ended holder 0
+	plain MKD
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	plain RMD
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+@test "readers together, slots with numbers of their own" {
+	hold_as one -s "$URL"
+	hold_as two -s "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	release one
+	release two
+	ended one 0
+	ended two 0
+	hold_as slot -j 2 "$URL"
+	hold_as other -j 2 "$URL"
+	expect_status 1 "$SEMLOCK" -n -j 2 "$URL" true
+}
+
+@test "TERM to semlock reaches the command, which decides" {
+	report_as holder "$URL"
+	kill -TERM "${PID[holder]}"
+	reports holder TERM
+	release holder
+	ended holder 0
+}
+
+@test "the token removed behind its back: the command is stopped, exit 76" {
+	hold_lock --ttl=4 "$URL"
+	rm -r "$ROOT/nightly"
+	ended holder 76
+	grep -q "the lock is lost: .*stopping the command" holder.err
+}
+
+@test "the server goes for good: the command is stopped, exit 76" {
+	hold_lock --ttl=4 "$URL"
+	kill -KILL "$SERVER"
+	SERVER=
+	ended holder 76
+	[ "$(wc -l <holder.err)" -eq 1 ]
+}
+
+@test "a helper that is killed or stopped: the command is stopped, exit 76" {
+	hold_lock --ttl=20 "$URL"
+	kill -KILL "$(helper_of holder)"
+	ended holder 76
+	rm -r "$ROOT/nightly"
+	hold_as other --ttl=4 "$URL"
+	smith=$(helper_of other)
+	kill -STOP "$smith"
+	ended other 76
+	kill -CONT "$smith"
+}
+
+@test "semlock killed: the lock is kept until the command ends" {
+	hold_lock --ttl=4 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -w 8 "$URL" touch ran
+	kill -0 "${COMMAND[holder]}"
+	[ ! -e ran ]
+	release holder
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+}
+
+@test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {
+	SEMLOCK_PASSWORD=wrong refused 77 "$URL" "$SEMLOCK" -n "$URL" touch ran
+	refused 69 "ftp://127.0.0.1:1" "$SEMLOCK" -n ftp://127.0.0.1:1/nightly touch ran
+	refused 73 "missing/nightly" "$SEMLOCK" -n "ftp://127.0.0.1:$PORT/missing/nightly" touch ran
+	[ ! -e ran ]
+}
+
+@test "the password is in no command line" {
+	SEMLOCK_PASSWORD=secret hold_lock "$URL"
+	for process in /proc/[0-9]*/cmdline; do
+		case $process in "/proc/$SERVER/"*) continue ;; esac
+		case $(readlink "${process%/*}/cwd") in "$DIR"*) ;; *) continue ;; esac # not ours
+		if tr '\0' ' ' <"$process" 2>/dev/null | grep -q "lock:secret\|=secret"; then complain "in $process"; fi
+	done
+	release holder
+	ended holder 0
+}
+
+@test "--check tells whether the server is fit, a line each" {
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	[ "$(grep -c '^yes ' .out)" -eq 14 ]
+	[ "$(grep -cv '^yes ' .out)" -eq 1 ]
+	grep -q "^note .*clear text" .out
+	[ -z "$(ls "$ROOT")" ]
+	fault yes-MKD.always
+	expect_status 69 "$SEMLOCK" --check "$URL"
+	grep -q "^NO       it cannot be made twice" .out
+	rm "$DIR/faults/yes-MKD.always"
+	expect_status 69 "$SEMLOCK" --check "ftp://127.0.0.1:$PORT/missing/nightly"
+	grep -q "^NO       a directory can be made" .out
+	refused 69 "ftp://127.0.0.1:1" "$SEMLOCK" --check ftp://127.0.0.1:1/nightly
+	SEMLOCK_PASSWORD=wrong refused 77 "$URL" "$SEMLOCK" --check "$URL"
+}
+
+@test "an answer that breaks off is none: --who and --check say 69, not that all is well" {
+	fake ftp < <(printf '#!/bin/sh\necho LOCKSMITH 1; echo CHECK ok login; kill -KILL $$\n')
+	expect_status 69 "$SEMLOCK" --check "$URL"
+	expect_status 69 "$SEMLOCK" --who "$URL"
+}
+
+@test "--who names the holder" {
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock -s "$URL"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${PID[holder]} .* shared " .out
+}
+
+@test "a server that is not there yet is waited for like a lock" {
+	kill -KILL "$SERVER"
+	wait "$SERVER" || true
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
+	waits_for waiter "waiting: for the server: "
+	[ ! -e ran ]
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" --port="$PORT" >ready 2>server.err </dev/null &
+	SERVER=$!
+	ended waiter 0
+	[ -e ran ]
+	kill -KILL "$SERVER"
+	refused 69 "onnect" "$SEMLOCK" -w 1 "$URL" touch late
+	refused 69 "onnect" "$SEMLOCK" -n "$URL" touch late
+	[ ! -e late ]
+}
+
+@test "a server that accepts and says nothing: 69, and not 1; with -n within three seconds" {
+	local began took
+	kill -STOP "$SERVER"
+	for wait in -n "-w .1" "-w 3"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
+		[ $took -lt 4500 ] || complain "$wait: $took ms"
+	done
+	kill -CONT "$SERVER"
+	[ ! -e ran ]
+}
+
+@test "a server that falls silent behind its login: 69, and the next one has the lock" {
+	fault stop-MKD
+	for wait in -n "-w 1"; do
+		# shellcheck disable=SC2086 # two words
+		refused 69 "has not answered in time" "$SEMLOCK" $wait "$URL" touch ran
+	done
+	rm faults/stop-MKD
+	expect_status 0 "$SEMLOCK" -w 60 --stale=1 "$URL" true
+	[ ! -e ran ]
+}
+
+@test "more slots than a listing holds are refused" {
+	refused 64 "at most 512" "$SEMLOCK" -j 513 "$URL" touch ran
+	refused 64 "at most 512" "$SEMLOCK" -n -j 4096 "$URL" touch ran
+	expect_status 0 "$SEMLOCK" -n -j 512 "$URL" true
+	[ ! -e ran ]
+}
+
+@test "what the helper warns of reaches the user" {
+	unset SEMLOCK_USER SEMLOCK_PASSWORD
+	printf 'machine 127.0.0.1 login lock password secret\n' >open.netrc
+	chmod 644 open.netrc
+	NETRC=$PWD/open.netrc expect_status 0 "$SEMLOCK" "$URL" true
+	[ "$err" = "semlock: $URL: $PWD/open.netrc: others can read it: chmod 600 it" ] || complain "$err"
+	chmod 600 open.netrc
+	mkdir -p "$ROOT/nightly/sl1.x.6.5.0123456789abcdef.99.elsewhere"
+	touch -d '-63 seconds' "$ROOT/nightly"
+	NETRC=$PWD/open.netrc expect_status 0 "$SEMLOCK" -n "$URL" true
+	[[ $err == "semlock: $URL: taken over from 99 on elsewhere, silent for "* ]] || complain "$err"
+	NETRC=$PWD/none refused 77 "no user for 127.0.0.1" "$SEMLOCK" -n "$URL" true
+}

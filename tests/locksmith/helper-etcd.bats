@@ -1,0 +1,786 @@
+#!/usr/bin/env bats
+# Locks on etcd, held by semlock-locksmith alone; the servers are started here.
+
+load ../lib/locksmith
+load ../lib/servers/etcd
+
+setup() {
+	watch_over
+	have_locksmiths || skip "built without the network methods"
+	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
+	export HOME=$DIR
+	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD ETCDCTL_ENDPOINTS ETCDCTL_USER ETCDCTL_PASSWORD
+}
+
+teardown() {
+	smiths_stop_all
+	etcd_stop_all
+	[ -z "${LIAR:-}" ] || kill -KILL "$LIAR"
+	watched
+}
+
+keys() { ctl get "" --prefix --keys-only | grep . || true; }
+
+# Waits until the lock has so many keys.
+key_count() {
+	local end
+	end=$((SECONDS + LINE_SECONDS))
+	until [ "$(ctl get "$1/" --prefix --keys-only | grep -c .)" -eq "$2" ]; do
+		((SECONDS < end)) || { keys >&2; return 1; }
+	done
+}
+
+# until_gone PREFIX: waits until no key begins so.
+until_gone() {
+	local end=$((SECONDS + LINE_SECONDS))
+	while keys | grep -q "^$1"; do
+		((SECONDS < end)) || complain "there is still:" "$(keys)" || return
+		read -r -t 0.05 <> <(:) || true
+	done
+}
+
+lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
+
+@test "one holds, others wait and enter in the order of their coming, tokens rise" {
+	etcd_single
+	local last token i
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	last=$(field "$LINE" token)
+	[ "$(field "$LINE" lease)" = 15000000000 ]
+	for i in 1 2 3; do
+		smith w$i "etcd://$ETCD/L"
+		expect w$i WAIT
+	done
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	expect a FREE
+	for i in 1 2 3; do
+		until_line w$i OK
+		token=$(field "$LINE" token)
+		[ "$token" -gt "$last" ]
+		last=$token
+		unlock w$i
+		[ "$STATUS" -eq 0 ]
+	done
+	[ -z "$(keys)" ]
+}
+
+@test "a waiter that goes, or is killed, costs nobody anything" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=2 "etcd://$ETCD/L"
+	expect b WAIT
+	smith c "etcd://$ETCD/L"
+	expect c WAIT
+	smith d "etcd://$ETCD/L"
+	expect d WAIT
+	unlock c
+	[ "$STATUS" -eq 0 ]
+	kill -KILL "${SMITH_PID[b]}"
+	unlock a
+	until_line d OK
+}
+
+@test "--no-wait says BUSY with 1 and writes nothing; --wait gives up and takes its key along" {
+	etcd_single
+	smith a --note="rsync -a /srv" "etcd://$ETCD/L"
+	expect a OK
+	local before
+	before=$(ctl get "" --prefix --keys-only -w json | jq .header.revision)
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY mode=exclusive pid=$$ host="*"note=rsync -a /srv" ]]
+	run_smith --no-wait --mode=shared "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[ "$(ctl get "" --prefix --keys-only -w json | jq .header.revision)" -eq "$before" ]
+	smith b --wait=2 "etcd://$ETCD/L"
+	expect b WAIT
+	expect b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(keys | sed 's,[0-9a-f]*$,,')" = "$(printf 'L#held/\nL/')" ]
+	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 2 ] # that of the holder's key, and its mark's
+}
+
+@test "--no-wait takes a free lock, shared ones together" {
+	etcd_single
+	smith a --no-wait "etcd://$ETCD/L"
+	expect a OK
+	unlock a
+	smith r1 --no-wait --mode=shared "etcd://$ETCD/L"
+	expect r1 OK
+	smith r2 --no-wait --mode=shared "etcd://$ETCD/L"
+	expect r2 OK
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+}
+
+@test "readers share; a writer among them waits for those before and holds up those after" {
+	etcd_single
+	smith r1 --mode=shared "etcd://$ETCD/L"
+	expect r1 OK
+	smith r2 --mode=shared "etcd://$ETCD/L"
+	expect r2 OK
+	smith w "etcd://$ETCD/L"
+	expect w WAIT
+	smith r3 --mode=shared "etcd://$ETCD/L"
+	expect r3 WAIT
+	unlock r1
+	unlock r2
+	until_line w OK
+	unlock w
+	until_line r3 OK
+}
+
+@test "slots have different numbers, and there are not more than N" {
+	etcd_single
+	local i seen=
+	for i in 1 2 3; do
+		smith s$i --slots=3 "etcd://$ETCD/L"
+		expect s$i OK
+		seen="$seen $(field "$LINE" slot)"
+	done
+	[ "$seen" = " 0 1 2" ]
+	smith s4 --slots=3 "etcd://$ETCD/L"
+	expect s4 WAIT
+	run_smith --no-wait --slots=3 "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock s2
+	until_line s4 OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "etcdctl lock is excluded, and excludes" {
+	etcd_single
+	smith a "etcd://$ETCD/nightly"
+	expect a OK
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly touch "$DIR/ran" >/dev/null 2>&1 </dev/null &
+	local other=$!
+	key_count nightly 2
+	[ ! -e "$DIR/ran" ]
+	unlock a
+	wait "$other"
+	[ -e "$DIR/ran" ]
+	mkfifo "$DIR/go"
+	printf '#!/bin/sh\nread x <%s/go\n' "$DIR" >"$DIR/job"
+	chmod +x "$DIR/job"
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly "$DIR/job" >/dev/null 2>&1 </dev/null &
+	other=$!
+	key_count nightly 1
+	run_smith --no-wait "etcd://$ETCD/nightly"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY mode=exclusive note=another program's key nightly/"* ]]
+	smith b "etcd://$ETCD/nightly"
+	expect b WAIT
+	echo >"$DIR/go"
+	wait "$other"
+	until_line b OK
+}
+
+@test "--who: holders and waiters" {
+	etcd_single
+	run_smith --who "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	smith a --pid=4242 "etcd://$ETCD/L"
+	expect a OK
+	smith b --pid=4343 --mode=shared "etcd://$ETCD/L"
+	expect b WAIT
+	[ "$(field "$LINE" pid)" = 4242 ]
+	run_smith --who "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ ${lines[0]} == "WHO state=holds mode=exclusive pid=4242 "* ]]
+	[[ ${lines[1]} == "WHO state=waits mode=shared pid=4343 "* ]]
+}
+
+@test "the lease revoked behind its back: LOST at once, not at the next keepalive" {
+	etcd_single
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	# Until the watch on the key stands, the loss would be found by looking: both are right.
+	local before
+	before=$(now)
+	ctl lease revoke "$(lease_of L)" >/dev/null
+	expect a LOST
+	[ $(($(now) - before)) -lt 10000000000 ] # a keepalive is sent every 20 seconds
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "the key deleted behind its back: LOST" {
+	etcd_single
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	ctl del L/ --prefix >/dev/null
+	expect a LOST
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "a waiter whose lease is revoked stands at the back of the queue again" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=3 --pid=2222 "etcd://$ETCD/L"
+	expect b WAIT
+	local lease
+	lease=$(ctl get L/ --prefix --sort-by=CREATE --keys-only | grep . | tail -1 | sed 's,.*/0*,,')
+	ctl lease revoke "$lease" >/dev/null
+	unlock a
+	until_line b OK
+}
+
+@test "a frozen holder is LOST, and its successor had waited for the lease to end" {
+	etcd_single
+	smith a --ttl=2 "etcd://$ETCD/L"
+	expect a OK
+	local deadline
+	deadline=$(field "$LINE" deadline)
+	kill -STOP "${SMITH_PID[a]}"
+	smith b "etcd://$ETCD/L"
+	until_line b OK
+	[ "$(now)" -gt "$deadline" ]
+	kill -CONT "${SMITH_PID[a]}"
+	until_line a LOST
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+# Its lease is ended behind its back, and it cannot hear of that, like one that is cut off.
+cut_off() {
+	kill -STOP "${SMITH_PID[$1]}"
+	ctl lease revoke "$2" >/dev/null
+}
+
+@test "the lease of a holder that is cut off is revoked: the next waits until its time is over" {
+	etcd_single
+	local mode deadline
+	for mode in --mode=exclusive --mode=shared --slots=1; do
+		smith a --ttl=5 $mode "etcd://$ETCD/L"
+		expect a OK
+		deadline=$(field "$LINE" deadline)
+		cut_off a "$(lease_of L)"
+		[ "$(keys | grep -c '^L/')" -eq 0 ]
+		smith b "etcd://$ETCD/L"
+		expect b WAIT
+		[[ $LINE == *pid=$$* ]]
+		until_line b OK
+		[ "$(now)" -gt "$deadline" ] || complain "entered before the deadline"
+		kill -KILL "${SMITH_PID[a]}"
+		unlock b
+		[ -z "$(keys)" ] || complain "left: $(keys)"
+	done
+}
+
+@test "the same for one who does not wait: busy, and after that time free" {
+	etcd_single
+	local deadline
+	smith a --ttl=8 "etcd://$ETCD/L"
+	expect a OK
+	deadline=$(field "$LINE" deadline)
+	cut_off a "$(lease_of L)"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY mode=exclusive pid=$$ "* ]]
+	run_smith --who "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "WHO state=holds mode=exclusive pid=$$ "* ]]
+	until_gone "L#held/"
+	[ "$(now)" -gt "$deadline" ]
+	smith b --no-wait "etcd://$ETCD/L"
+	expect b OK
+}
+
+# between: ETCD is from now on reached through a server that does wrong on demand.
+between() {
+	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/liar" 2>&1 </dev/null &
+	LIAR=$!
+	in_file "$DIR/liar" READY
+	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/liar")
+}
+
+@test "one who does not wait, and was slow, meets the mark of a holder that came and was cut off" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant" # it has seen that nobody is there
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	cut_off a "$(lease_of L)"
+	rm "$DIR/faults/stop-grant"
+	expect b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(keys | grep -c '^L/')" -eq 0 ]
+}
+
+@test "one who does not wait is stopped until its lease has ended: it gets the free lock all the same" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant"
+	: >"$DIR/faults/stop-txn"
+	rm "$DIR/faults/stop-grant"
+	in_file "$DIR/between.log" "stop txn"
+	ctl lease revoke "$(ctl lease list | tail -1)" >/dev/null
+	rm "$DIR/faults/stop-txn"
+	expect b OK
+}
+
+@test "the reply to the release is lost: it is released all the same, not LOST" {
+	etcd_single
+	between
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" txn
+	: >"$DIR/faults/lose-txn"
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	until_line a FREE
+}
+
+@test "--who tells of all, however slowly it is read" {
+	etcd_single
+	local i j value
+	printf -v value 'shared pid=1 host=elsewhere since=1 note=%0200d' 0
+	for i in 1 2 3 4 5; do
+		{
+			echo # no conditions
+			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
+			echo
+			echo
+		} | ctl txn >/dev/null
+	done
+	[ "$("$LOCKSMITH_DIR/semlock-locksmith-etcd" --who "etcd://$ETCD/L" </dev/null | grep -v ^LOCKSMITH | { read -r -t 1 <> <(:) || true; wc -l; })" -eq 500 ]
+}
+
+@test "a lock whose name is below another's: when its holder has died, the other is free" {
+	etcd_single
+	smith a --ttl=2 "etcd://$ETCD/L/below"
+	expect a OK
+	kill -KILL "${SMITH_PID[a]}"
+	smith b --wait=30 "etcd://$ETCD/L"
+	until_line b OK
+	run_smith --who "etcd://$ETCD/L"
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+@test "OK is said in the end to one who had no room for it, and until when" {
+	etcd_single
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=2 "etcd://$ETCD/L"
+	expect b WAIT
+	head -c 65536 /dev/zero >"$DIR/b.out"
+	unlock a
+	until [ -n "$(ctl get L#held/ --prefix --keys-only)" ]; do :; done
+	# Longer than the lease, so that what OK says of it is over.
+	local end=$(($(now) + 2500000000))
+	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
+	head -c 65536 <&"${SMITH_OUT[b]}" >/dev/null
+	expect b OK
+	expect b HELD
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	unlock b
+	[ "$STATUS" -eq 0 ]
+}
+
+# A figure out of the server's own count.
+metric() { curl -s "http://$ETCD/metrics" | awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }'; }
+bytes_sent() { metric etcd_network_client_grpc_sent_bytes_total; }
+transactions() { metric 'grpc_server_handled_total{grpc_code="OK",grpc_method="Txn"'; }
+
+@test "a look costs the same however long the queue is" {
+	etcd_single
+	local i j value mode before
+	printf -v value 'exclusive pid=1 host=elsewhere since=1 note=%0200d' 0
+	smith a --ttl=6 "etcd://$ETCD/L"
+	expect a OK
+	for i in 1 2 3 4 5; do
+		{
+			echo # no conditions
+			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
+			echo
+			echo
+		} | ctl txn >/dev/null
+	done
+	before=$(bytes_sent)
+	expect a HELD
+	expect a HELD
+	for mode in --mode=exclusive --mode=shared --slots=3; do
+		smith w$mode $mode "etcd://$ETCD/L"
+		expect w$mode WAIT
+		run_smith --no-wait $mode "etcd://$ETCD/L"
+		[ "$status" -eq 1 ]
+	done
+	before=$(($(bytes_sent) - before))
+	[ $before -lt 30000 ] || complain "$before bytes" # the queue has 150,000
+}
+
+# Ten wait with "$@" for others that hold, which let go one by one: how many transactions for all that?
+transactions_for_ten() {
+	local i end
+	for i in 0 1 2 3 4 5 6 7 8 9; do
+		smith w$i "$@" "etcd://$ETCD/L"
+		expect w$i WAIT
+	done
+	end=$(transactions)
+	for i in h0 h1 w0 w1 w2 w3 w4 w5 w6 w7 w8 w9; do
+		[[ $i == h* ]] || until_line "$i" OK
+		[ -z "${SMITH_PID[$i]:-}" ] || unlock $i
+	done
+	TRANSACTIONS=$(($(transactions) - end))
+}
+
+@test "one that lets go wakes one of those who wait, not all" {
+	etcd_single
+	smith h0 "etcd://$ETCD/L"
+	expect h0 OK
+	transactions_for_ten
+	# Each looks once, makes its mark, and lets go.
+	[ "$TRANSACTIONS" -le 35 ] || complain "exclusive: $TRANSACTIONS"
+	smith h0 --slots=2 "etcd://$ETCD/L"
+	expect h0 OK
+	smith h1 --slots=2 "etcd://$ETCD/L"
+	expect h1 OK
+	transactions_for_ten --slots=2
+	# And each looks again when the one before it has entered.
+	[ "$TRANSACTIONS" -le 60 ] || complain "slots: $TRANSACTIONS"
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+}
+
+entered_in_time() {
+	local killed
+	smith a --ttl=8 $1 "etcd://$ETCD/L"
+	expect a OK
+	smith b $1 "etcd://$ETCD/L"
+	expect b WAIT
+	killed=$(now)
+	kill -KILL "${SMITH_PID[a]}"
+	until_line b OK
+	killed=$(($(now) - killed))
+	unlock b
+	[ $killed -lt 10400000000 ] || echo "$1: $killed ns" >&2
+	[ $killed -lt 10400000000 ]
+}
+
+eventually_in_time() { entered_in_time "$1" || entered_in_time "$1"; }
+
+@test "after a crash of everything the next enters within 1.3 leases, and nothing is left" {
+	etcd_single
+	eventually_in_time
+	eventually_in_time --slots=1
+	until_gone L
+}
+
+@test "a slot is waited for by the first in the queue, also when that one goes" {
+	etcd_single
+	local name
+	smith a --slots=2 "etcd://$ETCD/L"
+	expect a OK
+	smith b --slots=2 "etcd://$ETCD/L"
+	expect b OK
+	for name in c d e; do
+		smith $name --slots=2 "etcd://$ETCD/L"
+		expect $name WAIT
+	done
+	unlock c
+	unlock a
+	until_line d OK
+	[ "$(field "$LINE" slot)" = 0 ]
+	unlock b
+	until_line e OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "readers do not mind a reader that is cut off" {
+	etcd_single
+	smith a --ttl=60 --mode=shared "etcd://$ETCD/L"
+	expect a OK
+	cut_off a "$(lease_of L)"
+	smith b --no-wait --mode=shared "etcd://$ETCD/L"
+	expect b OK
+}
+
+@test "a slot's number is its holder's until that one's time is over" {
+	etcd_single
+	local lease i
+	smith a --ttl=60 --slots=3 "etcd://$ETCD/L"
+	expect a OK
+	lease=$(lease_of L)
+	smith b --slots=3 "etcd://$ETCD/L"
+	expect b OK
+	cut_off a "$lease"
+	smith c --slots=3 "etcd://$ETCD/L"
+	expect c OK
+	[ "$(field "$LINE" slot)" = 2 ]
+	run_smith --no-wait --slots=3 "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock b
+	smith d --slots=3 "etcd://$ETCD/L"
+	expect d OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "a holder that has heard of it, and has stopped its command, keeps nobody waiting" {
+	etcd_single
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	smith b "etcd://$ETCD/L"
+	expect b WAIT
+	local before
+	before=$(now)
+	ctl lease revoke "$(lease_of L)" >/dev/null
+	until_line a LOST
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+	until_line b OK
+	[ $(($(now) - before)) -lt 20000000000 ]
+	unlock b
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+}
+
+@test "a renewal is not believed when the key is gone" {
+	etcd_single
+	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_liar.py" "$ETCD" >"$DIR/liar" 2>&1 </dev/null &
+	LIAR=$!
+	in_file "$DIR/liar" READY
+	smith a --ttl=6 "etcd://127.0.0.1:$(sed 's/READY //' "$DIR/liar")/L"
+	expect a OK
+	expect a HELD
+	ctl del L/ --prefix >/dev/null
+	read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE
+	[[ $LINE != HELD* ]] || expect a LOST # it was under way
+	[[ $LINE == "LOST its lease expired or was revoked" ]]
+}
+
+@test "what somebody has put among the marks is in the way, and is named" {
+	etcd_single
+	local key
+	for key in "L#held/x" "L#held/#slots/0"; do
+		ctl put "$key" "" >/dev/null
+		run_smith --no-wait "etcd://$ETCD/L"
+		[ "$status" -eq 1 ]
+		[[ $output == "BUSY mode=exclusive note=another program's key $key" ]]
+		ctl del "$key" >/dev/null
+	done
+	smith a --no-wait "etcd://$ETCD/L"
+	expect a OK
+}
+
+@test "the server is killed and comes back: held on" {
+	etcd_single
+	smith a --ttl=20 "etcd://$ETCD/L"
+	expect a OK
+	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
+	etcd_start s1
+	expect a HELD
+	expect a HELD
+	ctl del L/ --prefix >/dev/null
+	until_line a LOST
+	[[ $LINE == "LOST its key was deleted" ]]
+}
+
+@test "the server goes for good: LOST before the deadline" {
+	etcd_single
+	smith a --ttl=9 "etcd://$ETCD/L"
+	expect a OK
+	local deadline
+	deadline=$(field "$LINE" deadline)
+	kill -KILL "${ETCD_PID[s1]}"
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+		deadline=$(field "$LINE" deadline)
+	done
+	[ "$LINE" = "LOST no endpoint answered in time" ]
+	[ "$(now)" -lt "$deadline" ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "three nodes: the leader is killed, then a member stopped; the lock is kept, waiters enter" {
+	etcd_three
+	smith a --ttl=12 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=12 "etcd://$ETCD/L"
+	expect b WAIT
+	local leader other
+	leader=$(etcd_leader)
+	kill -KILL "${ETCD_PID[$leader]}"; wait "${ETCD_PID[$leader]}" || true
+	expect a HELD
+	expect a HELD
+	etcd_start "$leader"
+	etcd_wait "$leader"
+	other=n1; [ "$leader" != n1 ] || other=n2
+	kill -STOP "${ETCD_PID[$other]}"
+	expect a HELD
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	until_line b OK
+	kill -CONT "${ETCD_PID[$other]}"
+	expect b HELD
+}
+
+@test "an endpoint that is dead from the start is passed over" {
+	etcd_single
+	smith a "etcd://127.0.0.1:1,$ETCD,127.0.0.1:2/L"
+	expect a OK
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith --no-wait etcd://127.0.0.1:1,127.0.0.1:2/L
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == "ERR 69 "* ]]
+}
+
+@test "users: wrong password 77, no rights 77, login again after a restart" {
+	etcd_single
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl role add locks >/dev/null
+	ctl role grant-permission locks readwrite --prefix=true jobs/ >/dev/null
+	ctl user add cron:pw >/dev/null
+	ctl user grant-role cron locks >/dev/null
+	ctl auth enable >/dev/null
+	run_smith --no-wait "etcd://$ETCD/jobs/L"
+	[ "$status" -eq 77 ]
+	export SEMLOCK_PASSWORD=wrong
+	run_smith --no-wait "etcd://cron@$ETCD/jobs/L"
+	[ "$status" -eq 77 ]
+	[ "${#lines[@]}" -eq 1 ]
+	export SEMLOCK_PASSWORD=pw
+	run_smith --no-wait "etcd://cron@$ETCD/other/L"
+	[ "$status" -eq 77 ]
+	[[ $output == *"--prefix=true 'other/L'" ]]
+	smith a --ttl=20 "etcd://cron@$ETCD/jobs/L"
+	expect a OK
+	# A restart forgets all logins.
+	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
+	etcd_start s1
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith "etcd://cron:pw@$ETCD/jobs/L"
+	[ "$status" -eq 64 ]
+}
+
+@test "the cluster and the user are known from etcdctl's variables" {
+	etcd_single
+	ETCDCTL_ENDPOINTS=http://127.0.0.1:1,$ETCD smith a etcd:///L
+	expect a OK
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock a
+	# As with etcdctl, a server without users minds none; and nobody reads netrc here.
+	printf 'default login anonymous password x\n' >"$HOME/.netrc"
+	chmod 600 "$HOME/.netrc"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ETCDCTL_USER=cron:pw run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl auth enable >/dev/null
+	ETCDCTL_USER=root:pw run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ETCDCTL_USER=root ETCDCTL_PASSWORD=pw SEMLOCK_PASSWORD=wrong run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	ETCDCTL_USER=cron:pw run_smith --no-wait "etcd://root@$ETCD/L"
+	[ "$status" -eq 77 ]
+	ETCDCTL_ENDPOINTS=http://h:1,https://h:2 run_smith --no-wait etcd:///L
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 ETCDCTL_ENDPOINTS"* ]]
+}
+
+@test "the token rises from semlock to etcdctl lock, and back" {
+	etcd_single
+	local tokens=() token last=0 other
+	printf '#!/bin/sh\necho $ETCD_LOCK_REV >%s/rev\n' "$DIR" >"$DIR/job"
+	chmod +x "$DIR/job"
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	tokens+=("$(field "$LINE" token)")
+	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock L "$DIR/job" \
+		>/dev/null 2>&1 </dev/null &
+	other=$!
+	key_count L 2
+	smith b "etcd://$ETCD/L"
+	expect b WAIT
+	unlock a
+	wait "$other"
+	until_line b OK
+	tokens+=("$(cat "$DIR/rev")" "$(field "$LINE" token)")
+	for token in "${tokens[@]}"; do
+		[ "$token" -gt "$last" ] || { echo "${tokens[*]}" >&2; false; }
+		last=$token
+	done
+}
+
+@test "what each endpoint has to say is said, and what is to be done" {
+	run_smith --no-wait etcd://127.0.0.1:1,127.0.0.1:2/L
+	[[ $output == *"127.0.0.1:1: "*"; 127.0.0.1:2: "* ]] || [[ $output == *"127.0.0.1:2: "*"127.0.0.1:1: "* ]]
+	certificates
+	ETCD_SCHEME=https
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == *"say etcds://"* ]]
+	ETCDCTL_CACERT=$DIR/ca.pem ETCDCTL_ENDPOINTS=https://$ETCD run_smith --no-wait etcd:///L
+	[ "$status" -eq 0 ]
+}
+
+@test "TLS is verified with the given authority, and refused without" {
+	certificates
+	ETCD_SCHEME=https
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key"
+	run_smith --no-wait "etcds://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 "*certificate* ]]
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	smith a --ttl=9 "etcds://$ETCD/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 69 ]
+}
+
+@test "a server that wants a certificate of its clients" {
+	certificates
+	ETCD_SCHEME=https ETCD_CURL=(--cert "$DIR/leaf.pem" --key "$DIR/leaf.key")
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key" --client-cert-auth \
+		--trusted-ca-file "$DIR/ca.pem"
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	run_smith --no-wait "etcds://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 "* ]]
+	SEMLOCK_CERT=$DIR/leaf.pem SEMLOCK_KEY=$DIR/leaf.key smith a --ttl=9 "etcds://$ETCD/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	SEMLOCK_CERT=$DIR/server.pem run_smith --check "etcds://$ETCD/L" # both in one file
+	[ "$status" -eq 0 ]
+	SEMLOCK_CERT=$DIR/no-such-file run_smith --no-wait "etcds://$ETCD/L"
+	[[ $output == "ERR 69 "*"no-such-file"* ]]
+}
+
+@test "--check, --stale, and what is no etcd" {
+	etcd_single
+	run_smith --check "etcd://$ETCD/L"
+	[ "$status" -eq 0 ]
+	none -q "^CHECK no " <<<"$output"
+	[ -z "$(keys)" ]
+	run_smith --stale=5 "etcd://$ETCD/L"
+	[ "$status" -eq 64 ]
+	run_smith --no-wait "etcd://127.0.0.1:${ETCD_PEER[s1]}/L"
+	[ "$status" -eq 69 ]
+}

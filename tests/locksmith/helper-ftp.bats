@@ -1,0 +1,741 @@
+#!/usr/bin/env bats
+# Locks on an FTP server, held by semlock-locksmith alone; the server is started here.
+
+load ../lib/locksmith
+
+setup() {
+	watch_over
+	have_locksmiths || skip "built without the network methods"
+	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
+	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret HOME=$DIR
+	unset NETRC SEMLOCK_CACERT
+}
+
+teardown() {
+	smiths_stop_all
+	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+	watched
+}
+
+# server [ARG...]: starts the server and sets PORT and URL
+server() {
+	: >"$DIR/ready"
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" "$@" >"$DIR/ready" 2>"$DIR/server.err" </dev/null &
+	SERVER=$!
+	in_file "$DIR/ready" READY
+	read -r _ PORT <"$DIR/ready"
+	URL=ftp://127.0.0.1:$PORT
+	ROOT=$DIR/root
+}
+
+restart() {
+	kill -KILL "$SERVER"
+	wait "$SERVER" || true
+	server "--port=$PORT"
+}
+
+fault() { : >"$DIR/faults/$1"; }
+mend() { rm -f "$DIR/faults/$1"; }
+
+@test "one holds, another waits and is told by whom, and gets it at release" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	[ "$(field "$LINE" lease)" = 60000000000 ]
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	smith b "$URL/L"
+	expect b WAIT
+	[ "$(field "$LINE" pid)" = "$$" ]
+	[ "$(field "$LINE" mode)" = exclusive ]
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	expect a FREE
+	expect b OK
+	unlock b
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "UNLOCK lets go like the end of input" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	tell a UNLOCK
+	expect a FREE
+	ended a
+	[ "$STATUS" -eq 0 ]
+	[ ! -e "$ROOT/L" ]
+}
+
+@test "FREE and LOST are the last word, also to one who had no room for them" {
+	server
+	local word in
+	for word in FREE LOST; do
+		smith a --ttl=2 "$URL/L"
+		expect a OK
+		head -c 65536 /dev/zero >"$DIR/a.out"
+		# It has beaten, and could not say so.
+		until ls "$ROOT"/L/sl1.x.2.[1-9]* >/dev/null 2>&1; do read -r -t 0.02 <> <(:) || true; done
+		in=${SMITH_IN[a]}
+		if [ $word = FREE ]; then
+			exec {in}>&-
+			until [ ! -e "$ROOT/L" ]; do read -r -t 0.02 <> <(:) || true; done
+		else
+			rmdir "$ROOT"/L/*
+			in_file "$DIR/log" "^RNFR .* 550"
+		fi
+		read -r -t 0.2 <> <(:) || true
+		head -c 65536 <&"${SMITH_OUT[a]}" >/dev/null
+		until_line a $word
+		ended a
+		if IFS= read -r -t 0.1 -u "${SMITH_OUT[a]}" LINE; then
+			echo "after $word: $LINE"
+			return 1
+		fi
+		rm -rf "${ROOT:?}/L"
+	done
+}
+
+@test "--no-wait and --wait=SECS end with BUSY and 1, naming the holder" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "BUSY pid=$$ host="* ]]
+	smith b --wait=0.3 "$URL/L"
+	until_line b BUSY
+	ended b
+	[ "$STATUS" -eq 1 ]
+	[ "$(find "$ROOT/L" -mindepth 1 | wc -l)" -eq 1 ]
+}
+
+@test "--who names the holder, and is 0 when the lock is free" {
+	server
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	smith a --mode=shared --pid=4242 "$URL/L"
+	expect a OK
+	run_smith --who "$URL/L"
+	[ "$status" -eq 1 ]
+	[[ $output == "WHO state=holds pid=4242 host="*" mode=shared" ]]
+}
+
+@test "a plain MKD client is excluded, and its reaper does no harm" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	run curl -s -u lock:secret "$URL/" -Q "MKD L" -I
+	[ "$status" -eq 21 ]
+	run curl -s -u lock:secret "$URL/" -Q "RMD L" -I
+	[ "$status" -eq 21 ]
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	curl -s -u lock:secret "$URL/" -Q "MKD L" -I
+}
+
+@test "a plain MKD client excludes" {
+	server
+	curl -s -u lock:secret "$URL/" -Q "MKD L" -I
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	[ "$output" = "BUSY mode=exclusive note=a directory without a token" ]
+	smith a "$URL/L"
+	expect a WAIT
+	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
+	expect a OK
+}
+
+@test "readers share, a writer waits for the last of them" {
+	server
+	smith r1 --mode=shared "$URL/L"
+	expect r1 OK
+	smith r2 --mode=shared "$URL/L"
+	expect r2 OK
+	smith w "$URL/L"
+	expect w WAIT
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	unlock r1
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	unlock r2
+	until_line w OK
+	run_smith --no-wait --mode=shared "$URL/L"
+	[ "$status" -eq 1 ]
+}
+
+@test "slots have different numbers, and there are not more than N" {
+	server
+	local i seen=
+	for i in 1 2 3; do
+		smith s$i --slots=3 "$URL/L"
+		expect s$i OK
+		seen="$seen $(field "$LINE" slot)"
+	done
+	[ "$(tr ' ' '\n' <<<"$seen" | sort | xargs)" = "0 1 2" ]
+	run_smith --no-wait --slots=3 "$URL/L"
+	[ "$status" -eq 1 ]
+	unlock s2
+	smith s4 --slots=3 "$URL/L"
+	expect s4 OK
+	[ "$(field "$LINE" slot)" = 1 ]
+}
+
+@test "the heartbeat renames the token and moves the deadline" {
+	server
+	smith a --ttl=4 "$URL/L"
+	expect a OK
+	local first
+	first=$(field "$LINE" deadline)
+	expect a HELD
+	[ "$(field "$LINE" deadline)" -gt "$first" ]
+	expect a HELD
+	[[ $(ls "$ROOT/L") == sl1.x.4.[2-9].* ]]
+}
+
+@test "a killed holder is taken over after its ttl, a living one never" {
+	server
+	smith a --ttl=4 "$URL/L"
+	expect a OK
+	smith b --ttl=6 "$URL/L"
+	expect b WAIT
+	local i
+	for i in 1 2 3 4 5 6 7 8; do expect a HELD; done
+	kill -KILL "${SMITH_PID[a]}"
+	expect b NOTE
+	[[ $LINE == *"taken over from $$"* ]]
+	expect b OK
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+}
+
+@test "a holder that was frozen finds the lock taken over, and leaves the new one alone" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	kill -STOP "${SMITH_PID[a]}"
+	smith b --ttl=6 "$URL/L"
+	until_line b OK
+	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
+	kill -CONT "${SMITH_PID[a]}"
+	until_line a LOST
+	unlock a
+	[ "$STATUS" -eq 76 ]
+	expect b HELD
+	unlock b
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "a token broken behind its owner's back is noticed at the next heartbeat" {
+	server
+	smith a --ttl=6 "$URL/L"
+	expect a OK
+	rmdir "$ROOT"/L/*
+	until_line a LOST
+	[[ $LINE == *"taken over"* ]]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "who will not wait tells a dead holder by the server's clock" {
+	server
+	mkdir -p "$ROOT/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	touch -d '-63 seconds' "$ROOT/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
+@test "the server's clock is set forward: who will not wait takes nothing from a holder that beats" {
+	server
+	smith a --ttl=8 "$URL/L"
+	expect a OK
+	expect a HELD
+	touch -d '-1 hour' "$ROOT/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "a directory without a token goes after --stale, and never with --stale=0" {
+	server
+	mkdir "$ROOT/L"
+	smith z --stale=0 --wait=3 "$URL/L"
+	expect z WAIT
+	expect z BUSY
+	smith a --stale=0.5 "$URL/L"
+	expect a WAIT
+	expect a NOTE
+	[[ $LINE == *"empty for too long"* ]]
+	expect a OK
+}
+
+@test "a directory with other things in it is never taken" {
+	server
+	mkdir -p "$ROOT/L/something"
+	smith a --stale=0.2 --wait=3 "$URL/L"
+	expect a WAIT
+	expect a BUSY
+	[ -d "$ROOT/L/something" ]
+}
+
+@test "an acquirer that slept between lock and token meets the one who took over, and steps back" {
+	server
+	# Catch its second MKD, the token's: the fault is set while the first is known to be under way.
+	fault stop-PWD
+	smith a --stale=0.3 "$URL/L"
+	in_file "$DIR/log" "stop PWD"
+	fault skip-one-MKD
+	fault stop-MKD
+	mend stop-PWD
+	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
+	# It sleeps; another takes the empty directory for a dead one, and holds.
+	rmdir "$ROOT/L"
+	mkdir -p "$ROOT/L/sl1.x.60.0.0123456789abcdef.1.other"
+	mend stop-MKD
+	expect a WAIT
+	[ "$(field "$LINE" host)" = other ]
+	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
+}
+
+@test "an acquirer that slept between lock and token takes nothing from a plain client that came then" {
+	server
+	fault stop-PWD
+	smith a --stale=0.3 --wait=5 "$URL/L"
+	in_file "$DIR/log" "stop PWD"
+	fault skip-one-MKD
+	fault stop-MKD
+	mend stop-PWD
+	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
+	# It sleeps for longer than --stale; another takes its empty directory for a dead one and is done,
+	# and a plain client comes.
+	read -r -t 0.5 <> <(:) || true
+	rmdir "$ROOT/L"
+	mkdir "$ROOT/L"
+	fault stop-RMD
+	mend stop-MKD
+	in_file "$DIR/log" "stop RMD $ROOT/L/sl1\|stop RMD /L/sl1" # not held: its token goes
+	fault stop-MKD
+	mend stop-RMD
+	in_file "$DIR/log" "stop MKD [^ ]*/L\$" # its next attempt
+	none -q "^RMD [^ ]*/L 250" "$DIR/log" # and the directory stays
+}
+
+@test "an acquirer that is slow to look, with its token in, is not too late for --stale" {
+	server
+	fault stop-STAT
+	smith a --stale=0.3 "$URL/L"
+	in_file "$DIR/log" "stop STAT"
+	read -r -t 0.5 <> <(:) || true
+	mend stop-STAT
+	expect a OK
+	none -q "^RMD" "$DIR/log"
+}
+
+@test "two tokens in one directory: the later one goes back" {
+	server
+	fault stop-STAT
+	smith a "$URL/L"
+	in_file "$DIR/log" "stop STAT"
+	mkdir "$ROOT/L/sl1.x.60.0.0123456789abcdef.1.other"
+	mend stop-STAT
+	expect a WAIT
+	[ "$(field "$LINE" host)" = other ]
+	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
+}
+
+@test "lost replies: token, heartbeat, release" {
+	server
+	fault lose-RNTO
+	smith a --ttl=9 "$URL/L"
+	expect a OK
+	expect a HELD
+	grep -q "lost 250" "$DIR/log"
+	fault lose-RMD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	expect a FREE
+}
+
+@test "the reply to the token's MKD is lost: the listing tells that it was made" {
+	server
+	mkdir "$ROOT/L" "$ROOT/L/sl1.s.600.0.0123456789abcdef.1.other"
+	fault stop-STAT
+	smith a --mode=shared "$URL/L"
+	in_file "$DIR/log" "stop STAT"
+	fault lose-MKD
+	mend stop-STAT
+	expect a OK
+	grep -q "lost 257" "$DIR/log"
+}
+
+@test "a request that never arrived is sent again" {
+	server
+	smith a --ttl=9 "$URL/L"
+	expect a OK
+	fault miss-RNFR
+	expect a HELD
+	grep -q "^miss RNFR" "$DIR/log"
+	fault 421-RNFR
+	expect a HELD
+	grep -q "^421 RNFR" "$DIR/log"
+}
+
+@test "the server is restarted while the lock is held: held on" {
+	server
+	smith a --ttl=12 "$URL/L"
+	expect a OK
+	restart
+	expect a HELD
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ ! -e "$ROOT/L" ]
+}
+
+@test "the server goes for good: LOST before the deadline" {
+	server
+	smith a --ttl=9 "$URL/L"
+	expect a OK
+	local deadline
+	deadline=$(field "$LINE" deadline)
+	kill -KILL "$SERVER"
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+		deadline=$(field "$LINE" deadline)
+	done
+	[[ $LINE == "LOST the server did not answer in time" ]]
+	[ "$(now)" -lt "$deadline" ]
+	unlock a
+	[ "$STATUS" -eq 76 ]
+}
+
+@test "a server that stops answering is not waited for beyond the lease" {
+	server
+	smith a --ttl=9 "$URL/L"
+	expect a OK
+	kill -STOP "$SERVER"
+	local deadline
+	deadline=$(field "$LINE" deadline)
+	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+		deadline=$(field "$LINE" deadline)
+	done
+	[[ $LINE == LOST* ]]
+	[ "$(now)" -lt "$deadline" ]
+	kill -CONT "$SERVER"
+}
+
+@test "521 for a directory that exists, a long greeting, no STAT" {
+	mkdir -p "$DIR/faults"
+	fault banner
+	server
+	fault 521.always
+	fault nostat.always
+	smith a "$URL/L"
+	expect a OK
+	smith b "$URL/L"
+	expect b WAIT
+	unlock a
+	until_line b OK
+}
+
+@test "names that matter to FTP: absolute, relative, spaces" {
+	server
+	mkdir "$ROOT/sub"
+	smith a "$URL//sub/L%20ock"
+	expect a OK
+	[ -d "$ROOT/sub/L ock" ]
+	run_smith --no-wait "$URL/sub/L%20ock"
+	[ "$status" -eq 1 ]
+}
+
+@test "wrong password is 77, no credentials are 77, never anonymous" {
+	server
+	SEMLOCK_PASSWORD=wrong run_smith "$URL/L"
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 login denied: 530"* ]]
+	[ "${#lines[@]}" -eq 1 ]
+	unset SEMLOCK_PASSWORD
+	run_smith "$URL/L"
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 login denied: 530"* ]]
+	unset SEMLOCK_USER
+	run_smith "$URL/L"
+	[ "$status" -eq 77 ]
+	[[ $output == "ERR 77 no user for 127.0.0.1:$PORT: put \"machine 127.0.0.1 login USER "* ]]
+	SEMLOCK_PASSWORD=secret run_smith "$URL/L"
+	[[ $output == "ERR 77 SEMLOCK_PASSWORD is set, and no user"* ]]
+	none -q "^PWD" "$DIR/log" # it was never logged in
+}
+
+@test "a control character in a user or a password would be a command of its own: 64" {
+	local bad
+	server
+	for bad in $'lock\r\nMKD evil' $'lock\nMKD evil' $'a\tb' $'a\177'; do
+		SEMLOCK_USER=$bad run_smith "$URL/L"
+		[ "$status" -eq 64 ]
+		[ "$output" = "ERR 64 SEMLOCK_USER has a control character in it" ]
+		SEMLOCK_PASSWORD=$bad run_smith "$URL/L"
+		[ "$status" -eq 64 ]
+		[ "$output" = "ERR 64 SEMLOCK_PASSWORD has a control character in it" ]
+	done
+	[ ! -s "$DIR/log" ]
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "a user or a password without end: 64, and no server is asked" {
+	long=$(printf 'x%.0s' {1..2000})
+	SEMLOCK_USER=$long run_smith ftp://127.0.0.1:1/L
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 SEMLOCK_USER is too long" ]]
+	SEMLOCK_PASSWORD=$long run_smith ftp://127.0.0.1:1/L
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 SEMLOCK_PASSWORD is too long" ]]
+}
+
+@test "--who and --check of a server that is not there: 69, and why" {
+	for url in ftp://127.0.0.1:1/L sftp://lock@127.0.0.1:1/L etcd://127.0.0.1:1/L; do
+		for ask in --who --check; do
+			run_smith $ask $url
+			[ "$status" -eq 69 ]
+			[[ $output == *"127.0.0.1"*"onnect"* ]]
+		done
+	done
+}
+
+@test "~/.netrc and NETRC are read, and a readable one is complained of" {
+	server
+	unset SEMLOCK_PASSWORD SEMLOCK_USER
+	printf 'machine elsewhere login x password y\nmachine 127.0.0.1 login lock password secret\n' >"$DIR/.netrc"
+	chmod 600 "$DIR/.netrc"
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	mv "$DIR/.netrc" "$DIR/other"
+	chmod 644 "$DIR/other"
+	NETRC=$DIR/other run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"chmod 600"* ]]
+}
+
+@test "a password in the URL is refused, and none is ever in a command line" {
+	server
+	run_smith "ftp://lock:secret@127.0.0.1:$PORT/L"
+	[ "$status" -eq 64 ]
+	[[ $output == "ERR 64 a password in a URL"* ]]
+	none -q secret <<<"$output"
+	smith a "$URL/L"
+	expect a OK
+	none -q secret <(tr '\0' ' ' <"/proc/${SMITH_PID[a]}/cmdline")
+}
+
+@test "unreachable is 69, unwritable is 73 with the reason, a missing parent is 73" {
+	server
+	run_smith ftp://127.0.0.1:1/L
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	SEMLOCK_USER=guest run_smith --no-wait "$URL/L"
+	[ "$status" -eq 73 ]
+	[[ $output == "ERR 73 cannot create: 550"*"is there)" ]]
+	run_smith --no-wait "$URL/none/L"
+	[ "$status" -eq 73 ]
+	[[ $output == *"missing, or closed to us)" ]]
+}
+
+@test "options and URLs that make no sense are 64" {
+	local bad
+	for bad in "ftp://h" "ftp://h/" "gopher://h/x" "x" "ftp://h/a%0d%0aDELE%20b" "ftp://h/a*" "ftp:///L" \
+		"ftp://h/%zz" "ftp://a,b/L"; do
+		run_smith "$bad"
+		[ "$status" -eq 64 ] || { echo "$bad: $status $output" >&2; false; }
+		[[ $output == "ERR 64 "* ]]
+	done
+	run_smith --ttl=1 ftp://h/L
+	[ "$status" -eq 64 ]
+	run_smith --slots=2 --mode=shared ftp://h/L
+	[ "$status" -eq 64 ]
+	run_smith --frobnicate ftp://h/L
+	[ "$status" -eq 64 ]
+}
+
+@test "--check: a fit server is 0; one that always says yes to MKD is 69" {
+	server
+	run_smith --check "$URL/L"
+	[ "$status" -eq 0 ]
+	none -q "^CHECK no " <<<"$output"
+	[ -z "$(ls "$ROOT")" ]
+	fault yes-MKD.always
+	run_smith --check "$URL/L"
+	[ "$status" -eq 69 ]
+	grep -q "CHECK no it cannot be made twice: the server did it" <<<"$output"
+}
+
+@test "explicit TLS: verified, and refused rather than clear text" {
+	certificates
+	server --cert="$DIR/server.pem"
+	run_smith --who "ftpes://127.0.0.1:$PORT/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 TLS:"* ]]
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	smith a --ttl=9 "ftpes://127.0.0.1:$PORT/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	kill -KILL "$SERVER"; wait "$SERVER" || true
+	: >"$DIR/log"
+	server
+	run_smith --who "ftpes://127.0.0.1:$PORT/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 the server does not do TLS"* ]]
+	none -q "^USER" "$DIR/log"
+}
+
+@test "implicit TLS" {
+	certificates
+	server --cert="$DIR/server.pem" --implicit
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	smith a --ttl=9 "ftps://127.0.0.1:$PORT/L"
+	expect a OK
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "signals do not make it drop the lock" {
+	server
+	smith a --ttl=6 "$URL/L"
+	expect a OK
+	kill -TERM "${SMITH_PID[a]}"
+	kill -INT "${SMITH_PID[a]}"
+	kill -HUP "${SMITH_PID[a]}"
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+# core COMMAND...: a stand-in for semlock on fd 5/6; sets CORE, SMITH and COMMAND
+core() {
+	mkfifo "$DIR/core.in" "$DIR/core.out"
+	exec 5<>"$DIR/core.in" 6<>"$DIR/core.out"
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/core.py" "$@" <"$DIR/core.in" >"$DIR/core.out" &
+	CORE=$!
+	local word rest
+	while read -r -t "$LINE_SECONDS" -u 6 word rest; do
+		[ "$word" != SMITH ] || SMITH=$rest
+		[ "$word" != COMMAND ] || { COMMAND=$rest; return 0; }
+	done
+	return 1
+}
+
+gone() {
+	local end
+	end=$((SECONDS + LINE_SECONDS))
+	while [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; do
+		((SECONDS < end)) || return 1
+		read -r -t 0.02 <> <(:) || true
+	done
+}
+
+@test "semlock is SIGKILLed: the lock stays until the command ends, and no longer" {
+	server
+	core "$(locksmith_of "$URL/L")" --ttl=4 "$URL/L" -- sleep 1000
+	kill -KILL "$CORE"; wait "$CORE" || true
+	# Longer than the lease: it is renewed for the command's sake.
+	smith b --ttl=2 --wait=8 "$URL/L"
+	expect b WAIT
+	expect b BUSY
+	kill -0 "$COMMAND"
+	kill -KILL "$COMMAND"
+	smith c "$URL/L"
+	until_line c OK
+	gone "$SMITH"
+	none -q "taken over" <<<"$PASSED"
+}
+
+@test "semlock is SIGKILLed and the lock is lost: the command is stopped before anybody enters" {
+	server
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
+	kill -KILL "$CORE"; wait "$CORE" || true
+	kill -STOP "$SERVER"
+	gone "$COMMAND"
+	kill -CONT "$SERVER"
+	gone "$SMITH"
+	smith b --ttl=2 "$URL/L"
+	until_line b OK
+}
+
+@test "a command that ignores TERM is killed before the lease ends" {
+	server
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c 'trap "" TERM; while :; do sleep 1000; done'
+	kill -KILL "$CORE"; wait "$CORE" || true
+	kill -STOP "$SERVER"
+	gone "$COMMAND"
+	kill -CONT "$SERVER"
+	gone "$SMITH"
+}
+
+@test "semlock is stopped (SIGSTOP) and the lock is lost: the command is killed all the same" {
+	server
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
+	kill -STOP "$CORE"
+	rmdir "$ROOT"/L/*
+	gone "$COMMAND"
+	kill -KILL "$CORE"; wait "$CORE" || true
+}
+
+@test "semlock is stopped and the lock is lost: what the command has started is killed with it" {
+	server
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & wait"
+	in_file "$DIR/left" .
+	kill -STOP "$CORE"
+	rmdir "$ROOT"/L/*
+	gone "$COMMAND"
+	gone "$SMITH"
+	gone "$(cat "$DIR/left")"
+	kill -KILL "$CORE"; wait "$CORE" || true
+}
+
+@test "after UNLOCK the command has no lock to lose, however long the release takes" {
+	server
+	smith a --ttl=2 "$URL/L"
+	expect a OK
+	sleep 1000 3>&- 4>&- &
+	local command=$!
+	tell a "CHILD $command"
+	until_line a CHILD
+	fault stop-RMD
+	tell a UNLOCK
+	in_file "$DIR/log" "stop RMD"
+	read -r -t 2.5 <> <(:) || true
+	mend stop-RMD
+	until_line a FREE
+	ended a
+	kill "$command" # it lives
+	wait "$command" || [ $? -eq 143 ]
+}
+
+@test "a command that did not inherit the pipe: the lock ends with semlock" {
+	server
+	core --no-inherit "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
+	kill -KILL "$CORE"; wait "$CORE" || true
+	gone "$SMITH"
+	[ ! -e "$ROOT/L" ]
+	kill -KILL "$COMMAND"
+}
+
+@test "what the command left behind holds the lock too, and is stopped with it" {
+	server
+	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & exit 0"
+	in_file "$DIR/left" .
+	local left
+	left=$(cat "$DIR/left")
+	kill -KILL "$CORE"; wait "$CORE" || true
+	kill -0 "$left"
+	rmdir "$ROOT"/L/*
+	gone "$left"
+	gone "$SMITH"
+}

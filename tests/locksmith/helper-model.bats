@@ -1,0 +1,19 @@
+#!/usr/bin/env bats
+# The model of the lock protocol on FTP proves something only if it can also fail.
+load ../lib/locksmith
+
+setup() { watch_over; }
+teardown() { watched; }
+
+@test "the protocol holds in every interleaving, and goes wrong where it should" {
+	run python3 "$SOURCE/tests/models/ftp.py"
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'holds$' <<<"$output")" -ge 14 ]
+	[ "$(grep -c 'VIOLATION' <<<"$output")" -eq 2 ]
+}
+
+@test "with the check after the token taken out, two hold at once" {
+	run python3 "$SOURCE/tests/models/ftp.py" --without-check
+	[ "$status" -eq 1 ]
+	[[ $output == *"VIOLATION: "*"A2 1"* ]]
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# What the locksmith reads from servers and files, taken apart without any server.
+load ../lib/locksmith
+
+setup() { watch_over; }
+teardown() { watched; }
+
+@test "tokens, listings, URLs, base64, the etcd queue: good, bad and random text" {
+	[ -n "$LOCKSMITH_PARTS" ] || skip "built without the network methods"
+	run "$LOCKSMITH_PARTS"
+	[ "$status" -eq 0 ] || { echo "$output" >&2; false; }
+	[ "$(grep -c '^ok' <<<"$output")" -eq 9 ]
+}
+
+# says WHAT ARG...: status 64, and this one line in the protocol
+says() {
+	local what=$1
+	shift
+	run_smith "$@"
+	[ "$status" -eq 64 ] || { echo "$*: ended with $status"; false; }
+	[ "$output" = "ERR 64 $what" ] || { echo "$*: $output"; false; }
+}
+
+@test "what makes no sense on the locksmith's command line is refused in the protocol" {
+	for word in --mode=odd --slots=0 --slots=x --ttl=1 --ttl=x --wait=x --pid=0; do
+		says "$word makes no sense" "$word" ftp://host/lock
+	done
+	says "unknown or incomplete option: --what" --what ftp://host/lock
+	says "one URL is needed"
+	says "one URL is needed" --mode=exclusive ftp://host/lock ftp://host/other
+	says "more than 16 hosts in the URL" "etcd://$(seq -s , 17)/lock"
+	for port in 0 +1 '1 ' 65536 99999 000080 99999999999999999999 abc 1x x1 -1 ''; do
+		for host in host "[::1]" "host,[::1]:1,host"; do
+			says "the port in the URL must be a number from 1 to 65535" "etcd://$host:$port/lock"
+			says "the port in the URL must be a number from 1 to 65535" "ftp://$host:$port/lock"
+		done
+	done
+	says "the host in the URL makes no sense" "sftp:///lock" # on etcd: ETCDCTL_ENDPOINTS
+	for host in :1 ',' 'host,' ',host' "host:1," '[' ']' '[]' '[]:1' '[::1' '[::1]x' '[::1]x:1' '[1:2]' '[::g]' \
+		"[$(printf '1:%.0s' {1..40})]" "ho st" "[::1] " 'h*' "h%41" 'h?x=1' "$(printf '%0264d' 0)"; do
+		says "the host in the URL makes no sense" "etcd://$host/lock"
+	done
+	for host in ::1 1:2:3 host:1:2; do
+		says "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])" "sftp://$host/lock"
+	done
+	for path in '' / // ///; do
+		says "the URL has no path: it must end in the lock's name" "etcd://host$path"
+	done
+	for path in %zz % %4 a%00b a%0ab a%7f "$(printf '%0512d' 0)"; do
+		says "the path in the URL is too long or no text" "ftp://host/$path"
+	done
+	for path in 'a?b=c' 'a#b' a%23b 'a*' 'a[1]' 'a{b}' 'a\b' 'a"b' a%2a; do
+		says "the lock's name must have none of * ? # [ ] { } \" \\" "etcd://host/$path"
+	done
+	for path in . .. a/. a/.. %2e%2e a/../; do
+		says "the URL must end in the lock's name, and $(sed 's,/$,,; s,.*/,,; s,%2e,.,g' <<<"$path") is none" "ftp://host/$path"
+	done
+	says "the user name in the URL makes no sense" etcd://@host/lock
+	says "the user name in the URL makes no sense" etcd://a%0a@host/lock
+	says "ftp:// takes one host" --no-wait ftp://u@host,other/lock
+	run "$(locksmith_of ftp://)" --help
+	[ "$status" -eq 0 ]
+	[[ $output == usage:* ]]
+}
+
+@test "a test of the locksmith that hangs is ended, and has failed" {
+	printf '%s\n' "load '$BATS_TEST_DIRNAME/../lib/locksmith'" 'setup() { watch_over; }' 'teardown() { watched; }' \
+		'@test "hangs" {' 'sleep 1000' '}' >hangs.bats
+	run env -i PATH="${PATH#"$BATS_LIBEXEC":}" TMPDIR="$PWD" PROBE="$PROBE" TEST_LIMIT=1 bats hangs.bats
+	[ "$status" -eq 1 ] || { echo "$output"; false; }
+	[[ $output == *"not ok 1 hangs"*"killed after 1 seconds: something hung"* ]] || { echo "$output"; false; }
+	for file in "$SOURCE"/tests/*.bats "$SOURCE"/tests/*/*.bats; do
+		grep -qE '^load .*HELPERS|watch_over|timeout 60 "\$FOREACHMAIL"' "$file" || { echo "$file: its tests may hang for ever"; false; }
+	done
+}

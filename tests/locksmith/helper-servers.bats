@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# The same on servers that behave differently: vsftpd, whose every refusal has the same words and which
+# has no MLST, and sftp. Each is started here, on loopback, without privileges where it can be.
+
+load ../lib/locksmith
+load ../lib/servers/others
+
+setup() {
+	watch_over
+	have_locksmiths || skip "built without the network methods"
+	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
+	chmod 755 "$DIR" "$BATS_TEST_TMPDIR"
+	export HOME=$DIR
+	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
+}
+
+teardown() {
+	smiths_stop_all
+	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+	[ -z "${BETWEEN:-}" ] || { kill -KILL "$BETWEEN"; wait "$BETWEEN"; } 2>/dev/null || true
+	[ -z "$BARE" ] || rm -rf "$BARE"
+	watched
+}
+
+# What must be so on all of them.
+all_of_it() {
+	run_smith --check "$URL/L"
+	[ "$status" -eq 0 ]
+	none -q "^CHECK no " <<<"$output"
+	smith a --ttl=4 "$URL/L"
+	expect a OK
+	smith b --ttl=6 "$URL/L"
+	expect b WAIT
+	[ "$(field "$LINE" pid)" = "$$" ]
+	expect a HELD
+	expect a HELD
+	expect a HELD
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	run_smith --who "$URL/L"
+	[ "$status" -eq 1 ]
+	kill -KILL "${SMITH_PID[a]}"
+	expect b NOTE
+	[[ $LINE == *"taken over"* ]]
+	expect b OK
+	unlock b
+	[ "$STATUS" -eq 0 ]
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	smith r1 --mode=shared "$URL/L"
+	expect r1 OK
+	smith r2 --mode=shared "$URL/L"
+	expect r2 OK
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	run_smith --no-wait "$URL/none/L"
+	[ "$status" -eq 73 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *"missing, or closed to us)" ]]
+}
+
+@test "vsftpd" {
+	vsftpd_server
+	all_of_it
+	run_smith --no-wait "ftp://anonymous@127.0.0.1:$PORT/L"
+	[ "$status" -eq 73 ]
+	[[ $output == *"is there)" ]]
+}
+
+@test "sftp" {
+	sftp_server
+	all_of_it
+}
+
+@test "sftp: a directory that plain clients hand on is none that was empty for long" {
+	sftp_server
+	local i
+	mkdir "$DIR/locks/L"
+	smith a --stale=2 --wait=60 "$URL/L"
+	expect a WAIT
+	for ((i = 0; i < 80; i++)); do
+		mkdir "$DIR/locks/next"
+		mv -T "$DIR/locks/next" "$DIR/locks/L" # removed and made anew, at once
+		read -r -t 0.05 <> <(:) || true
+	done
+	if IFS= read -r -t 0.1 -u "${SMITH_OUT[a]}" LINE; then echo "$LINE" >&2; false; fi
+	until_line a OK # they are dead now, and that is seen in the end
+}
+
+@test "sftp: who will not wait tells a dead holder by the server's clock" {
+	sftp_server
+	mkdir -p "$DIR/locks/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 1 ]
+	touch -d '-63 seconds' "$DIR/locks/L"
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 0 ]
+	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
+}
+
+# between: URL is from now on reached through somebody who can swallow a reply.
+between() {
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "127.0.0.1:$PORT" "$DIR" >"$DIR/between" 2>&1 </dev/null &
+	BETWEEN=$!
+	in_file "$DIR/between" READY
+	printf '[127.0.0.1]:%s %s\n' "$(sed 's/READY //' "$DIR/between")" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >>"$DIR/known"
+	URL=${URL/:$PORT/:$(sed 's/READY //' "$DIR/between")}
+}
+
+@test "sftp: the reply to the release is lost: it is released all the same, not LOST" {
+	sftp_server
+	between
+	smith a "$URL/L"
+	expect a OK
+	: >"$DIR/faults/cut-reply"
+	unlock a
+	[ ! -e "$DIR/faults/cut-reply" ]
+	[ "$STATUS" -eq 0 ]
+	until_line a FREE
+}
+
+@test "sftp: a server that ends in the middle of a login has not denied it" {
+	sftp_server
+	between
+	local said
+	for said in 0 1 2 3 4 5 6 7 8; do
+		echo "$said" >"$DIR/faults/cut-reply"
+		run_smith --no-wait "$URL/L"
+		[ "$status" -eq 0 ] || [ "$status" -eq 69 ] || { echo "after $said replies: $output"; return 1; }
+	done
+}
+
+@test "sftp: an unknown host key is 69, a wrong key 77" {
+	sftp_server
+	: >"$DIR/nobody"
+	SEMLOCK_KNOWN_HOSTS=$DIR/nobody run_smith --no-wait "$URL/L"
+	[ "$status" -eq 69 ]
+	ssh-keygen -q -t ecdsa -m PEM -N '' -f "$DIR/other"
+	SEMLOCK_SSH_KEY=$DIR/other run_smith --no-wait "$URL/L"
+	[ "$status" -eq 77 ]
+}

@@ -1,0 +1,452 @@
+#!/usr/bin/env bats
+# semlock postgresql://SERVER/NAME COMMAND; the server is started here.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/remote
+load ../lib/servers/postgresql
+
+prepare() {
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-postgresql" ] || skip "this build has no locks on PostgreSQL"
+	DIR=$PWD
+	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR HOME=$DIR
+	unset SEMLOCK_USER SEMLOCK_PASSWORD PGUSER PGPASSWORD PGHOST PGPORT PGDATABASE PGSERVICE PGPASSFILE
+	postgresql_server max_connections=40 shared_buffers=8MB
+}
+
+tidy() { postgresql_stop_all; }
+
+rows() { sql "SELECT count(*) FROM semlock.held"; }
+no_rows() { [ "$(rows)" -eq 0 ]; }
+# waiting N: so many sessions are in the queue, or at its head.
+waiting() { [ "$(sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")" -eq "$1" ]; }
+end_sessions() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'semlock%'"; }
+
+in_sync() { [ "$(sql "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
+
+synchronous_standby() {
+	postgresql_standby
+	sql "ALTER SYSTEM SET synchronous_standby_names = 'two'"
+	sql "SELECT pg_reload_conf()"
+	eventually in_sync
+}
+
+# waiter NAME ARG...: a semlock that waits; returns when it has said so.
+waiter() {
+	local name=$1
+	shift
+	fifos "$name"
+	start "$name" "$SEMLOCK" -v "$@" "$PROBE" hold "$name.up" "$name.down"
+	waits_for "$name" "waiting: "
+}
+
+@test "the command runs, with its input, its status, and what it is told of the lock" {
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	expect_silent
+	printf 'some input' >input
+	expect_status 0 "$SEMLOCK" "$URL" cat <input
+	expect_out "some input"
+	expect_status 0 "$SEMLOCK" -s "$URL" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
+	expect_out "$URL postgresql shared"
+	expect_status 127 "$SEMLOCK" "$URL" ./no-such-command
+	expect_status 137 "$SEMLOCK" "$URL" sh -c 'kill -KILL $$'
+	[ "$(rows)" -eq 0 ]
+	expect_status 0 "$SEMLOCK" "postgres${URL#postgresql}" true
+}
+
+@test "a name and a command may be in any encoding" {
+	printf '#!/bin/sh\necho ran\n' >$'b\xe4'
+	chmod +x $'b\xe4'
+	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG/n%C3%A4chtlich?dbname=postgres" ./$'b\xe4'
+	expect_out ran
+	refused 69 "invalid byte sequence" "$SEMLOCK" "postgresql://lock@$PG/n%E4chtlich?dbname=postgres" touch ran
+	[ ! -e ran ]
+}
+
+@test "when semlock has ended the lock is free: the next -n has it, with a higher token" {
+	last=0
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		expect_status 0 "$SEMLOCK" -n "$URL" sh -c 'echo $SEMLOCK_TOKEN'
+		[ "$out" -gt "$last" ] || complain "token $out after $last"
+		last=$out
+	done
+}
+
+@test "one at a time: -n and -w give up and leave nothing behind, a waiter gets it" {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_silent
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
+	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	[ ! -e ran ]
+	[ "$(rows)" -eq 1 ]
+	waiter one "$URL"
+	grep -q "waiting: held by ${PID[holder]} on" one.err
+	# The first in the queue waits for the row, the next ones for the first.
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -w 0.3 "$URL" touch ran
+	release holder
+	ended holder 0
+	ready one
+	release one
+	ended one 0
+	[ ! -e ran ]
+	[ "$(rows)" -eq 0 ]
+	eventually waiting 0
+}
+
+@test "a waiter that is told to end ends, and leaves the queue" {
+	hold_as reader -s "$URL"
+	waiter one "$URL"
+	waiter two -s "$URL"
+	grep -q "waiting: for the waiters in front" two.err
+	for name in two one; do
+		kill -TERM "${PID[$name]}"
+		ended "$name" 143
+	done
+	eventually waiting 0
+	expect_status 0 "$SEMLOCK" -n -s "$URL" true
+}
+
+@test "first come, first served; a killed waiter costs nobody anything" {
+	hold_lock "$URL"
+	for i in {1..5}; do
+		start "$i" "$SEMLOCK" "$URL" sh -c "echo $i >>order"
+		eventually waiting "$i"
+	done
+	kill -KILL "$(helper_of 2)" "${PID[2]}"
+	start reader "$SEMLOCK" -s "$URL" sh -c 'echo reader >>order'
+	eventually waiting 5
+	release holder
+	ended holder 0
+	for i in 1 3 4 5 reader; do ended "$i" 0; done
+	[ "$(tr '\n' ' ' <order)" = "1 3 4 5 reader " ] || complain "$(cat order)"
+}
+
+handed_over_soon() {
+	rm -f holder.up holder.down
+	hold_lock "$URL" || return
+	for i in {1..5}; do
+		start "$i" "$SEMLOCK" "$URL" sleep 0.3
+		eventually waiting "$i" || return
+	done
+	before=$(now)
+	let_go holder || return
+	for i in {1..5}; do ended "$i" 0 || return; done
+	[ $(($(now) - before)) -lt 3500000000 ]
+}
+
+@test "the first in the queue hears of a release at once, and does not look once a second" {
+	eventually handed_over_soon
+}
+
+@test "readers together, slots with numbers of their own, and never both" {
+	hold_as one -s "$URL"
+	hold_as two -s "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	expect_status 1 "$SEMLOCK" -n -j 9 "$URL" true
+	let_go one
+	let_go two
+	hold_as slot0 -j 2 "$URL"
+	expect_status 0 "$SEMLOCK" -n -j 2 "$URL" sh -c 'echo "$SEMLOCK_SLOT $SEMLOCK_MODE"'
+	expect_out "1 slot"
+	hold_as slot1 -j 2 "$URL"
+	expect_status 1 "$SEMLOCK" -n -j 2 "$URL" true
+	expect_status 1 "$SEMLOCK" -n -s "$URL" true
+	let_go slot0
+	expect_status 0 "$SEMLOCK" -n -j 2 "$URL" sh -c 'echo "$SEMLOCK_SLOT"'
+	expect_out 0
+}
+
+@test "many at once without waiting: readers are never busy" {
+	hold_as reader -s "$URL"
+	for i in {1..12}; do start "$i" "$SEMLOCK" -n -s "$URL" true; done
+	for i in {1..12}; do ended "$i" 0; done
+}
+
+# lost_by NAME CMD...: when CMD is done, the command of the lock NAME has ended before a waiter's begins; 76.
+lost_by() {
+	local name=$1
+	shift
+	rm -f next.*
+	fifos "$name"
+	fifos next
+	start "$name" "$SEMLOCK" --ttl=6 "$LOCK" sh -c "trap '' TERM; exec '$PROBE' hold $name.up $name.down"
+	ready "$name"
+	"$@"
+	# Its parent need not have waited for it.
+	start next "$SEMLOCK" --ttl=6 -w 60 "${NEXT:-$LOCK}" sh -c "grep -s '^State:.[^ZX]' /proc/${COMMAND[$name]}/status >alive
+		exec '$PROBE' hold next.up next.down"
+	ready next
+	[ ! -s alive ] || complain "two at once" || return
+	ended "$name" 76
+	grep -q "the lock is lost: " "$name.err"
+	let_go next
+}
+
+@test "its session ended by pg_terminate_backend: the command is ended before the next begins, 76" {
+	LOCK=$URL
+	lost_by holder end_sessions
+}
+
+@test "the server restarts, or crashes: the command is ended before the next begins, 76" {
+	LOCK=$URL
+	lost_by one postgresql_restart one
+	crash() { postgresql_crash one && postgresql_start one; }
+	lost_by two crash
+}
+
+@test "the connection is cut: the command is ended before the next begins, 76" {
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "$PG" "$DIR" >between 2>between.err </dev/null &
+	in_file between READY
+	read -r _ port <between
+	LOCK="postgresql://lock@127.0.0.1:$port/nightly?dbname=postgres" NEXT=$URL
+	cut() { : >faults/cut-reply; }
+	lost_by holder cut
+}
+
+@test "the helper is killed, or stopped: the command is ended before the next begins, 76" {
+	LOCK=$URL
+	kill_helper() { kill -KILL "$(helper_of one)"; }
+	lost_by one kill_helper
+	stop_helper() { helper=$(helper_of two); kill -STOP "$helper"; }
+	lost_by two stop_helper
+	kill -CONT "$helper"
+}
+
+@test "after a loss the next does not wait for the end of the lease" {
+	hold_lock --ttl=600 "$URL"
+	end_sessions
+	ended holder 76
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
+}
+
+@test "its row is removed by hand: found at the next renewal, 76" {
+	hold_lock --ttl=3 "$URL"
+	sql "DELETE FROM semlock.held"
+	ended holder 76
+	grep -q "its row was removed" holder.err
+}
+
+@test "semlock killed: the lock is kept until the command ends, beyond its lease" {
+	hold_lock --ttl=3 "$URL"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -w 6 "$URL" touch ran
+	kill -0 "${COMMAND[holder]}"
+	[ ! -e ran ]
+	release holder
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+}
+
+@test "failover to a synchronous standby: the row goes along, and keeps the next out until the command has ended" {
+	synchronous_standby
+	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
+	expect_status 0 "$SEMLOCK" --check "$LOCK"
+	none "no standby is synchronous" .out
+	# A standby cannot lock, and is passed over.
+	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
+	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
+	failover() {
+		kill -STOP "${PG_PID[one]}" # nobody is told that it is gone
+		pkill -STOP -P "${PG_PID[one]}"
+		SQL_PORT=${PG_PORT[two]} sql "SELECT pg_promote()"
+		[ "$(SQL_PORT=${PG_PORT[two]} rows)" -eq 1 ]
+	}
+	NEXT="postgresql://lock@$PG2/nightly?dbname=postgres"
+	lost_by holder failover
+	pkill -KILL -P "${PG_PID[one]}" || true
+}
+
+@test "a standby that does not answer: what it has not got is not believed" {
+	synchronous_standby
+	hold_lock --ttl=4 "$URL"
+	postgresql_crash two
+	# "canceling wait for synchronous replication": a warning, and the statement counts as done.
+	waits_for_standby() { [ -n "$(sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")" ]; }
+	eventually waits_for_standby
+	ended holder 76
+	grep -q "standby" holder.err
+}
+
+pooler() {
+	cat >"$PG_HOME/pgbouncer.ini" <<-END
+		[databases]
+		* = host=127.0.0.1 port=${PG_PORT[one]}
+		[pgbouncer]
+		listen_addr = 127.0.0.1
+		listen_port = ${PG_PORT[pooler]}
+		unix_socket_dir =
+		auth_type = any
+		auth_file = /dev/null
+		pool_mode = $1
+	END
+	# "any" makes everybody that user.
+	sed -i "s/^\* = .*/& user=lock/" "$PG_HOME/pgbouncer.ini"
+	(cd "$PG_HOME" && pg_as "$(PATH=$PATH:/usr/sbin command -v pgbouncer)" "$PG_HOME/pgbouncer.ini") >"$PG_HOME/pgbouncer.log" 2>&1 </dev/null &
+	PG_PID[pooler]=$!
+	eventually pg_isready -q -h 127.0.0.1 -p "${PG_PORT[pooler]}"
+}
+
+@test "through a pooler no lock is taken: 69, and says what to do" {
+	PATH=$PATH:/usr/sbin command -v pgbouncer || skip "no pgbouncer here"
+	pooler transaction
+	refused 69 "connect to the server itself" "$SEMLOCK" -w 9 "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
+	kill -QUIT "${PG_PID[pooler]}"
+	wait "${PG_PID[pooler]}" || true
+	pooler session
+	refused 69 "connect to the server itself" "$SEMLOCK" -n "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
+	[ ! -e ran ]
+}
+
+@test "a password in the URL is refused; elsewhere it is in no command line; a wrong one is 77" {
+	secret=Sesame$RANDOM$RANDOM
+	sql "CREATE ROLE cron LOGIN PASSWORD '$secret'"
+	sql "CREATE DATABASE locks OWNER cron"
+	sed -i '1i host all cron all scram-sha-256' "$PG_HOME/one/pg_hba.conf"
+	sql "SELECT pg_reload_conf()"
+	url="postgresql://cron@$PG/nightly?dbname=locks"
+	eventually refused 77 "put it into ~/.pgpass" "$SEMLOCK" -n "$url" true
+	refused 64 "password" "$SEMLOCK" -n "postgresql://cron:$secret@$PG/nightly?dbname=locks" true
+	refused 64 "password" "$SEMLOCK" -n "$url&password=$secret" true
+	SEMLOCK_PASSWORD=wrong refused 77 "password authentication failed" "$SEMLOCK" -w 9 "$url" true
+	echo "*:*:*:cron:$secret" >pass
+	chmod 600 pass
+	PGPASSFILE=$DIR/pass expect_status 0 "$SEMLOCK" -n "$url" true
+	SEMLOCK_USER=cron PGPASSFILE=$DIR/pass expect_status 0 "$SEMLOCK" -n "postgresql://$PG/nightly?dbname=locks" true
+	export SEMLOCK_PASSWORD=$secret
+	hold_lock "$url"
+	for process in /proc/[0-9]*/cmdline; do
+		if grep -qa "$secret" "$process" 2>/dev/null; then complain "in $process"; fi
+	done
+}
+
+@test "libpq's own ways to name a server: PGHOST and the like, a service, a socket, several hosts" {
+	export PGHOST=127.0.0.1 PGPORT=${PG_PORT[one]} PGUSER=lock PGDATABASE=postgres
+	hold_lock postgresql:///nightly
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	unset PGHOST PGPORT PGUSER PGDATABASE
+	printf '[locks]\nhost=%s\nport=%s\nuser=lock\ndbname=postgres\n' "$PG_HOME" "${PG_PORT[one]}" >services
+	PGSERVICEFILE=$DIR/services expect_status 1 "$SEMLOCK" -n "postgresql:///night%6cy?service=locks" true
+	expect_status 1 "$SEMLOCK" -n "postgresql://lock@127.0.0.1:1,$PG/nightly?dbname=postgres" true
+	expect_status 0 "$SEMLOCK" -n "postgresql://lock@$PG/nightly/2?dbname=postgres" true
+	refused 64 "lock's name" "$SEMLOCK" -n "postgresql://lock@$PG/?dbname=postgres" true
+	refused 64 "URL" "$SEMLOCK" -n "$URL&colour=red" true
+	refused 69 "database" "$SEMLOCK" -n "postgresql://lock@$PG/nightly?dbname=nowhere" true
+}
+
+@test "a role without rights is told what to grant, and how" {
+	sql "CREATE ROLE cron LOGIN"
+	url="postgresql://cron@$PG/nightly?dbname=postgres"
+	refused 77 "semlock --check" "$SEMLOCK" -n "$url" true
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	refused 77 "GRANT USAGE ON SCHEMA semlock TO cron; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.held TO cron" \
+		"$SEMLOCK" -n "$url" true
+	sql "$(sed -n 's/.*\(GRANT USAGE.*\)/\1/p' .err)"
+	expect_status 0 "$SEMLOCK" -n "$url" true
+	expect_status 0 "$SEMLOCK" --who "$url"
+}
+
+@test "settings of the role do not end a wait, nor a lock" {
+	sql "ALTER ROLE lock SET statement_timeout = '100ms'"
+	sql "ALTER ROLE lock SET lock_timeout = '100ms'"
+	sql "ALTER ROLE lock SET idle_session_timeout = '100ms'"
+	sql "ALTER ROLE lock SET default_transaction_isolation = 'serializable'"
+	hold_lock --ttl=3 "$URL"
+	waiter one "$URL"
+	waiter two "$URL"
+	"$PROBE" pause 1500
+	let_go holder
+	ready one
+	let_go one
+	ready two
+	let_go two
+}
+
+# The whole life of a server that is not there at first.
+later() {
+	local url=$1
+	postgresql_crash one
+	start early "$SEMLOCK" -v -w 60 "$url" true
+	waits_for early "waiting: "
+	before=$(now)
+	expect_status 69 "$SEMLOCK" -n "$url" true || return
+	[ $(($(now) - before)) -lt 3000000000 ] || complain "after $(($(now) - before)) ns"
+	expect_status 69 "$SEMLOCK" -w 1 "$url" true || return
+	postgresql_start one
+	ended early 0
+}
+
+@test "a server that is not there yet is waited for; -n is 69 within three seconds, -w 69 in its time" {
+	later "$URL"
+	kill -STOP "${PG_PID[one]}" # accepts, and is silent
+	before=$(now)
+	expect_status 69 "$SEMLOCK" -n "$URL" true
+	[ $(($(now) - before)) -lt 3000000000 ] || complain "after $(($(now) - before)) ns"
+	start early "$SEMLOCK" -w 60 "$URL" true
+	kill -CONT "${PG_PID[one]}"
+	ended early 0
+}
+
+@test "a server with no room is waited for" {
+	sql "ALTER SYSTEM SET max_connections = 5"
+	sql "ALTER SYSTEM SET superuser_reserved_connections = 2"
+	sql "CREATE ROLE cron LOGIN"
+	sql "CREATE DATABASE locks OWNER cron"
+	sql "ALTER SYSTEM SET max_wal_senders = 1"
+	postgresql_restart one
+	url="postgresql://cron@$PG/nightly?dbname=locks"
+	hold_as one -s "$url"
+	hold_as two -s "$url"
+	hold_as three -s "$url"
+	refused 69 "connection slots" "$SEMLOCK" -n -s "$url" true
+	start early "$SEMLOCK" -v -s -w 60 "$url" true
+	waits_for early "connection slots"
+	let_go one
+	ended early 0
+}
+
+@test "--who names holders and waiters, as a table and as JSON" {
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v -s "$URL" true
+	waits_for waiter "waiting: held by"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${PID[holder]} .* exclusive " .out
+	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out "${PID[holder]}" "${PID[waiter]}" <<-'END'
+		import json, sys
+		lock = json.load(open(sys.argv[1]))[0]
+		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
+		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
+	END
+	release holder
+	ended holder 0
+	ended waiter 0
+	expect_status 0 "$SEMLOCK" --who "$URL"
+}
+
+@test "--check tells whether the server is fit, a line each, and leaves nothing" {
+	expect_status 0 "$SEMLOCK" --check "$URL"
+	[ "$(grep -c '^yes ' .out)" -eq 9 ]
+	grep -q "^note     PostgreSQL [0-9]" .out
+	grep -q "fsync is off" .out
+	[ "$(rows)" -eq 0 ]
+	refused 69 "127.0.0.1" "$SEMLOCK" --check postgresql://127.0.0.1:1/nightly
+}
+
+@test "--hold holds it for another program, until end of input" {
+	mkfifo in
+	exec {in}<>in
+	apart "$SEMLOCK" --hold "$URL" <in >said 2>&1 {in}>&- &
+	holder=$!
+	in_file said OK
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	exec {in}>&-
+	wait "$holder"
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+@test "what PostgreSQL has nothing to do with is refused" {
+	refused 64 "--stale" "$SEMLOCK" --stale=5 "$URL" touch ran
+	[ ! -e ran ]
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bats
+# A slice of make torture-remote: contenders for a lock on a server, while all that takes part is
+# killed and stopped.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/remote
+
+prepare() { prepare_remote; }
+
+# torture KIND ARG...
+torture() { SHAKE_EVERY=${SHAKE_EVERY:-5} TMPDIR=$DIR "$SOURCE/tests/torture/remote" "$@"; }
+
+# The figures of a run that has gone well.
+gone_well() {
+	grep -q "^entered=$1 overlaps=0 regressions=0 stuck=0 wrong=0 " .out || complain "$out" "$err"
+	grep -q ": free$" .out
+	grep -Eq "shakes=[1-9]" .out || complain "nothing was shaken: $out"
+}
+
+@test "FTP: four contenders, kills, stops, server restarts: no overlap, nothing left" {
+	SHAKE_EVERY=3 expect_status 0 torture ftp --rounds=6 --seed=4
+	gone_well 24
+}
+
+@test "etcd: the same, and the tokens rise" {
+	expect_status 0 torture etcd --rounds=6 --seed=4
+	gone_well 24
+}
+
+@test "three etcd nodes, the leader killed again and again: the same" {
+	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=6 --seed=4
+	gone_well 24
+}

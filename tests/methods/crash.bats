@@ -1,0 +1,310 @@
+#!/usr/bin/env bats
+# semlock killed, stopped, or refused a call between any two steps of taking, taking over,
+# waiting and letting go.  Then two others want the lock: one of them gets it, the other waits
+# for that one, and nobody else's files are touched, and nothing stays behind.
+#
+# The points are those of the source: a run that writes them down tells which are on the way.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+ERRORS=(4 5 23 24 28 37)	# EINTR EIO ENFILE EMFILE ENOSPC ENOLCK
+BYSTANDERS=(l.other .l l.held.other .l.semlock.1 l.guard)
+
+# ---- ways to the lock l: SCENARIO sets the scene; ways METHOD: which there are ----
+
+ways() {
+	case $1 in
+	flock | ofd | posix) echo free wait rm slots ;;
+	excl | mkdir) echo stale free wait fallback fallback-stale ;;
+	link | rename) echo stale free wait fallback ;;
+	symlink) echo stale free wait ;;
+	esac
+}
+
+# What its file system cannot do, so that it has to take the long way.
+failing() {
+	case $1-$2 in
+	excl-fallback*) echo "namefile.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" ;;
+	link-fallback*) echo "namefile.tmpfile:fail=95" ;;
+	mkdir-fallback*) echo "mkdir.rename:fail=22" ;;
+	rename-fallback*) echo "rename.rename:fail=22" ;;
+	esac
+}
+
+stale() {
+	capture "$SEMLOCK" -w 60 -m "$1" l sh -c 'kill -KILL $PPID $$'
+}
+
+scene() {
+	rm -rf l l.held .l.semlock.*.* room
+	if [ "$1" = rename ]; then "$SEMLOCK" -m rename --init l true; fi
+	for file in "${BYSTANDERS[@]}"; do echo "not to be touched" >"$file"; done
+	case $2 in
+	*stale) stale "$1" ;;
+	wait) start holder "$SEMLOCK" -m "$1" l "$PROBE" hold own.up holder.down && first_in holder ;;
+	esac
+}
+
+# crash WAY METHOD WHAT CMD...: semlock, with WHAT to happen to it, in the background
+crash() {
+	local way=$1 method=$2 what=$3 options=()
+	shift 3
+	case $way in
+	rm) options=(--rm) ;;
+	slots) options=(-j 2) ;;
+	esac
+	SEMLOCK_CRASH="$what $(failing "$method" "$way")" start crashed "$CRASHABLE_SEMLOCK" \
+		-m "$method" "${options[@]}" l "$@"
+}
+
+# inner NAME: the semlock that does the work: with -m posix it is the child of the one that was
+# started (src/run/relay.h).
+inner() {
+	pgrep -P "${PID[$1]}" -f '^[^ ]*semlock[^ ]* .*-m posix' || echo "${PID[$1]}"
+}
+
+# come_to_rest NAME: it sleeps, is stopped, or has ended.
+come_to_rest() {
+	local state end=$((SECONDS + PATIENCE))
+	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" 2>/dev/null && [[ $state != [STZ] ]]; do
+		[ $SECONDS -lt $end ] || complain "$1 does not come to rest" || return
+	done 2>/dev/null
+}
+
+# After "wait": the one who had the lock has it still, and lets it go.  It has not let go before
+# holder_ended: who is stopped while it takes a dead one's lock over keeps that one up, too.
+end_of_wait() {
+	[ "$1" = wait ] || return 0
+	come_to_rest crashed
+	[ -e "/proc/${PID[holder]}" ] && expect_status 1 "$SEMLOCK" -n -m "$2" l true || return
+	release holder
+}
+
+holder_ended() {
+	[ "$1" != wait ] || ended holder 0
+}
+
+# ---- afterwards ----
+
+# first_in NAME...: one of these is in, and the others are not; its name is in $first.
+first_in() {
+	local name parent
+	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
+	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
+	first=
+	for name; do if [ "$(inner "$name")" = "$parent" ]; then first=$name; fi; done
+	[ -n "$first" ] || complain "somebody else got in: $line"
+}
+
+# two_waiters METHOD [POINT]: who dies at a point called ".empty" leaves a lock without a record,
+# which is for --stale to take over: that is documented.
+two_waiters() {
+	local one two patience=()
+	case $2 in *.empty) patience=(--stale .3) ;; esac
+	start w1 "$SEMLOCK" -m "$1" "${patience[@]}" l "$PROBE" hold own.up w1.down
+	start w2 "$SEMLOCK" -m "$1" "${patience[@]}" l "$PROBE" hold own.up w2.down
+	first_in w1 w2 || return
+	one=$first
+	two=w1
+	if [ "$one" = w1 ]; then two=w2; fi
+	come_to_rest $two
+	if read -r -t 0 <own.up; then complain "both are in" || return; fi
+	let_go "$one" || return
+	first_in $two || return
+	let_go $two
+}
+
+clean() {
+	local file left queues
+	stale "$1"
+	expect_status 0 "$SEMLOCK" -w 60 -m "$1" l true || return
+	for file in "${BYSTANDERS[@]}"; do
+		[ "$(cat "$file" 2>/dev/null)" = "not to be touched" ] || complain "$file has been touched" || return
+	done
+	left=$(find . -mindepth 1 -maxdepth 1 -printf '%f\n' |
+		grep -vxE 'bin|own\..*|room|\.(out|err)|(holder|crashed|w1|w2)\.(out|err|down)' |
+		grep -vxFf <(printf '%s\n' "${BYSTANDERS[@]}")) || true
+	case $1-$left in flock-l | ofd-l | posix-l | rename-l) left= ;; esac
+	[ -z "$left" ] || complain "left: $left" || return
+	queues=$(queue_directory) || return
+	if [ -d "$queues" ]; then
+		left=$(find "$queues" -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*") || return
+	fi
+	if [ -e l ] && [ -e "$(queue_of l)" ]; then left=$(queue_of l); fi
+	[ -z "$left" ] || complain "a queue is left: $left"
+}
+
+# ---- what is done to it ----
+
+# passed WAY METHOD: the points on that way, in $passed
+passed() {
+	rm -f own.log
+	scene "$2" "$1"
+	SEMLOCK_CRASH_LOG=$PWD/own.log crash "$1" "$2" "" true
+	end_of_wait "$1" "$2" || return
+	ended crashed 0 && holder_ended "$1" || return
+	passed=$(sort -u own.log)
+}
+
+# Who waits does not come by all the points each time: whether it finds the holder just dead, or
+# the lock gone already, is a matter of moments.
+killed_at() {
+	scene "$3" "$2" && crash "$2" "$3" "$1:kill" true && end_of_wait "$2" "$3" || return
+	status=0
+	wait "${PID[crashed]}" || status=$?
+	case $2-$status in
+	*-137 | wait-0) ;;
+	*) complain "ended with $status instead of being killed: $(cat crashed.err)" || return ;;
+	esac
+	holder_ended "$2" && two_waiters "$3" "$1" && clean "$3"
+}
+
+# stopped_or_over NAME WAY: it stands at the point; or, where it was waiting, did not come by it.
+stopped_or_over() {
+	local state='' end=$((SECONDS + PATIENCE))
+	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" && [[ $state != T && ($2 != wait || $state != Z) ]]; do
+		[ $SECONDS -lt $end ] || complain "$1 is neither stopped nor over" || return
+	done 2>/dev/null
+}
+
+# It may come by the point again, and stop again.
+go_on() {
+	local state pid
+	while pid=$(inner "$1") && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" != Z ]; do
+		if [ "$state" = T ]; then kill -CONT "$pid"; fi
+	done 2>/dev/null
+}
+
+# All three do their work, whoever has come first.
+stopped_at() {
+	scene "$3" "$2" && crash "$2" "$3" "$1:stop" "$PROBE" inside room 3 && end_of_wait "$2" "$3" &&
+		stopped_or_over crashed "$2" || return
+	start w1 "$SEMLOCK" -m "$3" l "$PROBE" inside room 3
+	start w2 "$SEMLOCK" -m "$3" l "$PROBE" inside room 3
+	come_to_rest w1
+	come_to_rest w2
+	go_on crashed
+	ended crashed 0 && holder_ended "$2" && ended w1 0 && ended w2 0 && expect_status 0 "$PROBE" verdict room 9 && clean "$3"
+}
+
+# It does its work, or says in one line why not; and that a signal has interrupted it is no reason.
+refused_at() {
+	scene "$3" "$2" && crash "$2" "$3" "$1:fail=$4" touch room && end_of_wait "$2" "$3" || return
+	status=0
+	wait "${PID[crashed]}" || status=$?
+	case $4-$status in
+	*-0) [ -e room ] ;;
+	4-*) false ;;
+	*-65 | *-66 | *-69 | *-71 | *-73) [ ! -e room ] && [ "$(grep -c '^semlock: ' crashed.err)" -eq 1 ] ;;
+	*) false ;;
+	esac || complain "ended with $status: $(cat crashed.err)" || return
+	two_waiters "$3" && clean "$3"
+}
+
+prepare() {
+	mkfifo own.up holder.down w1.down w2.down
+	exec 8<>own.up	# that it is open keeps what is in it
+	grep -rhoE '(CRASH|FAULT)_POINT\("[^"]*"\)' "$SOURCE/src" >own.points
+	sed 's/.*"\(.*\)".*/\1/' own.points | sort -u >own.all
+	grep CRASH own.points | sed 's/.*"\(.*\)".*/\1/' | sort -u >own.crash
+}
+
+# Each point once, on the first way that comes by it; with CRASH_EVERYWHERE=1, on all of them.
+tried() {
+	[ -z "$CRASH_EVERYWHERE" ] && grep -qx "$1" own.tried && return
+	echo "$1" >>own.tried
+	return 1
+}
+
+everywhere() {
+	local way point points passed
+	: >own.tried
+	for way in $(ways "$1"); do
+		passed "$way" "$1" || complain "$1, $way" || return
+		mapfile -t points < <(grep -xFf own.crash <<<"$passed")
+		for point in "${points[@]}"; do
+			if tried "$point"; then continue; fi
+			killed_at "$point" "$way" "$1" || complain "$1, $way: killed at $point" || return
+			case $way in fallback*) continue ;; esac
+			stopped_at "$point" "$way" "$1" || complain "$1, $way: stopped at $point" || return
+		done
+	done
+	refused_everywhere "$1"
+}
+
+refused_everywhere() {
+	local point points error passed
+	passed free "$1"
+	mapfile -t points < <(grep -vxFf own.crash <<<"$passed")
+	for point in "${points[@]}"; do
+		for error in "${ERRORS[@]}"; do
+			refused_at "$point" free "$1" "$error" || complain "$1: error $error at $point" || return
+		done
+	done
+}
+
+@test "flock: killed and stopped between any two steps" {
+	everywhere flock
+}
+
+@test "ofd: killed and stopped between any two steps" {
+	everywhere ofd
+}
+
+@test "posix: killed and stopped between any two steps" {
+	everywhere posix
+}
+
+@test "excl: killed and stopped between any two steps, and refused any call" {
+	everywhere excl
+}
+
+@test "link: killed and stopped between any two steps, and refused any call" {
+	everywhere link
+}
+
+@test "mkdir: killed and stopped between any two steps, and refused any call" {
+	everywhere mkdir
+}
+
+@test "symlink: killed and stopped between any two steps, and refused any call" {
+	everywhere symlink
+}
+
+@test "rename: killed and stopped between any two steps, and refused any call" {
+	everywhere rename
+}
+
+# What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
+# is about it), what passes by a stopped waiter (order.bats), --check (check.bats), and names of its own (below).
+@test "every point of the source is on one of these ways" {
+	local method way passed
+	: >own.reached
+	for method in flock ofd posix excl link mkdir symlink rename; do
+		for way in $(ways $method); do
+			passed "$way" $method
+			echo "$passed" >>own.reached
+		done
+	done
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|attempt\.free|check\.|unique\.|name$)' || true)
+	[ -z "$left" ] || complain "on no way: $left"
+}
+
+@test "rename with names of its own, killed between any two steps" {
+	unique=filesystem.local:fail=5
+	"$SEMLOCK" -m rename --init l true
+	for point in $(points methods/unique.c gate.c); do
+		expect_status 0 "$SEMLOCK" -m rename --init l true
+		[ "$point" != unique.made ] || rm l
+		for state in free stale; do
+			SEMLOCK_CRASH="$unique $point:kill" capture "$CRASHABLE_SEMLOCK" -m rename --init l true
+			[ "$status" -ne 137 ] || echo "$point" >>killed
+			SEMLOCK_CRASH=$unique expect_status 0 "$CRASHABLE_SEMLOCK" -w 60 -m rename l true
+			left=$(ls -d .l* l.* 2>/dev/null || true)
+			[ -z "$left" ] || complain "killed at $point, $state, leaves $left"
+			SEMLOCK_CRASH=$unique capture "$CRASHABLE_SEMLOCK" -m rename l sh -c 'kill -KILL $PPID $$'
+		done
+		next_gets_in rename "$point"
+		grep -qx "$point" killed || complain "$point is never reached"
+	done
+}

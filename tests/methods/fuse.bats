@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# A file system in user space (bindfs): flock(2) holds through one name only, there is no
+# O_TMPFILE, no renaming without replacing, and a link count that stays 1.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+METHODS="excl link symlink rename"
+
+prepare() {
+	root_only "mounts"
+	command -v bindfs >/dev/null || skip "no bindfs"
+	[ -w /dev/fuse ] || skip "this kernel has no FUSE, or none for us"
+	mkdir below on
+	bindfs below on || skip "nothing can be mounted here"
+	cd on || return
+}
+
+tidy() {
+	[ -z "${server-}" ] || kill -CONT "$server"
+	cd "$BATS_TEST_TMPDIR" || return
+	if mountpoint -q on; then umount -l on; fi
+}
+
+each() {
+	for method in $METHODS; do
+		echo "method $method:"
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		"$@"
+		rm -rf ./l* ./room ./*.up ./*.down ./*.out ./*.err
+	done
+}
+
+none_hidden() {
+	[ -z "$(find . -name '.fuse_hidden*')" ]
+}
+
+nothing_left() {
+	local left
+	# A file hidden because it was open goes when the file system hears of the close, which is
+	# after close(2).
+	eventually none_hidden
+	left=$(find . -name '*l*' ! -name '*.*' -o -name '.l*' -o -name 'l.held*')
+	[ -z "$left" ] || [ "$method $left" = "rename ./l" ] || complain "left behind: $left"
+}
+
+held_and_handed_on() {
+	hold_lock -m "$method" l
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	start second "$SEMLOCK" -m "$method" l true
+	let_go
+	ended second 0
+	nothing_left
+}
+
+@test "held, waited for, free again, and nothing left behind" {
+	METHODS="$METHODS mkdir" each held_and_handed_on
+}
+
+@test "a file system that does not answer keeps nobody waiting who asks who holds another's lock" {
+	: >open
+	cd "$BATS_TEST_TMPDIR"
+	exec 7<on/open
+	hold_lock l
+	server=
+	for pid in $(pgrep bindfs); do
+		if [ "/proc/$pid/cwd" -ef below ]; then server=$pid; fi
+	done
+	"$PROBE" pause 1100 # what the kernel has heard of the file is good for a second
+	kill -STOP "$server"
+	expect_status 1 timeout 20 "$SEMLOCK" --who l
+	expect_status 1 timeout 20 "$SEMLOCK" -n -v l true
+	kill -CONT "$server"
+	exec 7<&-
+	let_go
+}
+
+survives_semlock() {
+	hold_lock -m "$method" l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	kill -KILL "${COMMAND[holder]}"
+	"$PROBE" gone "${COMMAND[holder]}"
+	if [ "$method" = link ]; then # a bare PID: it could be another host's
+		expect_status 1 "$SEMLOCK" -n -m link l true
+		touch -d '1 hour ago' l
+		expect_status 0 "$SEMLOCK" -n --stale 1m -m link l true
+	else
+		expect_status 0 "$SEMLOCK" -n -m "$method" l true
+	fi
+	nothing_left
+}
+
+@test "a killed semlock does not free it under its command; from the dead it is taken over" {
+	METHODS="$METHODS mkdir" each survives_semlock
+}
+
+never_two() {
+	expect_status 0 "$PROBE" storm 40 8 "$SEMLOCK" -m "$method" l "$PROBE" inside room 20
+	expect_out "0 x 40"
+	expect_status 0 "$PROBE" verdict room 800
+	nothing_left
+}
+
+@test "no two commands are ever inside at once" {
+	METHODS="$METHODS mkdir" each never_two
+}
+
+@test "through the mount and beside it: they keep each other out" {
+	for method in excl symlink rename; do
+		if [ "$method" = rename ]; then "$SEMLOCK" -m rename --init l true; fi
+		hold_lock -m $method l
+		expect_status 1 "$SEMLOCK" -n -m $method ../below/l true
+		let_go
+		expect_status 0 "$SEMLOCK" -n -m $method ../below/l true
+		rm -f ./*.up ./*.down
+		hold_lock -m $method ../below/l
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		let_go
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		rm -f ./*.up ./*.down
+	done
+}

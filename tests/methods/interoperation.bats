@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# Other programs that lock with files: they keep semlock out, and semlock keeps them out.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+needs() {
+	command -v "$1" >/dev/null || complain "$1 is not installed: apt-get install $2"
+}
+
+@test "link and dotlockfile(1) exclude each other" {
+	needs dotlockfile liblockfile-bin
+	hold_lock -m link l
+	expect_status 0 test -s l
+	capture dotlockfile -r 0 -p l
+	[ "$status" -ne 0 ]
+	expect_status 0 dotlockfile -c -p l
+	let_go
+	expect_status 0 dotlockfile -r 0 l
+	expect_status 1 "$SEMLOCK" -n -m link l true
+	start waiter "$SEMLOCK" -m link l true
+	expect_status 0 dotlockfile -u l
+	ended waiter 0
+}
+
+@test "a dead dotlockfile -p's lock is taken over, a live one's is not" {
+	needs dotlockfile liblockfile-bin
+	sh -c 'dotlockfile -r 0 -p l; echo $$ >owner'
+	expect_status 0 "$SEMLOCK" -n -m link l true
+	fifos script
+	start script sh -c 'dotlockfile -r 0 -p l && "$0" hold script.up script.down; dotlockfile -u l' "$PROBE"
+	ready script
+	expect_status 1 "$SEMLOCK" -n -m link --stale .001 l true
+	let_go script
+	expect_status 0 "$SEMLOCK" -n -m link l true
+}
+
+@test "link and lockfile(1) of procmail exclude each other" {
+	needs lockfile procmail
+	hold_lock -m link l
+	capture lockfile -r 0 l
+	[ "$status" -ne 0 ]
+	let_go
+	expect_status 0 lockfile -r 0 l
+	expect_status 1 "$SEMLOCK" -n -m link l true
+	expect_status 1 "$SEMLOCK" -n --stale 1h -m link l true
+	expect_status 1 "$SEMLOCK" -n -m excl l true
+	start waiter "$SEMLOCK" -m link l true
+	rm -f l
+	ended waiter 0
+}
+
+@test "link and lockfile-create(1) exclude each other" {
+	needs lockfile-create lockfile-progs
+	hold_lock -m link l.lock
+	capture lockfile-create -r 0 l
+	[ "$status" -ne 0 ]
+	let_go
+	expect_status 0 lockfile-create -r 0 -p l
+	expect_status 0 lockfile-check l
+	expect_status 0 lockfile-remove l
+	expect_status 0 "$SEMLOCK" -n -m link l.lock lockfile-check l
+}
+
+@test "link and mutt_dotlock(1) exclude each other" {
+	needs mutt_dotlock mutt
+	: >box
+	hold_lock -m link box.lock
+	expect_status 3 mutt_dotlock -r 0 box
+	let_go
+	expect_status 0 mutt_dotlock -r 0 box
+	expect_status 1 "$SEMLOCK" -n -m link --stale 1h box.lock true
+	start waiter "$SEMLOCK" -m link box.lock true
+	"$PROBE" blocked "${PID[waiter]}"
+	expect_status 0 mutt_dotlock -u box
+	ended waiter 0
+}
+
+@test "excl and shlock(1) exclude each other" {
+	PATH=$PATH:/usr/lib/news/bin
+	command -v shlock >/dev/null || skip "no shlock here: Debian has it in inn2, a whole news server"
+	start owner sleep 100
+	hold_lock -m excl l
+	expect_status 1 shlock -p "${PID[owner]}" -f l
+	let_go
+	expect_status 0 shlock -p "${PID[owner]}" -f l
+	expect_status 1 "$SEMLOCK" -n -m excl --stale .001 l touch ran
+	kill -KILL "${PID[owner]}"
+	ended owner 137
+	expect_status 0 "$SEMLOCK" -n -m excl l true
+	[ ! -e l ] && [ ! -e ran ]
+}
+
+# broken_by CMD...: the lock that our command runs under looks old to CMD, which takes it
+broken_by() {
+	hold_lock -m link --on-lost=term l.lock
+	touch -d '1 hour ago' l.lock
+	expect_status 0 "$@"
+	ended holder 76
+	grep -q "somebody has taken the lock away" holder.err
+	[ -e l.lock ] # theirs
+	rm -f l.lock ./*.up ./*.down
+}
+
+@test "who takes a lock of ours by force or by age is noticed, and theirs is left alone" {
+	needs lockfile procmail
+	needs mutt_dotlock mutt
+	: >l
+	broken_by lockfile -1 -r 1 -l 600 -s 0 l.lock
+	broken_by mutt_dotlock -f -r 1 l
+}
+
+# contended METHOD: our loops, and theirs, which takes the lock by the command in script, are
+# never inside at once
+contended() {
+	start others "$PROBE" storm 60 3 sh ./script "$PROBE" inside room 20
+	expect_status 0 "$PROBE" storm 120 4 "$SEMLOCK" -m "$1" l "$PROBE" inside room 20
+	expect_out "0 x 120"
+	ended others 0
+	expect_status 0 "$PROBE" verdict room 3600
+}
+
+@test "a shell's mkdir: in loops, never inside at once" {
+	cat >script <<-'END'
+		until mkdir l 2>/dev/null; do :; done
+		"$@"
+		rmdir l
+	END
+	contended mkdir
+}
+
+@test "a shell's set -C: in loops, never inside at once" {
+	cat >script <<-'END'
+		until (set -C && echo $$ >l) 2>/dev/null; do :; done
+		"$@"
+		rm l
+	END
+	contended excl
+	rm room
+	contended link
+}
+
+@test "a shell's ln -s: in loops, never inside at once" {
+	cat >script <<-'END'
+		until ln -s $$ l 2>/dev/null; do :; done
+		"$@"
+		rm l
+	END
+	contended symlink
+}
+
+@test "a script's rename of a token: in loops, never inside at once" {
+	"$SEMLOCK" -m rename --init l true
+	cat >script <<-'END'
+		until perl -e 'rename "l", "l.held" or exit 1'; do :; done
+		"$@"
+		perl -e 'rename "l.held", "l"'
+	END
+	contended rename
+}
+
+@test "the first line is the PID: head, kill, pgrep -F and start-stop-daemon read it" {
+	hold_lock -m excl l
+	[ "$(head -n 1 l)" = "${COMMAND[holder]}" ]
+	if command -v pgrep >/dev/null; then [ "$(pgrep -F l)" = "${COMMAND[holder]}" ]; fi
+	if command -v start-stop-daemon >/dev/null; then
+		expect_status 0 start-stop-daemon --status --pidfile "$PWD/l"
+	fi
+	kill -KILL "$(head -n 1 l)"
+	ended holder 137
+	[ ! -e l ]
+}

@@ -1,0 +1,459 @@
+#!/usr/bin/env bats
+# excl, link, mkdir, rename and symlink: what a user sees of a lock that is made of files.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+METHODS="excl link mkdir symlink rename"
+
+# each CMD...: in a directory of its own for each method, with $method set
+each() {
+	for method in $METHODS; do
+		mkdir "at.$method"
+		cd "at.$method" || return
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		echo "method $method:"
+		"$@" # not before "||": what fails in the middle has to fail the test
+		cd ..
+	done
+}
+
+# nothing_left: but the token
+nothing_left() {
+	rm -f ./*.up ./*.down ./*.out ./*.err .out .err order
+	local left
+	left=$(ls -A)
+	if [ "$method" = rename ]; then [ "$left" = l ]; else [ -z "$left" ]; fi || complain "left behind: $left"
+}
+
+recorded() {
+	case $method in
+	symlink) readlink l | sed 's/:.*//' ;;
+	mkdir) head -n 1 l/pid ;;
+	rename) head -n 1 l.held ;;
+	*) head -n 1 l ;;
+	esac
+}
+
+held_waited_for_and_free() {
+	hold_lock -m "$method" l
+	expect_status 1 "$SEMLOCK" -n -m "$method" l touch ran
+	expect_status 7 "$SEMLOCK" -E 7 -w .01 -m "$method" l touch ran
+	[ ! -e ran ]
+	start second "$SEMLOCK" -m "$method" l true
+	let_go
+	ended second 0
+	expect_status 0 "$SEMLOCK" -n -m "$method" l true
+	expect_silent
+	nothing_left
+}
+
+@test "held, waited for, free again, and nothing left behind" {
+	each held_waited_for_and_free
+}
+
+names_the_command() {
+	hold_lock -m "$method" l
+	[ "$(recorded)" = "${COMMAND[holder]}" ] || complain "recorded: $(recorded)" "command: ${COMMAND[holder]}"
+	let_go
+}
+
+@test "the record names the command" {
+	each names_the_command
+}
+
+killed_semlock() {
+	hold_lock -m "$method" l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	start second "$SEMLOCK" -w 60 -m "$method" l true
+	release holder
+	ended second 0
+	nothing_left
+}
+
+@test "a host of an odd name: the record is made of words all the same, and the lock is known as ours" {
+	namespaces --uts
+	unshare --uts sh -c 'echo "a host" >/proc/sys/kernel/hostname' || skip "the host cannot be named here"
+	unshare --uts bash -c 'echo "a host" >/proc/sys/kernel/hostname
+		"$0" -m excl l sh -c "cat l >record; kill -KILL \$PPID; kill -KILL \$\$"
+		"$0" -w 60 -m excl l touch ran' "$SEMLOCK"
+	grep -q '\bhost=a?host\b' record
+	[ -e ran ]
+}
+
+@test "the root directory is one to have a lock in" {
+	echo 1 >no-such-lock
+	expect_status 1 "$SEMLOCK" --who -m excl no-such-lock
+	expect_status 0 "$SEMLOCK" --who -m excl /no-such-lock
+	expect_out "/no-such-lock: free"
+}
+
+@test "a killed semlock does not free the lock under its command; afterwards the next one gets in" {
+	each killed_semlock
+}
+
+killed_both() {
+	hold_lock -m "$method" l
+	start second "$SEMLOCK" -w 60 -m "$method" l true
+	kill -KILL "${PID[holder]}" "${COMMAND[holder]}"
+	ended holder 137
+	ended second 0
+	nothing_left
+}
+
+@test "both killed: the waiter gets in" {
+	each killed_both
+}
+
+never_runs() {
+	hold_lock -m "$method" l
+	start second "$SEMLOCK" -m "$method" l touch ran
+	"$PROBE" blocked "${PID[second]}"
+	kill -KILL "${PID[second]}"
+	ended second 137
+	let_go
+	expect_status 0 "$SEMLOCK" -m "$method" l true
+	[ ! -e ran ]
+	# What it had prepared under a name goes with the next take-over.
+	if [ "$method" = mkdir ]; then
+		expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $PPID $$'
+		expect_status 0 "$SEMLOCK" -m "$method" l true
+	fi
+	nothing_left
+}
+
+@test "a waiter that is killed never runs its command" {
+	each never_runs
+}
+
+in_order() {
+	hold_lock -m "$method" l
+	for name in a b c d; do
+		start $name "$SEMLOCK" -m "$method" l sh -c 'echo "$0" >>order' $name
+		"$PROBE" blocked "${PID[$name]}"
+	done
+	let_go
+	for name in a b c d; do ended $name 0; done
+	[ "$(tr '\n' ' ' <order)" = "a b c d " ] || complain "$(cat order)"
+	rm -f a.* b.* c.* d.*
+	nothing_left
+}
+
+@test "waiters are served in the order in which they came" {
+	each in_order
+}
+
+passed_by() {
+	hold_lock -m "$method" l
+	queue_as stopped -m "$method" l
+	start behind "$SEMLOCK" -m "$method" l true
+	"$PROBE" blocked "${PID[behind]}"
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T
+	let_go
+	ended behind 0
+	kill -CONT "${PID[stopped]}"
+	ready stopped
+	expect_status 1 "$SEMLOCK" -n -m "$method" l touch ran
+	let_go stopped
+	nothing_left
+}
+
+@test "a stopped waiter is passed by, and has its turn when it goes on" {
+	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
+	each passed_by
+}
+
+own_status() {
+	expect_status 3 "$SEMLOCK" -m "$method" l sh -c 'exit 3'
+	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $$'
+	expect_status 127 "$SEMLOCK" -m "$method" l ./no-such-command
+	expect_status 143 "$SEMLOCK" -m "$method" l sh -c 'kill -TERM $PPID; exec sleep 100'
+	expect_status 0 "$SEMLOCK" -o --rm -m "$method" l -c 'exit 0'
+	nothing_left
+}
+
+@test "the command's status, its signals, and what it cannot do, are its own" {
+	each own_status
+}
+
+refusals() {
+	refused 64 -s "$SEMLOCK" -s -m "$method" l touch ran
+	refused 64 -j "$SEMLOCK" -j 2 -m "$method" l touch ran
+	refused 64 -F "$SEMLOCK" -F -m "$method" l touch ran
+	refused 64 --start "$SEMLOCK" --start 1 -m "$method" l touch ran
+	refused 64 --fcntl "$SEMLOCK" --fcntl -m "$method" l touch ran
+	refused 64 descriptor "$SEMLOCK" -m "$method" 8
+	refused 64 descriptor "$SEMLOCK" --fd 8 -m "$method" touch ran
+	[ "$method" = rename ] || refused 64 --init "$SEMLOCK" --init -m "$method" l touch ran
+	refused 64 directory "$SEMLOCK" -m "$method" ./ touch ran
+	refused 64 directory "$SEMLOCK" -m "$method" .. touch ran
+	refused 66 no/such "$SEMLOCK" -m "$method" no/such/l touch ran
+	nothing_left
+}
+
+@test "what it cannot honour is refused with 64" {
+	each refusals
+	refused 64 --stale "$SEMLOCK" --stale 1 l true
+	refused 64 --on-lost "$SEMLOCK" --on-lost term l true
+	refused 64 --on-lost "$SEMLOCK" --on-lost maybe -m excl l true
+	refused 64 --stale "$SEMLOCK" --stale 0 -m excl l true
+}
+
+both_or_none() {
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init k true
+	hold_lock -m "$method" -f k l
+	expect_status 1 "$SEMLOCK" -n -m "$method" k true
+	expect_status 1 "$SEMLOCK" -n -m "$method" l true
+	let_go
+	hold_as one -m "$method" k
+	expect_status 1 "$SEMLOCK" -n -m "$method" -f k l true
+	expect_status 0 "$SEMLOCK" -n -m "$method" l true
+	let_go one
+	expect_status 0 "$SEMLOCK" -m "$method" -f l l true
+	expect_status 0 "$SEMLOCK" -m "$method" --stale 1 --on-lost term -f l l true
+	[ "$method" != rename ] || rm k
+	nothing_left
+}
+
+directory_replaced() {
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_lock -m "$method" d/l
+	queue_as waiter -m "$method" d/l
+	mv d old
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_as other -m "$method" d/l
+	let_go
+	"$PROBE" blocked "${PID[waiter]}"
+	expect_status 1 "$SEMLOCK" -n -m "$method" d/l true
+	let_go other
+	ready waiter
+	let_go waiter
+	[ "$(ls -A old)" = "$(ls -A d)" ] # nothing, or the token
+	rm -r d old
+}
+
+@test "a directory put in the place of another: whoever waited has the lock in the new one" {
+	each directory_replaced
+}
+
+@test "mkdir: a lock that was taken away at the last moment, and taken by another, is his" {
+	SEMLOCK_CRASH=namefile.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
+	"$PROBE" state "${PID[holder]}" T
+	rm -r l
+	hold_as other -m mkdir l
+	kill -CONT "${PID[holder]}"
+	ended holder 76
+	[ "$(head -n 1 l/pid)" = "${COMMAND[other]}" ]
+	expect_status 1 "$SEMLOCK" -n -m mkdir l true
+	let_go other
+	[ ! -e l ]
+}
+
+@test "several: both or none" {
+	each both_or_none
+}
+
+something_else() {
+	local before
+	mkfifo fifo
+	ln -s "$PWD/fifo" link
+	: >file
+	mkdir dir
+	: >dir/precious
+	before=$(find . ! -type d ! -name '*.out' ! -name '*.err' -ls)
+	for object in $1; do
+		refused 66 "$object" "$SEMLOCK" -n -m "$method" "$object" touch ran
+	done
+	[ "$before" = "$(find . ! -type d ! -name '*.out' ! -name '*.err' -ls)" ]
+	rm -r fifo link file dir
+}
+
+@test "something else under the name is left alone: 66" {
+	METHODS="excl link" each something_else "fifo link dir"
+	rm -r at.*
+	METHODS="mkdir" each something_else "fifo link file"
+	rm -r at.*
+	METHODS=symlink each something_else "fifo file dir"
+	rm -r at.*
+	METHODS=rename each something_else "fifo link dir"
+}
+
+@test "a directory of other files, in which no process is named, is no lock: 66" {
+	local pid how kind
+	mkdir many deep deep/er
+	touch many/1 many/2 many/3 many/4 many/precious
+	for kind in many deep; do
+		for pid in "" 0 word; do
+			if [ -n "$pid" ]; then echo "$pid" >"$kind/pid"; fi
+			for how in -n '-w 60' '-n --stale .001' --replace --toggle; do
+				# shellcheck disable=SC2086
+				refused 66 "$kind: is a directory of other files, and no lock" "$SEMLOCK" $how -m mkdir "$kind" touch ran
+			done
+			refused 66 "$kind: is a directory of other files, and no lock" "$SEMLOCK" --who -m mkdir "$kind"
+		done
+		expect_status 66 as_nobody "$SEMLOCK" -n -m mkdir "$kind" true # who may not make anything here either
+	done
+	[ -e many/precious ] && [ -d deep/er ] && [ ! -e ran ]
+}
+
+@test "a few files in it, and no pid: another program's lock, waited for and never taken over" {
+	mkdir l
+	touch -d '1 hour ago' l/owner l/host l
+	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
+	start waiter "$SEMLOCK" -m mkdir l true
+	"$PROBE" blocked "${PID[waiter]}"
+	[ -e l/owner ]
+	[ -e l/host ]
+	[ ! -e ran ]
+	rm -r l
+	ended waiter 0
+}
+
+@test "one with other files and a pid is another program's lock, waited for and never taken over" {
+	mkdir l
+	: >l/precious
+	start other sleep 1000
+	echo "${PID[other]}" >l/pid
+	touch -d '1 minute ago' l
+	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
+	start waiter "$SEMLOCK" -m mkdir l true
+	"$PROBE" blocked "${PID[waiter]}"
+	rm -r l
+	ended waiter 0
+	mkdir l
+	: >l/precious
+	true &
+	wait $!
+	for pid in $! 99999999; do
+		echo "$pid" >l/pid
+		touch -d '1 minute ago' l
+		expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
+		[ -e l/precious ]
+		[ -e l/pid ]
+		[ ! -e ran ]
+	done
+}
+
+@test "a dead holder's lock that may not be taken away is held, and it is said why" {
+	root_only "needs two users"
+	mkdir sticky
+	chmod 1777 sticky
+	true &
+	wait $!
+	echo $! >sticky/l
+	chmod 644 sticky/l
+	capture as_nobody "$SEMLOCK" -v -n -m excl sticky/l true
+	[ "$status" -eq 1 ]
+	[[ $err == *"cannot be taken away"* ]] || complain "$err"
+	expect_status 0 "$SEMLOCK" -n -m excl sticky/l true
+}
+
+@test "--mode, and without it the umask, decide who may read it" {
+	umask 027
+	expect_status 0 "$SEMLOCK" -m excl l stat -c %a l
+	expect_out 640
+	expect_status 0 "$SEMLOCK" -m excl --mode 0606 l stat -c %a l
+	expect_out 606
+	umask 022
+	expect_status 0 "$SEMLOCK" -m link l stat -c %a l
+	expect_out 444
+	expect_status 0 "$SEMLOCK" -m mkdir --mode 0660 l stat -c %a l
+	expect_out 770
+}
+
+@test "rename: no token, no lock; --init makes it once; two tokens are refused" {
+	refused 66 --init "$SEMLOCK" -m rename l true
+	expect_status 0 "$SEMLOCK" -m rename --init l true
+	[ -e l ]
+	[ ! -s l ]
+	expect_status 0 "$SEMLOCK" -m rename --init l sh -c '[ ! -e l ] && [ -s l.held ]'
+	: >l.held
+	refused 66 "two tokens" "$SEMLOCK" -m rename l touch ran
+	[ ! -e ran ]
+}
+
+@test "rename: a file with something in it is no token, and stays as it is" {
+	for content in "what nobody wants to lose" 42$'\n'lines 42$'\n\nwhat nobody wants to lose' "$(seq 2000)"; do
+		echo "$content" >l
+		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
+		refused 66 "is no token" "$SEMLOCK" -n --stale 1 -m rename l touch ran
+		[ "$(cat l)" = "$content" ]
+		[ ! -e l.held ]
+		[ ! -e ran ]
+	done
+	echo 4711 >l # a script's PID
+	expect_status 0 "$SEMLOCK" -m rename l true
+	[ -e l ] && [ ! -s l ]
+}
+
+@test "link: nothing in it but the PID" {
+	expect_status 0 "$SEMLOCK" -m link l sh -c '[ "$(cat l)" = $$ ] && [ "$(wc -l <l)" -eq 1 ]'
+}
+
+@test "no two commands are ever inside at once" {
+	starts_many
+	for method in $METHODS; do
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		expect_status 0 "$PROBE" storm 160 8 "$SEMLOCK" -m "$method" l "$PROBE" inside "room.$method" 20
+		expect_out "0 x 160"
+		expect_status 0 "$PROBE" verdict "room.$method" 3200
+	done
+}
+
+waits_for_itself() {
+	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -m "$1" l true 2>said; [ $? -eq 64 ]' "$SEMLOCK" "$method"
+	grep -q "wait for itself" said
+	rm said
+	expect_status 0 "$SEMLOCK" -m "$method" l sh -c '"$0" -n -m "$1" l true; [ $? -eq 1 ]' "$SEMLOCK" "$method"
+	nothing_left
+}
+
+@test "whoever would wait for itself is told so" {
+	each waits_for_itself
+}
+
+@test "a link that a script has made as its lock, naming itself: what it runs would wait for itself" {
+	expect_status 0 dash -c 'ln -s $$ l; "$0" -m symlink l true 2>said; [ $? -eq 64 ]' "$SEMLOCK"
+	grep -q "would wait for itself" said
+	[ -L l ] || complain "the script's lock is gone"
+	expect_status 0 dash -c 'ln -sf $$ l; "$0" -n -m symlink l true; [ $? -eq 1 ]' "$SEMLOCK"
+}
+
+# How often the process $1 has slept.
+sleeps_of() {
+	awk '/^voluntary/ { print $2 }' "/proc/$1/status"
+}
+
+slept_more_than() {
+	[ "$(sleeps_of "$1")" -gt "$2" ]
+}
+
+@test "a waiter that looks again and again at another program's lock keeps nothing open" {
+	start other "$PROBE" pause 600000
+	mkdir l
+	echo "${PID[other]}" >l/pid
+	start waiter prlimit --nofile=24 "$SEMLOCK" -m mkdir l true
+	"$PROBE" state "${PID[waiter]}" S
+	for _ in $(seq 30); do
+		sleeps=$(sleeps_of "${PID[waiter]}")
+		: >other
+		rm other
+		eventually slept_more_than "${PID[waiter]}" "$sleeps"
+	done
+	open=$(find "/proc/${PID[waiter]}/fd" -type l | wc -l)
+	[ "$open" -le 16 ] || complain "$open descriptors are open"
+	rm -r l
+	ended waiter 0
+}
+
+@test "a command that cannot be handed the lock is not run" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	expect_status 126 strace -f -qq -o trace -e inject=fcntl:error=EIO:when=1+ "$SEMLOCK" -m mkdir l touch ran
+	[ ! -e ran ]
+	[ ! -e l ]
+}

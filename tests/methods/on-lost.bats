@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# Somebody who does not heed the lock takes it away while the command runs.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+METHODS="excl link mkdir symlink rename"
+
+# A sign of life gives a token with a name of its own another name, maybe just now.
+take_away() {
+	rm -rf l
+	while compgen -G 'l.held*' >/dev/null; do rm -f l.held*; done
+}
+
+prepare() {
+	export SEMLOCK
+}
+
+gone_or_zombie() {
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
+}
+
+# robbed ARGS...: semlock ARGS, robbed while the command runs
+robbed() {
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+	hold_lock -m "$method" "$@" l
+	take_away
+}
+
+@test "--on-lost=term and =kill end the command at once, and the status is 76" {
+	for method in $METHODS; do
+		for what in term kill; do
+			robbed --on-lost=$what
+			ended holder 76
+			grep -q "^semlock: l: somebody has taken the lock away" holder.err
+			rm -rf l ./*.up ./*.down
+		done
+	done
+}
+
+@test "also when nobody reads standard error" {
+	mkfifo unread
+	exec {unread}<>unread
+	head -c 65536 /dev/zero >unread
+	fifos holder
+	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" -m link --on-lost=kill l "$PROBE" hold holder.up holder.down
+	ready holder
+	rm l
+	eventually gone_or_zombie "${COMMAND[holder]}"
+	head -c 65536 <&"$unread" >/dev/null
+	ended holder 76
+	exec {unread}>&-
+}
+
+@test "--on-lost=warn says so at once, lets the command run, and ends with 76" {
+	for method in $METHODS; do
+		robbed --on-lost=warn
+		eventually grep -q "^semlock: l: somebody has taken the lock away" holder.err
+		kill -0 "${COMMAND[holder]}"
+		release holder
+		ended holder 76
+		rm -rf l ./*.up ./*.down
+	done
+}
+
+@test "without it, it is found out at the end" {
+	for method in $METHODS; do
+		robbed
+		release holder
+		ended holder 76
+		grep -q "^semlock: l: the lock was lost" holder.err
+		rm -rf l ./*.up ./*.down
+	done
+}
+
+@test "a lock that somebody else has made in its place is left alone" {
+	for method in excl link; do
+		robbed
+		echo 1 >l
+		release holder
+		ended holder 76
+		[ "$(cat l)" = 1 ]
+		rm -f l ./*.up ./*.down
+	done
+	method="mkdir"
+	robbed
+	mkdir l
+	release holder
+	ended holder 76
+	[ -d l ]
+}
+
+@test "--status-fd says so" {
+	hold_lock -m mkdir --status-fd=9 l 9>events
+	take_away
+	release holder
+	ended holder 76
+	[ "$(tr '\n' ' ' <events)" = "acquired exit 0 lost " ] || complain "$(cat events)"
+}
+
+@test "where nobody can look after the lock: 71 for who has asked for it, and the command does not run" {
+	"$SEMLOCK" -m rename --init l.rename true
+	for failing in keeper.pipe:fail=24 keeper.thread:fail=11; do
+		export SEMLOCK_CRASH=$failing
+		for method in $METHODS; do
+			for what in --on-lost=warn --on-lost=kill "--stale=10"; do
+				refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" "$what" -m "$method" "l.$method" touch ran
+				[ ! -e ran ]
+				[ ! -L "l.$method" ]
+				[ "$method" = rename ] || [ ! -e "l.$method" ]
+			done
+		done
+		refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # where it is done unasked
+		[ "$(wc -l <.err)" -eq 1 ]
+		grep -q "^semlock: l.link: nobody can look after" .err
+		rm ran
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m excl l.excl true
+		expect_silent
+	done
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# Who is alive, who is dead, and of whom it cannot be told: the table, and real situations.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+LIVENESS=${LIVENESS:-$SOURCE/build/tests/liveness-check}
+
+# record PID [KEY=VALUE...]: a full record of this system, with some of it changed
+record() {
+	local pid=$1 pair
+	shift
+	"$SEMLOCK" -m excl sample cat sample >whole
+	{ echo "$pid" && tail -n +2 whole; } >changed
+	for pair; do sed -i "s|\b${pair%%=*}=[^ ]*|$pair|" changed; done
+	cat changed
+}
+
+# judged VERDICT: semlock takes the lock l over ("dead"), or leaves it alone ("held")
+judged() {
+	local want=1
+	if [ "$1" = dead ]; then want=0; fi
+	expect_status $want "$SEMLOCK" -n -m excl l true
+}
+
+@test "every row of the table, and every format of a record" {
+	"$LIVENESS" >rows || complain "$(grep '^not ok' rows)"
+	[ "$(grep -c '^ok' rows)" -ge 60 ]
+}
+
+@test "a zombie holds nothing" {
+	fifos parent
+	mkfifo go
+	# It ends only when its parent has become a program that does not collect it.
+	start parent bash -c 'read -r _ <go & echo $! >zombie; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	pid=$(cat zombie)
+	echo >go
+	"$PROBE" state "$pid" Z
+	echo "$pid" >l
+	judged dead
+	let_go parent
+}
+
+@test "a process whose first thread has ended lives on in the others" {
+	fifos threads
+	start threads "$PROBE" hold-in-thread threads.up threads.down
+	ready threads
+	"$PROBE" state "${PID[threads]}" Z
+	echo "${PID[threads]}" >l
+	judged held
+	let_go threads
+}
+
+@test "a symbolic link is its command's, even if semlock was killed and the first thread has ended" {
+	fifos holder
+	start holder "$SEMLOCK" -m symlink l "$PROBE" hold-in-thread holder.up holder.down
+	ready holder
+	"$PROBE" state "${COMMAND[holder]}" Z
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m symlink l true
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 "$SEMLOCK" -n -m symlink l true
+}
+
+@test "where /proc is another PID namespace's, what it says of a number is believed of nobody" {
+	namespaces --pid --fork
+	fifos parent
+	fifos holder
+	start parent bash -c 'sleep 1000 & echo $! >child; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	# The holder has the parent's number inside, and who asks has the child's.
+	expect_status 0 unshare --pid --fork --kill-child sh -c '
+		echo $(($3 - 2)) >/proc/sys/kernel/ns_last_pid
+		"$0" -m symlink l "$1" hold holder.up holder.down &
+		until [ -L l ]; do :; done
+		echo $(($2 - 1)) >/proc/sys/kernel/ns_last_pid
+		"$0" -w .01 -m symlink l true
+		echo $? >said
+		readlink l >target' "$SEMLOCK" "$PROBE" "$(cat child)" "${COMMAND[parent]}"
+	kill "$(cat child)"
+	let_go parent
+	grep "^${COMMAND[parent]}:" target
+	[ "$(cat said)" -eq 1 ]
+}
+
+@test "where /proc is another PID namespace's, one that has ended there is not ours" {
+	namespaces --pid --fork
+	fifos parent
+	fifos holder
+	start parent bash -c 'sleep 1000 & echo $! >ended; exec "$0" hold parent.up parent.down' "$PROBE"
+	ready parent
+	kill "$(cat ended)"
+	"$PROBE" state "$(cat ended)" Z
+	# The holder, whose semlock is killed, has the ended one's number inside.
+	expect_status 0 unshare --pid --fork --kill-child sh -c '
+		echo $(($2 - 2)) >/proc/sys/kernel/ns_last_pid
+		"$0" -m symlink l "$1" hold holder.up holder.down &
+		read -r _ <>holder.up
+		kill -KILL $!
+		wait $!
+		readlink l >target
+		"$0" -n -m symlink l true
+		echo $? >said' "$SEMLOCK" "$PROBE" "$(cat ended)"
+	let_go parent
+	grep "^$(cat ended):" target
+	[ "$(cat said)" -eq 1 ]
+}
+
+@test "a process is the same from within another time namespace" {
+	namespaces --time --boottime=100000
+	hold_lock -m symlink l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" -n -m symlink l true
+	expect_status 1 unshare --time --boottime=-10 "$SEMLOCK" -n -m symlink l true
+	expect_status 1 "$SEMLOCK" --who -m symlink l
+	cp .out here
+	expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" --who -m symlink l
+	cmp .out here
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 "$SEMLOCK" -n -m symlink l true
+}
+
+@test "a reused PID is another process" {
+	start other sleep 100
+	record "${PID[other]}" start=1 >l
+	judged dead
+	start=$(sed 's/.*) //' "/proc/${PID[other]}/stat" | cut -d' ' -f20)
+	record "${PID[other]}" start="$start" >l
+	judged held
+}
+
+@test "a record of an earlier boot is dead, of another host unknown" {
+	start other sleep 100
+	record "${PID[other]}" boot=00000000-0000-0000-0000-000000000000 >l
+	judged dead
+	record 99999999 host=elsewhere >l
+	judged held
+	record 99999999 machine=another >l
+	judged held
+}
+
+@test "junk, a PID of 0, an empty file: unknown, and left alone" {
+	for content in 0 hello '-1' 99999999999999999999; do
+		echo "$content" >l
+		judged held
+		[ "$(cat l)" = "$content" ]
+	done
+	: >l
+	judged held
+	touch -d '10 seconds ago' l # after the last boot
+	judged held
+	head -c 5000000 /dev/zero | tr '\0' 1 >l
+	judged held
+}
+
+@test "a holder in another PID namespace is alive as long as it has the file under flock" {
+	namespaces --pid --fork --mount-proc
+	fifos holder
+	start holder unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m excl l "$PROBE" hold holder.up holder.down
+	next_line holder
+	judged held
+	expect_status 1 "$SEMLOCK" -n -m link l true
+	kill -KILL "${PID[holder]}"
+	expect_status 0 "$SEMLOCK" -w 60 -m excl l true
+}
+
+@test "a container that was killed leaves its lock to the next, which has another name" {
+	namespaces --pid --fork --mount-proc --uts
+	for method in excl mkdir; do
+		fifos $method
+		start $method unshare --pid --fork --kill-child --mount-proc --uts \
+			sh -c 'hostname "$1"-one && exec "$0" -m "$1" l "$2" hold "$1".up "$1".down' "$SEMLOCK" $method "$PROBE"
+		next_line $method
+		expect_status 1 unshare --uts sh -c 'hostname another && exec "$0" -n -m "$1" l true' "$SEMLOCK" $method
+		kill -KILL "${PID[$method]}"
+		expect_status 0 unshare --pid --fork --mount-proc --uts \
+			sh -c 'hostname "$1"-two && exec "$0" -w 60 -m "$1" l true' "$SEMLOCK" $method
+		[ ! -e l ]
+	done
+}
+
+@test "an earlier holder's file that the machine lost the contents of is dead" {
+	: >l
+	touch -d '20 years ago' l
+	judged dead
+}
+
+@test "a clock that was set, or stood still, since the start makes no lock of today older than that" {
+	read -r up _ </proc/uptime
+	namespaces --time --boottime="-$((${up%.*} - 1))"
+	: >l
+	touch -d "@$(($(stat -c %Y /dev/null) + 1))" l
+	expect_status 1 unshare --time --boottime="-$((${up%.*} - 1))" "$SEMLOCK" -n -m excl l true
+	judged held
+}

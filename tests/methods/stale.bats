@@ -1,0 +1,323 @@
+#!/usr/bin/env bats
+# --stale: locks whose holder cannot be asked.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+
+old() {
+	touch -h -d '1 hour ago' "$1"
+}
+
+# elsewhere METHOD: a lock l of somebody on another host
+elsewhere() {
+	local record="4711
+semlock 1 $1
+start=5 boot=00000000-0000-0000-0000-000000000000 pidns=1 flock=1
+host=elsewhere machine=another since=1 uid=0"
+	rm -rf l l.held
+	case $1 in
+	mkdir) mkdir l && echo "$record" >l/pid ;;
+	symlink) ln -s "4711:5:00000000-0000-0000-0000-000000000000:1@elsewhere" l ;;
+	rename) echo "$record" >l.held ;;
+	*) echo "$record" >l ;;
+	esac
+}
+
+@test "a lock from another host: held, and taken over when it is older than --stale" {
+	for method in excl link mkdir symlink rename; do
+		name=l
+		[ $method != rename ] || name=l.held
+		elsewhere $method
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 30m -m $method l true
+		old $name
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 2h -m $method l true
+		expect_status 0 "$SEMLOCK" -n --stale 30m -m $method l true
+	done
+}
+
+@test "foreign ones without a PID: the same" {
+	for method in excl link; do
+		for content in '' 0 what; do
+			printf '%s' "$content" >l
+			touch -d '10 seconds ago' l # an empty one from before the last boot is a dead one's
+			expect_status 1 "$SEMLOCK" -n -m $method l true
+			expect_status 0 "$SEMLOCK" -n --stale 5 -m $method l true
+		done
+	done
+	mkdir l
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m mkdir l true
+	old l
+	expect_status 1 "$SEMLOCK" -n -m mkdir l true
+	expect_status 0 "$SEMLOCK" -n --stale 30m -m mkdir l true
+	[ ! -e l ]
+}
+
+@test "what a file was before it became the lock says nothing of the lock's age" {
+	touch -d '30 years ago' l token
+	mv l l.held # as a script takes a token
+	expect_status 1 "$SEMLOCK" -n -m rename l true
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l true
+	expect_status 1 "$SEMLOCK" --who -m rename l
+	mv l.held l
+	expect_status 0 "$SEMLOCK" -n -m rename l true
+	rm l
+	ln token l
+	for method in excl link; do
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 1 "$SEMLOCK" -n --stale 30m -m $method l true
+		expect_status 1 "$SEMLOCK" --who -m $method l
+	done
+}
+
+@test "an empty file that may be about to be written is not robbed, however short the time" {
+	for method in excl link; do
+		began=-9
+		until [ $((SECONDS - began)) -le 1 ]; do # else it was older than that
+			: >l
+			began=$SECONDS
+			capture "$SEMLOCK" -n --stale .0001 -m $method l touch ran
+		done
+		[ "$status" -eq 1 ]
+		[ -e l ]
+		[ ! -e ran ]
+		touch -d '1 minute ago' l
+		expect_status 0 "$SEMLOCK" -n --stale .0001 -m $method l true
+	done
+}
+
+@test "one that is known to live is never robbed, however old" {
+	for method in excl link mkdir symlink; do
+		hold_lock -m $method l
+		old l
+		expect_status 1 "$SEMLOCK" -n --stale 1m -m $method l true
+		let_go
+		rm ./*.up ./*.down
+	done
+	start other sleep 100
+	echo "${PID[other]}" >l
+	old l
+	expect_status 1 "$SEMLOCK" -n --stale 1m -m excl l true
+}
+
+@test "a waiter takes over when the time has come" {
+	elsewhere excl
+	start waiter "$SEMLOCK" --stale .5 -m excl l true
+	ended waiter 0
+}
+
+beaten() {
+	[ "$(stat -c %Y "$1")" -gt "$(date -d '10 minutes ago' +%s)" ]
+}
+
+@test "holders with --stale give signs of life" {
+	for method in excl link mkdir symlink rename; do
+		name=l
+		[ $method != rename ] || { "$SEMLOCK" -m rename --init l true && name=l.held; }
+		hold_lock --stale .2 -m $method l
+		old $name
+		eventually beaten $name
+		let_go
+		rm -f ./*.up ./*.down
+	done
+}
+
+# The token's name now; it is another with each beat, and while it changes there may be none to be found.
+held_name() {
+	until ls -d l.held.* 2>/dev/null; do kill -0 "${PID[holder]}" || return; done
+}
+
+@test "rename with names of its own: taken over by age, once, and the late holder hears of it" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	mv l l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
+	expect_status 1 "$SEMLOCK" -n -m rename --init l touch ran
+	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l touch ran
+	expect_status 0 "$SEMLOCK" -w 60 --stale .2 -m rename l sh -c 'until ls -d l.held.$$.*; do :; done 2>/dev/null'
+	[ "$(ls -d l*)" = l ]
+	hold_as slow --stale 1000 --on-lost term -m rename l
+	[ "$(ls -d l*)" = "$(ls -d l.held."${COMMAND[slow]}".*)" ]
+	mv l.held.* l.held.1.1.x.1.1.00000000.elsewhere
+	ended slow 76
+	[ "$(ls -d l*)" = l.held.1.1.x.1.1.00000000.elsewhere ]
+	mv l.held.* l.held # a script's
+	touch -d '1 hour ago' l.held
+	expect_status 1 "$SEMLOCK" -n --stale 1m -m rename l touch ran
+	[ ! -e ran ]
+}
+
+@test "rename with names of its own: a beat is a new name" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	hold_lock --stale .2 -m rename l
+	first=$(held_name)
+	first=${first%%$'
+'*} # who lists them while one becomes the other sees two
+	[ -n "$first" ]
+	eventually test ! -e "$first"
+	expect_status 1 "$SEMLOCK" -n --stale 5 -m rename l true
+	let_go
+	[ "$(ls -d l*)" = l ]
+}
+
+@test "rename with names of its own: two tokens become one" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	hold_lock -m rename l
+	: >l
+	expect_status 1 "$SEMLOCK" -n -m rename l touch ran
+	start waiter "$SEMLOCK" -m rename l true
+	"$PROBE" blocked "${PID[waiter]}" # it finds the second one, and waits for the first's holder
+	let_go
+	ended waiter 0
+	[ "$(ls -d l*)" = l ]
+	[ ! -e ran ]
+	SEMLOCK_CRASH="$SEMLOCK_CRASH unique.moved:stop" start taker "$SEMLOCK" -m rename l true
+	"$PROBE" state "${PID[taker]}" T
+	: >l # before he has looked whether his is the only one
+	kill -CONT "${PID[taker]}"
+	"$PROBE" state "${PID[taker]}" T # it comes by there again
+	[ ! -e l ]
+	kill -CONT "${PID[taker]}"
+	ended taker 0
+	[ "$(ls -d l*)" = l ]
+}
+
+@test "rename with names of its own: who waits leaves a second token alone, and sleeps" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	away=l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
+	: >$away
+	: >l
+	old l
+	before=$(stat -c %y l)
+	start waiter "$CRASHABLE_SEMLOCK" -m rename l true
+	"$PROBE" blocked "${PID[waiter]}"
+	[ "$(stat -c %y l)" = "$before" ]
+	mv $away l # as its holder does
+	ended waiter 0
+	[ "$(ls -d l*)" = l ]
+}
+
+@test "rename with names of its own: a refusal and --who say who holds it" {
+	export SEMLOCK_CRASH=filesystem.local:fail=5
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	expect_status 0 "$SEMLOCK" -m rename --who l
+	hold_lock -m rename l
+	refused 1 "held by ${COMMAND[holder]} " "$SEMLOCK" -v -n -m rename l true
+	expect_status 1 "$SEMLOCK" -m rename --who l
+	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
+	unset SEMLOCK_CRASH # who goes by flock sees it as well
+	expect_status 1 "$SEMLOCK" -m rename --who l
+	[[ $out == *" ${COMMAND[holder]} "* ]] || complain "$out"
+	let_go
+}
+
+# dead: a lock l whose command and whose semlock have been killed
+dead() {
+	capture "$SEMLOCK" -m symlink l sh -c 'kill -KILL $PPID $$'
+	[ -L l ]
+}
+
+# stopped_at POINT ARGS...: semlock ARGS, started and stopped there
+stopped_at() {
+	local point=$1
+	shift
+	SEMLOCK_CRASH=$point:stop start breaker "$CRASHABLE_SEMLOCK" -m symlink "$@"
+	"$PROBE" state "${PID[breaker]}" T
+}
+
+@test "symlink: one of several that was taken over while we waited for the next is not run without" {
+	namespaces --pid --fork --mount-proc
+	hold_as later -m symlink l2
+	fifos both
+	start both "$SEMLOCK" -m symlink --stale 30m -f l1 l2 "$PROBE" hold both.up both.down
+	until [ -L l1 ]; do :; done
+	"$PROBE" blocked "${PID[both]}"
+	old l1
+	fifos robber
+	start robber unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -n -m symlink --stale 30m l1 \
+		"$PROBE" hold robber.up robber.down
+	next_line robber
+	let_go later
+	"$PROBE" blocked "${PID[both]}"
+	[ "$(readlink l1 | cut -d@ -f1 | cut -d: -f1)" != "${PID[both]}" ]
+	expect_status 0 "$SEMLOCK" -n -m symlink l2 true # it has let that go again
+	release robber
+	ended robber 0
+	ready both
+	release both
+	ended both 0
+	[ ! -L l1 ] && [ ! -L l2 ]
+}
+
+@test "symlink: one that is stopped with the guard keeps nobody who holds the lock from letting go" {
+	dead
+	stopped_at symlink.removed l touch ran
+	[ -e .l.guard ]
+	for i in 1 2; do expect_status 0 timeout -s KILL 20 "$SEMLOCK" -m symlink l true; done
+	[ ! -e l ]
+	[ ! -e ran ]
+	hold_lock -m symlink l
+	kill -CONT "${PID[breaker]}"
+	"$PROBE" blocked "${PID[breaker]}"
+	let_go
+	ended breaker 0
+	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
+}
+
+@test "symlink: who dies while he lets go leaves a lock for others to take, and not before" {
+	SEMLOCK_CRASH=symlink.release:stop start holder "$CRASHABLE_SEMLOCK" -m symlink l true
+	"$PROBE" state "${PID[holder]}" T
+	expect_status 1 "$SEMLOCK" -n -m symlink l true
+	start waiter "$SEMLOCK" -m symlink l true
+	"$PROBE" blocked "${PID[waiter]}"
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	ended waiter 0
+	[ ! -L l ]
+}
+
+@test "symlink: a sign of life between the look at its age and the guard saves a lock" {
+	elsewhere symlink
+	old l
+	stopped_at symlink.guarded --stale 30m l touch ran
+	touch -h l
+	kill -CONT "${PID[breaker]}"
+	"$PROBE" blocked "${PID[breaker]}"
+	[ -L l ]
+	[ ! -e ran ]
+	old l
+	"$PROBE" state "${PID[breaker]}" T # it comes by there again
+	kill -CONT "${PID[breaker]}"
+	ended breaker 0
+	[ -e ran ]
+}
+
+child() {
+	cut -d ' ' -f 1 "/proc/$1/task/$1/children"
+}
+
+@test "symlink: who is to be robbed for his age by one that is stopped ends in time, and leaves the lock to that one" {
+	namespaces --pid --fork --mount-proc
+	hold_lock --stale 1h -m symlink l
+	old l
+	# not as that namespace's first process, which cannot stop itself
+	SEMLOCK_CRASH=symlink.guarded:stop start breaker unshare --pid --fork --mount-proc --kill-child \
+		sh -c '"$@"; exit $?' sh "$CRASHABLE_SEMLOCK" --stale 30m -m symlink l touch ran
+	until [ -e .l.guard ]; do kill -0 "${PID[breaker]}"; done
+	breaker=$(child "$(child "${PID[breaker]}")")
+	"$PROBE" state "$breaker" T
+	release holder
+	ended holder 0
+	[ "$(grep -c '^semlock: l: not let go' holder.err)" = 1 ]
+	[ -L l ]
+	[ ! -e ran ]
+	kill -CONT "$breaker"
+	ended breaker 0
+	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# The models of the protocols, checked by spin: the quick ones; "make models" runs all.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+@test "the quick models do what is expected of them, the naive ones fail" {
+	command -v spin >/dev/null || complain "spin is not installed: apt-get install spin" || return
+	for word in "-DBREAK=0 -DMAXCRASH=1 -DNOFRESH" "-DNOVERIFY -DMAXCRASH=1" "semlock_file.pml -DCREATE=0 -DFOREIGN=1 -DMAXCRASH=1" \
+		"semlock_rename.pml -DV=1" "flock_unlink.pml -DCHECK=2 safety" "flock_unlink.pml -DCHECK=0 safety" \
+		"-DCOMMANDONLY" "-DLOOKONCE" "-DSTOP -DRELGUARD" "-DTAKERLOOKS"; do
+		ONLY=$word expect_status 0 sh "$SOURCE/tests/models/run" 1
+		[[ $out != *"0 runs"* ]]
+	done
+}
+
+@test "every step of a model is named in the code" {
+	for step in K1 K2 K3; do grep -q "\b$step\b" "$SOURCE"/src/lock/lock.c "$SOURCE"/src/lock/attempt.c "$SOURCE"/src/lock/lockfile.c || echo $step; done >missing
+	for step in A1 A2 A3 A4 I1 I2 I3 I4 I5 I6 I7 R1 R2 R3 D1 D2 D6 S1 S2 S3 S4 S5 S6 U1 U2 U3 U4 U5 U6; do
+		grep -rqw "$step" "$SOURCE/src/methods" || echo $step
+	done >>missing
+	[ ! -s missing ] || complain "not in the code: $(cat missing)"
+}
+
+# in_python MODEL WORD HOLD FAIL: of its cases with WORD, so many hold and so many go wrong.
+in_python() {
+	PYTHONDONTWRITEBYTECODE=1 expect_status 0 python3 "$SOURCE/tests/models/$1.py" "$2" || return
+	[ "$(grep -c 'states  holds$' <<<"$out")" -eq "$3" ] || complain "$1:" "$out" || return
+	[ "$(grep -c 'states  VIOLATION: ' <<<"$out")" -eq "$4" ] || complain "$1:" "$out"
+}
+
+@test "the gate: a command never runs unnamed, and the naive ways fail" {
+	in_python gate "" 3 2
+}
+
+@test "the queue: in order, and nobody is left behind, when its file is removed too" {
+	in_python queue three 3 0
+	in_python queue "no look" 0 1
+}
+
+@test "--replace: no waiter is started or stopped for it, and the naive ways fail" {
+	in_python replace "" 6 6
+}
+
+@test "the lease: counted from the question; the naive ways fail" {
+	in_python lease "naive: the" 0 1
+	in_python lease "naive: no" 0 1
+}
+
+@test "an etcd that forgets renewals: without marks, or with half of their rules, two are inside" {
+	in_python lease "no marks" 0 1
+	in_python lease "a mark is made without a key" 0 1
+	in_python lease "the lease of a mark is renewed" 0 1
+}
+
+@test "a row and an advisory lock: with any of the rules taken out two are inside" {
+	in_python postgresql "" 2 8
+}

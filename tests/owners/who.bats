@@ -1,0 +1,491 @@
+#!/usr/bin/env bats
+# --who: who holds a lock, and who waits for it.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# table ARGS...: what --who says, in $out and .out; it must say that the lock is held.
+table() {
+	expect_status 1 "$SEMLOCK" --who "$@" || return
+	[ -z "$err" ] || complain "--who $*:" "$err"
+}
+
+# column N WHO: the N-th column of those who are "held", or whose turn is "1." and so on
+column() {
+	awk -v column="$1" -v who="$2" '$1 == who { print $column }' .out
+}
+
+# shows NAME FILE COMMAND: NAME's process holds FILE, and nobody else, with such a command line
+shows() {
+	table "$2" || return
+	[ "$(column 2 held)" = "$1" ] || complain "$1 holds $2, and --who says" "$out" || return
+	case $(grep '^held' .out) in
+	*"$3"*) ;;
+	*) complain "the command should be like '$3':" "$out" ;;
+	esac
+}
+
+# next NAME: it has got the lock by now, or soon, and lets it go.
+next() {
+	ready "$1" && let_go "$1"
+}
+
+json() {
+	"$SEMLOCK" --who --json "$@" >.json || [ $? -eq 1 ] || return
+	"$PROBE" json <.json >.flat || complain "$(cat .json)"
+}
+
+@test "a free lock: says so, 0, and makes nothing" {
+	expect_status 0 "$SEMLOCK" --who nothing
+	expect_out "nothing: free"
+	[ ! -e nothing ]
+	: >l
+	expect_status 0 "$SEMLOCK" --who l
+	expect_out "l: free"
+}
+
+@test "several locks: each is shown, and 1 if one is held" {
+	hold_as one a
+	expect_status 1 "$SEMLOCK" --who a b
+	grep -q '^a: held, 0 waiting$' .out
+	grep -q '^b: free$' .out
+	expect_status 1 "$SEMLOCK" --who b a
+	let_go one
+	expect_status 0 "$SEMLOCK" --who b a
+}
+
+@test "a watched command: its own pid, command line and start" {
+	hold_as one l
+	shows "${COMMAND[one]}" l "probe hold one.up one.down"
+	[[ "$(column 5 held)" =~ ^[0-2][0-9]:[0-5][0-9]:[0-6][0-9]$ ]]
+	[ "$(column 3 held)" = "$(id -un)" ]
+	[ "$(column 4 held)" = exclusive ]
+	let_go one
+}
+
+@test "-o, -F, -s, -m ofd, -m posix: the command's pid" {
+	for way in -o -F -s "-m ofd" "-m posix" "-F -m posix" "-o -m ofd"; do
+		# shellcheck disable=SC2086
+		hold_as way $way l
+		shows "${COMMAND[way]}" l "probe hold way.up way.down"
+		let_go way
+		rm way.up way.down
+	done
+}
+
+@test "-j: each holder and its slot, and the one who waits" {
+	for method in flock ofd posix; do
+		hold_as one -m "$method" -j 2 l
+		hold_as two -m "$method" -j 2 l
+		queue_as three -m "$method" -j 2 l
+		table -m "$method" l
+		[ "$(column 2 held | sort)" = "$(printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" | sort)" ]
+		waiter=${PID[three]}
+		if [ "$method" = posix ]; then waiter=$(pgrep -P "$waiter"); fi # see src/run/relay.h
+		[ "$(column 2 1.)" = "$waiter" ]
+		if [ "$method" = flock ]; then grep -q "^held *${COMMAND[two]} .* slot 1 " .out; fi
+		let_go one
+		let_go two
+		next three
+		rm ./*.up ./*.down
+	done
+}
+
+@test "-j: in the order of the slots, whoever came first" {
+	hold_as one -j 3 l
+	hold_as two -j 3 l
+	let_go one
+	hold_as three -j 3 l
+	hold_as four -j 3 l
+	table l
+	[ "$(column 2 held | tr '\n' ' ')" = "${COMMAND[three]} ${COMMAND[two]} ${COMMAND[four]} " ] || complain "$out"
+	for name in two three four; do let_go $name; done
+}
+
+@test "what cannot be locked, or be made, is not free: 66" {
+	mkfifo fifo
+	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "socket", Listen => 1) or die'
+	: >file
+	refused 66 "fifo: is a FIFO" "$SEMLOCK" --who fifo
+	refused 66 "socket: is a socket" "$SEMLOCK" --who socket
+	refused 66 "no/such: cannot look at it: No such file" "$SEMLOCK" --who no/such
+	refused 66 "file/x: cannot look at it: Not a directory" "$SEMLOCK" --who file/x
+	ln -s nowhere link
+	expect_status 0 "$SEMLOCK" --who nothing link . file
+}
+
+@test "--hold: the program that the lock is held for, and not the helper" {
+	for method in flock posix mkdir symlink; do
+		fifos script
+		# shellcheck disable=SC2016 # the second is not the script's child
+		case $method in
+		flock | mkdir) hold='"$0" --hold -m $1 l <script.down >said & wait' ;;
+		*) hold='sh -c "\"\$0\" --hold=$$ -m $1 l <script.down >said; :" "$0" & wait' ;;
+		esac
+		start script bash -c "$hold" "$SEMLOCK" $method
+		exec {down}>script.down
+		eventually grep -q OK said
+		table -m $method l
+		[ "$(column 2 held)" = "${PID[script]}" ] || complain "$out"
+		refused 1 "held by ${PID[script]} (bash -c " "$SEMLOCK" -v -n -m $method l true
+		json -m $method l
+		grep -qx "\[0\].holders\[0\].pid number ${PID[script]}" .flat
+		exec {down}>&-
+		ended script 0
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		rm -f l said script.*
+	done
+}
+
+@test "flock(1): the command, not the process that waits for it" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos one
+	start one "$system" l "$PROBE" hold one.up one.down
+	ready one
+	shows "${COMMAND[one]}" l "probe hold one.up one.down"
+	let_go one
+}
+
+@test "a descriptor of dash and of bash: the shell, not the process that has locked it and ended" {
+	for shell in dash bash; do
+		fifos shell
+		start shell "$(command -v $shell)" -c 'exec 8>l; "$0" 8; "$1" hold shell.up shell.down; :' "$SEMLOCK" "$PROBE"
+		ready shell
+		shows "${PID[shell]}" l "$shell -c exec 8>l"
+		[[ "$(column 5 held)" == ">"* ]]
+		let_go shell
+		rm shell.up shell.down
+	done
+}
+
+@test "what a command leaves behind with the lock is the holder then" {
+	fifos one
+	start one "$SEMLOCK" l "$PROBE" leave-behind one.up one.down
+	ended one 0
+	ready one
+	shows "${COMMAND[one]}" l "probe leave-behind one.up"
+	release one
+	"$PROBE" gone "${COMMAND[one]}"
+	expect_status 0 "$SEMLOCK" --who l
+}
+
+@test "a killed semlock: its command is the holder" {
+	hold_as one l
+	kill -KILL "${PID[one]}"
+	ended one 137
+	shows "${COMMAND[one]}" l "probe hold"
+	release one
+}
+
+@test "another program's fcntl lock, a process's own" {
+	fifos one
+	: >l
+	start one "$PROBE" fcntl-hold l posix write 0 0 one.up one.down
+	ready one
+	shows "${PID[one]}" l "probe fcntl-hold"
+	table -m posix l
+	expect_status 0 "$SEMLOCK" --who -m flock l
+	let_go one
+}
+
+@test "a Python program's fcntl lock" {
+	command -v python3 >/dev/null || skip "no python3 on this machine"
+	fifos one
+	cat >holder.py <<-'END'
+		import fcntl, os
+		f = open("l", "w")
+		fcntl.lockf(f, fcntl.LOCK_EX)
+		open("one.up", "w").write("ready %d\n" % os.getpid())
+		open("one.down").read(1)
+	END
+	start one python3 holder.py
+	ready one
+	shows "${PID[one]}" l "python3 holder.py"
+	expect_status 1 "$SEMLOCK" -v -n -m posix l true
+	grep -q "held by ${PID[one]} (python3 holder.py, started " .err
+	release one
+	ended one 0
+}
+
+@test "a lock on a directory, and by a path that is a link" {
+	mkdir d
+	ln -s d link
+	hold_as one d
+	shows "${COMMAND[one]}" link "probe hold"
+	let_go one
+}
+
+@test "a file that nobody may read" {
+	hold_as one l
+	chmod 0 l
+	expect_status 1 as_nobody "$SEMLOCK" --who l
+	let_go one
+}
+
+@test "a holder whose user has no name: by the number" {
+	root_only "to be another user"
+	: >l
+	chmod 666 l
+	for user in 54321 4294967294; do
+		! getent passwd $user || skip "user $user has a name here"
+		fifos holder
+		chmod 666 holder.up holder.down
+		start holder setpriv --reuid=$user --regid=$user --clear-groups "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+		ready holder
+		table l
+		[ "$(column 3 held)" = $user ]
+		[ "$(awk 'length > 80' .out)" = "" ]
+		json l
+		grep -qx "\[0\].holders\[0\].uid number $user" .flat
+		let_go holder
+		rm holder.up holder.down
+	done
+}
+
+@test "50 waiters, in the order in which they are served" {
+	hold_lock l
+	for i in $(seq 50); do
+		start "w$i" "$SEMLOCK" l sh -c "echo $i >>order"
+		"$PROBE" blocked "${PID[w$i]}"
+	done
+	table l
+	grep -q '^l: held, 50 waiting$' .out
+	awk '$1 ~ /^[0-9]+\.$/ { print $2 }' .out >said
+	for i in $(seq 50); do echo "${PID[w$i]}"; done >came
+	diff came said
+	let_go
+	for i in $(seq 50); do ended "w$i" 0; done
+	seq 50 | diff - order
+}
+
+@test "a waiter that does not queue is named in the order of the kernel's queue, too" {
+	hold_lock l
+	start one "$SEMLOCK" l true
+	"$PROBE" blocked "${PID[one]}"
+	start two "$PROBE" until-free l
+	"$PROBE" blocked "${PID[two]}"
+	start three "$SEMLOCK" -s l true
+	"$PROBE" blocked "${PID[three]}"
+	table l
+	[ "$(column 2 1.)" = "${PID[one]}" ]
+	[ "$(column 2 2.)" = "${PID[two]}" ]
+	[ "$(column 2 3.)" = "${PID[three]}" ]
+	let_go
+	for name in one two three; do ended $name 0; done
+}
+
+@test "another user's holder and waiters: said not to be seen, and not guessed" {
+	root_only "to be two users"
+	hold_lock l
+	queue_as one l
+	queue_as two l
+	chmod 644 l
+	expect_status 1 as_nobody "$SEMLOCK" --who l
+	grep -q "^held *? .*(cannot be seen; ${PID[holder]} took it)" .out
+	grep -q '^l: held, 2 waiting$' .out
+	[ "$(grep -c '(cannot be seen)' .out)" -ge 1 ]
+	grep -q "not to be seen" .out
+	[ "$(grep -c "${COMMAND[holder]}" .out)" -eq 0 ]
+	expect_status 1 as_nobody "$SEMLOCK" --who --json l
+	"$PROBE" json <.out >.flat
+	grep -qx '\[0\].unseen boolean true' .flat
+	grep -qx '\[0\].holders\[0\].pid null' .flat
+	let_go
+	next one
+	next two
+}
+
+@test "another user's slots: each is one holder, not the shared lock beside it as well" {
+	root_only "to be two users"
+	hold_as one -j 3 l
+	hold_as two -j 3 l
+	chmod 644 l
+	expect_status 1 as_nobody "$SEMLOCK" --who --json l
+	jq -e '.[0].unseen and (.[0].holders | map(.mode) == ["slot", "slot"])' <.out >/dev/null || complain "$out"
+	let_go one
+	let_go two
+}
+
+@test "whoever took a lock and has ended is not named as its holder" {
+	fifos shell
+	start shell bash -c 'exec 8>l; "$0" 8; exec "$1" hold shell.up shell.down' "$SEMLOCK" "$PROBE"
+	ready shell
+	taker=$(awk -v inode="$(stat -c %i l)" '$6 ~ ":" inode "$" { print $5 }' /proc/locks)
+	[ -n "$taker" ]
+	[ "$taker" != "${PID[shell]}" ]
+	shows "${PID[shell]}" l "probe hold"
+	let_go shell
+}
+
+@test "where the kernel, or a container, knows nothing of statx(2), holders are seen as ever" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_lock l
+	for error in ENOSYS EPERM; do
+		expect_status 1 strace -qq -o trace -e inject=statx:error=$error "$SEMLOCK" --who l
+		grep -q "^held *${COMMAND[holder]} " .out || complain "$error: $out"
+	done
+	let_go
+}
+
+@test "the table fits 80 columns, and other people's words do not steer the terminal" {
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' \
+		$'evil \e[31m\nname '"$(printf 'x%.0s' {1..300})" "$PROBE"
+	ready one
+	table l
+	[ "$(awk 'length > 80' .out)" = "" ]
+	[ "$(wc -l <.out)" -eq 3 ]
+	grep -q 'evil ?\[31m?name' .out
+	[ "$(grep -c $'\e' .out)" -eq 0 ]
+	let_go one
+}
+
+@test "JSON: what is in it, and of which type" {
+	hold_lock l
+	queue_as one l
+	json l free
+	sed -E 's/^\[0\]/L/; s/ (number|string|boolean|array) .*/ \1/; s/\[[0-9]+\]/[]/g' .flat |
+		sort -u >types
+	cat >schema <<-'END'
+		L.held boolean
+		L.holders array
+		L.holders[].alive boolean
+		L.holders[].command array
+		L.holders[].command[] string
+		L.holders[].host string
+		L.holders[].length null
+		L.holders[].method string
+		L.holders[].mode string
+		L.holders[].pid number
+		L.holders[].since string
+		L.holders[].slot null
+		L.holders[].start number
+		L.holders[].started string
+		L.holders[].taker number
+		L.holders[].touched null
+		L.holders[].uid number
+		L.holders[].user string
+		L.holders[].watcher number
+		L.lock string
+		L.unseen boolean
+		L.waiters array
+		L.waiters[].alive boolean
+		L.waiters[].command array
+		L.waiters[].command[] string
+		L.waiters[].host string
+		L.waiters[].length null
+		L.waiters[].method string
+		L.waiters[].mode string
+		L.waiters[].pid number
+		L.waiters[].since string
+		L.waiters[].slot null
+		L.waiters[].start number
+		L.waiters[].started string
+		L.waiters[].taker null
+		L.waiters[].touched null
+		L.waiters[].uid number
+		L.waiters[].user string
+		L.waiters[].watcher null
+	END
+	grep '^L' types | diff schema -
+	grep -qx '\[0\].held boolean true' .flat
+	grep -qx '\[1\].held boolean false' .flat
+	grep -qx '\[1\].waiters array 0' .flat
+	grep -qx "\[0\].holders\[0\].pid number ${COMMAND[holder]}" .flat
+	grep -qx "\[0\].holders\[0\].watcher number ${PID[holder]}" .flat
+	grep -qx "\[0\].holders\[0\].command\[1\] string hold" .flat
+	grep -qx "\[0\].waiters\[0\].pid number ${PID[one]}" .flat
+	grep -qE '^\[0\].holders\[0\].since string 20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z$' .flat
+	let_go
+	next one
+}
+
+# C0, DEL, C1 as UTF-8 and as a byte, every bidi control, line separators: nothing of them is printed.
+@test "no control character of a command line gets into the table or the JSON" {
+	local evil=$'\a\x7f\xc2\x9b31m\x9b\xd8\x9c' mark
+	for mark in 200e 200f 2028 2029 202a 202b 202c 202d 202e 2066 2067 2068 2069; do
+		# shellcheck disable=SC2059 # \u stands in the format
+		evil=$evil$(LC_ALL=C.UTF-8 printf "\\u$mark")
+	done
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' "$evil"$'\u20ac' "$PROBE"
+	ready one
+	table l
+	grep -qF '???31m????????' .out || complain "$out"
+	"$SEMLOCK" --who --json l >json || [ $? -eq 1 ]
+	grep -qF '"\u0007\u007f\u009b31m\ufffd\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069' json ||
+		complain "$(cat json)"
+	python3 - "$evil" .out json <<-'END'
+		import sys, unicodedata
+		for path in sys.argv[2:]:
+		    text = open(path, encoding="utf-8").read()
+		    bad = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"]
+		    assert not bad, (path, bad)
+	END
+	let_go one
+}
+
+@test "JSON: quotes, newlines and what is not UTF-8 in a command line" {
+	fifos one
+	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' \
+		$'a"b\\c\n\td\xff\xc3\xa9\x7f' "$PROBE"
+	ready one
+	json l
+	grep -qxF '[0].holders[0].command[0] string a\"b\\c\u000a\u0009d\ufffd'$'\xc3\xa9''\u007f' .flat
+	let_go one
+}
+
+@test "--who takes nothing: the lock can be had as if nobody looked" {
+	: >l
+	for _ in 1 2 3 4 5; do "$SEMLOCK" --who l || :; done >/dev/null &
+	for _ in 1 2 3 4 5 6 7 8 9 10; do expect_status 0 "$SEMLOCK" -n l true; done
+	wait $!
+	[ ! -e "/dev/shm/semlock-$(printf '%x' "$(stat -c %d l)")-$(printf '%x' "$(stat -c %i l)")" ]
+}
+
+@test "options that take or run make no sense together with --who" {
+	for option in -n -s -x -o -F -u "-w 1" "-j 2" --rm; do
+		# shellcheck disable=SC2086
+		refused 64 --who "$SEMLOCK" --who $option l
+	done
+	refused 64 --json "$SEMLOCK" --json l true
+	refused 64 --who "$SEMLOCK" --who
+}
+
+@test "a lock that cannot be looked at: 66, and the others are shown" {
+	root_only "to be two users"
+	mkdir -m 700 closed
+	: >l
+	expect_status 66 as_nobody "$SEMLOCK" --who closed/l l
+	case $err in "semlock: closed/l: cannot look at it"*) ;; *) complain "$err" ;; esac
+	expect_out "l: free"
+}
+
+# barge_as NAME: waits for an ofd lock on l without a ticket.
+barge_as() {
+	fifos "$1"
+	start "$1" "$PROBE" fcntl-hold l ofd write 0 0 "$1.up" "$1.down"
+	"$PROBE" blocked "${PID[$1]}"
+}
+
+@test "one who waits for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
+	hold_lock -m ofd l
+	barge_as barger
+	expect_status 1 "$SEMLOCK" -m ofd --who l
+	[ "$(grep -c " ${PID[barger]} .*\|^${PID[barger]} " .out)" -eq 1 ] || complain "$out"
+	let_go
+	ready barger
+	let_go barger
+}
+
+@test "two of them, and others who only have the file open: two wait, but who they are cannot be told" {
+	hold_lock -m ofd l
+	barge_as one
+	barge_as two
+	fifos looker
+	start looker "$PROBE" hold looker.up looker.down 7<l
+	ready looker
+	expect_status 1 "$SEMLOCK" -m ofd --who --json l
+	[ "$(jq '.[0].waiters | length' <.out 2>/dev/null || true)" = 2 ] || complain "$out"
+	let_go looker
+}

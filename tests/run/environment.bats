@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# What the command is told in its environment.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+@test "the lock, the method and the mode" {
+	expect_status 0 "$SEMLOCK" some.lock sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
+	expect_out "some.lock flock exclusive"
+	expect_status 0 "$SEMLOCK" -s -m ofd some.lock sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
+	expect_out "some.lock ofd shared"
+	expect_status 0 "$SEMLOCK" --fcntl some.lock sh -c 'echo "$SEMLOCK_METHOD"'
+	expect_out ofd
+	expect_status 0 "$SEMLOCK" -m posix -F "$PWD/some.lock" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD"'
+	expect_out "$PWD/some.lock posix"
+	expect_status 0 "$SEMLOCK" -o some.lock sh -c 'echo "$SEMLOCK_LOCK"'
+	expect_out some.lock
+}
+
+@test "inside another lock the inner one is told" {
+	expect_status 0 "$SEMLOCK" -s outer "$SEMLOCK" inner sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_MODE"'
+	expect_out "inner exclusive"
+}
+
+@test "everything else is the caller's own" {
+	env | grep -v '^SEMLOCK_\|^_=' | sort >bare
+	expect_status 0 "$SEMLOCK" l env
+	grep -v '^SEMLOCK_\|^_=\|^__LLVM_PROFILE_' .out | sort | diff bare - # that is of make coverage
+}
+
+@test "an empty environment is enough" {
+	expect_status 0 env -i "$SEMLOCK" l /usr/bin/env
+	[[ $out == *SEMLOCK_LOCK=l* ]]
+	expect_status 0 env -i "$SEMLOCK" l sh -c 'echo found in the standard path'
+	expect_out "found in the standard path"
+}
+
+@test "the working directory and the umask are the caller's" {
+	expect_status 0 "$SEMLOCK" l pwd
+	expect_out "$PWD"
+	umask 027
+	expect_status 0 "$SEMLOCK" --mode 666 other sh -c umask
+	expect_out 0027
+}
+
+@test "--mode gives a new lock file its permissions, umask aside, and leaves an old one" {
+	umask 077
+	expect_status 0 "$SEMLOCK" --mode 666 l true
+	[ "$(stat -c %a l)" = 666 ]
+	expect_status 0 "$SEMLOCK" --mode=0640 l true
+	[ "$(stat -c %a l)" = 666 ]
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env bats
+# File systems that cannot do what most can, as their calls say it; and kernels, or the filters of
+# containers, that refuse the calls that are newer than others.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+FAILING=(
+	"namefile.tmpfile:fail=95"
+	"plainfile.linkat:fail=2"
+	"namefile.tmpfile:fail=21 plainfile.link:fail=1"
+	"namefile.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22"
+	"filesystem.local:fail=5"
+	"filesystem.local:fail=5 namefile.tmpfile:fail=95"
+)
+
+works() {
+	echo "$1 with ${SEMLOCK_CRASH-}:"
+	hold_lock -m "$1" l
+	expect_status 1 "$SEMLOCK" -n -m "$1" l true
+	expect_status 1 "$CRASHABLE_SEMLOCK" -n -m "$1" l true
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m "$1" l true
+	kill -KILL "${COMMAND[holder]}"
+	"$PROBE" gone "${COMMAND[holder]}"
+	expect_status 0 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m "$1" l true
+	expect_status 0 "$CRASHABLE_SEMLOCK" -m "$1" l true
+	rm -f room ./*.up ./*.down ./*.out ./*.err
+	expect_status 0 "$PROBE" storm 80 8 "$CRASHABLE_SEMLOCK" -m "$1" l "$PROBE" inside room 20
+	expect_out "0 x 80"
+	expect_status 0 "$PROBE" verdict room 1600
+	left=$(find . -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vxE 'bin|\.out|\.err|room' || true)
+	[ -z "$left" ] || [ "$left $1" = "l rename" ] || complain "left: $left"
+}
+
+@test "no O_TMPFILE, no /proc, no hard links, no renaming without replacing, not local" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for failing in "${FAILING[@]}"; do
+		export SEMLOCK_CRASH=$failing
+		for method in excl link; do works $method; done
+	done
+}
+
+@test "a hard link to what a waiter has made, as a backup makes it, is no lock" {
+	for method in excl link; do
+		hold_lock -m $method l
+		SEMLOCK_CRASH="namefile.tmpfile:fail=95 namefile.flocked:stop" start waiter "$CRASHABLE_SEMLOCK" -m $method l touch ran
+		"$PROBE" state "${PID[waiter]}" T
+		ln .l.semlock.* backup
+		kill -CONT "${PID[waiter]}"
+		"$PROBE" blocked "${PID[waiter]}"
+		[ ! -e ran ]
+		let_go
+		ended waiter 0
+		rm ran backup ./*.up ./*.down
+	done
+}
+
+@test "who cannot flock what he has made removes it, and not what another has put in its place" {
+	for other in none file; do
+		SEMLOCK_CRASH="namefile.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
+			start maker "$CRASHABLE_SEMLOCK" -m excl l true
+		"$PROBE" state "${PID[maker]}" T
+		hold_as keeper -m flock l # the inode, whatever name it has
+		[ $other = none ] || { mv l aside && echo 1 >l; }
+		kill -CONT "${PID[maker]}"
+		ended maker 73
+		if [ $other = none ]; then [ ! -e l ]; else [ "$(cat l)" = 1 ]; fi
+		let_go keeper
+		rm -f l aside ./*.up ./*.down
+	done
+}
+
+@test "mkdir without renaming without replacing" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=mkdir.rename:fail=22
+	works mkdir
+}
+
+@test "rename without renaming without replacing" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	"$SEMLOCK" -m rename --init l true
+	export SEMLOCK_CRASH=rename.rename:fail=22
+	works rename
+	: >l.held
+	refused 66 "two tokens" "$SEMLOCK" -m rename l true
+}
+
+@test "rename where the token cannot be flocked, or not everybody would meet it" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for failing in rename.flock:fail=37 filesystem.local:fail=5; do
+		export SEMLOCK_CRASH=$failing
+		expect_status 0 "$SEMLOCK" -m rename --init l sh -c 'ls -d l.held.$$.* && [ ! -e l ]'
+		works rename
+	done
+}
+
+@test "a token that is away under a name of its own keeps out whoever goes by flock, and comes back" {
+	"$SEMLOCK" -m rename --init l true
+	fifos other
+	SEMLOCK_CRASH=rename.flock:fail=95 start other "$CRASHABLE_SEMLOCK" -m rename l "$PROBE" hold other.up other.down
+	ready other
+	expect_status 1 "$SEMLOCK" -n -m rename --init l touch ran
+	start waiter "$SEMLOCK" -m rename l sh -c '[ ! -e l ]'
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go other
+	ended waiter 0
+	[ -e l ] && [ ! -e ran ]
+}
+
+@test "a lock file that cannot be written: 73, and nothing is left" {
+	export SEMLOCK_CRASH=plainfile.write:fail=28
+	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m excl l touch ran
+	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m link l touch ran
+	[ ! -e ran ] && [ ! -e l ]
+}
+
+@test "a read-only and a full file system: 73" {
+	root_only "mounts"
+	mkdir full readonly
+	mount -t tmpfs -o size=4k,nr_inodes=1 none full || skip "cannot mount here"
+	mount -t tmpfs -o ro none readonly
+	for method in excl link mkdir symlink; do
+		refused 73 full "$SEMLOCK" -m $method full/l touch ran
+		refused 73 readonly "$SEMLOCK" -m $method readonly/l touch ran
+	done
+	umount full readonly
+	[ ! -e ran ]
+}
+
+NEWER=statx,kcmp,pidfd_open,pidfd_send_signal,getrandom,close_range,inotify_init1
+
+# refusing ERROR CALLS: from now on $SEMLOCK is one whose CALLS fail.
+refusing() {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	under_valgrind && skip "valgrind cannot work under strace"
+	printf '#!/bin/sh\nexec strace -qqf -o /dev/null -e "inject=%s:error=%s" "%s" "$@"\n' "$2" "$1" "$(readlink -f bin/semlock)" >refusing
+	chmod +x refusing
+	SEMLOCK=$PWD/refusing
+}
+
+@test "newer calls, and some older ones, are refused: each method excludes, waits, and lets go" {
+	local whole=$SEMLOCK
+	"$SEMLOCK" -m rename --init token true
+	for error in ENOSYS EPERM; do
+		calls=$NEWER
+		[ $error = EPERM ] || calls=$calls,renameat2 # of which EPERM may be the directory's own word
+		for method in flock ofd posix excl link mkdir symlink rename; do
+			lock=l
+			[ $method != rename ] || lock=token
+			SEMLOCK=$whole
+			hold_lock -m $method "$lock"
+			refusing $error $calls
+			expect_status 1 "$SEMLOCK" -n -m $method "$lock" true
+			expect_status 1 "$SEMLOCK" --who -m $method "$lock"
+			grep -q "^held *${COMMAND[holder]} " .out || complain "$error, $method: $out"
+			start waiter "$SEMLOCK" -m $method "$lock" touch ran
+			until pid=$(pgrep -P "${PID[waiter]}"); do # strace's child
+				kill -0 "${PID[waiter]}" || complain "$error, $method: $(cat waiter.err)" || return
+				"$PROBE" pause 5
+			done
+			"$PROBE" blocked "$pid"
+			[ ! -e ran ]
+			let_go
+			ended waiter 0
+			expect_status 3 "$SEMLOCK" -m $method "$lock" sh -c "[ -e ran ] && ! '$whole' -n -m $method $lock true && exit 3"
+			rm -rf ran l holder.up holder.down
+		done
+	done
+}
+
+@test "without process descriptors nobody is stopped by --toggle; a limit, a lost lock and --hold work" {
+	hold_as on l
+	for error in ENOSYS EPERM; do
+		refusing $error pidfd_open,pidfd_send_signal
+		capture "$SEMLOCK" --toggle l touch ran
+		[ "$status" -eq 69 ] || [ "$error $status" = "EPERM 77" ] || complain "$error: $status, $err"
+		kill -0 "${COMMAND[on]}"
+		expect_status 124 "$SEMLOCK" --run-timeout .1 other sleep 60
+		expect_status 76 "$SEMLOCK" -m mkdir --on-lost=term d sh -c 'rm -r d; exec sleep 60'
+		expect_status 0 sh -c '"$0" --hold h </dev/null' "$SEMLOCK"
+		expect_out OK
+	done
+	[ ! -e ran ]
+}

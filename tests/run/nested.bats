@@ -1,0 +1,327 @@
+#!/usr/bin/env bats
+# A command under a lock asks for the same lock once more.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# at_once N CMD...: status N, long before a wait of 60 seconds has ended.
+at_once() {
+	local began=$SECONDS
+	expect_status "$@" || return
+	[ $((SECONDS - began)) -lt 30 ] || complain "${*:2} waited"
+}
+
+@test "found at once, whatever the way of holding: 64, and a sentence" {
+	for way in "" -o -F "-m ofd" "-m posix" "-o -m ofd" "-F -m posix" "-j 2"; do
+		method=${way#-?}
+		case $way in *-m*|-j*) method=${way##*-} method=-$method ;; *) method= ;; esac
+		# shellcheck disable=SC2086
+		refused 64 "under which this one runs" "$SEMLOCK" $way l "$SEMLOCK" $method l true
+	done
+}
+
+@test "what does not wait for ever does not wait for itself: with -n and -w it is busy at once" {
+	for way in "" -o -F "-m ofd" "-m posix"; do
+		method=${way#-?}
+		for modes in "-x -x" "-x -s" "-s -x"; do
+			for inner in -n "-w 60" "-n -E 0" "-w 60 -E 0" "-n --nested"; do
+				case $modes$inner in *E*) want=0 ;; -s*--nested) want=1 ;; *--nested) want=5 ;; *) want=1 ;; esac
+				# shellcheck disable=SC2086 # words
+				at_once $want "$SEMLOCK" $way ${modes% *} l \
+					"$SEMLOCK" ${method:+-m ${method##* }} $inner ${modes#* } l sh -c 'touch ran; exit 5'
+				[ ! -e ran ] || [ $want = 5 ] || complain "$way $modes $inner: it ran"
+				rm -f ran
+			done
+		done
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $way -s l "$SEMLOCK" ${method:+-m ${method##* }} -n -s l true
+	done
+	expect_status 1 "$SEMLOCK" --status-fd=5 a "$SEMLOCK" --status-fd=6 -w 60 a true 5>/dev/null 6>events
+	[ "$(cat events)" = busy ]
+}
+
+@test "--nested is recommended only where it works" {
+	expect_status 64 "$SEMLOCK" l "$SEMLOCK" l true
+	[[ $err = *--nested* ]]
+	for inner in "l -f k" "k -f l"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 64 "$SEMLOCK" l "$SEMLOCK" ${inner#* } ${inner%% *} true
+		[[ $err != *--nested* ]] || complain "$inner: $err"
+	done
+	expect_status 64 "$SEMLOCK" l sh -c 'exec 9>l; exec "$0" 9' "$SEMLOCK"
+	[[ $err != *--nested* ]]
+}
+
+@test "under a descriptor that holds it and was inherited: 64, and with -n or -w busy at once" {
+	for method in flock ofd; do
+		exec 8<>l
+		expect_status 0 "$SEMLOCK" -m "$method" 8
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" l touch ran
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" -s l touch ran
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" -j 2 l touch ran
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" -f k l touch ran
+		[[ $err != *--nested* ]]
+		at_once 1 "$SEMLOCK" -m "$method" -n l touch ran
+		at_once 9 "$SEMLOCK" -m "$method" -w 60 -E 9 l touch ran
+		expect_status 5 "$SEMLOCK" -m "$method" --nested l sh -c 'exit 5'
+		exec 9<>l
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" 9
+		exec 9>&-
+		at_once 1 "$SEMLOCK" -m "$method" -w .01 l touch ran 8>&-
+		expect_status 0 "$SEMLOCK" -m "$method" -s 8
+		expect_status 0 "$SEMLOCK" -m "$method" -s l true
+		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" --nested l touch ran
+		at_once 1 "$SEMLOCK" -m "$method" -w 60 l touch ran
+		exec 8>&-
+		expect_free l
+	done
+	[ ! -e ran ]
+}
+
+@test "a shared lock beside an inherited shared one is granted, although a writer waits" {
+	exec 8<>l
+	expect_status 0 "$SEMLOCK" -s 8
+	queue_as writer l 8>&-
+	expect_status 0 "$SEMLOCK" -s l true
+	expect_status 0 "$SEMLOCK" -w 60 -s l true
+	expect_status 1 "$SEMLOCK" -n -s l true 8>&-
+	expect_status 0 "$SEMLOCK" --fcntl l true
+	exec 8>&-
+	ready writer
+	let_go writer
+}
+
+@test "a second name of an inherited descriptor is no other lock, nor is a slot that others have" {
+	exec 8<>l 9>&8
+	expect_status 0 "$SEMLOCK" 8
+	expect_status 0 "$SEMLOCK" -n 9
+	expect_status 0 "$SEMLOCK" -s 9
+	hold_as reader -s l
+	start waiter "$SEMLOCK" 9
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go reader
+	ended waiter 0
+	exec 8>&- 9>&-
+	exec 8<>k
+	expect_status 0 "$SEMLOCK" -j 2 8
+	hold_as other -j 2 k
+	start waiter "$SEMLOCK" -j 2 k true
+	let_go other
+	ended waiter 0
+	exec 8>&-
+}
+
+@test "through a shell, a link and another name" {
+	: >l
+	ln l other
+	ln -s l link
+	refused 64 "process" "$SEMLOCK" l sh -c '"$0" link true' "$SEMLOCK"
+	refused 64 "process" "$SEMLOCK" l sh -c 'sh -c "$0\ other\ true"; "$0" other true' "$SEMLOCK" 2>&1 || true
+	expect_status 64 "$SEMLOCK" l sh -c '"$0" other true' "$SEMLOCK"
+}
+
+@test "a descriptor of the same file is refused, too; the lock's own descriptor is not" {
+	expect_status 64 "$SEMLOCK" l sh -c 'exec 9>l; exec "$0" 9' "$SEMLOCK"
+	expect_status 0 "$SEMLOCK" l sh -c 'for fd in /proc/self/fd/*; do [ "$fd" -ef l ] && break; done; exec "$0" "${fd##*/}"' "$SEMLOCK"
+}
+
+@test "--nested runs the command under the ancestor's lock" {
+	expect_status 5 "$SEMLOCK" l "$SEMLOCK" --nested l sh -c 'exit 5'
+	expect_status 0 "$SEMLOCK" l "$SEMLOCK" --nested -s l true
+	expect_free l
+}
+
+@test "--nested without an ancestor takes the lock" {
+	hold_as holder --nested l
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n --nested l true
+	let_go
+}
+
+@test "shared under shared is granted, even with a writer in the queue" {
+	fifos go
+	start outer "$SEMLOCK" -s l sh -c '"$1" hold go.up go.down && "$0" -s l true' "$SEMLOCK" "$PROBE"
+	read -r _ _ <>go.up
+	queue_as writer l
+	printf . 1<>go.down
+	ended outer 0
+	ready writer
+	let_go writer
+}
+
+# between "OUTER" "WAITER" "INNER": the inner one is granted at once, although the waiter waits for the
+# outer one.
+between() {
+	fifos go
+	# shellcheck disable=SC2086 # words
+	start outer "$SEMLOCK" $1 l sh -c '"$2" hold go.up go.down && exec "$0" -n $1 l true' "$SEMLOCK" "$3" "$PROBE"
+	read -r _ _ <>go.up
+	# shellcheck disable=SC2086 # words
+	queue_as waiter $2 l
+	printf . 1<>go.down
+	ended outer 0
+	ready waiter
+	let_go waiter
+	rm ./*.up ./*.down
+}
+
+@test "nobody who waits for the outer lock stands before other bytes, a slot, or a lock of another kind" {
+	between "--fcntl --start 0 --length 1" "--fcntl --start 0 --length 1" "--fcntl --start 1 --length 1"
+	between -s "" "-j 2"
+	between "" "" --fcntl
+	between --fcntl --fcntl ""
+}
+
+@test "who does not wait for those who came earlier still comes before who comes later" {
+	: >l
+	hold_as reader -s l
+	queue_as writer -F --fcntl --length 1 l "$SEMLOCK" l
+	expect_status 1 "$SEMLOCK" -n -s l true
+	let_go reader
+	ready writer
+	let_go writer
+	expect_status 0 "$SEMLOCK" -n -s l true
+}
+
+@test "all bytes of a file, and a slot, which is a byte of it too, would wait for each other: 64" {
+	for method in ofd posix; do
+		refused 64 "it would wait for itself" "$SEMLOCK" -m $method l "$SEMLOCK" -j 2 l touch ran
+		refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method l touch ran
+		at_once 1 "$SEMLOCK" -m $method l "$SEMLOCK" -w 60 -j 2 l touch ran
+		at_once 1 "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -w 60 l touch ran
+		expect_status 0 "$SEMLOCK" -m $method --length 5 l "$SEMLOCK" -n -j 2 l true
+		expect_status 0 "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -n --length 5 l true
+		expect_status 0 "$SEMLOCK" -m $method l "$SEMLOCK" -n l true
+	done
+	[ ! -e ran ]
+}
+
+@test "a slot under a shared lock of all its bytes would wait for itself: 64" {
+	for method in ofd posix; do
+		refused 64 "shared" "$SEMLOCK" -m "$method" -s l "$SEMLOCK" -m "$method" -j 2 l touch ran
+	done
+	[ ! -e ran ]
+}
+
+@test "a slot that is none of those asked for is another one: it does not stand for it" {
+	hold_as first -j 2 l
+	refused 1 "" "$SEMLOCK" -j 2 l "$SEMLOCK" -n -v --nested -j 1 l touch ran
+	[ ! -e ran ]
+	let_go first
+}
+
+@test "exclusive under shared would wait for itself: 64, with --nested as well" {
+	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" l true
+	refused 64 "shared" "$SEMLOCK" -s l "$SEMLOCK" --nested l true
+}
+
+@test "a slot under a shared lock is no wait, nor a shared one under a slot with --nested" {
+	expect_status 5 "$SEMLOCK" -s l "$SEMLOCK" -n -j 2 l sh -c 'exit 5'
+	refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -s l touch ran
+	[ ! -e ran ]
+	expect_status 5 "$SEMLOCK" -j 2 l "$SEMLOCK" --nested -s l sh -c 'exit 5'
+}
+
+@test "a slot covers no exclusive lock: 64, with --nested as well" {
+	for method in flock ofd posix; do
+		refused 64 "as a slot" "$SEMLOCK" -m "$method" -j 2 l "$SEMLOCK" -m "$method" --nested l touch ran
+	done
+	[ ! -e ran ]
+}
+
+@test "other bytes of the file are another lock; of some of the bytes no lock of all is made" {
+	for method in ofd posix; do
+		outer=("$SEMLOCK" -m "$method" --start 10 --length 10 l)
+		inner=("$SEMLOCK" -m "$method" --start)
+		expect_status 0 "${outer[@]}" "${inner[@]}" 0 --length 10 l true
+		expect_status 0 "${outer[@]}" "${inner[@]}" 20 l true
+		expect_status 0 "${outer[@]}" "${inner[@]}" 12 --length 8 --nested l true
+		refused 64 "under which this one runs" "${outer[@]}" "${inner[@]}" 12 --length 8 l touch ran
+		for bytes in "9 --length 11" "10 --length 11" "0"; do
+			# shellcheck disable=SC2086 # words
+			refused 64 "in part" "${outer[@]}" "${inner[@]}" $bytes --nested l touch ran
+		done
+		[ ! -e ran ]
+	done
+}
+
+@test "all bytes shared under some of them shared are granted, and none of them exclusive" {
+	for method in ofd posix; do
+		outer=("$SEMLOCK" -m "$method" -s --start 10 --length 10 l)
+		for nested in '' --nested; do
+			# shellcheck disable=SC2086 # a word or none
+			expect_status 5 "${outer[@]}" "$SEMLOCK" -m "$method" -s --start 0 $nested l sh -c 'exit 5'
+			# shellcheck disable=SC2086
+			refused 64 "it would wait for itself" "${outer[@]}" "$SEMLOCK" -m "$method" --start 0 $nested l touch ran
+		done
+	done
+	[ ! -e ran ]
+}
+
+@test "SEMLOCK_HELD is not believed: the ancestor has let go" {
+	expect_status 0 "$SEMLOCK" l sh -c 'for fd in /proc/self/fd/*; do [ "$fd" -ef l ] && "$0" -u "${fd##*/}"; done; exec "$0" -n l echo free' "$SEMLOCK"
+	expect_out free
+}
+
+@test "SEMLOCK_HELD is not believed: somebody else holds it" {
+	hold_lock l
+	held=$(stat -c '%D:' l)$(printf '%x' "$(stat -c %i l)"):exclusive
+	SEMLOCK_HELD=$held expect_status 1 "$SEMLOCK" -n l true
+	let_go
+	SEMLOCK_HELD=$held expect_status 0 "$SEMLOCK" l true
+}
+
+@test "another lock under a lock is another lock" {
+	expect_status 0 "$SEMLOCK" a "$SEMLOCK" b "$SEMLOCK" c true
+	expect_status 64 "$SEMLOCK" a "$SEMLOCK" b "$SEMLOCK" a true
+	expect_status 64 "$SEMLOCK" a "$SEMLOCK" -f b a true
+}
+
+@test "a nested call of another user's command is found, too" {
+	root_only "to be two users"
+	: >l
+	chmod 666 l
+	expect_status 64 "$SEMLOCK" l setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" l true
+	expect_status 64 "$SEMLOCK" -o l setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" l true
+}
+
+METHODS="excl link mkdir symlink rename"
+
+@test "locks made of files: found at once, and with -n or -w busy at once; --nested runs under the ancestor's" {
+	for method in $METHODS; do
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		for way in "" -o; do
+			# shellcheck disable=SC2086
+			refused 64 "under which this one runs" "$SEMLOCK" $way -m $method l "$SEMLOCK" -m $method l true
+			# shellcheck disable=SC2086
+			at_once 1 "$SEMLOCK" $way -m $method l "$SEMLOCK" -n -m $method l true
+			# shellcheck disable=SC2086
+			at_once 7 "$SEMLOCK" $way -m $method l "$SEMLOCK" -w 60 -E 7 -m $method l true
+			# shellcheck disable=SC2086
+			expect_status 5 "$SEMLOCK" $way -m $method l sh -c '"$0" --nested -m "$1" l sh -c "exit 5"' "$SEMLOCK" $method
+			expect_status 0 "$SEMLOCK" -n -m "$method" l true
+		done
+	done
+}
+
+@test "locks made of files: --nested without an ancestor takes the lock; another's is none of ours" {
+	for method in $METHODS; do
+		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+		hold_lock -m "$method" --nested l
+		expect_status 1 "$SEMLOCK" -n -m "$method" --nested l true
+		expect_status 1 "$SEMLOCK" other "$SEMLOCK" -n -m "$method" --nested l true
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+@test "locks made of files: an ancestor's number alone proves nothing" {
+	echo $$ >l
+	refused 64 "it would wait for itself" "$SEMLOCK" -m excl --nested l touch ran
+	expect_status 1 "$SEMLOCK" -n -m excl --nested l touch ran
+	expect_status 64 "$SEMLOCK" other "$SEMLOCK" -m excl --nested l touch ran
+	[ ! -e ran ]
+}
+
+@test "--nested makes sense with one lock and a command only" {
+	refused 64 --nested "$SEMLOCK" --nested 8
+	refused 64 --nested "$SEMLOCK" --nested -f a b true
+}

@@ -1,0 +1,545 @@
+#!/usr/bin/env bats
+# --replace: the newest wins, and nobody else is hit.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+@test "the holder's command is ended by TERM, and ours runs in its place" {
+	for way in "" -o -F "-m ofd" "-m posix" "-F -m posix" -s; do
+		method=
+		case $way in *-m*) method=-m${way##*-m} ;; esac
+		# shellcheck disable=SC2086
+		hold_as old $way l
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $method --replace l echo new
+		expect_out new
+		ended old 143
+		rm old.up old.down
+	done
+}
+
+@test "flock(1)'s command is ended, and not flock alone" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos old
+	start old "$system" l "$PROBE" hold old.up old.down
+	ready old
+	expect_status 0 "$SEMLOCK" --replace l true
+	ended old 143
+	"$PROBE" gone "${COMMAND[old]}"
+}
+
+@test "the command of a flock(1) that keeps the lock to itself is ended, and not flock alone" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos old
+	start old "$system" -o l "$PROBE" hold old.up old.down
+	ready old
+	kill -STOP "${COMMAND[old]}"
+	expect_status 0 "$SEMLOCK" --replace l true
+	"$PROBE" gone "${COMMAND[old]}"
+	ended old 143
+}
+
+@test "a shell that has the descriptor is ended" {
+	fifos shell
+	start shell bash -c 'exec 8>l; "$0" 8; echo ready $$ >shell.up; read -r _ <>shell.down' "$SEMLOCK"
+	ready shell
+	expect_status 0 "$SEMLOCK" --replace l true
+	ended shell 143
+}
+
+@test "all who hold it shared are ended, if we want it exclusively" {
+	hold_as one -s l
+	hold_as two -s l
+	expect_status 0 "$SEMLOCK" -s --replace l true
+	expect_status 0 "$SEMLOCK" --replace l true
+	ended one 143
+	ended two 143
+}
+
+@test "another signal: --replace=SIG" {
+	report_as old l
+	start new "$SEMLOCK" --replace=USR1 l true
+	reports old USR1
+	kill -KILL "${COMMAND[old]}"
+	ended old 137
+	ended new 0
+}
+
+@test "a free lock is taken, and nobody is signalled" {
+	expect_status 0 "$SEMLOCK" --status-fd 1 --replace l true
+	[ "$(tr '\n' , <.out)" = "acquired,exit 0," ]
+}
+
+@test "a command that ignores TERM: waited for, and KILLed after --kill-after" {
+	fifos old
+	start old "$SEMLOCK" l "$PROBE" with-ignored TERM -- "$PROBE" hold old.up old.down
+	ready old
+	expect_status 0 "$SEMLOCK" -w 2 --kill-after 2.2 --replace l true
+	ended old 137
+	for way in -o "-m posix"; do
+		fifos tied
+		# shellcheck disable=SC2086
+		start tied "$SEMLOCK" $way l "$PROBE" with-ignored TERM -- "$PROBE" hold tied.up tied.down
+		ready tied
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" ${way#-o} --kill-after .1 --replace l true
+		ended tied 137
+		rm tied.up tied.down
+	done
+}
+
+@test "a stopped holder is continued, so that it can obey" {
+	hold_as old l
+	kill -STOP "${PID[old]}" "${COMMAND[old]}"
+	"$PROBE" state "${PID[old]}" T
+	expect_status 0 "$SEMLOCK" --replace l true
+	ended old 143
+}
+
+@test "what the holder has left behind is stopped, too" {
+	fifos old
+	start old "$SEMLOCK" l "$PROBE" leave-behind old.up old.down
+	ended old 0
+	ready old
+	expect_status 0 "$SEMLOCK" --replace l true
+	"$PROBE" gone "${COMMAND[old]}"
+}
+
+@test "the holder ends by itself just then: taken, and nobody is signalled" {
+	for _ in $(seq 10); do
+		start old "$SEMLOCK" l true
+		expect_status 0 "$SEMLOCK" --replace l true
+		wait "${PID[old]}" || [ $? -eq 143 ]
+	done
+}
+
+@test "of many at once never two run, and one is left" {
+	for i in $(seq 8); do start "r$i" "$SEMLOCK" --replace l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 20; done
+	for i in $(seq 8); do
+		status=0
+		wait "${PID[r$i]}" || status=$?
+		echo $status
+	done >statuses
+	! grep -qvx -e 0 -e 143 statuses || complain "$(cat statuses)"
+	[ "$(grep -c '^0$' statuses)" -ge 1 ]
+	expect_free l
+}
+
+@test "another user's holder: 77, and it lives on" {
+	root_only "to be two users"
+	hold_lock l
+	chmod 666 l
+	refused 77 "holder" as_nobody "$SEMLOCK" --replace l true
+	let_go
+}
+
+@test "a holder outside of our PID namespace: 69, and it lives on" {
+	namespaces --pid --fork --mount-proc
+	hold_lock l
+	refused 69 "cannot stop the holder: it is not to be seen from here" \
+		unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --replace l touch ran
+	[ ! -e ran ]
+	let_go
+}
+
+@test "our own caller is never signalled: 64" {
+	expect_status 5 bash -c 'exec 8>l; "$0" 8; "$0" --replace l true; [ $? -eq 64 ] && exit 5' "$SEMLOCK"
+	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --replace l true
+	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --toggle l true
+}
+
+# three_wait METHOD: a holder, and three waiters whose jobs write to the file log
+three_wait() {
+	rm -f log ./*.up ./*.down
+	hold_as old -m "$1" "l.$1"
+	for i in 1 2 3; do
+		start "w$i" "$SEMLOCK" -m "$1" "l.$1" sh -c 'echo start >>log; sleep .02; echo end >>log'
+		"$PROBE" blocked "${PID[w$i]}"
+	done
+}
+
+# They run after the replacer, whole.
+three_run() {
+	[ ! -e log ] || complain "one has started: $(cat log)"
+	let_go new
+	for i in 1 2 3; do ended "w$i" 0; done
+	[ "$(tr '\n' ' ' <log)" = "start end start end start end " ] || complain "$(cat log)"
+}
+
+@test "nobody who waits is started or stopped: they run after the replacer, whole" {
+	for method in flock ofd posix mkdir excl; do
+		three_wait $method
+		hold_as new -m $method --replace "l.$method"
+		ended old 143
+		for i in 1 2 3; do "$PROBE" blocked "${PID[w$i]}"; done
+		three_run
+	done
+}
+
+@test "a script that waits for its descriptor's lock is not stopped either" {
+	hold_as old l
+	start w1 "$SEMLOCK" l sh -c 'echo start >>log; echo end >>log'
+	"$PROBE" blocked "${PID[w1]}"
+	fifos w2
+	# shellcheck disable=SC2016
+	start w2 bash -c 'exec 8>>l; echo ready $$ >w2.up; "$0" 8 && echo start >>log && echo end >>log' "$SEMLOCK"
+	ready w2
+	eventually pgrep -P "${PID[w2]}" >/dev/null
+	"$PROBE" blocked "$(pgrep -P "${PID[w2]}")"
+	hold_as new --replace l
+	ended old 143
+	[ ! -e log ] || complain "one has started: $(cat log)"
+	let_go new
+	ended w1 0
+	ended w2 0
+	[ "$(tr '\n' ' ' <log)" = "start end start end " ] || complain "$(cat log)"
+}
+
+@test "of several replacers each stops whoever holds when its turn comes, once" {
+	report_as old l
+	fifos r1
+	start r1 "$SEMLOCK" --replace l "$PROBE" hold r1.up r1.down
+	reports old TERM
+	queue_as r2 --replace l
+	kill -KILL "${COMMAND[old]}"
+	ended old 137
+	ready r2
+	ended r1 143
+	let_go r2
+}
+
+has_ticket() {
+	cat "/proc/${PID[$1]}/fdinfo"/* 2>/dev/null | grep -q 'OFDLCK.*WRITE'
+}
+
+@test "a waiter that has just taken the lock gives it back, and is not signalled for that" {
+	transits
+	eventually has_ticket new
+	kill -CONT "${PID[w1]}"
+	ready new
+	let_go new
+	"$PROBE" state "${PID[w1]}" T
+	kill -CONT "${PID[w1]}"
+	ready w1
+	let_go w1
+}
+
+@test "one that is stopped just there, for longer than a second, is a holder" {
+	transits
+	ready new
+	ended w1 143
+	let_go new
+}
+
+# A waiter is stopped with the lock and its ticket in hand, and then a replacer comes.
+transits() {
+	crashable
+	hold_as old l
+	fifos w1
+	SEMLOCK_CRASH=lock.transit:stop start w1 "$SEMLOCK" l "$PROBE" hold w1.up w1.down
+	"$PROBE" blocked "${PID[w1]}"
+	let_go old
+	"$PROBE" state "${PID[w1]}" T
+	fifos new
+	start new "$SEMLOCK" --replace l "$PROBE" hold new.up new.down
+}
+
+@test "what may not wait stops nobody: -w 0" {
+	for way in --replace --toggle; do
+		for method in flock ofd mkdir; do
+			hold_as old -m $method "l.$method"
+			expect_status 1 "$SEMLOCK" -w 0 -m $method $way "l.$method" true
+			let_go old
+			expect_status 0 "$SEMLOCK" -w 0 -m $method $way "l.$method" true
+			rm old.up old.down
+		done
+	done
+}
+
+@test "-w: whoever has been stopped has not been stopped in vain" {
+	report_as old l
+	start new "$SEMLOCK" -w .5 --replace l echo ran
+	reports old TERM
+	"$PROBE" pause 700
+	kill -KILL "${COMMAND[old]}"
+	ended old 137
+	ended new 0
+	[ "$(cat new.out)" = ran ]
+}
+
+# SEMLOCK is now one with crash points, and of that name: it goes by the name who is signalled
+crashable() {
+	mkdir crash
+	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
+	SEMLOCK=$PWD/crash/semlock
+}
+
+# What PID namespaces can do: in one of its own, let a holder's number become a stranger's
+# between the moments at which --replace looks, opens the process, and signals.
+reuse() {
+	cat >reuse.sh <<-'END'
+		set -eu
+		mkfifo up down
+		"$SEMLOCK" $METHOD l "$PROBE" hold up down &
+		old=$!
+		read -r _ command <>up
+		SEMLOCK_CRASH=$1:stop "$SEMLOCK" $METHOD --replace l touch replaced &
+		new=$!
+		"$PROBE" state $new T
+		"$PROBE" pause 30 # a start is known to 10 ms: nobody gets round all numbers in that
+		kill -KILL $old $command
+		wait $old || :
+		"$PROBE" gone $command
+		for pid in $old $command; do
+			tries=0
+			until [ -e "/proc/$pid/stranger" ]; do
+				echo $((pid - 1)) >/proc/sys/kernel/ns_last_pid
+				sleep 1000 &
+				if [ $! -eq $pid ]; then break; fi
+				kill $!
+				tries=$((tries + 1))
+				[ $tries -lt 50 ]
+			done
+		done
+		kill -CONT $new
+		while read -r _ _ state _ <"/proc/$new/stat" && [ "$state" != Z ]; do
+			if [ "$state" = T ]; then kill -CONT $new; fi
+			"$PROBE" pause 1
+		done
+		status=0
+		wait $new || status=$?
+		kill -0 $old
+		kill -0 $command
+		[ -e replaced ] || [ "$METHOD" = "-m link" -a $status -eq 69 ]
+		kill $old $command
+		touch passed
+	END
+	SEMLOCK=$SEMLOCK PROBE=$PROBE METHOD=${2-} unshare --pid --fork --mount-proc bash reuse.sh "$1" >reuse.out 2>&1 3>&- || true
+	[ -e passed ] || complain "$*" "$(cat reuse.out)"
+	rm -rf passed replaced up down l
+}
+
+@test "a holder's number that has become a stranger's: the stranger is not signalled" {
+	namespaces --pid --fork --mount-proc
+	crashable
+	reuse replace.looked
+	reuse replace.aimed
+	reuse replace.proven
+}
+
+@test "the same, of locks made of files" {
+	namespaces --pid --fork --mount-proc
+	crashable
+	for method in excl link mkdir symlink; do
+		reuse replace.looked "-m $method"
+		reuse replace.aimed "-m $method"
+		reuse replace.proven "-m $method"
+	done
+}
+
+# ---- locks made of files ----
+
+METHODS="excl link mkdir symlink rename"
+
+# token METHOD: what rename wants to be there
+token() {
+	[ "$1" != rename ] || "$SEMLOCK" -m rename --init l true
+}
+
+@test "a lock made of files: the holder's command is ended, and ours runs in its place" {
+	for method in $METHODS; do
+		token "$method"
+		for way in "" -o; do
+			# shellcheck disable=SC2086
+			hold_as old $way -m $method l
+			expect_status 0 "$SEMLOCK" -m "$method" --replace l echo new
+			expect_out new
+			ended old 143
+			rm old.up old.down
+		done
+	done
+	[ -f l ] && [ ! -s l ] # rename's token
+}
+
+@test "a lock made of files: a command that ignores TERM is KILLed after --kill-after, whatever -w says" {
+	for method in excl symlink; do
+		fifos old
+		start old "$SEMLOCK" -m $method l "$PROBE" with-ignored TERM -- "$PROBE" hold old.up old.down
+		ready old
+		expect_status 0 "$SEMLOCK" -m $method -w 2 --kill-after 2.2 --replace l true
+		ended old 137
+		rm old.up old.down
+	done
+}
+
+@test "a lock made of files, semlock killed: its command is ended, if the lock proves that it is that one" {
+	for method in $METHODS; do
+		token "$method"
+		hold_as old -m "$method" l
+		kill -KILL "${PID[old]}"
+		ended old 137
+		expect_status 0 "$SEMLOCK" -m "$method" --replace l true
+		"$PROBE" gone "${COMMAND[old]}"
+		rm old.up old.down
+	done
+}
+
+@test "a dead holder's lock is taken over, and whoever has its number now is not signalled" {
+	start other sleep 1000
+	"$PROBE" pause 50 # so that the sample's command is younger, by more than a clock tick
+	for method in excl mkdir symlink; do
+		"$SEMLOCK" -m $method sample cp -a sample whole
+		case $method in
+		mkdir) sed -i -e "1s/.*/${PID[other]}/" whole/pid && mv whole l ;;
+		symlink) ln -s "$(readlink whole | sed "s/^[0-9]*/${PID[other]}/")" l && rm whole ;;
+		*) sed -e "1s/.*/${PID[other]}/" whole >l && rm whole ;;
+		esac
+		expect_status 0 "$SEMLOCK" --status-fd 1 -m $method --replace l true
+		[ "$(tr '\n' , <.out)" = "acquired,exit 0," ] || complain "$method: $out"
+		kill -0 "${PID[other]}"
+		[ ! -e l ]
+	done
+}
+
+# unproven METHOD CONTENT THING: refused, with a sentence that names THING, and nobody is hit
+unproven() {
+	rm -rf l l.held
+	case $1 in
+	mkdir) mkdir l && printf '%s' "$2" >l/pid ;;
+	symlink) ln -s "$2" l ;;
+	rename) printf '%s' "$2" >l.held ;;
+	*) printf '%s' "$2" >l ;;
+	esac
+	refused 69 "cannot stop the holder: $3" "$SEMLOCK" -m "$1" --replace l touch ran
+	refused 69 "cannot stop the holder: $3" "$SEMLOCK" -m "$1" --toggle l touch ran
+	[ ! -e ran ]
+	kill -0 "${PID[other]}"
+}
+
+@test "a record that proves nothing: refused, 69, and nobody is signalled" {
+	start other sleep 1000
+	for method in excl link mkdir rename; do
+		unproven $method "${PID[other]}" "the lock names process ${PID[other]}, and nothing proves"
+		unproven $method "${PID[other]}"$'\n'elsewhere$'\n' "process ${PID[other]} on host elsewhere"
+		unproven $method 0 "the lock does not say which process"
+	done
+	unproven symlink "${PID[other]}" "the lock names process"
+	unproven symlink "me@$(uname -n).${PID[other]}:1" "the lock names process"
+	unproven symlink "$(uname -n)/abc:${PID[other]}" "process ${PID[other]} of another PID namespace"
+}
+
+@test "link: a command without the lock's descriptor is not known by its number alone" {
+	fifos old
+	start old "$SEMLOCK" -m link l "$PROBE" closefrom-then-hold old.up old.down
+	ready old
+	kill -KILL "${PID[old]}"
+	ended old 137
+	refused 69 "nothing proves" "$SEMLOCK" -m link --replace l true
+	kill -0 "${COMMAND[old]}"
+	release old
+}
+
+@test "who looks at a stranger's lock, or waits for it, is not taken for its holder" {
+	start other sleep 1000
+	echo "${PID[other]}" >l
+	start waiter "$SEMLOCK" -m excl l true
+	for _ in $(seq 20); do
+		refused 69 "nothing proves" "$SEMLOCK" -m excl --replace l true
+	done
+	kill -0 "${PID[waiter]}"
+	rm l
+	ended waiter 0
+}
+
+@test "a waiter that has the flock of a dead holder's lock is not taken for its holder" {
+	CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+	true &
+	pid=$!
+	wait $pid
+	for method in excl link mkdir; do
+		if [ $method = mkdir ]; then mkdir l && echo $pid >l/pid; else echo $pid >l; fi
+		SEMLOCK_CRASH=existing.guarded:stop start waiter "$CRASHABLE_SEMLOCK" -m $method l true
+		"$PROBE" state "${PID[waiter]}" T
+		expect_status 1 "$SEMLOCK" -w .3 -m $method --replace l true
+		"$PROBE" state "${PID[waiter]}" T
+		kill -CONT "${PID[waiter]}"
+		ended waiter 0
+	done
+}
+
+@test "a lock made of files: of many at once never two run, and one is left" {
+	for method in excl symlink; do
+		for i in $(seq 8); do start "r$i" "$SEMLOCK" -m $method --replace l "$SEMLOCK" -n -E 99 -F -m ofd room "$PROBE" pause 20; done
+		for i in $(seq 8); do
+			status=0
+			wait "${PID[r$i]}" || status=$?
+			echo $status
+		done >statuses
+		! grep -qvx -e 0 -e 143 statuses || complain "$method" "$(cat statuses r?.err)"
+		[ "$(grep -c '^0$' statuses)" -ge 1 ]
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+	done
+}
+
+@test "a lock made of files, another user's: 77, and it lives on" {
+	root_only "to be two users"
+	chmod 777 .
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		refused 77 "another user's" as_nobody "$SEMLOCK" -m $method --replace l true
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a lock made of files, our own caller's: never signalled, 64" {
+	for method in $METHODS; do
+		token "$method"
+		expect_status 64 "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" --replace l true
+		expect_status 64 "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" --toggle l true
+	done
+}
+
+@test "a lock made of files, held in another PID namespace: its holder is proven by the flock, and ended" {
+	namespaces --pid --fork --mount-proc
+	for method in excl link; do
+		fifos old
+		start old unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m $method l "$PROBE" hold old.up old.down
+		next_line old
+		expect_status 0 "$SEMLOCK" -m $method --replace l true
+		wait "${PID[old]}" || [ $? -eq 143 ]
+		rm old.up old.down
+	done
+}
+
+@test "who holds other bytes of the file is not named, and lives on" {
+	for method in ofd posix; do
+		hold_as old -m "$method" --start 0 --length 10 l
+		hold_as other -m "$method" --start 100 --length 10 l
+		refused 1 "(probe hold other.up" "$SEMLOCK" -n -v -m "$method" --start 105 --length 10 l true
+		case $err in *more*) complain "$err" ;; esac
+		expect_status 0 "$SEMLOCK" -m "$method" --start 5 --length 10 --replace l true
+		ended old 143
+		let_go other
+		rm ./*.up ./*.down
+	done
+}
+
+@test "who reads the same bytes lives on, if we read them, too" {
+	for method in ofd posix; do
+		hold_as writer -m "$method" --start 0 --length 10 l
+		hold_as reader -m "$method" -s --start 10 l
+		expect_status 0 "$SEMLOCK" -m "$method" -s --replace l true
+		ended writer 143
+		let_go reader
+		rm ./*.up ./*.down
+	done
+}
+
+@test "what makes no sense is refused" {
+	refused 64 --replace "$SEMLOCK" --replace -n l true
+	refused 64 --replace "$SEMLOCK" --replace -j 2 l true
+	refused 64 --replace "$SEMLOCK" --replace -f a b true
+	refused 64 --replace "$SEMLOCK" --replace=NOSUCH l true
+	refused 64 -u "$SEMLOCK" --replace -u 8
+}

@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# --run-timeout: how long the command may run, in timeout(1)'s ways.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# overdue N ARGS...: semlock --run-timeout ARGS ends with N.  The command makes the file "came" when it is
+# prepared for its signal: a limit that has passed before proves nothing, and a longer one is tried.
+overdue() {
+	local want=$1
+	shift
+	with_room came_before_the_end "$@"
+	[ "$status" -eq "$want" ] || complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
+}
+
+came_before_the_end() {
+	rm -f came
+	capture "$PROBE" with-default INT -- "$SEMLOCK" --run-timeout "${room}ms" "$@"
+	[ -e came ]
+}
+
+@test "a command that takes too long is ended by TERM: 124" {
+	mkfifo never
+	overdue 124 l sh -c 'trap "echo TERM; exit 5" TERM; : >came; read -r _ <>never & wait'
+	expect_out TERM
+	"$PROBE" until-free l # what the shell has left in the background has been told to end as well
+}
+
+@test "a command that ends in time keeps its own status" {
+	expect_status 7 "$SEMLOCK" --run-timeout 1m l sh -c 'exit 7'
+	expect_status 137 "$SEMLOCK" --run-timeout 1m l sh -c 'kill -KILL $$'
+	expect_status 127 "$SEMLOCK" --run-timeout 1m l nosuch
+}
+
+@test "0 is no limit, as with timeout(1)" {
+	expect_status 3 "$SEMLOCK" --run-timeout 0 l sh -c 'exit 3'
+}
+
+@test "--signal: another signal, by name or number" {
+	mkfifo never
+	for signal in INT SIGINT int 2; do
+		overdue 124 --signal "$signal" "l.$signal" sh -c 'trap "echo INT; exit" INT; : >came; read -r _ <>never & wait'
+		expect_out INT
+	done
+}
+
+@test "a command that ignores TERM gets KILL after --kill-after: 137, as with timeout(1)" {
+	mkfifo never
+	overdue 137 --kill-after .1 l sh -c 'trap "" TERM; : >came; read -r _ <>never'
+	expect_free l
+}
+
+@test "--signal KILL: 137" {
+	mkfifo never
+	expect_status 137 "$SEMLOCK" --run-timeout .1 --signal KILL l sh -c 'read -r _ <>never'
+}
+
+@test "a command that obeys is not killed after all" {
+	expect_status 124 "$SEMLOCK" --run-timeout .1 --kill-after 1m l sh -c 'kill -STOP $$'
+}
+
+@test "a stopped command is continued, so that it can obey" {
+	overdue 124 l sh -c 'trap "echo obeys; exit" TERM; : >came; kill -STOP $$; :'
+	expect_out obeys
+}
+
+ends_with_it() {
+	local up pid
+	rm -f one.up one.down
+	fifos one
+	exec {up}<>one.up # what was said stays in it
+	start one "$SEMLOCK" --run-timeout "${room}ms" l sh -c '"$0" hold one.up one.down & wait' "$PROBE"
+	ended one 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
+}
+
+@test "what the command has started ends with it, and the lock is free" {
+	with_room ends_with_it
+	expect_free l
+}
+
+@test "-o, -m posix: the same" {
+	mkfifo never
+	expect_status 124 "$SEMLOCK" -o --run-timeout .1 l sh -c 'read -r _ <>never'
+	expect_status 124 "$SEMLOCK" -m posix --run-timeout .1 l sh -c 'read -r _ <>never'
+	expect_free l
+}
+
+@test "TERM to semlock starts --kill-after, too" {
+	fifos one
+	start one "$SEMLOCK" --run-timeout 1h --kill-after .1 l "$PROBE" with-ignored TERM -- "$PROBE" hold one.up one.down
+	ready one
+	kill -TERM "${PID[one]}"
+	ended one 137
+}
+
+# Its command has all of its time when it has waited for twice as long.
+waits_longer() {
+	rm -f holder.up holder.down
+	hold_lock l
+	start one "$SEMLOCK" --run-timeout "${room}ms" l true
+	"$PROBE" blocked "${PID[one]}" || return
+	"$PROBE" pause $((2 * room))
+	let_go
+	ended one 0
+}
+
+@test "the time counts from the start of the command, not of the wait" {
+	with_room waits_longer
+}
+
+@test "a command that ends just when the time is up: its status or 124, and never a hang" {
+	for _ in $(seq 20); do
+		capture "$SEMLOCK" --run-timeout .02 l sleep .02
+		[ "$status" -eq 0 ] || [ "$status" -eq 124 ] || complain "status $status"
+	done
+	expect_free l
+}
+
+@test "in the foreground of a terminal the keys still reach the command" {
+	printf 'expect started\nsend ^C\n' >script
+	status=0
+	"$PROBE" pty "$SEMLOCK" --run-timeout 1m l sh -c 'trap "echo INT; exit 6" INT; echo started; while :; do sleep 1; done' \
+		<script >.out 3>&- || status=$?
+	[ "$status" -eq 6 ]
+	grep -q INT .out
+}
+
+@test "what makes no sense is refused" {
+	refused 64 --run-timeout "$SEMLOCK" -F --run-timeout 1 l true
+	refused 64 --run-timeout "$SEMLOCK" --run-timeout x l true
+	refused 64 --run-timeout "$SEMLOCK" --run-timeout -1 l true
+	refused 64 --run-timeout "$SEMLOCK" --run-timeout 1 8
+	refused 64 --signal "$SEMLOCK" --signal TERM l true
+	refused 64 --signal "$SEMLOCK" --run-timeout 1 --signal NOSUCH l true
+	refused 64 --signal "$SEMLOCK" --run-timeout 1 --signal 999 l true
+	refused 64 --kill-after "$SEMLOCK" --kill-after 1 l true
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env bats
+# Signals: what is sent to semlock is the command's, and the lock outlives the command.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+@test "each signal reaches the command exactly once" {
+	report_as holder l
+	for name in TERM HUP INT QUIT USR1 USR2 ALRM CONT WINCH TERM; do
+		kill -"$name" "${PID[holder]}"
+		reports holder "$name"
+	done
+	# a second copy of one of them would come before these
+	kill -USR1 "${PID[holder]}"
+	reports holder USR1
+	kill -USR2 "${PID[holder]}"
+	reports holder USR2
+	let_go
+}
+
+@test "after TERM the lock is free only when the command has ended" {
+	report_as holder l
+	kill -TERM "${PID[holder]}"
+	reports holder TERM
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	kill -0 "${PID[holder]}"
+	release holder
+	ended holder 0
+	expect_free l
+}
+
+@test "a command that a signal ends gives 128 and its number" {
+	for pair in TERM:143 HUP:129 INT:130 QUIT:131 USR1:138; do
+		hold_as "$pair" l
+		kill -"${pair%:*}" "${PID[$pair]}"
+		ended "$pair" "${pair#*:}"
+		"$PROBE" gone "${COMMAND[$pair]}"
+		expect_free l
+	done
+}
+
+# its_end CMD...: how CMD ends, as its parent sees it, who sends it the signal that the file "signal"
+# names as soon as the command has written a line on its.up.
+its_end() {
+	"$PROBE" with-default INT QUIT HUP TERM -- perl -e '
+		my $pid = fork // die;
+		if ($pid == 0) { exec @ARGV or die }
+		open my $up, "<", "its.up" or die; <$up>; close $up;
+		if (open my $how, "<", "signal") { kill scalar(<$how>) =~ s/\s//r, $pid }
+		waitpid $pid, 0;
+		print $? & 128 ? "core" : $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@" 3>&- 4>&-
+}
+
+# dies_of SIGNAL NUMBER SEMLOCK...: sent to semlock, it ends the command and then semlock.
+dies_of() {
+	local said
+	echo "$1" >signal
+	said=$(ulimit -c unlimited; its_end "${@:3}" sh -c 'echo running >its.up; exec cat its.down')
+	[ "$said" = "signal $2" ] || complain "${*:3}: $said instead of signal $2"
+}
+
+@test "a signal to semlock that ends the command ends semlock, too, without a core, and the lock is free" {
+	fifos its
+	for way in "" -o --run-timeout=60 "-m ofd" "-m posix" "-m mkdir" "-m symlink" "-j 2"; do
+		for pair in "TERM 15" "INT 2" "QUIT 3" "USR1 10"; do
+			# shellcheck disable=SC2086 # words
+			dies_of $pair "$SEMLOCK" $way "l${way: -1}"
+		done
+	done
+	dies_of TERM 15 "$FLOCK" l
+	dies_of TERM 15 "$SEMLOCK" l "$SEMLOCK" --nested l
+	expect_free l
+	[ ! -e lr ] && [ ! -L lk ]
+}
+
+@test "a signal of the command's own, and an exit at a signal, are an exit of semlock" {
+	fifos its
+	rm -f signal
+	[ "$(its_end "$SEMLOCK" l sh -c 'echo >its.up; kill -SEGV $$')" = "exit 139" ]
+	[ "$(its_end "$SEMLOCK" l sh -c 'echo >its.up; kill -TERM $$')" = "exit 143" ]
+	[ "$(its_end "$SEMLOCK" --run-timeout=.1 l sh -c 'echo >its.up; exec cat its.down')" = "exit 124" ]
+	echo INT >signal
+	for status in 130 0; do
+		said=$(its_end "$SEMLOCK" l perl -e '$SIG{INT} = sub { exit '$status' };
+			open my $up, ">", "its.up"; print $up "running\n"; close $up; sleep 1 while 1')
+		[ "$said" = "exit $status" ] || complain "$said instead of exit $status"
+	done
+}
+
+@test "a limit's signal is 124 also where semlock got another one before" {
+	fifos its
+	echo USR1 >signal
+	said=$(its_end "$SEMLOCK" --run-timeout=1 l perl -e '$SIG{USR1} = "IGNORE";
+		open my $up, ">", "its.up"; print $up "running\n"; close $up; sleep 1 while 1')
+	[ "$said" = "exit 124" ] || complain "$said"
+}
+
+@test "as process 1 of a container, which no signal of its own kills: 128 and the number" {
+	namespaces --pid --fork
+	fifos holder
+	start holder unshare --pid --fork "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+	next_line holder
+	kill -TERM "$(pgrep -P "${PID[holder]}")"
+	ended holder 143
+	expect_free l
+}
+
+@test "KILL to semlock: the lock is not free while the command lives" {
+	hold_lock l
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	kill -0 "${COMMAND[holder]}"
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	queue_as second l
+	release holder
+	ready second
+	let_go second
+}
+
+@test "KILL to the command: semlock says so, and the lock is free" {
+	hold_lock l
+	kill -KILL "${COMMAND[holder]}"
+	ended holder 137
+	expect_free l
+}
+
+@test "a command that closes all descriptors keeps the lock to the end" {
+	fifos holder
+	start holder "$SEMLOCK" l "$PROBE" closefrom-then-hold holder.up holder.down
+	ready holder
+	expect_held l
+	expect_status 1 "$SEMLOCK" -n l true
+	let_go
+	expect_free l
+}
+
+@test "signals that were ignored stay ignored" {
+	"$PROBE" with-ignored INT QUIT HUP TERM USR1 PIPE TSTP -- grep '^SigIgn' /proc/self/status >bare
+	expect_status 0 "$PROBE" with-ignored INT QUIT HUP TERM USR1 PIPE TSTP -- \
+		"$SEMLOCK" -w 5 l grep '^SigIgn' /proc/self/status
+	expect_out "$(cat bare)"
+	fifos holder
+	start holder "$PROBE" with-ignored INT HUP -- "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+	ready holder
+	kill -INT "${PID[holder]}"
+	kill -HUP "${PID[holder]}"
+	kill -INT "${COMMAND[holder]}"
+	expect_held l
+	let_go
+}
+
+@test "nothing is ignored that was not" {
+	grep '^Sig[IC]' /proc/self/status >bare
+	expect_status 0 "$SEMLOCK" l grep '^Sig[IC]' /proc/self/status
+	expect_out "$(cat bare)"
+}
+
+@test "the command's signal mask is the caller's" {
+	grep '^SigBlk' /proc/self/status >bare
+	expect_status 0 "$SEMLOCK" l grep '^SigBlk' /proc/self/status
+	expect_out "$(cat bare)"
+	"$PROBE" with-mask USR1 CHLD TERM ALRM -- grep '^SigBlk' /proc/self/status >bare
+	expect_status 0 "$PROBE" with-mask USR1 CHLD TERM ALRM -- \
+		"$SEMLOCK" -w 5 l grep '^SigBlk' /proc/self/status
+	expect_out "$(cat bare)"
+}
+
+@test "semlock works when SIGCHLD was blocked or ignored" {
+	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" l sh -c 'exit 3'
+	expect_status 3 "$PROBE" with-ignored CHLD -- "$SEMLOCK" l sh -c 'exit 3'
+	expect_status 3 "$PROBE" with-mask CHLD -- "$SEMLOCK" -o l sh -c 'exit 3'
+}
+
+@test "an ignored SIGCHLD is not passed on to the command, whatever the way" {
+	for way in "" -o -F "-m posix" "-m mkdir" "-m excl"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 0 "$PROBE" with-ignored CHLD USR1 -- "$SEMLOCK" $way "l${way: -1}" grep '^SigIgn' /proc/self/status
+		[ $((0x${out##*[[:space:]]} & (1 << 16 | 1 << 9))) -eq $((1 << 9)) ] || complain "$way: $out"
+	done
+	expect_status 0 "$PROBE" with-ignored CHLD -- "$FLOCK" l grep '^SigIgn.*[02468ace]....$' /proc/self/status
+}
+
+@test "where sigwaitinfo is denied, signals are passed on all the same, and the processor is left alone" {
+	command -v strace >/dev/null || skip "no strace here"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	fifos holder
+	start holder strace -D -qq -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" l "$PROBE" signals holder.up holder.down
+	ready holder
+	for name in USR1 TERM USR1; do
+		kill -"$name" "${PID[holder]}"
+		reports holder "$name"
+	done
+	"$PROBE" pause 500
+	let_go
+	[ "$(grep -c EPERM trace)" -lt 1000 ] || complain "$(wc -l <trace) calls"
+	start holder strace -D -qq -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" --run-timeout=.1 l "$PROBE" hold holder.up holder.down
+	ended holder 124
+}
+
+@test "a signal ends the wait, and the others in line are served" {
+	for pair in TERM:143 HUP:129 INT:130; do
+		hold_as holder l
+		queue_as "$pair" l
+		queue_as last l
+		kill -"${pair%:*}" "${PID[$pair]}"
+		ended "$pair" "${pair#*:}"
+		let_go
+		ready last
+		let_go last
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a command that ends at once is not missed" {
+	expect_status 0 "$PROBE" storm 1000 2 "$SEMLOCK" -w 60 "$PWD/l" true
+	expect_out "0 x 1000"
+	expect_status 0 "$PROBE" storm 1000 2 "$SEMLOCK" "$PWD/l" false
+	expect_out "1 x 1000"
+}
+
+@test "signals in a storm: no command is left behind, and the lock is free" {
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		start "run$n" "$SEMLOCK" l "$PROBE" inside room 1000000000
+	done
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		kill -TERM "${PID[run$n]}"
+		ended "run$n" 143
+	done
+	expect_free l
+	expect_status 0 "$SEMLOCK" -n l true
+}

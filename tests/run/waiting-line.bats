@@ -1,0 +1,285 @@
+#!/usr/bin/env bats
+# What a waiter, or a refused one, is told, on a terminal and elsewhere.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# terminal ARGS... <SCRIPT: semlock ARGS on a terminal; what it showed is in .shown
+terminal() {
+	status=0
+	TERM=xterm "$PROBE" pty "$SEMLOCK" "$@" >.shown 2>.err 3>&- 4>&- || status=$?
+}
+
+# the terminal's line as it is at the end: a carriage return goes back to its beginning, words
+# go over what is there, ESC [ K takes away what is behind
+at_the_end() {
+	awk 'function put(words) {
+			line = substr(line, 1, column) words substr(line, column + length(words) + 1)
+			column += length(words)
+		}
+		BEGIN { RS = "\r" }
+		{
+			sub(/^\n/, "")
+			column = 0
+			while ((at = index($0, "\033[K")) > 0) {
+				put(substr($0, 1, at - 1))
+				line = substr(line, 1, column)
+				$0 = substr($0, at + 3)
+			}
+			put($0)
+		}
+		END { printf "%s", line }' .shown
+}
+
+@test "the terminal of these tests can be left with a line on it" {
+	printf '\rsemlock: waited\033[K' >.shown
+	[ "$(at_the_end)" = "semlock: waited" ]
+	printf '\rsemlock: waited\033[K\rno\033[K' >.shown
+	[ "$(at_the_end)" = no ]
+	printf '\rsemlock: waited\033[K\r\033[K' >.shown
+	[ -z "$(at_the_end)" ]
+}
+
+# on_terminal ARGS...: the same in the background, as "waiter", until shown() has seen enough
+on_terminal() {
+	TERM=xterm start waiter "$PROBE" pty "$SEMLOCK" "$@"
+}
+
+shown() {
+	eventually grep -q "$1" waiter.out || complain "$(cat -v waiter.out)"
+}
+
+# lines PATTERN: what has been shown, a line for each time that it was drawn, if it is like PATTERN
+lines() {
+	tr '\r' '\n' <.shown | grep -oE "$1"
+}
+
+# On a busy machine a line may come late, and seconds be passed over; but what it says is true.
+counts_down() {
+	local waited left
+	terminal -w "$1" "${@:2}" l true </dev/null
+	[ "$status" -eq 1 ] || return
+	lines 'waited [0-9]+ s, [0-9]+ s left.*' >counted || return
+	while read -r _ waited _ left _; do
+		[ $((waited + left)) -eq "$1" ] || complain "waited $waited s, $left s left of $1" || return
+	done <counted
+}
+
+# sums_up ARGS...: the seconds waited, and those that are left, make up the time limit, whatever the second
+sums_up() {
+	counts_down 2 "$@" || counts_down 5 "$@" || counts_down 20 "$@" || complain "$(cat -v .shown)"
+}
+
+@test "after a second there is one line: holder, place, waited; and it is gone at the end" {
+	hold_lock l
+	on_terminal l true
+	shown "place 1 of 1: held by ${COMMAND[holder]} (probe hold holder.up"
+	shown "waited \([2-9]\|[1-9][0-9]\) s" # drawn again: every second, or less often on a crowded machine
+	let_go
+	ended waiter 0
+	cp waiter.out .shown
+	[ -z "$(at_the_end)" ]
+	[ "$(tr -cd '\n' <.shown | wc -c)" -eq 0 ]
+}
+
+@test "the time left, and at its end who holds the lock still" {
+	hold_lock l
+	sums_up
+	case $(at_the_end) in
+	"semlock: l: held by ${COMMAND[holder]} (probe hold holder.up holder.down) since "*"; the time is up"*) ;;
+	*) complain "$(cat -v .shown)" ;;
+	esac
+	let_go
+}
+
+@test "the place in the queue" {
+	hold_lock l
+	queue_as one l
+	printf 'expect place 2 of 2\nsend ^C\n' >script
+	terminal l true <script
+	[ "$status" -eq 130 ]
+	let_go
+	ready one
+	let_go one
+}
+
+@test "interrupted by a key: no trace" {
+	hold_lock l
+	printf 'expect waited\nsend ^C\n' >script
+	terminal l true <script
+	[ "$status" -eq 130 ]
+	[ -z "$(at_the_end)" ]
+	let_go
+}
+
+@test "it keeps its place: who came later is served later" {
+	hold_lock l
+	TERM=xterm start first "$PROBE" pty "$SEMLOCK" l sh -c 'echo first >>order'
+	inode=$(stat -c %i l)
+	eventually grep -q -e "-> FLOCK.*:$inode " /proc/locks
+	start second "$SEMLOCK" l sh -c 'echo second >>order'
+	"$PROBE" blocked "${PID[second]}"
+	eventually grep -q waited first.out
+	let_go
+	ended first 0
+	ended second 0
+	[ "$(tr '\n' , <order)" = first,second, ]
+}
+
+@test "-q, a dumb terminal, and the name flock: nothing" {
+	hold_lock l
+	terminal -q -w 1.3 l true </dev/null
+	[ ! -s .shown ]
+	status=0
+	TERM=dumb "$PROBE" pty "$SEMLOCK" -q -w 1.3 l true >.shown </dev/null 3>&- || status=$?
+	[ ! -s .shown ]
+	TERM=dumb "$PROBE" pty "$SEMLOCK" -w 1.3 l true >.shown </dev/null 3>&- || status=$?
+	[ "$(grep -c 'waited' .shown)" -eq 0 ]
+	grep -q "held by" .shown
+	TERM=xterm "$PROBE" pty "$FLOCK" -w 1.3 l true >.shown </dev/null 3>&- || status=$?
+	[ ! -s .shown ]
+	let_go
+}
+
+@test "NO_COLOR: no colour, as ever" {
+	hold_lock l
+	printf 'expect waited\nsend ^C\n' >script
+	NO_COLOR=1 terminal l true <script
+	[ "$(tr -d '\r' <.shown | grep -c $'\e\[[0-9;]*m')" -eq 0 ]
+	let_go
+}
+
+@test "in a pipe: not one byte, neither waiting nor refused" {
+	hold_lock l
+	for how in -n "-w 1.3"; do
+		# shellcheck disable=SC2086
+		TERM=xterm expect_status 1 "$SEMLOCK" $how l true
+		expect_silent
+	done
+	let_go
+}
+
+@test "a lock made of files: holder, place and time left as well" {
+	for method in excl link mkdir symlink rename; do
+		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
+		hold_lock -m $method l
+		queue_as one -m $method l
+		sums_up -m $method
+		lines "waited [0-9]+ s, [0-9]+ s left, place 2 of 2: held by ${COMMAND[holder]} \\(probe hold" >/dev/null || complain "$(cat -v .shown)"
+		case $(at_the_end) in
+		"semlock: l: held by ${COMMAND[holder]} "*"; the time is up"*) ;;
+		*) complain "$method: $(cat -v .shown)" ;;
+		esac
+		let_go
+		ready one
+		let_go one
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a lock made of files: a key ends the wait, no trace on the terminal, and the command never runs" {
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		printf 'expect waited\nsend ^C\n' >script
+		terminal -m $method l touch ran <script
+		[ "$status" -eq 130 ]
+		[ -z "$(at_the_end)" ]
+		let_go
+		rm ./*.up ./*.down
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		[ ! -e ran ]
+	done
+}
+
+# The command is started while the line is there, and the line has signals blocked.
+@test "after a wait on a terminal, the command finds its signals as semlock found them" {
+	for way in "" "-m excl" "-m mkdir" "-m symlink"; do
+		# shellcheck disable=SC2086
+		hold_lock $way l
+		# shellcheck disable=SC2086
+		on_terminal $way l sh -c 'exec grep SigBlk /proc/self/status >mask'
+		shown "waited [1-9]"
+		let_go
+		ended waiter 0
+		grep -qx 'SigBlk:	0*' mask || complain "$way: $(cat mask)"
+		rm -f ./*.up ./*.down l
+	done
+}
+
+@test "a lock made of files, in a pipe: not one byte" {
+	for method in excl mkdir symlink; do
+		hold_lock -m $method l
+		for how in -n "-w 1.3"; do
+			# shellcheck disable=SC2086
+			TERM=xterm expect_status 1 "$SEMLOCK" $how -m $method l true
+			expect_silent
+		done
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+one_waits() {
+	"$SEMLOCK" --who -m excl l >.out || grep -q ' 1 waiting' .out
+}
+
+@test "a lock made of files: it keeps its place" {
+	hold_lock -m excl l
+	TERM=xterm start first "$PROBE" pty "$SEMLOCK" -m excl l sh -c 'echo first >>order'
+	eventually one_waits
+	start second "$SEMLOCK" -m excl l sh -c 'echo second >>order'
+	"$PROBE" blocked "${PID[second]}"
+	eventually grep -q waited first.out
+	let_go
+	ended first 0
+	ended second 0
+	[ "$(tr '\n' , <order)" = first,second, ]
+}
+
+# The second line is not held up by the first, which a busy machine may not come to in time.
+told_and_refused() {
+	expect_status 1 "$SEMLOCK" -v -w "$1" l true && [ "$(wc -l <.err)" -eq 2 ]
+}
+
+@test "-v in a pipe: a line after a second, and one when the wait was in vain" {
+	hold_lock l
+	told_and_refused 1.4 || told_and_refused 5 || told_and_refused 20
+	holder="held by ${COMMAND[holder]} (probe hold holder.up holder.down) since [0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
+	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder"
+	sed -n 2p .err | grep -qx "semlock: l: $holder; the time is up"
+	expect_status 1 "$SEMLOCK" -v -n l true
+	grep -qx "semlock: l: $holder" .err
+	let_go
+}
+
+@test "a descriptor's holder may be older than its lock: started, not since" {
+	fifos shell
+	start shell bash -c 'exec 8>l; "$0" 8; "$1" hold shell.up shell.down; :' "$SEMLOCK" "$PROBE"
+	ready shell
+	expect_status 1 "$SEMLOCK" -v -n l true
+	grep -q "held by ${PID[shell]} (bash -c .*, started [0-9:]*)" .err
+	let_go shell
+}
+
+@test "several holders are counted" {
+	hold_as one -s l
+	hold_as two -s l
+	expect_status 1 "$SEMLOCK" -v -n l true
+	grep -q "held by .* and 1 more" .err
+	let_go one
+	let_go two
+}
+
+@test "a descriptor: on a terminal, in a pipe, and on a terminal of no kind" {
+	hold_lock l
+	TERM=xterm "$PROBE" pty bash -c 'exec 8>l; exec "$0" -w 2 8' "$SEMLOCK" \
+		>.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
+	lines "semlock: descriptor 8: .*held by ${COMMAND[holder]} " >/dev/null || complain "$(cat -v .shown)"
+	expect_status 1 bash -c 'exec 8>l; exec "$0" -v -w 2 8' "$SEMLOCK"
+	sed -n 1p .err | grep -q "^semlock: descriptor 8 ($PWD/l): waiting: held by ${COMMAND[holder]} " || complain "$err"
+	for kind in "-u TERM" TERM=; do
+		# shellcheck disable=SC2086 # words
+		env $kind "$PROBE" pty "$SEMLOCK" -w 1.3 l true >.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
+		[ "$(grep -c waited .shown)" -eq 0 ] || complain "$kind: $(cat -v .shown)"
+		grep -q "held by" .shown
+	done
+	let_go
+}

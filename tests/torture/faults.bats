@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# System calls that fail under semlock: a sample of what "make faults" tries in full.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
+
+tracing() {
+	[ -z "${SANITIZED-}" ] || skip "the sanitizers' own calls must not fail, and LeakSanitizer cannot work under strace"
+	command -v strace >/dev/null || skip "no strace here"
+	strace -o /dev/null true 2>strace.err || skip "strace cannot trace here: $(tail -1 strace.err)"
+}
+
+# injected HOW...
+injected() {
+	tracing
+	# shellcheck disable=SC2086 # a list
+	expect_status 0 ${alone-} python3 "$SOURCE/tests/torture/faults.py" "$@" "$SEMLOCK" "$TORTURE" || return
+	[[ $out == *" 0 bad" ]]
+}
+
+@test "no memory, no descriptors, no boot id: nobody alive is taken for dead" {
+	injected --only="symlink: -n, held"
+}
+
+@test "-F: no command runs that has not inherited the lock" {
+	injected --only="flock: -F"
+}
+
+@test "a call that a signal has interrupted is made again, and nothing comes of it" {
+	for method in excl link mkdir symlink rename; do
+		injected --error=EINTR --only="$method: free"
+		injected --error=EINTR --only="$method: -n"
+	done
+}
+
+@test "any call fails, in any way: the command runs under the lock, or one line says why not" {
+	injected --sample=100 --seed=1
+}
+
+@test "--who: nothing that cannot be read makes a held lock a free one" {
+	tracing
+	strace -k -o trace true 2>strace.err || skip "strace shows no stacks here: $(tail -1 strace.err)"
+	# where there are few processes to look at
+	alone="unshare --pid --fork --kill-child --mount-proc"
+	$alone true 2>/dev/null || alone=
+	injected --places --error=EIO --only="--who, held"
+}
+
+@test "--hold, and what is to stand by the lock cannot start: one line, the lock is free" {
+	tracing
+	mkfifo open
+	exec {open}<>open
+	refused 71 "cannot start a process" strace -f -qq -o trace -e trace=clone,fork,vfork \
+		-e inject=clone,fork,vfork:error=EAGAIN:when=1 "$SEMLOCK" --hold L <&"$open"
+	expect_free L
+}
