@@ -37,7 +37,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
-	src/owners/owners.c src/owners/owners.h \
+	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h \
 	src/cli/operands.c src/cli/operands.h \
 	src/sys/path.c src/sys/path.h \
 	src/cli/options.c src/cli/options.h \

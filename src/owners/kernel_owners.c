@@ -30,12 +30,12 @@ static bool is_same_hold(const struct owner *owner, const struct procfs_lock *th
 }
 
 /* The line of the list about this lock is accounted for. */
-static void account(struct proc_snapshot *proc_snapshot, const struct procfs_lock *lock)
+static void account(struct proc_snapshot *snapshot, const struct procfs_lock *lock)
 {
 	struct listed *entry;
 
-	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
-		entry = &proc_snapshot->listed[i];
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
 		if (entry->file == SNAPSHOT_LOCK && !entry->accounted && !entry->lock.waiting &&
 		    entry->lock.kind == lock->kind && entry->lock.exclusive == lock->exclusive &&
 		    (entry->lock.pid == lock->pid || lock->pid == 0) &&
@@ -46,15 +46,15 @@ static void account(struct proc_snapshot *proc_snapshot, const struct procfs_loc
 	}
 }
 
-static void add_seen(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds)
+static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
 {
-	struct procfs_lock *locks = calloc(proc_snapshot->open_fds.count + 1, sizeof *locks);
+	struct procfs_lock *locks = calloc(snapshot->open_fds.count + 1, sizeof *locks);
 	struct owner *owner;
 	const struct open_fd *open_fd;
 	size_t j;
 
-	for (size_t i = 0; locks != NULL && i < proc_snapshot->open_fds.count; i++) {
-		open_fd = &proc_snapshot->open_fds.list[i];
+	for (size_t i = 0; locks != NULL && i < snapshot->open_fds.count; i++) {
+		open_fd = &snapshot->open_fds.list[i];
 		if (open_fd->file != SNAPSHOT_LOCK || !open_fd->locked || !owners_count_lock(&open_fd->lock, kinds))
 			continue;
 		for (j = 0; j < found->count; j++)
@@ -67,7 +67,7 @@ static void add_seen(struct owners *found, struct proc_snapshot *proc_snapshot, 
 			owner_describe(owner, &open_fd->lock);
 			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
 			locks[j] = open_fd->lock;
-			account(proc_snapshot, &open_fd->lock);
+			account(snapshot, &open_fd->lock);
 		}
 		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
 	}
@@ -106,7 +106,7 @@ static void find_root(struct owner *owner, struct process *root)
 	root->pid = 0;
 	for (size_t i = 0; i < owner->nmembers; i++)
 		if (process_read(owner->members[i].pid, &process) &&
-		    !occupant_has(owner, process.parent) &&
+		    !owner_has(owner, process.parent) &&
 		    (root->pid == 0 || process.started < root->started))
 			*root = process;
 }
@@ -155,13 +155,13 @@ static void name_holder(struct owner *owner)
 
 /* What nobody whom we could look at has.  The owner of a process's lock is named by the list
  * and alive; whoever took another kind may be gone, and its number somebody else's. */
-static void add_unseen(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds)
+static void add_unseen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
 	struct listed *entry;
 
-	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
-		entry = &proc_snapshot->listed[i];
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
 		if (entry->file != SNAPSHOT_LOCK || entry->lock.waiting || entry->accounted ||
 		    !owners_count_lock(&entry->lock, kinds))
 			continue;
@@ -215,14 +215,14 @@ static void drop_ended(struct owners *found)
 	}
 }
 
-void kernel_owners_add(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds)
+void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
 {
-	add_seen(found, proc_snapshot, kinds);
+	add_seen(found, snapshot, kinds);
 	unite_slots(found);
 	for (size_t i = 0; i < found->count; i++)
 		name_holder(&found->list[i]);
 	drop_ended(found);
-	add_unseen(found, proc_snapshot, kinds);
+	add_unseen(found, snapshot, kinds);
 	unite_unseen_slots(found);
-	found->pipe_holders = found->count;
+	found->holders = found->count;
 }

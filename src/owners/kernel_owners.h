@@ -5,8 +5,8 @@
 #include "owners/owners.h"
 #include "owners/proc_snapshot.h"
 
-/* Add those who hold it to FOUND, which is empty, and mark their lines in PROC_SNAPSHOT as accounted
+/* Add those who hold it to FOUND, which is empty, and mark their lines in SNAPSHOT as accounted
  * for.  A watcher and its command, and whatever the command has started, are one holder. */
-void kernel_owners_add(struct owners *found, struct proc_snapshot *proc_snapshot, unsigned kinds);
+void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds);
 
 #endif

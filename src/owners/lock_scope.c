@@ -9,7 +9,7 @@
 static bool has(const struct procfs_mount *mount, const char *word)
 {
 	size_t length = strlen(word);
-	const char *at = mount->request;
+	const char *at = mount->options;
 
 	while (at != NULL) {
 		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))

@@ -168,7 +168,7 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	const struct owner *first = found->list;
 	size_t used;
 
-	if (found->pipe_holders == 0)
+	if (found->holders == 0)
 		return false;
 	if (first->verdict != ALIVE)
 		doubtful(first, text, size);
@@ -181,7 +181,7 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	else
 		named(first, text, size);
 	used = strlen(text);
-	if (found->pipe_holders > 1)
-		snprintf(text + used, size - used, " and %zu more", found->pipe_holders - 1);
+	if (found->holders > 1)
+		snprintf(text + used, size - used, " and %zu more", found->holders - 1);
 	return true;
 }

@@ -4,12 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "owners/kernel_owners.h"
 #include "owners/owners.h"
-#include "owners/record_owners.h"
-#include "owners/proc_snapshot.h"
-#include "owners/server_owners.h"
-#include "owners/waiters.h"
 
 struct owner *owners_add(struct owners *found)
 {
@@ -26,7 +21,7 @@ struct owner *owners_add(struct owners *found)
 	return &list[found->count++];
 }
 
-bool occupant_has(const struct owner *owner, pid_t pid)
+bool owner_has(const struct owner *owner, pid_t pid)
 {
 	for (size_t i = 0; i < owner->nmembers; i++)
 		if (owner->members[i].pid == pid)
@@ -38,7 +33,7 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd)
 {
 	struct member *members;
 
-	if (occupant_has(owner, pid))
+	if (owner_has(owner, pid))
 		return;
 	members = realloc(owner->members, (owner->nmembers + 1) * sizeof *members);
 	if (members == NULL) {
@@ -111,36 +106,12 @@ bool owner_hinders(const struct owner *owner, const struct lock *lock)
 	       (owner->mode != MODE_SHARED || lock->mode != SHARED);
 }
 
-static bool keeps_out(const struct procfs_lock *held, const struct lock *lock)
-{
-	struct owner holder = {0};
-
-	owner_describe(&holder, held);
-	return owners_count_lock(held, owners_kinds(lock)) && owner_hinders(&holder, lock);
-}
-
-bool owners_proven(const struct lock *lock, pid_t pid)
-{
-	struct identity file = {lock->device, lock->inode};
-	struct open_fds open_fds = {0};
-	bool proven = false;
-
-	if ((lock->method->can & LEAVES_RECORD) != 0)
-		return record_owners_held(lock, pid);
-	open_fds_of(&open_fds, pid, &file, 1);
-	for (size_t i = 0; i < open_fds.count; i++)
-		proven = proven ||
-			 (open_fds.list[i].locked && keeps_out(&open_fds.list[i].lock, lock));
-	open_fds_forget(&open_fds);
-	return proven;
-}
-
 void owners_keep_meeting(struct owners *found, const struct lock *lock)
 {
-	for (size_t i = found->pipe_holders; i > 0; i--)
+	for (size_t i = found->holders; i > 0; i--)
 		if (!owner_meets(&found->list[i - 1], lock)) {
 			owners_drop(found, i - 1);
-			found->pipe_holders--;
+			found->holders--;
 		}
 }
 
@@ -163,79 +134,21 @@ static pid_t caller_of_hold(const struct owner *holder)
 	return semlock.parent;
 }
 
-void occupants_name_callers(struct owners *found)
+void owners_name_callers(struct owners *found)
 {
 	struct process caller;
 	pid_t pid;
 
-	for (size_t i = 0; i < found->pipe_holders; i++) {
+	for (size_t i = 0; i < found->holders; i++) {
 		pid = caller_of_hold(&found->list[i]);
 		if (pid > 1 && process_read(pid, &caller))
 			found->list[i].process = caller;
 	}
 }
 
-/* The first in the queue for a slot has the shared lock already: that is no hold. */
-static bool waits_for_slot(const struct owners *found, const struct owner *gate)
-{
-	if (gate->waits || gate->mode != MODE_SHARED || gate->nmembers != 1)
-		return false;
-	for (size_t i = found->pipe_holders; i < found->count; i++)
-		if (found->list[i].process.pid == gate->members[0].pid)
-			return true;
-	return false;
-}
-
-static void drop_gates(struct owners *found)
-{
-	for (size_t i = found->pipe_holders; i > 0; i--)
-		if (waits_for_slot(found, &found->list[i - 1])) {
-			owners_drop(found, i - 1);
-			found->pipe_holders--;
-		}
-}
-
-/* A lock that is passed on while we look can be missed, or be nobody's for a moment.  Unless
- * there are processes that cannot be looked into, such a look is repeated. */
-static bool look_again(const struct owners *found, const struct proc_snapshot *proc_snapshot)
-{
-	return found->unseen && !proc_snapshot->open_fds.blind;
-}
-
-int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
-    struct error *error)
-{
-	struct proc_snapshot proc_snapshot;
-
-	*found = (struct owners){0};
-	if ((lock->method->can & ON_SERVER) != 0) {
-		if (lock->server_text[0] != '\0')
-			server_owners_add(found, lock->method->name, lock->server_text, false);
-		return 0;
-	}
-	if ((lock->method->can & LEAVES_RECORD) != 0)
-		return record_owners_look(found, lock, error);
-	for (int tries = 0; tries < 4; tries++) {
-		owners_forget(found);
-		if (proc_snapshot_take(&proc_snapshot, lock, error) != 0) {
-			proc_snapshot_forget(&proc_snapshot);
-			return -1;
-		}
-		kernel_owners_add(found, &proc_snapshot, kinds);
-		waiters_add(found, &proc_snapshot, kinds);
-		drop_gates(found);
-		found->failed = found->failed || proc_snapshot.open_fds.failed;
-		if (!look_again(found, &proc_snapshot))
-			break;
-		proc_snapshot_forget(&proc_snapshot);
-	}
-	proc_snapshot_forget(&proc_snapshot);
-	return 0;
-}
-
 bool owners_held(const struct owners *found)
 {
-	for (size_t i = 0; i < found->pipe_holders; i++)
+	for (size_t i = 0; i < found->holders; i++)
 		if (found->list[i].verdict != DEAD)
 			return true;
 	return false;

@@ -63,17 +63,10 @@ struct owner {
 
 struct owners {
 	struct owner *list; /* first who holds, then who waits, in the order of their turns */
-	size_t count, pipe_holders; /* the dead among these are no holders any more: see owners_held */
+	size_t count, holders; /* the dead among these are no holders any more: see owners_held */
 	bool unseen; /* some of them are processes that we may not look into */
 	bool failed; /* no memory: some are missing */
 };
-
-/* Look at LOCK, whose name is enough, or its FD; one on a server is looked at in what its helper
- * has told.  KINDS says which kernel locks count.  A
- * file that is not there is nobody's.  Returns 0, or -1 with ERROR filled when the file cannot
- * be looked at, or the system does not tell. */
-int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
-    struct error *error);
 
 /* Does anybody hold it, as far as can be told?  The dead do not. */
 bool owners_held(const struct owners *found);
@@ -89,7 +82,7 @@ struct owner *owners_add(struct owners *found);
 void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 
 /* Is it held through process PID? */
-bool occupant_has(const struct owner *owner, pid_t pid);
+bool owner_has(const struct owner *owner, pid_t pid);
 
 /* Has OWNER bytes that LOCK is to have?  (A lock that has no ranges is all of them.) */
 bool owner_meets(const struct owner *owner, const struct lock *lock);
@@ -97,17 +90,12 @@ bool owner_meets(const struct owner *owner, const struct lock *lock);
 /* Does what OWNER holds keep LOCK from being taken? */
 bool owner_hinders(const struct owner *owner, const struct lock *lock);
 
-/* Has PID, at this moment, a descriptor that carries a lock that keeps LOCK from being taken, or,
- * with a lock made of files, is it named in it and no other?  Asked after its pidfd was opened: if
- * the process that we opened has ended since, a signal finds nobody, whatever PID is now. */
-bool owners_proven(const struct lock *lock, pid_t pid);
-
 /* Of those who hold, keep whom LOCK can have to wait for: not those of other bytes. */
 void owners_keep_meeting(struct owners *found, const struct lock *lock);
 
 /* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display:
  * that process is no member, and signalling it frees nothing. */
-void occupants_name_callers(struct owners *found);
+void owners_name_callers(struct owners *found);
 
 /* Remove the I-th. */
 void owners_drop(struct owners *found, size_t i);

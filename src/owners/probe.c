@@ -4,7 +4,7 @@
 
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {
-	*probe = (struct probe){.lock_info = {.object = -1}};
+	*probe = (struct probe){.info = {.object = -1}};
 	probe->lock = (struct lock){
 	    .method = lock->method,
 	    .name = lock->name,
@@ -14,12 +14,12 @@ int probe_open(struct probe *probe, const struct lock *lock, struct error *error
 	};
 	if (probe->lock.method->open(&probe->lock, error) != 0)
 		return -1;
-	return probe->lock.method->inspect(&probe->lock, &probe->lock_info, error);
+	return probe->lock.method->inspect(&probe->lock, &probe->info, error);
 }
 
 void probe_close(struct probe *probe)
 {
-	lock_info_forget(&probe->lock_info);
+	lock_info_forget(&probe->info);
 	probe->lock.method->release(&probe->lock);
 }
 
@@ -28,8 +28,8 @@ static bool says_so(const struct method *method, const char *name)
 	struct lock lock = {.method = method, .name = name};
 	struct probe probe;
 	struct error ignored;
-	bool full = probe_open(&probe, &lock, &ignored) == 0 && probe.lock_info.there &&
-		    probe.lock_info.record.kind == RECORD_FULL;
+	bool full = probe_open(&probe, &lock, &ignored) == 0 && probe.info.there &&
+		    probe.info.record.kind == RECORD_FULL;
 
 	probe_close(&probe);
 	return full;

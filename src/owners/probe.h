@@ -8,7 +8,7 @@
 
 struct probe {
 	struct lock lock;
-	struct lock_info lock_info;
+	struct lock_info info;
 	struct child nobody;
 };
 

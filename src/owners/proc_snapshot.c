@@ -16,7 +16,7 @@
 
 /* O_PATH: to open it in earnest could hang (a FIFO), be forbidden, or, where we have a
  * process's own lock on it, drop that lock at the close. */
-static int identify(struct proc_snapshot *proc_snapshot, unsigned file, const char *path, mode_t *mode)
+static int identify(struct proc_snapshot *snapshot, unsigned file, const char *path, mode_t *mode)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat stat;
@@ -27,36 +27,36 @@ static int identify(struct proc_snapshot *proc_snapshot, unsigned file, const ch
 		close(fd);
 		return -1;
 	}
-	proc_snapshot->files[file] = (struct identity){stat.st_dev, stat.st_ino};
-	mounts_device(fd, stat.st_dev, &proc_snapshot->devices[file].major, &proc_snapshot->devices[file].minor);
+	snapshot->files[file] = (struct identity){stat.st_dev, stat.st_ino};
+	mounts_device(fd, stat.st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
 	close(fd);
-	proc_snapshot->nfiles = file + 1;
+	snapshot->nfiles = file + 1;
 	*mode = stat.st_mode;
 	return 0;
 }
 
-static bool is_about(const struct proc_snapshot *proc_snapshot, unsigned file, const struct procfs_lock *lock)
+static bool is_about(const struct proc_snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
 {
-	return lock->inode == (unsigned long long)proc_snapshot->files[file].inode &&
-	       lock->major == proc_snapshot->devices[file].major &&
-	       lock->minor == proc_snapshot->devices[file].minor;
+	return lock->inode == (unsigned long long)snapshot->files[file].inode &&
+	       lock->major == snapshot->devices[file].major &&
+	       lock->minor == snapshot->devices[file].minor;
 }
 
-static bool append(struct proc_snapshot *proc_snapshot, const struct listed *entry)
+static bool append(struct proc_snapshot *snapshot, const struct listed *entry)
 {
-	struct listed *list = proc_snapshot->listed;
+	struct listed *list = snapshot->listed;
 
-	if ((proc_snapshot->nlisted & (proc_snapshot->nlisted - 1)) == 0)
-		list = realloc(list, (proc_snapshot->nlisted == 0 ? 1 : 2 * proc_snapshot->nlisted) * sizeof *list);
+	if ((snapshot->nlisted & (snapshot->nlisted - 1)) == 0)
+		list = realloc(list, (snapshot->nlisted == 0 ? 1 : 2 * snapshot->nlisted) * sizeof *list);
 	if (list == NULL)
 		return false;
-	proc_snapshot->listed = list;
-	list[proc_snapshot->nlisted++] = *entry;
+	snapshot->listed = list;
+	list[snapshot->nlisted++] = *entry;
 	return true;
 }
 
 /* What /proc/locks has about our files, in its order. */
-static int read_list(struct proc_snapshot *proc_snapshot, struct error *error)
+static int read_list(struct proc_snapshot *snapshot, struct error *error)
 {
 	FILE *locks = fopen("/proc/locks", "re");
 	char line[256];
@@ -68,8 +68,8 @@ static int read_list(struct proc_snapshot *proc_snapshot, struct error *error)
 	while (fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;
-		for (entry.file = 0; entry.file < proc_snapshot->nfiles; entry.file++)
-			if (is_about(proc_snapshot, entry.file, &entry.lock) && !append(proc_snapshot, &entry)) {
+		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++)
+			if (is_about(snapshot, entry.file, &entry.lock) && !append(snapshot, &entry)) {
 				fclose(locks);
 				return error_set(error, ERROR_SYSTEM, "no memory");
 			}
@@ -86,33 +86,33 @@ static bool same_lock(const struct listed *a, const struct listed *b)
 	       a->lock.last == b->lock.last;
 }
 
-/* Of the list in PROC_SNAPSHOT, keep what is in EARLIER as well, once for once. */
-static void keep_common(struct proc_snapshot *proc_snapshot, struct proc_snapshot *earlier)
+/* Of the list in SNAPSHOT, keep what is in EARLIER as well, once for once. */
+static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *earlier)
 {
 	size_t kept = 0, j;
 
-	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		for (j = 0; j < earlier->nlisted; j++)
 			if (!earlier->listed[j].accounted &&
-			    same_lock(&proc_snapshot->listed[i], &earlier->listed[j]))
+			    same_lock(&snapshot->listed[i], &earlier->listed[j]))
 				break;
 		if (j == earlier->nlisted)
 			continue;
 		earlier->listed[j].accounted = true;
-		proc_snapshot->listed[kept++] = proc_snapshot->listed[i];
+		snapshot->listed[kept++] = snapshot->listed[i];
 	}
-	proc_snapshot->nlisted = kept;
+	snapshot->nlisted = kept;
 }
 
-static int look(struct proc_snapshot *proc_snapshot, struct error *error)
+static int look(struct proc_snapshot *snapshot, struct error *error)
 {
-	struct proc_snapshot earlier = *proc_snapshot;
+	struct proc_snapshot earlier = *snapshot;
 	int result = read_list(&earlier, error);
 
 	if (result == 0) {
-		open_fds_find(&proc_snapshot->open_fds, proc_snapshot->files, proc_snapshot->nfiles);
-		result = read_list(proc_snapshot, error);
-		keep_common(proc_snapshot, &earlier);
+		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+		result = read_list(snapshot, error);
+		keep_common(snapshot, &earlier);
 	}
 	free(earlier.listed);
 	return result;
@@ -133,14 +133,14 @@ static bool can_be_made(const struct lock *lock)
 	return directory != NULL && access(directory, F_OK) == 0;
 }
 
-int proc_snapshot_take(struct proc_snapshot *proc_snapshot, const struct lock *lock, struct error *error)
+int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
 	struct lock copy = *lock;
 	mode_t mode;
 
-	*proc_snapshot = (struct proc_snapshot){0};
-	if (identify(proc_snapshot, SNAPSHOT_LOCK,
+	*snapshot = (struct proc_snapshot){0};
+	if (identify(snapshot, SNAPSHOT_LOCK,
 		lock->name != NULL ? lock->name : descriptor_path(lock->fd, descriptor), &mode) != 0) {
 		if (errno == ENOENT && can_be_made(lock))
 			return 0;
@@ -149,30 +149,30 @@ int proc_snapshot_take(struct proc_snapshot *proc_snapshot, const struct lock *l
 	if (lock->name != NULL && (S_ISFIFO(mode) || S_ISSOCK(mode)))
 		return error_say(error, ERROR_OPEN, "is a %s, not a file to lock",
 		    S_ISFIFO(mode) ? "FIFO" : "socket");
-	copy.device = proc_snapshot->files[SNAPSHOT_LOCK].device;
-	copy.inode = proc_snapshot->files[SNAPSHOT_LOCK].inode;
+	copy.device = snapshot->files[SNAPSHOT_LOCK].device;
+	copy.inode = snapshot->files[SNAPSHOT_LOCK].inode;
 	queuefile_path(&copy, queue);
-	identify(proc_snapshot, SNAPSHOT_QUEUE, queue, &mode);
-	return look(proc_snapshot, error);
+	identify(snapshot, SNAPSHOT_QUEUE, queue, &mode);
+	return look(snapshot, error);
 }
 
 /* Without an object the lock's place stays empty, and nothing in the list is about it. */
-int proc_snapshot_take_object(struct proc_snapshot *proc_snapshot, const struct lock *lock, int object, struct error *error)
+int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object, struct error *error)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
 	mode_t mode;
 
-	*proc_snapshot = (struct proc_snapshot){0};
-	if (object >= 0 && identify(proc_snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
+	*snapshot = (struct proc_snapshot){0};
+	if (object >= 0 && identify(snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	queuefile_path(lock, queue);
-	identify(proc_snapshot, SNAPSHOT_QUEUE, queue, &mode);
-	return look(proc_snapshot, error);
+	identify(snapshot, SNAPSHOT_QUEUE, queue, &mode);
+	return look(snapshot, error);
 }
 
-void proc_snapshot_forget(struct proc_snapshot *proc_snapshot)
+void proc_snapshot_forget(struct proc_snapshot *snapshot)
 {
-	open_fds_forget(&proc_snapshot->open_fds);
-	free(proc_snapshot->listed);
-	*proc_snapshot = (struct proc_snapshot){0};
+	open_fds_forget(&snapshot->open_fds);
+	free(snapshot->listed);
+	*snapshot = (struct proc_snapshot){0};
 }

@@ -32,12 +32,12 @@ struct proc_snapshot {
 
 /* Look.  What changes while we look is not in it: a lock counts if it was listed before and
  * after.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or there is no list. */
-int proc_snapshot_take(struct proc_snapshot *proc_snapshot, const struct lock *lock, struct error *error);
+int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error);
 
 /* The same for an open LOCK that is made of files: OBJECT is a descriptor of what its holder
  * has under flock(2), or -1. */
-int proc_snapshot_take_object(struct proc_snapshot *proc_snapshot, const struct lock *lock, int object, struct error *error);
+int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object, struct error *error);
 
-void proc_snapshot_forget(struct proc_snapshot *proc_snapshot);
+void proc_snapshot_forget(struct proc_snapshot *snapshot);
 
 #endif

@@ -48,20 +48,20 @@ static bool name_semlock(struct owner *holder, const struct record *record)
 
 static enum verdict judge(const struct probe *probe)
 {
-	const struct lock_info *lock_info = &probe->lock_info;
+	const struct lock_info *info = &probe->info;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return lock_info->legible ? existing_judge(&probe->lock, &lock_info->record, &lock_info->status,
+	return info->legible ? existing_judge(&probe->lock, &info->record, &info->status,
 				    (int64_t)now.tv_sec * SECOND + now.tv_nsec)
 			      : UNKNOWN;
 }
 
-static enum doubt doubt_about(const struct lock_info *lock_info, enum verdict verdict)
+static enum doubt doubt_about(const struct lock_info *info, enum verdict verdict)
 {
-	const struct record *record = &lock_info->record;
+	const struct record *record = &info->record;
 
-	if (!lock_info->legible)
+	if (!info->legible)
 		return DOUBT_ILLEGIBLE;
 	if (verdict == DEAD)
 		return DOUBT_NONE;
@@ -69,11 +69,11 @@ static enum doubt doubt_about(const struct lock_info *lock_info, enum verdict ve
 		return DOUBT_NOBODY;
 	if (host_id()->pid_max > 0 && record->pid > host_id()->pid_max)
 		return DOUBT_RANGE;
-	if (verdict == ALIVE && !record_trusted(&lock_info->carrier, record->pid))
+	if (verdict == ALIVE && !record_trusted(&info->carrier, record->pid))
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return verify_other_host(record) || !lock_info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return verify_other_host(record) || !info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
 static void leave_nameless(struct owner *holder, const struct record *record)
@@ -89,38 +89,38 @@ static void leave_nameless(struct owner *holder, const struct record *record)
  * waiter who judges it, or takes it from the dead, or somebody else. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
-	const struct lock_info *lock_info = &probe->lock_info;
+	const struct lock_info *info = &probe->info;
 	struct owner *holder = owners_add(found);
 
 	if (holder == NULL)
 		return;
-	found->pipe_holders = found->count;
-	holder->verdict = flocked && !lock_info->legible ? ALIVE : judge(probe);
-	if (holder->verdict == ALIVE && name_recorded(holder, &lock_info->record)) {
-		holder->doubt = doubt_about(lock_info, ALIVE);
-		owners_join(found, holder, lock_info->record.pid, -1);
+	found->holders = found->count;
+	holder->verdict = flocked && !info->legible ? ALIVE : judge(probe);
+	if (holder->verdict == ALIVE && name_recorded(holder, &info->record)) {
+		holder->doubt = doubt_about(info, ALIVE);
+		owners_join(found, holder, info->record.pid, -1);
 		return;
 	}
-	if (holder->verdict == ALIVE && lock_info->legible)
+	if (holder->verdict == ALIVE && info->legible)
 		holder->verdict = judge(probe); /* it may have ended just now */
-	if (holder->verdict == ALIVE && name_semlock(holder, &lock_info->record))
+	if (holder->verdict == ALIVE && name_semlock(holder, &info->record))
 		return;
-	holder->doubt = doubt_about(lock_info, holder->verdict);
+	holder->doubt = doubt_about(info, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* it is hidden from us */
 	if (holder->verdict == DEAD && flocked) {
 		holder->verdict = UNKNOWN;
 		holder->doubt = DOUBT_FLOCK;
 	}
-	leave_nameless(holder, &lock_info->record);
+	leave_nameless(holder, &info->record);
 }
 
-static void describe(struct owner *holder, const struct lock_info *lock_info)
+static void describe(struct owner *holder, const struct lock_info *info)
 {
-	holder->touched = (int64_t)lock_info->status.st_mtim.tv_sec * SECOND;
-	if (lock_info->record.since == 0)
+	holder->touched = (int64_t)info->status.st_mtim.tv_sec * SECOND;
+	if (info->record.since == 0)
 		return;
-	holder->since = lock_info->record.since * SECOND;
+	holder->since = info->record.since * SECOND;
 	holder->since_exact = true;
 }
 
@@ -146,19 +146,19 @@ static bool is_owners(const struct owner *holder, const struct stat *object)
 
 /* Who has it under flock, called by what the record says, if that is so.  Where we may not look
  * at the flock's owners, who that is rests on the record alone. */
-static void name_flocked(struct owners *found, const struct lock_info *lock_info)
+static void name_flocked(struct owners *found, const struct lock_info *info)
 {
 	struct owner *holder = &found->list[0];
 
-	if (holder->nmembers > 0 && !is_owners(holder, &lock_info->carrier))
+	if (holder->nmembers > 0 && !is_owners(holder, &info->carrier))
 		holder->doubt = DOUBT_OWNER;
-	if (!verify_names(holder, &lock_info->record) || !name_recorded(holder, &lock_info->record))
+	if (!verify_names(holder, &info->record) || !name_recorded(holder, &info->record))
 		return;
 	found->unseen = false;
 	if (holder->nmembers > 0)
 		return;
-	holder->doubt = doubt_about(lock_info, ALIVE);
-	owners_join(found, holder, lock_info->record.pid, -1);
+	holder->doubt = doubt_about(info, ALIVE);
+	owners_join(found, holder, info->record.pid, -1);
 }
 
 /* Of those who have it under flock, the holder alone.  Returns false when there were others. */
@@ -169,39 +169,39 @@ static bool keep_holder(struct owners *found, const struct record *record)
 	for (size_t i = found->count; i > 0; i--)
 		if (!verify_is_holder(&found->list[i - 1], record))
 			owners_drop(found, i - 1);
-	found->pipe_holders = found->count;
+	found->holders = found->count;
 	return found->count == all;
 }
 
 /* Returns 1, 0 when it has to be looked at again, or -1 with ERROR filled. */
 static int look_once(struct owners *found, const struct probe *probe, struct error *error)
 {
-	const struct lock_info *lock_info = &probe->lock_info;
-	struct proc_snapshot proc_snapshot;
+	const struct lock_info *info = &probe->info;
+	struct proc_snapshot snapshot;
 	bool steady = true;
 
-	if (lock_info->there && lock_info->record.kind == RECORD_ABSENT)
+	if (info->there && info->record.kind == RECORD_ABSENT)
 		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock");
-	if (proc_snapshot_take_object(&proc_snapshot, &probe->lock, lock_info->object, error) != 0) {
-		proc_snapshot_forget(&proc_snapshot);
+	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0) {
+		proc_snapshot_forget(&snapshot);
 		return -1;
 	}
-	kernel_owners_add(found, &proc_snapshot, KIND_FLOCK);
-	if (lock_info->object >= 0)
-		steady = keep_holder(found, &lock_info->record);
+	kernel_owners_add(found, &snapshot, KIND_FLOCK);
+	if (info->object >= 0)
+		steady = keep_holder(found, &info->record);
 	if (found->count > 0) {
-		name_flocked(found, lock_info);
-	} else if (lock_info->there) {
+		name_flocked(found, info);
+	} else if (info->there) {
 		add_recorded(found, probe, !steady);
-		steady = steady && lock_info->legible; /* /proc/locks can leave one out that others move past */
+		steady = steady && info->legible; /* /proc/locks can leave one out that others move past */
 	}
 	if (found->count > 0)
-		describe(&found->list[0], lock_info);
-	waiters_add(found, &proc_snapshot, KIND_FLOCK);
+		describe(&found->list[0], info);
+	waiters_add(found, &snapshot, KIND_FLOCK);
 	describe_all(found, probe->lock.method);
-	found->failed = found->failed || proc_snapshot.open_fds.failed;
-	steady = steady && (!found->unseen || proc_snapshot.open_fds.blind);
-	proc_snapshot_forget(&proc_snapshot);
+	found->failed = found->failed || snapshot.open_fds.failed;
+	steady = steady && (!found->unseen || snapshot.open_fds.blind);
+	proc_snapshot_forget(&snapshot);
 	return steady;
 }
 
@@ -222,9 +222,9 @@ bool record_owners_held(const struct lock *lock, pid_t pid)
 {
 	struct owners found = {0};
 	struct error ignored;
-	bool holds = record_owners_look(&found, lock, &ignored) == 0 && found.pipe_holders > 0 &&
+	bool holds = record_owners_look(&found, lock, &ignored) == 0 && found.holders > 0 &&
 		     found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
-		     occupant_has(&found.list[0], pid);
+		     owner_has(&found.list[0], pid);
 
 	owners_forget(&found);
 	return holds && verify_now(lock, pid);

@@ -70,7 +70,7 @@ void server_owners_add(struct owners *found, const char *method, const char *who
 	one->since_exact = since > 0;
 	note(&one->process, who);
 	if (!waits)
-		found->pipe_holders++;
+		found->holders++;
 }
 
 struct asked {

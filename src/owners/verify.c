@@ -59,7 +59,7 @@ bool verify_is_holder(const struct owner *owner, const struct record *record)
 		return owner->nmembers == 0; /* somebody of another namespace, and unseen */
 	if (owner->nmembers == 0)
 		return !process_stat(owner->taker, &stat);
-	return !occupant_has(owner, owner->taker);
+	return !owner_has(owner, owner->taker);
 }
 
 bool verify_other_host(const struct record *record)
@@ -68,13 +68,13 @@ bool verify_other_host(const struct record *record)
 	       (record->machine[0] != '\0' && strcmp(record->machine, host_id()->machine) != 0);
 }
 
-static bool has_flock(const struct lock_info *lock_info, pid_t pid)
+static bool has_flock(const struct lock_info *info, pid_t pid)
 {
-	struct identity object = {lock_info->status.st_dev, lock_info->status.st_ino};
+	struct identity object = {info->status.st_dev, info->status.st_ino};
 	struct open_fds open_fds = {0};
 	bool has = false;
 
-	if (lock_info->object < 0)
+	if (info->object < 0)
 		return false;
 	open_fds_of(&open_fds, pid, &object, 1);
 	for (size_t i = 0; i < open_fds.count; i++)
@@ -83,13 +83,13 @@ static bool has_flock(const struct lock_info *lock_info, pid_t pid)
 	return has;
 }
 
-static bool is_recorded(const struct lock_info *lock_info, pid_t pid)
+static bool is_recorded(const struct lock_info *info, pid_t pid)
 {
-	const struct record *record = &lock_info->record;
+	const struct record *record = &info->record;
 	struct procfs_stat stat;
 
-	return lock_info->legible && record->kind == RECORD_FULL && record->pid == pid &&
-	       record_trusted(&lock_info->carrier, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
+	return info->legible && record->kind == RECORD_FULL && record->pid == pid &&
+	       record_trusted(&info->carrier, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
 	       record->pidns == host_id()->pidns && !verify_other_host(record) &&
 	       process_stat(pid, &stat) && stat.started == record->start &&
 	       !procfs_ended(stat.state);
@@ -99,9 +99,9 @@ bool verify_now(const struct lock *lock, pid_t pid)
 {
 	struct probe probe;
 	struct error ignored;
-	bool holds = probe_open(&probe, lock, &ignored) == 0 && probe.lock_info.there &&
-		     owner_trusted(&probe.lock_info.carrier, pid) &&
-		     (has_flock(&probe.lock_info, pid) || is_recorded(&probe.lock_info, pid));
+	bool holds = probe_open(&probe, lock, &ignored) == 0 && probe.info.there &&
+		     owner_trusted(&probe.info.carrier, pid) &&
+		     (has_flock(&probe.info, pid) || is_recorded(&probe.info, pid));
 
 	probe_close(&probe);
 	return holds;

@@ -60,12 +60,12 @@ static void note(struct tickets *tickets, long long number, pid_t pid)
 
 /* From the descriptors, which name their process, then from the list, which shows what is
  * left. */
-static void collect(struct tickets *tickets, const struct proc_snapshot *proc_snapshot)
+static void collect(struct tickets *tickets, const struct proc_snapshot *snapshot)
 {
-	const struct open_fds *open_fds = &proc_snapshot->open_fds;
+	const struct open_fds *open_fds = &snapshot->open_fds;
 	const struct procfs_lock *lock;
 
-	*tickets = (struct tickets){calloc(open_fds->count + proc_snapshot->nlisted + 1,
+	*tickets = (struct tickets){calloc(open_fds->count + snapshot->nlisted + 1,
 					sizeof(struct ticket)), 0};
 	if (tickets->list == NULL)
 		return;
@@ -74,9 +74,9 @@ static void collect(struct tickets *tickets, const struct proc_snapshot *proc_sn
 		if (open_fds->list[i].file == SNAPSHOT_QUEUE && open_fds->list[i].locked && is_ticket(lock))
 			note(tickets, lock->first, open_fds->list[i].pid);
 	}
-	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
-		lock = &proc_snapshot->listed[i].lock;
-		if (proc_snapshot->listed[i].file == SNAPSHOT_QUEUE && is_ticket(lock) &&
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		lock = &snapshot->listed[i].lock;
+		if (snapshot->listed[i].file == SNAPSHOT_QUEUE && is_ticket(lock) &&
 		    known(tickets, lock->first) == NULL)
 			note(tickets, lock->first, 0);
 	}
@@ -135,15 +135,15 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 }
 
 /* Everybody in the kernel's queue whom it names.  Returns how many it does not name. */
-static size_t add_named(struct owners *found, const struct proc_snapshot *proc_snapshot,
+static size_t add_named(struct owners *found, const struct proc_snapshot *snapshot,
     const struct tickets *tickets, unsigned kinds)
 {
 	const struct procfs_lock *lock;
 	size_t nameless = 0;
 
-	for (size_t i = 0; i < proc_snapshot->nlisted; i++) {
-		lock = &proc_snapshot->listed[i].lock;
-		if (proc_snapshot->listed[i].file != SNAPSHOT_LOCK || !lock->waiting ||
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		lock = &snapshot->listed[i].lock;
+		if (snapshot->listed[i].file != SNAPSHOT_LOCK || !lock->waiting ||
 		    !owners_count_lock(lock, kinds))
 			continue;
 		if (lock->pid > 0)
@@ -173,9 +173,9 @@ static bool takes_part(const struct owners *found, pid_t pid)
  * the first there, and has been named by its ticket.  Outside of it, it must be one of those
  * who have the file open and nothing locked; if there are more of them than waiters, who it
  * is stays unknown. */
-static void add_nameless(struct owners *found, const struct proc_snapshot *proc_snapshot, size_t nameless)
+static void add_nameless(struct owners *found, const struct proc_snapshot *snapshot, size_t nameless)
 {
-	const struct open_fds *open_fds = &proc_snapshot->open_fds;
+	const struct open_fds *open_fds = &snapshot->open_fds;
 	size_t candidates = 0;
 
 	for (size_t i = 0; i < open_fds->count; i++)
@@ -190,17 +190,17 @@ static void add_nameless(struct owners *found, const struct proc_snapshot *proc_
 			add(found, 0, NULL, NULL);
 }
 
-void waiters_add(struct owners *found, const struct proc_snapshot *proc_snapshot, unsigned kinds)
+void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds)
 {
 	struct tickets tickets;
 	size_t nameless;
 
-	collect(&tickets, proc_snapshot);
-	nameless = add_named(found, proc_snapshot, &tickets, kinds);
+	collect(&tickets, snapshot);
+	nameless = add_named(found, snapshot, &tickets, kinds);
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add(found, tickets.list[i].pid, &tickets.list[i], NULL);
 	if (nameless > 0 && tickets.count == 0)
-		add_nameless(found, proc_snapshot, nameless);
+		add_nameless(found, snapshot, nameless);
 	free(tickets.list);
 }

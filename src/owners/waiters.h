@@ -8,6 +8,6 @@
 /* Add those who wait to FOUND: first who stands in the kernel's own queue for the lock (the
  * first of semlock's queue does, and everybody who does not know that queue), in its order,
  * then those behind by their tickets. */
-void waiters_add(struct owners *found, const struct proc_snapshot *proc_snapshot, unsigned kinds);
+void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds);
 
 #endif

@@ -10,7 +10,7 @@
 #include "report/exitcode.h"
 #include "owners/json.h"
 #include "methods/server/server.h"
-#include "owners/owners.h"
+#include "owners/owners_look.h"
 #include "owners/verify.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
@@ -101,7 +101,7 @@ static void print_row(const struct owner *owner, size_t turn)
 
 static const char *state_of(const struct owners *found)
 {
-	if (found->pipe_holders == 0)
+	if (found->holders == 0)
 		return "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
@@ -120,10 +120,10 @@ static void print_table(const char *label, const struct owners *found)
 		print_line("%s: free", label);
 		return;
 	}
-	print_line("%s: %s, %zu waiting", label, state_of(found), found->count - found->pipe_holders);
+	print_line("%s: %s, %zu waiting", label, state_of(found), found->count - found->holders);
 	printf("          PID USER     MODE       SINCE       COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
-		print_row(&found->list[i], i - found->pipe_holders + 1);
+		print_row(&found->list[i], i - found->holders + 1);
 	if (found->unseen)
 		printf("     Some of this is in other users' processes, and not to be seen by this "
 		       "one.\n");
@@ -216,9 +216,9 @@ static void print_json(const char *label, const struct owners *found, bool first
 	json_string(stdout, label, strlen(label));
 	printf(", \"held\": %s, \"unseen\": %s,\n  ", owners_held(found) ? "true" : "false",
 	    found->unseen ? "true" : "false");
-	json_list("holders", found->list, found->pipe_holders);
+	json_list("holders", found->list, found->holders);
 	printf(",\n  ");
-	json_list("waiters", found->list + found->pipe_holders, found->count - found->pipe_holders);
+	json_list("waiters", found->list + found->holders, found->count - found->holders);
 	printf("}");
 }
 
@@ -228,11 +228,11 @@ static bool is_link(const struct owners *found, const char *name)
 	struct lock lock = {.method = method_named("link"), .name = name};
 	struct probe probe;
 	struct error ignored;
-	bool its_own = found->pipe_holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
-		       probe.lock_info.there && probe.lock_info.record.kind == RECORD_PID &&
-		       verify_names(&found->list[0], &probe.lock_info.record);
+	bool its_own = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
+		       probe.info.there && probe.info.record.kind == RECORD_PID &&
+		       verify_names(&found->list[0], &probe.info.record);
 
-	if (found->pipe_holders == 1)
+	if (found->holders == 1)
 		probe_close(&probe);
 	return its_own;
 }
@@ -281,9 +281,9 @@ static int show(const struct request *request, const struct wanted *wanted, bool
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
-	if (found.pipe_holders > 0 && found.list[0].mode == MODE_SLOT)
-		qsort(found.list, found.pipe_holders, sizeof found.list[0], compare_slots);
-	occupants_name_callers(&found);
+	if (found.holders > 0 && found.list[0].mode == MODE_SLOT)
+		qsort(found.list, found.holders, sizeof found.list[0], compare_slots);
+	owners_name_callers(&found);
 	if (request->json)
 		print_json(wanted->name, &found, first);
 	else

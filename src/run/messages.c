@@ -6,7 +6,7 @@
 
 #include "sys/deadline.h"
 #include "run/messages.h"
-#include "owners/owners.h"
+#include "owners/owners_look.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
 
@@ -51,7 +51,7 @@ static bool holder(const struct lock *lock, char *text, size_t size)
 	if (owners_look(&found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
 	owners_keep_meeting(&found, lock);
-	occupants_name_callers(&found);
+	owners_name_callers(&found);
 	known = owner_text(&found, text, size);
 	owners_forget(&found);
 	return known;

@@ -9,6 +9,7 @@
 
 #include "sys/open_fds.h"
 #include "methods/server/held_pipe.h"
+#include "owners/owners_look.h"
 #include "run/nesting.h"
 
 /* Is it in SEMLOCK_HELD?  Most often there is no such variable at all. */
@@ -172,7 +173,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 		return look_on_server(lock, holder);
 	if (!said_to_be_held(lock) || owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
 		return NESTING_NONE;
-	for (size_t i = 0; i < found.pipe_holders && nesting <= NESTING_SHARES; i++) {
+	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {
 		above = ancestor(&found.list[i]);
 		if (is_this_descriptor(lock, &found.list[i]) || found.list[i].verdict != ALIVE ||
 		    found.list[i].doubt != DOUBT_NONE)
@@ -221,7 +222,7 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 	if (kinds_of(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_it(lock) ||
 	    owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
 		return NESTING_NONE;
-	for (size_t i = 0; i < found.pipe_holders && nesting <= NESTING_SHARES; i++) {
+	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {
 		own = own_descriptor(lock, &found.list[i]);
 		if (own < 0)
 			continue;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "owners/owners.h"
+#include "owners/owners_look.h"
 #include "run/preempt.h"
 #include "owners/owner_text.h"
 #include "run/targets.h"
@@ -245,7 +245,7 @@ static int stop_all(struct slot_wait *slot_wait, const struct owners *found)
 	int count = 0;
 
 	slot_wait->passing = false;
-	for (size_t i = 0; i < found->pipe_holders; i++) {
+	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
 		if (!owner_hinders(holder, slot_wait->lock))
 			continue;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "methods/file/owner_record.h"
-#include "owners/owners.h"
+#include "owners/owners_look.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
@@ -70,9 +70,9 @@ static void span(int64_t duration, char *text, size_t size)
 /* Our turn among those who wait: from 1; 0 when we are not among them. */
 static size_t place(const struct owners *found)
 {
-	for (size_t i = found->pipe_holders; i < found->count; i++)
+	for (size_t i = found->holders; i < found->count; i++)
 		if (found->list[i].process.pid == getpid())
-			return i - found->pipe_holders + 1;
+			return i - found->holders + 1;
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static bool look(struct owners *found, struct lock *lock)
 	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
 	owners_keep_meeting(found, lock);
-	occupants_name_callers(found);
+	owners_name_callers(found);
 	return true;
 }
 
@@ -106,7 +106,7 @@ static void compose(const struct owners *found, char *text, size_t size)
 	}
 	if (turn > 0)
 		snprintf(text + used, size - used, ", place %zu of %zu", turn,
-		    found->count - found->pipe_holders);
+		    found->count - found->holders);
 	used = strlen(text);
 	if (owner_text(found, holder, sizeof holder))
 		snprintf(text + used, size - used, ": %s", holder);

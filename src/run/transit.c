@@ -9,7 +9,7 @@
 
 static bool others_wait(const struct owners *found)
 {
-	for (size_t i = found->pipe_holders; i < found->count; i++)
+	for (size_t i = found->holders; i < found->count; i++)
 		if (found->list[i].process.pid != getpid())
 			return true;
 	return false;

@@ -132,6 +132,6 @@ bool procfs_mount_line(const char *line, struct procfs_mount *mount)
 		return false;
 	unescape(mount->point);
 	unescape(mount->source);
-	snprintf(mount->request, sizeof mount->request, "%s,%s", own, whole);
+	snprintf(mount->options, sizeof mount->options, "%s,%s", own, whole);
 	return true;
 }

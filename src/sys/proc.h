@@ -52,7 +52,7 @@ struct procfs_mount {
 	char point[256];       /* where it is mounted */
 	char type[64];         /* ext4, nfs4 ... */
 	char source[256];
-	char request[1024];    /* of the mount, then of the file system */
+	char options[1024];    /* of the mount, then of the file system */
 };
 
 /* A line of /proc/self/mountinfo. */

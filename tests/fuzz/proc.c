@@ -42,7 +42,7 @@ static void mount_line(const char *line)
 		return;
 	MUST(memchr(mount.point, '\0', sizeof mount.point) != NULL);
 	MUST(memchr(mount.source, '\0', sizeof mount.source) != NULL);
-	MUST(strlen(mount.request) < sizeof mount.request && mount.type[0] != '\0');
+	MUST(strlen(mount.options) < sizeof mount.options && mount.type[0] != '\0');
 	MUST(lock_scope_of(&mount, KIND_FLOCK) <= SCOPE_UNKNOWN);
 	MUST(lock_scope_of(&mount, KIND_POSIX) == lock_scope_of(&mount, KIND_OFD));
 }

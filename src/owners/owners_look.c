@@ -1,0 +1,89 @@
+#include <config.h>
+
+#include "owners/kernel_owners.h"
+#include "owners/owners_look.h"
+#include "owners/record_owners.h"
+#include "owners/server_owners.h"
+#include "owners/waiters.h"
+
+/* The first in the queue for a slot has the shared lock already: that is no hold. */
+static bool waits_for_slot(const struct owners *found, const struct owner *gate)
+{
+	if (gate->waits || gate->mode != MODE_SHARED || gate->nmembers != 1)
+		return false;
+	for (size_t i = found->holders; i < found->count; i++)
+		if (found->list[i].process.pid == gate->members[0].pid)
+			return true;
+	return false;
+}
+
+static void drop_gates(struct owners *found)
+{
+	for (size_t i = found->holders; i > 0; i--)
+		if (waits_for_slot(found, &found->list[i - 1])) {
+			owners_drop(found, i - 1);
+			found->holders--;
+		}
+}
+
+/* A lock that is passed on while we look can be missed, or be nobody's for a moment.  Unless
+ * there are processes that cannot be looked into, such a look is repeated. */
+static bool look_again(const struct owners *found, const struct proc_snapshot *snapshot)
+{
+	return found->unseen && !snapshot->open_fds.blind;
+}
+
+int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
+    struct error *error)
+{
+	struct proc_snapshot snapshot;
+
+	*found = (struct owners){0};
+	if ((lock->method->can & ON_SERVER) != 0) {
+		if (lock->server_text[0] != '\0')
+			server_owners_add(found, lock->method->name, lock->server_text, false);
+		return 0;
+	}
+	if ((lock->method->can & LEAVES_RECORD) != 0)
+		return record_owners_look(found, lock, error);
+	for (int tries = 0; tries < 4; tries++) {
+		owners_forget(found);
+		if (proc_snapshot_take(&snapshot, lock, error) != 0) {
+			proc_snapshot_forget(&snapshot);
+			return -1;
+		}
+		kernel_owners_add(found, &snapshot, kinds);
+		waiters_add(found, &snapshot, kinds);
+		drop_gates(found);
+		found->failed = found->failed || snapshot.open_fds.failed;
+		if (!look_again(found, &snapshot))
+			break;
+		proc_snapshot_forget(&snapshot);
+	}
+	proc_snapshot_forget(&snapshot);
+	return 0;
+}
+
+static bool keeps_out(const struct procfs_lock *held, const struct lock *lock)
+{
+	struct owner holder = {0};
+
+	owner_describe(&holder, held);
+	return owners_count_lock(held, owners_kinds(lock)) && owner_hinders(&holder, lock);
+}
+
+bool owners_proven(const struct lock *lock, pid_t pid)
+{
+	struct identity file = {lock->device, lock->inode};
+	struct open_fds open_fds = {0};
+	bool proven = false;
+
+	if ((lock->method->can & LEAVES_RECORD) != 0)
+		return record_owners_held(lock, pid);
+	open_fds_of(&open_fds, pid, &file, 1);
+	for (size_t i = 0; i < open_fds.count; i++)
+		proven = proven ||
+			 (open_fds.list[i].locked && keeps_out(&open_fds.list[i].lock, lock));
+	open_fds_forget(&open_fds);
+	return proven;
+}
