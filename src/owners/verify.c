@@ -45,20 +45,17 @@ bool verify_names(const struct owner *owner, const struct record *record)
 	return owner->nmembers == 0 && owner->taker > 0 && is_named(owner->taker, record);
 }
 
-/* A waiter, too, takes the flock for a moment, to judge a lock that nobody has under flock,
- * and to take it from the dead.  It has taken that itself and nobody inherits it; whereas
- * the holder's is its command's as well, or, when those have ended, was taken by one that has
- * ended, too. */
+/* A waiter takes the flock for a moment as well, to judge a lock without a flock or to take it from
+ * a dead holder; no other process inherits that flock.  The holder's flock is its command's as well,
+ * or its taker has ended: then the kernel, in a PID namespace, names no taker (0). */
 bool verify_is_holder(const struct owner *owner, const struct record *record)
 {
 	struct procfs_stat stat;
 
 	if (owner->nmembers > 1 || verify_names(owner, record))
 		return true;
-	if (owner->taker <= 0)
-		return owner->nmembers == 0; /* somebody of another namespace, and unseen */
-	if (owner->nmembers == 0)
-		return !process_stat(owner->taker, &stat);
+	if (owner->nmembers == 0) /* taker 0: in another PID namespace */
+		return owner->taker <= 0 || !process_stat(owner->taker, &stat);
 	return !owner_has(owner, owner->taker);
 }
 

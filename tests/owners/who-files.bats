@@ -123,6 +123,20 @@ left_behind() {
 	METHODS="excl link mkdir rename" each left_behind
 }
 
+left_in_namespace() {
+	expect_status 1 unshare --pid --fork --mount-proc bash -c '
+		"$0" -m "$2" l sh -c '\''sleep 1000 & echo $! >left; echo $$ >command; kill -KILL $PPID $$'\''
+		"$1" gone "$(cat command)"
+		"$0" --who -m "$2" l
+		exit $?' "$SEMLOCK" "$PROBE" "$method"
+	grep -q "^held *$(cat left) .*sleep 1000" <<<"$out" || complain "$out"
+}
+
+@test "the same in a PID namespace, where the kernel does not name a taker that has ended" {
+	namespaces --pid --fork --mount-proc
+	METHODS="excl link mkdir rename" each left_in_namespace
+}
+
 @test "50 waiters, in the order in which they are served" {
 	hold_lock -m excl l
 	for i in $(seq 50); do

@@ -309,11 +309,17 @@ json() {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; exec "$1" hold shell.up shell.down' "$SEMLOCK" "$PROBE"
 	ready shell
-	taker=$(awk -v inode="$(stat -c %i l)" '$6 ~ ":" inode "$" { print $5 }' /proc/locks)
+	taker=$(awk '$1 == "lock:" { print $6 }' "/proc/${PID[shell]}/fdinfo/8") # 0 in a PID namespace
 	[ -n "$taker" ]
 	[ "$taker" != "${PID[shell]}" ]
 	shows "${PID[shell]}" l "probe hold"
 	let_go shell
+}
+
+@test "in a PID namespace, where /proc/locks leaves it out, a lock whose taker has ended is held" {
+	namespaces --pid --fork --mount-proc
+	expect_status 1 unshare --pid --fork --mount-proc bash -c 'exec 8>l; "$0" 8; "$0" --who l; exit $?' "$SEMLOCK"
+	grep -q '^held *1 ' <<<"$out" || complain "$out"
 }
 
 @test "where the kernel, or a container, knows nothing of statx(2), holders are seen as ever" {
