@@ -95,7 +95,7 @@ semlock_LDADD = $(STATIC_LIBS)
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
 	src/sys/pidfd.c src/sys/pidfd.h \
-	src/sys/proc.c src/sys/proc.h \
+	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \
 	src/locksmith/common/watchdog.c src/locksmith/common/watchdog.h \

@@ -14,6 +14,7 @@
 #include "sys/deadline.h"
 #include "report/exitcode.h"
 #include "sys/pipe_holders.h"
+#include "sys/process.h"
 #include "run/relay.h"
 #include "report/error.h"
 #include "run/supervise.h"
@@ -62,7 +63,7 @@ static noreturn void pass_on(pid_t holder, bool elders)
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (elders && pipe_holders_stat(holder, &stat))
+	if (elders && process_stat(holder, &stat))
 		since = stat.started + 1;
 	result = supervise(&nothing, holder, &all);
 	if (result.how == ENDED_SIGNAL && result.code == SIGKILL)

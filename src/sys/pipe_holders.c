@@ -1,12 +1,7 @@
 #include <config.h>
 
-#include "sys/pipe_holders.h"
-
-#include "sys/pidfd.h"
-
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,55 +10,39 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* PIPE_HOLDERS, and what they are known by. */
+#include "sys/pidfd.h"
+#include "sys/pipe_holders.h"
+#include "sys/process.h"
+
+enum { MOST_PIDS = 1 << 17 };
+
 struct search {
-	struct pipe_holders *pipe_holders;
-	char pipe[64]; /* what its links in /proc/PID/fd read; empty: no pipe */
+	struct pipe_holders *holders;
+	char pipe[64]; /* the target of its links in /proc/PID/fd; "": no pipe */
+	pid_t *pids;   /* all processes */
+	size_t count;
 };
 
-bool pipe_holders_stat(pid_t pid, struct procfs_stat *stat)
-{
-	char path[40], text[1024];
-	ssize_t got = -1;
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		got = read(fd, text, sizeof text - 1);
-		close(fd);
-	}
-	text[got > 0 ? got : 0] = '\0';
-	return procfs_stat(text, stat);
-}
-
-static bool lives(pid_t pid)
+static bool descends(pid_t pid, const struct pipe_holders *holders)
 {
 	struct procfs_stat stat;
 
-	return pipe_holders_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X';
-}
-
-static bool descends(pid_t pid, const struct pipe_holders *pipe_holders)
-{
-	struct procfs_stat stat;
-
-	while (pid > 0 && pid != pipe_holders->except && pipe_holders_stat(pid, &stat)) {
-		if (stat.parent == pipe_holders->elder)
-			return stat.started >= pipe_holders->since;
+	while (pid > 0 && pid != holders->except && process_stat(pid, &stat)) {
+		if (stat.parent == holders->elder)
+			return stat.started >= holders->since;
 		pid = stat.parent;
 	}
 	return false;
 }
 
-static bool has_pipe(long pid, const char *pipe)
+static bool has_pipe(pid_t pid, const char *pipe)
 {
 	char path[64], link[64];
 	struct dirent *entry;
 	bool found = false;
 	DIR *fds;
 
-	snprintf(path, sizeof path, "/proc/%ld/fd", pid);
+	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
 	fds = opendir(path);
 	if (fds == NULL)
 		return false;
@@ -79,93 +58,70 @@ static bool has_pipe(long pid, const char *pipe)
 	return found;
 }
 
-static bool holds(long pid, void *context)
+static bool is_holder(const struct search *search, pid_t pid)
 {
-	const struct search *search = context;
-	struct pipe_holders *pipe_holders = search->pipe_holders;
+	struct pipe_holders *holders = search->holders;
 
-	if (!lives((pid_t)pid) || !((pipe_holders->elder > 0 && descends((pid_t)pid, pipe_holders)) ||
-				      (search->pipe[0] != '\0' && has_pipe(pid, search->pipe))))
+	if (!process_lives(pid) || !((holders->elder > 0 && descends(pid, holders)) ||
+				       (search->pipe[0] != '\0' && has_pipe(pid, search->pipe))))
 		return false;
-	if (kill((pid_t)pid, 0) != 0 && errno == EPERM)
-		pipe_holders->refused = (pid_t)pid;
+	if (kill(pid, 0) != 0 && errno == EPERM)
+		holders->refused = pid;
 	return true;
 }
 
-static bool signal_one(long pid, bool (*is_one)(long pid, void *context), void *context, int signo)
+/* The pidfd is opened before the look: the signal then reaches the process that was looked at. */
+static bool signal_holder(const struct search *search, pid_t pid, int signo)
 {
-	/* The pidfd first, the look second: what we looked at is then what we signal. */
-	int fd = pidfd_of((pid_t)pid);
-	bool found = (fd >= 0 || errno == ENOSYS) && is_one(pid, context);
+	int fd = pidfd_of(pid);
+	bool found = (fd >= 0 || errno == ENOSYS) && is_holder(search, pid);
 
 	if (found && fd >= 0)
 		pidfd_send(fd, signo);
 	else if (found)
-		kill((pid_t)pid, signo);
+		kill(pid, signo);
 	if (fd >= 0)
 		close(fd);
 	return found;
 }
 
-/* All that there are; returns how many, at most MOST. */
-static size_t all_processes(long *pids, size_t most)
+static bool note_pid(pid_t pid, void *context)
 {
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	size_t count = 0;
+	struct search *search = context;
 
-	if (proc == NULL)
-		return 0;
-	while (count < most && (entry = readdir(proc)) != NULL) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-
-		if (*end == '\0' && pid > 1)
-			pids[count++] = pid;
-	}
-	closedir(proc);
-	return count;
+	if (pid > 1 && pid != getpid() && pid != search->holders->except)
+		search->pids[search->count++] = pid;
+	return search->count < MOST_PIDS;
 }
 
-size_t pipe_holders_signal_if(bool (*is_one)(long pid, void *context), void *context, int signo,
-    pid_t except)
+static void find_pipe(struct search *search)
 {
-	static const size_t most = 1 << 17;
-	long *pids = malloc(most * sizeof *pids);
-	size_t count = pids != NULL ? all_processes(pids, most) : 0, found = 0;
-
-	/* The youngest first: what forks and ends is there no longer when its turn comes. */
-	while (count-- > 0)
-		if (pids[count] != (long)getpid() && pids[count] != (long)except)
-			found += signal_one(pids[count], is_one, context, signo);
-	free(pids);
-	return found;
-}
-
-/* In a PID namespace that has not mounted its own /proc, the numbers in there mean others. */
-static bool numbers_ours(void)
-{
-	char self[24];
-	ssize_t length = readlink("/proc/self", self, sizeof self - 1);
-
-	self[length > 0 ? length : 0] = '\0';
-	return strtol(self, NULL, 10) == (long)getpid();
-}
-
-size_t pipe_holders_signal(struct pipe_holders *pipe_holders, int signo)
-{
-	struct search search = {pipe_holders, ""};
 	char self[32];
 	ssize_t length;
 
-	if (!numbers_ours())
+	snprintf(self, sizeof self, "/proc/self/fd/%d", search->holders->pipe);
+	length = readlink(self, search->pipe, sizeof search->pipe - 1);
+	/* Only an anonymous pipe is private to the lock; every process may have a terminal or a file open. */
+	if (length <= 0 || strncmp(search->pipe, "pipe:[", 6) != 0)
+		search->pipe[0] = '\0';
+}
+
+size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
+{
+	struct search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
+	size_t found = 0;
+
+	if (search.pids == NULL || !process_numbers_ours()) {
+		free(search.pids);
 		return 0;
-	snprintf(self, sizeof self, "/proc/self/fd/%d", pipe_holders->pipe);
-	length = readlink(self, search.pipe, sizeof search.pipe - 1);
-	/* Only an anonymous pipe is private to the lock; a terminal or a file is everybody's. */
-	if (length <= 0 || strncmp(search.pipe, "pipe:[", 6) != 0)
-		search.pipe[0] = '\0';
-	return pipe_holders_signal_if(holds, &search, signo, pipe_holders->except);
+	}
+	find_pipe(&search);
+	process_each(note_pid, &search);
+	/* Youngest first: a process that forks and ends is gone when its turn comes. */
+	while (search.count-- > 0)
+		found += signal_holder(&search, search.pids[search.count], signo);
+	free(search.pids);
+	return found;
 }
 
 bool pipe_holders_reap(void)

@@ -7,26 +7,17 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "sys/proc.h"
-
 struct pipe_holders {
 	int pipe;                 /* a descriptor of the pipe; -1: no pipe */
 	pid_t elder;              /* the descendants of this process; 0: none */
-	unsigned long long since; /* no child of ELDER that started earlier, in clock ticks since boot */
+	unsigned long long since; /* no child of ELDER that started earlier: process_stat()'s ticks */
 	pid_t except;             /* never this process, nor its descendants; 0: no exception */
 	pid_t refused;            /* filled: a process that this one may not signal */
 };
 
-/* What /proc/PID/stat says; false if the process is gone. */
-bool pipe_holders_stat(pid_t pid, struct procfs_stat *stat);
-
 /* Send SIGNO to all holders but this process; 0: only count.  Returns how many live.  A process that
  * is forked during the look may be missed: look until there is none, and none has been reaped. */
-size_t pipe_holders_signal(struct pipe_holders *pipe_holders, int signo);
-
-/* The same to each process but EXCEPT for which HOLDS, called with its PID and CONTEXT, is true. */
-size_t pipe_holders_signal_if(bool (*holds)(long pid, void *context), void *context, int signo,
-    pid_t except);
+size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
 
 /* Reap all children that have ended.  Returns whether there was one. */
 bool pipe_holders_reap(void);

@@ -148,18 +148,14 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
+/* Not kept: a child may be in another PID namespace. */
 bool process_numbers_ours(void)
 {
-	static int ours = -1;
 	char self[24];
-	ssize_t length;
+	ssize_t length = readlink("/proc/self", self, sizeof self - 1);
 
-	if (ours < 0) {
-		length = readlink("/proc/self", self, sizeof self - 1);
-		self[length > 0 ? length : 0] = '\0';
-		ours = length > 0 && strtol(self, NULL, 10) == (long)getpid();
-	}
-	return ours != 0;
+	self[length > 0 ? length : 0] = '\0';
+	return length > 0 && strtol(self, NULL, 10) == (long)getpid();
 }
 
 bool process_descends(pid_t pid, pid_t elder)

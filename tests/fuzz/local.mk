@@ -22,7 +22,7 @@ FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/cu
 	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/http.c \
 	src/locksmith/etcd/etcdctl.c src/locksmith/common/login.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c src/sys/pidfd.c \
-	src/sys/proc.c
+	src/sys/proc.c src/sys/process.c src/report/text.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
 	tests/fuzz/answers tests/fuzz/options tests/fuzz/mbox

@@ -4,6 +4,7 @@
 
 #include "locksmith/common/clock.h"
 #include "sys/pipe_holders.h"
+#include "sys/process.h"
 #include "sys/pidfd.h"
 #include "sys/proc.h"
 
@@ -65,7 +66,7 @@ static bool core_stopped(void)
 {
 	struct procfs_stat stat;
 
-	return pipe_holders_stat(guard.core, &stat) && (stat.state == 'T' || stat.state == 't');
+	return process_stat(guard.core, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 int watchdog_child(pid_t pid)
@@ -75,7 +76,7 @@ int watchdog_child(pid_t pid)
 	if (guard.child_fd >= 0)
 		close(guard.child_fd);
 	guard.child = pid;
-	guard.since = pipe_holders_stat(pid, &stat) ? stat.started : 0;
+	guard.since = process_stat(pid, &stat) ? stat.started : 0;
 	guard.child_fd = pidfd_of(pid);
 	if (guard.child_fd < 0 && errno == ENOSYS)
 		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;

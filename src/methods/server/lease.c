@@ -202,7 +202,7 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	if (descriptor_pipe(lease->stop) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 	/* Orphans stay our descendants: a process may have closed the pipe, or never got it. */
-	if (pipe_holders_stat(command, &stat))
+	if (process_stat(command, &stat))
 		lease->pipe_holders.since = stat.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	lease->process = pidfd_of(command);
