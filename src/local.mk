@@ -19,7 +19,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
 	src/methods/file/host_id.c src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
-	src/owners/kernel_owners.c src/owners/kernel_owners.h \
+	src/owners/kernel_owners.c \
 	src/run/job.c src/run/job.h \
 	src/owners/json.c src/owners/json.h \
 	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
@@ -37,7 +37,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
-	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h \
+	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/operands.c src/cli/operands.h \
 	src/sys/path.c src/sys/path.h \
 	src/cli/options.c src/cli/options.h \
@@ -52,7 +52,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/relay.c src/run/relay.h \
 	src/run/preempt.c src/run/preempt.h \
 	src/report/error.c src/report/error.h \
-	src/owners/record_owners.c src/owners/record_owners.h \
+	src/owners/record_owners.c \
 	src/cli/check_options.c src/cli/check_options.h \
 	src/run/run.c src/run/run.h \
 	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
@@ -62,12 +62,12 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock/slots.c src/lock/slots.h \
 	src/run/targets.c src/run/targets.h \
 	src/report/text.c src/report/text.h \
-	src/owners/server_owners.c src/owners/server_owners.h \
+	src/owners/server_owners.c \
 	src/run/transit.c src/run/transit.h \
 	src/cli/usage.c src/cli/usage.h \
 	src/cli/values.c src/cli/values.h \
 	src/owners/probe.c src/owners/probe.h \
-	src/owners/waiters.c src/owners/waiters.h \
+	src/owners/waiters.c \
 	src/run/supervise.c src/run/supervise.h \
 	src/owners/who.c src/owners/who.h \
 	src/lock/method.h src/methods/table.c \

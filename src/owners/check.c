@@ -22,21 +22,20 @@
 #include "owners/lock_scope.h"
 #include "report/error.h"
 
-/* Two who are alive: with a lock made of files, each is to find the other by its number.  The
- * first is ourselves, the second stands at a gate. */
+/* Two living processes, for locks made of files, which record a PID: this one, and one at a start
+ * barrier. */
 static struct child children[2];
 
 struct place {
 	const char *name;
-	char scratch[PATH_MAX]; /* a file of ours on the same file system */
-	bool is_a_name; /* the lock is no file, but a name in its directory */
+	char scratch[PATH_MAX]; /* a new file on the same file system */
+	bool is_a_name; /* the lock is made of files: a name, never followed */
 	bool is_directory;
-	bool mounted; /* MOUNT is known */
+	bool mounted;      /* MOUNT is known */
 	struct procfs_mount mount;
 };
 
-/* The directory that the lock is in, links followed; the lock itself if it is one.  What is made
- * of files is never followed, and a directory there could be somebody's lock. */
+/* The lock's directory, symbolic links followed; the lock itself, if it is a directory. */
 static const char *find_directory(struct place *place, char path[PATH_MAX], char space[PATH_MAX])
 {
 	struct stat file = {0};
@@ -92,27 +91,26 @@ static bool open_pair(struct lock pair[2], const struct method *first,
 	return lock_open(&pair[0], error) == 0 && lock_open(&pair[1], error) == 0;
 }
 
-/* Two descriptions of one file: the second must be kept out as long as the first is in, and
- * let in after that. */
+/* Take one lock by two open file descriptions: the second must be busy until the first drops it. */
 static bool excludes(const struct method *first, const struct method *second, const char *path,
     struct error *error)
 {
 	struct lock pair[2];
-	bool kept_out = false, let_in = false;
+	bool busy = false, taken = false;
 
 	error_say(error, ERROR_UNAVAILABLE, "two at the same time");
 	if (open_pair(pair, first, second, path, error) &&
 	    first->take(&pair[0], TRY, error) == TAKEN) {
 		if (FAULT_POINT("check.lost"))
 			first->drop(&pair[0], error);
-		kept_out = second->take(&pair[1], TRY, error) == BUSY;
+		busy = second->take(&pair[1], TRY, error) == BUSY;
 		CRASH_POINT("check.tried");
-		if (kept_out && first->drop(&pair[0], error) == 0)
-			let_in = second->take(&pair[1], TRY, error) == TAKEN;
+		if (busy && first->drop(&pair[0], error) == 0)
+			taken = second->take(&pair[1], TRY, error) == TAKEN;
 	}
 	lock_forget(&pair[0]);
 	lock_forget(&pair[1]);
-	return kept_out && let_in;
+	return busy && taken;
 }
 
 static enum lock_scope lock_scope(const struct place *place, const struct method *method)
@@ -126,8 +124,9 @@ static enum lock_scope lock_scope(const struct place *place, const struct method
 	return lock_scope_of(&place->mount, owners_kinds(&lock) == KIND_FLOCK ? KIND_FLOCK : KIND_POSIX);
 }
 
-/* Print what is to be said of METHOD, which excludes here. */
-static bool tell_good(const struct place *place, const struct method *method)
+/* Print the result for METHOD, which excludes here.  Returns false if it does so on this machine alone,
+ * and the file system is shared. */
+static bool print_scope(const struct place *place, const struct method *method)
 {
 	static const char *const words[] = {
 	    "excludes",
@@ -135,16 +134,15 @@ static bool tell_good(const struct place *place, const struct method *method)
 	    "excludes on this machine only: as this is mounted, others do not see it",
 	    "excludes on this machine; whether others see it is not known",
 	};
-	enum lock_scope far = lock_scope(place, method);
-	bool needs_stale = far == SCOPE_EVERYWHERE && (method->can & LEAVES_RECORD) != 0;
+	enum lock_scope scope = lock_scope(place, method);
+	bool needs_stale = scope == SCOPE_EVERYWHERE && (method->can & LEAVES_RECORD) != 0;
 
-	printf("%-8s %s%s\n", method->name, words[far],
+	printf("%-8s %s%s\n", method->name, words[scope],
 	    needs_stale ? "; their dead are known by --stale alone" : "");
-	return far != SCOPE_HERE_ONLY;
+	return scope != SCOPE_HERE_ONLY;
 }
 
-/* A process's own locks do not exclude the process itself: for those, the second lock is one of
- * another kind that must be kept out, too. */
+/* A posix lock does not exclude its own process: the second lock is then an OFD lock, which it excludes. */
 static bool try_kernel_lock(const struct place *place, const struct method *method)
 {
 	const struct method *second = method;
@@ -157,13 +155,12 @@ static bool try_kernel_lock(const struct place *place, const struct method *meth
 	if ((method->can & OWNED_BY_PROCESS) != 0)
 		second = method_named("ofd");
 	if (excludes(method, second, place->scratch, &error))
-		return tell_good(place, method);
+		return print_scope(place, method);
 	print_line("%-8s does not exclude: %s", method->name, error.text);
 	return false;
 }
 
-/* A name beside the scratch file, which nobody has yet, and which is gone again afterwards: but
- * for the token. */
+/* Lock a new name beside the scratch file.  The release removes it, but for rename's token file. */
 static bool try_names(const struct place *place, const struct method *method)
 {
 	char name[PATH_MAX + 8];
@@ -175,7 +172,7 @@ static bool try_names(const struct place *place, const struct method *method)
 	if ((method->can & NEEDS_INIT) != 0)
 		unlink(name);
 	if (good)
-		return tell_good(place, method);
+		return print_scope(place, method);
 	print_line("%-8s does not exclude: %s", method->name, error.text);
 	return false;
 }
@@ -186,25 +183,23 @@ static bool try_method(const struct place *place, const struct method *method)
 						  : try_kernel_lock(place, method);
 }
 
-/* All of them, or the one that was asked for.  Returns whether that one, or the default, is
- * good here. */
+/* Try all methods, or the one of -m.  Returns whether that, or the default, excludes here. */
 static bool try_methods(const struct place *place, const struct request *request)
 {
 	const struct method *method;
-	bool good = false, this_one;
+	bool good = false, excluding;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
 		if ((method->can & ON_SERVER) != 0 ||
 		    (request->method_named && method != request->method))
 			continue;
-		this_one = try_method(place, method);
-		good = good || (method == request->method && this_one);
+		excluding = try_method(place, method);
+		good = good || (method == request->method && excluding);
 	}
 	return good;
 }
 
-/* What semlock-locksmith(7) has tried there, in its own words. */
-static void hear(const char *line, void *context)
+static void hear_check(const char *line, void *context)
 {
 	bool *good = context;
 	const char *text;
@@ -224,7 +219,7 @@ static int check_server(const struct request *request)
 	bool good = true;
 	struct error error;
 
-	if (server_ask(&lock, "--check", hear, &good, &error) != 0) {
+	if (server_ask(&lock, "--check", hear_check, &good, &error) != 0) {
 		complain("%s: %s", lock.name, error.text);
 		return exit_status_of(error.kind);
 	}
@@ -239,7 +234,7 @@ int check(const struct request *request)
 	    .name = request->locks[0].name,
 	    .is_a_name = request->method_named && (request->method->can & LEAVES_RECORD) != 0,
 	};
-	struct start_barrier start_barrier = {0};
+	struct start_barrier barrier = {0};
 	sigset_t mask, all, before;
 	struct error error;
 	bool good;
@@ -247,21 +242,21 @@ int check(const struct request *request)
 	if ((request->method->can & ON_SERVER) != 0)
 		return check_server(request);
 	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &before); /* who is ended in between leaves its files behind */
+	sigprocmask(SIG_BLOCK, &all, &before); /* an interrupted check would leave its files behind */
 	if (make_scratch(&place, &error) != 0) {
 		complain("%s: %s", place.name, error.text);
 		return exit_status_of(error.kind);
 	}
 	children[0].pid = getpid();
-	children[1].pid = start_barrier_start(&start_barrier, &mask);
+	children[1].pid = start_barrier_start(&barrier, &mask);
 	if (children[1].pid == 0)
-		start_barrier_fail(&start_barrier, 0);
+		start_barrier_fail(&barrier, 0);
 	if (place.mounted)
 		print_line("on       %s (%s, mounted at %s)", place.mount.type, place.mount.source,
 		    place.mount.point);
 	good = children[1].pid > 0 && try_methods(&place, request);
 	unlink(place.scratch);
-	start_barrier_cancel(&start_barrier);
+	start_barrier_cancel(&barrier);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (children[1].pid < 0)
 		die(EXIT_SYSTEM, "cannot start a process");

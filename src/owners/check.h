@@ -4,10 +4,9 @@
 
 #include "cli/options.h"
 
-/* For a URL: have tried on the server what its locks rely on, a line each; else:
- * Try each method that uses the kernel's locks on a file beside the lock, which itself is left alone, and print what came
- * of it, a line each.  Returns 0 when the method of REQUEST excludes, EXIT_UNAVAILABLE when it
- * does not, or the status of the trouble that there was. */
+/* Try each method of the kernel's and of files on a scratch file beside the lock, which is left alone;
+ * or have the helper try what locks on a server rely on.  Print the results, a line each.  Returns 0
+ * when the method of REQUEST excludes, EXIT_UNAVAILABLE when it does not, or the status of an error. */
 int check(const struct request *request);
 
 #endif

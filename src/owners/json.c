@@ -7,7 +7,7 @@
 #include "owners/json.h"
 #include "report/text.h"
 
-/* Of a character of at most three bytes. */
+/* Of at most three bytes of well-formed UTF-8. */
 static unsigned code_point(const char *text, size_t length)
 {
 	unsigned first = (unsigned char)text[0], rest = 0;
@@ -17,7 +17,7 @@ static unsigned code_point(const char *text, size_t length)
 	return length == 1 ? first : length == 2 ? (first & 0x1f) << 6 | rest : (first & 0x0f) << 12 | rest;
 }
 
-static void character(FILE *out, const char *text, size_t length)
+static void json_character(FILE *out, const char *text, size_t length)
 {
 	if (length == 0)
 		fputs("\\ufffd", out);
@@ -36,7 +36,7 @@ void json_string(FILE *out, const char *text, size_t length)
 	putc('"', out);
 	while (length > 0) {
 		step = text_character(text, length);
-		character(out, text, step);
+		json_character(out, text, step);
 		step = step == 0 ? 1 : step;
 		text += step;
 		length -= step;

@@ -1,4 +1,4 @@
-/* owners/json.h - the little of JSON that --who writes. */
+/* owners/json.h - the parts of JSON that --who writes. */
 #ifndef SEMLOCK_OWNERS_JSON_H
 #define SEMLOCK_OWNERS_JSON_H
 
@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The LENGTH bytes at TEXT as a string, quotes included.  What is not UTF-8 becomes U+FFFD:
- * a JSON text has no other way to say it.  What is not text_harmless() is escaped. */
+/* The LENGTH bytes at TEXT as a string, quotes included.  A byte that is not UTF-8 becomes U+FFFD;
+ * a character that is not text_harmless() is escaped. */
 void json_string(FILE *out, const char *text, size_t length);
 
-/* A moment, nanoseconds after 1970, in UTC: "2026-11-21T01:47:01Z"; 0: null. */
+/* MOMENT, nanoseconds after 1970, in UTC: "2026-11-21T01:47:01Z"; 0: null. */
 void json_moment(FILE *out, int64_t moment);
 
-/* An array of LENGTH bytes of strings, each ended by a zero. */
+/* The LENGTH bytes at WORDS, strings that each end in a zero, as an array. */
 void json_words(FILE *out, const char *words, size_t length);
 
 #endif

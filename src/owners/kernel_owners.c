@@ -1,6 +1,5 @@
-/* A lock is seen twice: in the kernel's list, which everybody may read, and in the fdinfo of
- * the descriptors that carry it, which shows who has it now.  What is in the list and in no
- * descriptor that we could look at belongs to somebody unseen. */
+/* A lock is seen twice: in /proc/locks, which every user may read, and in the fdinfo of the descriptors
+ * that carry it, which show its holder.  The holder of a line without such a descriptor is unseen. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,30 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "owners/kernel_owners.h"
+#include "owners/sources.h"
 
-/* The lock in OPEN_FD's descriptor is the one that OWNER has: through the same description,
- * or, for a lock of the process, by the same process. */
-static bool is_same_hold(const struct owner *owner, const struct procfs_lock *theirs,
+/* Is the lock in OPEN_FD the one that OWNER has: through the same open file description, or, for a
+ * lock of the process (posix), by the same process? */
+static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned,
     const struct open_fd *open_fd)
 {
-	const struct procfs_lock *ours = &open_fd->lock;
+	const struct procfs_lock *seen = &open_fd->lock;
 	const struct member *member = &owner->members[0];
 	int same;
 
-	if (theirs->kind != ours->kind || theirs->exclusive != ours->exclusive ||
-	    theirs->pid != ours->pid || theirs->first != ours->first || theirs->last != ours->last)
+	if (owned->kind != seen->kind || owned->exclusive != seen->exclusive ||
+	    owned->pid != seen->pid || owned->first != seen->first || owned->last != seen->last)
 		return false;
-	if (ours->kind == KIND_POSIX)
+	if (seen->kind == KIND_POSIX)
 		return member->pid == open_fd->pid;
 	same = open_fds_same_description(member->pid, member->fd, open_fd->pid, open_fd->fd);
-	return same < 0 ? ours->exclusive || ours->pid > 0 : same == 1;
+	return same < 0 ? seen->exclusive || seen->pid > 0 : same == 1;
 }
 
-/* The line of the list about this lock is accounted for. */
-static void account(struct proc_snapshot *snapshot, const struct procfs_lock *lock)
+static void mark_accounted(struct proc_snapshot *snapshot, const struct procfs_lock *lock)
 {
-	struct listed *entry;
+	struct listed_lock *entry;
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
@@ -67,7 +65,7 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 			owner_describe(owner, &open_fd->lock);
 			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
 			locks[j] = open_fd->lock;
-			account(snapshot, &open_fd->lock);
+			mark_accounted(snapshot, &open_fd->lock);
 		}
 		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
 	}
@@ -75,21 +73,21 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 	free(locks);
 }
 
-/* The slot of a flock is two locks, the shared one and a byte: make them one again. */
+/* The slot of a flock is two locks, the shared flock and a byte: make them one owner. */
 static void unite_slots(struct owners *found)
 {
-	struct owner *slot, *gate;
+	struct owner *slot, *shared;
 
 	for (size_t i = 0; i < found->count; i++) {
 		slot = &found->list[i];
 		for (size_t j = 0; slot->mode == MODE_SLOT && j < found->count; j++) {
-			gate = &found->list[j];
-			if (gate->kind != KIND_FLOCK || gate->mode != MODE_SHARED ||
-			    gate->nmembers == 0 || slot->nmembers == 0 ||
-			    gate->members[0].pid != slot->members[0].pid ||
-			    gate->members[0].fd != slot->members[0].fd)
+			shared = &found->list[j];
+			if (shared->kind != KIND_FLOCK || shared->mode != MODE_SHARED ||
+			    shared->nmembers == 0 || slot->nmembers == 0 ||
+			    shared->members[0].pid != slot->members[0].pid ||
+			    shared->members[0].fd != slot->members[0].fd)
 				continue;
-			slot->taker = gate->taker;
+			slot->taker = shared->taker;
 			owners_drop(found, j);
 			i = (size_t)-1;
 			break;
@@ -97,8 +95,7 @@ static void unite_slots(struct owners *found)
 	}
 }
 
-/* Of those who share the lock, the one whose parent does not, and if there are several, as
- * when a command has left some behind, the oldest. */
+/* The member whose parent is no member; the oldest of them, if a command has left several behind. */
 static void find_root(struct owner *owner, struct process *root)
 {
 	struct process process;
@@ -131,8 +128,8 @@ static pid_t find_command(const struct owner *owner, const struct process *super
 	return command != 0 ? command : process_youngest_child(supervisor->pid);
 }
 
-/* A command is started as soon as the lock is there, so its start is the lock's; whoever
- * holds a lock in a descriptor of its own was there before it. */
+/* A command starts when the lock is taken: its start is exact.  A process with a lock in a descriptor
+ * of its own started earlier. */
 static void name_holder(struct owner *owner)
 {
 	struct process root, command;
@@ -140,7 +137,7 @@ static void name_holder(struct owner *owner)
 
 	find_root(owner, &root);
 	if (root.pid == 0)
-		return; /* they have all ended while we looked */
+		return; /* all have ended since */
 	owner->process = root;
 	if (is_supervisor(&root)) {
 		pid = find_command(owner, &root);
@@ -153,12 +150,12 @@ static void name_holder(struct owner *owner)
 	owner->since = process_start(owner->process.started);
 }
 
-/* What nobody whom we could look at has.  The owner of a process's lock is named by the list
- * and alive; whoever took another kind may be gone, and its number somebody else's. */
+/* Lines without a descriptor.  The process that a posix lock's line names holds it, and is alive; the
+ * one that took another kind may have ended, and its PID be another process's. */
 static void add_unseen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
-	struct listed *entry;
+	struct listed_lock *entry;
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
@@ -178,8 +175,8 @@ static void add_unseen(struct owners *found, struct proc_snapshot *snapshot, uns
 	}
 }
 
-/* An unseen slot of a flock is two lines of the list, and which belongs to which is not said:
- * as many shared ones as there are slots are dropped. */
+/* An unseen slot of a flock is two lines, and nothing pairs them: drop as many shared flocks as there are
+ * slots. */
 static void unite_unseen_slots(struct owners *found)
 {
 	size_t slots = 0;
@@ -202,15 +199,15 @@ static bool have_ended(const struct owner *owner)
 	return true;
 }
 
-/* Ended between two looks: who has ended holds nothing.  Who cannot be read of, for want of a
- * descriptor, has not. */
+/* A process that ended during the look holds nothing.  One that could not be read, for want of a
+ * descriptor, has not ended. */
 static void drop_ended(struct owners *found)
 {
-	struct owner *one;
+	struct owner *owner;
 
 	for (size_t i = found->count; i > 0; i--) {
-		one = &found->list[i - 1];
-		if (one->nmembers > 0 && one->process.pid == 0 && have_ended(one))
+		owner = &found->list[i - 1];
+		if (owner->nmembers > 0 && owner->process.pid == 0 && have_ended(owner))
 			owners_drop(found, i - 1);
 	}
 }

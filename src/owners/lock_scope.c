@@ -5,8 +5,7 @@
 
 #include "owners/lock_scope.h"
 
-/* Is WORD one of the options, which have commas between them? */
-static bool has(const struct procfs_mount *mount, const char *word)
+static bool has_option(const struct procfs_mount *mount, const char *word)
 {
 	size_t length = strlen(word);
 	const char *at = mount->options;
@@ -20,18 +19,18 @@ static bool has(const struct procfs_mount *mount, const char *word)
 	return false;
 }
 
-static enum lock_scope here_only_if(bool local)
+static enum lock_scope scope_if_local(bool local)
 {
 	return local ? SCOPE_HERE_ONLY : SCOPE_EVERYWHERE;
 }
 
-static enum lock_scope nfs(const struct procfs_mount *mount, unsigned kind)
+static enum lock_scope nfs_scope(const struct procfs_mount *mount, unsigned kind)
 {
-	return here_only_if(has(mount, "local_lock=all") || has(mount, "nolock") ||
-			    has(mount, kind == KIND_FLOCK ? "local_lock=flock" : "local_lock=posix"));
+	return scope_if_local(has_option(mount, "local_lock=all") || has_option(mount, "nolock") ||
+			    has_option(mount, kind == KIND_FLOCK ? "local_lock=flock" : "local_lock=posix"));
 }
 
-static bool is_one_of(const char *type, const char *const types[], size_t count)
+static bool is_type_of(const char *type, const char *const types[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(type, types[i]) == 0)
@@ -43,7 +42,7 @@ static bool is_unknown(const char *type)
 {
 	static const char *const types[] = {"9p", "virtiofs", "vboxsf", "afs", "fuse", "fuseblk"};
 
-	return strncmp(type, "fuse.", 5) == 0 || is_one_of(type, types, sizeof types / sizeof *types);
+	return strncmp(type, "fuse.", 5) == 0 || is_type_of(type, types, sizeof types / sizeof *types);
 }
 
 enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind)
@@ -51,15 +50,15 @@ enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind)
 	const char *type = mount->type;
 
 	if (strcmp(type, "nfs") == 0 || strcmp(type, "nfs4") == 0)
-		return nfs(mount, kind);
+		return nfs_scope(mount, kind);
 	if (strcmp(type, "cifs") == 0 || strcmp(type, "smb3") == 0)
-		return here_only_if(has(mount, "nobrl"));
+		return scope_if_local(has_option(mount, "nobrl"));
 	if (strcmp(type, "lustre") == 0)
-		return here_only_if(!has(mount, "flock"));
+		return scope_if_local(!has_option(mount, "flock"));
 	if (strcmp(type, "ocfs2") == 0)
-		return here_only_if(kind == KIND_FLOCK && has(mount, "localflocks"));
+		return scope_if_local(kind == KIND_FLOCK && has_option(mount, "localflocks"));
 	if (strcmp(type, "ceph") == 0 || strcmp(type, "gfs2") == 0)
-		return here_only_if(has(mount, "localflocks"));
+		return scope_if_local(has_option(mount, "localflocks"));
 	return is_unknown(type) ? SCOPE_UNKNOWN : SCOPE_MACHINE;
 }
 
@@ -68,7 +67,7 @@ enum lock_scope lock_scope_of_names(const struct procfs_mount *mount)
 	static const char *const types[] = {
 	    "nfs", "nfs4", "cifs", "smb3", "lustre", "ocfs2", "ceph", "gfs2"};
 
-	if (is_one_of(mount->type, types, sizeof types / sizeof *types))
+	if (is_type_of(mount->type, types, sizeof types / sizeof *types))
 		return SCOPE_EVERYWHERE;
 	return is_unknown(mount->type) ? SCOPE_UNKNOWN : SCOPE_MACHINE;
 }

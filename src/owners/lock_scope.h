@@ -1,20 +1,20 @@
-/* owners/lock_scope.h - how far a lock on a file system reaches, from its type and mount options. */
+/* owners/lock_scope.h - which machines a lock on a file system excludes, by its type and mount options. */
 #ifndef SEMLOCK_OWNERS_LOCK_SCOPE_H
 #define SEMLOCK_OWNERS_LOCK_SCOPE_H
 
 #include "sys/proc.h"
 
 enum lock_scope {
-	SCOPE_MACHINE,    /* the file system is this machine's own: there is nobody else */
-	SCOPE_EVERYWHERE, /* locks go through the server, and exclude other machines as well */
-	SCOPE_HERE_ONLY,  /* others use the files, and do not see our locks */
-	SCOPE_UNKNOWN     /* others may use the files; the type does not say what they see */
+	SCOPE_MACHINE,    /* no other machine uses the file system */
+	SCOPE_EVERYWHERE, /* the server keeps the locks: other machines are excluded as well */
+	SCOPE_HERE_ONLY,  /* other machines use the files and do not see the locks */
+	SCOPE_UNKNOWN     /* other machines may use the files; what they see is not known */
 };
 
-/* For locks of KIND (KIND_FLOCK, or KIND_OFD and KIND_POSIX, which go the same way). */
+/* For kernel locks of KIND; KIND_OFD and KIND_POSIX go the same way. */
 enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind);
 
-/* For locks that are names in a directory: what makes and removes those is the server itself. */
+/* For locks made of files: the server itself makes and removes names. */
 enum lock_scope lock_scope_of_names(const struct procfs_mount *mount);
 
 #endif

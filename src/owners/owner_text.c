@@ -40,8 +40,7 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 		snprintf(text + strlen(text), size - strlen(text), " (%.*s)", (int)length, path);
 }
 
-/* Its end cannot be seen from here, but who began it may be. */
-static void unseen(const struct owner *owner, char *text, size_t size)
+static void unseen_text(const struct owner *owner, char *text, size_t size)
 {
 	if (owner->taker > 0)
 		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
@@ -50,14 +49,14 @@ static void unseen(const struct owner *owner, char *text, size_t size)
 		snprintf(text, size, "held by a process that cannot be seen");
 }
 
-/* A server knows less of them. */
-static void elsewhere(const struct owner *owner, char *text, size_t size)
+/* Of a lock on a server: any part may be unknown. */
+static void server_text(const struct owner *owner, char *text, size_t size)
 {
 	const struct process *process = &owner->process;
 	char command[256], since[32];
 	size_t used;
 
-	if (process->pid == 0) { /* without a mode: the server itself is waited for, no holder */
+	if (process->pid == 0) { /* no mode: the wait is for the server itself, not for a holder */
 		snprintf(text, size, "%s%s", owner->mode == MODE_UNKNOWN ? "" : "held by ",
 		    process->command_length > 0 ? process->command : "somebody");
 		return;
@@ -86,17 +85,17 @@ void verdict_text(const struct owner *holder, char *text, size_t size)
 	    [DOUBT_OWNER] = "(cannot be seen)",
 	    [DOUBT_NUMBER] = "(cannot be seen)",
 	};
-	const char *said = "";
+	const char *words = "";
 
 	if (holder->verdict == UNKNOWN && holder->doubt == DOUBT_HOST) {
 		snprintf(text, size, "(on host %.21s)", holder->host);
 		return;
 	}
 	if (holder->verdict == DEAD)
-		said = "(has ended; free to take)";
+		words = "(has ended; free to take)";
 	else if (holder->verdict == UNKNOWN || holder->process.command_length == 0)
-		said = doubts[holder->doubt] == NULL ? "" : doubts[holder->doubt];
-	snprintf(text, size, "%s", said);
+		words = doubts[holder->doubt] == NULL ? "" : doubts[holder->doubt];
+	snprintf(text, size, "%s", words);
 }
 
 void doubt_text(const struct owner *holder, char *text, size_t size)
@@ -137,8 +136,8 @@ void doubt_text(const struct owner *holder, char *text, size_t size)
 	}
 }
 
-/* Of a lock made of files: the living are named as ever. */
-static void doubtful(const struct owner *holder, char *text, size_t size)
+/* Of a lock made of files whose holder is not known to live. */
+static void record_text(const struct owner *holder, char *text, size_t size)
 {
 	char doubt[200], touched[32];
 
@@ -152,7 +151,7 @@ static void doubtful(const struct owner *holder, char *text, size_t size)
 	snprintf(text, size, "held, or left behind: %s; last sign of life %s", doubt, touched);
 }
 
-static void named(const struct owner *holder, char *text, size_t size)
+static void process_text(const struct owner *holder, char *text, size_t size)
 {
 	char command[256], since[32];
 
@@ -171,15 +170,15 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	if (found->holders == 0)
 		return false;
 	if (first->verdict != ALIVE)
-		doubtful(first, text, size);
+		record_text(first, text, size);
 	else if (first->host[0] != '\0')
-		elsewhere(first, text, size);
+		server_text(first, text, size);
 	else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0)
 		snprintf(text, size, "held, and nobody is named in it");
 	else if (first->process.pid == 0 || first->process.command_length == 0)
-		unseen(first, text, size);
+		unseen_text(first, text, size);
 	else
-		named(first, text, size);
+		process_text(first, text, size);
 	used = strlen(text);
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);

@@ -67,24 +67,19 @@ bool owners_count_lock(const struct procfs_lock *lock, unsigned kinds)
 	return is_flock_slot(lock) ? (kinds & KIND_FLOCK) != 0 : (kinds & lock->kind) != 0;
 }
 
-static const char *method_of(unsigned kind)
-{
-	return kind == KIND_FLOCK ? "flock" : kind == KIND_OFD ? "ofd" : "posix";
-}
-
 void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 {
 	bool slot = is_flock_slot(lock);
 
 	owner->kind = slot ? KIND_FLOCK : lock->kind;
-	owner->method = method_of(owner->kind);
+	owner->method = owner->kind == KIND_FLOCK ? "flock" : owner->kind == KIND_OFD ? "ofd" : "posix";
 	owner->mode = slot ? MODE_SLOT : lock->exclusive ? MODE_EXCLUSIVE : MODE_SHARED;
 	owner->slot = slot ? (int)(lock->first - FLOCK_FIRST_SLOT) : -1;
 	owner->first = slot ? 0 : lock->first;
 	owner->last = slot ? LLONG_MAX : lock->last;
 }
 
-bool owner_meets(const struct owner *owner, const struct lock *lock)
+bool owner_overlaps(const struct owner *owner, const struct lock *lock)
 {
 	long long first = lock->range.start, last = LLONG_MAX;
 
@@ -97,26 +92,25 @@ bool owner_meets(const struct owner *owner, const struct lock *lock)
 	return owner->first <= last && owner->last >= first;
 }
 
-/* Readers of the same bytes are in nobody's way but a writer's; who has other bytes, in nobody's. */
-bool owner_hinders(const struct owner *owner, const struct lock *lock)
+bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
 	if ((lock->method->can & CAN_RANGE) == 0)
 		return true;
-	return owner_meets(owner, lock) &&
+	return owner_overlaps(owner, lock) &&
 	       (owner->mode != MODE_SHARED || lock->mode != SHARED);
 }
 
-void owners_keep_meeting(struct owners *found, const struct lock *lock)
+void owners_keep_overlapping(struct owners *found, const struct lock *lock)
 {
 	for (size_t i = found->holders; i > 0; i--)
-		if (!owner_meets(&found->list[i - 1], lock)) {
+		if (!owner_overlaps(&found->list[i - 1], lock)) {
 			owners_drop(found, i - 1);
 			found->holders--;
 		}
 }
 
-/* The process for which HOLDER holds, or 0.  With --hold, semlock's child runs no program, and so has
- * semlock's arguments: --hold=PID names the process, or it is semlock's parent. */
+/* The process for which a semlock --hold holds the lock, or 0.  Its child runs no program and so has
+ * semlock's arguments: --hold=PID names the process; else it is semlock's parent. */
 static pid_t caller_of_hold(const struct owner *holder)
 {
 	const struct process *child = &holder->process;

@@ -1,7 +1,7 @@
-/* owners/owners.h - who holds a lock, and who waits for it.
+/* owners/owners.h - the holders of a lock, and its waiters.
  *
- * Nothing is taken and nobody is disturbed.  A kernel lock keeps no record: what is said here
- * comes from /proc, and what /proc does not let us see is said to be unseen, never guessed. */
+ * The search takes no lock and disturbs no process.  A kernel lock has no record: all that is known
+ * of it comes from /proc, and what /proc does not show is said to be unseen, never guessed. */
 #ifndef SEMLOCK_OWNERS_OWNERS_H
 #define SEMLOCK_OWNERS_OWNERS_H
 
@@ -15,96 +15,94 @@
 #include "sys/process.h"
 #include "report/error.h"
 
-/* Who takes part in a lock: most often a watcher and its command, which share it. */
+/* A process through which a lock is held: most often semlock or its command, which share it. */
 struct member {
 	pid_t pid;
-	int fd;
+	int fd; /* -1: not known */
 };
 
-/* Why the holder of a lock made of files cannot be told from another. */
+/* Why a record is no proof of its lock's holder. */
 enum doubt {
 	DOUBT_NONE,
 	DOUBT_HOST,      /* on another host */
-	DOUBT_NAMESPACE, /* in another PID namespace, or what this one cannot see into */
-	DOUBT_NOBODY,    /* the lock names no process */
-	DOUBT_RANGE,     /* its number is higher than any of this system's */
-	DOUBT_ILLEGIBLE, /* we may not read it */
-	DOUBT_FLOCK,     /* it names somebody dead, and somebody else has it under flock(2) */
+	DOUBT_NAMESPACE, /* in another PID namespace, or hidden from this one */
+	DOUBT_NOBODY,    /* the record names no process */
+	DOUBT_RANGE,     /* its PID is higher than kernel.pid_max */
+	DOUBT_ILLEGIBLE, /* the record may not be read */
+	DOUBT_FLOCK,     /* its process has ended, and another has the lock under flock(2) */
 	DOUBT_OWNER,     /* another user owns the lock, or may write to it */
-	DOUBT_NUMBER     /* it names a number, which may have become another process's */
+	DOUBT_NUMBER     /* the PID alone is recorded, and may be another process's by now */
 };
 
 struct owner {
 	bool waits;
 	enum verdict verdict; /* DEAD and UNKNOWN: of a lock made of files, by its record */
-	enum doubt doubt;     /* UNKNOWN for this reason; or ALIVE, if it is that process */
-	const char *method; /* flock, ofd, posix ... */
-	unsigned kind;      /* the kernel's name for that; 0: a lock of another making */
+	enum doubt doubt;     /* the reason for UNKNOWN; with ALIVE, why no signal may be sent */
+	const char *method;   /* "flock", "ofd", "posix" ... */
+	unsigned kind;        /* KIND_* of sys/proc.h; 0: no kernel lock */
 	enum { MODE_UNKNOWN, MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOT } mode;
 	int slot;              /* with MODE_SLOT; -1: not known */
-	long long first, last; /* the bytes, for fcntl locks; LLONG_MAX: to the end */
+	long long first, last; /* the bytes of an fcntl lock; LLONG_MAX: to the end */
 
-	/* The process: the command where semlock or flock(1) watches over one.  pid 0: it
-	 * cannot be seen, and then TAKER, if not 0, is the process that once took the lock. */
+	/* The command where semlock or flock(1) waits for one.  pid 0: the process cannot be seen;
+	 * then TAKER, if not 0, is the process that once took the lock. */
 	struct process process;
 	pid_t supervisor; /* semlock or flock(1), waiting for the command to end; 0: none */
-	bool lets_go;  /* the command has ended, PROCESS is its semlock, and about to let go */
+	bool lets_go;     /* the command has ended; PROCESS is its semlock, about to release */
 	pid_t taker;
 	char host[65]; /* "": this one */
 
 	int64_t since;    /* nanoseconds after 1970; 0: not known */
-	int64_t touched;  /* the last sign of life in a lock made of files; 0: there are none */
-	bool since_exact; /* since then it holds or waits; otherwise since then the process runs,
-			     and the lock came later */
+	int64_t touched;  /* the last sign of life in a lock made of files; 0: none */
+	bool since_exact; /* SINCE is when the lock, or the wait, began; else when the process did */
 
-	struct member *members; /* everybody through whom the lock is held */
+	struct member *members;
 	size_t nmembers;
 };
 
 struct owners {
-	struct owner *list; /* first who holds, then who waits, in the order of their turns */
-	size_t count, holders; /* the dead among these are no holders any more: see owners_held */
-	bool unseen; /* some of them are processes that we may not look into */
-	bool failed; /* no memory: some are missing */
+	struct owner *list; /* the holders, then the waiters in the order of their turns */
+	size_t count;
+	size_t holders; /* the dead included: see owners_held() */
+	bool unseen;    /* there are owners whose process cannot be seen */
+	bool failed;    /* no memory: the list is cut short */
 };
 
-/* Does anybody hold it, as far as can be told?  The dead do not. */
+/* Does a process hold the lock, as far as is known?  The dead hold nothing. */
 bool owners_held(const struct owners *found);
 
 /* The kinds of kernel lock that keep LOCK's method from its lock. */
 unsigned owners_kinds(const struct lock *lock);
 
-/* Add room for one more at the end of the list, all zero; NULL when there is no memory. */
+/* Append an owner, all zero.  Returns NULL, and FOUND has failed, when there is no memory. */
 struct owner *owners_add(struct owners *found);
 
-/* It is held through process PID, too, by its descriptor FD (-1: which one is not known).  Without
- * memory, FOUND has failed. */
+/* Note that OWNER's lock is held through process PID, too, by its descriptor FD (-1: not known).
+ * Without memory, FOUND has failed. */
 void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 
-/* Is it held through process PID? */
+/* Is OWNER's lock held through process PID? */
 bool owner_has(const struct owner *owner, pid_t pid);
 
-/* Has OWNER bytes that LOCK is to have?  (A lock that has no ranges is all of them.) */
-bool owner_meets(const struct owner *owner, const struct lock *lock);
+/* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
+bool owner_overlaps(const struct owner *owner, const struct lock *lock);
 
-/* Does what OWNER holds keep LOCK from being taken? */
-bool owner_hinders(const struct owner *owner, const struct lock *lock);
+/* Does OWNER's lock keep LOCK from being taken? */
+bool owner_conflicts(const struct owner *owner, const struct lock *lock);
 
-/* Of those who hold, keep whom LOCK can have to wait for: not those of other bytes. */
-void owners_keep_meeting(struct owners *found, const struct lock *lock);
+/* Of the holders, keep those for which LOCK may have to wait. */
+void owners_keep_overlapping(struct owners *found, const struct lock *lock);
 
-/* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display:
- * that process is no member, and signalling it frees nothing. */
+/* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display
+ * alone: that process is no member, and a signal to it frees nothing. */
 void owners_name_callers(struct owners *found);
 
-/* Remove the I-th. */
 void owners_drop(struct owners *found, size_t i);
 
-/* Set OWNER's method, mode, slot and bytes as LOCK, from /proc, has them. */
+/* Set OWNER's method, mode, slot and bytes from LOCK, a line of /proc. */
 void owner_describe(struct owner *owner, const struct procfs_lock *lock);
 
-/* Does this kernel lock count among KINDS?  A slot of a flock is a record lock, and counts as
- * a flock. */
+/* Is LOCK one of KINDS?  A slot of a flock is a record lock, and counts as a flock. */
 bool owners_count_lock(const struct procfs_lock *lock, unsigned kinds);
 
 void owners_forget(struct owners *found);

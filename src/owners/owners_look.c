@@ -1,23 +1,20 @@
 #include <config.h>
 
-#include "owners/kernel_owners.h"
+#include "owners/sources.h"
 #include "owners/owners_look.h"
-#include "owners/record_owners.h"
-#include "owners/server_owners.h"
-#include "owners/waiters.h"
 
-/* The first in the queue for a slot has the shared lock already: that is no hold. */
-static bool waits_for_slot(const struct owners *found, const struct owner *gate)
+/* The first in the queue for a slot has the shared lock of all slots already, and no slot yet. */
+static bool waits_for_slot(const struct owners *found, const struct owner *holder)
 {
-	if (gate->waits || gate->mode != MODE_SHARED || gate->nmembers != 1)
+	if (holder->mode != MODE_SHARED || holder->nmembers != 1)
 		return false;
 	for (size_t i = found->holders; i < found->count; i++)
-		if (found->list[i].process.pid == gate->members[0].pid)
+		if (found->list[i].process.pid == holder->members[0].pid)
 			return true;
 	return false;
 }
 
-static void drop_gates(struct owners *found)
+static void drop_slot_waiters(struct owners *found)
 {
 	for (size_t i = found->holders; i > 0; i--)
 		if (waits_for_slot(found, &found->list[i - 1])) {
@@ -26,15 +23,7 @@ static void drop_gates(struct owners *found)
 		}
 }
 
-/* A lock that is passed on while we look can be missed, or be nobody's for a moment.  Unless
- * there are processes that cannot be looked into, such a look is repeated. */
-static bool look_again(const struct owners *found, const struct proc_snapshot *snapshot)
-{
-	return found->unseen && !snapshot->open_fds.blind;
-}
-
-int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
-    struct error *error)
+int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
 	struct proc_snapshot snapshot;
 
@@ -54,9 +43,11 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
 		}
 		kernel_owners_add(found, &snapshot, kinds);
 		waiters_add(found, &snapshot, kinds);
-		drop_gates(found);
+		drop_slot_waiters(found);
 		found->failed = found->failed || snapshot.open_fds.failed;
-		if (!look_again(found, &snapshot))
+		/* The look missed a lock that was passed on during it: repeat it, unless it missed one
+		 * for want of permission. */
+		if (!found->unseen || snapshot.open_fds.blind)
 			break;
 		proc_snapshot_forget(&snapshot);
 	}
@@ -64,26 +55,26 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
 	return 0;
 }
 
-static bool keeps_out(const struct procfs_lock *held, const struct lock *lock)
+static bool conflicts_with(const struct procfs_lock *held, const struct lock *lock)
 {
 	struct owner holder = {0};
 
 	owner_describe(&holder, held);
-	return owners_count_lock(held, owners_kinds(lock)) && owner_hinders(&holder, lock);
+	return owners_count_lock(held, owners_kinds(lock)) && owner_conflicts(&holder, lock);
 }
 
-bool owners_proven(const struct lock *lock, pid_t pid)
+bool owners_verify(const struct lock *lock, pid_t pid)
 {
 	struct identity file = {lock->device, lock->inode};
 	struct open_fds open_fds = {0};
-	bool proven = false;
+	bool verified = false;
 
 	if ((lock->method->can & LEAVES_RECORD) != 0)
-		return record_owners_held(lock, pid);
+		return record_owners_verify(lock, pid);
 	open_fds_of(&open_fds, pid, &file, 1);
 	for (size_t i = 0; i < open_fds.count; i++)
-		proven = proven ||
-			 (open_fds.list[i].locked && keeps_out(&open_fds.list[i].lock, lock));
+		verified = verified ||
+			 (open_fds.list[i].locked && conflicts_with(&open_fds.list[i].lock, lock));
 	open_fds_forget(&open_fds);
-	return proven;
+	return verified;
 }

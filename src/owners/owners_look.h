@@ -4,16 +4,14 @@
 
 #include "owners/owners.h"
 
-/* Look at LOCK, whose name is enough, or its FD; one on a server is looked at in what its helper
- * has told.  KINDS says which kernel locks count.  A
- * file that is not there is nobody's.  Returns 0, or -1 with ERROR filled when the file cannot
- * be looked at, or the system does not tell. */
-int owners_look(struct owners *found, const struct lock *lock, unsigned kinds,
-    struct error *error);
+/* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  KINDS: the kernel locks that
+ * count.  A file that does not exist has no owners.  A server is not asked: its last answer is read.
+ * Returns 0, or -1 with ERROR filled: the file cannot be reached, or /proc does not tell. */
+int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
 
-/* Has PID, at this moment, a descriptor that carries a lock that keeps LOCK from being taken, or,
- * with a lock made of files, is it named in it and no other?  Asked after its pidfd was opened: if
- * the process that we opened has ended since, a signal finds nobody, whatever PID is now. */
-bool owners_proven(const struct lock *lock, pid_t pid);
+/* Does process PID, at this moment, keep LOCK from being taken: by a kernel lock in one of its
+ * descriptors, or as the one holder of a lock made of files?  To be asked after PID's pidfd was
+ * opened: if that process has ended since, a signal reaches no process, whatever PID is by then. */
+bool owners_verify(const struct lock *lock, pid_t pid);
 
 #endif

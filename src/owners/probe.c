@@ -8,7 +8,7 @@ int probe_open(struct probe *probe, const struct lock *lock, struct error *error
 	probe->lock = (struct lock){
 	    .method = lock->method,
 	    .name = lock->name,
-	    .child = &probe->nobody,
+	    .child = &probe->no_child,
 	    .fd = -1,
 	    .slot = -1,
 	};

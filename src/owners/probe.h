@@ -9,17 +9,16 @@
 struct probe {
 	struct lock lock;
 	struct lock_info info;
-	struct child nobody;
+	struct child no_child;
 };
 
-/* Open LOCK anew, whether it is open or not: it may be in use by another thread.  Nothing is
- * taken.  Returns 0, or -1 with ERROR filled; PROBE is to be closed in any case. */
+/* Open LOCK anew: another thread may be using it.  Nothing is taken.  Returns 0, or -1 with ERROR
+ * filled; PROBE is to be closed in either case. */
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error);
 
 void probe_close(struct probe *probe);
 
-/* The method of the lock NAME, if it is a lock made of files and says so itself, by a record of
- * semlock's; or NULL. */
+/* The method of the lock NAME, if a full record in it tells; else NULL. */
 const struct method *probe_method(const char *name);
 
 #endif

@@ -14,9 +14,9 @@
 #include "lock/queuefile.h"
 #include "owners/proc_snapshot.h"
 
-/* O_PATH: to open it in earnest could hang (a FIFO), be forbidden, or, where we have a
- * process's own lock on it, drop that lock at the close. */
-static int identify(struct proc_snapshot *snapshot, unsigned file, const char *path, mode_t *mode)
+/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that
+ * this process has on the file. */
+static int identify_file(struct proc_snapshot *snapshot, unsigned file, const char *path, mode_t *mode)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat stat;
@@ -42,9 +42,9 @@ static bool is_about(const struct proc_snapshot *snapshot, unsigned file, const 
 	       lock->minor == snapshot->devices[file].minor;
 }
 
-static bool append(struct proc_snapshot *snapshot, const struct listed *entry)
+static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock *entry)
 {
-	struct listed *list = snapshot->listed;
+	struct listed_lock *list = snapshot->listed;
 
 	if ((snapshot->nlisted & (snapshot->nlisted - 1)) == 0)
 		list = realloc(list, (snapshot->nlisted == 0 ? 1 : 2 * snapshot->nlisted) * sizeof *list);
@@ -55,12 +55,11 @@ static bool append(struct proc_snapshot *snapshot, const struct listed *entry)
 	return true;
 }
 
-/* What /proc/locks has about our files, in its order. */
 static int read_list(struct proc_snapshot *snapshot, struct error *error)
 {
 	FILE *locks = fopen("/proc/locks", "re");
 	char line[256];
-	struct listed entry = {0};
+	struct listed_lock entry = {0};
 
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE,
@@ -69,7 +68,7 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;
 		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++)
-			if (is_about(snapshot, entry.file, &entry.lock) && !append(snapshot, &entry)) {
+			if (is_about(snapshot, entry.file, &entry.lock) && !append_line(snapshot, &entry)) {
 				fclose(locks);
 				return error_set(error, ERROR_SYSTEM, "no memory");
 			}
@@ -78,7 +77,7 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 	return 0;
 }
 
-static bool same_lock(const struct listed *a, const struct listed *b)
+static bool same_lock(const struct listed_lock *a, const struct listed_lock *b)
 {
 	return a->file == b->file && a->lock.kind == b->lock.kind &&
 	       a->lock.waiting == b->lock.waiting && a->lock.exclusive == b->lock.exclusive &&
@@ -86,7 +85,7 @@ static bool same_lock(const struct listed *a, const struct listed *b)
 	       a->lock.last == b->lock.last;
 }
 
-/* Of the list in SNAPSHOT, keep what is in EARLIER as well, once for once. */
+/* Keep the lines that are in EARLIER as well, each of those once. */
 static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *earlier)
 {
 	size_t kept = 0, j;
@@ -104,7 +103,7 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 	snapshot->nlisted = kept;
 }
 
-static int look(struct proc_snapshot *snapshot, struct error *error)
+static int fill_snapshot(struct proc_snapshot *snapshot, struct error *error)
 {
 	struct proc_snapshot earlier = *snapshot;
 	int result = read_list(&earlier, error);
@@ -124,8 +123,8 @@ static const char *descriptor_path(int fd, char path[32])
 	return path;
 }
 
-/* The lock's file is not there.  In a directory that is, it is free; errno says what is not there. */
-static bool can_be_made(const struct lock *lock)
+/* The lock's file does not exist: it is free if its directory does.  Else errno says what is missing. */
+static bool can_be_created(const struct lock *lock)
 {
 	char space[PATH_MAX];
 	const char *directory = lock->name == NULL ? "." : path_directory(lock->name, space);
@@ -140,9 +139,9 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 	mode_t mode;
 
 	*snapshot = (struct proc_snapshot){0};
-	if (identify(snapshot, SNAPSHOT_LOCK,
+	if (identify_file(snapshot, SNAPSHOT_LOCK,
 		lock->name != NULL ? lock->name : descriptor_path(lock->fd, descriptor), &mode) != 0) {
-		if (errno == ENOENT && can_be_made(lock))
+		if (errno == ENOENT && can_be_created(lock))
 			return 0;
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	}
@@ -152,22 +151,22 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 	copy.device = snapshot->files[SNAPSHOT_LOCK].device;
 	copy.inode = snapshot->files[SNAPSHOT_LOCK].inode;
 	queuefile_path(&copy, queue);
-	identify(snapshot, SNAPSHOT_QUEUE, queue, &mode);
-	return look(snapshot, error);
+	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
+	return fill_snapshot(snapshot, error);
 }
 
-/* Without an object the lock's place stays empty, and nothing in the list is about it. */
+/* Without an object, files[SNAPSHOT_LOCK] stays zero and no line is about it. */
 int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object, struct error *error)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
 	mode_t mode;
 
 	*snapshot = (struct proc_snapshot){0};
-	if (object >= 0 && identify(snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
+	if (object >= 0 && identify_file(snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	queuefile_path(lock, queue);
-	identify(snapshot, SNAPSHOT_QUEUE, queue, &mode);
-	return look(snapshot, error);
+	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
+	return fill_snapshot(snapshot, error);
 }
 
 void proc_snapshot_forget(struct proc_snapshot *snapshot)

@@ -1,4 +1,4 @@
-/* owners/proc_snapshot.h - all that /proc says about one lock, at about one moment. */
+/* owners/proc_snapshot.h - what /proc says of one lock, at about one moment. */
 #ifndef SEMLOCK_OWNERS_PROC_SNAPSHOT_H
 #define SEMLOCK_OWNERS_PROC_SNAPSHOT_H
 
@@ -12,30 +12,31 @@
 
 enum { SNAPSHOT_LOCK, SNAPSHOT_QUEUE, SNAPSHOT_FILES };
 
-/* A line of the kernel's list of locks that is about the lock's file, or its queue's. */
-struct listed {
+/* A line of /proc/locks about the lock's file, or its queue's. */
+struct listed_lock {
 	struct procfs_lock lock;
-	unsigned file;
-	bool accounted; /* we know whose it is: for the use of whoever reads the scene */
+	unsigned file;  /* SNAPSHOT_LOCK or SNAPSHOT_QUEUE */
+	bool accounted; /* the reader's mark: the holder of this line is known */
 };
 
 struct proc_snapshot {
 	struct identity files[SNAPSHOT_FILES];
 	struct {
 		unsigned major, minor;
-	} devices[SNAPSHOT_FILES]; /* as the kernel's list names them */
-	unsigned nfiles; /* 0: the lock's file is not there; 1: nobody has had to queue */
-	struct listed *listed;
+	} devices[SNAPSHOT_FILES]; /* as /proc/locks names them */
+	unsigned nfiles;           /* 0: the lock's file does not exist; 1: its queue's does not */
+	struct listed_lock *listed;
 	size_t nlisted;
 	struct open_fds open_fds;
 };
 
-/* Look.  What changes while we look is not in it: a lock counts if it was listed before and
- * after.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or there is no list. */
+/* Look at LOCK.  /proc/locks is read before and after the descriptors: a line counts if it is there
+ * both times.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or there is no
+ * /proc/locks.  SNAPSHOT is to be forgotten in either case. */
 int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error);
 
-/* The same for an open LOCK that is made of files: OBJECT is a descriptor of what its holder
- * has under flock(2), or -1. */
+/* The same for an open LOCK made of files.  OBJECT: a descriptor of what its holder has under
+ * flock(2); -1: there is none. */
 int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object, struct error *error);
 
 void proc_snapshot_forget(struct proc_snapshot *snapshot);

@@ -6,16 +6,14 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "owners/kernel_owners.h"
+#include "owners/sources.h"
 #include "methods/file/takeover.h"
 #include "owners/verify.h"
-#include "owners/record_owners.h"
 #include "owners/proc_snapshot.h"
 #include "owners/probe.h"
-#include "owners/waiters.h"
 
-/* The command, and the semlock that waits for it to end. */
-static bool name_recorded(struct owner *holder, const struct record *record)
+/* HOLDER becomes the recorded command, with the semlock that waits for it to end. */
+static bool name_command(struct owner *holder, const struct record *record)
 {
 	struct process process;
 	struct procfs_stat parent;
@@ -32,7 +30,7 @@ static bool name_recorded(struct owner *holder, const struct record *record)
 	return true;
 }
 
-/* Its command has ended: then the semlock that the record names is the one who still has it. */
+/* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
 static bool name_semlock(struct owner *holder, const struct record *record)
 {
 	struct process process;
@@ -46,7 +44,7 @@ static bool name_semlock(struct owner *holder, const struct record *record)
 	return true;
 }
 
-static enum verdict judge(const struct probe *probe)
+static enum verdict judge_record(const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
 	struct timespec now;
@@ -57,7 +55,7 @@ static enum verdict judge(const struct probe *probe)
 			      : UNKNOWN;
 }
 
-static enum doubt doubt_about(const struct lock_info *info, enum verdict verdict)
+static enum doubt record_doubt(const struct lock_info *info, enum verdict verdict)
 {
 	const struct record *record = &info->record;
 
@@ -76,7 +74,7 @@ static enum doubt doubt_about(const struct lock_info *info, enum verdict verdict
 	return verify_other_host(record) || !info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
-static void leave_nameless(struct owner *holder, const struct record *record)
+static void copy_record(struct owner *holder, const struct record *record)
 {
 	holder->process.pid = record->pid;
 	holder->process.user = record->kind == RECORD_FULL ? record->uid : (uid_t)-1;
@@ -85,8 +83,8 @@ static void leave_nameless(struct owner *holder, const struct record *record)
 		    record->host[0] == '\0' ? "?" : record->host);
 }
 
-/* It is what it says of itself; unless somebody has it under FLOCK, whom it does not name: a
- * waiter who judges it, or takes it from the dead, or somebody else. */
+/* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock under
+ * flock(2): a waiter that judges it or takes it from a dead holder, or a foreign program. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
 	const struct lock_info *info = &probe->info;
@@ -95,27 +93,27 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	if (holder == NULL)
 		return;
 	found->holders = found->count;
-	holder->verdict = flocked && !info->legible ? ALIVE : judge(probe);
-	if (holder->verdict == ALIVE && name_recorded(holder, &info->record)) {
-		holder->doubt = doubt_about(info, ALIVE);
+	holder->verdict = flocked && !info->legible ? ALIVE : judge_record(probe);
+	if (holder->verdict == ALIVE && name_command(holder, &info->record)) {
+		holder->doubt = record_doubt(info, ALIVE);
 		owners_join(found, holder, info->record.pid, -1);
 		return;
 	}
 	if (holder->verdict == ALIVE && info->legible)
-		holder->verdict = judge(probe); /* it may have ended just now */
+		holder->verdict = judge_record(probe); /* the process may have ended since */
 	if (holder->verdict == ALIVE && name_semlock(holder, &info->record))
 		return;
-	holder->doubt = doubt_about(info, holder->verdict);
+	holder->doubt = record_doubt(info, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
-		holder->doubt = DOUBT_NUMBER; /* it is hidden from us */
+		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
 	if (holder->verdict == DEAD && flocked) {
 		holder->verdict = UNKNOWN;
 		holder->doubt = DOUBT_FLOCK;
 	}
-	leave_nameless(holder, &info->record);
+	copy_record(holder, &info->record);
 }
 
-static void describe(struct owner *holder, const struct lock_info *info)
+static void set_times(struct owner *holder, const struct lock_info *info)
 {
 	holder->touched = (int64_t)info->status.st_mtim.tv_sec * SECOND;
 	if (info->record.since == 0)
@@ -124,8 +122,8 @@ static void describe(struct owner *holder, const struct lock_info *info)
 	holder->since_exact = true;
 }
 
-/* Whichever way the kernel has them sleep, it is one lock that all of them are about. */
-static void describe_all(struct owners *found, const struct method *method)
+/* Whatever kernel lock a waiter sleeps in, it waits for this lock. */
+static void set_method(struct owners *found, const struct method *method)
 {
 	for (size_t i = 0; i < found->count; i++) {
 		found->list[i].method = method->name;
@@ -134,9 +132,9 @@ static void describe_all(struct owners *found, const struct method *method)
 	}
 }
 
-/* An object of another user's may be a link to a file that its processes have under flock for
- * another purpose, or name one that waits, which has the flock for a moment. */
-static bool is_owners(const struct owner *holder, const struct stat *object)
+/* Another user's object may be a link to a file that a process has under flock for another purpose, or
+ * name a waiter, which has the flock for a moment. */
+static bool is_trusted(const struct owner *holder, const struct stat *object)
 {
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (owner_trusted(object, holder->members[i].pid))
@@ -144,24 +142,24 @@ static bool is_owners(const struct owner *holder, const struct stat *object)
 	return false;
 }
 
-/* Who has it under flock, called by what the record says, if that is so.  Where we may not look
- * at the flock's owners, who that is rests on the record alone. */
+/* Give the flock's holder the name in the record, if that is the same process.  If the flock's holder
+ * is unseen, the record alone tells. */
 static void name_flocked(struct owners *found, const struct lock_info *info)
 {
 	struct owner *holder = &found->list[0];
 
-	if (holder->nmembers > 0 && !is_owners(holder, &info->carrier))
+	if (holder->nmembers > 0 && !is_trusted(holder, &info->carrier))
 		holder->doubt = DOUBT_OWNER;
-	if (!verify_names(holder, &info->record) || !name_recorded(holder, &info->record))
+	if (!verify_names(holder, &info->record) || !name_command(holder, &info->record))
 		return;
 	found->unseen = false;
 	if (holder->nmembers > 0)
 		return;
-	holder->doubt = doubt_about(info, ALIVE);
+	holder->doubt = record_doubt(info, ALIVE);
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* Of those who have it under flock, the holder alone.  Returns false when there were others. */
+/* Of the owners of the flock, keep the lock's holder.  Returns false when there were others. */
 static bool keep_holder(struct owners *found, const struct record *record)
 {
 	size_t all = found->count;
@@ -173,7 +171,7 @@ static bool keep_holder(struct owners *found, const struct record *record)
 	return found->count == all;
 }
 
-/* Returns 1, 0 when it has to be looked at again, or -1 with ERROR filled. */
+/* Returns 1, 0 when the look is to be repeated, or -1 with ERROR filled. */
 static int look_once(struct owners *found, const struct probe *probe, struct error *error)
 {
 	const struct lock_info *info = &probe->info;
@@ -193,12 +191,12 @@ static int look_once(struct owners *found, const struct probe *probe, struct err
 		name_flocked(found, info);
 	} else if (info->there) {
 		add_recorded(found, probe, !steady);
-		steady = steady && info->legible; /* /proc/locks can leave one out that others move past */
+		steady = steady && info->legible; /* /proc/locks may skip a line while it changes */
 	}
 	if (found->count > 0)
-		describe(&found->list[0], info);
+		set_times(&found->list[0], info);
 	waiters_add(found, &snapshot, KIND_FLOCK);
-	describe_all(found, probe->lock.method);
+	set_method(found, probe->lock.method);
 	found->failed = found->failed || snapshot.open_fds.failed;
 	steady = steady && (!found->unseen || snapshot.open_fds.blind);
 	proc_snapshot_forget(&snapshot);
@@ -218,7 +216,7 @@ int record_owners_look(struct owners *found, const struct lock *lock, struct err
 	return seen < 0 ? -1 : 0;
 }
 
-bool record_owners_held(const struct lock *lock, pid_t pid)
+bool record_owners_verify(const struct lock *lock, pid_t pid)
 {
 	struct owners found = {0};
 	struct error ignored;

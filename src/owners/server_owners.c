@@ -7,91 +7,94 @@
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 #include "report/text.h"
-#include "owners/server_owners.h"
+#include "owners/sources.h"
 
-/* The word of the field KEY ("host="), made safe to print. */
-static void word(const char *who, const char *key, char *text, size_t size)
+/* The value of the field KEY ("host="), with all that follows; NULL: none. */
+static const char *field(const char *answer, const char *key)
 {
-	const char *at = strstr(who, key);
-	size_t length;
+	const char *at = strstr(answer, key);
 
-	text[0] = '\0';
-	if (at == NULL || (at != who && at[-1] != ' '))
-		return;
-	at += strlen(key);
-	length = strcspn(at, " ");
-	text_printable(text, size, at, length, size - 1);
+	return at == NULL || (at != answer && at[-1] != ' ') ? NULL : at + strlen(key);
 }
 
-/* What the holder calls itself: the one field with blanks in it, and so the last. */
-static void note(struct process *process, const char *who)
+/* A field of one word, made safe to print. */
+static void field_text(const char *answer, const char *key, char *text, size_t size)
 {
-	const char *at = strstr(who, "note=");
+	const char *value = field(answer, key);
 
-	if (at == NULL || (at != who && at[-1] != ' '))
+	text[0] = '\0';
+	if (value != NULL)
+		text_printable(text, size, value, strcspn(value, " "), size - 1);
+}
+
+/* What the owner calls itself: the one field that may have blanks, and so the last. */
+static void field_note(struct process *process, const char *answer)
+{
+	const char *note = field(answer, "note=");
+
+	if (note == NULL)
 		return;
-	snprintf(process->command, sizeof process->command, "%s", at + 5);
+	snprintf(process->command, sizeof process->command, "%s", note);
 	process->command_length = strlen(process->command) + 1;
 }
 
-/* The number of the field KEY, from 0 to MOST; -1 if there is none. */
-static long long number(const char *who, const char *key, long long most)
+/* The number of the field KEY, from 0 to MOST; -1: none. */
+static long long field_number(const char *answer, const char *key, long long most)
 {
 	long long value;
 
-	return locksmith_number(who, key, &value) && value >= 0 && value <= most ? value : -1;
+	return locksmith_number(answer, key, &value) && value >= 0 && value <= most ? value : -1;
 }
 
-void server_owners_add(struct owners *found, const char *method, const char *who, bool waits)
+void server_owners_add(struct owners *found, const char *method, const char *text, bool waits)
 {
-	struct owner *one = owners_add(found);
-	long long slot = number(who, "slot=", INT_MAX), pid = number(who, "pid=", INT32_MAX);
-	long long since = number(who, "since=", INT64_MAX / SECOND);
+	struct owner *owner = owners_add(found);
+	long long slot = field_number(text, "slot=", INT_MAX), pid = field_number(text, "pid=", INT32_MAX);
+	long long since = field_number(text, "since=", INT64_MAX / SECOND);
 	char mode[16];
 
-	if (one == NULL)
+	if (owner == NULL)
 		return;
-	word(who, "mode=", mode, sizeof mode);
-	one->waits = waits;
-	one->method = method;
-	one->mode = strcmp(mode, "exclusive") == 0 ? MODE_EXCLUSIVE
+	field_text(text, "mode=", mode, sizeof mode);
+	owner->waits = waits;
+	owner->method = method;
+	owner->mode = strcmp(mode, "exclusive") == 0 ? MODE_EXCLUSIVE
 		    : strcmp(mode, "shared") == 0  ? MODE_SHARED
 		    : mode[0] == '\0'		   ? MODE_UNKNOWN
 						   : MODE_SLOT;
 	if (slot >= 0)
-		one->mode = MODE_SLOT;
-	one->slot = (int)slot;
-	one->process.user = (uid_t)-1;
-	one->process.pid = pid > 0 ? (pid_t)pid : 0;
-	word(who, "host=", one->host, sizeof one->host);
-	if (one->host[0] == '\0')
-		snprintf(one->host, sizeof one->host, "?");
-	one->since = since > 0 ? since * SECOND : 0;
-	one->since_exact = since > 0;
-	note(&one->process, who);
+		owner->mode = MODE_SLOT;
+	owner->slot = (int)slot;
+	owner->process.user = (uid_t)-1;
+	owner->process.pid = pid > 0 ? (pid_t)pid : 0;
+	field_text(text, "host=", owner->host, sizeof owner->host);
+	if (owner->host[0] == '\0')
+		snprintf(owner->host, sizeof owner->host, "?");
+	owner->since = since > 0 ? since * SECOND : 0;
+	owner->since_exact = since > 0;
+	field_note(&owner->process, text);
 	if (!waits)
 		found->holders++;
 }
 
-struct asked {
+struct question {
 	struct owners *found;
 	const char *method;
 };
 
-static void hear(const char *line, void *context)
+static void hear_owner(const char *line, void *context)
 {
-	struct asked *asked = context;
-	const char *who = locksmith_says(line, "WHO");
+	struct question *question = context;
+	const char *text = locksmith_says(line, "WHO");
 
-	if (who != NULL)
-		server_owners_add(asked->found, asked->method, who, strncmp(who, "state=waits", 11) == 0);
+	if (text != NULL)
+		server_owners_add(question->found, question->method, text, strncmp(text, "state=waits", 11) == 0);
 }
 
 int server_owners_ask(struct owners *found, const struct lock *lock, struct error *error)
 {
-	struct asked asked = {.method = lock->method->name};
+	struct question question = {found, lock->method->name};
 
 	*found = (struct owners){0};
-	asked.found = found;
-	return server_ask(lock, "--who", hear, &asked, error);
+	return server_ask(lock, "--who", hear_owner, &question, error);
 }

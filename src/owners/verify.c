@@ -14,7 +14,7 @@ static bool of_this_namespace(const struct record *record)
 	return record->pidns == 0 || record->pidns == host_id()->pidns;
 }
 
-static bool lives_in(pid_t pid, uint64_t pidns)
+static bool is_in_namespace(pid_t pid, uint64_t pidns)
 {
 	char path[40];
 	struct stat namespace;
@@ -23,14 +23,13 @@ static bool lives_in(pid_t pid, uint64_t pidns)
 	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
 }
 
-/* Has MEMBER to do with the process that the record names: is it that one, or the semlock
- * that watches over it? */
+/* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
 static bool is_named(pid_t member, const struct record *record)
 {
 	struct procfs_stat stat;
 
 	if (!of_this_namespace(record))
-		return lives_in(member, record->pidns);
+		return is_in_namespace(member, record->pidns);
 	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
 	    (record->start != 0 && record->start != stat.started))
 		return false;

@@ -6,7 +6,7 @@
 
 #include "sys/deadline.h"
 #include "lock/queue.h"
-#include "owners/waiters.h"
+#include "owners/sources.h"
 
 struct ticket {
 	long long number;
@@ -19,7 +19,7 @@ struct tickets {
 	size_t count;
 };
 
-static int earlier_first(const void *left, const void *right)
+static int by_number(const void *left, const void *right)
 {
 	const struct ticket *a = left, *b = right;
 
@@ -31,7 +31,7 @@ static bool is_ticket(const struct procfs_lock *lock)
 	return lock->kind == KIND_OFD && lock->exclusive && !lock->waiting;
 }
 
-static struct ticket *known(const struct tickets *tickets, long long number)
+static struct ticket *ticket_numbered(const struct tickets *tickets, long long number)
 {
 	for (size_t i = 0; i < tickets->count; i++)
 		if (tickets->list[i].number == number)
@@ -46,11 +46,11 @@ static bool is_child(pid_t pid, pid_t parent)
 	return process_stat(pid, &stat) && stat.parent == parent;
 }
 
-/* Who waits for a lock made of files has its command ready at a gate, with a copy of the
- * ticket: it is the parent's. */
-static void note(struct tickets *tickets, long long number, pid_t pid)
+/* While semlock waits for a lock made of files, its command stands at a start barrier with a copy of
+ * the ticket: the ticket is the parent's. */
+static void note_ticket(struct tickets *tickets, long long number, pid_t pid)
 {
-	struct ticket *ticket = known(tickets, number);
+	struct ticket *ticket = ticket_numbered(tickets, number);
 
 	if (ticket == NULL)
 		tickets->list[tickets->count++] = (struct ticket){number, pid, false};
@@ -58,9 +58,8 @@ static void note(struct tickets *tickets, long long number, pid_t pid)
 		ticket->pid = pid;
 }
 
-/* From the descriptors, which name their process, then from the list, which shows what is
- * left. */
-static void collect(struct tickets *tickets, const struct proc_snapshot *snapshot)
+/* From the descriptors, which belong to a process; then the lines of the unseen. */
+static void collect_tickets(struct tickets *tickets, const struct proc_snapshot *snapshot)
 {
 	const struct open_fds *open_fds = &snapshot->open_fds;
 	const struct procfs_lock *lock;
@@ -72,15 +71,15 @@ static void collect(struct tickets *tickets, const struct proc_snapshot *snapsho
 	for (size_t i = 0; i < open_fds->count; i++) {
 		lock = &open_fds->list[i].lock;
 		if (open_fds->list[i].file == SNAPSHOT_QUEUE && open_fds->list[i].locked && is_ticket(lock))
-			note(tickets, lock->first, open_fds->list[i].pid);
+			note_ticket(tickets, lock->first, open_fds->list[i].pid);
 	}
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		lock = &snapshot->listed[i].lock;
 		if (snapshot->listed[i].file == SNAPSHOT_QUEUE && is_ticket(lock) &&
-		    known(tickets, lock->first) == NULL)
-			note(tickets, lock->first, 0);
+		    ticket_numbered(tickets, lock->first) == NULL)
+			note_ticket(tickets, lock->first, 0);
 	}
-	qsort(tickets->list, tickets->count, sizeof *tickets->list, earlier_first);
+	qsort(tickets->list, tickets->count, sizeof *tickets->list, by_number);
 }
 
 static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
@@ -91,8 +90,8 @@ static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
 	return NULL;
 }
 
-/* A ticket is twice the time at which it was drawn, in one of two ranges. */
-static int64_t drawn(const struct ticket *ticket)
+/* A ticket's number is twice the time at which it was drawn, in one of two ranges. */
+static int64_t drawn_at(const struct ticket *ticket)
 {
 	struct timespec now;
 
@@ -100,7 +99,7 @@ static int64_t drawn(const struct ticket *ticket)
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
 }
 
-static void add(struct owners *found, pid_t pid, struct ticket *ticket,
+static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
     const struct procfs_lock *lock)
 {
 	struct owner *owner = owners_add(found);
@@ -116,13 +115,13 @@ static void add(struct owners *found, pid_t pid, struct ticket *ticket,
 		found->unseen = true;
 	if (ticket != NULL) {
 		ticket->used = true;
-		owner->since = drawn(ticket);
+		owner->since = drawn_at(ticket);
 		owner->since_exact = true;
 	}
 }
 
-/* The first ticket's drawer stands in the kernel's queue as well.  Where the ticket is all
- * that we may see of it, it is the first semlock there. */
+/* The owner of the first ticket also blocks in flock(2).  If its ticket cannot be traced to a process, it
+ * is the first semlock in the kernel's queue. */
 static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 {
 	struct ticket *ticket = ticket_of(tickets, pid);
@@ -134,7 +133,7 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 	return ticket;
 }
 
-/* Everybody in the kernel's queue whom it names.  Returns how many it does not name. */
+/* Add the waiters that the kernel's queue names.  Returns the number of those it does not name. */
 static size_t add_named(struct owners *found, const struct proc_snapshot *snapshot,
     const struct tickets *tickets, unsigned kinds)
 {
@@ -147,47 +146,37 @@ static size_t add_named(struct owners *found, const struct proc_snapshot *snapsh
 		    !owners_count_lock(lock, kinds))
 			continue;
 		if (lock->pid > 0)
-			add(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);
+			add_waiter(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);
 		else
 			nameless++;
 	}
 	return nameless;
 }
 
-static bool takes_part(const struct owners *found, pid_t pid)
+static bool may_wait(const struct owners *found, const struct open_fd *open_fd)
 {
-	const struct owner *owner;
-
-	for (size_t i = 0; i < found->count; i++) {
-		owner = &found->list[i];
-		if (owner->process.pid == pid)
-			return true;
-		for (size_t j = 0; j < owner->nmembers; j++)
-			if (owner->members[j].pid == pid)
-				return true;
-	}
-	return false;
+	for (size_t i = 0; i < found->count; i++)
+		if (found->list[i].process.pid == open_fd->pid || owner_has(&found->list[i], open_fd->pid))
+			return false;
+	return open_fd->file == SNAPSHOT_LOCK && !open_fd->locked;
 }
 
-/* Who waits for a lock of its open file description is not named.  In semlock's queue it is
- * the first there, and has been named by its ticket.  Outside of it, it must be one of those
- * who have the file open and nothing locked; if there are more of them than waiters, who it
- * is stays unknown. */
+/* The kernel does not name a waiter for an OFD lock.  In semlock's queue its ticket has named it.
+ * Outside, it is a process that has the file open and nothing locked; if there are more such
+ * processes than waiters, the waiters stay unknown. */
 static void add_nameless(struct owners *found, const struct proc_snapshot *snapshot, size_t nameless)
 {
 	const struct open_fds *open_fds = &snapshot->open_fds;
 	size_t candidates = 0;
 
 	for (size_t i = 0; i < open_fds->count; i++)
-		candidates += open_fds->list[i].file == SNAPSHOT_LOCK && !open_fds->list[i].locked &&
-			      !takes_part(found, open_fds->list[i].pid);
+		candidates += may_wait(found, &open_fds->list[i]);
 	for (size_t i = 0; i < open_fds->count && candidates <= nameless; i++)
-		if (open_fds->list[i].file == SNAPSHOT_LOCK && !open_fds->list[i].locked &&
-		    !takes_part(found, open_fds->list[i].pid))
-			add(found, open_fds->list[i].pid, NULL, NULL);
+		if (may_wait(found, &open_fds->list[i]))
+			add_waiter(found, open_fds->list[i].pid, NULL, NULL);
 	if (candidates == 0 || candidates > nameless)
 		while (nameless-- > 0)
-			add(found, 0, NULL, NULL);
+			add_waiter(found, 0, NULL, NULL);
 }
 
 void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds)
@@ -195,11 +184,11 @@ void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, uns
 	struct tickets tickets;
 	size_t nameless;
 
-	collect(&tickets, snapshot);
+	collect_tickets(&tickets, snapshot);
 	nameless = add_named(found, snapshot, &tickets, kinds);
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
-			add(found, tickets.list[i].pid, &tickets.list[i], NULL);
+			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
 	if (nameless > 0 && tickets.count == 0)
 		add_nameless(found, snapshot, nameless);
 	free(tickets.list);

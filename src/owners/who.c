@@ -15,14 +15,14 @@
 #include "report/error.h"
 #include "owners/owner_text.h"
 #include "report/text.h"
-#include "owners/server_owners.h"
+#include "owners/sources.h"
 #include "owners/probe.h"
 #include "owners/who.h"
 
-/* What is left of 80 columns for the command. */
+/* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
 
-static void user_name(const struct process *process, char *name, size_t size)
+static void user_text(const struct process *process, char *name, size_t size)
 {
 	struct passwd *entry;
 
@@ -37,7 +37,7 @@ static void user_name(const struct process *process, char *name, size_t size)
 		text_printable(name, size, entry->pw_name, strlen(entry->pw_name), size - 1);
 }
 
-static void mode_name(const struct owner *owner, char *name, size_t size)
+static void mode_text(const struct owner *owner, char *name, size_t size)
 {
 	static const char *const names[] = {"-", "exclusive", "shared", "slot"};
 
@@ -47,8 +47,8 @@ static void mode_name(const struct owner *owner, char *name, size_t size)
 		snprintf(name, size, "%s", names[owner->mode]);
 }
 
-/* ">" before a time: the process is that old, and its lock younger. */
-static void since_name(const struct owner *owner, char *name, size_t size)
+/* ">12:01:07": the process started then, and its lock is younger. */
+static void since_text(const struct owner *owner, char *name, size_t size)
 {
 	snprintf(name, size, "%s", owner->since_exact ? " " : ">");
 	if (owner->since == 0)
@@ -57,7 +57,7 @@ static void since_name(const struct owner *owner, char *name, size_t size)
 		moment_text(owner->since, name + 1, size - 1);
 }
 
-static void command_name(const struct owner *owner, size_t columns, char *name, size_t size)
+static void command_text(const struct owner *owner, size_t columns, char *name, size_t size)
 {
 	char words[512];
 
@@ -91,11 +91,11 @@ static void print_row(const struct owner *owner, size_t turn)
 		snprintf(rank, sizeof rank, "%zu.", turn);
 	if (owner->process.pid != 0)
 		snprintf(pid, sizeof pid, "%ld", (long)owner->process.pid);
-	user_name(&owner->process, user, sizeof user);
+	user_text(&owner->process, user, sizeof user);
 	wider = strlen(user) > USER_COLUMNS ? strlen(user) - USER_COLUMNS : 0;
-	mode_name(owner, mode, sizeof mode);
-	since_name(owner, since, sizeof since);
-	command_name(owner, COMMAND_COLUMNS - wider, command, sizeof command);
+	mode_text(owner, mode, sizeof mode);
+	since_text(owner, since, sizeof since);
+	command_text(owner, COMMAND_COLUMNS - wider, command, sizeof command);
 	print_line("%4s %8s %-8s %-9s %-12s %s", rank, pid, user, mode, since, command);
 }
 
@@ -143,7 +143,7 @@ static void json_user(const struct process *process)
 
 	json_number_or_null("uid", (long long)process->user,
 	    process->pid != 0 && process->user != (uid_t)-1);
-	user_name(process, name, sizeof name);
+	user_text(process, name, sizeof name);
 	printf("\"user\": ");
 	if (strcmp(name, "?") == 0)
 		printf("null");
@@ -222,23 +222,23 @@ static void print_json(const char *label, const struct owners *found, bool first
 	printf("}");
 }
 
-/* A flock of semlock's on a lock made of files, which has no more than a PID in it, is -m link's. */
+/* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
 static bool is_link(const struct owners *found, const char *name)
 {
 	struct lock lock = {.method = method_named("link"), .name = name};
 	struct probe probe;
 	struct error ignored;
-	bool its_own = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
+	bool pid_only = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
 		       probe.info.there && probe.info.record.kind == RECORD_PID &&
 		       verify_names(&found->list[0], &probe.info.record);
 
 	if (found->holders == 1)
 		probe_close(&probe);
-	return its_own;
+	return pid_only;
 }
 
-/* No method was named: kernel locks of all kinds count, or, if it says so itself, what it is. */
-static int look_at_any(struct owners *found, struct lock *lock, struct error *error)
+/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
+static int find_any_owners(struct owners *found, struct lock *lock, struct error *error)
 {
 	const struct method *recorded = probe_method(lock->name);
 
@@ -254,14 +254,14 @@ static int look_at_any(struct owners *found, struct lock *lock, struct error *er
 	return owners_look(found, lock, 0, error);
 }
 
-static int look(struct owners *found, struct lock *lock, bool method_named, struct error *error)
+static int find_owners(struct owners *found, struct lock *lock, bool method_named, struct error *error)
 {
 	if (server_method(lock->name) != NULL)
 		lock->method = server_method(lock->name);
 	if ((lock->method->can & ON_SERVER) != 0)
 		return server_owners_ask(found, lock, error);
 	if (!method_named)
-		return look_at_any(found, lock, error);
+		return find_any_owners(found, lock, error);
 	return owners_look(found, lock, owners_kinds(lock), error);
 }
 
@@ -270,14 +270,14 @@ static int compare_slots(const void *one, const void *two)
 	return ((const struct owner *)one)->slot - ((const struct owner *)two)->slot;
 }
 
-static int show(const struct request *request, const struct wanted *wanted, bool first)
+static int show_lock(const struct request *request, const struct wanted *wanted, bool first)
 {
 	struct lock lock = {.method = request->method, .name = wanted->name, .fd = -1};
 	struct owners found;
 	struct error error;
 	int status;
 
-	if (look(&found, &lock, request->method_named, &error) != 0) {
+	if (find_owners(&found, &lock, request->method_named, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
@@ -301,7 +301,7 @@ int who(const struct request *request)
 	if (request->json)
 		printf("[");
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		status = show(request, &request->locks[i], first);
+		status = show_lock(request, &request->locks[i], first);
 		first = first && status > EXIT_BUSY;
 		if (status > worst)
 			worst = status;

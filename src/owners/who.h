@@ -4,9 +4,8 @@
 
 #include "cli/options.h"
 
-/* Print who holds each of the locks in REQUEST and who waits for them.  Returns the exit
- * status: 0 when all are free, EXIT_BUSY when one is held, or that of the trouble with the
- * last one that could not be looked at. */
+/* Print the owners of each lock in REQUEST.  Returns the exit status: 0 when all are free, EXIT_BUSY
+ * when one is held, or that of the last lock that could not be looked at. */
 int who(const struct request *request);
 
 #endif

@@ -50,7 +50,7 @@ static bool holder(const struct lock *lock, char *text, size_t size)
 
 	if (owners_look(&found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
-	owners_keep_meeting(&found, lock);
+	owners_keep_overlapping(&found, lock);
 	owners_name_callers(&found);
 	known = owner_text(&found, text, size);
 	owners_forget(&found);

@@ -48,9 +48,9 @@ static bool proven(const struct slot_wait *slot_wait, pid_t pid, pid_t superviso
 {
 	struct procfs_stat stat;
 
-	return owners_proven(slot_wait->lock, pid) ||
+	return owners_verify(slot_wait->lock, pid) ||
 	       (supervisor > 0 && process_stat(pid, &stat) && stat.parent == supervisor &&
-		   owners_proven(slot_wait->lock, supervisor));
+		   owners_verify(slot_wait->lock, supervisor));
 }
 
 /* Prove that PID holds the lock, then signal it.  TARGET was there before the proof: should
@@ -247,7 +247,7 @@ static int stop_all(struct slot_wait *slot_wait, const struct owners *found)
 	slot_wait->passing = false;
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
-		if (!owner_hinders(holder, slot_wait->lock))
+		if (!owner_conflicts(holder, slot_wait->lock))
 			continue;
 		count += lets_go(slot_wait, holder);
 		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !concerns_us(slot_wait, holder))

@@ -85,7 +85,7 @@ static bool look(struct owners *found, struct lock *lock)
 	pthread_mutex_unlock(&state->mutex);
 	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
-	owners_keep_meeting(found, lock);
+	owners_keep_overlapping(found, lock);
 	owners_name_callers(found);
 	return true;
 }
