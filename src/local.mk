@@ -78,7 +78,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/filesystem.c src/methods/file/filesystem.h src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \
 	src/methods/file/namefile.c src/methods/file/namefile.h src/methods/file/directory.c src/methods/file/temporary.c \
 	src/methods/file/plainfile.c src/methods/file/plainfile.h \
-	src/sys/rename_noreplace.c src/sys/rename_noreplace.h \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
 	src/methods/file/inspect.c src/methods/file/inspect.h \
 	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \

@@ -10,17 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "owners/check.h"
-#include "sys/crash_points.h"
-#include "report/exitcode.h"
-#include "sys/start_barrier.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
-#include "sys/mounts.h"
-#include "owners/owners.h"
-#include "sys/path.h"
+#include "owners/check.h"
 #include "owners/lock_scope.h"
+#include "owners/owners.h"
 #include "report/error.h"
+#include "report/exitcode.h"
+#include "sys/crash_points.h"
+#include "sys/mounts.h"
+#include "sys/path.h"
+#include "sys/start_barrier.h"
 
 /* Two living processes, for locks made of files, which record a PID: this one, and one at a start
  * barrier. */

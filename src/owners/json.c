@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "sys/deadline.h"
 #include "owners/json.h"
 #include "report/text.h"
+#include "sys/deadline.h"
 
 /* Of at most three bytes of well-formed UTF-8. */
 static unsigned code_point(const char *text, size_t length)

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/deadline.h"
 #include "owners/owner_text.h"
+#include "sys/deadline.h"
 
 void moment_text(int64_t moment, char *text, size_t size)
 {

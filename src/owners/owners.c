@@ -50,6 +50,8 @@ void owners_drop(struct owners *found, size_t i)
 	memmove(&found->list[i], &found->list[i + 1],
 	    (found->count - i - 1) * sizeof found->list[0]);
 	found->count--;
+	if (i < found->holders)
+		found->holders--;
 }
 
 unsigned owners_kinds(const struct lock *lock)
@@ -103,10 +105,8 @@ bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 void owners_keep_overlapping(struct owners *found, const struct lock *lock)
 {
 	for (size_t i = found->holders; i > 0; i--)
-		if (!owner_overlaps(&found->list[i - 1], lock)) {
+		if (!owner_overlaps(&found->list[i - 1], lock))
 			owners_drop(found, i - 1);
-			found->holders--;
-		}
 }
 
 /* The process for which a semlock --hold holds the lock, or 0.  Its child runs no program and so has

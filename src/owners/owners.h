@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "methods/file/process_alive.h"
 #include "lock/lock.h"
-#include "sys/process.h"
+#include "methods/file/process_alive.h"
 #include "report/error.h"
+#include "sys/process.h"
 
 /* A process through which a lock is held: most often semlock or its command, which share it. */
 struct member {

@@ -1,7 +1,7 @@
 #include <config.h>
 
-#include "owners/sources.h"
 #include "owners/owners_look.h"
+#include "owners/sources.h"
 
 /* The first in the queue for a slot has the shared lock of all slots already, and no slot yet. */
 static bool waits_for_slot(const struct owners *found, const struct owner *holder)
@@ -17,10 +17,8 @@ static bool waits_for_slot(const struct owners *found, const struct owner *holde
 static void drop_slot_waiters(struct owners *found)
 {
 	for (size_t i = found->holders; i > 0; i--)
-		if (waits_for_slot(found, &found->list[i - 1])) {
+		if (waits_for_slot(found, &found->list[i - 1]))
 			owners_drop(found, i - 1);
-			found->holders--;
-		}
 }
 
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)

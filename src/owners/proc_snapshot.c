@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sys/mounts.h"
-#include "sys/path.h"
 #include "lock/queuefile.h"
 #include "owners/proc_snapshot.h"
+#include "sys/mounts.h"
+#include "sys/path.h"
 
 /* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that
  * this process has on the file. */
@@ -156,7 +156,8 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 }
 
 /* Without an object, files[SNAPSHOT_LOCK] stays zero and no line is about it. */
-int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object, struct error *error)
+int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object,
+    struct error *error)
 {
 	char descriptor[32], queue[QUEUE_PATH_SIZE];
 	mode_t mode;

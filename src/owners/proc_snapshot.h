@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sys/open_fds.h"
 #include "lock/lock.h"
-#include "sys/proc.h"
 #include "report/error.h"
+#include "sys/open_fds.h"
+#include "sys/proc.h"
 
 enum { SNAPSHOT_LOCK, SNAPSHOT_QUEUE, SNAPSHOT_FILES };
 
@@ -37,7 +37,8 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 
 /* The same for an open LOCK made of files.  OBJECT: a descriptor of what its holder has under
  * flock(2); -1: there is none. */
-int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object, struct error *error);
+int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object,
+    struct error *error);
 
 void proc_snapshot_forget(struct proc_snapshot *snapshot);
 

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
-#include "owners/sources.h"
 #include "methods/file/takeover.h"
-#include "owners/verify.h"
-#include "owners/proc_snapshot.h"
 #include "owners/probe.h"
+#include "owners/proc_snapshot.h"
+#include "owners/sources.h"
+#include "owners/verify.h"
+#include "sys/deadline.h"
 
 /* HOLDER becomes the recorded command, with the semlock that waits for it to end. */
 static bool name_command(struct owner *holder, const struct record *record)
@@ -18,8 +18,8 @@ static bool name_command(struct owner *holder, const struct record *record)
 	struct process process;
 	struct procfs_stat parent;
 
-	if (record->pid <= 0 || !process_lives(record->pid) || (record->pidns != 0 && record->pidns != host_id()->pidns) ||
-	    !process_read(record->pid, &process) ||
+	if (record->pid <= 0 || !process_lives(record->pid) ||
+	    (record->pidns != 0 && record->pidns != host_id()->pidns) || !process_read(record->pid, &process) ||
 	    (record->start != 0 && record->start != process.started))
 		return false;
 	holder->process = process;
@@ -47,12 +47,9 @@ static bool name_semlock(struct owner *holder, const struct record *record)
 static enum verdict judge_record(const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	return info->legible ? existing_judge(&probe->lock, &info->record, &info->status,
-				    (int64_t)now.tv_sec * SECOND + now.tv_nsec)
-			      : UNKNOWN;
+	return info->legible ? existing_judge(&probe->lock, &info->record, &info->status, clock_realtime())
+			     : UNKNOWN;
 }
 
 static enum doubt record_doubt(const struct lock_info *info, enum verdict verdict)
@@ -167,7 +164,6 @@ static bool keep_holder(struct owners *found, const struct record *record)
 	for (size_t i = found->count; i > 0; i--)
 		if (!verify_is_holder(&found->list[i - 1], record))
 			owners_drop(found, i - 1);
-	found->holders = found->count;
 	return found->count == all;
 }
 

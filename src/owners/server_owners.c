@@ -6,8 +6,8 @@
 
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
-#include "report/text.h"
 #include "owners/sources.h"
+#include "report/text.h"
 
 /* The value of the field KEY ("host="), with all that follows; NULL: none. */
 static const char *field(const char *answer, const char *key)

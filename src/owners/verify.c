@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "owners/probe.h"
+#include "owners/verify.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
-#include "owners/verify.h"
-#include "owners/probe.h"
 
 static bool of_this_namespace(const struct record *record)
 {

@@ -2,11 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "sys/deadline.h"
 #include "lock/queue.h"
 #include "owners/sources.h"
+#include "sys/deadline.h"
 
 struct ticket {
 	long long number;
@@ -93,10 +92,7 @@ static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
 /* A ticket's number is twice the time at which it was drawn, in one of two ranges. */
 static int64_t drawn_at(const struct ticket *ticket)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
+	return clock_realtime() - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
 }
 
 static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/exitcode.h"
-#include "owners/json.h"
 #include "methods/server/server.h"
-#include "owners/owners_look.h"
-#include "owners/verify.h"
-#include "report/error.h"
+#include "owners/json.h"
 #include "owners/owner_text.h"
-#include "report/text.h"
-#include "owners/sources.h"
+#include "owners/owners_look.h"
 #include "owners/probe.h"
+#include "owners/sources.h"
+#include "owners/verify.h"
 #include "owners/who.h"
+#include "report/error.h"
+#include "report/exitcode.h"
+#include "report/text.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };

@@ -11,23 +11,22 @@
 #include "sys/crash_points.h"
 
 #ifdef ENABLE_CRASH_POINTS
-/* What is to happen at NAME: "kill", "stop", "fail=95" and whatever follows; NULL: nothing. */
-static const char *wanted_at(const char *name)
+/* The action at NAME: "kill", "stop" or "fail=95", with all that follows; NULL: none. */
+static const char *action_at(const char *name)
 {
-	const char *wanted = getenv("SEMLOCK_CRASH");
+	const char *place = getenv("SEMLOCK_CRASH");
 	size_t length = strlen(name);
 
-	while (wanted != NULL && *wanted != '\0') {
-		if (strncmp(wanted, name, length) == 0 && wanted[length] == ':')
-			return wanted + length + 1;
-		wanted += strcspn(wanted, " ");
-		wanted += strspn(wanted, " ");
+	while (place != NULL && *place != '\0') {
+		if (strncmp(place, name, length) == 0 && place[length] == ':')
+			return place + length + 1;
+		place += strcspn(place, " ");
+		place += strspn(place, " ");
 	}
 	return NULL;
 }
 
-/* So that a test knows which of them are on the way at all. */
-static void write_down(const char *name)
+static void log_passed(const char *name)
 {
 	const char *file = getenv("SEMLOCK_CRASH_LOG");
 	int errnum = errno;
@@ -42,21 +41,21 @@ static void write_down(const char *name)
 
 void crash_point(const char *name)
 {
-	const char *action = wanted_at(name);
+	const char *action = action_at(name);
 
-	write_down(name);
+	log_passed(name);
 	if (action == NULL)
 		return;
 	raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
 }
 
-/* A signal interrupts a call once: to ask again is right, and has an end. */
+/* EINTR once only: the caller makes the call again. */
 bool fault_point(const char *name)
 {
 	static bool interrupted;
-	const char *action = wanted_at(name);
+	const char *action = action_at(name);
 
-	write_down(name);
+	log_passed(name);
 	if (action == NULL || strncmp(action, "fail=", 5) != 0)
 		return false;
 	errno = atoi(action + 5);

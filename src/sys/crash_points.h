@@ -1,8 +1,8 @@
-/* sys/crash_points.h - named places between two steps whose order matters, where a test may kill
- * us, or stop us to look around; and named calls that a test may have fail.
- * SEMLOCK_CRASH=lock.taken:kill, or :stop, or namefile.tmpfile:fail=95 (an errno), several
- * with blanks between.  SEMLOCK_CRASH_LOG=FILE: the names of those passed are added to FILE.
- * Nothing of this is in a normal build. */
+/* sys/crash_points.h - named places between two steps whose order matters, where a test kills or stops
+ * semlock; and named calls that a test makes fail.
+ * SEMLOCK_CRASH: "lock.taken:kill", "lock.taken:stop", "namefile.tmpfile:fail=95" (an errno), separated
+ * by blanks.  SEMLOCK_CRASH_LOG: a file, to which the names of the places passed are added.
+ * A normal build has none of this. */
 #ifndef SEMLOCK_SYS_CRASH_POINTS_H
 #define SEMLOCK_SYS_CRASH_POINTS_H
 
@@ -12,7 +12,7 @@
 
 #ifdef ENABLE_CRASH_POINTS
 void crash_point(const char *name);
-bool fault_point(const char *name); /* true, with errno set: the call is to have failed */
+bool fault_point(const char *name); /* true, with errno set: the call is to fail */
 #define CRASH_POINT(name) crash_point(name)
 #define FAULT_POINT(name) fault_point(name)
 #else

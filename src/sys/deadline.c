@@ -8,23 +8,30 @@
 
 #define CENTURY (36525.0 * 86400.0)
 
-int64_t clock_now(void)
+static int64_t read_clock(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+}
+
+int64_t clock_now(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
 }
 
 int64_t clock_boottime(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+	return read_clock(CLOCK_BOOTTIME);
 }
 
-static const char *digits(const char *p, double *value, int *count, double *scale)
+int64_t clock_realtime(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}
+
+static const char *read_digits(const char *p, double *value, int *count, double *scale)
 {
 	for (; *p >= '0' && *p <= '9'; p++, ++*count) {
 		*value = *value * 10 + (*p - '0');
@@ -33,9 +40,8 @@ static const char *digits(const char *p, double *value, int *count, double *scal
 	return p;
 }
 
-/* "e5", "E-3": what strtod would read, but never more steps than from one end of
- * a double's range to the other. */
-static const char *exponent(const char *p, double *value)
+/* "e5", "E-3", in at most 700 steps: more than a double's range. */
+static const char *read_exponent(const char *p, double *value)
 {
 	const char *start = p;
 	double power = 0, unused = 1;
@@ -48,7 +54,7 @@ static const char *exponent(const char *p, double *value)
 	negative = *p == '-';
 	if (*p == '-' || *p == '+')
 		p++;
-	p = digits(p, &power, &count, &unused);
+	p = read_digits(p, &power, &count, &unused);
 	if (count == 0)
 		return start;
 	for (int i = 0; i < 700 && i < power; i++)
@@ -56,7 +62,7 @@ static const char *exponent(const char *p, double *value)
 	return p;
 }
 
-static bool suffix(const char *p, double *value)
+static bool apply_suffix(const char *p, double *value)
 {
 	static const struct {
 		const char *name;
@@ -78,21 +84,21 @@ bool duration_parse(const char *text, int64_t *duration)
 	int count = 0;
 	const char *p = *text == '-' || *text == '+' ? text + 1 : text;
 
-	p = digits(p, &value, &count, &unused);
+	p = read_digits(p, &value, &count, &unused);
 	if (*p == '.')
-		p = digits(p + 1, &fraction, &count, &scale);
+		p = read_digits(p + 1, &fraction, &count, &scale);
 	if (count == 0)
 		return false;
 	if (scale < 1e300)
 		value += fraction / scale;
-	p = exponent(p, &value);
-	if (!suffix(p, &value))
+	p = read_exponent(p, &value);
+	if (!apply_suffix(p, &value))
 		return false;
 	if (value > CENTURY)
 		value = CENTURY;
 	*duration = (int64_t)(value * (double)SECOND);
 	if (*duration == 0 && value > 0)
-		*duration = 1; /* as short as can be is not the same as not at all */
+		*duration = 1; /* "1e-12" is not 0, which means not to wait */
 	if (negative)
 		*duration = -*duration;
 	return true;

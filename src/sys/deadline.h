@@ -1,4 +1,4 @@
-/* sys/deadline.h - durations, and when to stop waiting, on a clock nobody can set.
+/* sys/deadline.h - durations, and when to stop waiting, on a clock that cannot be set.
  * All times are nanoseconds. */
 #ifndef SEMLOCK_SYS_DEADLINE_H
 #define SEMLOCK_SYS_DEADLINE_H
@@ -17,20 +17,20 @@ struct deadline {
 /* CLOCK_MONOTONIC, now. */
 int64_t clock_now(void);
 
-/* The clock that leases are counted on, which goes on while the machine sleeps: CLOCK_BOOTTIME,
- * or CLOCK_MONOTONIC where there is none. */
+/* CLOCK_BOOTTIME, now: it goes on while the machine sleeps, as leases do. */
 int64_t clock_boottime(void);
 
+/* CLOCK_REALTIME, now: nanoseconds after 1970. */
+int64_t clock_realtime(void);
+
 /* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5",
- * "1e1", "500ms", "2m", "1h", "1d"), into *DURATION, whatever the locale.  Returns
+ * "1e1", "500ms", "2m", "1h", "1d"), into *DURATION, in any locale.  Returns
  * false, and leaves *DURATION alone, when TEXT is anything else.  A sign is read;
- * what is longer than a century is a century. */
+ * a longer duration than a century becomes a century. */
 bool duration_parse(const char *text, int64_t *duration);
 
-/* The deadline DURATION from now. */
+/* DURATION from now. */
 struct deadline deadline_after(int64_t duration);
-
-/* The deadline that never comes. */
 struct deadline deadline_never(void);
 
 /* The time left: 0 when it has passed, INT64_MAX when it never comes. */

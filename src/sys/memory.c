@@ -1,5 +1,5 @@
-/* The first malloc() of a process asks the kernel for memory, up to four times, and touches
- * pages of it: much of what a start costs.  What the program brings along is there already. */
+/* The first malloc() of a process makes up to four system calls and touches new pages: much of the cost of
+ * a start.  A static array costs nothing. */
 #include <config.h>
 
 #include <stdalign.h>
@@ -8,7 +8,7 @@
 
 #include "sys/memory.h"
 
-enum { ROOM = 100 * alignof(max_align_t) }; /* what a start takes with some hundred variables */
+enum { ROOM = 100 * alignof(max_align_t) }; /* enough for some hundred environment variables */
 
 void *memory_lasting(size_t size)
 {

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* SIZE bytes of zeros that last as long as the process; NULL when there are none.  For the few
- * small things that every start needs. */
+/* SIZE bytes of zeros that last as long as the process, for the few small things that every start needs.
+ * NULL: no memory. */
 void *memory_lasting(size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 #include "sys/mounts.h"
 #include "sys/process.h"
 
-static int id_of(int fd)
+static int mount_id(int fd)
 {
 	char path[64], text[1024];
 
@@ -18,7 +18,7 @@ static int id_of(int fd)
 bool mounts_find(int fd, struct procfs_mount *mount)
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	int id = id_of(fd);
+	int id = mount_id(fd);
 	bool found = false;
 	char *line = NULL;
 	size_t size = 0;

@@ -7,12 +7,11 @@
 
 #include "sys/proc.h"
 
-/* Find the mount of FD's file.  Returns false where the system does not tell. */
+/* Find the mount of FD's file.  Returns false where /proc does not tell. */
 bool mounts_find(int fd, struct procfs_mount *mount);
 
-/* The device by which /proc/locks names FD's file, of which fstat(2) says DEVICE.  The parts of a
- * file system without a device of its own (btrfs, overlay) differ in stat(2), and are one in
- * the kernel's list. */
+/* The device by which /proc/locks names FD's file, for which fstat(2) gives DEVICE.  On btrfs and overlay
+ * the two differ. */
 void mounts_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);
 
 #endif

@@ -16,11 +16,11 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
-#ifndef SYS_statx /* its number is each machine's own: as if the kernel did not know it */
+#ifndef SYS_statx /* its number differs by architecture: treat it as unknown to the kernel */
 #define SYS_statx -1
 #endif
 
-static void add(struct open_fds *open_fds, const struct open_fd *open_fd)
+static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 {
 	struct open_fd *list = open_fds->list;
 
@@ -42,20 +42,20 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 
 	snprintf(path, sizeof path, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
 	if (process_file(path, text, sizeof text) < 0)
-		return; /* closed meanwhile, or ended */
+		return; /* closed since, or its process has ended */
 	open_fd.locked = true;
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
 		if (procfs_lock_line(line, &open_fd.lock)) {
-			add(open_fds, &open_fd);
+			append_fd(open_fds, &open_fd);
 			any = true;
 		}
 	open_fd.locked = false;
 	if (!any)
-		add(open_fds, &open_fd);
+		append_fd(open_fds, &open_fd);
 }
 
-/* What statx(2) says of a file, as the kernel lays it out: not every library knows. */
-struct known {
+/* struct statx, which older headers lack. */
+struct statx_answer {
 	uint32_t before[8];
 	uint64_t inode, between[12];
 	uint32_t device_major, device_minor;
@@ -63,19 +63,19 @@ struct known {
 };
 enum { DONT_SYNC = 0x4000, WANT_INODE = 0x100 };
 
-/* Which file descriptor NAME of the /proc/PID/fd in FD is.  What is known here already will do: a
- * server that does not answer, of whatever file system, would let us wait for ever. */
-static bool identify(int fd, const char *name, struct identity *file)
+/* Fill FILE for the descriptor NAME in /proc/PID/fd, which is open as FD.  DONT_SYNC: a network file
+ * system's server may not answer. */
+static bool identify_fd(int fd, const char *name, struct identity *file)
 {
-	struct known known;
+	struct statx_answer answer;
 	struct stat found;
 
-	if (syscall(SYS_statx, fd, name, DONT_SYNC, WANT_INODE, &known) == 0) {
-		*file = (struct identity){makedev(known.device_major, known.device_minor),
-		    (ino_t)known.inode};
+	if (syscall(SYS_statx, fd, name, DONT_SYNC, WANT_INODE, &answer) == 0) {
+		*file = (struct identity){makedev(answer.device_major, answer.device_minor),
+		    (ino_t)answer.inode};
 		return true;
 	}
-	/* EPERM: the filter of a container that does not know the call. */
+	/* EPERM: the seccomp filter of a container that does not know the call. */
 	if (errno != ENOSYS && errno != EPERM)
 		return false;
 	if (fstatat(fd, name, &found, 0) != 0)
@@ -100,7 +100,7 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *fi
 	errno = 0;
 	while ((entry = readdir(open)) != NULL) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    !identify(dirfd(open), entry->d_name, &file))
+		    !identify_fd(dirfd(open), entry->d_name, &file))
 			continue;
 		for (unsigned i = 0; i < count; i++)
 			if (file.inode == files[i].inode && file.device == files[i].device)
@@ -121,7 +121,7 @@ struct walk {
 	unsigned count;
 };
 
-static bool look_into(pid_t pid, void *context)
+static bool add_process(pid_t pid, void *context)
 {
 	struct walk *walk = context;
 
@@ -134,7 +134,7 @@ void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsi
 	struct walk walk = {open_fds, files, count};
 
 	*open_fds = (struct open_fds){0};
-	process_each(look_into, &walk);
+	process_each(add_process, &walk);
 }
 
 void open_fds_forget(struct open_fds *open_fds)

@@ -1,8 +1,7 @@
 /* sys/open_fds.h - which processes have a file open, and what they have locked of it.
  *
- * The kernel's list of locks names the process that asked for a lock, and that may have
- * ended long ago, with the lock living on in a descriptor that others inherited.  So the
- * descriptors themselves are looked at, process by process. */
+ * /proc/locks names the process that took a lock.  That may have ended, while the lock lives on in a
+ * descriptor that another process inherited: so each process's descriptors are read. */
 #ifndef SEMLOCK_SYS_OPEN_FDS_H
 #define SEMLOCK_SYS_OPEN_FDS_H
 
@@ -26,11 +25,11 @@ struct open_fd {
 struct open_fds {
 	struct open_fd *list;
 	size_t count;
-	bool blind;  /* there were processes that we may not look into */
+	bool blind;  /* some processes may not be looked into */
 	bool failed; /* no memory: the list is cut short */
 };
 
-/* Which file a descriptor is: what stat(2) says of it. */
+/* A file, as stat(2) names it. */
 struct identity {
 	dev_t device;
 	ino_t inode;
@@ -39,13 +38,13 @@ struct identity {
 /* Look through all processes for descriptors on the COUNT files at FILES. */
 void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsigned count);
 
-/* The same, looking through process PID alone, and adding to what OPEN_FDS has. */
+/* Add process PID's descriptors alone. */
 void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *files, unsigned count);
 
 void open_fds_forget(struct open_fds *open_fds);
 
-/* Do descriptor A of process P and B of Q share one open file description?  1 yes, 0 no,
- * -1 the kernel does not say. */
+/* Do descriptor A of process P and B of Q share one open file description?  1: yes; 0: no; -1: the
+ * kernel does not tell. */
 int open_fds_same_description(pid_t p, int a, pid_t q, int b);
 
 #endif

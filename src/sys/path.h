@@ -4,8 +4,8 @@
 
 #include <limits.h>
 
-/* The directory that the last component of PATH is in: ".", "/", or what of PATH stands before
- * that component, put into SPACE.  NULL with errno ENAMETOOLONG if that has no room. */
+/* PATH's directory: ".", "/", or PATH up to its last slash, put into SPACE.  NULL, with errno
+ * ENAMETOOLONG, if SPACE is too small. */
 const char *path_directory(const char *path, char space[PATH_MAX]);
 
 #endif

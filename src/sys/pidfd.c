@@ -5,7 +5,7 @@
 
 #include "sys/pidfd.h"
 
-/* Newer than many a library's headers, and of the same number everywhere. */
+/* For older headers; the numbers are the same on every architecture. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif

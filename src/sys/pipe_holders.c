@@ -16,7 +16,7 @@
 
 enum { MOST_PIDS = 1 << 17 };
 
-struct search {
+struct holder_search {
 	struct pipe_holders *holders;
 	char pipe[64]; /* the target of its links in /proc/PID/fd; "": no pipe */
 	pid_t *pids;   /* all processes */
@@ -58,7 +58,7 @@ static bool has_pipe(pid_t pid, const char *pipe)
 	return found;
 }
 
-static bool is_holder(const struct search *search, pid_t pid)
+static bool is_holder(const struct holder_search *search, pid_t pid)
 {
 	struct pipe_holders *holders = search->holders;
 
@@ -71,7 +71,7 @@ static bool is_holder(const struct search *search, pid_t pid)
 }
 
 /* The pidfd is opened before the look: the signal then reaches the process that was looked at. */
-static bool signal_holder(const struct search *search, pid_t pid, int signo)
+static bool signal_holder(const struct holder_search *search, pid_t pid, int signo)
 {
 	int fd = pidfd_of(pid);
 	bool found = (fd >= 0 || errno == ENOSYS) && is_holder(search, pid);
@@ -87,14 +87,14 @@ static bool signal_holder(const struct search *search, pid_t pid, int signo)
 
 static bool note_pid(pid_t pid, void *context)
 {
-	struct search *search = context;
+	struct holder_search *search = context;
 
 	if (pid > 1 && pid != getpid() && pid != search->holders->except)
 		search->pids[search->count++] = pid;
 	return search->count < MOST_PIDS;
 }
 
-static void find_pipe(struct search *search)
+static void find_pipe(struct holder_search *search)
 {
 	char self[32];
 	ssize_t length;
@@ -108,7 +108,7 @@ static void find_pipe(struct search *search)
 
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 {
-	struct search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
+	struct holder_search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
 	size_t found = 0;
 
 	if (search.pids == NULL || !process_numbers_ours()) {

@@ -63,7 +63,7 @@ bool procfs_stat(const char *text, struct procfs_stat *stat)
 		&stat->state, &stat->parent, &threads, &stat->started) != 4)
 		return false;
 	if (stat->state == 'Z' && threads > 1)
-		stat->state = 'S'; /* main() has called pthread_exit(), and the others run on */
+		stat->state = 'S'; /* the main thread called pthread_exit(), the others run on */
 	return true;
 }
 
@@ -72,8 +72,8 @@ bool procfs_ended(char state)
 	return state == 'Z' || state == 'X';
 }
 
-/* What stands behind KEY at the start of a line, or NULL. */
-static const char *value_of(const char *text, const char *key)
+/* The text after KEY at the start of a line; NULL: none. */
+static const char *line_value(const char *text, const char *key)
 {
 	size_t length = strlen(key);
 
@@ -86,7 +86,7 @@ static const char *value_of(const char *text, const char *key)
 
 uid_t procfs_user(const char *text, uid_t *real)
 {
-	const char *value = value_of(text, "Uid:");
+	const char *value = line_value(text, "Uid:");
 	unsigned real_user, user;
 
 	*real = (uid_t)-1;
@@ -98,13 +98,13 @@ uid_t procfs_user(const char *text, uid_t *real)
 
 int procfs_mount_id(const char *text)
 {
-	const char *value = value_of(text, "mnt_id:");
+	const char *value = line_value(text, "mnt_id:");
 	int id;
 
 	return value != NULL && sscanf(value, "%d", &id) == 1 ? id : -1;
 }
 
-/* A blank in a path is written "\040", and so are a tab, a newline and a backslash. */
+/* "\040" is a blank; tab, newline and backslash are written likewise. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -123,15 +123,15 @@ static void unescape(char *text)
 bool procfs_mount_line(const char *line, struct procfs_mount *mount)
 {
 	const char *dash = strstr(line, " - ");
-	char own[512], whole[512] = "";
+	char of_mount[512], of_filesystem[512] = "";
 
 	if (dash == NULL ||
 	    sscanf(line, "%d %*d %u:%u %*s %255s %511s", &mount->id, &mount->major, &mount->minor,
-		mount->point, own) != 5 ||
-	    sscanf(dash, " - %63s %255s %511s", mount->type, mount->source, whole) < 2)
+		mount->point, of_mount) != 5 ||
+	    sscanf(dash, " - %63s %255s %511s", mount->type, mount->source, of_filesystem) < 2)
 		return false;
 	unescape(mount->point);
 	unescape(mount->source);
-	snprintf(mount->options, sizeof mount->options, "%s,%s", own, whole);
+	snprintf(mount->options, sizeof mount->options, "%s,%s", of_mount, of_filesystem);
 	return true;
 }

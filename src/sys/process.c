@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "report/text.h"
 #include "sys/deadline.h"
 #include "sys/process.h"
-#include "report/text.h"
 
 ssize_t process_file(const char *path, char *text, size_t size)
 {
@@ -40,8 +40,8 @@ static ssize_t read_about(pid_t pid, const char *what, char *text, size_t size)
 	return process_file(path, text, size);
 }
 
-/* In a time namespace of our own, the kernel tells us of boot, and of when a process started, by so
- * many ns more; but records are read in others.  0xEFFFFFFA is the one that a machine has. */
+/* In a time namespace, the kernel adds this many ns to the time since boot and to a process's start, but a
+ * record is read in others, too.  0xEFFFFFFA: the machine's first time namespace. */
 static int64_t boottime_offset(void)
 {
 	static int64_t offset;
@@ -61,7 +61,7 @@ static int64_t boottime_offset(void)
 	return offset;
 }
 
-static int64_t tick(void)
+static int64_t tick_ns(void)
 {
 	long ticks = sysconf(_SC_CLK_TCK);
 
@@ -74,7 +74,7 @@ bool process_stat(pid_t pid, struct procfs_stat *stat)
 
 	if (read_about(pid, "stat", text, sizeof text) <= 0 || !procfs_stat(text, stat))
 		return false;
-	stat->started -= (unsigned long long)(boottime_offset() / tick());
+	stat->started -= (unsigned long long)(boottime_offset() / tick_ns());
 	return true;
 }
 
@@ -100,7 +100,7 @@ bool process_read(pid_t pid, struct process *process)
 	if (read_about(pid, "status", text, sizeof text) > 0)
 		process->user = procfs_user(text, &process->real_user);
 	got = read_about(pid, "cmdline", process->command, sizeof process->command);
-	if (got <= 0) { /* a kernel thread, or one that is ending */
+	if (got <= 0) { /* a kernel thread, or a process that is ending */
 		snprintf(process->command, sizeof process->command, "%s", process->name);
 		got = (ssize_t)strlen(process->command) + 1;
 	}
@@ -122,14 +122,14 @@ void process_each(bool (*see)(pid_t pid, void *context), void *context)
 	closedir(proc);
 }
 
-struct search {
+struct child_search {
 	pid_t parent, found;
 	unsigned long long started;
 };
 
 static bool is_younger_child(pid_t pid, void *context)
 {
-	struct search *search = context;
+	struct child_search *search = context;
 	struct procfs_stat stat;
 
 	if (process_stat(pid, &stat) && stat.parent == search->parent &&
@@ -142,13 +142,13 @@ static bool is_younger_child(pid_t pid, void *context)
 
 pid_t process_youngest_child(pid_t pid)
 {
-	struct search search = {.parent = pid};
+	struct child_search search = {.parent = pid};
 
 	process_each(is_younger_child, &search);
 	return search.found;
 }
 
-/* Not kept: a child may be in another PID namespace. */
+/* Asked each time: a child may be in another PID namespace. */
 bool process_numbers_ours(void)
 {
 	char self[24];
@@ -179,11 +179,10 @@ int64_t process_start(unsigned long long started)
 
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	clock_gettime(CLOCK_REALTIME, &now);
-	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick();
+	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick_ns();
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (age > 0 ? age : 0);
 }
 
-/* What a program is called matters more than where it lies. */
 static size_t directory_length(const char *command, size_t length)
 {
 	size_t start = 0;

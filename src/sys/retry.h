@@ -1,6 +1,6 @@
-/* sys/retry.h - calls on files and names that a signal may interrupt (over NFS and FUSE), made
- * again until it has not.  That what was interrupted may have been done all the same is for the
- * caller to see: then it says that the name exists, or is gone. */
+/* sys/retry.h - calls on files and names, made again while a signal interrupts them (NFS, FUSE).
+ * An interrupted call may have taken effect: then the next one fails with EEXIST or ENOENT, which the
+ * caller is to expect. */
 #ifndef SEMLOCK_SYS_RETRY_H
 #define SEMLOCK_SYS_RETRY_H
 
@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-/* RESULT becomes CALL's, which is -1 with errno set if it fails. */
+/* RESULT becomes the result of CALL: -1, with errno set, if it fails. */
 #define UNINTERRUPTED(result, call) \
 	do \
 		(result) = (call); \
@@ -41,6 +42,14 @@ static inline int call_rename(int directory, const char *from, const char *to)
 	return result;
 }
 
+/* Rename FROM to TO, unless TO exists: EEXIST.  EINVAL, ENOSYS: the file system or the kernel cannot. */
+static inline int rename_noreplace(int directory, const char *from, const char *to)
+{
+	const unsigned noreplace = 1; /* RENAME_NOREPLACE, which older headers lack */
+
+	return (int)syscall(SYS_renameat2, directory, from, directory, to, noreplace);
+}
+
 static inline int call_mkdir(int directory, const char *name, mode_t mode)
 {
 	int result;
@@ -57,7 +66,7 @@ static inline int call_truncate(int fd, off_t length)
 	return result;
 }
 
-/* To try; who sleeps in flock(2) is to be woken by a signal. */
+/* Only to try: a flock(2) that sleeps must be woken by a signal. */
 static inline int call_try_flock(int fd)
 {
 	int result;

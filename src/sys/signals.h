@@ -4,10 +4,10 @@
 
 #include <signal.h>
 
-/* "TERM", "SIGTERM", "term" or "15"; -1: there is no such signal. */
+/* The number of "TERM", "SIGTERM", "term" or "15"; -1: no such signal. */
 int signals_number(const char *text);
 
-/* Take out of SET whatever is in SIGNALS. */
+/* Remove from SET all that are in SIGNALS. */
 void signals_take_out(sigset_t *set, const sigset_t *signals);
 
 #endif

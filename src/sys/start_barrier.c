@@ -7,12 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/wakeup.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/start_barrier.h"
+#include "sys/wakeup.h"
 
-static ssize_t receive(int fd, void *data, size_t size)
+static ssize_t barrier_receive(int fd, void *data, size_t size)
 {
 	ssize_t got;
 
@@ -22,9 +22,9 @@ static ssize_t receive(int fd, void *data, size_t size)
 	return got;
 }
 
-/* What a timer of the parent's has changed is undone first: the command shall find its
- * signals as we found them. */
-static void placeholder(const struct start_barrier *start_barrier, const sigset_t *before, sigset_t *mask)
+/* In the child.  alarm_off() first: the command gets the signals as semlock got them, not as its timer
+ * changed them. */
+static void await_release(const struct start_barrier *barrier, const sigset_t *before, sigset_t *mask)
 {
 	sigset_t all;
 	char word;
@@ -33,7 +33,7 @@ static void placeholder(const struct start_barrier *start_barrier, const sigset_
 	alarm_off();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, mask);
-	if (receive(start_barrier->socket, &word, 1) != 1)
+	if (barrier_receive(barrier->socket, &word, 1) != 1)
 		_exit(EXIT_FAILURE);
 }
 
@@ -50,7 +50,7 @@ static int make_socket(int ends[2])
 	return 0;
 }
 
-pid_t start_barrier_start(struct start_barrier *start_barrier, sigset_t *mask)
+pid_t start_barrier_start(struct start_barrier *barrier, sigset_t *mask)
 {
 	sigset_t all, before;
 	int ends[2];
@@ -63,8 +63,8 @@ pid_t start_barrier_start(struct start_barrier *start_barrier, sigset_t *mask)
 	pid = fork();
 	if (pid == 0) {
 		close(ends[0]);
-		start_barrier->socket = ends[1];
-		placeholder(start_barrier, &before, mask);
+		barrier->socket = ends[1];
+		await_release(barrier, &before, mask);
 		return 0;
 	}
 	close(ends[1]);
@@ -73,42 +73,42 @@ pid_t start_barrier_start(struct start_barrier *start_barrier, sigset_t *mask)
 		close(ends[0]);
 		return -1;
 	}
-	start_barrier->pid = pid;
-	start_barrier->socket = ends[0];
-	CRASH_POINT("gate.started");
+	barrier->pid = pid;
+	barrier->socket = ends[0];
+	CRASH_POINT("start_barrier.started");
 	return pid;
 }
 
-void start_barrier_fail(const struct start_barrier *start_barrier, int errnum)
+void start_barrier_fail(const struct start_barrier *barrier, int errnum)
 {
-	send(start_barrier->socket, &errnum, sizeof errnum, MSG_NOSIGNAL);
+	send(barrier->socket, &errnum, sizeof errnum, MSG_NOSIGNAL);
 	_exit(EXIT_FAILURE);
 }
 
-int start_barrier_open(struct start_barrier *start_barrier)
+int start_barrier_open(struct start_barrier *barrier)
 {
 	int errnum = 0;
 	ssize_t sent;
 
-	while ((sent = send(start_barrier->socket, "", 1, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+	while ((sent = send(barrier->socket, "", 1, MSG_NOSIGNAL)) < 0 && errno == EINTR)
 		;
 	if (sent != 1) {
-		close(start_barrier->socket); /* or it would stand there for ever, and we wait for it */
+		close(barrier->socket); /* else the child, still at the barrier, and this process would wait for each other */
 		return -1;
 	}
-	CRASH_POINT("gate.opened");
-	if (receive(start_barrier->socket, &errnum, sizeof errnum) != (ssize_t)sizeof errnum)
+	CRASH_POINT("start_barrier.opened");
+	if (barrier_receive(barrier->socket, &errnum, sizeof errnum) != (ssize_t)sizeof errnum)
 		errnum = 0; /* closed by the exec */
-	close(start_barrier->socket);
+	close(barrier->socket);
 	return errnum;
 }
 
-void start_barrier_cancel(struct start_barrier *start_barrier)
+void start_barrier_cancel(struct start_barrier *barrier)
 {
-	if (start_barrier->pid <= 0)
+	if (barrier->pid <= 0)
 		return;
-	close(start_barrier->socket);
-	while (waitpid(start_barrier->pid, NULL, 0) < 0 && errno == EINTR)
+	close(barrier->socket);
+	while (waitpid(barrier->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	start_barrier->pid = 0;
+	barrier->pid = 0;
 }

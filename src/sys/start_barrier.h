@@ -1,8 +1,7 @@
-/* sys/start_barrier.h - a child that is there, and runs only when it is told to.
+/* sys/start_barrier.h - a child that is forked now and runs when it is released.
  *
- * A lock's record has to name the command's process before the lock is taken, and the
- * command must not run before.  If we die first, the child sees the end of its input, and
- * never runs. */
+ * A lock's record names the command's process before the lock is taken, and the command must not run
+ * before.  If the parent dies first, the child reads the end of its socket and exits. */
 #ifndef SEMLOCK_SYS_START_BARRIER_H
 #define SEMLOCK_SYS_START_BARRIER_H
 
@@ -10,22 +9,22 @@
 #include <sys/types.h>
 
 struct start_barrier {
-	pid_t pid;  /* 0: nobody stands there */
-	int socket; /* the word to go one way, the errno of a failed exec the other */
+	pid_t pid;  /* 0: no child */
+	int socket; /* one byte to the child releases it; from it comes the errno of a failed exec */
 };
 
-/* Like fork(2), but returns in the child only when start_barrier_open() was called: with every
- * signal blocked, *MASK being what to give back.  -1 with errno set: no child. */
-pid_t start_barrier_start(struct start_barrier *start_barrier, sigset_t *mask);
+/* fork(2) that returns in the child only after start_barrier_open(), with all signals blocked and the mask
+ * to restore in *MASK.  -1, with errno set: no child. */
+pid_t start_barrier_start(struct start_barrier *barrier, sigset_t *mask);
 
 /* In the child: the exec has failed with ERRNUM.  Does not return. */
-void start_barrier_fail(const struct start_barrier *start_barrier, int errnum);
+void start_barrier_fail(const struct start_barrier *barrier, int errnum);
 
-/* In the parent: go.  Waits until the child has execed.  Returns 0, the errno of the exec,
- * or -1: it was killed before. */
-int start_barrier_open(struct start_barrier *start_barrier);
+/* In the parent: release the child and wait for its exec.  Returns 0, the errno of the exec, or -1: the child
+ * was killed before. */
+int start_barrier_open(struct start_barrier *barrier);
 
-/* In the parent: not wanted any more.  Waits until the child has gone. */
-void start_barrier_cancel(struct start_barrier *start_barrier);
+/* In the parent: end the child, if there is one, and wait for its exit. */
+void start_barrier_cancel(struct start_barrier *barrier);
 
 #endif

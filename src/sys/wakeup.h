@@ -1,13 +1,10 @@
-/* sys/wakeup.h - waking up from a lock call that sleeps in the kernel.
+/* sys/wakeup.h - a timer that wakes a lock call which sleeps in the kernel.
  *
- * A one-shot timer can fire just before the call goes to sleep, and then the
- * call sleeps for ever.  So ours fires again, after 1, 2, 4 and at last every 64
- * milliseconds, until it is turned off: there is no wake-up to lose, only one to
- * be a little late.
+ * A one-shot timer may fire just before the call goes to sleep, which then sleeps for ever.  This timer
+ * fires again, after 1, 2, 4 and at last every 64 ms, until it is turned off.
  *
- * It has a signal of its own where the system can: SIGALRM may come to us
- * blocked, ignored, or under way from "alarm(5), exec semlock", and stays
- * whatever the caller made of it. */
+ * Its signal is SIGRTMIN: the caller may have SIGALRM blocked, ignored or pending ("alarm(5), exec
+ * semlock"), and the command inherits that unchanged. */
 #ifndef SEMLOCK_SYS_WAKEUP_H
 #define SEMLOCK_SYS_WAKEUP_H
 
@@ -15,16 +12,15 @@
 
 #include "report/error.h"
 
-/* From AFTER nanoseconds on, any call that sleeps returns EINTR, until
- * alarm_off(); a second alarm_set() moves the first.  Returns 0, or -1 with ERROR
- * filled when the system has no timer left. */
+/* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until alarm_off(); a second alarm_set()
+ * moves the first.  Returns 0, or -1 with ERROR filled: no timer is left. */
 int alarm_set(int64_t after, struct error *error);
 
-/* Let alarm_signal(), sent by whoever, interrupt calls that sleep, until alarm_off(). */
+/* Let the signal alarm_signal() interrupt calls that sleep, whatever sends it, until alarm_off(). */
 void alarm_listen(void);
 int alarm_signal(void);
 
-/* No more interruptions; the signal's disposition and mask are the caller's again. */
+/* Stop the timer, and restore the signal's disposition and the mask. */
 void alarm_off(void);
 
 #endif

@@ -19,7 +19,6 @@
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
 #include "methods/file/namefile.h"
-#include "sys/rename_noreplace.h"
 #include "methods/file/inspect.h"
 #include "methods/file/foreign_holder.h"
 

@@ -18,7 +18,6 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/plainfile.h"
-#include "sys/rename_noreplace.h"
 
 /* A1.  The umask does its part in open(2). */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error)

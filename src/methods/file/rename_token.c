@@ -10,7 +10,6 @@
 
 #include "sys/crash_points.h"
 #include "sys/retry.h"
-#include "sys/rename_noreplace.h"
 #include "methods/file/rename_token.h"
 
 #define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
