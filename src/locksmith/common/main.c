@@ -54,7 +54,8 @@ static void see_it_stopped(void)
 		loop_pause(boottime_now() + NS_PER_S / 50);
 }
 
-/* A server that is not there yet is waited for like a lock. */
+/* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
+ * name would be waited for for ever. */
 static int run(const struct options *o, struct failure *failure)
 {
 	for (;;) {
@@ -64,6 +65,7 @@ static int run(const struct options *o, struct failure *failure)
 		*failure = (struct failure){0};
 		status = engine.run(o, failure);
 		if (status != EXIT_UNAVAILABLE || !failure->away || o->action != ACTION_LOCK || o->no_wait ||
+		    o->wait == NEVER ||
 		    protocol_released() || boottime_now() >= o->until)
 			return status;
 		if (engine.end != NULL)
