@@ -30,7 +30,7 @@ tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/torture.h 
 check_PROGRAMS += tests/semlock-broken
 tests_semlock_broken_SOURCES = $(semlock_SOURCES) tests/torture/broken.c
 tests_semlock_broken_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=lockfile_current,--wrap=namefile_same,--wrap=flock,--wrap=vfork
+	-Wl,--wrap=lockfile_current,--wrap=lockdir_same,--wrap=flock,--wrap=vfork
 
 # make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1 TORTURE_SECONDS=600
 METHOD = flock ofd posix excl link mkdir symlink rename

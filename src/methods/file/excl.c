@@ -3,8 +3,6 @@
 
 #include "methods/file/filemethods.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 
 static int make(struct lock *lock, struct error *error)
 {
@@ -31,7 +29,7 @@ static const struct object object = {
 
 static int open_excl(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &object, error);
 }
 
 const struct method method_excl = {
@@ -39,5 +37,5 @@ const struct method method_excl = {
     .can = LEAVES_RECORD,
     .what = "a file with the holder's PID, as O_EXCL makes it",
     .open = open_excl,
-    NAMEFILE_FUNCTIONS,
+    FILE_METHOD_FUNCTIONS,
 };

@@ -20,7 +20,7 @@
 
 #define LONGEST_PAUSE (SECOND / 10)
 
-static int listen_to(const struct namefile *file)
+static int listen_to(const struct file_lock *file)
 {
 	char path[40];
 	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -35,7 +35,7 @@ static int listen_to(const struct namefile *file)
 }
 
 /* Has any of what happened happened to our name, or may it have? */
-static bool concerns_us(const struct namefile *file)
+static bool concerns_us(const struct file_lock *file)
 {
 	_Alignas(struct inotify_event) char events[4096];
 	const struct inotify_event *status_fd_event;
@@ -51,7 +51,7 @@ static bool concerns_us(const struct namefile *file)
 	return false;
 }
 
-static int next_pause(struct namefile *file, bool server_text)
+static int next_pause(struct file_lock *file, bool server_text)
 {
 	if (server_text)
 		return 1000;
@@ -62,7 +62,7 @@ static int next_pause(struct namefile *file, bool server_text)
 	return (int)(file->pause / MILLISECOND);
 }
 
-static enum outcome sleep_until_told(struct namefile *file, int process, bool server_text)
+static enum outcome sleep_until_told(struct file_lock *file, int process, bool server_text)
 {
 	struct pollfd sources[2] = {
 	    {.fd = file->notify, .events = POLLIN},
@@ -82,7 +82,7 @@ static enum outcome sleep_until_told(struct namefile *file, int process, bool se
 	return AGAIN;
 }
 
-enum outcome foreign_holder_await(struct namefile *file, pid_t pid, bool dies_with_it)
+enum outcome foreign_holder_await(struct file_lock *file, pid_t pid, bool dies_with_it)
 {
 	enum outcome outcome;
 	int process = pid > 0 ? pidfd_of(pid) : -1;
@@ -106,14 +106,14 @@ enum outcome foreign_holder_await(struct namefile *file, pid_t pid, bool dies_wi
 
 int foreign_holder_listen(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	if (file->notify < 0)
 		file->notify = listen_to(file);
 	return file->notify;
 }
 
-void foreign_holder_forget(struct namefile *file)
+void foreign_holder_forget(struct file_lock *file)
 {
 	if (file->notify >= 0)
 		close(file->notify);

@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/retry.h"
 #include "methods/file/guard_file.h"
 
-static int open_guard(const struct namefile *file, const char *name)
+static int open_guard(const struct file_lock *file, const char *name)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd;
@@ -27,7 +26,7 @@ static int open_guard(const struct namefile *file, const char *name)
 }
 
 /* Who had it before us has removed it, maybe before we had the flock. */
-int guard_take(const struct namefile *file, char name[NAME_SIZE])
+int guard_take(const struct file_lock *file, char name[NAME_SIZE])
 {
 	int fd, errnum;
 
@@ -38,7 +37,7 @@ int guard_take(const struct namefile *file, char name[NAME_SIZE])
 			return -1;
 		if (call_try_flock(fd) != 0)
 			break;
-		if (namefile_same(file, name, fd))
+		if (lockdir_same(file, name, fd))
 			return fd;
 		close(fd);
 	}
@@ -48,21 +47,20 @@ int guard_take(const struct namefile *file, char name[NAME_SIZE])
 	return -1;
 }
 
-int guard_await(const struct namefile *file, int64_t longest, char name[NAME_SIZE])
+int guard_await(const struct file_lock *file, int64_t longest, char name[NAME_SIZE])
 {
-	static const struct timespec a_moment = {0, MILLISECOND};
 	int guard;
 
 	while ((guard = guard_take(file, name)) < 0 && (errno == EWOULDBLOCK || errno == EINTR) &&
 	       longest > 0) {
-		nanosleep(&a_moment, NULL);
+		lockdir_nap(MILLISECOND);
 		longest -= MILLISECOND;
 	}
 	return guard;
 }
 
 /* S6. */
-void guard_leave(const struct namefile *file, int guard, const char *name)
+void guard_leave(const struct file_lock *file, int guard, const char *name)
 {
 	if (guard < 0)
 		return;

@@ -132,7 +132,7 @@ static int start_thread(struct heartbeat *heartbeat)
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)128 * 1024);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (!FAULT_POINT("keeper.thread"))
+	if (!FAULT_POINT("heartbeat.thread"))
 		errno = pthread_create(&heartbeat->thread, &small, keep, heartbeat);
 	heartbeat->running = errno == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -142,7 +142,7 @@ static int start_thread(struct heartbeat *heartbeat)
 
 static int make_pipe(int ends[2])
 {
-	return FAULT_POINT("keeper.pipe") ? -1 : descriptor_pipe(ends);
+	return FAULT_POINT("heartbeat.pipe") ? -1 : descriptor_pipe(ends);
 }
 
 static void forget(struct heartbeat *heartbeat)

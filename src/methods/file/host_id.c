@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "methods/file/owner_record.h"
+#include "methods/file/host_id.h"
 #include "sys/process.h"
 
 /* A record is made of words: whatever is no word becomes one. */
@@ -72,23 +71,4 @@ const struct host_id *host_id(void)
 	it.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
 	it.booted = booted();
 	return &it;
-}
-
-void record_describe(struct record *record, pid_t pid)
-{
-	const struct host_id *system = host_id();
-	struct procfs_stat stat;
-
-	*record = (struct record){
-	    .kind = RECORD_FULL,
-	    .pid = pid,
-	    .semlock = getpid(),
-	    .pidns = system->pidns,
-	    .since = (int64_t)time(NULL),
-	    .uid = getuid(),
-	};
-	strcpy(record->boot, system->boot);
-	strcpy(record->host, system->host);
-	strcpy(record->machine, system->machine);
-	record->start = process_stat(pid, &stat) ? stat.started : 0;
 }

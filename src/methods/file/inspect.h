@@ -21,12 +21,12 @@ struct lock_info {
 };
 
 /* A method's peek: look at the open LOCK, and change nothing.  Returns 0, or -1 with ERROR filled
- * when it cannot be looked at, or is no lock of that method.  Then, too, LOCK_INFO is to be
+ * when it cannot be looked at, or is no lock of that method.  Then, too, INFO is to be
  * forgotten. */
-int namefile_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error);
-int symlink_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error);
-int rename_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error);
+int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error);
+int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error);
+int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error);
 
-void lock_info_forget(struct lock_info *lock_info);
+void lock_info_forget(struct lock_info *info);
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "methods/file/filemethods.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 
 static int make(struct lock *lock, struct error *error)
 {
@@ -37,7 +35,7 @@ static const struct object object = {
 
 static int open_link(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &object, error);
 }
 
 const struct method method_link = {
@@ -45,5 +43,5 @@ const struct method method_link = {
     .can = LEAVES_RECORD | BEATS,
     .what = "a file made by link(2), as mail programs; NFS",
     .open = open_link,
-    NAMEFILE_FUNCTIONS,
+    FILE_METHOD_FUNCTIONS,
 };

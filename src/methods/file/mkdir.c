@@ -11,17 +11,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
+#include "sys/rename_noreplace.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/namefile.h"
-#include "sys/rename_noreplace.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside it, in another program's lock */
@@ -51,22 +47,22 @@ static int open_new(const struct lock *lock, const char *name)
 /* D1. */
 static int make(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	int made;
 
 	do {
-		namefile_temporary(file, "");
+		lockdir_temporary_name(file, "");
 		made = call_mkdir(file->directory, file->temporary, mode_of(lock));
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0) {
 		file->temporary[0] = '\0';
-		return namefile_cannot_create(error, "cannot create a directory in its directory");
+		return lockdir_cannot_create(error, "cannot create a directory in its directory");
 	}
 	CRASH_POINT("mkdir.made");
 	lock->fd = open_new(lock, file->temporary);
 	if (lock->fd >= 0)
 		return 0;
-	namefile_cannot_create(error, "cannot open what we have made");
+	lockdir_cannot_create(error, "cannot open what we have made");
 	call_unlink(file->directory, file->temporary, AT_REMOVEDIR);
 	file->temporary[0] = '\0';
 	return -1;
@@ -81,7 +77,7 @@ static int write_record(struct lock *lock, struct error *error)
 	ssize_t put;
 
 	if (fd < 0)
-		return namefile_cannot_create(error, "cannot create its record");
+		return lockdir_cannot_create(error, "cannot create its record");
 	CRASH_POINT("mkdir.record");
 	UNINTERRUPTED(put, descriptor_write(fd, text, length, 0));
 	close(fd);
@@ -96,26 +92,26 @@ static int write_record(struct lock *lock, struct error *error)
  * and if we die in it, it stays so. */
 static enum outcome publish_empty(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	enum outcome outcome;
 	int fd;
 
 	if (call_mkdir(file->directory, file->base, mode_of(lock)) != 0) {
 		if (errno == EEXIST)
 			return AGAIN;
-		namefile_cannot_create(error, "cannot create");
+		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
 	CRASH_POINT("mkdir.empty");
 	fd = open_new(lock, file->base);
 	if (fd < 0)
 		return AGAIN; /* taken away again */
-	outcome = namefile_claim(lock, fd, error);
+	outcome = publish_claim(lock, fd, error);
 	if (outcome != TAKEN) {
 		close(fd);
 		return outcome;
 	}
-	namefile_replace(lock, fd);
+	publish_replace(lock, fd);
 	if (write_record(lock, error) == 0)
 		return TAKEN;
 	call_unlink(fd, RECORD_NAME, 0);
@@ -126,7 +122,7 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 /* D2. */
 static enum outcome publish(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	int result;
 
@@ -145,7 +141,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	case EOPNOTSUPP:
 		return publish_empty(lock, error);
 	}
-	namefile_cannot_create(error, "cannot create");
+	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
@@ -159,21 +155,18 @@ static bool is_other_file(const struct dirent *entry)
  * more than that are not counted.  -1: it cannot be read. */
 static int other_files(int fd)
 {
-	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0), files = 0;
-	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	DIR *directory = lockdir_list(fd);
+	int files = 0;
 	const struct dirent *entry;
 	struct stat status;
 
-	if (directory == NULL) {
-		if (copy >= 0)
-			close(copy);
+	if (directory == NULL)
 		return -1;
-	}
 	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
 		if (!is_other_file(entry))
 			continue;
 		files++;
-		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+		if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
 			files = MOST_FILES + 1;
 	}
 	closedir(directory);
@@ -188,7 +181,7 @@ static void read_named(int fd, struct record *record)
 	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
 	if (inner < 0)
 		return;
-	record_read(record, text, namefile_slurp(inner, text, sizeof text));
+	record_read(record, text, lockdir_read_file(inner, text, sizeof text));
 	close(inner);
 }
 
@@ -203,18 +196,17 @@ static void read_record(int fd, struct record *record)
 
 /* A file system over FUSE or NFS only hides a record that a waiter is reading just now, here in the
  * directory, until it is closed.  The lock is free already: nobody waits for this. */
-static void remove_emptied(const struct namefile *file)
+static void remove_emptied(const struct file_lock *file)
 {
-	const struct timespec a_moment = {.tv_nsec = 1000000};
 	int tries = 100;
 
 	while (call_unlink(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
 	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
-		nanosleep(&a_moment, NULL);
+		lockdir_nap(MILLISECOND);
 }
 
 /* Since we compared, somebody has taken ours away, and another has the lock: he gets his back. */
-static int give_back(const struct namefile *file)
+static int give_back(const struct file_lock *file)
 {
 	rename_noreplace(file->directory, file->temporary, file->base);
 	errno = ENOENT;
@@ -224,7 +216,7 @@ static int give_back(const struct namefile *file)
 /* D6: the name goes in one step, and is free; the rest is taken apart under another. */
 static int remove_directory(struct lock *lock, int fd)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char ours[NAME_SIZE];
 	int result;
 
@@ -234,9 +226,9 @@ static int remove_directory(struct lock *lock, int fd)
 		return -1;
 	}
 	memcpy(ours, file->temporary, sizeof ours);
-	namefile_temporary(file, "gone.");
+	lockdir_temporary_name(file, "gone.");
 	result = call_rename(file->directory, file->base, file->temporary);
-	if (result == 0 && !namefile_same(file, file->temporary, fd)) {
+	if (result == 0 && !lockdir_same(file, file->temporary, fd)) {
 		result = give_back(file);
 	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
@@ -262,7 +254,7 @@ static const struct object object = {
 
 static int open_mkdir(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &object, error);
 }
 
 const struct method method_mkdir = {
@@ -270,5 +262,5 @@ const struct method method_mkdir = {
     .can = LEAVES_RECORD,
     .what = "a directory, as of mkdir(1), with a record in it",
     .open = open_mkdir,
-    NAMEFILE_FUNCTIONS,
+    FILE_METHOD_FUNCTIONS,
 };

@@ -18,9 +18,11 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sys/deadline.h"
 #include "methods/file/owner_record.h"
+#include "sys/process.h"
 
 #define MAGIC "semlock 1 "
 
@@ -294,4 +296,23 @@ size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
 	    (unsigned long long)record->start, BOOT_SHORT, record->boot, (unsigned long long)record->pidns,
 	    semlock, record->host);
 	return (size_t)length;
+}
+
+void record_describe(struct record *record, pid_t pid)
+{
+	const struct host_id *system = host_id();
+	struct procfs_stat stat;
+
+	*record = (struct record){
+	    .kind = RECORD_FULL,
+	    .pid = pid,
+	    .semlock = getpid(),
+	    .pidns = system->pidns,
+	    .since = (int64_t)time(NULL),
+	    .uid = getuid(),
+	};
+	strcpy(record->boot, system->boot);
+	strcpy(record->host, system->host);
+	strcpy(record->machine, system->machine);
+	record->start = process_stat(pid, &stat) ? stat.started : 0;
 }

@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "methods/file/host_id.h"
+
 enum {
 	RECORD_LONGEST = 512, /* what we write, with its '\0' */
 	RECORD_LIMIT = 4096,  /* what we read of anybody's; longer ones are JUNK */
-	BOOT_SIZE = 40,
-	BOOT_SHORT = 13, /* of its characters in a line: 12 digits tell one boot from another as well */
-	HOST_SIZE = 65
+	BOOT_SHORT = 13 /* of its characters in a line: 12 digits tell one boot from another as well */
 };
 
 enum record_kind {
@@ -53,17 +53,5 @@ size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
 
 /* Fill RECORD with all there is to say of process PID, a child of ours that is still there. */
 void record_describe(struct record *record, pid_t pid);
-
-/* This system, as far as a record can name it; looked up once. */
-struct host_id {
-	char boot[BOOT_SIZE];
-	char host[HOST_SIZE];
-	char machine[HOST_SIZE];
-	uint64_t pidns;
-	pid_t pid_max;
-	int64_t booted; /* seconds since 1970, by today's clock; 0: unknown */
-};
-
-const struct host_id *host_id(void);
 
 #endif

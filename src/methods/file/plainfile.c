@@ -23,13 +23,13 @@
 /* A1.  The umask does its part in open(2). */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
 {
-	int fd = namefile_create(lock->file, mode);
+	int fd = lockdir_create_file(lock->file, mode);
 
 	CRASH_POINT("plainfile.made");
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
 	if (fd < 0)
-		return namefile_cannot_create(error, "cannot create a file in its directory");
+		return lockdir_cannot_create(error, "cannot create a file in its directory");
 	if (lock->exact_mode && fchmod(fd, mode) != 0)
 		return error_set(error, ERROR_CREATE, "cannot set the mode");
 	return 0;
@@ -52,7 +52,7 @@ void plainfile_read(int fd, struct record *record)
 {
 	char text[RECORD_LIMIT + 1];
 
-	record_read(record, text, namefile_slurp(fd, text, sizeof text));
+	record_read(record, text, lockdir_read_file(fd, text, sizeof text));
 }
 
 int plainfile_remove(struct lock *lock, int fd)
@@ -67,17 +67,17 @@ int plainfile_remove(struct lock *lock, int fd)
  * that somebody has just made of the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	int fd;
 
-	if (namefile_same(file, file->base, lock->fd))
+	if (lockdir_same(file, file->base, lock->fd))
 		return true;
 	fd = call_open(file->directory, file->base,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
 	close(fd);
-	return namefile_same(file, file->base, lock->fd);
+	return lockdir_same(file, file->base, lock->fd);
 }
 
 static int link_nameless(const struct lock *lock)
@@ -93,7 +93,7 @@ static int link_nameless(const struct lock *lock)
 
 static int link_named(const struct lock *lock)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
@@ -118,7 +118,7 @@ static bool does_not_work(void)
 /* The fourth way (4.1b). */
 static enum outcome publish_empty(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat ours;
 	enum outcome outcome;
 	int fd = -1;
@@ -131,16 +131,16 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 	if (fd < 0) {
 		if (errno == EEXIST)
 			return AGAIN;
-		namefile_cannot_create(error, "cannot create");
+		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
 	CRASH_POINT("plainfile.empty");
-	outcome = namefile_claim(lock, fd, error);
+	outcome = publish_claim(lock, fd, error);
 	if (outcome != TAKEN) {
 		close(fd);
 		return outcome;
 	}
-	namefile_replace(lock, fd);
+	publish_replace(lock, fd);
 	if (file->object->write(lock, error) == 0)
 		return TAKEN;
 	plainfile_remove(lock, fd);
@@ -150,7 +150,7 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 /* The third way. */
 static enum outcome publish_by_rename(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	int result;
 
@@ -164,13 +164,13 @@ static enum outcome publish_by_rename(struct lock *lock, struct error *error)
 		return AGAIN;
 	if (does_not_work())
 		return publish_empty(lock, error);
-	namefile_cannot_create(error, "cannot create");
+	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
 static enum outcome publish_named(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	int errnum = link_named(lock) == 0 ? 0 : errno;
 
 	CRASH_POINT("plainfile.linked");
@@ -184,7 +184,7 @@ static enum outcome publish_named(struct lock *lock, struct error *error)
 		return AGAIN;
 	if (does_not_work())
 		return publish_by_rename(lock, error);
-	namefile_cannot_create(error, "cannot create");
+	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
@@ -198,7 +198,7 @@ enum outcome plainfile_publish(struct lock *lock, struct error *error)
 	if (errno == EEXIST)
 		return AGAIN;
 	if (!does_not_work() && errno != ENOENT) {
-		namefile_cannot_create(error, "cannot create");
+		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
 	lock->file->named = true; /* no /proc, say: once more, with a name */

@@ -2,7 +2,7 @@
 #ifndef SEMLOCK_METHODS_FILE_PLAINFILE_H
 #define SEMLOCK_METHODS_FILE_PLAINFILE_H
 
-#include "methods/file/namefile.h"
+#include "methods/file/publish.h"
 
 /* The functions of a struct object, except for write.  MODE: of the file. */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error);

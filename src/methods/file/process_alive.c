@@ -88,8 +88,6 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 {
 	bool full = record->kind == RECORD_FULL;
 
-	if (facts->flocked)
-		return ALIVE; /* 1 */
 	if (full && other_boot(record, facts) && facts->local && !other_host(record, facts))
 		return DEAD; /* 2 */
 	if (other_host(record, facts))

@@ -27,7 +27,6 @@ struct life {
 
 /* All that the judgement rests on, beside the record itself. */
 struct facts {
-	bool flocked;     /* somebody has the lock object under flock(2) */
 	bool local;       /* its file system is this kernel's alone */
 	bool young;       /* it may be a moment old, and still being written */
 	bool before_boot; /* a regular file last written before this boot */

@@ -19,11 +19,8 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/retry.h"
-#include "methods/file/takeover.h"
 #include "methods/file/filemethods.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 #include "methods/file/rename_token.h"
 
 static void let_go(struct lock *lock);
@@ -37,10 +34,10 @@ static const struct object object = {
 
 static int open_rename(struct lock *lock, struct error *error)
 {
-	if (namefile_open(lock, &object, error) != 0)
+	if (lockdir_open(lock, &object, error) != 0)
 		return -1;
 	if (!lock->file->local)
-		rename_uniquely(lock);
+		rename_unique_instead(lock);
 	if (strlen(lock->file->base) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
@@ -82,7 +79,7 @@ static int find_token(struct lock *lock)
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
 		if (rename_token_find_away(lock->file, "", name) > 0) {
-			rename_uniquely(lock);
+			rename_unique_instead(lock);
 			return -1;
 		}
 	}
@@ -92,7 +89,7 @@ static int find_token(struct lock *lock)
 
 static int prepare(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat status;
 	int fd;
 
@@ -137,7 +134,7 @@ static enum outcome lock_token(struct lock *lock, enum wait wait)
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
 	reopen(lock); /* no flock here: names alone will do */
-	rename_uniquely(lock);
+	rename_unique_instead(lock);
 	return AGAIN;
 }
 
@@ -150,14 +147,6 @@ static int write_record(struct lock *lock, struct error *error)
 		return -1;
 	if (call_truncate(lock->fd, (off_t)length) != 0)
 		return error_set(error, ERROR_CREATE, "cannot write the token");
-	return 0;
-}
-
-static int get_ready(struct lock *lock, struct error *error)
-{
-	if (!lock->file->ready && namefile_describe(lock, error) != 0)
-		return -1;
-	lock->file->ready = true;
 	return 0;
 }
 
@@ -174,7 +163,7 @@ static enum outcome not_moved(struct lock *lock, struct error *error)
 		error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
 					   "behind it: remove one");
 	else
-		namefile_cannot_create(error, "cannot rename the token");
+		lockdir_cannot_create(error, "cannot rename the token");
 	return FAILED;
 }
 
@@ -191,10 +180,10 @@ static void erase(struct lock *lock)
 /* The token is under our flock, and at home. */
 static enum outcome carry_off(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (get_ready(lock, error) != 0 || write_record(lock, error) != 0) {
+	if (publish_describe(lock, error) != 0 || write_record(lock, error) != 0) {
 		erase(lock); /* half a record would be no token's */
 		return FAILED;
 	}
@@ -239,26 +228,26 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct error
 	plainfile_read(lock->fd, &record);
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
-		existing_note_naming(&status); /* a script's, which only renames it */
-	verdict = existing_judge(lock, &record, &status, 0);
+		takeover_note_naming(&status); /* a script's, which only renames it */
+	verdict = takeover_judge(lock, &record, &status, 0);
 	CRASH_POINT("rename.judged");
-	if (existing_yields(lock, verdict, &status))
+	if (takeover_allowed(lock, verdict, &status))
 		return fetch_back(lock, wait, error);
 	return leave(lock, wait, verdict == ALIVE ? record.pid : 0);
 }
 
 static enum outcome try_token(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 	enum outcome outcome = lock_token(lock, wait);
 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
-	if (namefile_same(file, file->base, lock->fd))
+	if (lockdir_same(file, file->base, lock->fd))
 		return rename_token_check(lock, error) == 0 ? carry_off(lock, error) : FAILED;
-	if (namefile_same(file, rename_token_held_name(file, held), lock->fd))
+	if (lockdir_same(file, rename_token_held_name(file, held), lock->fd))
 		return look_at_held(lock, wait, error);
 	reopen(lock); /* it has been replaced */
 	return AGAIN;
@@ -272,8 +261,8 @@ static bool is_above(const struct lock *lock, struct error *error)
 	char held[NAME_SIZE];
 
 	plainfile_read(lock->fd, &record);
-	return namefile_same(lock->file, rename_token_held_name(lock->file, held), lock->fd) &&
-	       fstat(lock->fd, &token) == 0 && existing_is_above(&record, &token, error);
+	return lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd) &&
+	       fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
 }
 
 static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
@@ -285,7 +274,7 @@ static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
 			return FAILED;
 		if (lock->method != &method_rename)
 			return lock->method->take(lock, wait, error);
-		if (wait == SLEEP && (is_above(lock, error) || get_ready(lock, error) != 0))
+		if (wait == SLEEP && (is_above(lock, error) || publish_describe(lock, error) != 0))
 			return FAILED;
 		outcome = try_token(lock, wait, error);
 	} while (outcome == AGAIN);
@@ -303,7 +292,7 @@ static bool idle(struct lock *lock)
 		return lock->method->idle(lock);
 	if (lock_token(lock, TRY) != TAKEN)
 		return false;
-	free = namefile_same(lock->file, lock->file->base, lock->fd);
+	free = lockdir_same(lock->file, lock->file->base, lock->fd);
 	flock(lock->fd, LOCK_UN);
 	return free;
 }
@@ -312,10 +301,10 @@ static bool idle(struct lock *lock)
 
 static void let_go(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (!namefile_same(file, rename_token_held_name(file, held), lock->fd) ||
+	if (!lockdir_same(file, rename_token_held_name(file, held), lock->fd) ||
 	    rename_token_move(file, held, file->base) != 0)
 		lock->lost = true;
 	file->held = false;
@@ -330,7 +319,7 @@ static bool owned(struct lock *lock)
 {
 	char held[NAME_SIZE];
 
-	return !lock->file->held || namefile_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
+	return !lock->file->held || lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
 }
 
 const struct method method_rename = {
@@ -339,13 +328,13 @@ const struct method method_rename = {
     .what = "a token that is renamed away; --init makes it",
     .open = open_rename,
     .take = take,
-    .drop = namefile_drop,
+    .drop = publish_drop,
     .prepare = prepare,
     .idle = idle,
-    .inspect = rename_inspect,
+    .inspect = inspect_rename,
     .listen = foreign_holder_listen,
-    .current = namefile_current,
+    .current = lockdir_current,
     .owned = owned,
-    .beat = namefile_beat,
-    .release = namefile_release,
+    .beat = publish_beat,
+    .release = publish_release,
 };

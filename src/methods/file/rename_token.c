@@ -15,7 +15,7 @@
 
 #define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
 
-const char *rename_token_held_name(const struct namefile *file, char name[NAME_SIZE])
+const char *rename_token_held_name(const struct file_lock *file, char name[NAME_SIZE])
 {
 	snprintf(name, NAME_SIZE, "%.240s.held", file->base);
 	return name;
@@ -23,7 +23,7 @@ const char *rename_token_held_name(const struct namefile *file, char name[NAME_S
 
 /* Under one name or the other; between the two looks it can have changed from the second
  * to the first. */
-int rename_token_open(const struct namefile *file)
+int rename_token_open(const struct file_lock *file)
 {
 	char held[NAME_SIZE];
 	int fd = -1;
@@ -41,14 +41,14 @@ int rename_token_open(const struct namefile *file)
  * has been away in the meantime. */
 int rename_token_make(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE], path[40];
 	struct stat other;
 	const char *from = path;
-	int fd = namefile_create(file, lock->create_mode), result;
+	int fd = lockdir_create_file(file, lock->create_mode), result;
 
 	if (fd < 0)
-		return namefile_cannot_create(error, "cannot make the token");
+		return lockdir_cannot_create(error, "cannot make the token");
 	if (lock->exact_mode)
 		fchmod(fd, lock->create_mode);
 	call_try_flock(fd);
@@ -57,7 +57,7 @@ int rename_token_make(struct lock *lock, struct error *error)
 		from = file->temporary;
 	UNINTERRUPTED(result, linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW));
 	if (result != 0 && errno != EEXIST)
-		namefile_cannot_create(error, "cannot make the token");
+		lockdir_cannot_create(error, "cannot make the token");
 	else if (result == 0 && fstatat(file->directory, rename_token_held_name(file, held), &other, 0) == 0)
 		call_unlink(file->directory, file->base, 0);
 	if (file->temporary[0] != '\0')
@@ -69,7 +69,7 @@ int rename_token_make(struct lock *lock, struct error *error)
 
 /* The flock on the one token there is keeps others from doing it between the look and the
  * call. */
-int rename_token_move(const struct namefile *file, const char *from, const char *to)
+int rename_token_move(const struct file_lock *file, const char *from, const char *to)
 {
 	struct stat other;
 	int result;
@@ -104,18 +104,18 @@ int rename_token_check(const struct lock *lock, struct error *error)
 
 /* ---- names that are used once: see methods/unique.c ---- */
 
-bool rename_token_is_there(const struct namefile *file, const char *name, struct stat *status)
+bool rename_token_is_there(const struct file_lock *file, const char *name, struct stat *status)
 {
 	return fstatat(file->directory, name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int rename_token_name(const struct namefile *file, unsigned beats, char name[NAME_SIZE],
+int rename_token_name(const struct file_lock *file, unsigned beats, char name[NAME_SIZE],
     struct error *error)
 {
 	const struct record *record = &file->record;
 	int length = snprintf(name, NAME_SIZE, "%s.held.%ld.%llu.%s.%llu.%x.%08x.%s", file->base,
 	    (long)record->pid, (unsigned long long)record->start, record->boot,
-	    (unsigned long long)record->pidns, beats, (unsigned)namefile_random(), record->host);
+	    (unsigned long long)record->pidns, beats, (unsigned)lockdir_random(), record->host);
 
 	if (length >= NAME_SIZE) {
 		errno = ENAMETOOLONG;
@@ -126,7 +126,7 @@ int rename_token_name(const struct namefile *file, unsigned beats, char name[NAM
 	return 0;
 }
 
-void rename_token_read_name(const struct namefile *file, const char *name, struct record *record)
+void rename_token_read_name(const struct file_lock *file, const char *name, struct record *record)
 {
 	const char *rest = name + strlen(file->base) + strlen(".held");
 	unsigned long long start, pidns;
@@ -144,7 +144,7 @@ void rename_token_read_name(const struct namefile *file, const char *name, struc
 }
 
 /* LOCK.held.old and the like are somebody's files, and no token. */
-static bool is_away_name(const struct namefile *file, const char *name)
+static bool is_away_name(const struct file_lock *file, const char *name)
 {
 	size_t length = strlen(file->base);
 	struct record record;
@@ -158,18 +158,15 @@ static bool is_away_name(const struct namefile *file, const char *name)
 }
 
 /* What a directory is said to hold can be an old answer (NFS): the name is asked for. */
-int rename_token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE])
+int rename_token_find_away(const struct file_lock *file, const char *but, char found[NAME_SIZE])
 {
-	int fd = call_open(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), result = 0;
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	DIR *directory = lockdir_list(file->directory);
 	const struct dirent *entry;
 	struct stat status;
+	int result = 0;
 
-	if (directory == NULL) {
-		if (fd >= 0)
-			close(fd);
+	if (directory == NULL)
 		return -1;
-	}
 	while (result == 0 && (entry = readdir(directory)) != NULL)
 		if (is_away_name(file, entry->d_name) && strcmp(entry->d_name, but) != 0 &&
 		    rename_token_is_there(file, entry->d_name, &status)) {

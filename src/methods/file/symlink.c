@@ -15,18 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/process.h"
 #include "sys/retry.h"
-#include "methods/file/takeover.h"
 #include "methods/file/filemethods.h"
 #include "methods/file/guard_file.h"
-#include "methods/file/namefile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
-#include "sys/process.h"
 
 static void let_go(struct lock *lock);
 
@@ -38,37 +33,32 @@ static const struct object object = {
 
 static int open_symlink(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &object, error);
 }
 
 /* What the link says now; returns its length, or -1 with errno set. */
-static ssize_t read_target(const struct namefile *file, char target[RECORD_LIMIT + 1])
+static ssize_t read_target(const struct file_lock *file, char target[RECORD_LIMIT + 1])
 {
 	return readlinkat(file->directory, file->base, target, RECORD_LIMIT + 1);
 }
 
-static bool says(const struct namefile *file, const char *target, size_t length)
+static bool says(const struct file_lock *file, const char *target, size_t length)
 {
 	char now[RECORD_LIMIT + 1];
 
 	return read_target(file, now) == (ssize_t)length && memcmp(now, target, length) == 0;
 }
 
-static bool is_ours(const struct namefile *file)
+static bool is_ours(const struct file_lock *file)
 {
 	char target[RECORD_LONGEST];
 
 	return says(file, target, record_write_line(&file->record, target));
 }
 
-static int nap(int64_t duration)
-{
-	return nanosleep(&(struct timespec){0, (long)duration}, NULL);
-}
-
 /* S3.  Who has the guard needs it for a moment, unless he has been stopped; and then the lock
  * may have gone all the same.  Like guard_take(); EINTR: by a signal; ENOENT: it has gone. */
-static int take_guard(const struct namefile *file, const char *target, size_t length,
+static int take_guard(const struct file_lock *file, const char *target, size_t length,
     char name[NAME_SIZE])
 {
 	int64_t pause = MILLISECOND / 10;
@@ -79,7 +69,7 @@ static int take_guard(const struct namefile *file, const char *target, size_t le
 			errno = ENOENT;
 			break;
 		}
-		if (nap(pause) != 0)
+		if (lockdir_nap(pause) != 0)
 			break;
 		if (pause < SECOND / 10)
 			pause *= 2;
@@ -93,7 +83,7 @@ static enum verdict judge(struct lock *lock, const char *target, size_t length,
 	record_read(record, target, length);
 	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
 		return ALIVE; /* gone, or changed: look again */
-	return existing_judge(lock, record, status, 0);
+	return takeover_judge(lock, record, status, 0);
 }
 
 /* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
@@ -106,7 +96,7 @@ static bool still_yields(struct lock *lock, const char *target, size_t length)
 	if (!says(lock->file, target, length))
 		return false;
 	return lock->stale == 0 ||
-	       existing_yields(lock, judge(lock, target, length, &record, &status), &status);
+	       takeover_allowed(lock, judge(lock, target, length, &record, &status), &status);
 }
 
 /* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
@@ -114,7 +104,7 @@ static bool still_yields(struct lock *lock, const char *target, size_t length)
 static enum outcome take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
     struct error *error)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int result = 0;
 	int guard = wait == TRY ? guard_take(file, name) : take_guard(file, target, length, name);
@@ -141,8 +131,7 @@ static enum outcome cannot_read(const struct lock *lock, struct error *error)
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EINVAL)
-		error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
-		    lock->method->name, object.what);
+		lockdir_not_a_lock(lock, error);
 	else
 		error_set(error, ERROR_OPEN, "cannot look at the lock");
 	return FAILED;
@@ -162,7 +151,7 @@ static enum outcome await_holder(struct lock *lock, const struct record *record,
 	for (; pause < SECOND / 10; pause *= 2) {
 		if (!says(lock->file, target, length) || !process_lives(record->semlock))
 			return AGAIN;
-		if (nap(pause) != 0)
+		if (lockdir_nap(pause) != 0)
 			return BUSY;
 	}
 	return foreign_holder_await(lock->file, record->semlock, false);
@@ -180,11 +169,11 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct error *err
 	if (length < 0)
 		return cannot_read(lock, error);
 	verdict = judge(lock, target, (size_t)length, &record, &status);
-	if (existing_yields(lock, verdict, &status))
+	if (takeover_allowed(lock, verdict, &status))
 		return take_over(lock, target, (size_t)length, wait, error);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&record, &status, error))
+	if (verdict == ALIVE && takeover_is_ancestor(&record, &status, error))
 		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &record, target, (size_t)length);
@@ -194,7 +183,7 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct error *err
 /* S1.  Over NFS the answer to one that was made can get lost. */
 static enum outcome publish(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char target[RECORD_LONGEST];
 	int made;
 
@@ -202,7 +191,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
 	if (made != 0) {
 		if (errno != EEXIST) {
-			namefile_cannot_create(error, "cannot create");
+			lockdir_cannot_create(error, "cannot create");
 			return FAILED;
 		}
 		if (!is_ours(file))
@@ -218,9 +207,8 @@ static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
 	enum outcome outcome = wait == TRY ? inspect(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
-		if (!lock->file->ready && namefile_describe(lock, error) != 0)
+		if (publish_describe(lock, error) != 0)
 			return FAILED;
-		lock->file->ready = true;
 		outcome = publish(lock, error);
 		if (outcome == AGAIN)
 			outcome = inspect(lock, wait, error);
@@ -237,7 +225,7 @@ static bool idle(struct lock *lock)
 
 	if (length < 0)
 		return errno == ENOENT;
-	return existing_yields(lock, judge(lock, target, (size_t)length, &record, &status), &status);
+	return takeover_allowed(lock, judge(lock, target, (size_t)length, &record, &status), &status);
 }
 
 /* Who keeps the guard from us has been stopped between finding our lock old and removing it,
@@ -245,7 +233,7 @@ static bool idle(struct lock *lock)
  * when we have ended it is a dead one's, for whoever comes next. */
 static void let_go(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int guard = lock->stale > 0 ? guard_await(file, SECOND, name) : -1;
 
@@ -268,7 +256,7 @@ static bool owned(struct lock *lock)
 /* If it cannot have the guard it is no time for it: there will be a next one. */
 static void beat(struct lock *lock)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int guard = file->held ? guard_take(file, name) : -1;
 
@@ -283,12 +271,12 @@ const struct method method_symlink = {
     .what = "a symbolic link that points to the holder's PID",
     .open = open_symlink,
     .take = take,
-    .drop = namefile_drop,
+    .drop = publish_drop,
     .idle = idle,
-    .inspect = symlink_inspect,
+    .inspect = inspect_symlink,
     .listen = foreign_holder_listen,
-    .current = namefile_current,
+    .current = lockdir_current,
     .owned = owned,
     .beat = beat,
-    .release = namefile_release,
+    .release = publish_release,
 };

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/process.h"
 #include "sys/retry.h"
 #include "methods/file/takeover.h"
 #include "methods/file/foreign_holder.h"
-#include "sys/process.h"
 
 /* For so long after its making an empty file may be about to be written: then it must not
  * even be flocked, or its maker could be kept out of its own file for ever. */
@@ -29,11 +29,11 @@ struct found {
 static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
 {
 	if (now == 0)
-		now = namefile_now(lock->file);
-	return now < 0 ? -1 : now - namefile_mtime(status);
+		now = lockdir_now(lock->file);
+	return now < 0 ? -1 : now - lockdir_mtime(status);
 }
 
-void existing_note_naming(struct stat *status)
+void takeover_note_naming(struct stat *status)
 {
 	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
 	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
@@ -41,13 +41,13 @@ void existing_note_naming(struct stat *status)
 		status->st_mtim = status->st_ctim;
 }
 
-void existing_note_linking(struct stat *status)
+void takeover_note_linking(struct stat *status)
 {
 	if (S_ISREG(status->st_mode) && status->st_nlink > 1)
-		existing_note_naming(status);
+		takeover_note_naming(status);
 }
 
-enum verdict existing_judge(const struct lock *lock, const struct record *record,
+enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now)
 {
 	struct facts facts = {
@@ -66,14 +66,14 @@ enum verdict existing_judge(const struct lock *lock, const struct record *record
 	return record_verdict(record, &facts);
 }
 
-bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status)
+bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status)
 {
 	if (verdict == DEAD)
 		return true;
 	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status, 0) > lock->stale;
 }
 
-bool existing_is_above(const struct record *record, const struct stat *carrier, struct error *error)
+bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error)
 {
 	if (record->pid <= 1 || !process_descends(getpid(), record->pid) ||
 	    !record_trusted(carrier, record->pid))
@@ -82,12 +82,6 @@ bool existing_is_above(const struct record *record, const struct stat *carrier, 
 	    "held by process %ld, under which this one runs: it would wait for itself",
 	    (long)record->pid);
 	return true;
-}
-
-static int not_a_lock(const struct lock *lock, struct error *error)
-{
-	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
-	    lock->method->name, lock->file->object->what);
 }
 
 static enum outcome cannot_open(const struct lock *lock, struct error *error)
@@ -111,7 +105,7 @@ static enum outcome cannot_open(const struct lock *lock, struct error *error)
 	case EMLINK:
 	case ENXIO:
 	case ENOTDIR:
-		not_a_lock(lock, error);
+		lockdir_not_a_lock(lock, error);
 		return FAILED;
 	case EMFILE:
 	case ENFILE:
@@ -124,7 +118,7 @@ static enum outcome cannot_open(const struct lock *lock, struct error *error)
 }
 
 /* Over NFS an exclusive flock wants to be able to write. */
-static int open_name(const struct namefile *file)
+static int open_name(const struct file_lock *file)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
 
@@ -144,7 +138,7 @@ static enum outcome find(struct lock *lock, struct found *found, struct error *e
 	if (fstat(found->fd, &found->status) != 0)
 		return cannot_open(lock, error); /* over FUSE and NFS it may have gone meanwhile */
 	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
-		not_a_lock(lock, error);
+		lockdir_not_a_lock(lock, error);
 		return FAILED;
 	}
 	return TAKEN;
@@ -154,8 +148,8 @@ static enum verdict judge(struct lock *lock, struct found *found)
 {
 	lock->file->object->read(found->fd, &found->record);
 	fstat(found->fd, &found->status);
-	existing_note_linking(&found->status);
-	return existing_judge(lock, &found->record, &found->status, 0);
+	takeover_note_linking(&found->status);
+	return takeover_judge(lock, &found->record, &found->status, 0);
 }
 
 /* Not ours to take.  PID: a holder to watch; 0: none that is known to live. */
@@ -183,7 +177,7 @@ static enum outcome guard(struct lock *lock, struct found *found, enum wait wait
 		return leave(lock, found, wait, 0); /* no flock here, so no safe way to take over */
 	if (wait == TRY || flock(found->fd, LOCK_EX) != 0)
 		return BUSY;
-	return namefile_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
+	return lockdir_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
 }
 
 /* I6.  In a sticky directory the owner alone may. */
@@ -196,8 +190,8 @@ static enum outcome take_away(struct lock *lock, const struct found *found, enum
 		    (long)found->record.pid);
 		return leave(lock, found, wait, 0);
 	}
-	CRASH_POINT("existing.removed");
-	namefile_sweep(lock);
+	CRASH_POINT("takeover.removed");
+	lockdir_sweep(lock);
 	return AGAIN;
 }
 
@@ -212,25 +206,25 @@ static enum outcome inspect(struct lock *lock, struct found *found, enum wait wa
 	}
 	if (found->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return leave(lock, found, wait, 0);
-	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
+	if (wait == TRY && !takeover_allowed(lock, verdict, &found->status))
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&found->record, &found->status, error))
+	if (verdict == ALIVE && takeover_is_ancestor(&found->record, &found->status, error))
 		return FAILED;
 	outcome = guard(lock, found, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;
-	CRASH_POINT("existing.guarded");
+	CRASH_POINT("takeover.guarded");
 	verdict = judge(lock, found); /* I4 */
-	if (!existing_yields(lock, verdict, &found->status))
+	if (!takeover_allowed(lock, verdict, &found->status))
 		return leave_to(lock, found, wait, verdict);
-	CRASH_POINT("existing.judged");
-	if (!namefile_same(lock->file, lock->file->base, found->fd)) /* I5: after I4 */
+	CRASH_POINT("takeover.judged");
+	if (!lockdir_same(lock->file, lock->file->base, found->fd)) /* I5: after I4 */
 		return AGAIN;
-	CRASH_POINT("existing.compared");
+	CRASH_POINT("takeover.compared");
 	return take_away(lock, found, wait, error); /* I6 */
 }
 
-enum outcome existing_inspect(struct lock *lock, enum wait wait, struct error *error)
+enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct found found = {.fd = -1};
 	enum outcome outcome = find(lock, &found, error);
@@ -244,7 +238,7 @@ enum outcome existing_inspect(struct lock *lock, enum wait wait, struct error *e
 	return outcome;
 }
 
-bool namefile_idle(struct lock *lock)
+bool takeover_idle(struct lock *lock)
 {
 	struct found found = {.fd = -1};
 	struct error ignored;
@@ -252,7 +246,7 @@ bool namefile_idle(struct lock *lock)
 	bool idle = outcome == AGAIN;
 
 	if (outcome == TAKEN)
-		idle = existing_yields(lock, judge(lock, &found), &found.status) &&
+		idle = takeover_allowed(lock, judge(lock, &found), &found.status) &&
 		       call_try_flock(found.fd) == 0;
 	if (found.fd >= 0)
 		close(found.fd);

@@ -18,17 +18,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/retry.h"
-#include "methods/file/takeover.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/namefile.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 #include "methods/file/rename_token.h"
 
 #define LOOKS 100 /* before a token that can be seen nowhere is believed to be nowhere */
@@ -44,10 +39,10 @@ static const struct object object = {
 
 static int open_unique(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &object, error);
 }
 
-static int move(const struct namefile *file, const char *from, const char *to)
+static int move(const struct file_lock *file, const char *from, const char *to)
 {
 	return call_rename(file->directory, from, to);
 }
@@ -56,7 +51,7 @@ static int move(const struct namefile *file, const char *from, const char *to)
 
 static enum outcome cannot(const char *what, struct error *error)
 {
-	namefile_cannot_create(error, what);
+	lockdir_cannot_create(error, what);
 	return FAILED;
 }
 
@@ -66,8 +61,7 @@ static enum outcome cannot(const char *what, struct error *error)
  * two become one when both are renamed to the same. */
 static enum outcome settle(struct lock *lock, bool made, struct error *error)
 {
-	struct namefile *file = lock->file;
-	struct timespec a_moment = {0, (long)(namefile_random() % 8 + 1) * MILLISECOND};
+	struct file_lock *file = lock->file;
 	char other[NAME_SIZE];
 	struct stat status;
 	int others = rename_token_is_there(file, file->base, &status) ? 1 : rename_token_find_away(file, file->away, other);
@@ -81,7 +75,7 @@ static enum outcome settle(struct lock *lock, bool made, struct error *error)
 	file->held = false;
 	if (others < 0)
 		return cannot("cannot read its directory", error);
-	nanosleep(&a_moment, NULL);
+	lockdir_nap((lockdir_random() % 8 + 1) * MILLISECOND);
 	return AGAIN;
 }
 
@@ -89,7 +83,7 @@ static enum outcome settle(struct lock *lock, bool made, struct error *error)
  * get lost; then it is done again, and says ENOENT. */
 static enum outcome carry_off(struct lock *lock, const char *from, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat status;
 	int moved;
 
@@ -111,7 +105,7 @@ static enum outcome carry_off(struct lock *lock, const char *from, struct error 
  * look whether there is one. */
 static enum outcome make_token(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	int fd;
 
 	if (rename_token_name(file, 0, file->away, error) != 0)
@@ -135,21 +129,13 @@ static enum outcome not_a_token(const char *name, struct error *error)
 	return FAILED;
 }
 
-static int get_ready(struct lock *lock, struct error *error)
-{
-	if (!lock->file->ready && namefile_describe(lock, error) != 0)
-		return -1;
-	lock->file->ready = true;
-	return 0;
-}
-
 /* At home.  It gets the time of now first: it may be judged by it as soon as it is away. */
 static enum outcome take_free(struct lock *lock, struct error *error)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	struct stat status;
 
-	if (get_ready(lock, error) != 0)
+	if (publish_describe(lock, error) != 0)
 		return FAILED;
 	if (!rename_token_is_there(file, file->base, &status))
 		return AGAIN;
@@ -163,15 +149,15 @@ static bool yields(struct lock *lock, const char *name, struct stat *status, str
     enum verdict *verdict)
 {
 	rename_token_read_name(lock->file, name, record);
-	existing_note_naming(status); /* a rename is a sign of life, too */
-	*verdict = existing_judge(lock, record, status, 0);
-	return name[strlen(lock->file->base) + 5] == '.' && existing_yields(lock, *verdict, status);
+	takeover_note_naming(status); /* a rename is a sign of life, too */
+	*verdict = takeover_judge(lock, record, status, 0);
+	return name[strlen(lock->file->base) + 5] == '.' && takeover_allowed(lock, *verdict, status);
 }
 
 /* U2: away, under NAME. */
 static enum outcome look_at(struct lock *lock, const char *name, enum wait wait, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat status;
 	struct record record;
 	enum verdict verdict;
@@ -188,7 +174,7 @@ static enum outcome look_at(struct lock *lock, const char *name, enum wait wait,
 	if (wait == TRY)
 		return BUSY;
 	if (verdict == ALIVE && fstat(file->directory, &directory) == 0 &&
-	    existing_is_above(&record, &directory, error))
+	    takeover_is_ancestor(&record, &directory, error))
 		return FAILED;
 	return foreign_holder_await(file, verdict == ALIVE ? record.pid : 0, verdict == ALIVE);
 }
@@ -228,7 +214,7 @@ static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
 	enum outcome outcome = wait == TRY ? look(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
-		if (get_ready(lock, error) != 0)
+		if (publish_describe(lock, error) != 0)
 			return FAILED;
 		outcome = look(lock, wait, error);
 	}
@@ -260,7 +246,7 @@ static bool owned(struct lock *lock)
 /* U3. */
 static void beat(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char next[NAME_SIZE];
 	struct stat status;
 	struct error ignored;
@@ -276,7 +262,7 @@ static void beat(struct lock *lock)
  * taken it over; whether it was gone before, somebody had an eye on. */
 static void let_go(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	CRASH_POINT("unique.release");
 	move(file, file->away, file->base);
@@ -290,17 +276,17 @@ static const struct method method_rename_unique = {
     .what = "a token that is renamed away to a name of its own",
     .open = open_unique,
     .take = take,
-    .drop = namefile_drop,
+    .drop = publish_drop,
     .idle = idle,
-    .inspect = rename_inspect,
+    .inspect = inspect_rename,
     .listen = foreign_holder_listen,
-    .current = namefile_current,
+    .current = lockdir_current,
     .owned = owned,
     .beat = beat,
-    .release = namefile_release,
+    .release = publish_release,
 };
 
-void rename_uniquely(struct lock *lock)
+void rename_unique_instead(struct lock *lock)
 {
 	lock->method = &method_rename_unique;
 	lock->file->object = &object;
