@@ -20,7 +20,7 @@
 
 #define LONGEST_PAUSE (SECOND / 10)
 
-static int listen_to(const struct file_lock *file)
+static int watch_directory(const struct file_lock *file)
 {
 	char path[40];
 	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -38,22 +38,22 @@ static int listen_to(const struct file_lock *file)
 static bool concerns_us(const struct file_lock *file)
 {
 	_Alignas(struct inotify_event) char events[4096];
-	const struct inotify_event *status_fd_event;
+	const struct inotify_event *event;
 	ssize_t got = read(file->notify, events, sizeof events);
 	size_t length = strlen(file->base);
 
-	for (char *p = events; got > 0 && p < events + got; p += sizeof *status_fd_event + status_fd_event->len) {
-		status_fd_event = (const struct inotify_event *)(const void *)p;
-		if ((status_fd_event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
-		    (status_fd_event->len > 0 && strncmp(status_fd_event->name, file->base, length) == 0))
+	for (char *p = events; got > 0 && p < events + got; p += sizeof *event + event->len) {
+		event = (const struct inotify_event *)(const void *)p;
+		if ((event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
+		    (event->len > 0 && strncmp(event->name, file->base, length) == 0))
 			return true;
 	}
 	return false;
 }
 
-static int next_pause(struct file_lock *file, bool server_text)
+static int next_pause(struct file_lock *file, bool notified)
 {
-	if (server_text)
+	if (notified)
 		return 1000;
 	if (file->pause < MILLISECOND)
 		file->pause = MILLISECOND;
@@ -62,13 +62,13 @@ static int next_pause(struct file_lock *file, bool server_text)
 	return (int)(file->pause / MILLISECOND);
 }
 
-static enum outcome sleep_until_told(struct file_lock *file, int process, bool server_text)
+static enum outcome sleep_until_change(struct file_lock *file, int process, bool notified)
 {
 	struct pollfd sources[2] = {
 	    {.fd = file->notify, .events = POLLIN},
 	    {.fd = process, .events = POLLIN},
 	};
-	int left = next_pause(file, server_text), ready;
+	int left = next_pause(file, notified), ready;
 	struct deadline look_anyway = deadline_after(left * MILLISECOND);
 
 	do {
@@ -92,11 +92,11 @@ enum outcome foreign_holder_await(struct file_lock *file, pid_t pid, bool dies_w
 	if (process < 0)
 		dies_with_it = false;
 	if (!dies_with_it && file->notify < 0 && file->pause == 0) {
-		file->notify = listen_to(file);
+		file->notify = watch_directory(file);
 		file->pause = 1;
 		outcome = AGAIN;
 	} else {
-		outcome = sleep_until_told(file, process,
+		outcome = sleep_until_change(file, process,
 		    dies_with_it || (file->notify >= 0 && file->local));
 	}
 	if (process >= 0)
@@ -109,7 +109,7 @@ int foreign_holder_listen(struct lock *lock)
 	struct file_lock *file = lock->file;
 
 	if (file->notify < 0)
-		file->notify = listen_to(file);
+		file->notify = watch_directory(file);
 	return file->notify;
 }
 

@@ -9,7 +9,7 @@
 #include "methods/file/inspect.h"
 #include "methods/file/rename_token.h"
 
-static int no_lock(const struct lock *lock, struct error *error)
+static int inspect_not_a_lock(const struct lock *lock, struct error *error)
 {
 	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s",
 	    lock->method->name, lock->file->object->what);
@@ -17,7 +17,7 @@ static int no_lock(const struct lock *lock, struct error *error)
 
 /* The record is read through a descriptor of its own, which may be of another file by now:
  * then it is looked at again. */
-static bool read_record(const struct lock *lock, const char *name, struct lock_info *info)
+static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
 	const struct file_lock *file = lock->file;
 	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
@@ -35,7 +35,7 @@ static bool read_record(const struct lock *lock, const char *name, struct lock_i
 }
 
 /* 1: there; 0: not; -1 with ERROR filled. */
-static int see(const struct lock *lock, const char *name, struct lock_info *info, struct error *error)
+static int inspect_name(const struct lock *lock, const char *name, struct lock_info *info, struct error *error)
 {
 	const struct file_lock *file = lock->file;
 
@@ -51,11 +51,11 @@ static int see(const struct lock *lock, const char *name, struct lock_info *info
 			return error_set(error, ERROR_OPEN, "cannot look at it");
 		}
 		if ((info->status.st_mode & S_IFMT) != file->object->type)
-			return no_lock(lock, error);
+			return inspect_not_a_lock(lock, error);
 		info->there = true;
 		info->carrier = info->status;
 		takeover_note_linking(&info->status);
-		if (read_record(lock, name, info))
+		if (inspect_record(lock, name, info))
 			return 1;
 	}
 	return error_say(error, ERROR_OPEN, "cannot look at it: it changes all the time");
@@ -64,7 +64,7 @@ static int see(const struct lock *lock, const char *name, struct lock_info *info
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
 {
 	*info = (struct lock_info){.object = -1};
-	return see(lock, lock->file->base, info, error) < 0 ? -1 : 0;
+	return inspect_name(lock, lock->file->base, info, error) < 0 ? -1 : 0;
 }
 
 int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error)
@@ -75,7 +75,7 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 
 	*info = (struct lock_info){.object = -1, .local = file->local};
 	if (length < 0 && errno == EINVAL)
-		return no_lock(lock, error);
+		return inspect_not_a_lock(lock, error);
 	if (length < 0 && errno != ENOENT)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	if (length < 0)
@@ -99,13 +99,13 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 
 	*info = (struct lock_info){.object = -1};
 	for (int looks = 0; looks < 100; looks++) {
-		there = see(lock, rename_token_held_name(file, held), info, error);
+		there = inspect_name(lock, rename_token_held_name(file, held), info, error);
 		if (there > 0 && info->record.kind != RECORD_FULL)
 			takeover_note_naming(&info->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
 		if (rename_token_is_there(file, file->base, &token))
-			return S_ISREG(token.st_mode) ? 0 : no_lock(lock, error);
+			return S_ISREG(token.st_mode) ? 0 : inspect_not_a_lock(lock, error);
 		if (rename_token_find_away(file, "", held) > 0 &&
 		    rename_token_is_there(file, held, &info->status)) {
 			info->there = info->legible = true;

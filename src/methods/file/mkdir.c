@@ -24,7 +24,7 @@
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Whoever may read a file of that mode may look into the directory. */
-static mode_t mode_of(const struct lock *lock)
+static mode_t mkdir_mode(const struct lock *lock)
 {
 	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
 
@@ -37,7 +37,7 @@ static int open_new(const struct lock *lock, const char *name)
 
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
-	if (fd >= 0 && lock->exact_mode && fchmod(fd, mode_of(lock)) != 0) {
+	if (fd >= 0 && lock->exact_mode && fchmod(fd, mkdir_mode(lock)) != 0) {
 		close(fd);
 		return -1;
 	}
@@ -45,14 +45,14 @@ static int open_new(const struct lock *lock, const char *name)
 }
 
 /* D1. */
-static int make(struct lock *lock, struct error *error)
+static int mkdir_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	int made;
 
 	do {
 		lockdir_temporary_name(file, "");
-		made = call_mkdir(file->directory, file->temporary, mode_of(lock));
+		made = call_mkdir(file->directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0) {
 		file->temporary[0] = '\0';
@@ -68,7 +68,7 @@ static int make(struct lock *lock, struct error *error)
 	return -1;
 }
 
-static int write_record(struct lock *lock, struct error *error)
+static int mkdir_write(struct lock *lock, struct error *error)
 {
 	char text[RECORD_LONGEST];
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
@@ -90,13 +90,13 @@ static int write_record(struct lock *lock, struct error *error)
 
 /* D1': where a rename cannot be kept from replacing (NFS, FUSE).  For a moment it is empty,
  * and if we die in it, it stays so. */
-static enum outcome publish_empty(struct lock *lock, struct error *error)
+static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	enum outcome outcome;
 	int fd;
 
-	if (call_mkdir(file->directory, file->base, mode_of(lock)) != 0) {
+	if (call_mkdir(file->directory, file->base, mkdir_mode(lock)) != 0) {
 		if (errno == EEXIST)
 			return AGAIN;
 		lockdir_cannot_create(error, "cannot create");
@@ -112,7 +112,7 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 		return outcome;
 	}
 	publish_replace(lock, fd);
-	if (write_record(lock, error) == 0)
+	if (mkdir_write(lock, error) == 0)
 		return TAKEN;
 	call_unlink(fd, RECORD_NAME, 0);
 	call_unlink(file->directory, file->base, AT_REMOVEDIR);
@@ -120,7 +120,7 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 }
 
 /* D2. */
-static enum outcome publish(struct lock *lock, struct error *error)
+static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 
@@ -139,7 +139,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	case EINVAL:
 	case ENOSYS:
 	case EOPNOTSUPP:
-		return publish_empty(lock, error);
+		return mkdir_publish_empty(lock, error);
 	}
 	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
@@ -173,7 +173,7 @@ static int other_files(int fd)
 	return files;
 }
 
-static void read_named(int fd, struct record *record)
+static void read_pid_file(int fd, struct record *record)
 {
 	char text[RECORD_LIMIT + 1];
 	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
@@ -187,9 +187,9 @@ static void read_named(int fd, struct record *record)
 
 /* Other programs have a file or two in their locks.  Where a process is named, or there are so few,
  * it is taken for one; what people keep their files in holds more of them, or directories. */
-static void read_record(int fd, struct record *record)
+static void mkdir_read(int fd, struct record *record)
 {
-	read_named(fd, record);
+	read_pid_file(fd, record);
 	if (record->pid <= 0 && other_files(fd) > MOST_FILES)
 		record->kind = RECORD_ABSENT;
 }
@@ -214,7 +214,7 @@ static int give_back(const struct file_lock *file)
 }
 
 /* D6: the name goes in one step, and is free; the rest is taken apart under another. */
-static int remove_directory(struct lock *lock, int fd)
+static int mkdir_remove(struct lock *lock, int fd)
 {
 	struct file_lock *file = lock->file;
 	char ours[NAME_SIZE];
@@ -242,25 +242,25 @@ static int remove_directory(struct lock *lock, int fd)
 	return result;
 }
 
-static const struct object object = {
+static const struct object mkdir_object = {
     .what = "a directory, empty or with a record in it",
     .type = S_IFDIR,
-    .make = make,
-    .write = write_record,
-    .publish = publish,
-    .read = read_record,
-    .remove = remove_directory,
+    .make = mkdir_make,
+    .write = mkdir_write,
+    .publish = mkdir_publish,
+    .read = mkdir_read,
+    .remove = mkdir_remove,
 };
 
-static int open_mkdir(struct lock *lock, struct error *error)
+static int mkdir_open(struct lock *lock, struct error *error)
 {
-	return lockdir_open(lock, &object, error);
+	return lockdir_open(lock, &mkdir_object, error);
 }
 
 const struct method method_mkdir = {
     .name = "mkdir",
     .can = LEAVES_RECORD,
     .what = "a directory, as of mkdir(1), with a record in it",
-    .open = open_mkdir,
+    .open = mkdir_open,
     FILE_METHOD_FUNCTIONS,
 };

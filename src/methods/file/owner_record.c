@@ -27,7 +27,7 @@
 #define MAGIC "semlock 1 "
 
 /* Decimal digits at *TEXT, moved past them; -1 if there are none, or too many. */
-static int64_t number(const char **text)
+static int64_t parse_number(const char **text)
 {
 	int64_t value = 0;
 	const char *p = *text;
@@ -65,7 +65,7 @@ static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
 
 /* KEY=VALUE among the words of TEXT, VALUE copied to INTO; false if it is not there, or is
  * nothing that we would have written. */
-static bool find(const char *text, const char *key, char *into, size_t size)
+static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
 	size_t length = strlen(key), value;
 	const char *p = text;
@@ -93,7 +93,7 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
 	const char *p = digits;
 	int64_t found;
 
-	if (!find(text, key, digits, sizeof digits) || (found = number(&p)) < 0 || *p != '\0')
+	if (!find_word(text, key, digits, sizeof digits) || (found = parse_number(&p)) < 0 || *p != '\0')
 		return false;
 	*value = (uint64_t)found;
 	return true;
@@ -106,10 +106,10 @@ static enum record_kind read_full(struct record *record, const char *text)
 	uint64_t since, uid, flocked;
 
 	if (record->pid <= 0 || !find_number(text, "start", &record->start) ||
-	    !find(text, "boot", record->boot, sizeof record->boot) ||
+	    !find_word(text, "boot", record->boot, sizeof record->boot) ||
 	    !find_number(text, "pidns", &record->pidns) || !find_number(text, "flock", &flocked) ||
-	    !find(text, "host", record->host, sizeof record->host) ||
-	    !find(text, "machine", record->machine, sizeof record->machine) ||
+	    !find_word(text, "host", record->host, sizeof record->host) ||
+	    !find_word(text, "machine", record->machine, sizeof record->machine) ||
 	    !find_number(text, "since", &since) || !find_number(text, "uid", &uid) ||
 	    text[strlen(text) - 1] != '\n' || since > INT64_MAX / SECOND || uid > (uid_t)-1)
 		return RECORD_JUNK;
@@ -126,7 +126,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
 
-	if (!set_pid(record, number(&p)))
+	if (!set_pid(record, parse_number(&p)))
 		return RECORD_JUNK;
 	p += strspn(p, " \t\r");
 	if (*p == '\0')
@@ -150,7 +150,7 @@ static bool read_semlock(struct record *record, const char **text)
 	if (**text != ':')
 		return true;
 	++*text;
-	pid = number(text);
+	pid = parse_number(text);
 	if (pid <= 0 || pid > INT32_MAX)
 		return false;
 	record->semlock = (pid_t)pid;
@@ -163,15 +163,15 @@ static enum record_kind read_line(struct record *record, const char *text)
 	const char *p = text, *end;
 	int64_t start, pidns;
 
-	if (!set_pid(record, number(&p)) || record->pid == 0 || *p++ != ':' ||
-	    (start = number(&p)) < 0 || *p++ != ':')
+	if (!set_pid(record, parse_number(&p)) || record->pid == 0 || *p++ != ':' ||
+	    (start = parse_number(&p)) < 0 || *p++ != ':')
 		return RECORD_JUNK;
 	end = strchr(p, ':');
 	if (end == NULL || end == p || end - p >= BOOT_SIZE)
 		return RECORD_JUNK;
 	memcpy(record->boot, p, (size_t)(end - p));
 	p = end + 1;
-	if ((pidns = number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
+	if ((pidns = parse_number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
 	    !set_host(record->host, p, strlen(p)))
 		return RECORD_JUNK;
 	record->start = (uint64_t)start;
@@ -187,7 +187,7 @@ static enum record_kind read_emacs(struct record *record, const char *text)
 	if (host == NULL || (dot = strrchr(++host, '.')) == NULL)
 		return RECORD_JUNK;
 	p = dot + 1;
-	if (!set_pid(record, number(&p)) || (*p != '\0' && *p != ':') ||
+	if (!set_pid(record, parse_number(&p)) || (*p != '\0' && *p != ':') ||
 	    !set_host(record->host, host, (size_t)(dot - host)))
 		return RECORD_JUNK;
 	return RECORD_PID;
@@ -204,7 +204,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	p = colon + 1;
 	if (*p == '+')
 		p++;
-	if (!set_pid(record, number(&p)) || *p != '\0')
+	if (!set_pid(record, parse_number(&p)) || *p != '\0')
 		return RECORD_JUNK;
 	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
 	if (slash != NULL && slash < colon)

@@ -101,7 +101,7 @@ static int link_named(const struct lock *lock)
 	return result;
 }
 
-static bool does_not_work(void)
+static bool is_unsupported(void)
 {
 	switch (errno) {
 	case EPERM:
@@ -116,7 +116,7 @@ static bool does_not_work(void)
 }
 
 /* The fourth way (4.1b). */
-static enum outcome publish_empty(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	struct stat ours;
@@ -148,7 +148,7 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 }
 
 /* The third way. */
-static enum outcome publish_by_rename(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 
@@ -162,13 +162,13 @@ static enum outcome publish_by_rename(struct lock *lock, struct error *error)
 	}
 	if (errno == EEXIST)
 		return AGAIN;
-	if (does_not_work())
-		return publish_empty(lock, error);
+	if (is_unsupported())
+		return plainfile_publish_empty(lock, error);
 	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
-static enum outcome publish_named(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	int errnum = link_named(lock) == 0 ? 0 : errno;
@@ -182,8 +182,8 @@ static enum outcome publish_named(struct lock *lock, struct error *error)
 	errno = errnum;
 	if (errno == EEXIST)
 		return AGAIN;
-	if (does_not_work())
-		return publish_by_rename(lock, error);
+	if (is_unsupported())
+		return plainfile_publish_renamed(lock, error);
 	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
@@ -192,12 +192,12 @@ static enum outcome publish_named(struct lock *lock, struct error *error)
 enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	if (lock->file->temporary[0] != '\0')
-		return publish_named(lock, error);
+		return plainfile_publish_linked(lock, error);
 	if (link_nameless(lock) == 0)
 		return TAKEN;
 	if (errno == EEXIST)
 		return AGAIN;
-	if (!does_not_work() && errno != ENOENT) {
+	if (!is_unsupported() && errno != ENOENT) {
 		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}

@@ -15,14 +15,14 @@ static bool same_boot(const struct record *record, const struct facts *facts)
 
 /* "-" is what stands for a boot whose name could not be found out, today or then: no file
  * could be opened, there was no /proc.  Then it says nothing, least of all that one is dead. */
-static bool known(const char *boot)
+static bool boot_known(const char *boot)
 {
 	return boot[0] != '\0' && strcmp(boot, "-") != 0;
 }
 
 static bool other_boot(const struct record *record, const struct facts *facts)
 {
-	return known(record->boot) && known(facts->host_id->boot) && !same_boot(record, facts);
+	return boot_known(record->boot) && boot_known(facts->host_id->boot) && !same_boot(record, facts);
 }
 
 /* Whatever it is called: a container has a name of its own, the next one another, and a name can be
@@ -30,14 +30,14 @@ static bool other_boot(const struct record *record, const struct facts *facts)
  * have one boot, too, and no local file system in common.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
-	if (facts->local && record->kind == RECORD_FULL && known(record->boot) && same_boot(record, facts))
+	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) && same_boot(record, facts))
 		return false;
 	if (record->host[0] != '\0' && strcmp(record->host, facts->host_id->host) != 0)
 		return true;
 	return record->machine[0] != '\0' && strcmp(record->machine, facts->host_id->machine) != 0;
 }
 
-static bool is_there(const struct life *life)
+static bool life_lasts(const struct life *life)
 {
 	return life->process == PROCESS_HIDDEN ||
 	       (life->process == PROCESS_SEEN && !procfs_ended(life->state));
@@ -48,7 +48,7 @@ static bool semlock_is_there(const struct record *record, const struct facts *fa
 {
 	const struct life *life = &facts->semlock;
 
-	if (record->semlock <= 0 || !is_there(life))
+	if (record->semlock <= 0 || !life_lasts(life))
 		return false;
 	return life->process == PROCESS_HIDDEN || record->start == 0 || life->start <= record->start;
 }
@@ -59,7 +59,7 @@ static enum verdict judge_process(const struct record *record, const struct fact
 {
 	const struct life *life = &facts->holder;
 
-	if (!is_there(life)) /* 6: gone, 7: a zombie */
+	if (!life_lasts(life)) /* 6: gone, 7: a zombie */
 		return DEAD;
 	if (life->process == PROCESS_SEEN && record->start != 0 && record->start != life->start)
 		return DEAD; /* 8: another process has got the number */
@@ -103,7 +103,7 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 	return judge_process(record, facts);
 }
 
-static void ask(pid_t pid, struct life *life)
+static void read_life(pid_t pid, struct life *life)
 {
 	struct procfs_stat stat;
 
@@ -120,8 +120,8 @@ static void ask(pid_t pid, struct life *life)
 
 void record_verdict_ask(const struct record *record, struct facts *facts, pid_t nobody)
 {
-	ask(record->pid == nobody ? 0 : record->pid, &facts->holder);
-	ask(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
+	read_life(record->pid == nobody ? 0 : record->pid, &facts->holder);
+	read_life(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
 }
 
 bool owner_trusted(const struct stat *object, pid_t pid)

@@ -23,18 +23,18 @@
 #include "methods/file/plainfile.h"
 #include "methods/file/rename_token.h"
 
-static void let_go(struct lock *lock);
+static void rename_let_go(struct lock *lock);
 
-static const struct object object = {
+static const struct object rename_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
     .read = plainfile_read,
-    .let_go = let_go,
+    .let_go = rename_let_go,
 };
 
-static int open_rename(struct lock *lock, struct error *error)
+static int rename_open(struct lock *lock, struct error *error)
 {
-	if (lockdir_open(lock, &object, error) != 0)
+	if (lockdir_open(lock, &rename_object, error) != 0)
 		return -1;
 	if (!lock->file->local)
 		rename_unique_instead(lock);
@@ -46,7 +46,7 @@ static int open_rename(struct lock *lock, struct error *error)
 
 /* ---- the token ---- */
 
-static int cannot_open(struct error *error)
+static int rename_cannot_open(struct error *error)
 {
 	switch (errno) {
 	case ENOENT:
@@ -57,7 +57,7 @@ static int cannot_open(struct error *error)
 	case ENXIO:
 	case EISDIR:
 		return error_say(error, ERROR_OPEN,
-		    "is no lock of method rename, which is %s: left alone", object.what);
+		    "is no lock of method rename, which is %s: left alone", rename_object.what);
 	case EMFILE:
 	case ENFILE:
 	case ENOMEM:
@@ -87,7 +87,7 @@ static int find_token(struct lock *lock)
 	return -1;
 }
 
-static int prepare(struct lock *lock, struct error *error)
+static int rename_prepare(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	struct stat status;
@@ -106,17 +106,17 @@ static int prepare(struct lock *lock, struct error *error)
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
 	if (fd < 0)
-		return cannot_open(error);
+		return rename_cannot_open(error);
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
 		errno = ENXIO;
-		return cannot_open(error);
+		return rename_cannot_open(error);
 	}
 	file->inherited = lock->child->pid == 0 && lock->child->inherits;
 	return 0;
 }
 
 /* The command at its gate shares our flock, and would keep it against ourselves. */
-static void reopen(struct lock *lock)
+static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
 	close(lock->fd);
@@ -133,12 +133,12 @@ static enum outcome lock_token(struct lock *lock, enum wait wait)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	reopen(lock); /* no flock here: names alone will do */
+	rename_close(lock); /* no flock here: names alone will do */
 	rename_unique_instead(lock);
 	return AGAIN;
 }
 
-static int write_record(struct lock *lock, struct error *error)
+static int rename_write(struct lock *lock, struct error *error)
 {
 	char text[RECORD_LONGEST];
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
@@ -151,11 +151,11 @@ static int write_record(struct lock *lock, struct error *error)
 }
 
 /* Somebody without a flock may have been faster: then it is his token now. */
-static enum outcome not_moved(struct lock *lock, struct error *error)
+static enum outcome rename_failed(struct lock *lock, struct error *error)
 {
 	int errnum = errno;
 
-	reopen(lock);
+	rename_close(lock);
 	errno = errnum;
 	if (errno == ENOENT)
 		return AGAIN;
@@ -168,7 +168,7 @@ static enum outcome not_moved(struct lock *lock, struct error *error)
 }
 
 /* Our name must not stay in a token that is not ours. */
-static void erase(struct lock *lock)
+static void rename_erase(struct lock *lock)
 {
 	int errnum = errno;
 
@@ -178,26 +178,26 @@ static void erase(struct lock *lock)
 }
 
 /* The token is under our flock, and at home. */
-static enum outcome carry_off(struct lock *lock, struct error *error)
+static enum outcome rename_away(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (publish_describe(lock, error) != 0 || write_record(lock, error) != 0) {
-		erase(lock); /* half a record would be no token's */
+	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
+		rename_erase(lock); /* half a record would be no token's */
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
 	if (rename_token_move(file, file->base, rename_token_held_name(file, held)) != 0) {
-		erase(lock);
-		return not_moved(lock, error);
+		rename_erase(lock);
+		return rename_failed(lock, error);
 	}
 	file->held = true;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
 }
 
-static enum outcome leave(struct lock *lock, enum wait wait, pid_t pid)
+static enum outcome rename_leave(struct lock *lock, enum wait wait, pid_t pid)
 {
 	flock(lock->fd, LOCK_UN);
 	return wait == TRY ? BUSY : foreign_holder_await(lock->file, pid, false);
@@ -205,21 +205,21 @@ static enum outcome leave(struct lock *lock, enum wait wait, pid_t pid)
 
 /* From the dead.  Whoever may not rename it (another user's, in a sticky directory) could not
  * let it go either. */
-static enum outcome fetch_back(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
 	char held[NAME_SIZE];
 
 	if (rename_token_move(lock->file, rename_token_held_name(lock->file, held), lock->file->base) == 0) {
 		CRASH_POINT("rename.fetched");
-		return carry_off(lock, error);
+		return rename_away(lock, error);
 	}
 	if (errno != EPERM && errno != EACCES)
-		return not_moved(lock, error);
+		return rename_failed(lock, error);
 	error_set(error, ERROR_CREATE, "its holder is dead, but the token cannot be renamed");
-	return leave(lock, wait, 0);
+	return rename_leave(lock, wait, 0);
 }
 
-static enum outcome look_at_held(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct stat status;
 	struct record record;
@@ -232,11 +232,11 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct error
 	verdict = takeover_judge(lock, &record, &status, 0);
 	CRASH_POINT("rename.judged");
 	if (takeover_allowed(lock, verdict, &status))
-		return fetch_back(lock, wait, error);
-	return leave(lock, wait, verdict == ALIVE ? record.pid : 0);
+		return rename_back(lock, wait, error);
+	return rename_leave(lock, wait, verdict == ALIVE ? record.pid : 0);
 }
 
-static enum outcome try_token(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
@@ -246,15 +246,15 @@ static enum outcome try_token(struct lock *lock, enum wait wait, struct error *e
 		return outcome;
 	CRASH_POINT("rename.flocked");
 	if (lockdir_same(file, file->base, lock->fd))
-		return rename_token_check(lock, error) == 0 ? carry_off(lock, error) : FAILED;
+		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
 	if (lockdir_same(file, rename_token_held_name(file, held), lock->fd))
-		return look_at_held(lock, wait, error);
-	reopen(lock); /* it has been replaced */
+		return rename_judge_held(lock, wait, error);
+	rename_close(lock); /* it has been replaced */
 	return AGAIN;
 }
 
 /* What a holder has written stays until it is let go. */
-static bool is_above(const struct lock *lock, struct error *error)
+static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 {
 	struct record record;
 	struct stat token;
@@ -265,28 +265,28 @@ static bool is_above(const struct lock *lock, struct error *error)
 	       fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
 }
 
-static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_take(struct lock *lock, enum wait wait, struct error *error)
 {
 	enum outcome outcome;
 
 	do {
-		if (prepare(lock, error) != 0)
+		if (rename_prepare(lock, error) != 0)
 			return FAILED;
 		if (lock->method != &method_rename)
 			return lock->method->take(lock, wait, error);
-		if (wait == SLEEP && (is_above(lock, error) || publish_describe(lock, error) != 0))
+		if (wait == SLEEP && (rename_is_ancestor(lock, error) || publish_describe(lock, error) != 0))
 			return FAILED;
-		outcome = try_token(lock, wait, error);
+		outcome = rename_attempt(lock, wait, error);
 	} while (outcome == AGAIN);
 	return outcome;
 }
 
-static bool idle(struct lock *lock)
+static bool rename_idle(struct lock *lock)
 {
 	struct error ignored;
 	bool free;
 
-	if (prepare(lock, &ignored) != 0)
+	if (rename_prepare(lock, &ignored) != 0)
 		return false;
 	if (lock->method != &method_rename)
 		return lock->method->idle(lock);
@@ -299,7 +299,7 @@ static bool idle(struct lock *lock)
 
 /* ---- giving it back ---- */
 
-static void let_go(struct lock *lock)
+static void rename_let_go(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
@@ -310,12 +310,12 @@ static void let_go(struct lock *lock)
 	file->held = false;
 	CRASH_POINT("rename.back");
 	if (!lock->lost)
-		erase(lock);
+		rename_erase(lock);
 	CRASH_POINT("rename.erased");
 	flock(lock->fd, LOCK_UN);
 }
 
-static bool owned(struct lock *lock)
+static bool rename_owned(struct lock *lock)
 {
 	char held[NAME_SIZE];
 
@@ -326,15 +326,15 @@ const struct method method_rename = {
     .name = "rename",
     .can = LEAVES_RECORD | NEEDS_INIT,
     .what = "a token that is renamed away; --init makes it",
-    .open = open_rename,
-    .take = take,
+    .open = rename_open,
+    .take = rename_take,
     .drop = publish_drop,
-    .prepare = prepare,
-    .idle = idle,
+    .prepare = rename_prepare,
+    .idle = rename_idle,
     .inspect = inspect_rename,
     .listen = foreign_holder_listen,
     .current = lockdir_current,
-    .owned = owned,
+    .owned = rename_owned,
     .beat = publish_beat,
     .release = publish_release,
 };

@@ -23,17 +23,17 @@
 #include "methods/file/filemethods.h"
 #include "methods/file/guard_file.h"
 
-static void let_go(struct lock *lock);
+static void symlink_let_go(struct lock *lock);
 
-static const struct object object = {
+static const struct object symlink_object = {
     .what = "a symbolic link to its record",
     .type = S_IFLNK,
-    .let_go = let_go,
+    .let_go = symlink_let_go,
 };
 
-static int open_symlink(struct lock *lock, struct error *error)
+static int symlink_open(struct lock *lock, struct error *error)
 {
-	return lockdir_open(lock, &object, error);
+	return lockdir_open(lock, &symlink_object, error);
 }
 
 /* What the link says now; returns its length, or -1 with errno set. */
@@ -42,7 +42,7 @@ static ssize_t read_target(const struct file_lock *file, char target[RECORD_LIMI
 	return readlinkat(file->directory, file->base, target, RECORD_LIMIT + 1);
 }
 
-static bool says(const struct file_lock *file, const char *target, size_t length)
+static bool target_is(const struct file_lock *file, const char *target, size_t length)
 {
 	char now[RECORD_LIMIT + 1];
 
@@ -53,19 +53,19 @@ static bool is_ours(const struct file_lock *file)
 {
 	char target[RECORD_LONGEST];
 
-	return says(file, target, record_write_line(&file->record, target));
+	return target_is(file, target, record_write_line(&file->record, target));
 }
 
 /* S3.  Who has the guard needs it for a moment, unless he has been stopped; and then the lock
  * may have gone all the same.  Like guard_take(); EINTR: by a signal; ENOENT: it has gone. */
-static int take_guard(const struct file_lock *file, const char *target, size_t length,
+static int symlink_await_guard(const struct file_lock *file, const char *target, size_t length,
     char name[NAME_SIZE])
 {
 	int64_t pause = MILLISECOND / 10;
 	int guard;
 
 	while ((guard = guard_take(file, name)) < 0 && errno == EWOULDBLOCK) {
-		if (!says(file, target, length)) {
+		if (!target_is(file, target, length)) {
 			errno = ENOENT;
 			break;
 		}
@@ -77,7 +77,7 @@ static int take_guard(const struct file_lock *file, const char *target, size_t l
 	return guard;
 }
 
-static enum verdict judge(struct lock *lock, const char *target, size_t length,
+static enum verdict symlink_judge(struct lock *lock, const char *target, size_t length,
     struct record *record, struct stat *status)
 {
 	record_read(record, target, length);
@@ -88,33 +88,33 @@ static enum verdict judge(struct lock *lock, const char *target, size_t length,
 
 /* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
  * his age may have given a sign of life before we had the guard. */
-static bool still_yields(struct lock *lock, const char *target, size_t length)
+static bool still_allowed(struct lock *lock, const char *target, size_t length)
 {
 	struct record record;
 	struct stat status;
 
-	if (!says(lock->file, target, length))
+	if (!target_is(lock->file, target, length))
 		return false;
 	return lock->stale == 0 ||
-	       takeover_allowed(lock, judge(lock, target, length, &record, &status), &status);
+	       takeover_allowed(lock, symlink_judge(lock, target, length, &record, &status), &status);
 }
 
 /* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
  * counts. */
-static enum outcome take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
+static enum outcome symlink_take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
     struct error *error)
 {
 	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int result = 0;
-	int guard = wait == TRY ? guard_take(file, name) : take_guard(file, target, length, name);
+	int guard = wait == TRY ? guard_take(file, name) : symlink_await_guard(file, target, length, name);
 
 	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
 		return BUSY;
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
-	if (guard >= 0 && still_yields(lock, target, length))
+	if (guard >= 0 && still_allowed(lock, target, length))
 		result = call_unlink(file->directory, file->base, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
@@ -126,7 +126,7 @@ static enum outcome take_over(struct lock *lock, const char *target, size_t leng
 	return wait == TRY ? BUSY : foreign_holder_await(lock->file, 0, false);
 }
 
-static enum outcome cannot_read(const struct lock *lock, struct error *error)
+static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
 {
 	if (errno == ENOENT)
 		return AGAIN;
@@ -149,7 +149,7 @@ static enum outcome await_holder(struct lock *lock, const struct record *record,
 	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
 		return outcome;
 	for (; pause < SECOND / 10; pause *= 2) {
-		if (!says(lock->file, target, length) || !process_lives(record->semlock))
+		if (!target_is(lock->file, target, length) || !process_lives(record->semlock))
 			return AGAIN;
 		if (lockdir_nap(pause) != 0)
 			return BUSY;
@@ -158,7 +158,7 @@ static enum outcome await_holder(struct lock *lock, const struct record *record,
 }
 
 /* S2. */
-static enum outcome inspect(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = read_target(lock->file, target);
@@ -167,10 +167,10 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct error *err
 	enum verdict verdict;
 
 	if (length < 0)
-		return cannot_read(lock, error);
-	verdict = judge(lock, target, (size_t)length, &record, &status);
+		return symlink_cannot_read(lock, error);
+	verdict = symlink_judge(lock, target, (size_t)length, &record, &status);
 	if (takeover_allowed(lock, verdict, &status))
-		return take_over(lock, target, (size_t)length, wait, error);
+		return symlink_take_over(lock, target, (size_t)length, wait, error);
 	if (wait == TRY)
 		return BUSY;
 	if (verdict == ALIVE && takeover_is_ancestor(&record, &status, error))
@@ -181,7 +181,7 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct error *err
 }
 
 /* S1.  Over NFS the answer to one that was made can get lost. */
-static enum outcome publish(struct lock *lock, struct error *error)
+static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	char target[RECORD_LONGEST];
@@ -202,21 +202,21 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome symlink_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = wait == TRY ? inspect(lock, TRY, error) : AGAIN;
+	enum outcome outcome = wait == TRY ? symlink_attempt(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
 		if (publish_describe(lock, error) != 0)
 			return FAILED;
-		outcome = publish(lock, error);
+		outcome = symlink_publish(lock, error);
 		if (outcome == AGAIN)
-			outcome = inspect(lock, wait, error);
+			outcome = symlink_attempt(lock, wait, error);
 	}
 	return outcome;
 }
 
-static bool idle(struct lock *lock)
+static bool symlink_idle(struct lock *lock)
 {
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = read_target(lock->file, target);
@@ -225,13 +225,13 @@ static bool idle(struct lock *lock)
 
 	if (length < 0)
 		return errno == ENOENT;
-	return takeover_allowed(lock, judge(lock, target, (size_t)length, &record, &status), &status);
+	return takeover_allowed(lock, symlink_judge(lock, target, (size_t)length, &record, &status), &status);
 }
 
 /* Who keeps the guard from us has been stopped between finding our lock old and removing it,
  * and whatever is there when he goes on, he will remove.  So it must be ours: it stays, and
  * when we have ended it is a dead one's, for whoever comes next. */
-static void let_go(struct lock *lock)
+static void symlink_let_go(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
@@ -248,13 +248,13 @@ static void let_go(struct lock *lock)
 	guard_leave(file, guard, name);
 }
 
-static bool owned(struct lock *lock)
+static bool symlink_owned(struct lock *lock)
 {
 	return !lock->file->held || is_ours(lock->file);
 }
 
 /* If it cannot have the guard it is no time for it: there will be a next one. */
-static void beat(struct lock *lock)
+static void symlink_beat(struct lock *lock)
 {
 	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
@@ -269,14 +269,14 @@ const struct method method_symlink = {
     .name = "symlink",
     .can = LEAVES_RECORD,
     .what = "a symbolic link that points to the holder's PID",
-    .open = open_symlink,
-    .take = take,
+    .open = symlink_open,
+    .take = symlink_take,
     .drop = publish_drop,
-    .idle = idle,
+    .idle = symlink_idle,
     .inspect = inspect_symlink,
     .listen = foreign_holder_listen,
     .current = lockdir_current,
-    .owned = owned,
-    .beat = beat,
+    .owned = symlink_owned,
+    .beat = symlink_beat,
     .release = publish_release,
 };

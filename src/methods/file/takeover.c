@@ -84,7 +84,7 @@ bool takeover_is_ancestor(const struct record *record, const struct stat *carrie
 	return true;
 }
 
-static enum outcome cannot_open(const struct lock *lock, struct error *error)
+static enum outcome takeover_cannot_open(const struct lock *lock, struct error *error)
 {
 	struct stat there;
 
@@ -130,13 +130,13 @@ static int open_name(const struct file_lock *file)
 }
 
 /* I1.  TAKEN: found. */
-static enum outcome find(struct lock *lock, struct found *found, struct error *error)
+static enum outcome open_existing(struct lock *lock, struct found *found, struct error *error)
 {
 	found->fd = open_name(lock->file);
 	if (found->fd < 0)
-		return cannot_open(lock, error);
+		return takeover_cannot_open(lock, error);
 	if (fstat(found->fd, &found->status) != 0)
-		return cannot_open(lock, error); /* over FUSE and NFS it may have gone meanwhile */
+		return takeover_cannot_open(lock, error); /* over FUSE and NFS it may have gone meanwhile */
 	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
 		lockdir_not_a_lock(lock, error);
 		return FAILED;
@@ -144,7 +144,7 @@ static enum outcome find(struct lock *lock, struct found *found, struct error *e
 	return TAKEN;
 }
 
-static enum verdict judge(struct lock *lock, struct found *found)
+static enum verdict judge_existing(struct lock *lock, struct found *found)
 {
 	lock->file->object->read(found->fd, &found->record);
 	fstat(found->fd, &found->status);
@@ -153,7 +153,7 @@ static enum verdict judge(struct lock *lock, struct found *found)
 }
 
 /* Not ours to take.  PID: a holder to watch; 0: none that is known to live. */
-static enum outcome leave(struct lock *lock, const struct found *found, enum wait wait, pid_t pid)
+static enum outcome leave_existing(struct lock *lock, const struct found *found, enum wait wait, pid_t pid)
 {
 	if (wait == TRY)
 		return BUSY;
@@ -162,42 +162,42 @@ static enum outcome leave(struct lock *lock, const struct found *found, enum wai
 	return foreign_holder_await(lock->file, pid, false);
 }
 
-static enum outcome leave_to(struct lock *lock, const struct found *found, enum wait wait,
+static enum outcome leave_to_holder(struct lock *lock, const struct found *found, enum wait wait,
     enum verdict verdict)
 {
-	return leave(lock, found, wait, verdict == ALIVE ? found->record.pid : 0);
+	return leave_existing(lock, found, wait, verdict == ALIVE ? found->record.pid : 0);
 }
 
 /* I3.  Where it is held, we sleep in it: one wake-up, on release or death. */
-static enum outcome guard(struct lock *lock, struct found *found, enum wait wait)
+static enum outcome flock_existing(struct lock *lock, struct found *found, enum wait wait)
 {
 	if (call_try_flock(found->fd) == 0)
 		return TAKEN;
 	if (errno != EWOULDBLOCK)
-		return leave(lock, found, wait, 0); /* no flock here, so no safe way to take over */
+		return leave_existing(lock, found, wait, 0); /* no flock here, so no safe way to take over */
 	if (wait == TRY || flock(found->fd, LOCK_EX) != 0)
 		return BUSY;
 	return lockdir_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
 }
 
 /* I6.  In a sticky directory the owner alone may. */
-static enum outcome take_away(struct lock *lock, const struct found *found, enum wait wait,
+static enum outcome remove_existing(struct lock *lock, const struct found *found, enum wait wait,
     struct error *error)
 {
 	if (lock->file->object->remove(lock, found->fd) != 0 && errno != ENOENT) {
 		error_set(error, ERROR_CREATE,
 		    "its holder, process %ld, is dead, but the lock cannot be taken away",
 		    (long)found->record.pid);
-		return leave(lock, found, wait, 0);
+		return leave_existing(lock, found, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
 	lockdir_sweep(lock);
 	return AGAIN;
 }
 
-static enum outcome inspect(struct lock *lock, struct found *found, enum wait wait, struct error *error)
+static enum outcome inspect_existing(struct lock *lock, struct found *found, enum wait wait, struct error *error)
 {
-	enum verdict verdict = judge(lock, found); /* I2: a peek */
+	enum verdict verdict = judge_existing(lock, found); /* I2: a peek */
 	enum outcome outcome;
 
 	if (found->record.kind == RECORD_ABSENT) {
@@ -205,34 +205,34 @@ static enum outcome inspect(struct lock *lock, struct found *found, enum wait wa
 		return FAILED;
 	}
 	if (found->record.kind == RECORD_EMPTY && verdict == ALIVE)
-		return leave(lock, found, wait, 0);
+		return leave_existing(lock, found, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &found->status))
 		return BUSY;
 	if (verdict == ALIVE && takeover_is_ancestor(&found->record, &found->status, error))
 		return FAILED;
-	outcome = guard(lock, found, wait); /* I3 */
+	outcome = flock_existing(lock, found, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
-	verdict = judge(lock, found); /* I4 */
+	verdict = judge_existing(lock, found); /* I4 */
 	if (!takeover_allowed(lock, verdict, &found->status))
-		return leave_to(lock, found, wait, verdict);
+		return leave_to_holder(lock, found, wait, verdict);
 	CRASH_POINT("takeover.judged");
 	if (!lockdir_same(lock->file, lock->file->base, found->fd)) /* I5: after I4 */
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
-	return take_away(lock, found, wait, error); /* I6 */
+	return remove_existing(lock, found, wait, error); /* I6 */
 }
 
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct found found = {.fd = -1};
-	enum outcome outcome = find(lock, &found, error);
+	enum outcome outcome = open_existing(lock, &found, error);
 
 	if (outcome == TAKEN)
-		outcome = inspect(lock, &found, wait, error);
+		outcome = inspect_existing(lock, &found, wait, error);
 	else if (outcome == BUSY)
-		outcome = leave(lock, &found, wait, 0);
+		outcome = leave_existing(lock, &found, wait, 0);
 	if (found.fd >= 0)
 		close(found.fd); /* I7 */
 	return outcome;
@@ -242,11 +242,11 @@ bool takeover_idle(struct lock *lock)
 {
 	struct found found = {.fd = -1};
 	struct error ignored;
-	enum outcome outcome = find(lock, &found, &ignored);
+	enum outcome outcome = open_existing(lock, &found, &ignored);
 	bool idle = outcome == AGAIN;
 
 	if (outcome == TAKEN)
-		idle = takeover_allowed(lock, judge(lock, &found), &found.status) &&
+		idle = takeover_allowed(lock, judge_existing(lock, &found), &found.status) &&
 		       call_try_flock(found.fd) == 0;
 	if (found.fd >= 0)
 		close(found.fd);

@@ -28,28 +28,28 @@
 
 #define LOOKS 100 /* before a token that can be seen nowhere is believed to be nowhere */
 
-static void let_go(struct lock *lock);
+static void unique_let_go(struct lock *lock);
 
-static const struct object object = {
+static const struct object unique_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
     .read = plainfile_read, /* of a LOCK.held: for who only looks */
-    .let_go = let_go,
+    .let_go = unique_let_go,
 };
 
-static int open_unique(struct lock *lock, struct error *error)
+static int unique_open(struct lock *lock, struct error *error)
 {
-	return lockdir_open(lock, &object, error);
+	return lockdir_open(lock, &unique_object, error);
 }
 
-static int move(const struct file_lock *file, const char *from, const char *to)
+static int unique_move(const struct file_lock *file, const char *from, const char *to)
 {
 	return call_rename(file->directory, from, to);
 }
 
 /* ---- taking it ---- */
 
-static enum outcome cannot(const char *what, struct error *error)
+static enum outcome unique_cannot(const char *what, struct error *error)
 {
 	lockdir_cannot_create(error, what);
 	return FAILED;
@@ -59,7 +59,7 @@ static enum outcome cannot(const char *what, struct error *error)
  * or another --init, which looked for the first while it was being renamed.  Whoever took
  * his later, or at the same time, sees the other's name: it is there before he looks.  The
  * two become one when both are renamed to the same. */
-static enum outcome settle(struct lock *lock, bool made, struct error *error)
+static enum outcome unique_settle(struct lock *lock, bool made, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	char other[NAME_SIZE];
@@ -71,17 +71,17 @@ static enum outcome settle(struct lock *lock, bool made, struct error *error)
 	if (made)
 		call_unlink(file->directory, file->away, 0);
 	else
-		move(file, file->away, file->base);
+		unique_move(file, file->away, file->base);
 	file->held = false;
 	if (others < 0)
-		return cannot("cannot read its directory", error);
+		return unique_cannot("cannot read its directory", error);
 	lockdir_nap((lockdir_random() % 8 + 1) * MILLISECOND);
 	return AGAIN;
 }
 
 /* U1: the token's name FROM becomes ours.  Over NFS the answer to a rename that was done can
  * get lost; then it is done again, and says ENOENT. */
-static enum outcome carry_off(struct lock *lock, const char *from, struct error *error)
+static enum outcome unique_away(struct lock *lock, const char *from, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	struct stat status;
@@ -89,21 +89,21 @@ static enum outcome carry_off(struct lock *lock, const char *from, struct error 
 
 	if (rename_token_name(file, 1, file->away, error) != 0)
 		return FAILED;
-	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : move(file, from, file->away));
+	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : unique_move(file, from, file->away));
 	if (moved != 0) {
 		if (errno != ENOENT)
-			return cannot("cannot rename the token", error);
+			return unique_cannot("cannot rename the token", error);
 		if (!rename_token_is_there(file, file->away, &status))
 			return AGAIN;
 	}
 	file->held = true;
 	CRASH_POINT("unique.moved");
-	return settle(lock, false, error);
+	return unique_settle(lock, false, error);
 }
 
 /* U5, --init: made under a name that is ours already, because others would not wait for us to
  * look whether there is one. */
-static enum outcome make_token(struct lock *lock, struct error *error)
+static enum outcome unique_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	int fd;
@@ -113,24 +113,24 @@ static enum outcome make_token(struct lock *lock, struct error *error)
 	fd = call_open(file->directory, file->away,
 	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, lock->create_mode);
 	if (fd < 0)
-		return cannot("cannot make the token", error);
+		return unique_cannot("cannot make the token", error);
 	if (lock->exact_mode)
 		fchmod(fd, lock->create_mode);
 	close(fd);
 	file->held = true;
 	CRASH_POINT("unique.made");
-	return settle(lock, true, error);
+	return unique_settle(lock, true, error);
 }
 
-static enum outcome not_a_token(const char *name, struct error *error)
+static enum outcome unique_not_a_token(const char *name, struct error *error)
 {
 	error_say(error, ERROR_OPEN, "is no lock of method rename, which is %s: %s left alone",
-	    object.what, name);
+	    unique_object.what, name);
 	return FAILED;
 }
 
 /* At home.  It gets the time of now first: it may be judged by it as soon as it is away. */
-static enum outcome take_free(struct lock *lock, struct error *error)
+static enum outcome unique_take_free(struct lock *lock, struct error *error)
 {
 	const struct file_lock *file = lock->file;
 	struct stat status;
@@ -140,12 +140,12 @@ static enum outcome take_free(struct lock *lock, struct error *error)
 	if (!rename_token_is_there(file, file->base, &status))
 		return AGAIN;
 	if (!S_ISREG(status.st_mode))
-		return not_a_token(file->base, error);
+		return unique_not_a_token(file->base, error);
 	utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
-	return carry_off(lock, file->base, error);
+	return unique_away(lock, file->base, error);
 }
 
-static bool yields(struct lock *lock, const char *name, struct stat *status, struct record *record,
+static bool unique_allowed(struct lock *lock, const char *name, struct stat *status, struct record *record,
     enum verdict *verdict)
 {
 	rename_token_read_name(lock->file, name, record);
@@ -155,7 +155,7 @@ static bool yields(struct lock *lock, const char *name, struct stat *status, str
 }
 
 /* U2: away, under NAME. */
-static enum outcome look_at(struct lock *lock, const char *name, enum wait wait, struct error *error)
+static enum outcome unique_inspect(struct lock *lock, const char *name, enum wait wait, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	struct stat status;
@@ -166,10 +166,10 @@ static enum outcome look_at(struct lock *lock, const char *name, enum wait wait,
 	if (!rename_token_is_there(file, name, &status))
 		return AGAIN;
 	if (!S_ISREG(status.st_mode))
-		return not_a_token(name, error);
-	if (yields(lock, name, &status, &record, &verdict)) {
+		return unique_not_a_token(name, error);
+	if (unique_allowed(lock, name, &status, &record, &verdict)) {
 		CRASH_POINT("unique.judged");
-		return file->ready ? carry_off(lock, name, error) : AGAIN;
+		return file->ready ? unique_away(lock, name, error) : AGAIN;
 	}
 	if (wait == TRY)
 		return BUSY;
@@ -179,10 +179,10 @@ static enum outcome look_at(struct lock *lock, const char *name, enum wait wait,
 	return foreign_holder_await(file, verdict == ALIVE ? record.pid : 0, verdict == ALIVE);
 }
 
-static enum outcome nowhere(struct lock *lock, struct error *error)
+static enum outcome unique_no_token(struct lock *lock, struct error *error)
 {
 	if (lock->init)
-		return lock->file->ready ? make_token(lock, error) : AGAIN;
+		return lock->file->ready ? unique_make(lock, error) : AGAIN;
 	error_say(error, ERROR_OPEN,
 	    "there is no token, neither under this name nor with .held behind it: "
 	    "--init makes it, once");
@@ -191,7 +191,7 @@ static enum outcome nowhere(struct lock *lock, struct error *error)
 
 /* In the middle of a rename it may be seen under no name at all.  One at home beside one that is
  * away is left alone: who took it and put it back would wake all who wait, and himself. */
-static enum outcome look(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome unique_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	char name[NAME_SIZE];
 	struct stat status;
@@ -200,28 +200,28 @@ static enum outcome look(struct lock *lock, enum wait wait, struct error *error)
 	for (int looks = 0; looks < LOOKS; looks++) {
 		found = rename_token_find_away(lock->file, "", name);
 		if (found < 0)
-			return cannot("cannot read its directory", error);
+			return unique_cannot("cannot read its directory", error);
 		if (found > 0)
-			return look_at(lock, name, wait, error);
+			return unique_inspect(lock, name, wait, error);
 		if (rename_token_is_there(lock->file, lock->file->base, &status))
-			return take_free(lock, error);
+			return unique_take_free(lock, error);
 	}
-	return nowhere(lock, error);
+	return unique_no_token(lock, error);
 }
 
-static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome unique_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = wait == TRY ? look(lock, TRY, error) : AGAIN;
+	enum outcome outcome = wait == TRY ? unique_attempt(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
 		if (publish_describe(lock, error) != 0)
 			return FAILED;
-		outcome = look(lock, wait, error);
+		outcome = unique_attempt(lock, wait, error);
 	}
 	return outcome;
 }
 
-static bool idle(struct lock *lock)
+static bool unique_idle(struct lock *lock)
 {
 	char name[NAME_SIZE];
 	struct stat status;
@@ -231,12 +231,12 @@ static bool idle(struct lock *lock)
 	if (rename_token_find_away(lock->file, "", name) <= 0)
 		return rename_token_is_there(lock->file, lock->file->base, &status);
 	return rename_token_is_there(lock->file, name, &status) &&
-	       yields(lock, name, &status, &record, &verdict);
+	       unique_allowed(lock, name, &status, &record, &verdict);
 }
 
 /* ---- having it ---- */
 
-static bool owned(struct lock *lock)
+static bool unique_owned(struct lock *lock)
 {
 	struct stat status;
 
@@ -244,7 +244,7 @@ static bool owned(struct lock *lock)
 }
 
 /* U3. */
-static void beat(struct lock *lock)
+static void unique_beat(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 	char next[NAME_SIZE];
@@ -254,18 +254,18 @@ static void beat(struct lock *lock)
 	if (!file->held || rename_token_name(file, ++file->beats + 1, next, &ignored) != 0)
 		return;
 	utimensat(file->directory, file->away, NULL, AT_SYMLINK_NOFOLLOW);
-	if (move(file, file->away, next) == 0 || rename_token_is_there(file, next, &status))
+	if (unique_move(file, file->away, next) == 0 || rename_token_is_there(file, next, &status))
 		memcpy(file->away, next, sizeof next);
 }
 
 /* U4.  If it is not there any more: the command has ended, so the next one may well have
  * taken it over; whether it was gone before, somebody had an eye on. */
-static void let_go(struct lock *lock)
+static void unique_let_go(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 
 	CRASH_POINT("unique.release");
-	move(file, file->away, file->base);
+	unique_move(file, file->away, file->base);
 	file->held = false;
 	CRASH_POINT("unique.back");
 }
@@ -274,20 +274,20 @@ static const struct method method_rename_unique = {
     .name = "rename",
     .can = LEAVES_RECORD | NEEDS_INIT | NEEDS_MONITOR,
     .what = "a token that is renamed away to a name of its own",
-    .open = open_unique,
-    .take = take,
+    .open = unique_open,
+    .take = unique_take,
     .drop = publish_drop,
-    .idle = idle,
+    .idle = unique_idle,
     .inspect = inspect_rename,
     .listen = foreign_holder_listen,
     .current = lockdir_current,
-    .owned = owned,
-    .beat = beat,
+    .owned = unique_owned,
+    .beat = unique_beat,
     .release = publish_release,
 };
 
 void rename_unique_instead(struct lock *lock)
 {
 	lock->method = &method_rename_unique;
-	lock->file->object = &object;
+	lock->file->object = &unique_object;
 }
