@@ -1,4 +1,4 @@
-/* A file that exists while the lock is held, with the holder's PID in its first line. */
+/* A file that exists while the lock is held, with the record in it. */
 #include <config.h>
 
 #include "methods/file/filemethods.h"

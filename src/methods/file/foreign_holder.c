@@ -1,10 +1,10 @@
-/* Changes of the directory come from inotify, the holder's death from a pidfd.  Either can
- * be missing (no permission, no such call, another host's holder), and nothing tells of a
- * lock that only grows old: so there is a look at the clock as well, every second at
- * least, and where nothing else tells, from every millisecond to every tenth of a second.
+/* inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
+ * permission, no such call, a holder on another host), and neither reports that a lock has grown old.
+ * So the waiter looks at the lock every second as well; without notification after a millisecond,
+ * then ever less often, up to every tenth of a second.
  *
- * inotify is not for free: to close it takes the kernel ten milliseconds.  So it is opened
- * for strangers only, and closed when the lock has been let go. */
+ * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign holders
+ * only, and closed after the release. */
 #include <config.h>
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static int watch_directory(const struct file_lock *file)
 	return -1;
 }
 
-/* Has any of what happened happened to our name, or may it have? */
+/* Read the events: may one of them be about the lock's name? */
 static bool concerns_us(const struct file_lock *file)
 {
 	_Alignas(struct inotify_event) char events[4096];

@@ -14,7 +14,7 @@ static int open_guard(const struct file_lock *file, const char *name)
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd;
 
-	flags |= file->local ? O_RDONLY : O_RDWR; /* over NFS, who locks has to be able to write */
+	flags |= file->local ? O_RDONLY : O_RDWR; /* NFS: see takeover.c */
 
 	do { /* without O_CREAT first: see fs.protected_regular */
 		fd = openat(file->directory, name, flags);
@@ -25,7 +25,8 @@ static int open_guard(const struct file_lock *file, const char *name)
 	return fd;
 }
 
-/* Who had it before us has removed it, maybe before we had the flock. */
+/* The process that had the guard before us removes it, perhaps before we have flocked it: then it is
+ * opened afresh. */
 int guard_take(const struct file_lock *file, char name[NAME_SIZE])
 {
 	int fd, errnum;

@@ -13,7 +13,7 @@
 #include "sys/process.h"
 #include "report/error.h"
 
-/* By pidfd: the number could have become another's. */
+/* By pidfd: the PID could be another process's by now. */
 static void send_signal(const struct heartbeat *heartbeat, int signo)
 {
 	if (heartbeat->process >= 0)
@@ -27,21 +27,19 @@ static void signal_command(const struct heartbeat *heartbeat)
 	if (heartbeat->on_lost <= 0)
 		return;
 	send_signal(heartbeat, heartbeat->on_lost);
-	send_signal(heartbeat, SIGCONT); /* who is stopped has to run to obey */
+	send_signal(heartbeat, SIGCONT); /* a stopped process has to run to be ended */
 }
 
-/* When the command has ended, its record names a dead process, and whoever takes the lock over then
- * is in the right. */
+/* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
 	if (lock->lost || lock->method->owned(lock) || !process_lives(heartbeat->command))
 		return;
 	lock->lost = true;
-	signal_command(heartbeat); /* first: it may be that nobody reads what we say */
+	signal_command(heartbeat); /* first: the message may block */
 	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
 }
 
-/* What exactly has changed is for the look to find out. */
 static void drain_events(int fd)
 {
 	char events[4096];
@@ -50,14 +48,14 @@ static void drain_events(int fd)
 		;
 }
 
-#define SOON 1000 /* ms */
+#define LONGEST_POLL 1000 /* ms */
 
 static int poll_timeout(const struct deadline *beat)
 {
 	int64_t left = deadline_left(beat) / MILLISECOND + 1;
 
-	if (beat->never || left > SOON)
-		return SOON;
+	if (beat->never || left > LONGEST_POLL)
+		return LONGEST_POLL;
 	return (int)left;
 }
 
@@ -72,7 +70,7 @@ static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *
 	}
 }
 
-/* To be told at once has its price; who has not asked for it is told soon. */
+/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
 static int listen_for_changes(const struct heartbeat *heartbeat, struct lock *lock)
 {
 	return heartbeat->on_lost == 0 ? -1 : lock->method->listen(lock);
@@ -101,7 +99,7 @@ static void *heartbeat_thread(void *argument)
 	return NULL;
 }
 
-/* Age-breakers among mail programs wait for five minutes and more. */
+/* Mail programs take a lock for stale after five minutes or more. */
 static int64_t beat_interval(const struct lock *locks, unsigned count, int64_t stale)
 {
 	int64_t every = stale > 0 ? stale / 4 : INT64_MAX;
@@ -122,7 +120,7 @@ static bool heartbeat_needed(const struct heartbeat *heartbeat)
 	return false;
 }
 
-/* Signals are for the main thread, which waits for them. */
+/* Signals are blocked in the thread: the main thread waits for them. */
 static int start_thread(struct heartbeat *heartbeat)
 {
 	sigset_t all, before;

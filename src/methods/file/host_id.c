@@ -1,4 +1,3 @@
-/* What this system is called, and how a process of it is recorded. */
 #include <config.h>
 
 #include <ctype.h>
@@ -13,7 +12,7 @@
 #include "methods/file/host_id.h"
 #include "sys/process.h"
 
-/* A record is made of words: whatever is no word becomes one. */
+/* Make TEXT one word, because a record is made of words. */
 static void make_word(char *text)
 {
 	text[strcspn(text, "\n")] = '\0';
@@ -35,9 +34,9 @@ static int64_t boot_time(void)
 	return clock_gettime(CLOCK_MONOTONIC, &up) == 0 ? (int64_t)(now.tv_sec - up.tv_sec) : 0;
 }
 
-/* A clock that has been set since, or has gone on while a virtual machine or a container stood
- * still, makes this boot look younger than it is, and locks of today as if of yesterday.  What was
- * made at the start has the time of then: it was no later. */
+/* A clock that was set later, or went on while a virtual machine or a container stood still, makes
+ * this boot look younger than it is, and its locks as if they were of an earlier boot.  /dev/null is
+ * made at the start: the boot was no later than that. */
 static int64_t booted(void)
 {
 	struct stat made;

@@ -15,8 +15,8 @@ static int inspect_not_a_lock(const struct lock *lock, struct error *error)
 	    lock->method->name, lock->file->object->what);
 }
 
-/* The record is read through a descriptor of its own, which may be of another file by now:
- * then it is looked at again. */
+/* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the name
+ * means another object by now. */
 static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
 	const struct file_lock *file = lock->file;
@@ -34,8 +34,9 @@ static bool inspect_record(const struct lock *lock, const char *name, struct loc
 	return status.st_dev == info->status.st_dev && status.st_ino == info->status.st_ino;
 }
 
-/* 1: there; 0: not; -1 with ERROR filled. */
-static int inspect_name(const struct lock *lock, const char *name, struct lock_info *info, struct error *error)
+/* Returns 1: there; 0: not there; -1 with ERROR filled. */
+static int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
+    struct error *error)
 {
 	const struct file_lock *file = lock->file;
 
@@ -47,7 +48,7 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 			return 0;
 		if (info->object < 0 || fstat(info->object, &info->status) != 0) {
 			if (errno == ENOENT || errno == ESTALE)
-				continue; /* over FUSE and NFS an open file, too, may be gone */
+				continue; /* FUSE and NFS: an open file can be gone */
 			return error_set(error, ERROR_OPEN, "cannot look at it");
 		}
 		if ((info->status.st_mode & S_IFMT) != file->object->type)
@@ -88,8 +89,8 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 	return 0;
 }
 
-/* The token is away under the one name, or at home under the other; and in the middle of a
- * rename it is to be seen under neither. */
+/* The token is away, under one of several names, or at home.  During a rename(2) no name may show:
+ * look again. */
 int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error)
 {
 	const struct file_lock *file = lock->file;

@@ -1,6 +1,5 @@
-/* The mail programs' lock: a unique file that is linked to the lock's name.  They want
- * nothing in it but a PID: a record longer than 16 bytes makes some of them stumble, and
- * others never take the lock from the dead. */
+/* The lock of mail programs: a unique file that is linked to the lock's name.  It must contain only
+ * a PID: some mail programs fail at more than 16 bytes, others then never take over from the dead. */
 #include <config.h>
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 
 static int link_make(struct lock *lock, struct error *error)
 {
-	mode_t mode = lock->file->local ? 0444 : 0644; /* over NFS, who locks has to be able to write */
+	mode_t mode = lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
 
 	return plainfile_make(lock, lock->exact_mode ? lock->create_mode : mode, error);
 }

@@ -20,7 +20,7 @@ struct file_lock {
 	const struct object *object; /* how this method's lock is made */
 	int directory;               /* O_PATH */
 	const char *base;            /* the lock's name in it */
-	bool local;     /* the file system is this kernel's alone: its locks, and a record's boot and PID, prove something */
+	bool local;     /* the file system is this kernel's alone: its locks and PIDs prove something */
 	bool held;
 	bool ready;     /* our object is made, flocked, and names the command */
 	bool inherited; /* the command has its descriptor */
@@ -73,7 +73,7 @@ int lockdir_cannot_create(struct error *error, const char *what);
 /* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
 int lockdir_not_a_lock(const struct lock *lock, struct error *error);
 
-/* Create a file in the directory that nobody else uses: without a name, or else with the one that
+/* Create a file of our own in the directory: without a name, or else with the one that
  * it puts into FILE->temporary.  Returns its descriptor, or -1 with errno set. */
 int lockdir_create_file(struct file_lock *file, mode_t mode);
 
@@ -92,7 +92,7 @@ int64_t lockdir_mtime(const struct stat *status);
 /* Read up to SIZE bytes from the beginning of FD.  Returns how many. */
 size_t lockdir_read_file(int fd, char *text, size_t size);
 
-/* A number that nobody can foretell. */
+/* A random number. */
 uint32_t lockdir_random(void);
 
 /* Sleep for DURATION ns, less than a second.  Returns 0, or -1 when a signal came. */

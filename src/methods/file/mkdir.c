@@ -1,7 +1,7 @@
-/* A directory that exists while the lock is held, with the record in it: made and filled
- * under another name, and then renamed, so that nobody ever sees it empty.  An empty one is
- * somebody else's.  A plain rename(2) would do for a wrong reason: it replaces an empty
- * directory, which is just what a plain mkdir(1) locker has. */
+/* A directory that exists while the lock is held, with the record in it.  It is made and filled under a
+ * temporary name and then renamed: an empty directory is always another program's.  The rename needs
+ * RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the lock of mkdir(1).  The D
+ * steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <dirent.h>
@@ -20,10 +20,10 @@
 #include "methods/file/filemethods.h"
 
 #define RECORD_NAME "pid"
-#define MOST_FILES 4 /* beside it, in another program's lock */
+#define MOST_FILES 4 /* beside the record, in another program's lock */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Whoever may read a file of that mode may look into the directory. */
+/* A user who may read a file of the lock's mode may search the directory. */
 static mode_t mkdir_mode(const struct lock *lock)
 {
 	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
@@ -88,8 +88,8 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	return error_set(error, ERROR_CREATE, "cannot write its record");
 }
 
-/* D1': where a rename cannot be kept from replacing (NFS, FUSE).  For a moment it is empty,
- * and if we die in it, it stays so. */
+/* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
+ * we are killed then, it stays so. */
 static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -105,7 +105,7 @@ static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 	CRASH_POINT("mkdir.empty");
 	fd = open_new(lock, file->base);
 	if (fd < 0)
-		return AGAIN; /* taken away again */
+		return AGAIN; /* gone again */
 	outcome = publish_claim(lock, fd, error);
 	if (outcome != TAKEN) {
 		close(fd);
@@ -151,8 +151,8 @@ static bool is_other_file(const struct dirent *entry)
 	       strcmp(entry->d_name, RECORD_NAME) != 0;
 }
 
-/* How many files there are in it beside the record, a directory counting for more than MOST_FILES;
- * more than that are not counted.  -1: it cannot be read. */
+/* Count the files beside the record, up to MOST_FILES + 1; a directory counts as that many.  -1: FD
+ * cannot be read. */
 static int other_files(int fd)
 {
 	DIR *directory = lockdir_list(fd);
@@ -185,8 +185,8 @@ static void read_pid_file(int fd, struct record *record)
 	close(inner);
 }
 
-/* Other programs have a file or two in their locks.  Where a process is named, or there are so few,
- * it is taken for one; what people keep their files in holds more of them, or directories. */
+/* Another program's lock holds a file or two.  A directory that names no process and holds more, or
+ * directories, is no lock. */
 static void mkdir_read(int fd, struct record *record)
 {
 	read_pid_file(fd, record);
@@ -194,8 +194,8 @@ static void mkdir_read(int fd, struct record *record)
 		record->kind = RECORD_ABSENT;
 }
 
-/* A file system over FUSE or NFS only hides a record that a waiter is reading just now, here in the
- * directory, until it is closed.  The lock is free already: nobody waits for this. */
+/* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
+ * closed it.  The lock is free already: this delays nobody. */
 static void remove_emptied(const struct file_lock *file)
 {
 	int tries = 100;
@@ -205,7 +205,7 @@ static void remove_emptied(const struct file_lock *file)
 		lockdir_nap(MILLISECOND);
 }
 
-/* Since we compared, somebody has taken ours away, and another has the lock: he gets his back. */
+/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
 static int give_back(const struct file_lock *file)
 {
 	rename_noreplace(file->directory, file->temporary, file->base);
@@ -213,14 +213,14 @@ static int give_back(const struct file_lock *file)
 	return -1;
 }
 
-/* D6: the name goes in one step, and is free; the rest is taken apart under another. */
+/* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
 	struct file_lock *file = lock->file;
 	char ours[NAME_SIZE];
 	int result;
 
-	/* Somebody's files are not for us to remove, whatever one of them is called. */
+	/* In a takeover: the directory holds other files, and is left alone. */
 	if (!file->held && other_files(fd) != 0) {
 		errno = ENOTEMPTY;
 		return -1;
@@ -233,7 +233,7 @@ static int mkdir_remove(struct lock *lock, int fd)
 	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)
-			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */
+			flock(fd, LOCK_UN); /* R3 right after R2: the next holder need not wait */
 		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		remove_emptied(file);

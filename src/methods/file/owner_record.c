@@ -1,15 +1,15 @@
 /* A file's contents:
  *
- *     12345                                        the PID alone: what others look for
+ *     12345                                        the PID alone: other programs look for it
  *     semlock 1 excl
  *     start=578573 boot=b4c1a2f6-... pidns=4026531836 flock=1
  *     host=vm machine=3d1219c7... since=1763674980 uid=0
  *
  * and a symbolic link's target: 12345:578573:b4c1a2f6-1f2e:4026531836:12344@vm
  *
- * (the boot cut short: with less than 60 bytes ext4 needs no block for it, and less time).
- * 12344 is the semlock that will let go when 12345 has ended.  A flock lasts until it has; of a
- * symbolic link nothing but its number says that it is still about to. */
+ * The boot is cut short: a target of less than 60 bytes needs no block on ext4, and less time.  12344 is
+ * the semlock that releases the lock when 12345 has ended: a symbolic link cannot be flocked, only this
+ * PID shows that the release is pending. */
 #include <config.h>
 
 #include <ctype.h>
@@ -26,7 +26,7 @@
 
 #define MAGIC "semlock 1 "
 
-/* Decimal digits at *TEXT, moved past them; -1 if there are none, or too many. */
+/* The number at *TEXT, which is moved past its digits; -1 if there are none, or too many. */
 static int64_t parse_number(const char **text)
 {
 	int64_t value = 0;
@@ -63,8 +63,8 @@ static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
 	return true;
 }
 
-/* KEY=VALUE among the words of TEXT, VALUE copied to INTO; false if it is not there, or is
- * nothing that we would have written. */
+/* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we would
+ * have written. */
 static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
 	size_t length = strlen(key), value;
@@ -99,8 +99,8 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
 	return true;
 }
 
-/* One of ours is whole or it is nothing: what a crash of the machine has left of one could
- * be believed in the wrong half. */
+/* A record of ours is complete or RECORD_JUNK: after a crash of the machine the part that is missing
+ * could be the one that matters. */
 static enum record_kind read_full(struct record *record, const char *text)
 {
 	uint64_t since, uid, flocked;
@@ -119,9 +119,8 @@ static enum record_kind read_full(struct record *record, const char *text)
 	return RECORD_FULL;
 }
 
-/* HDB and X ("%10d\n"), zeros, nothing behind it at all (shadow); GnuPG's second line is
- * the host.  Where a second line means something else the host will not be ours, and the
- * holder is nobody we could judge. */
+/* HDB and X ("%10d\n"), leading zeros, no newline (shadow); GnuPG's second line is the host.  Where a
+ * second line means something else it is another host's name, and the verdict UNKNOWN. */
 static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
@@ -142,7 +141,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	return RECORD_PID;
 }
 
-/* The ":12344" in front of the host, which may be missing. */
+/* The ":12344" before the host; older records have none. */
 static bool read_semlock(struct record *record, const char **text)
 {
 	int64_t pid;
@@ -212,7 +211,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	return set_host(record->host, text, host) ? RECORD_PID : RECORD_JUNK;
 }
 
-/* A process number as the processor keeps it: at least one byte of it is no text. */
+/* A PID as an int in memory: at least one byte of it is no text. */
 static bool read_raw(struct record *record, const char *text, size_t length)
 {
 	int32_t pid;
@@ -253,7 +252,7 @@ void record_read(struct record *record, const char *text, size_t length)
 		return;
 	}
 	while (length > 0 && length <= RECORD_LIMIT && text[length - 1] == '\0')
-		length--; /* shadow's lock files end so */
+		length--; /* shadow's lock files end in one */
 	if (length == 0 || length > RECORD_LIMIT || memchr(text, '\0', length) != NULL) {
 		record->kind = RECORD_JUNK;
 		return;

@@ -1,11 +1,13 @@
-/* Four ways to make a file appear under the lock's name, none of them ever replacing one
- * that is there, each for where the one before does not work:
+/* Four ways to publish a file under the lock's name, none of which replaces one that is there; each is
+ * for file systems on which the one before does not work:
  *
- * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): full and
- *    flocked from the first moment that others see it, and gone with us until then;
- * 2. a file with a name of its own, which gets the lock's by link(2): over NFS;
- * 3. the same by renameat2(2) with RENAME_NOREPLACE: no hard links (FAT);
- * 4. open(2) with O_EXCL under the lock's own name, empty for a moment. */
+ * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked before
+ *    others see it, and gone if we are killed before that;
+ * 2. a file with a temporary name, which gets the lock's by link(2): NFS;
+ * 3. the same by renameat2(2) with RENAME_NOREPLACE: FAT, which has no hard links;
+ * 4. open(2) with O_EXCL under the lock's own name, empty for a moment.
+ *
+ * The A steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,7 +22,7 @@
 #include "methods/file/plainfile.h"
 #include "sys/rename_noreplace.h"
 
-/* A1.  The umask does its part in open(2). */
+/* A1.  Without --mode the umask applies, in open(2). */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
 {
 	int fd = lockdir_create_file(lock->file, mode);
@@ -61,10 +63,9 @@ int plainfile_remove(struct lock *lock, int fd)
 	return call_unlink(lock->file->directory, lock->file->base, 0);
 }
 
-/* Over NFS the answer to a link that was made can get lost, and then the call says that
- * the name exists: it does, and it is ours.  What is said of the name can be old there; to open
- * it is to ask anew.  (That our file has two names proves nothing: the second may be in a copy
- * that somebody has just made of the directory with hard links.) */
+/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
+ * stat(2) says of the name can be old there: open(2) asks the server.  (A link count of two proves
+ * nothing: somebody may just have copied the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
 	const struct file_lock *file = lock->file;
@@ -115,7 +116,7 @@ static bool is_unsupported(void)
 	return false;
 }
 
-/* The fourth way (4.1b). */
+/* The fourth way. */
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -201,7 +202,7 @@ enum outcome plainfile_publish(struct lock *lock, struct error *error)
 		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
-	lock->file->named = true; /* no /proc, say: once more, with a name */
+	lock->file->named = true; /* no /proc, say: try again with a temporary name */
 	lock->file->ready = false;
 	close(lock->fd);
 	lock->fd = -1;

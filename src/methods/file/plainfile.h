@@ -4,7 +4,7 @@
 
 #include "methods/file/publish.h"
 
-/* The functions of a struct object, except for write.  MODE: of the file. */
+/* Functions of a struct object.  MODE: of the file. */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error);
 enum outcome plainfile_publish(struct lock *lock, struct error *error);
 void plainfile_read(int fd, struct record *record);

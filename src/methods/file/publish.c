@@ -188,7 +188,7 @@ void publish_beat(struct lock *lock)
 }
 
 /* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
- * LOCK_UN lets go of the flock for all who share it, because waiters sleep in it, and what the
+ * LOCK_UN lets go of the flock for all processes that share it, because waiters sleep in it, and what the
  * command has left behind may have inherited it. */
 static void remove_object(struct lock *lock)
 {

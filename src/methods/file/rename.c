@@ -1,11 +1,9 @@
-/* The lock the other way round: a token, a file that is there as long as nobody holds the
- * lock.  To take the lock is to rename the token away, LOCK to LOCK.held; to let go is to
- * rename it back.  The holder has the token under flock(2) as well: whoever finds it away
- * and not flocked has found a dead holder's, and keeps it.
+/* A token: a file that is called LOCK ("at home") while the lock is free.  To take the lock is to
+ * rename the token to LOCK.held ("away"), to release it is to rename it back.  The holder has the token
+ * under flock(2) as well: a token that is away and not flocked was a dead holder's.
  *
- * The record is written before the token goes away, and erased after it has come back, so
- * that the token is never away without one.  Nothing ever makes a token but --init: for a
- * moment in every rename neither name can be seen. */
+ * The record is written before the token goes away, and erased after it has come back: it is never
+ * away without one.  Only --init makes a token, because neither name may show during a rename. */
 #include <config.h>
 
 #include <errno.h>
@@ -66,15 +64,15 @@ static int rename_cannot_open(struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot open the token");
 }
 
-/* Somebody to whom this file system is not local, or who could not flock the token, may have
- * it away under a name of its own: then it is to be waited for as it is done there.  Returns
- * the token's descriptor, or -1: with LOCK's method changed, or errno set. */
+/* A holder that cannot rely on flock(2) has the token away under a unique name: then LOCK's method
+ * changes to that of unique.c.  Returns the token's descriptor, or -1: with LOCK's method changed, or
+ * errno set. */
 static int find_token(struct lock *lock)
 {
 	char name[NAME_SIZE];
 	int fd = -1;
 
-	for (int looks = 0; looks < 10; looks++) { /* between two of them it may come back */
+	for (int looks = 0; looks < 10; looks++) { /* the token may come back between two of them */
 		fd = rename_token_open(lock->file);
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
@@ -115,7 +113,7 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* The command at its gate shares our flock, and would keep it against ourselves. */
+/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the token from us. */
 static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
@@ -133,7 +131,7 @@ static enum outcome lock_token(struct lock *lock, enum wait wait)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	rename_close(lock); /* no flock here: names alone will do */
+	rename_close(lock); /* no flock here: go by unique names */
 	rename_unique_instead(lock);
 	return AGAIN;
 }
@@ -150,7 +148,7 @@ static int rename_write(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* Somebody without a flock may have been faster: then it is his token now. */
+/* The token could not be renamed, errno says why.  ENOENT: a process without flock(2) was faster. */
 static enum outcome rename_failed(struct lock *lock, struct error *error)
 {
 	int errnum = errno;
@@ -167,13 +165,13 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	return FAILED;
 }
 
-/* Our name must not stay in a token that is not ours. */
+/* Our record must not stay in a token that is not ours. */
 static void rename_erase(struct lock *lock)
 {
 	int errnum = errno;
 
 	if (call_truncate(lock->fd, 0) != 0)
-		CRASH_POINT("rename.not-erased"); /* no harm: the next one writes over it */
+		CRASH_POINT("rename.not-erased"); /* no harm: the next holder writes over it */
 	errno = errnum;
 }
 
@@ -184,7 +182,7 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 	char held[NAME_SIZE];
 
 	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
-		rename_erase(lock); /* half a record would be no token's */
+		rename_erase(lock); /* rename_token_check() refuses half a record */
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
@@ -203,8 +201,8 @@ static enum outcome rename_leave(struct lock *lock, enum wait wait, pid_t pid)
 	return wait == TRY ? BUSY : foreign_holder_await(lock->file, pid, false);
 }
 
-/* From the dead.  Whoever may not rename it (another user's, in a sticky directory) could not
- * let it go either. */
+/* From a dead holder.  A user who may not rename the token (another's, in a sticky directory) could not
+ * release it either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
 	char held[NAME_SIZE];
@@ -228,7 +226,7 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 	plainfile_read(lock->fd, &record);
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
-		takeover_note_naming(&status); /* a script's, which only renames it */
+		takeover_note_naming(&status); /* a script only renames it */
 	verdict = takeover_judge(lock, &record, &status, 0);
 	CRASH_POINT("rename.judged");
 	if (takeover_allowed(lock, verdict, &status))
@@ -249,11 +247,11 @@ static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct err
 		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
 	if (lockdir_same(file, rename_token_held_name(file, held), lock->fd))
 		return rename_judge_held(lock, wait, error);
-	rename_close(lock); /* it has been replaced */
+	rename_close(lock); /* another file has the name */
 	return AGAIN;
 }
 
-/* What a holder has written stays until it is let go. */
+/* The holder's record stays in the token until the release. */
 static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 {
 	struct record record;

@@ -21,8 +21,7 @@ const char *rename_token_held_name(const struct file_lock *file, char name[NAME_
 	return name;
 }
 
-/* Under one name or the other; between the two looks it can have changed from the second
- * to the first. */
+/* The token can move from the second name to the first between two looks. */
 int rename_token_open(const struct file_lock *file)
 {
 	char held[NAME_SIZE];
@@ -37,8 +36,8 @@ int rename_token_open(const struct file_lock *file)
 	return fd;
 }
 
-/* Made under no name, and flocked: nobody can take it before it is certain that no other
- * has been away in the meantime. */
+/* The new token is flocked before it has its name: no process can take it until we know that there is
+ * no other token away. */
 int rename_token_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -67,8 +66,8 @@ int rename_token_make(struct lock *lock, struct error *error)
 	return result == 0 || errno == EEXIST ? 0 : -1;
 }
 
-/* The flock on the one token there is keeps others from doing it between the look and the
- * call. */
+/* Without RENAME_NOREPLACE our flock on the only token keeps others from making TO between the look
+ * and the call. */
 int rename_token_move(const struct file_lock *file, const char *from, const char *to)
 {
 	struct stat other;
@@ -86,7 +85,7 @@ int rename_token_move(const struct file_lock *file, const char *from, const char
 	return call_rename(file->directory, from, to);
 }
 
-/* A record that was not erased, or a script's PID. */
+/* RECORD_FULL: a record that was not erased; RECORD_PID: a script's. */
 int rename_token_check(const struct lock *lock, struct error *error)
 {
 	const int64_t longest_pid = 16;
@@ -102,7 +101,7 @@ int rename_token_check(const struct lock *lock, struct error *error)
 	    "is no token: there is something in it that would be lost; left alone");
 }
 
-/* ---- names that are used once: see methods/unique.c ---- */
+/* ---- unique names: see unique.c ---- */
 
 bool rename_token_is_there(const struct file_lock *file, const char *name, struct stat *status)
 {
@@ -122,7 +121,7 @@ int rename_token_name(const struct file_lock *file, unsigned beats, char name[NA
 		return error_set(error, ERROR_OPEN, "cannot have a name beside it");
 	}
 	for (char *p = name; (p = strchr(p, '/')) != NULL;)
-		*p = '?'; /* no name for a host, but it is ours to cope with */
+		*p = '?'; /* in the host's name */
 	return 0;
 }
 
@@ -143,7 +142,7 @@ void rename_token_read_name(const struct file_lock *file, const char *name, stru
 	record->pidns = pidns;
 }
 
-/* LOCK.held.old and the like are somebody's files, and no token. */
+/* LOCK.held.old and the like are other files, and no tokens. */
 static bool is_away_name(const struct file_lock *file, const char *name)
 {
 	size_t length = strlen(file->base);
@@ -157,7 +156,7 @@ static bool is_away_name(const struct file_lock *file, const char *name)
 	return record.kind == RECORD_FULL;
 }
 
-/* What a directory is said to hold can be an old answer (NFS): the name is asked for. */
+/* NFS: readdir(3) can list what is gone: each name is looked up. */
 int rename_token_find_away(const struct file_lock *file, const char *but, char found[NAME_SIZE])
 {
 	DIR *directory = lockdir_list(file->directory);

@@ -1,13 +1,12 @@
-/* A symbolic link whose target is the record.  It cannot be flocked: its holder's life is
- * that of two processes, the command and the semlock that will let go, and it is dead when
- * both are.  Those who take over from the dead keep each other out with a file beside it, the
- * guard, that is flocked and removed again.
+/* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both the
+ * command and the semlock that releases the lock are.  Processes that take over from a dead holder
+ * exclude each other by a file beside it, the guard, which is flocked and then removed.  The S steps
+ * are those of the model tests/models/semlock_symlink.pml.
  *
- * To let go takes no guard: as long as we live nobody can find us dead, and so nobody who has
- * been stopped with the guard in his hands can be in the way (tests/models/semlock_symlink.pml,
- * STOP).  Only he who goes by age could: where --stale is in use, the guard is taken for the
- * signs of life, and to let go (tests/models/existlock.pml, RELGUARD, HBGUARD); but not waited
- * for for long. */
+ * A release takes no guard: while we live no process can find us dead, and a process that was stopped
+ * with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could remove our
+ * lock by its age: with --stale the guard is taken for signs of life and for the release, too, but not
+ * waited for for long (tests/models/existlock.pml, RELGUARD and HBGUARD). */
 #include <config.h>
 
 #include <errno.h>
@@ -36,7 +35,7 @@ static int symlink_open(struct lock *lock, struct error *error)
 	return lockdir_open(lock, &symlink_object, error);
 }
 
-/* What the link says now; returns its length, or -1 with errno set. */
+/* Returns the length of the link's target, or -1 with errno set. */
 static ssize_t read_target(const struct file_lock *file, char target[RECORD_LIMIT + 1])
 {
 	return readlinkat(file->directory, file->base, target, RECORD_LIMIT + 1);
@@ -56,8 +55,8 @@ static bool is_ours(const struct file_lock *file)
 	return target_is(file, target, record_write_line(&file->record, target));
 }
 
-/* S3.  Who has the guard needs it for a moment, unless he has been stopped; and then the lock
- * may have gone all the same.  Like guard_take(); EINTR: by a signal; ENOENT: it has gone. */
+/* S3.  A process needs the guard for a moment only, unless it has been stopped; even then the lock can
+ * go.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
 static int symlink_await_guard(const struct file_lock *file, const char *target, size_t length,
     char name[NAME_SIZE])
 {
@@ -86,8 +85,8 @@ static enum verdict symlink_judge(struct lock *lock, const char *target, size_t 
 	return takeover_judge(lock, record, status, 0);
 }
 
-/* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
- * his age may have given a sign of life before we had the guard. */
+/* S4.  The same record means the same holder, and a dead one stays dead; but with --stale the holder
+ * may have given a sign of life before we had the guard. */
 static bool still_allowed(struct lock *lock, const char *target, size_t length)
 {
 	struct record record;
@@ -99,8 +98,7 @@ static bool still_allowed(struct lock *lock, const char *target, size_t length)
 	       takeover_allowed(lock, symlink_judge(lock, target, length, &record, &status), &status);
 }
 
-/* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
- * counts. */
+/* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard. */
 static enum outcome symlink_take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
     struct error *error)
 {
@@ -137,8 +135,8 @@ static enum outcome symlink_cannot_read(const struct lock *lock, struct error *e
 	return FAILED;
 }
 
-/* Until the command of RECORD, who lives, has ended; and then, for a moment usually, until its
- * semlock, told of it as we were, has taken the lock away.  Its own end tells of that, too late. */
+/* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock has
+ * removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
 static enum outcome await_holder(struct lock *lock, const struct record *record,
     const char *target, size_t length)
 {
@@ -180,7 +178,7 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	return foreign_holder_await(lock->file, 0, false);
 }
 
-/* S1.  Over NFS the answer to one that was made can get lost. */
+/* S1.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own link. */
 static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -228,16 +226,16 @@ static bool symlink_idle(struct lock *lock)
 	return takeover_allowed(lock, symlink_judge(lock, target, (size_t)length, &record, &status), &status);
 }
 
-/* Who keeps the guard from us has been stopped between finding our lock old and removing it,
- * and whatever is there when he goes on, he will remove.  So it must be ours: it stays, and
- * when we have ended it is a dead one's, for whoever comes next. */
+/* A process that keeps the guard from us was stopped between finding our lock old and removing it: when
+ * it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
+ * holder's, for the next one to take over. */
 static void symlink_let_go(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int guard = lock->stale > 0 ? guard_await(file, SECOND, name) : -1;
 
-	/* Without it, if there can be none (a full disk): better than never to let go. */
+	/* If no guard can be made (a full disk), the lock is released without one. */
 	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
 	CRASH_POINT("symlink.release");
 	if (!lock->stuck &&
@@ -253,7 +251,7 @@ static bool symlink_owned(struct lock *lock)
 	return !lock->file->held || is_ours(lock->file);
 }
 
-/* If it cannot have the guard it is no time for it: there will be a next one. */
+/* Without the guard there is no sign of life this time: the next one comes soon enough. */
 static void symlink_beat(struct lock *lock)
 {
 	const struct file_lock *file = lock->file;

@@ -1,7 +1,6 @@
-/* The order of the steps is the proof (tests/models/semlock_file.pml): the object's own
- * flock, then the judgement, and only THEN the comparison of name and descriptor.  Whoever
- * compares first, or takes a guard and judges what it read before, removes a lock that
- * somebody else has taken in the meantime. */
+/* The I steps are those of the model tests/models/semlock_file.pml, which proves their order: flock the
+ * object, then judge its record, and only THEN compare name and descriptor.  In any other order a
+ * lock can be removed that another process has taken in the meantime. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,8 +14,8 @@
 #include "methods/file/takeover.h"
 #include "methods/file/foreign_holder.h"
 
-/* For so long after its making an empty file may be about to be written: then it must not
- * even be flocked, or its maker could be kept out of its own file for ever. */
+/* An empty file of this age may be about to be written.  It must not even be flocked: waiters could
+ * keep its maker out of it for ever. */
 #define GRACE (2 * SECOND)
 
 struct found {
@@ -25,7 +24,7 @@ struct found {
 	struct record record;
 };
 
-/* In ns; -1: cannot be told. */
+/* In ns; -1: unknown. */
 static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
 {
 	if (now == 0)
@@ -96,7 +95,7 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 	case EACCES:
 	case EPERM:
 		if (fstatat(lock->file->directory, lock->file->base, &there, AT_SYMLINK_NOFOLLOW) == 0)
-			return BUSY; /* somebody has it; more we may not know */
+			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
 		error_set(error, ERROR_OPEN, "cannot look into its directory");
@@ -117,7 +116,7 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 	return FAILED;
 }
 
-/* Over NFS an exclusive flock wants to be able to write. */
+/* NFS: LOCK_EX needs a descriptor that is open for writing. */
 static int open_name(const struct file_lock *file)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
@@ -129,14 +128,14 @@ static int open_name(const struct file_lock *file)
 	return fd >= 0 ? fd : openat(file->directory, file->base, O_RDONLY | flags);
 }
 
-/* I1.  TAKEN: found. */
+/* I1.  TAKEN: FOUND->fd is open. */
 static enum outcome open_existing(struct lock *lock, struct found *found, struct error *error)
 {
 	found->fd = open_name(lock->file);
 	if (found->fd < 0)
 		return takeover_cannot_open(lock, error);
 	if (fstat(found->fd, &found->status) != 0)
-		return takeover_cannot_open(lock, error); /* over FUSE and NFS it may have gone meanwhile */
+		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
 	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
 		lockdir_not_a_lock(lock, error);
 		return FAILED;
@@ -152,13 +151,13 @@ static enum verdict judge_existing(struct lock *lock, struct found *found)
 	return takeover_judge(lock, &found->record, &found->status, 0);
 }
 
-/* Not ours to take.  PID: a holder to watch; 0: none that is known to live. */
+/* It cannot be taken over.  PID: a living holder to wait for; 0: none is known. */
 static enum outcome leave_existing(struct lock *lock, const struct found *found, enum wait wait, pid_t pid)
 {
 	if (wait == TRY)
 		return BUSY;
 	if (found->fd >= 0)
-		flock(found->fd, LOCK_UN); /* while we sleep it must not look as if held by us */
+		flock(found->fd, LOCK_UN); /* or others would take us, asleep, for its holder */
 	return foreign_holder_await(lock->file, pid, false);
 }
 
@@ -168,19 +167,19 @@ static enum outcome leave_to_holder(struct lock *lock, const struct found *found
 	return leave_existing(lock, found, wait, verdict == ALIVE ? found->record.pid : 0);
 }
 
-/* I3.  Where it is held, we sleep in it: one wake-up, on release or death. */
+/* I3.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
 static enum outcome flock_existing(struct lock *lock, struct found *found, enum wait wait)
 {
 	if (call_try_flock(found->fd) == 0)
 		return TAKEN;
 	if (errno != EWOULDBLOCK)
-		return leave_existing(lock, found, wait, 0); /* no flock here, so no safe way to take over */
+		return leave_existing(lock, found, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(found->fd, LOCK_EX) != 0)
 		return BUSY;
 	return lockdir_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
 }
 
-/* I6.  In a sticky directory the owner alone may. */
+/* I6.  In a sticky directory only the owner may remove it. */
 static enum outcome remove_existing(struct lock *lock, const struct found *found, enum wait wait,
     struct error *error)
 {
@@ -195,9 +194,10 @@ static enum outcome remove_existing(struct lock *lock, const struct found *found
 	return AGAIN;
 }
 
-static enum outcome inspect_existing(struct lock *lock, struct found *found, enum wait wait, struct error *error)
+static enum outcome inspect_existing(struct lock *lock, struct found *found, enum wait wait,
+    struct error *error)
 {
-	enum verdict verdict = judge_existing(lock, found); /* I2: a peek */
+	enum verdict verdict = judge_existing(lock, found); /* I2 */
 	enum outcome outcome;
 
 	if (found->record.kind == RECORD_ABSENT) {

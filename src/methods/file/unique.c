@@ -1,16 +1,14 @@
-/* The token of the method rename where no flock(2) is to be had, or none that everybody who
- * sees the file meets (NFS, FUSE).  The name that the token has while the lock is held is
- * used once and never again,
+/* The method rename where flock(2) does not work, or excludes only some of the processes that see the
+ * file (NFS, FUSE).  The token's name while the lock is held is used once and never again,
  *
  *     LOCK.held.PID.START.BOOT.PIDNS.BEATS.RANDOM.HOST
  *
- * so that to rename it is a compare-and-swap: whoever takes over from the dead, gives a sign
- * of life or lets go moves exactly what he has looked at, or hears ENOENT: somebody was
- * faster.  tests/models/semlock_rename.pml has it as V=2, and semlock_init.pml with --init;
- * the U's are their steps.
+ * so that rename(2) is a compare-and-swap: a takeover, a sign of life or a release renames exactly the
+ * token that was looked at, or fails with ENOENT because another process was faster.  The U
+ * steps are those of the models tests/models/semlock_rename.pml (V=2) and, with --init, semlock_init.pml.
  *
- * LOCK.held alone is a script's, or a semlock's on the host that has the files: a name that is
- * used again and again, which cannot be taken over so. */
+ * LOCK.held alone is a script's, or a semlock's on the host that has the files: that name is used again
+ * and again, so a token under it is never taken over here. */
 #include <config.h>
 
 #include <errno.h>
@@ -26,14 +24,14 @@
 #include "methods/file/plainfile.h"
 #include "methods/file/rename_token.h"
 
-#define LOOKS 100 /* before a token that can be seen nowhere is believed to be nowhere */
+#define LOOKS 100 /* that find no token, before there is none */
 
 static void unique_let_go(struct lock *lock);
 
 static const struct object unique_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
-    .read = plainfile_read, /* of a LOCK.held: for who only looks */
+    .read = plainfile_read, /* for inspect_rename(), of a LOCK.held */
     .let_go = unique_let_go,
 };
 
@@ -55,16 +53,16 @@ static enum outcome unique_cannot(const char *what, struct error *error)
 	return FAILED;
 }
 
-/* U6.  Is the token that we have now the only one?  An administrator may have made a second one,
- * or another --init, which looked for the first while it was being renamed.  Whoever took
- * his later, or at the same time, sees the other's name: it is there before he looks.  The
- * two become one when both are renamed to the same. */
+/* U6.  Is the token that we have now the only one?  An administrator, or another --init that looked for
+ * it during a rename, may have made a second one.  Of two holders the later one sees the other's name,
+ * which is there before it looks, and gives its token back.  Two tokens at home become one. */
 static enum outcome unique_settle(struct lock *lock, bool made, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	char other[NAME_SIZE];
 	struct stat status;
-	int others = rename_token_is_there(file, file->base, &status) ? 1 : rename_token_find_away(file, file->away, other);
+	int others = rename_token_is_there(file, file->base, &status)
+			 ? 1 : rename_token_find_away(file, file->away, other);
 
 	if (others == 0)
 		return TAKEN;
@@ -79,8 +77,8 @@ static enum outcome unique_settle(struct lock *lock, bool made, struct error *er
 	return AGAIN;
 }
 
-/* U1: the token's name FROM becomes ours.  Over NFS the answer to a rename that was done can
- * get lost; then it is done again, and says ENOENT. */
+/* U1: the token's name FROM becomes ours.  NFS: the reply can get lost, and a second attempt then fails
+ * with ENOENT. */
 static enum outcome unique_away(struct lock *lock, const char *from, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -101,8 +99,8 @@ static enum outcome unique_away(struct lock *lock, const char *from, struct erro
 	return unique_settle(lock, false, error);
 }
 
-/* U5, --init: made under a name that is ours already, because others would not wait for us to
- * look whether there is one. */
+/* U5, --init: the token is made under a name that is ours already, because other processes would take
+ * it at home before U6. */
 static enum outcome unique_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -129,7 +127,7 @@ static enum outcome unique_not_a_token(const char *name, struct error *error)
 	return FAILED;
 }
 
-/* At home.  It gets the time of now first: it may be judged by it as soon as it is away. */
+/* The token is at home.  Its mtime is set first: waiters judge by it as soon as the token is away. */
 static enum outcome unique_take_free(struct lock *lock, struct error *error)
 {
 	const struct file_lock *file = lock->file;
@@ -149,19 +147,19 @@ static bool unique_allowed(struct lock *lock, const char *name, struct stat *sta
     enum verdict *verdict)
 {
 	rename_token_read_name(lock->file, name, record);
-	takeover_note_naming(status); /* a rename is a sign of life, too */
+	takeover_note_naming(status); /* a rename is a sign of life */
 	*verdict = takeover_judge(lock, record, status, 0);
 	return name[strlen(lock->file->base) + 5] == '.' && takeover_allowed(lock, *verdict, status);
 }
 
-/* U2: away, under NAME. */
+/* U2: the token is away, under NAME. */
 static enum outcome unique_inspect(struct lock *lock, const char *name, enum wait wait, struct error *error)
 {
 	struct file_lock *file = lock->file;
 	struct stat status;
 	struct record record;
 	enum verdict verdict;
-	struct stat directory; /* who may write to it may rename the token: the name is the record */
+	struct stat directory; /* its writers can rename the token, and the name is the record */
 
 	if (!rename_token_is_there(file, name, &status))
 		return AGAIN;
@@ -189,8 +187,8 @@ static enum outcome unique_no_token(struct lock *lock, struct error *error)
 	return FAILED;
 }
 
-/* In the middle of a rename it may be seen under no name at all.  One at home beside one that is
- * away is left alone: who took it and put it back would wake all who wait, and himself. */
+/* During a rename no name may show.  A token at home beside one that is away is left alone: to take it
+ * and put it back would wake all waiters, and ourselves. */
 static enum outcome unique_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	char name[NAME_SIZE];
@@ -258,8 +256,8 @@ static void unique_beat(struct lock *lock)
 		memcpy(file->away, next, sizeof next);
 }
 
-/* U4.  If it is not there any more: the command has ended, so the next one may well have
- * taken it over; whether it was gone before, somebody had an eye on. */
+/* U4.  A missing token is no loss here: the command has ended, and the next holder may have taken over
+ * from it.  The monitor has noticed an earlier loss. */
 static void unique_let_go(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
