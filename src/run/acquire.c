@@ -110,9 +110,11 @@ static void begin_waiting(const struct lock *lock, void *context)
 		progress_waits(lock, &waiting->progress);
 }
 
-static void say_stopped(pid_t pid, const void *request)
+static void say_stopped(pid_t pid, const void *context)
 {
-	if (((const struct request *)request)->verbose)
+	const struct request *request = context;
+
+	if (request->verbose)
 		messages_stopped(request, pid);
 	status_fd_event("stopped %ld", (long)pid);
 }
@@ -125,7 +127,7 @@ static int take_by_preemption(const struct request *request, struct lock *lock, 
 	struct preemption preemption = {
 	    .signal = request->preempt_signal,
 	    .kill_after = request->kill_after,
-	    .wait_options = wait,
+	    .wait = wait,
 	    .tell = say_stopped,
 	    .context = request,
 	};

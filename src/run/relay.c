@@ -11,6 +11,7 @@
 
 #include "sys/deadline.h"
 #include "sys/pipe_holders.h"
+#include "sys/process.h"
 #include "run/relay.h"
 
 static pid_t relay; /* in the holder: the relay's PID; 0: no relay */
@@ -42,7 +43,7 @@ static void spare_elders(pid_t holder)
 {
 	struct procfs_stat stat;
 
-	if (pipe_holders_stat(holder, &stat))
+	if (process_stat(holder, &stat))
 		since = stat.started + 1;
 }
 

@@ -34,7 +34,7 @@ int result_status(const struct request *request, const struct result *result)
 		status_fd_event("run-timeout");
 	if (result->how != ENDED_NOT_RUN)
 		status_fd_event(result->how == ENDED_SIGNAL ? "signal %d" : "exit %d", result->code);
-	if (result->timed_out && !result->ours && !(result->killed && result->how == ENDED_SIGNAL))
+	if (result->timed_out && !result->received && !(result->killed && result->how == ENDED_SIGNAL))
 		return EXIT_RUNTIMEOUT;
 	switch (result->how) {
 	case ENDED_EXIT:

@@ -138,7 +138,8 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	const struct request *request = job->request;
 
 	if ((request->method->can & LEAVES_RECORD) == 0 ||
-	    heartbeat_start(heartbeat, job->locks, request->nlocks, request->stale, request->on_lost, job->child.pid, error) == 0)
+	    heartbeat_start(heartbeat, job->locks, request->nlocks, request->stale, request->on_lost, job->child.pid,
+		error) == 0)
 		return 0;
 	if (request->stale > 0 || request->on_lost != 0)
 		return -1;
@@ -232,7 +233,7 @@ int run(struct job *job)
 	stop_monitors(&monitors);
 	if (failed)
 		return result_of_error(request, NULL, &error);
-	job->died_of = result.ours ? result.code : 0;
+	job->died_of = result.received ? result.code : 0;
 	if (result.how == ENDED_EXIT && !result.timed_out && status_fd < 0)
 		return result.code; /* result_status() has nothing to add */
 	return result_status(request, &result);

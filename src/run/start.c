@@ -127,7 +127,7 @@ static void run_placeholder(const struct command *command)
 	command->placeholder();
 }
 
-/* In the child, which may share our memory: system calls alone, until the exec. */
+/* In the child, which may share the parent's memory: system calls alone, until the exec.  Returns errno. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
 	if (command->own_group)

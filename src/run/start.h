@@ -37,7 +37,7 @@ struct result {
 	bool timed_out; /* the limit was reached, and the command was signalled */
 	bool killed;    /* the last signal for that was SIGKILL */
 	int code;       /* exit status, signal number, or errno of the exec */
-	bool ours;      /* semlock has received the signal that ended the command, too */
+	bool received;  /* semlock has received the signal that ended the command, too */
 };
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process

@@ -243,6 +243,6 @@ struct result supervise(const struct command *command, pid_t pid)
 	}
 	if (failure != 0)
 		result = (struct result){.how = ENDED_NOT_RUN, .code = failure};
-	result.ours = semlock_got_it(supervised, &result);
+	result.received = semlock_got_it(supervised, &result);
 	return result;
 }
