@@ -132,14 +132,25 @@ struct monitors {
 	struct lease lease;
 };
 
+static void report_loss(const struct lock *lock)
+{
+	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+}
+
 /* Without --stale and --on-lost, a heartbeat that cannot be started is only a warning. */
 static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
 
-	if ((request->method->can & LEAVES_RECORD) == 0 ||
-	    heartbeat_start(heartbeat, job->locks, request->nlocks, request->stale, request->on_lost, job->child.pid,
-		error) == 0)
+	*heartbeat = (struct heartbeat){
+	    .locks = job->locks,
+	    .count = request->nlocks,
+	    .stale = request->stale,
+	    .on_lost = request->on_lost,
+	    .command = job->child.pid,
+	    .report = report_loss,
+	};
+	if ((request->method->can & LEAVES_RECORD) == 0 || heartbeat_start(heartbeat, error) == 0)
 		return 0;
 	if (request->stale > 0 || request->on_lost != 0)
 		return -1;

@@ -37,7 +37,7 @@ static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 		return;
 	lock->lost = true;
 	signal_command(heartbeat); /* first: the message may block */
-	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+	heartbeat->report(lock);
 }
 
 static void drain_events(int fd)
@@ -154,22 +154,15 @@ static void heartbeat_forget(struct heartbeat *heartbeat)
 	*heartbeat = (struct heartbeat){.stop = {-1, -1}, .process = -1};
 }
 
-int heartbeat_start(struct heartbeat *heartbeat, struct lock *locks, unsigned count, int64_t stale,
-    int on_lost, pid_t command, struct error *error)
+int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 {
-	*heartbeat = (struct heartbeat){
-	    .locks = locks,
-	    .count = count,
-	    .on_lost = on_lost,
-	    .every = beat_interval(locks, count, stale),
-	    .command = command,
-	    .process = -1,
-	    .stop = {-1, -1},
-	};
-	if (command <= 0 || locks->method->owned == NULL || !heartbeat_needed(heartbeat))
+	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
+	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
+	heartbeat->running = false;
+	if (heartbeat->command <= 0 || heartbeat->locks->method->owned == NULL || !heartbeat_needed(heartbeat))
 		return 0;
-	heartbeat->process = pidfd_of(command);
-	heartbeat->sources = calloc(count + 1, sizeof *heartbeat->sources);
+	heartbeat->process = pidfd_of(heartbeat->command);
+	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);
 	if (heartbeat->sources != NULL && make_stop_pipe(heartbeat->stop) == 0 && start_thread(heartbeat) == 0)
 		return 0;
 	error_set(error, ERROR_SYSTEM, "nobody can look after the lock while the command runs");
