@@ -17,10 +17,14 @@ extern const struct method method_symlink;
 /* Put rename without flock(2) in the place of LOCK's method rename: see unique.c. */
 void rename_unique_instead(struct lock *lock);
 
-/* Of a struct method whose struct object has no let_go. */
+/* Of every struct method of a lock made of files. */
+#define FILE_METHOD_COMMON \
+	.drop = publish_drop, .listen = foreign_holder_listen, .current = lockdir_current, \
+	.release = publish_release
+
+/* Of one whose struct object has no let_go: all but open. */
 #define FILE_METHOD_FUNCTIONS \
-	.take = publish_take, .drop = publish_drop, .prepare = publish_prepare, \
-	.idle = takeover_idle, .inspect = inspect_object, .listen = foreign_holder_listen, \
-	.current = lockdir_current, .owned = publish_owned, .beat = publish_beat, .release = publish_release
+	FILE_METHOD_COMMON, .take = publish_take, .prepare = publish_prepare, .idle = takeover_idle, \
+	.inspect = inspect_object, .owned = publish_owned, .beat = publish_beat
 
 #endif

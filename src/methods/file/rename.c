@@ -44,7 +44,7 @@ static int rename_open(struct lock *lock, struct error *error)
 
 /* ---- the token ---- */
 
-static int rename_cannot_open(struct error *error)
+static int rename_cannot_open(const struct lock *lock, struct error *error)
 {
 	switch (errno) {
 	case ENOENT:
@@ -54,8 +54,7 @@ static int rename_cannot_open(struct error *error)
 	case ELOOP:
 	case ENXIO:
 	case EISDIR:
-		return error_say(error, ERROR_OPEN,
-		    "is no lock of method rename, which is %s: left alone", rename_object.what);
+		return lockdir_not_a_lock(lock, error);
 	case EMFILE:
 	case ENFILE:
 	case ENOMEM:
@@ -85,6 +84,14 @@ static int find_token(struct lock *lock)
 	return -1;
 }
 
+/* Does LOCK.held mean the token that is open as LOCK->fd? */
+static bool is_held(const struct lock *lock)
+{
+	char held[NAME_SIZE];
+
+	return lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
+}
+
 static int rename_prepare(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -104,10 +111,10 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
 	if (fd < 0)
-		return rename_cannot_open(error);
+		return rename_cannot_open(lock, error);
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
 		errno = ENXIO;
-		return rename_cannot_open(error);
+		return rename_cannot_open(lock, error);
 	}
 	file->inherited = lock->child->pid == 0 && lock->child->inherits;
 	return 0;
@@ -236,16 +243,14 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct file_lock *file = lock->file;
-	char held[NAME_SIZE];
 	enum outcome outcome = lock_token(lock, wait);
 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
-	if (lockdir_same(file, file->base, lock->fd))
+	if (lockdir_same(lock->file, lock->file->base, lock->fd))
 		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
-	if (lockdir_same(file, rename_token_held_name(file, held), lock->fd))
+	if (is_held(lock))
 		return rename_judge_held(lock, wait, error);
 	rename_close(lock); /* another file has the name */
 	return AGAIN;
@@ -256,11 +261,9 @@ static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 {
 	struct record record;
 	struct stat token;
-	char held[NAME_SIZE];
 
 	plainfile_read(lock->fd, &record);
-	return lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd) &&
-	       fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
+	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
 }
 
 static enum outcome rename_take(struct lock *lock, enum wait wait, struct error *error)
@@ -302,8 +305,7 @@ static void rename_let_go(struct lock *lock)
 	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (!lockdir_same(file, rename_token_held_name(file, held), lock->fd) ||
-	    rename_token_move(file, held, file->base) != 0)
+	if (!is_held(lock) || rename_token_move(file, rename_token_held_name(file, held), file->base) != 0)
 		lock->lost = true;
 	file->held = false;
 	CRASH_POINT("rename.back");
@@ -315,9 +317,7 @@ static void rename_let_go(struct lock *lock)
 
 static bool rename_owned(struct lock *lock)
 {
-	char held[NAME_SIZE];
-
-	return !lock->file->held || lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
+	return !lock->file->held || is_held(lock);
 }
 
 const struct method method_rename = {
@@ -326,13 +326,10 @@ const struct method method_rename = {
     .what = "a token that is renamed away; --init makes it",
     .open = rename_open,
     .take = rename_take,
-    .drop = publish_drop,
+    FILE_METHOD_COMMON,
     .prepare = rename_prepare,
     .idle = rename_idle,
     .inspect = inspect_rename,
-    .listen = foreign_holder_listen,
-    .current = lockdir_current,
     .owned = rename_owned,
     .beat = publish_beat,
-    .release = publish_release,
 };

@@ -5,8 +5,8 @@
  *
  * A release takes no guard: while we live no process can find us dead, and a process that was stopped
  * with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could remove our
- * lock by its age: with --stale the guard is taken for signs of life and for the release, too, but not
- * waited for for long (tests/models/existlock.pml, RELGUARD and HBGUARD). */
+ * lock by its age: with --stale, signs of life and the release take the guard, too, but wait for it for
+ * a second at most (tests/models/existlock.pml, RELGUARD and HBGUARD). */
 #include <config.h>
 
 #include <errno.h>
@@ -55,8 +55,8 @@ static bool is_ours(const struct file_lock *file)
 	return target_is(file, target, record_write_line(&file->record, target));
 }
 
-/* S3.  A process needs the guard for a moment only, unless it has been stopped; even then the lock can
- * go.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
+/* S3.  A process needs the guard for a moment only, unless it has been stopped; meanwhile the holder may
+ * release the lock.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
 static int symlink_await_guard(const struct file_lock *file, const char *target, size_t length,
     char name[NAME_SIZE])
 {
@@ -99,8 +99,8 @@ static bool still_allowed(struct lock *lock, const char *target, size_t length)
 }
 
 /* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard. */
-static enum outcome symlink_take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
-    struct error *error)
+static enum outcome symlink_take_over(struct lock *lock, const char *target, size_t length,
+    enum wait wait, struct error *error)
 {
 	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
@@ -269,12 +269,9 @@ const struct method method_symlink = {
     .what = "a symbolic link that points to the holder's PID",
     .open = symlink_open,
     .take = symlink_take,
-    .drop = publish_drop,
+    FILE_METHOD_COMMON,
     .idle = symlink_idle,
     .inspect = inspect_symlink,
-    .listen = foreign_holder_listen,
-    .current = lockdir_current,
     .owned = symlink_owned,
     .beat = symlink_beat,
-    .release = publish_release,
 };

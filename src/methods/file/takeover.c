@@ -18,7 +18,7 @@
  * keep its maker out of it for ever. */
 #define GRACE (2 * SECOND)
 
-struct found {
+struct existing {
 	int fd;
 	struct stat status;
 	struct record record;
@@ -128,127 +128,128 @@ static int open_name(const struct file_lock *file)
 	return fd >= 0 ? fd : openat(file->directory, file->base, O_RDONLY | flags);
 }
 
-/* I1.  TAKEN: FOUND->fd is open. */
-static enum outcome open_existing(struct lock *lock, struct found *found, struct error *error)
+/* I1.  TAKEN: EXISTING->fd is open. */
+static enum outcome open_existing(struct lock *lock, struct existing *existing, struct error *error)
 {
-	found->fd = open_name(lock->file);
-	if (found->fd < 0)
+	existing->fd = open_name(lock->file);
+	if (existing->fd < 0)
 		return takeover_cannot_open(lock, error);
-	if (fstat(found->fd, &found->status) != 0)
+	if (fstat(existing->fd, &existing->status) != 0)
 		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
-	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
+	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type) {
 		lockdir_not_a_lock(lock, error);
 		return FAILED;
 	}
 	return TAKEN;
 }
 
-static enum verdict judge_existing(struct lock *lock, struct found *found)
+static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 {
-	lock->file->object->read(found->fd, &found->record);
-	fstat(found->fd, &found->status);
-	takeover_note_linking(&found->status);
-	return takeover_judge(lock, &found->record, &found->status, 0);
+	lock->file->object->read(existing->fd, &existing->record);
+	fstat(existing->fd, &existing->status);
+	takeover_note_linking(&existing->status);
+	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
 /* It cannot be taken over.  PID: a living holder to wait for; 0: none is known. */
-static enum outcome leave_existing(struct lock *lock, const struct found *found, enum wait wait, pid_t pid)
+static enum outcome leave_existing(struct lock *lock, const struct existing *existing, enum wait wait,
+    pid_t pid)
 {
 	if (wait == TRY)
 		return BUSY;
-	if (found->fd >= 0)
-		flock(found->fd, LOCK_UN); /* or others would take us, asleep, for its holder */
+	if (existing->fd >= 0)
+		flock(existing->fd, LOCK_UN); /* or others would take us, asleep, for its holder */
 	return foreign_holder_await(lock->file, pid, false);
 }
 
-static enum outcome leave_to_holder(struct lock *lock, const struct found *found, enum wait wait,
+static enum outcome leave_to_holder(struct lock *lock, const struct existing *existing, enum wait wait,
     enum verdict verdict)
 {
-	return leave_existing(lock, found, wait, verdict == ALIVE ? found->record.pid : 0);
+	return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
 }
 
 /* I3.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
-static enum outcome flock_existing(struct lock *lock, struct found *found, enum wait wait)
+static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
-	if (call_try_flock(found->fd) == 0)
+	if (call_try_flock(existing->fd) == 0)
 		return TAKEN;
 	if (errno != EWOULDBLOCK)
-		return leave_existing(lock, found, wait, 0); /* no flock here: no safe takeover */
-	if (wait == TRY || flock(found->fd, LOCK_EX) != 0)
+		return leave_existing(lock, existing, wait, 0); /* no flock here: no safe takeover */
+	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
-	return lockdir_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
+	return lockdir_same(lock->file, lock->file->base, existing->fd) ? TAKEN : AGAIN;
 }
 
 /* I6.  In a sticky directory only the owner may remove it. */
-static enum outcome remove_existing(struct lock *lock, const struct found *found, enum wait wait,
+static enum outcome remove_existing(struct lock *lock, const struct existing *existing, enum wait wait,
     struct error *error)
 {
-	if (lock->file->object->remove(lock, found->fd) != 0 && errno != ENOENT) {
+	if (lock->file->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
 		error_set(error, ERROR_CREATE,
 		    "its holder, process %ld, is dead, but the lock cannot be taken away",
-		    (long)found->record.pid);
-		return leave_existing(lock, found, wait, 0);
+		    (long)existing->record.pid);
+		return leave_existing(lock, existing, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
 	lockdir_sweep(lock);
 	return AGAIN;
 }
 
-static enum outcome inspect_existing(struct lock *lock, struct found *found, enum wait wait,
+static enum outcome inspect_existing(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
-	enum verdict verdict = judge_existing(lock, found); /* I2 */
+	enum verdict verdict = judge_existing(lock, existing); /* I2 */
 	enum outcome outcome;
 
-	if (found->record.kind == RECORD_ABSENT) {
+	if (existing->record.kind == RECORD_ABSENT) {
 		error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 		return FAILED;
 	}
-	if (found->record.kind == RECORD_EMPTY && verdict == ALIVE)
-		return leave_existing(lock, found, wait, 0);
-	if (wait == TRY && !takeover_allowed(lock, verdict, &found->status))
+	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
+		return leave_existing(lock, existing, wait, 0);
+	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
 		return BUSY;
-	if (verdict == ALIVE && takeover_is_ancestor(&found->record, &found->status, error))
+	if (verdict == ALIVE && takeover_is_ancestor(&existing->record, &existing->status, error))
 		return FAILED;
-	outcome = flock_existing(lock, found, wait); /* I3 */
+	outcome = flock_existing(lock, existing, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
-	verdict = judge_existing(lock, found); /* I4 */
-	if (!takeover_allowed(lock, verdict, &found->status))
-		return leave_to_holder(lock, found, wait, verdict);
+	verdict = judge_existing(lock, existing); /* I4 */
+	if (!takeover_allowed(lock, verdict, &existing->status))
+		return leave_to_holder(lock, existing, wait, verdict);
 	CRASH_POINT("takeover.judged");
-	if (!lockdir_same(lock->file, lock->file->base, found->fd)) /* I5: after I4 */
+	if (!lockdir_same(lock->file, lock->file->base, existing->fd)) /* I5: after I4 */
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
-	return remove_existing(lock, found, wait, error); /* I6 */
+	return remove_existing(lock, existing, wait, error); /* I6 */
 }
 
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct found found = {.fd = -1};
-	enum outcome outcome = open_existing(lock, &found, error);
+	struct existing existing = {.fd = -1};
+	enum outcome outcome = open_existing(lock, &existing, error);
 
 	if (outcome == TAKEN)
-		outcome = inspect_existing(lock, &found, wait, error);
+		outcome = inspect_existing(lock, &existing, wait, error);
 	else if (outcome == BUSY)
-		outcome = leave_existing(lock, &found, wait, 0);
-	if (found.fd >= 0)
-		close(found.fd); /* I7 */
+		outcome = leave_existing(lock, &existing, wait, 0);
+	if (existing.fd >= 0)
+		close(existing.fd); /* I7 */
 	return outcome;
 }
 
 bool takeover_idle(struct lock *lock)
 {
-	struct found found = {.fd = -1};
+	struct existing existing = {.fd = -1};
 	struct error ignored;
-	enum outcome outcome = open_existing(lock, &found, &ignored);
+	enum outcome outcome = open_existing(lock, &existing, &ignored);
 	bool idle = outcome == AGAIN;
 
 	if (outcome == TAKEN)
-		idle = takeover_allowed(lock, judge_existing(lock, &found), &found.status) &&
-		       call_try_flock(found.fd) == 0;
-	if (found.fd >= 0)
-		close(found.fd);
+		idle = takeover_allowed(lock, judge_existing(lock, &existing), &existing.status) &&
+		       call_try_flock(existing.fd) == 0;
+	if (existing.fd >= 0)
+		close(existing.fd);
 	return idle;
 }

@@ -24,7 +24,7 @@
 #include "methods/file/plainfile.h"
 #include "methods/file/rename_token.h"
 
-#define LOOKS 100 /* that find no token, before there is none */
+#define LOOKS 100 /* so many in a row have to find no token before there is none */
 
 static void unique_let_go(struct lock *lock);
 
@@ -274,14 +274,11 @@ static const struct method method_rename_unique = {
     .what = "a token that is renamed away to a name of its own",
     .open = unique_open,
     .take = unique_take,
-    .drop = publish_drop,
+    FILE_METHOD_COMMON,
     .idle = unique_idle,
     .inspect = inspect_rename,
-    .listen = foreign_holder_listen,
-    .current = lockdir_current,
     .owned = unique_owned,
     .beat = unique_beat,
-    .release = publish_release,
 };
 
 void rename_unique_instead(struct lock *lock)
