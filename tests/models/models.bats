@@ -20,7 +20,7 @@ steps() {
 @test "every step of a model is named in the code, where the list says" {
 	[ "$(steps | wc -l)" -eq 44 ]
 	steps | while read -r label place; do
-		grep -rqwi "${label/-/ }" "$SOURCE/$place" || echo "$label is not in $place"
+		grep -rqwi --include="*.[ch]" "${label/-/ }" "$SOURCE/$place" || echo "$label is not in $place"
 	done >missing
 	[ ! -s missing ] || complain "$(cat missing)"
 }

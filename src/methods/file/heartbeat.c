@@ -138,11 +138,6 @@ static int start_thread(struct heartbeat *heartbeat)
 	return heartbeat->running ? 0 : -1;
 }
 
-static int make_stop_pipe(int ends[2])
-{
-	return FAULT_POINT("heartbeat.pipe") ? -1 : descriptor_pipe(ends);
-}
-
 static void heartbeat_forget(struct heartbeat *heartbeat)
 {
 	for (int i = 0; i < 2; i++)
@@ -163,7 +158,8 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 		return 0;
 	heartbeat->process = pidfd_of(heartbeat->command);
 	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);
-	if (heartbeat->sources != NULL && make_stop_pipe(heartbeat->stop) == 0 && start_thread(heartbeat) == 0)
+	if (heartbeat->sources != NULL && !FAULT_POINT("heartbeat.pipe") && descriptor_pipe(heartbeat->stop) == 0 &&
+	    start_thread(heartbeat) == 0)
 		return 0;
 	error_set(error, ERROR_SYSTEM, "nobody can look after the lock while the command runs");
 	heartbeat_forget(heartbeat);

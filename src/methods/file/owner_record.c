@@ -51,13 +51,18 @@ static bool set_pid(struct record *record, int64_t pid)
 	return true;
 }
 
-static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+static bool is_word(const char *text, size_t length)
 {
-	if (length == 0 || length >= HOST_SIZE)
-		return false;
 	for (size_t i = 0; i < length; i++)
 		if (!isgraph((unsigned char)text[i]))
 			return false;
+	return length > 0;
+}
+
+static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+{
+	if (!is_word(text, length) || length >= HOST_SIZE)
+		return false;
 	memcpy(host, text, length);
 	host[length] = '\0';
 	return true;
@@ -75,11 +80,8 @@ static bool find_word(const char *text, const char *key, char *into, size_t size
 			continue;
 		p += length + 1;
 		value = strcspn(p, " \n");
-		if (value == 0 || value >= size)
+		if (!is_word(p, value) || value >= size)
 			return false;
-		for (size_t i = 0; i < value; i++)
-			if (!isgraph((unsigned char)p[i]))
-				return false;
 		memcpy(into, p, value);
 		into[value] = '\0';
 		return true;

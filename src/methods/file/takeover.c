@@ -34,9 +34,10 @@ static int64_t age_of(const struct lock *lock, const struct stat *status, int64_
 
 void takeover_note_naming(struct stat *status)
 {
-	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
-	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
-		status->st_ctim.tv_nsec > status->st_mtim.tv_nsec))
+	const struct timespec *changed = &status->st_ctim, *modified = &status->st_mtim;
+
+	if (changed->tv_sec > modified->tv_sec ||
+	    (changed->tv_sec == modified->tv_sec && changed->tv_nsec > modified->tv_nsec))
 		status->st_mtim = status->st_ctim;
 }
 
@@ -162,12 +163,6 @@ static enum outcome leave_existing(struct lock *lock, const struct existing *exi
 	return foreign_holder_await(lock->file, pid, false);
 }
 
-static enum outcome leave_to_holder(struct lock *lock, const struct existing *existing, enum wait wait,
-    enum verdict verdict)
-{
-	return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
-}
-
 /* I3.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
@@ -217,7 +212,7 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	CRASH_POINT("takeover.guarded");
 	verdict = judge_existing(lock, existing); /* I4 */
 	if (!takeover_allowed(lock, verdict, &existing->status))
-		return leave_to_holder(lock, existing, wait, verdict);
+		return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
 	CRASH_POINT("takeover.judged");
 	if (!lockdir_same(lock->file, lock->file->base, existing->fd)) /* I5: after I4 */
 		return AGAIN;

@@ -40,11 +40,6 @@ static int unique_open(struct lock *lock, struct error *error)
 	return lockdir_open(lock, &unique_object, error);
 }
 
-static int unique_move(const struct file_lock *file, const char *from, const char *to)
-{
-	return call_rename(file->directory, from, to);
-}
-
 /* ---- taking it ---- */
 
 static enum outcome unique_cannot(const char *what, struct error *error)
@@ -69,7 +64,7 @@ static enum outcome unique_settle(struct lock *lock, bool made, struct error *er
 	if (made)
 		call_unlink(file->directory, file->away, 0);
 	else
-		unique_move(file, file->away, file->base);
+		call_rename(file->directory, file->away, file->base);
 	file->held = false;
 	if (others < 0)
 		return unique_cannot("cannot read its directory", error);
@@ -87,7 +82,7 @@ static enum outcome unique_away(struct lock *lock, const char *from, struct erro
 
 	if (rename_token_name(file, 1, file->away, error) != 0)
 		return FAILED;
-	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : unique_move(file, from, file->away));
+	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : call_rename(file->directory, from, file->away));
 	if (moved != 0) {
 		if (errno != ENOENT)
 			return unique_cannot("cannot rename the token", error);
@@ -252,7 +247,7 @@ static void unique_beat(struct lock *lock)
 	if (!file->held || rename_token_name(file, ++file->beats + 1, next, &ignored) != 0)
 		return;
 	utimensat(file->directory, file->away, NULL, AT_SYMLINK_NOFOLLOW);
-	if (unique_move(file, file->away, next) == 0 || rename_token_is_there(file, next, &status))
+	if (call_rename(file->directory, file->away, next) == 0 || rename_token_is_there(file, next, &status))
 		memcpy(file->away, next, sizeof next);
 }
 
@@ -263,7 +258,7 @@ static void unique_let_go(struct lock *lock)
 	struct file_lock *file = lock->file;
 
 	CRASH_POINT("unique.release");
-	unique_move(file, file->away, file->base);
+	call_rename(file->directory, file->away, file->base);
 	file->held = false;
 	CRASH_POINT("unique.back");
 }
