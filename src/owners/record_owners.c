@@ -48,7 +48,7 @@ static enum verdict judge_record(const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
 
-	return info->legible ? existing_judge(&probe->lock, &info->record, &info->status, clock_realtime())
+	return info->legible ? takeover_judge(&probe->lock, &info->record, &info->status, clock_realtime())
 			     : UNKNOWN;
 }
 
