@@ -73,7 +73,7 @@ static void continue_command(struct supervised *supervised)
 /* Wait for all children that have changed state; returns whether the command has ended, with RESULT filled.
  * Other children were semlock's before it was execed, or are orphans: semlock is process 1 of a container,
  * or a subreaper. */
-static bool reap(struct supervised *supervised, struct result *result)
+static bool reap_children(struct supervised *supervised, struct result *result)
 {
 	int status;
 	pid_t pid;
@@ -97,7 +97,7 @@ static bool reap(struct supervised *supervised, struct result *result)
 }
 
 /* To the command, or to the process group that it leads. */
-static void signal_command(const struct supervised *supervised, int signo)
+static void send_to_command(const struct supervised *supervised, int signo)
 {
 	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
 }
@@ -116,9 +116,9 @@ static void enforce_limit(struct supervised *supervised, struct result *result)
 
 	result->timed_out = result->timed_out || !supervised->asked_to_end;
 	result->killed = signo == SIGKILL;
-	signal_command(supervised, signo);
+	send_to_command(supervised, signo);
 	if (signo != SIGKILL && signo != SIGCONT)
-		signal_command(supervised, SIGCONT);
+		send_to_command(supervised, SIGCONT);
 	supervised->next = supervised->asked_to_end || limit->kill_after == 0 ? deadline_never()
 							    : deadline_after(limit->kill_after);
 	supervised->asked_to_end = true;
@@ -178,7 +178,7 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		return;
 	}
 	if (asks_to_end(signo)) {
-		signal_command(supervised, signo);
+		send_to_command(supervised, signo);
 		start_countdown(supervised);
 	} else {
 		kill(supervised->pid, signo);
@@ -191,7 +191,7 @@ static bool was_continued(struct supervised *supervised, struct result *result, 
 {
 	bool before = supervised->stopped;
 
-	*over = reap(supervised, result);
+	*over = reap_children(supervised, result);
 	return before && !supervised->stopped;
 }
 
@@ -233,12 +233,12 @@ struct result supervise(const struct command *command, pid_t pid)
 		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
 			failure = info.si_value.sival_int;
 		if (signo == SIGCHLD)
-			over = reap(supervised, &result);
+			over = reap_children(supervised, &result);
 		else if (signo == SIGCONT && was_continued(supervised, &result, &over))
 			continue;
 		else if (signo > 0 && !over)
 			pass_on_signal(supervised, signo, &info);
-		else if (signo < 0 && !(over = reap(supervised, &result)) && deadline_left(&supervised->next) == 0)
+		else if (signo < 0 && !(over = reap_children(supervised, &result)) && deadline_left(&supervised->next) == 0)
 			enforce_limit(supervised, &result);
 	}
 	if (failure != 0)
