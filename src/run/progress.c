@@ -147,14 +147,14 @@ static void say_once(void)
 /* Erase the line before a signal ends or stops semlock. */
 static void act_on_signal(int signo)
 {
-	sigset_t just_it;
+	sigset_t set;
 
 	erase_line();
-	sigemptyset(&just_it);
-	sigaddset(&just_it, signo);
-	pthread_sigmask(SIG_UNBLOCK, &just_it, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	kill(getpid(), signo);
-	pthread_sigmask(SIG_BLOCK, &just_it, NULL); /* stopped, and continued */
+	pthread_sigmask(SIG_BLOCK, &set, NULL); /* stopped, and continued */
 }
 
 /* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */

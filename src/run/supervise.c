@@ -42,7 +42,7 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 static void stop_like_it(struct supervised *supervised, int signo)
 {
 	static const struct timespec now = {0, 0};
-	sigset_t just_it, cont;
+	sigset_t set, cont;
 
 	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to the command
 	 * alone, too. */
@@ -51,11 +51,11 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	supervised->keyboard = false;
 	if (signo == SIGSTOP)
 		return;
-	sigemptyset(&just_it);
-	sigaddset(&just_it, signo);
+	sigemptyset(&set);
+	sigaddset(&set, signo);
 	raise(signo); /* the kernel drops it in an orphaned process group, where no shell would continue it */
-	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
-	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	sigemptyset(&cont);
 	sigaddset(&cont, SIGCONT);
 	supervised->resumed = sigtimedwait(&cont, NULL, &now) == SIGCONT;
