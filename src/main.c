@@ -44,7 +44,7 @@ static const char *stuck_reason(const struct request *request)
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */
-static int finish(const struct request *request, struct lock *locks, int status)
+static int release_locks(const struct request *request, struct lock *locks, int status)
 {
 	if (ends_by_exit(request))
 		return status;
@@ -81,7 +81,7 @@ static int lock_and_run(struct job *job)
 		job->command.nlocks = 0;
 	status = run(job);
 	if (!under_ancestor)
-		status = finish(request, job->locks, status);
+		status = release_locks(request, job->locks, status);
 	return status;
 }
 

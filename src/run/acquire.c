@@ -13,14 +13,14 @@
 #include "owners/owner_text.h"
 #include "lock/lockset.h"
 
-static int busy(const struct request *request, const struct lock *lock, const struct wait_options *wait)
+static int report_busy(const struct request *request, const struct lock *lock, const struct wait_options *wait)
 {
 	messages_busy(request, lock, !wait->try_once);
 	status_fd_event(wait->try_once ? "busy" : "timeout");
 	return request->busy_status;
 }
 
-static int taken(const struct request *request, int64_t since)
+static int report_taken(const struct request *request, int64_t since)
 {
 	if (request->verbose)
 		messages_taken(request, since);
@@ -138,9 +138,9 @@ static int take_by_preemption(const struct request *request, struct lock *lock, 
 	if (waiting->progress.begun)
 		progress_end();
 	if (outcome == TAKEN)
-		return taken(request, since);
+		return report_taken(request, since);
 	if (outcome == BUSY)
-		return preemption.done ? EXIT_SUCCESS : busy(request, lock, wait);
+		return preemption.done ? EXIT_SUCCESS : report_busy(request, lock, wait);
 	return result_of_error(request, lock, &error);
 }
 
@@ -156,7 +156,7 @@ static int busy_by_inheritance(const struct request *request, const struct lock 
 	}
 	if (wait_ends(request)) {
 		waiting->wait->try_once = true;
-		return busy(request, lock, waiting->wait);
+		return report_busy(request, lock, waiting->wait);
 	}
 	snprintf(by, sizeof by, "descriptor %d, which this command has inherited", waiting->fd);
 	return refuse_nesting(request, lock, waiting->nesting, by);
@@ -175,12 +175,12 @@ static int take_locks(const struct request *request, struct lock *locks, struct 
 	if (waiting->progress.begun)
 		progress_end();
 	if (outcome == TAKEN)
-		return taken(request, since);
+		return report_taken(request, since);
 	if (outcome == BUSY && waiting->nesting > NESTING_SHARES)
 		return busy_by_inheritance(request, culprit, waiting, under_ancestor);
 	if (outcome == BUSY && error.kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), error.text); /* waiting longer would not help */
-	return outcome == BUSY ? busy(request, culprit, wait) : result_of_error(request, culprit, &error);
+	return outcome == BUSY ? report_busy(request, culprit, wait) : result_of_error(request, culprit, &error);
 }
 
 int acquire(const struct request *request, struct lock *locks, bool *under_ancestor)

@@ -16,7 +16,7 @@ struct variable {
 	const char *value; /* NULL: not set, even if an outer lock has set it */
 };
 
-static const char *mode_name(const struct lock *lock)
+static const char *held_mode_name(const struct lock *lock)
 {
 	if (lock->slots > 0)
 		return "slot";
@@ -28,7 +28,7 @@ static char *put_identity(char *at, const struct lock *lock)
 {
 	at = stpcpy(text_hex(at, (unsigned long long)lock->device), ":");
 	at = stpcpy(text_hex(at, (unsigned long long)lock->inode), ":");
-	return stpcpy(at, mode_name(lock));
+	return stpcpy(at, held_mode_name(lock));
 }
 
 /* Make *WHOLE "SEMLOCK_HELD=" and the locks, outermost first, with a blank between two; NULL if there are
@@ -66,7 +66,7 @@ static char *assignment(const struct variable *variable)
 }
 
 /* The prefix first: few variables of a shell begin so. */
-static bool is_one_of(const char *entry, const struct variable *variables, size_t count)
+static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
 	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
 		return false;
@@ -89,7 +89,7 @@ static int set_variables(const struct variable *variables, size_t count, char *r
 	if (list == NULL)
 		return -1;
 	for (size_t i = 0; i < before; i++)
-		if (!is_one_of(environ[i], variables, count))
+		if (!is_own_variable(environ[i], variables, count))
 			list[used++] = environ[i];
 	for (size_t i = 0; i < count; i++) {
 		if (variables[i].value == NULL)
@@ -111,7 +111,7 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
 	    {"SEMLOCK_METHOD=", lock->method->name},
-	    {"SEMLOCK_MODE=", mode_name(lock)},
+	    {"SEMLOCK_MODE=", held_mode_name(lock)},
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
 	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
 	    {"SEMLOCK_HELD=", NULL},

@@ -52,7 +52,7 @@ static bool owner_ended(const struct pollfd *ends)
 }
 
 /* Sleep until standard input has EVENTS (of poll(2)), or the owner has ended.  Returns false when poll(2) fails. */
-static bool await(struct pollfd *ends, short events)
+static bool wait_for_event(struct pollfd *ends, short events)
 {
 	int timeout = owner.process < 0 ? OWNER_POLL : -1;
 
@@ -72,7 +72,7 @@ static void *end_wait(void *unused)
 	struct pollfd ends[2];
 
 	(void)unused;
-	if (await(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || owner_ended(ends)) &&
+	if (wait_for_event(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || owner_ended(ends)) &&
 	    !atomic_load(&taken))
 		kill(getpid(), SIGTERM);
 	return NULL;
@@ -129,7 +129,7 @@ void hold_until_end(void)
 		_exit(EXIT_SYSTEM);
 	}
 	do {
-		if (!await(ends, POLLIN) || owner_ended(ends))
+		if (!wait_for_event(ends, POLLIN) || owner_ended(ends))
 			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 	} while (got > 0 || (got < 0 && errno == EINTR));

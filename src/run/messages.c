@@ -10,6 +10,17 @@
 #include "report/error.h"
 #include "owners/owner_text.h"
 
+bool messages_owners(struct owners *found, const struct lock *lock)
+{
+	struct error ignored;
+
+	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
+		return false;
+	owners_keep_meeting(found, lock);
+	occupants_name_callers(found);
+	return true;
+}
+
 const char *messages_label(const struct request *request, const struct lock *lock)
 {
 	static char text[PATH_MAX + 32];
@@ -50,13 +61,10 @@ void messages_stopped(const struct request *request, pid_t pid)
 static bool holder_text(const struct lock *lock, char *text, size_t size)
 {
 	struct owners found;
-	struct error ignored;
 	bool known;
 
-	if (owners_look(&found, lock, owners_kinds(lock), &ignored) != 0)
+	if (!messages_owners(&found, lock))
 		return false;
-	owners_keep_overlapping(&found, lock);
-	owners_name_callers(&found);
 	known = owner_text(&found, text, size);
 	owners_forget(&found);
 	return known;

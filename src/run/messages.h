@@ -7,6 +7,11 @@
 #include <stdint.h>
 
 #include "cli/options.h"
+#include "owners/owners.h"
+
+/* Fill FOUND with the owners of LOCK as a message names them.  Returns false when they cannot be found; else
+ * owners_forget() has to follow. */
+bool messages_owners(struct owners *found, const struct lock *lock);
 
 /* What messages call LOCK; the text may be overwritten by the next call. */
 const char *messages_label(const struct request *request, const struct lock *lock);

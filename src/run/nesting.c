@@ -33,7 +33,7 @@ static bool in_environment(const struct lock *lock)
 	return false;
 }
 
-static bool is_above(pid_t pid)
+static bool is_this_or_ancestor(pid_t pid)
 {
 	return pid > 0 && (pid == getpid() || process_descends(getpid(), pid));
 }
@@ -43,9 +43,9 @@ static bool is_above(pid_t pid)
 static pid_t holding_ancestor(const struct owner *holder)
 {
 	for (size_t i = 0; i < holder->nmembers; i++)
-		if (is_above(holder->members[i].pid))
+		if (is_this_or_ancestor(holder->members[i].pid))
 			return holder->members[i].pid;
-	return holder->nmembers == 0 && is_above(holder->taker) ? holder->taker : 0;
+	return holder->nmembers == 0 && is_this_or_ancestor(holder->taker) ? holder->taker : 0;
 }
 
 /* Is LOCK's descriptor one that HOLDER has too?  To lock that again does not wait. */
@@ -155,7 +155,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 }
 
 /* The kinds of kernel lock to search for: all, for they share the file's one queue. */
-static unsigned kinds_of(const struct lock *lock)
+static unsigned kernel_kinds(const struct lock *lock)
 {
 	return (lock->method->can & LEAVES_RECORD) != 0 ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
 }
@@ -170,7 +170,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 
 	if ((lock->method->can & ON_SERVER) != 0)
 		return look_on_server(lock, holder);
-	if (!in_environment(lock) || owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
+	if (!in_environment(lock) || owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {
 		above = holding_ancestor(&found.list[i]);
@@ -218,8 +218,8 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 	struct error ignored;
 	int own;
 
-	if (kinds_of(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_descriptor(lock) ||
-	    owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
+	if (kernel_kinds(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_descriptor(lock) ||
+	    owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {
 		own = own_descriptor(lock, &found.list[i]);

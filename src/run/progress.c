@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "methods/file/owner_record.h"
-#include "owners/owners_look.h"
+#include "run/messages.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
@@ -40,14 +40,14 @@ static void write_line(const char *text, size_t length)
 		;
 }
 
-static void erase(void)
+static void erase_line(void)
 {
 	if (state->drawn)
 		write_line("\r\033[K", 4);
 	state->drawn = false;
 }
 
-static size_t columns(void)
+static size_t terminal_columns(void)
 {
 	struct winsize size;
 
@@ -79,16 +79,10 @@ static size_t queue_place(const struct owners *found)
 
 static bool find_owners(struct owners *found, struct lock *lock)
 {
-	struct error ignored;
-
 	pthread_mutex_lock(&state->mutex);
 	*lock = state->lock;
 	pthread_mutex_unlock(&state->mutex);
-	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
-		return false;
-	owners_keep_overlapping(found, lock);
-	owners_name_callers(found);
-	return true;
+	return messages_owners(found, lock);
 }
 
 /* The numbers come first: the line is cut at the terminal's right edge. */
@@ -113,7 +107,7 @@ static void line_text(const struct owners *found, char *text, size_t size)
 		snprintf(text + used, size - used, ": %s", holder);
 }
 
-static void draw(void)
+static void draw_line(void)
 {
 	char label[64], words[512], text[700], line[1024];
 	struct owners found;
@@ -127,7 +121,7 @@ static void draw(void)
 	if (lock.name != NULL)
 		text_printable(label, sizeof label, lock.name, strlen(lock.name), 30);
 	snprintf(text, sizeof text, "semlock: %s: %s", label, words);
-	text_printable(line + 1, sizeof line - 4, text, strlen(text), columns() - 1);
+	text_printable(line + 1, sizeof line - 4, text, strlen(text), terminal_columns() - 1);
 	line[0] = '\r';
 	memcpy(line + strlen(line), "\033[K", 4);
 	write_line(line, strlen(line));
@@ -153,14 +147,14 @@ static void say_once(void)
 /* Erase the line before a signal ends or stops semlock. */
 static void act_on_signal(int signo)
 {
-	sigset_t just_it;
+	sigset_t set;
 
-	erase();
-	sigemptyset(&just_it);
-	sigaddset(&just_it, signo);
-	pthread_sigmask(SIG_UNBLOCK, &just_it, NULL);
+	erase_line();
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	kill(getpid(), signo);
-	pthread_sigmask(SIG_BLOCK, &just_it, NULL); /* stopped, and continued */
+	pthread_sigmask(SIG_BLOCK, &set, NULL); /* stopped, and continued */
 }
 
 /* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
@@ -182,14 +176,14 @@ static void *thread_main(void *unused)
 		if (state->wanted->verbose)
 			say_once();
 		if (state->wanted->live)
-			draw();
+			draw_line();
 		next = 20 * (clock_now() - started);
 		if (next < SECOND)
 			next = SECOND;
 		if (!state->wanted->live)
 			next = 3600 * SECOND;
 	}
-	erase();
+	erase_line();
 	return NULL;
 }
 
@@ -208,7 +202,7 @@ static void choose_signals(void)
 			sigaddset(&state->watched, signals[i]);
 }
 
-static bool start_thread(void)
+static bool start_drawing(void)
 {
 	bool running;
 	pthread_attr_t small;
@@ -253,7 +247,7 @@ void progress_waits(const struct lock *lock, void *context)
 		return;
 	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
 	host_id(); /* found once, and kept: not by two threads at a time */
-	wanted->begun = start_thread();
+	wanted->begun = start_drawing();
 	if (!wanted->begun) {
 		free(state);
 		state = NULL;

@@ -178,7 +178,7 @@ static void stop_monitors(struct monitors *monitors)
 
 /* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
  * Returns 0, or -1 with ERROR filled. */
-static int prepare(struct job *job, struct error *error)
+static int prepare_command(struct job *job, struct error *error)
 {
 	if (job->child.pid > 0)
 		return 0;
@@ -228,7 +228,7 @@ int run(struct job *job)
 	struct error error;
 	bool failed;
 
-	if (prepare(job, &error) != 0)
+	if (prepare_command(job, &error) != 0)
 		return result_of_error(request, NULL, &error);
 	if (request->verbose && !request->hold)
 		messages_running(request);

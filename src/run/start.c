@@ -184,21 +184,17 @@ void command_cancel(struct command *command)
 	start_barrier_cancel(&command->start_barrier);
 }
 
-static pid_t start_prepared(struct command *command, int *failure)
-{
-	*failure = start_barrier_open(&command->start_barrier);
-	return command->start_barrier.pid;
-}
-
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
-	pid_t pid;
+	pid_t pid = command->start_barrier.pid;
 	int failure;
 
 	take_signals(&given, command->tie);
-	pid = command->start_barrier.pid > 0 ? start_prepared(command, &failure)
-					     : start_now(command, &given, &failure);
+	if (pid > 0)
+		failure = start_barrier_open(&command->start_barrier);
+	else
+		pid = start_now(command, &given, &failure);
 	if (pid < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	CRASH_POINT("command.started");

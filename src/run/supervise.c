@@ -42,7 +42,7 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 static void stop_like_it(struct supervised *supervised, int signo)
 {
 	static const struct timespec now = {0, 0};
-	sigset_t just_it, cont;
+	sigset_t set, cont;
 
 	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to the command
 	 * alone, too. */
@@ -51,11 +51,11 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	supervised->keyboard = false;
 	if (signo == SIGSTOP)
 		return;
-	sigemptyset(&just_it);
-	sigaddset(&just_it, signo);
+	sigemptyset(&set);
+	sigaddset(&set, signo);
 	raise(signo); /* the kernel drops it in an orphaned process group, where no shell would continue it */
-	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
-	sigprocmask(SIG_BLOCK, &just_it, NULL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	sigemptyset(&cont);
 	sigaddset(&cont, SIGCONT);
 	supervised->resumed = sigtimedwait(&cont, NULL, &now) == SIGCONT;
@@ -73,7 +73,7 @@ static void continue_command(struct supervised *supervised)
 /* Wait for all children that have changed state; returns whether the command has ended, with RESULT filled.
  * Other children were semlock's before it was execed, or are orphans: semlock is process 1 of a container,
  * or a subreaper. */
-static bool reap(struct supervised *supervised, struct result *result)
+static bool reap_children(struct supervised *supervised, struct result *result)
 {
 	int status;
 	pid_t pid;
@@ -97,7 +97,7 @@ static bool reap(struct supervised *supervised, struct result *result)
 }
 
 /* To the command, or to the process group that it leads. */
-static void signal_command(const struct supervised *supervised, int signo)
+static void send_to_command(const struct supervised *supervised, int signo)
 {
 	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
 }
@@ -116,9 +116,9 @@ static void enforce_limit(struct supervised *supervised, struct result *result)
 
 	result->timed_out = result->timed_out || !supervised->asked_to_end;
 	result->killed = signo == SIGKILL;
-	signal_command(supervised, signo);
+	send_to_command(supervised, signo);
 	if (signo != SIGKILL && signo != SIGCONT)
-		signal_command(supervised, SIGCONT);
+		send_to_command(supervised, SIGCONT);
 	supervised->next = supervised->asked_to_end || limit->kill_after == 0 ? deadline_never()
 							    : deadline_after(limit->kill_after);
 	supervised->asked_to_end = true;
@@ -178,7 +178,7 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		return;
 	}
 	if (asks_to_end(signo)) {
-		signal_command(supervised, signo);
+		send_to_command(supervised, signo);
 		start_countdown(supervised);
 	} else {
 		kill(supervised->pid, signo);
@@ -191,7 +191,7 @@ static bool was_continued(struct supervised *supervised, struct result *result, 
 {
 	bool before = supervised->stopped;
 
-	*over = reap(supervised, result);
+	*over = reap_children(supervised, result);
 	return before && !supervised->stopped;
 }
 
@@ -233,12 +233,12 @@ struct result supervise(const struct command *command, pid_t pid)
 		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
 			failure = info.si_value.sival_int;
 		if (signo == SIGCHLD)
-			over = reap(supervised, &result);
+			over = reap_children(supervised, &result);
 		else if (signo == SIGCONT && was_continued(supervised, &result, &over))
 			continue;
 		else if (signo > 0 && !over)
 			pass_on_signal(supervised, signo, &info);
-		else if (signo < 0 && !(over = reap(supervised, &result)) && deadline_left(&supervised->next) == 0)
+		else if (signo < 0 && !(over = reap_children(supervised, &result)) && deadline_left(&supervised->next) == 0)
 			enforce_limit(supervised, &result);
 	}
 	if (failure != 0)

@@ -14,7 +14,7 @@
 #include "run/targets.h"
 
 /* A zombie still takes signals, and has released its locks. */
-static bool lives(const struct target *target)
+static bool target_lives(const struct target *target)
 {
 	struct pollfd end = {target->pidfd, POLLIN, 0};
 
@@ -24,7 +24,7 @@ static bool lives(const struct target *target)
 struct target *targets_find(const struct targets *targets, pid_t pid)
 {
 	for (size_t i = 0; i < targets->count; i++)
-		if (targets->list[i].pid == pid && lives(&targets->list[i]))
+		if (targets->list[i].pid == pid && target_lives(&targets->list[i]))
 			return &targets->list[i];
 	return NULL;
 }
@@ -32,7 +32,7 @@ struct target *targets_find(const struct targets *targets, pid_t pid)
 bool targets_obeying(const struct targets *targets)
 {
 	for (size_t i = 0; i < targets->count; i++)
-		if (targets->list[i].signalled && lives(&targets->list[i]))
+		if (targets->list[i].signalled && target_lives(&targets->list[i]))
 			return true;
 	return false;
 }
@@ -69,7 +69,7 @@ static void forget_ended(struct targets *targets)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < targets->count; i++) {
-		if (lives(&targets->list[i]))
+		if (target_lives(&targets->list[i]))
 			targets->list[kept++] = targets->list[i];
 		else
 			close(targets->list[i].pidfd);
@@ -137,7 +137,7 @@ pid_t targets_choose(const struct owner *holder, int signo)
 
 static bool others_wait(const struct owners *found)
 {
-	for (size_t i = found->pipe_holders; i < found->count; i++)
+	for (size_t i = found->holders; i < found->count; i++)
 		if (found->list[i].process.pid != getpid())
 			return true;
 	return false;

@@ -56,7 +56,7 @@ pid_t targets_choose(const struct owner *holder, int signo);
  * while it has its own, and releases the lock if there is one; then it gives up its ticket and starts its
  * command.  So a holder with a ticket only waits, and must not be signalled.  Returns true, too, if a ticket
  * cannot be seen and other processes wait.
- * To be asked after FOUND was filled, and before owners_proven(): then a holder without a ticket has started
+ * To be asked after FOUND was filled, and before owners_verify(): then a holder without a ticket has started
  * its command. */
 bool targets_may_yield(const struct owners *found, const struct owner *holder, const struct lock *lock);
 
