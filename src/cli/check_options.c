@@ -178,7 +178,7 @@ static void refuse_empty_names(const struct request *request)
 			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 }
 
-void rules_apply(struct request *request, const struct reading *reading)
+void check_options(struct request *request, const struct reading *reading)
 {
 	refuse_empty_names(request);
 	choose_method(request, reading);

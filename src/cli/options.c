@@ -326,7 +326,7 @@ void request_read(struct request *request, int argc, char **argv)
 	else
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
-	rules_apply(request, &reading);
+	check_options(request, &reading);
 	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
 		request->locks[0].mode = SHARED; /* the gate */
 }

@@ -10,8 +10,9 @@
 #include "report/exitcode.h"
 #include "report/error.h"
 #include "sys/signals.h"
-#include "lock/slots.h"
+#include "lock/lock.h"
 #include "cli/values.h"
+#include "methods/file/heartbeat.h"
 
 /* Decimal digits and nothing else, up to MOST; -1: it is not. */
 static long number(const char *text, long most)

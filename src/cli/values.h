@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "methods/file/heartbeat.h"
 #include "lock/method.h"
 
 /* -m: the method of that name. */
@@ -43,9 +42,6 @@ int value_fd(const char *option, const char *text);
 
 /* --hold: a process's number, from 1. */
 pid_t value_pid(const char *text);
-
-/* The bytes from here on are semlock's own: the slots of flock. */
-#define BYTES_OF_DATA ((off_t)1 << 61)
 
 /* --start, --length (OPTION, for the message): bytes, with the suffixes that flock(1) takes
  * (K, KiB: 1024; KB: 1000; up to E), and no more than MOST. */

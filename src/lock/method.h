@@ -75,14 +75,14 @@ struct method {
 	bool (*current)(const struct lock *lock);
 	bool (*owned)(struct lock *lock);
 	void (*beat)(struct lock *lock);
-	int (*inspect)(const struct lock *lock, struct lock_info *lock_info, struct error *error);
+	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 	int (*listen)(struct lock *lock);
 	void (*release)(struct lock *lock);
 
 	/* With ON_SERVER, instead of all but release: have it waited for, within WAIT_OPTIONS, start
 	 * the command up to its gate, and set LOCK->fd, which keeps the lock as long as anybody
 	 * has it open.  TAKEN, BUSY or FAILED. */
-	enum outcome (*await)(struct lock *lock, const struct wait_options *wait_options, struct error *error);
+	enum outcome (*await)(struct lock *lock, const struct wait_options *wait, struct error *error);
 };
 
 /* The method called NAME, or NULL. */

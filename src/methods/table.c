@@ -3,9 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "methods/kernel/fcntl.h"
 #include "methods/file/filemethods.h"
-#include "methods/kernel/flock.h"
+#include "methods/kernel/kernel_methods.h"
 #include "lock/method.h"
 
 /* The first one is the default. */

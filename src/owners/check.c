@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "owners/check.h"
+#include "lock/take.h"
 #include "sys/crash_points.h"
 #include "report/exitcode.h"
 #include "sys/start_barrier.h"

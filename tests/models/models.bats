@@ -13,7 +13,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 }
 
 @test "every step of a model is named in the code" {
-	for step in K1 K2 K3; do grep -q "\b$step\b" "$SOURCE"/src/lock/lock.c "$SOURCE"/src/lock/attempt.c "$SOURCE"/src/lock/lockfile.c || echo $step; done >missing
+	for step in K1 K2 K3; do grep -q "\b$step\b" "$SOURCE"/src/lock/take.c "$SOURCE"/src/lock/attempt.c "$SOURCE"/src/lock/lockfile.c || echo $step; done >missing
 	for step in A1 A2 A3 A4 I1 I2 I3 I4 I5 I6 I7 R1 R2 R3 D1 D2 D6 S1 S2 S3 S4 S5 S6 U1 U2 U3 U4 U5 U6; do
 		grep -rqw "$step" "$SOURCE/src/methods" || echo $step
 	done >>missing

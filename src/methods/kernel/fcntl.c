@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "lock/lock.h"
-#include "methods/kernel/fcntl.h"
+#include "methods/kernel/kernel_methods.h"
 
 static enum outcome answer(int result)
 {

@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #include "lock/lock.h"
-#include "methods/kernel/fcntl.h"
-#include "methods/kernel/flock.h"
+#include "methods/kernel/kernel_methods.h"
 
 static int flock_access(const struct lock *lock)
 {
