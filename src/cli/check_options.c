@@ -3,21 +3,22 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "sys/deadline.h"
-#include "report/status_fd.h"
-#include "report/exitcode.h"
+#include "cli/check_options.h"
+#include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "report/error.h"
-#include "cli/check_options.h"
+#include "report/exitcode.h"
+#include "sys/deadline.h"
 
-/* A URL names a server, and no method beside.  By the name flock there are only files. */
+/* Invoked as flock, URLs are not recognised. */
 static void choose_by_url(struct request *request, const struct reading *reading)
 {
 	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;
 
 	for (unsigned i = 0; i < request->nlocks && !request->as_flock; i++) {
 		const char *name = request->locks[i].name;
-		const struct method *method = name == NULL ? NULL : server_method(name);
+		bool may_be_url = name != NULL && strstr(name, "://") != NULL;
+		const struct method *method = may_be_url ? server_method(name) : NULL;
 
 		if (method != NULL && request->nlocks > 1 && !request->who)
 			die(EXIT_USAGE,
@@ -33,15 +34,13 @@ static void choose_by_url(struct request *request, const struct reading *reading
 
 static void choose_method(struct request *request, const struct reading *reading)
 {
-	const struct method *ofd = method_named("ofd");
-
-	if (reading->fcntl_asked && (!reading->method_named || request->method != ofd)) {
+	if (reading->fcntl_asked && (!reading->method_named || request->method != &method_ofd)) {
 		if (reading->method_named)
 			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
 			    request->method->name);
-		request->method = ofd;
+		request->method = &method_ofd;
 	} else if (reading->range_asked && !reading->method_named) {
-		request->method = ofd; /* flock(1): a range means fcntl */
+		request->method = &method_ofd; /* as with flock(1) */
 	}
 	if (reading->range_asked && (request->method->can & CAN_RANGE) == 0)
 		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
@@ -54,8 +53,7 @@ static void refuse(bool bad, const char *reason)
 		die(EXIT_USAGE, "%s", reason);
 }
 
-/* A lock that is a name in a directory is there or is not. */
-static void refuse_of_files(const struct request *request)
+static void refuse_for_files(const struct request *request)
 {
 	refuse(request->init && (request->method->can & NEEDS_INIT) == 0,
 	    "--init: only -m rename has a token that must be there");
@@ -79,8 +77,7 @@ static void refuse_of_files(const struct request *request)
 	refuse(request->become, "-F: somebody must stay to remove the lock file; leave it out");
 }
 
-/* What a server has nothing to do with, or semlock cannot know of it. */
-static void refuse_of_servers(const struct request *request)
+static void refuse_for_servers(const struct request *request)
 {
 	bool on_server = (request->method->can & ON_SERVER) != 0;
 
@@ -97,8 +94,7 @@ static void refuse_of_servers(const struct request *request)
 	    "--on-lost: when a lock on a server is lost, the command is stopped in any case");
 }
 
-/* What cannot be honoured is refused, never ignored. */
-static void refuse_preemption(const struct request *request)
+static void refuse_for_preemption(const struct request *request)
 {
 	refuse(request->nonblocking,
 	    "-n with --replace or --toggle: to stop the holder takes time; use -w");
@@ -109,7 +105,7 @@ static void refuse_preemption(const struct request *request)
 	refuse(request->unlock, "-u with --replace or --toggle makes no sense");
 }
 
-static void refuse_of_holding(const struct request *request, const struct reading *reading)
+static void refuse_for_hold(const struct request *request, const struct reading *reading)
 {
 	if (!request->hold)
 		return;
@@ -135,9 +131,9 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse(request->who && reading->acts,
 	    "--who only looks: beside it there may be --json, -m, --fcntl and --name, and nothing "
 	    "else");
-	refuse_of_files(request);
-	refuse_of_servers(request);
-	refuse_of_holding(request, reading);
+	refuse_for_files(request);
+	refuse_for_servers(request);
+	refuse_for_hold(request, reading);
 	refuse(request->become && request->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse(request->become && request->remove,
@@ -170,7 +166,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "-j: each slot is a byte, and --length has room for fewer");
 }
 
-/* "--who" of an unset variable must not be told that it is free. */
+/* Once: --who "$unset" said that the lock is free. */
 static void refuse_empty_names(const struct request *request)
 {
 	for (unsigned i = 0; i < request->nlocks; i++)
@@ -185,5 +181,5 @@ void check_options(struct request *request, const struct reading *reading)
 	choose_by_url(request, reading);
 	refuse_nonsense(request, reading);
 	if (request->preempt != PREEMPT_NOT)
-		refuse_preemption(request);
+		refuse_for_preemption(request);
 }

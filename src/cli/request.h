@@ -12,7 +12,7 @@
 struct wanted {
 	const char *name; /* NULL: descriptor FD */
 	int fd;
-	enum mode mode;
+	enum lock_mode mode;
 };
 
 struct request {
@@ -50,7 +50,7 @@ struct request {
 
 /* What the command line has said on the way, beside the options it set. */
 struct reading {
-	enum mode mode; /* of the next lock to be named */
+	enum lock_mode mode; /* of the next lock to be named */
 	const char *name; /* --name; NULL */
 	bool limited, kills; /* --run-timeout, --kill-after */
 	bool acts; /* an option that is about taking the lock, or about a command */

@@ -11,7 +11,7 @@
 #include "lock/method.h"
 #include "report/error.h"
 
-enum mode { EXCLUSIVE, SHARED };
+enum lock_mode { EXCLUSIVE, SHARED };
 
 /* The most slots of one lock (-j). */
 enum { SLOTS_MOST = 4096 };
@@ -47,7 +47,7 @@ struct lock {
 	/* What was asked for. */
 	const struct method *method;
 	const char *name; /* a path or URL; NULL: the caller's open descriptor FD */
-	enum mode mode;
+	enum lock_mode mode;
 	unsigned slots; /* the most holders at once; 0: a plain lock */
 	struct range range;
 	mode_t create_mode;  /* permissions of a file that we create ... */

@@ -13,7 +13,7 @@
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
-/* The directory that PATH's last component is in, with a slash behind it, or "". */
+/* PATH up to its last slash, that included; or "". */
 static void directory_of(const char *path, char directory[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -30,8 +30,8 @@ static bool in_proc(const char *directory)
 	return statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC;
 }
 
-/* Nobody but these can put another link in its place between this look and the open, for
- * the directory is sticky. */
+/* The directory is sticky: only the users named here can replace the link between this check and the
+ * open. */
 static bool is_planted(const struct stat *link, const char *directory)
 {
 	struct stat parent;
@@ -43,8 +43,8 @@ static bool is_planted(const struct stat *link, const char *directory)
 	return link->st_uid != geteuid() && link->st_uid != 0 && link->st_uid != parent.st_uid;
 }
 
-/* PATH, a link in DIRECTORY, becomes what it points to. */
-static int step(char path[PATH_MAX], const char *directory)
+/* PATH, a link in DIRECTORY, becomes its target. */
+static int follow_one(char path[PATH_MAX], const char *directory)
 {
 	char target[PATH_MAX];
 	ssize_t length = readlink(path, target, sizeof target - 1);
@@ -64,7 +64,7 @@ static int step(char path[PATH_MAX], const char *directory)
 	return 0;
 }
 
-static enum links cannot(struct error *error, int errnum)
+static enum links refuse_links(struct error *error, int errnum)
 {
 	errno = errnum;
 	error_set(error, ERROR_OPEN, "cannot open");
@@ -77,7 +77,7 @@ enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct er
 	struct stat link;
 
 	if (strlen(name) >= PATH_MAX)
-		return cannot(error, ENAMETOOLONG);
+		return refuse_links(error, ENAMETOOLONG);
 	memcpy(resolved, name, strlen(name) + 1);
 	for (int i = 0; i < MOST_SYMLINKS; i++) {
 		if (lstat(resolved, &link) != 0 || !S_ISLNK(link.st_mode))
@@ -91,9 +91,9 @@ enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct er
 		}
 		if (in_proc(directory[0] == '\0' ? "." : directory))
 			return SYMLINKS_MAGIC;
-		/* Removed or replaced since we looked: it is to be looked at again. */
-		if (step(resolved, directory) != 0 && errno != ENOENT && errno != EINVAL)
-			return cannot(error, errno);
+		/* ENOENT, EINVAL: removed or replaced since the lstat: check again. */
+		if (follow_one(resolved, directory) != 0 && errno != ENOENT && errno != EINVAL)
+			return refuse_links(error, errno);
 	}
-	return cannot(error, ELOOP);
+	return refuse_links(error, ELOOP);
 }

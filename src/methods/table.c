@@ -7,7 +7,7 @@
 #include "methods/kernel/kernel_methods.h"
 #include "lock/method.h"
 
-/* The first one is the default. */
+/* In the order of --help. */
 static const struct method *const methods[] = {
     &method_flock,
     &method_ofd,
