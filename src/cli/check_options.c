@@ -117,10 +117,30 @@ static void refuse_for_hold(const struct request *request, const struct reading 
 	refuse_if(reading->limited, "--hold and --run-timeout: end its standard input instead");
 }
 
+static void refuse_for_fd(const struct request *request)
+{
+	refuse_if((request->method->can & CAN_FD) == 0,
+	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which "
+	    "excludes the same programs");
+	refuse_if(request->remove, "--rm: a descriptor says nothing of the file's name");
+	refuse_if(request->exact_mode, "--mode: there is no file to create");
+	refuse_if(request->nlocks > 1, "-f: only together with LOCK and a command");
+}
+
+static void refuse_for_slots(const struct request *request, const struct reading *reading)
+{
+	refuse_if(reading->mode_given && reading->mode == SHARED,
+	    "-j and -s: a slot is held by one; leave one out");
+	refuse_if(request->nlocks > 1,
+	    "-j and -f: several locks are whole ones; leave one out");
+	refuse_if(request->range.length > 0 &&
+		   request->range.length < (off_t)request->slots,
+	    "-j: each slot is a byte, and --length has room for fewer");
+}
+
 static void refuse_nonsense(const struct request *request, const struct reading *reading)
 {
 	bool by_fd = request->locks[0].name == NULL;
-	unsigned can = request->method->can;
 
 	refuse_if(request->range.length > INT64_MAX - request->range.start,
 	    "--start and --length: no file has so many bytes");
@@ -151,19 +171,10 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "--nested: only together with one LOCK and a command");
 	refuse_if(request->unlock && !by_fd && !request->as_flock,
 	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
-	refuse_if(by_fd && (can & CAN_FD) == 0,
-	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which "
-	    "excludes the same programs");
-	refuse_if(by_fd && request->remove, "--rm: a descriptor says nothing of the file's name");
-	refuse_if(by_fd && request->exact_mode, "--mode: there is no file to create");
-	refuse_if(by_fd && request->nlocks > 1, "-f: only together with LOCK and a command");
-	refuse_if(request->slots > 0 && reading->mode_given && reading->mode == SHARED,
-	    "-j and -s: a slot is held by one; leave one out");
-	refuse_if(request->slots > 0 && request->nlocks > 1,
-	    "-j and -f: several locks are whole ones; leave one out");
-	refuse_if(request->slots > 0 && request->range.length > 0 &&
-		   request->range.length < (off_t)request->slots,
-	    "-j: each slot is a byte, and --length has room for fewer");
+	if (by_fd)
+		refuse_for_fd(request);
+	if (request->slots > 0)
+		refuse_for_slots(request, reading);
 }
 
 /* Once: --who "$unset" said that the lock is free. */
@@ -171,7 +182,8 @@ static void refuse_empty_names(const struct request *request)
 {
 	for (unsigned i = 0; i < request->nlocks; i++)
 		if (request->locks[i].name != NULL && *request->locks[i].name == '\0')
-			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
+			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE,
+			    "LOCK is an empty word: is a variable not set?");
 }
 
 void check_options(struct request *request, const struct reading *reading)

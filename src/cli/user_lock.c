@@ -11,7 +11,7 @@
 #include "cli/user_lock.h"
 
 /* A plain file name, and none that other programs hide or clean away. */
-static int check_name(const char *name, struct error *error)
+static int check_lock_name(const char *name, struct error *error)
 {
 	if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
 		return error_say(error, ERROR_USAGE,
@@ -64,7 +64,7 @@ static int make_path(char *path, const char *name, bool create, struct error *er
 	const char *runtime = runtime_directory();
 	size_t used;
 
-	if (check_name(name, error) != 0)
+	if (check_lock_name(name, error) != 0)
 		return -1;
 	if (runtime != NULL)
 		snprintf(path, PATH_MAX, "%s/semlock", runtime);

@@ -37,7 +37,8 @@ const struct method *value_method(const char *name)
 
 static noreturn void refuse_duration(const char *option, const char *text)
 {
-	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d", option, text);
+	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d", option,
+	    text);
 }
 
 int64_t value_wait(const char *text, int negative_status)

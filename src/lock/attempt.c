@@ -26,11 +26,11 @@ void attempt_drop(struct lock *lock)
 		lock->method->drop(lock, &ignored);
 }
 
-enum outcome attempt_slot(struct lock *lock, struct error *error)
+enum outcome attempt_try(struct lock *lock, struct error *error)
 {
 	enum outcome outcome = takes_whole(lock) ? lock->method->take(lock, TRY, error) : TAKEN;
 
-	if (outcome != TAKEN)
+	if (outcome != TAKEN || lock->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
 	if (outcome != TAKEN)
@@ -93,7 +93,7 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
-static unsigned kinds_of(const struct lock *lock)
+static unsigned kinds_waited_for(const struct lock *lock)
 {
 	return (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 }
@@ -113,7 +113,7 @@ static bool has_sleeper(const struct lock *lock)
 	mounts_device(lock->fd, lock->device, &major, &minor);
 	while (!found && fgets(line, sizeof line, locks) != NULL)
 		found = procfs_lock_line(line, &entry) && entry.waiting &&
-			(entry.kind & kinds_of(lock)) != 0 && entry.major == major &&
+			(entry.kind & kinds_waited_for(lock)) != 0 && entry.major == major &&
 			entry.minor == minor && entry.inode == (unsigned long long)lock->inode;
 	fclose(locks);
 	return found;

@@ -4,14 +4,8 @@
 
 #include "lock/lock.h"
 
-/* Take LOCK and a free slot of it, without sleeping. */
-enum outcome attempt_slot(struct lock *lock, struct error *error);
-
 /* Take LOCK, and a slot of it if it has slots, without sleeping. */
-static inline enum outcome attempt_try(struct lock *lock, struct error *error)
-{
-	return lock->slots == 0 ? lock->method->take(lock, TRY, error) : attempt_slot(lock, error);
-}
+enum outcome attempt_try(struct lock *lock, struct error *error);
 
 /* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed. */
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);

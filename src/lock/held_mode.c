@@ -47,7 +47,7 @@ static bool covers(const struct procfs_lock *held, const struct range *range)
 	return held->first <= (long long)range->start && held->last >= last;
 }
 
-static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock *held)
+static enum held_mode held_mode_of(const struct lock *lock, const struct procfs_lock *held)
 {
 	if (held->kind != (has_range(lock) ? KIND_OFD : KIND_FLOCK))
 		return HELD_NONE;
@@ -62,7 +62,7 @@ enum held_mode held_mode(const struct lock *lock)
 
 	read_fdinfo(lock->fd, text, sizeof text);
 	while (mode == HELD_NONE && next_held(&rest, &held))
-		mode = mode_of(lock, &held);
+		mode = held_mode_of(lock, &held);
 	return mode;
 }
 

@@ -79,7 +79,7 @@ static int create_file(const struct lock *lock, const char *path, struct error *
 	return fd;
 }
 
-static void explain_refusal(const struct lock *lock, struct error *error)
+static void explain_failed_open(const struct lock *lock, struct error *error)
 {
 	if (errno == EACCES && lock->access != O_RDONLY)
 		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
@@ -103,12 +103,12 @@ static int open_or_create(const struct lock *lock, const char *path, bool *is_li
 	if (fd < 0 && errno == ENOENT)
 		return create_file(lock, path, error);
 	if (fd < 0 && !*is_link)
-		explain_refusal(lock, error);
+		explain_failed_open(lock, error);
 	return fd;
 }
 
 /* The last component of the name is a symbolic link. */
-static int open_link(const struct lock *lock, struct error *error)
+static int open_through_link(const struct lock *lock, struct error *error)
 {
 	char path[PATH_MAX];
 	bool is_link;
@@ -128,7 +128,7 @@ static int open_link(const struct lock *lock, struct error *error)
 	return -1;
 }
 
-static int open_name(const struct lock *lock, struct error *error)
+static int open_by_name(const struct lock *lock, struct error *error)
 {
 	bool is_link;
 	int fd;
@@ -137,7 +137,7 @@ static int open_name(const struct lock *lock, struct error *error)
 	do {
 		fd = open_or_create(lock, lock->name, &is_link, error);
 		if (is_link)
-			fd = open_link(lock, error);
+			fd = open_through_link(lock, error);
 	} while (fd < 0 && error->kind == ERROR_NONE);
 	return fd;
 }
@@ -169,7 +169,7 @@ int lockfile_identify(struct lock *lock)
 
 int lockfile_open(struct lock *lock, struct error *error)
 {
-	int fd = open_name(lock, error);
+	int fd = open_by_name(lock, error);
 
 	if (fd < 0)
 		return -1;

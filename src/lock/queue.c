@@ -38,20 +38,18 @@ static bool close_to_retry(struct queue *queue, const struct lock *lock, enum tr
 	return true;
 }
 
-enum queue_state queue_open(struct queue *queue, const struct lock *lock)
+enum queue_state queue_check(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
 
-	*queue = (struct queue){.fd = -1};
-	do {
+	while ((trust = check_opened(queue, lock)) != TRUSTED) {
+		if (!close_to_retry(queue, lock, trust))
+			return QUEUE_UNUSABLE;
 		queue->fd = queuefile_open(lock);
 		if (queue->fd < 0)
 			return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
-		trust = check_opened(queue, lock);
-		if (trust == TRUSTED)
-			return QUEUE_OPEN;
-	} while (close_to_retry(queue, lock, trust));
-	return QUEUE_UNUSABLE;
+	}
+	return QUEUE_OPEN;
 }
 
 static int lock_byte(int fd, int command, short type, int64_t at)

@@ -36,10 +36,11 @@ enum queue_state {
 	QUEUE_UNUSABLE /* no tickets: the kernel's order has to do */
 };
 
-/* Open LOCK's queue to look at it.  Nothing is drawn. */
-enum queue_state queue_open(struct queue *queue, const struct lock *lock);
+/* Check QUEUE->fd, which queuefile_open() has opened, and open another if it cannot be trusted.  Nothing
+ * is drawn. */
+enum queue_state queue_check(struct queue *queue, const struct lock *lock);
 
-/* Draw a ticket from LOCK's queue, which is opened unless queue_open() has done so, and made if there is
+/* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
  * none.  FRONT: a ticket before all ordinary ones.  Returns false when DEADLINE passes, or the queue
  * cannot be used or trusted. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,

@@ -7,6 +7,7 @@
 #include "lock/held_mode.h"
 #include "lock/lockfile.h"
 #include "lock/queue.h"
+#include "lock/queuefile.h"
 #include "lock/take.h"
 #include "sys/crash_points.h"
 #include "sys/wakeup.h"
@@ -113,7 +114,7 @@ static enum outcome take_as_head(struct lock *lock, const struct wait_options *w
 /* With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
  * lock belongs to that ticket's owner, which sees by our ticket that the lock is only in transit, and
  * does not stop us for it.  So our ticket is given up after this look, not before. */
-static bool give_back(struct lock *lock, const struct queue *queue)
+static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
 {
 	CRASH_POINT("lock.transit");
 	if (!queue_preceded(queue))
@@ -148,26 +149,9 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 			return take_as_head(lock, wait, error);
 		}
 		outcome = take_as_head(lock, wait, error);
-		if (outcome != TAKEN || !give_back(lock, queue))
+		if (outcome != TAKEN || !yield_to_earlier(lock, queue))
 			return outcome;
 	}
-}
-
-/* If a caller's descriptor carries the lock already, the queue behind it would wait for us while we
- * wait in the queue.  The same lock, or a lesser one, is had at once.  For a greater one the lock is
- * dropped first, and queued for: the kernel's own conversions drop first, too. */
-static enum outcome convert(struct lock *lock, struct error *error)
-{
-	enum held_mode held = lock->name == NULL && lock->slots == 0 ? held_mode(lock) : HELD_NONE;
-	enum outcome outcome = BUSY;
-
-	if (held == HELD_NONE)
-		return BUSY;
-	if (held == HELD_EXCLUSIVE || lock->mode == SHARED)
-		outcome = lock->method->take(lock, TRY, error);
-	if (outcome == BUSY)
-		lock->method->drop(lock, error);
-	return outcome;
 }
 
 /* A caller's descriptor gets what it carries already, and less than that, before all waiters. */
@@ -183,6 +167,21 @@ static enum outcome take_again(struct lock *lock, struct error *error)
 	if (held == HELD_EXCLUSIVE || (held == HELD_SHARED && lock->mode == SHARED))
 		return lock->method->take(lock, TRY, error);
 	return BUSY;
+}
+
+/* If a caller's descriptor carries the lock already, the queue behind it would wait for us while we
+ * wait in the queue.  The same lock, or a lesser one, is had at once.  For a greater one the lock is
+ * dropped first, and queued for: the kernel's own conversions drop first, too. */
+static enum outcome convert(struct lock *lock, struct error *error)
+{
+	enum outcome outcome;
+
+	if (lock->name != NULL || lock->slots > 0 || held_mode(lock) == HELD_NONE)
+		return BUSY;
+	outcome = take_again(lock, error);
+	if (outcome == BUSY)
+		lock->method->drop(lock, error);
+	return outcome;
 }
 
 /* If the caller's descriptor holds another lock, its waiters wait for us while we queue behind them:
@@ -214,20 +213,33 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum qu
 	return wait_in_queue(lock, queue, wait, error);
 }
 
-/* With an empty queue we may just try; behind waiters, only -n does, and only if they are not alive. */
+/* Without tickets before us, we may just try; with tickets, only -n does, in case their
+ * processes are stopped. */
+static enum outcome try_in_order(struct lock *lock, const struct queue *queue,
+    enum queue_state state, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome;
+
+	if (state != QUEUE_OPEN && lock->slots == 0)
+		return lock->method->take(lock, TRY, error);
+	if (state != QUEUE_OPEN || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
+		return attempt_try(lock, error);
+	outcome = take_again(lock, error);
+	return outcome == BUSY && wait->try_once ? take_at_once(lock, error) : outcome;
+}
+
 static enum outcome take_in_order(struct lock *lock, struct queue *queue,
     const struct wait_options *wait, struct error *error)
 {
-	enum queue_state state = queue_open(queue, lock);
-	enum outcome outcome = BUSY;
+	enum queue_state state = QUEUE_ABSENT;
+	enum outcome outcome;
 
-	if (state != QUEUE_OPEN || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait)) {
-		outcome = attempt_try(lock, error);
-	} else {
-		outcome = take_again(lock, error);
-		if (outcome == BUSY && wait->try_once)
-			outcome = take_at_once(lock, error);
-	}
+	queue->fd = queuefile_open(lock);
+	if (queue->fd >= 0)
+		state = queue_check(queue, lock);
+	else if (errno != ENOENT)
+		state = QUEUE_UNUSABLE;
+	outcome = try_in_order(lock, queue, state, wait, error);
 	if (outcome == BUSY && !wait->try_once) {
 		outcome = take_waiting(lock, queue, state, wait, error);
 		alarm_off();
@@ -240,7 +252,8 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	struct queue queue = {.fd = -1};
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
-	queue_leave(&queue, lock);
+	if (queue.fd >= 0)
+		queue_leave(&queue, lock);
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");

@@ -68,7 +68,7 @@ static int fcntl_access(const struct lock *lock)
 	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_WRONLY : O_RDONLY;
 }
 
-static void explain_failure(const struct lock *lock, struct error *error)
+static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 {
 	if (errno == ENOLCK || errno == ENOMEM)
 		error_set(error, ERROR_SYSTEM, "cannot lock");
@@ -96,7 +96,7 @@ static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *
 	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), type, lock->range);
 
 	if (outcome == FAILED)
-		explain_failure(lock, error);
+		explain_failed_fcntl(lock, error);
 	return outcome;
 }
 
@@ -114,7 +114,7 @@ static enum outcome fcntl_take_slot(struct lock *lock, unsigned slot, enum wait 
 	    lock->range.start + (off_t)slot);
 
 	if (outcome == FAILED)
-		explain_failure(lock, error);
+		explain_failed_fcntl(lock, error);
 	return outcome;
 }
 

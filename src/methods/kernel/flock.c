@@ -22,7 +22,7 @@ static int flock_access(const struct lock *lock)
 	return lock->slots > 0 ? O_RDWR : O_RDONLY;
 }
 
-static enum outcome explain_refusal(struct lock *lock, struct error *error)
+static enum outcome explain_failed_flock(struct lock *lock, struct error *error)
 {
 	switch (errno) {
 	case EWOULDBLOCK:
@@ -51,7 +51,7 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *
 
 	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
 		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
-			return explain_refusal(lock, error);
+			return explain_failed_flock(lock, error);
 	return TAKEN;
 }
 
