@@ -3,7 +3,6 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
-	src/lock/kernel_waiters.c src/lock/kernel_waiters.h \
 	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/check.c src/owners/check.h \
 	src/run/start.c src/run/start.h \
@@ -25,7 +24,8 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/held_pipe.c src/methods/server/held_pipe.h \
 	src/lock/safe_open.c src/lock/safe_open.h \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
-	src/lock/lock.c src/lock/lock.h \
+	src/lock/lock.h \
+	src/lock/take.c src/lock/take.h \
 	src/lock/lockfile.c src/lock/lockfile.h \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
@@ -38,7 +38,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/operands.c src/cli/operands.h \
 	src/sys/path.c src/sys/path.h \
-	src/cli/options.c src/cli/options.h \
+	src/cli/request.h src/cli/options.c src/cli/options.h \
 	src/sys/pidfd.c src/sys/pidfd.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
@@ -68,8 +68,8 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/supervise.c src/run/supervise.h \
 	src/owners/who.c src/owners/who.h \
 	src/lock/method.h src/methods/table.c \
-	src/methods/kernel/flock.c src/methods/kernel/flock.h \
-	src/methods/kernel/fcntl.c src/methods/kernel/fcntl.h \
+	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
+	src/methods/kernel/fcntl.c \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
 	src/methods/file/filemethods.h \
 	src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/exitcode.h"
-#include "cli/user_lock.h"
 #include "cli/operands.h"
-#include "report/error.h"
+#include "cli/user_lock.h"
 #include "cli/values.h"
+#include "report/error.h"
+#include "report/exitcode.h"
 
 static char **shell_command(char **words)
 {
@@ -23,7 +23,7 @@ static char **shell_command(char **words)
 	return argv;
 }
 
-static const char *named(const char *name, bool create)
+static const char *user_lock(const char *name, bool create)
 {
 	struct error error;
 	const char *path = names_path(name, create, &error);
@@ -33,8 +33,8 @@ static const char *named(const char *name, bool create)
 	return path;
 }
 
-/* One word and no more: the caller's descriptor. */
-static int descriptor(const struct request *request, const char *word)
+/* LOCK without a command is the number of a caller's descriptor. */
+static int operand_fd(const struct request *request, const char *word)
 {
 	if (request->unlock)
 		return value_fd("-u", word);
@@ -46,7 +46,7 @@ static int descriptor(const struct request *request, const char *word)
 	return value_fd("FD", word);
 }
 
-/* Mistakes that would only show as a command that is not there.  flock(1) tries to run it. */
+/* Refuse what would only fail as a command that is not found.  flock(1) tries to run it. */
 static void check_command(const char *word, bool behind_lock)
 {
 	if (*word == '\0')
@@ -61,17 +61,17 @@ void operands_read(struct request *request, const struct reading *reading, char 
 {
 	struct wanted *first = &request->locks[0];
 	bool is_shell = reading->shell;
-	bool behind_lock = reading->name == NULL && !reading->fd_given; /* and not behind options */
+	bool behind_lock = reading->name == NULL && !reading->fd_given; /* else behind the options */
 
 	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
-		request->label = first->name = named(reading->name, true);
+		request->label = first->name = user_lock(reading->name, true);
 	} else if (!reading->fd_given) {
 		if (words[0] == NULL)
 			die(EXIT_USAGE, "what to lock is missing (see --help)");
 		request->label = words[0];
 		if (words[1] == NULL && !request->hold) {
-			first->fd = descriptor(request, words[0]);
+			first->fd = operand_fd(request, words[0]);
 			return;
 		}
 		first->name = *words++;
@@ -98,7 +98,7 @@ void operands_locks(struct request *request, const struct reading *reading, char
 {
 	request->nlocks = 0;
 	if (reading->name != NULL)
-		request->locks[request->nlocks++].name = named(reading->name, false);
+		request->locks[request->nlocks++].name = user_lock(reading->name, false);
 	else if (words[0] == NULL)
 		die(EXIT_USAGE, "%s: which LOCK? (see --help)", request->who ? "--who" : "--check");
 	for (; *words != NULL; words++) {

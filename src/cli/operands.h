@@ -1,9 +1,8 @@
-/* cli/operands.h - what stands behind the options.  Nonsense ends semlock, with EXIT_USAGE. */
+/* cli/operands.h - the words behind the options.  Nonsense ends the program with EXIT_USAGE. */
 #ifndef SEMLOCK_CLI_OPERANDS_H
 #define SEMLOCK_CLI_OPERANDS_H
 
-#include "cli/options.h"
-#include "cli/check_options.h"
+#include "cli/request.h"
 
 /* WORDS, ended by NULL: LOCK and a command, or FD alone; behind --fd or --name, a command;
  * behind --hold, LOCK. */

@@ -5,43 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/status_fd.h"
-#include "report/exitcode.h"
-#include "sys/memory.h"
+#include "cli/check_options.h"
 #include "cli/operands.h"
 #include "cli/options.h"
-#include "report/error.h"
-#include "cli/check_options.h"
 #include "cli/usage.h"
 #include "cli/values.h"
+#include "methods/kernel/kernel_methods.h"
+#include "report/error.h"
+#include "report/exitcode.h"
+#include "report/status_fd.h"
+#include "sys/memory.h"
 
 enum {
-	OPT_FCNTL = 256,
-	OPT_CHECK,
-	OPT_FD,
-	OPT_HOLD,
-	OPT_INIT,
-	OPT_JSON,
-	OPT_KILL_AFTER,
-	OPT_LENGTH,
-	OPT_MODE,
-	OPT_NAME,
-	OPT_NESTED,
-	OPT_ON_LOST,
-	OPT_REPLACE,
-	OPT_RM,
-	OPT_RUN_TIMEOUT,
-	OPT_SIGNAL,
-	OPT_STALE,
-	OPT_START,
-	OPT_STATUS_FD,
-	OPT_TOGGLE,
-	OPT_TTL,
+	OPT_FCNTL = 256, OPT_CHECK, OPT_FD, OPT_HOLD, OPT_INIT, OPT_JSON, OPT_KILL_AFTER,
+	OPT_LENGTH, OPT_MODE, OPT_NAME, OPT_NESTED, OPT_ON_LOST, OPT_REPLACE, OPT_RM,
+	OPT_RUN_TIMEOUT, OPT_SIGNAL, OPT_STALE, OPT_START, OPT_STATUS_FD, OPT_TOGGLE, OPT_TTL,
 	OPT_WHO,
 };
 
-/* What flock(1) understands as the beginning of an option of its own, and we should not once
- * there are others that begin so; nor with musl, to which two spellings of one are two. */
+/* Beginnings that flock(1) takes for one of its options.  Here other options begin so, too; and to
+ * musl's getopt_long(), two spellings of one option are ambiguous. */
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
 static const struct option long_options[] = {
@@ -111,8 +94,8 @@ static void make_room(struct request *request, int argc)
 
 static const char letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 
-/* All that begin like WORD, of LENGTH bytes, before FLOCKS_OWN: "--nested or --no-fork". */
-static void request_name_like(const char *word, size_t length, char *text, size_t size)
+/* Put into TEXT the options that begin with the LENGTH bytes at WORD: "--nested or --no-fork". */
+static void list_like(const char *word, size_t length, char *text, size_t size)
 {
 	*text = '\0';
 	for (const struct option *option = long_options; option->name[1] != '\0'; option++)
@@ -126,10 +109,10 @@ static noreturn void refuse_option(int argc, char **argv)
 	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
 	char like[256];
 
-	/* In a bundle WORD is still the one before.  A known letter is that of --shared=yes. */
+	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is a known letter. */
 	if ((optopt > 0 && optopt < 256 && strchr(letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
 		die(EXIT_USAGE, "-%c: there is no such option (see --help)", optopt);
-	request_name_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
+	list_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
 	if (strchr(like, ' ') != NULL)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')
@@ -137,7 +120,7 @@ static noreturn void refuse_option(int argc, char **argv)
 	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
 }
 
-/* One option.  Returns false when what follows is the command. */
+/* Returns false when the next word is the shell command. */
 static bool take_option(struct request *request, struct reading *reading, int option)
 {
 	switch (option) {
@@ -276,7 +259,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	return true;
 }
 
-/* Does this option make sense when nothing is taken and nothing run? */
+/* Does OPTION go with --who and --check? */
 static bool only_looks(int option)
 {
 	return option < 0 || option == OPT_WHO || option == OPT_CHECK || option == OPT_JSON || option == 'm' ||
@@ -312,7 +295,7 @@ void request_read(struct request *request, int argc, char **argv)
 
 	*request = (struct request){
 	    .as_flock = argc > 0 && called_flock(argv[0]),
-	    .method = method_nth(0),
+	    .method = &method_flock,
 	    .wait = -1,
 	    .busy_status = EXIT_BUSY,
 	    .create_mode = 0666,
@@ -326,7 +309,7 @@ void request_read(struct request *request, int argc, char **argv)
 	else
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
-	rules_apply(request, &reading);
+	check_options(request, &reading);
 	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
-		request->locks[0].mode = SHARED; /* the gate */
+		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 }

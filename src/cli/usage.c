@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/exitcode.h"
-#include "methods/server/locksmith.h"
-#include "lock/method.h"
-#include "report/error.h"
 #include "cli/usage.h"
+#include "lock/method.h"
+#include "methods/server/locksmith.h"
+#include "report/error.h"
+#include "report/exitcode.h"
 
 static const char help[] =
     "Usage: semlock [OPTION...] LOCK COMMAND [ARG...]\n"
@@ -88,7 +88,7 @@ static const char epilogue[] =
     "locked; 66 cannot be opened; 69 not available; 70 internal; 71 system; 73 cannot\n"
     "be made; 76 lost; 77 not permitted.  All of this, and examples: semlock(1).\n";
 
-static noreturn void finish(void)
+static noreturn void end_output(void)
 {
 	if (fflush(stdout) != 0 || ferror(stdout))
 		die(EXIT_SYSTEM, "cannot write to standard output");
@@ -132,11 +132,11 @@ void usage_help(void)
 	print_methods();
 	print_schemes();
 	fputs(epilogue, stdout);
-	finish();
+	end_output();
 }
 
 void usage_version(bool as_flock)
 {
 	printf("%s %s\n", as_flock ? "flock from semlock" : "semlock", PACKAGE_VERSION);
-	finish();
+	end_output();
 }

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdnoreturn.h>
 
-/* Print the help, or the version, on standard output and exit: 0, or EXIT_SYSTEM when it
- * could not be written. */
+/* Print the help, or the version, on standard output, and end the program with EXIT_SUCCESS, or with
+ * EXIT_SYSTEM if the write fails. */
 noreturn void usage_help(void);
 noreturn void usage_version(bool as_flock);
 

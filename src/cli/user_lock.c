@@ -10,8 +10,8 @@
 
 #include "cli/user_lock.h"
 
-/* One plain file name, and none that other programs hide or clean away. */
-static int check_name(const char *name, struct error *error)
+/* A plain file name, and none that other programs hide or clean away. */
+static int check_lock_name(const char *name, struct error *error)
 {
 	if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
 		return error_say(error, ERROR_USAGE,
@@ -24,8 +24,8 @@ static int check_name(const char *name, struct error *error)
 	return 0;
 }
 
-/* A real directory of ours, into which nobody else can put anything. */
-static bool is_ours(const char *directory, mode_t forbidden)
+/* A directory of ours, and no symbolic link, with none of the permissions FORBIDDEN. */
+static bool is_private(const char *directory, mode_t forbidden)
 {
 	struct stat file;
 
@@ -33,18 +33,18 @@ static bool is_ours(const char *directory, mode_t forbidden)
 	       file.st_uid == geteuid() && (file.st_mode & forbidden) == 0;
 }
 
-/* The user's runtime directory, if there is one that can be believed.  After "su" or "sudo"
- * the variable may still name another user's. */
+/* The user's runtime directory, or NULL.  After "su" or "sudo", the variable may still name another
+ * user's. */
 static const char *runtime_directory(void)
 {
 	static char path[64];
 	const char *named = getenv("XDG_RUNTIME_DIR");
 
 	if (named != NULL && *named == '/' && strlen(named) < PATH_MAX - 256 &&
-	    is_ours(named, S_IWGRP | S_IWOTH))
+	    is_private(named, S_IWGRP | S_IWOTH))
 		return named;
 	snprintf(path, sizeof path, "/run/user/%lu", (unsigned long)geteuid());
-	return is_ours(path, S_IWGRP | S_IWOTH) ? path : NULL;
+	return is_private(path, S_IWGRP | S_IWOTH) ? path : NULL;
 }
 
 static int check_directory(const char *directory, bool create, struct error *error)
@@ -52,8 +52,8 @@ static int check_directory(const char *directory, bool create, struct error *err
 	if (create && mkdir(directory, 0700) != 0 && errno != EEXIST)
 		return error_set(error, ERROR_CREATE, "cannot create the directory");
 	if (access(directory, F_OK) != 0 && !create)
-		return 0; /* then nobody can hold what is in it */
-	if (!is_ours(directory, S_IRWXG | S_IRWXO))
+		return 0; /* then no lock in it is held */
+	if (!is_private(directory, S_IRWXG | S_IRWXO))
 		return error_say(error, ERROR_OPEN,
 		    "not a directory of ours alone, with mode 0700: not to be trusted");
 	return 0;
@@ -64,7 +64,7 @@ static int make_path(char *path, const char *name, bool create, struct error *er
 	const char *runtime = runtime_directory();
 	size_t used;
 
-	if (check_name(name, error) != 0)
+	if (check_lock_name(name, error) != 0)
 		return -1;
 	if (runtime != NULL)
 		snprintf(path, PATH_MAX, "%s/semlock", runtime);
@@ -82,7 +82,7 @@ static int make_path(char *path, const char *name, bool create, struct error *er
 
 const char *names_path(const char *name, bool create, struct error *error)
 {
-	char *path = calloc(1, PATH_MAX); /* if all is well, for as long as we live */
+	char *path = calloc(1, PATH_MAX);
 
 	if (path == NULL) {
 		error_set(error, ERROR_SYSTEM, "cannot name it");

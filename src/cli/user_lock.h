@@ -1,4 +1,4 @@
-/* cli/user_lock.h - --name: a lock in a directory of the user's own. */
+/* cli/user_lock.h - --name: a lock in the user's own directory. */
 #ifndef SEMLOCK_CLI_USER_LOCK_H
 #define SEMLOCK_CLI_USER_LOCK_H
 
@@ -6,10 +6,9 @@
 
 #include "report/error.h"
 
-/* The path of the lock called NAME: in $XDG_RUNTIME_DIR/semlock, else /run/user/UID/semlock,
- * else /tmp/semlock-UID, which must be ours and nobody else's to write in; with CREATE, the
- * directory is made if it is not there.  Returns a string that stays, or NULL with ERROR
- * filled. */
+/* The path of the lock called NAME, in $XDG_RUNTIME_DIR/semlock, else /run/user/UID/semlock, else
+ * /tmp/semlock-UID: a directory of the user's that no other user can write to.  With CREATE, it is made
+ * if it is not there.  Returns a string that lasts as long as the process, or NULL with ERROR filled. */
 const char *names_path(const char *name, bool create, struct error *error);
 
 #endif

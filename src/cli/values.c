@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/deadline.h"
-#include "report/exitcode.h"
-#include "report/error.h"
-#include "sys/signals.h"
-#include "lock/slots.h"
 #include "cli/values.h"
+#include "methods/file/heartbeat.h"
+#include "report/error.h"
+#include "report/exitcode.h"
+#include "sys/deadline.h"
+#include "sys/signals.h"
 
-/* Decimal digits and nothing else, up to MOST; -1: it is not. */
-static long number(const char *text, long most)
+/* Decimal digits and nothing else, up to MOST; or -1. */
+static long parse_number(const char *text, long most)
 {
 	long value;
 	char *end;
@@ -35,13 +35,18 @@ const struct method *value_method(const char *name)
 	return method;
 }
 
+static noreturn void refuse_duration(const char *option, const char *text)
+{
+	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d", option,
+	    text);
+}
+
 int64_t value_wait(const char *text, int negative_status)
 {
 	int64_t wait;
 
 	if (!duration_parse(text, &wait))
-		die(EXIT_USAGE, "-w %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
-		    text);
+		refuse_duration("-w", text);
 	if (wait < 0)
 		die(negative_status, "-w %s: cannot wait a negative time", text);
 	return wait;
@@ -52,28 +57,26 @@ int64_t value_duration(const char *option, const char *text)
 	int64_t duration;
 
 	if (!duration_parse(text, &duration) || duration < 0)
-		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
-		    option, text);
+		refuse_duration(option, text);
 	return duration;
-}
-
-int value_signal(const char *option, const char *text)
-{
-	int number = signals_number(text);
-
-	if (number < 0)
-		die(EXIT_USAGE, "%s %s: not a signal, such as TERM, INT, 9", option, text);
-	return number;
 }
 
 int64_t value_time(const char *option, const char *text)
 {
-	int64_t time;
+	int64_t time = value_duration(option, text);
 
-	if (!duration_parse(text, &time) || time <= 0)
-		die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
-		    option, text);
+	if (time == 0)
+		refuse_duration(option, text);
 	return time;
+}
+
+int value_signal(const char *option, const char *text)
+{
+	int signo = signals_number(text);
+
+	if (signo < 0)
+		die(EXIT_USAGE, "%s %s: not a signal, such as TERM, INT, 9", option, text);
+	return signo;
 }
 
 int value_on_lost(const char *text)
@@ -90,7 +93,7 @@ int value_on_lost(const char *text)
 
 int value_status(const char *text)
 {
-	long status = number(text, 255);
+	long status = parse_number(text, 255);
 
 	if (status < 0)
 		die(EXIT_USAGE, "-E %s: not an exit status, 0 to 255", text);
@@ -99,7 +102,7 @@ int value_status(const char *text)
 
 unsigned value_slots(const char *text)
 {
-	long slots = number(text, SLOTS_MOST);
+	long slots = parse_number(text, SLOTS_MOST);
 
 	if (slots < 1)
 		die(EXIT_USAGE, "-j %s: not a number of slots, 1 to %d", text, SLOTS_MOST);
@@ -119,7 +122,7 @@ mode_t value_mode(const char *text)
 
 int value_fd(const char *option, const char *text)
 {
-	long fd = number(text, INT_MAX);
+	long fd = parse_number(text, INT_MAX);
 
 	if (fd < 0)
 		die(EXIT_USAGE, "%s %s: not a descriptor number, such as 8", option, text);
@@ -128,14 +131,13 @@ int value_fd(const char *option, const char *text)
 
 pid_t value_pid(const char *text)
 {
-	long pid = number(text, INT_MAX);
+	long pid = parse_number(text, INT_MAX);
 
 	if (pid < 1)
 		die(EXIT_USAGE, "--hold=%s: not a process number", text);
 	return (pid_t)pid;
 }
 
-/* "100", "4K", "1MiB", "1MB": sizes as flock(1) takes them. */
 off_t value_size(const char *option, const char *text, off_t most)
 {
 	static const char units[] = "KMGTPE";

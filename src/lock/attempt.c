@@ -1,28 +1,28 @@
 #include <config.h>
 
+#include <stdio.h>
 #include <time.h>
 
-#include "sys/wakeup.h"
-#include "lock/kernel_waiters.h"
 #include "lock/attempt.h"
-#include "sys/crash_points.h"
 #include "lock/slots.h"
+#include "sys/crash_points.h"
+#include "sys/mounts.h"
+#include "sys/proc.h"
+#include "sys/wakeup.h"
 
-/* Is the lock itself to be taken?  Not where a slot is a part of it (a byte of its
- * range); where a slot is something else, the lock is the gate at which slot holders
- * and plain holders meet. */
+/* Is the lock itself taken, beside a slot?  A slot of a range is a byte of that range.  Otherwise slot
+ * holders share the lock itself, which excludes plain holders. */
 static bool takes_whole(const struct lock *lock)
 {
 	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
 }
 
-/* Give back whatever has been taken, and stay open. */
 void attempt_drop(struct lock *lock)
 {
 	struct error ignored;
 
 	slots_drop(lock);
-	if (takes_whole(lock)) /* what else a caller's descriptor has of the range is not ours */
+	if (takes_whole(lock)) /* the rest of the range may be the caller's */
 		lock->method->drop(lock, &ignored);
 }
 
@@ -38,9 +38,8 @@ enum outcome attempt_try(struct lock *lock, struct error *error)
 	return outcome;
 }
 
-/* Sleep in the lock call itself.  A timer only breaks the sleep off; what it meant is
- * for the clock to say, and when the time is up there is one last try.  (The queue's timer
- * must not go on here: each tick would cost the place among those who do not queue.) */
+/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
+ * The queue's timer must be off: each tick would cost the place among waiters outside of the queue. */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -72,8 +71,8 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 	return outcome;
 }
 
-/* TAKEN: it could be had.  It is not kept. */
-static enum outcome free_now(struct lock *lock, struct error *error)
+/* TAKEN: LOCK is free.  It is not kept. */
+static enum outcome look_if_free(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
 
@@ -85,7 +84,7 @@ static enum outcome free_now(struct lock *lock, struct error *error)
 	return outcome;
 }
 
-/* Thousands of waiters that looked in step would hold each other up. */
+/* Thousands of waiters that look in step would find the lock taken by each other. */
 int64_t attempt_jitter(int64_t most)
 {
 	static uint64_t state;
@@ -94,9 +93,35 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
-/* A living head that wants more than we do is not the one that finds the lock free: a writer among
- * readers, or a process that wants the whole lock among those that want a slot.  It sleeps in the
- * kernel, where it is seen: but /proc/locks, which changes while it is read, can leave out a line. */
+static unsigned kinds_waited_for(const struct lock *lock)
+{
+	return (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
+}
+
+/* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
+ * not.  False also where /proc/locks cannot be read. */
+static bool has_sleeper(const struct lock *lock)
+{
+	FILE *locks = fopen("/proc/locks", "re");
+	struct procfs_lock entry;
+	unsigned major, minor;
+	bool found = false;
+	char line[256];
+
+	if (locks == NULL)
+		return false;
+	mounts_device(lock->fd, lock->device, &major, &minor);
+	while (!found && fgets(line, sizeof line, locks) != NULL)
+		found = procfs_lock_line(line, &entry) && entry.waiting &&
+			(entry.kind & kinds_waited_for(lock)) != 0 && entry.major == major &&
+			entry.minor == minor && entry.inode == (unsigned long long)lock->inode;
+	fclose(locks);
+	return found;
+}
+
+/* The head of a living queue may want more than we do (a writer among readers, the whole lock among
+ * slots), and so not find the lock free as we do.  It sleeps in the kernel: look for it more than once,
+ * because /proc/locks, which changes while it is read, can leave out a line. */
 enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct error *error)
 {
 	int64_t most = looks->spell / looks->count;
@@ -104,20 +129,20 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	enum outcome outcome;
 
 	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = free_now(lock, error);
+		outcome = look_if_free(lock, error);
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
-		if (*seen >= looks->count / 2 && *seen % 4 == 0 && asleep_for(lock))
+		if (*seen >= looks->count / 2 && *seen % 4 == 0 && has_sleeper(lock))
 			return BUSY;
-		alarm_off(); /* a tick of the timer would end the pause */
+		alarm_off(); /* a tick would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}
 	outcome = attempt_try(lock, error);
 	if (outcome == TAKEN && looks->hold > 0)
 		nanosleep(&(struct timespec){0, (long)looks->hold}, NULL);
-	if (outcome == TAKEN && asleep_for(lock)) {
+	if (outcome == TAKEN && has_sleeper(lock)) {
 		attempt_drop(lock);
 		outcome = BUSY;
 	}

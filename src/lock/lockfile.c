@@ -7,28 +7,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/lockfile.h"
+#include "lock/queuefile.h"
+#include "lock/safe_open.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
-#include "lock/safe_open.h"
-#include "lock/lockfile.h"
 #include "sys/path.h"
-#include "lock/queue.h"
 
-/* Then it is open for the command from the start, which saves a call: of a kernel lock we exec
- * nothing but the command. */
+/* Without O_CLOEXEC from the start, which saves a call: with a kernel lock, we exec only the command. */
 static bool inherited(const struct lock *lock)
 {
 	return lock->child != NULL && lock->child->inherits;
 }
 
-/* O_NONBLOCK: a FIFO without a writer would hang us in open().  O_NOCTTY: a
- * terminal must not become ours.  Never O_TRUNC: the file may be somebody's data. */
+/* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become ours.
+ * Never O_TRUNC: the file may be somebody's data. */
 static int open_flags(const struct lock *lock)
 {
 	return lock->access | O_NOCTTY | O_NONBLOCK | (inherited(lock) ? 0 : O_CLOEXEC);
 }
 
-static int cannot(struct error *error, const char *what)
+static int open_failed(struct error *error, const char *what)
 {
 	switch (errno) {
 	case ENOMEM:
@@ -46,8 +45,8 @@ static int cannot(struct error *error, const char *what)
 	return error_set(error, ERROR_OPEN, "%s", what);
 }
 
-/* It may be, where there is nothing to be made: /dev/fd, say, or what has been removed under us. */
-static bool directory_is_there(const char *path)
+/* It may be there and refuse files: /dev/fd, or a directory that has been removed. */
+static bool directory_exists(const char *path)
 {
 	char space[PATH_MAX];
 	const char *directory = path_directory(path, space);
@@ -55,7 +54,7 @@ static bool directory_is_there(const char *path)
 	return directory != NULL && access(directory, F_OK) == 0;
 }
 
-static int create(const struct lock *lock, const char *path, struct error *error)
+static int create_file(const struct lock *lock, const char *path, struct error *error)
 {
 	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW,
 	    lock->create_mode);
@@ -64,11 +63,11 @@ static int create(const struct lock *lock, const char *path, struct error *error
 		if (errno == EISDIR)
 			error_say(error, ERROR_OPEN, "there is no such directory, and its name ends in a slash");
 		else if (errno == ENOENT)
-			error_say(error, ERROR_OPEN, directory_is_there(path)
+			error_say(error, ERROR_OPEN, directory_exists(path)
 				? "is not there, and no file can be made in its directory"
 				: "cannot create: its directory is not there");
 		else if (errno != EEXIST && errno != EINTR)
-			cannot(error, "cannot create");
+			open_failed(error, "cannot create");
 		return -1;
 	}
 	CRASH_POINT("lockfile.created");
@@ -80,7 +79,7 @@ static int create(const struct lock *lock, const char *path, struct error *error
 	return fd;
 }
 
-static void refused(const struct lock *lock, struct error *error)
+static void explain_failed_open(const struct lock *lock, struct error *error)
 {
 	if (errno == EACCES && lock->access != O_RDONLY)
 		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
@@ -88,13 +87,13 @@ static void refused(const struct lock *lock, struct error *error)
 		error_say(error, ERROR_LOCKABLE,
 		    "is a directory, and cannot be opened for writing as this lock needs");
 	else if (errno != EINTR)
-		cannot(error, "cannot open");
+		open_failed(error, "cannot open");
 }
 
 /* K1.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even root may
- * not open another user's file in a sticky directory with O_CREAT.  Never through a link that
- * has not been looked at: IS_LINK.  Without a descriptor and a reason, it is to be done again.
- * (openat: the open of musl asks the kernel twice for O_CLOEXEC.) */
+ * not open another user's file in a sticky directory with O_CREAT.  *IS_LINK: PATH is a symbolic link,
+ * which must be checked first.  -1 without an error: try again.
+ * (openat: the open of musl makes a second system call for O_CLOEXEC.) */
 static int open_or_create(const struct lock *lock, const char *path, bool *is_link,
     struct error *error)
 {
@@ -102,14 +101,14 @@ static int open_or_create(const struct lock *lock, const char *path, bool *is_li
 
 	*is_link = fd < 0 && (errno == ELOOP || errno == EMLINK);
 	if (fd < 0 && errno == ENOENT)
-		return create(lock, path, error);
+		return create_file(lock, path, error);
 	if (fd < 0 && !*is_link)
-		refused(lock, error);
+		explain_failed_open(lock, error);
 	return fd;
 }
 
-/* The last component is a link: look where it leads, and go there. */
-static int open_link(const struct lock *lock, struct error *error)
+/* The last component of the name is a symbolic link. */
+static int open_through_link(const struct lock *lock, struct error *error)
 {
 	char path[PATH_MAX];
 	bool is_link;
@@ -121,7 +120,7 @@ static int open_link(const struct lock *lock, struct error *error)
 	case SYMLINKS_MAGIC:
 		fd = open(lock->name, open_flags(lock));
 		if (fd < 0)
-			cannot(error, "cannot open");
+			open_failed(error, "cannot open");
 		return fd;
 	case SYMLINKS_REFUSED:
 		break;
@@ -129,7 +128,7 @@ static int open_link(const struct lock *lock, struct error *error)
 	return -1;
 }
 
-static int open_name(const struct lock *lock, struct error *error)
+static int open_by_name(const struct lock *lock, struct error *error)
 {
 	bool is_link;
 	int fd;
@@ -138,7 +137,7 @@ static int open_name(const struct lock *lock, struct error *error)
 	do {
 		fd = open_or_create(lock, lock->name, &is_link, error);
 		if (is_link)
-			fd = open_link(lock, error);
+			fd = open_through_link(lock, error);
 	} while (fd < 0 && error->kind == ERROR_NONE);
 	return fd;
 }
@@ -170,11 +169,11 @@ int lockfile_identify(struct lock *lock)
 
 int lockfile_open(struct lock *lock, struct error *error)
 {
-	int fd = open_name(lock, error);
+	int fd = open_by_name(lock, error);
 
 	if (fd < 0)
 		return -1;
-	lock->fd = descriptor_above_standard(fd);
+	lock->fd = fd > STDERR_FILENO ? fd : descriptor_above_standard(fd);
 	if (lock->fd < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot open");
 	if (lock->fd != fd && inherited(lock))
@@ -184,40 +183,39 @@ int lockfile_open(struct lock *lock, struct error *error)
 	return check_kind(lock, error);
 }
 
+static bool is_inode(const struct lock *lock, const struct stat *file)
+{
+	return file->st_dev == lock->device && file->st_ino == lock->inode;
+}
+
 bool lockfile_current(const struct lock *lock)
 {
 	struct stat now;
 
 	if (lock->name == NULL)
 		return lock->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
-	return stat(lock->name, &now) == 0 && now.st_dev == lock->device &&
-	       now.st_ino == lock->inode;
+	return stat(lock->name, &now) == 0 && is_inode(lock, &now);
 }
 
-/* Is what is open under LOCK->fd the file that LOCK was taken on? */
-static bool holds_inode(const struct lock *lock)
+/* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that nothing
+ * can come between the comparison and the unlink. */
+static void remove_name(const struct lock *lock, struct stat *file)
 {
-	struct stat open_now;
-
-	return fstat(lock->fd, &open_now) == 0 && open_now.st_dev == lock->device &&
-	       open_now.st_ino == lock->inode;
+	CRASH_POINT("lockfile.retaken");
+	if (lstat(lock->name, file) != 0 || !S_ISREG(file->st_mode) || !is_inode(lock, file) ||
+	    file->st_size > 0 || unlink(lock->name) != 0)
+		return;
+	CRASH_POINT("lockfile.unlinked");
+	if (file->st_nlink == 1) /* else other processes come by the other name */
+		queuefile_remove(lock); /* no newcomer can find it */
 }
 
-/* Is NAME, itself and not through a link, the file that LOCK was taken on?  FILE is what it is now. */
-static bool still_there(const struct lock *lock, struct stat *file)
-{
-	return lstat(lock->name, file) == 0 && S_ISREG(file->st_mode) &&
-	       file->st_dev == lock->device && file->st_ino == lock->inode;
-}
-
-/* Our own lock is gone already, and is taken again without waiting: only then is it
- * certain that nothing the command left behind holds it still through a descriptor it
- * inherited.  The rest is the proof of the protocol: the name is compared under the
- * exclusive lock, and removed under it, and everybody who takes the lock compares, too. */
+/* Our own lock has been released, and is taken again without waiting: else a process that the command
+ * left behind might hold it still, through an inherited descriptor. */
 bool lockfile_remove(struct lock *lock)
 {
 	struct lock again = *lock;
-	struct stat file = {.st_size = 0};
+	struct stat file = {.st_size = 0}, opened;
 	struct error error;
 
 	again.mode = EXCLUSIVE;
@@ -227,14 +225,9 @@ bool lockfile_remove(struct lock *lock)
 	again.fd = open(again.name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
-	if (holds_inode(&again) && again.method->take(&again, TRY, &error) == TAKEN) {
-		CRASH_POINT("lockfile.retaken");
-		if (still_there(&again, &file) && file.st_size == 0 && unlink(again.name) == 0) {
-			CRASH_POINT("lockfile.unlinked");
-			if (file.st_nlink == 1) /* else there are those who come by the other name */
-				queue_remove(&again);
-		}
-	}
+	if (fstat(again.fd, &opened) == 0 && is_inode(lock, &opened) &&
+	    again.method->take(&again, TRY, &error) == TAKEN)
+		remove_name(&again, &file);
 	close(again.fd);
 	return file.st_size == 0;
 }

@@ -1,7 +1,6 @@
-/* Whoever takes locks in one order known to all cannot close a circle of waiters.  The
- * order here is that of the files' devices and inodes, whatever stood first on the
- * command line; only locks that come earlier in it are held while waiting for a later
- * one.  A file that two names lead to is one lock, in the stronger of the two modes. */
+/* Processes that all take their locks in one order cannot deadlock.  The order is that of the files'
+ * devices and inodes, whatever stood first on the command line: only locks that come earlier in it are
+ * held while waiting for a later one.  A file with two names is one lock, in the stronger mode. */
 #include <config.h>
 
 #include <stdbool.h>
@@ -10,7 +9,7 @@
 
 #include "lock/lockset.h"
 
-/* Locks that are names in a directory have the directory's device and inode. */
+/* Locks made of files have their directory's device and inode. */
 static int by_name(const struct lock *a, const struct lock *b)
 {
 	if (a->entry == NULL || b->entry == NULL)
@@ -18,12 +17,12 @@ static int by_name(const struct lock *a, const struct lock *b)
 	return strcmp(a->entry, b->entry);
 }
 
-static bool same_file(const struct lock *a, const struct lock *b)
+static bool is_same(const struct lock *a, const struct lock *b)
 {
 	return a->device == b->device && a->inode == b->inode && by_name(a, b) == 0;
 }
 
-/* Of one file's locks the exclusive one comes first: that is the one to take. */
+/* Of one file's locks the exclusive one comes first: it is the one to take. */
 static int in_order(const void *left, const void *right)
 {
 	const struct lock *a = left, *b = right;
@@ -56,8 +55,8 @@ static int open_all(struct lock *locks, unsigned count, const struct lock **culp
 	return 0;
 }
 
-/* A command that a record has to name inherits what is there before it is started, and it
- * is started once for all the locks. */
+/* The command that records name is started once, at the first take: before that, all must be there
+ * that it is to inherit. */
 static int prepare_all(struct lock *locks, unsigned count, const struct lock **culprit,
     struct error *error)
 {
@@ -69,24 +68,23 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
 	return 0;
 }
 
-/* What cannot be flocked may have grown old while we waited for the later ones, and been taken over. */
+/* A lock that cannot be flocked may have become stale while we waited for the later ones, and been
+ * taken over. */
 static bool is_still_ours(struct lock *lock)
 {
-	return lock_current(lock) &&
-	       (lock->entry == NULL || lock->method->owned(lock));
+	return lock_current(lock) && (lock->entry == NULL || lock->method->owned(lock));
 }
 
-/* The second name of a file is covered by the lock on the first; it only has to mean
- * that file still. */
-static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait_options,
+/* The lock on a file's first name covers its second name, which only must still mean that file. */
+static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait,
     struct error *error)
 {
-	if (i > 0 && same_file(&locks[i - 1], &locks[i]))
+	if (i > 0 && is_same(&locks[i - 1], &locks[i]))
 		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
-	return lock_take_open(&locks[i], wait_options, error);
+	return lock_take_open(&locks[i], wait, error);
 }
 
-static enum outcome take_once(struct lock *locks, unsigned count, const struct wait_options *wait_options,
+static enum outcome take_once(struct lock *locks, unsigned count, const struct wait_options *wait,
     const struct lock **culprit, struct error *error)
 {
 	enum outcome outcome = TAKEN;
@@ -98,23 +96,22 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct w
 		return FAILED;
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
 		*culprit = &locks[i];
-		outcome = take_next(locks, i, wait_options, error);
+		outcome = take_next(locks, i, wait, error);
 	}
-	/* While we waited for the later ones, nobody could replace the earlier ones who
-	 * plays by the rules; but whoever just deletes lock files plays by none. */
+	/* A program that just deletes lock files may have replaced an earlier one meanwhile. */
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++)
 		if (!is_still_ours(&locks[i]))
 			outcome = AGAIN;
 	return outcome;
 }
 
-enum outcome lockset_take(struct lock *locks, unsigned count, const struct wait_options *wait_options,
+enum outcome lockset_take(struct lock *locks, unsigned count, const struct wait_options *wait,
     const struct lock **culprit, struct error *error)
 {
 	enum outcome outcome;
 
 	do {
-		outcome = take_once(locks, count, wait_options, culprit, error);
+		outcome = take_once(locks, count, wait, culprit, error);
 		if (outcome != TAKEN)
 			lockset_forget(locks, count);
 	} while (outcome == AGAIN);

@@ -1,7 +1,7 @@
 /* lock/method.h - what a way of locking must be able to do.
  *
- * A method knows one mechanism and nothing else: no time limits, no order among
- * waiters, no messages, no exit.  Those belong to lock.c and main.c. */
+ * A method knows one mechanism and nothing else: no time limits, no order among waiters, no messages,
+ * no exit. */
 #ifndef SEMLOCK_LOCK_METHOD_H
 #define SEMLOCK_LOCK_METHOD_H
 
@@ -15,74 +15,72 @@ struct lock_info;
 
 enum outcome {
 	TAKEN, /* it is ours */
-	BUSY,  /* it is somebody else's: ask again later; no error, and no words */
+	BUSY,  /* another process holds it: not an error */
 	AGAIN, /* open the lock anew, then ask again */
-	FAILED /* it cannot work; ERROR says why */
+	FAILED /* ERROR says why */
 };
 
-/* Sleep in the kernel until it is free, or just try. */
+/* With SLEEP: sleep in the kernel until the lock is free. */
 enum wait { TRY, SLEEP };
 
 enum {
-	CAN_SHARE = 1,       /* -s */
-	CAN_SLOTS = 2,       /* -j */
-	CAN_RANGE = 4,       /* --start, --length */
-	CAN_FD = 8,          /* lock a caller's descriptor */
+	CAN_SHARE = 1,         /* -s */
+	CAN_SLOTS = 2,         /* -j */
+	CAN_RANGE = 4,         /* --start, --length */
+	CAN_FD = 8,            /* lock a caller's descriptor */
 	OWNED_BY_PROCESS = 16, /* the lock is semlock's own and dies with it: no child inherits it */
-	LEAVES_RECORD = 32,    /* the lock is an entry in a directory, and its record names the
-				* command: which is started, at a gate, before the lock is taken */
-	NEEDS_INIT = 64,      /* --init: the lock must have been made once */
-	BEATS = 128,           /* others take it for abandoned when it looks old: beat unasked */
-	NEEDS_MONITOR = 256,    /* at the end it cannot be told any more who took it away */
-	ON_SERVER = 512        /* LOCK is a URL; a helper waits for the lock, and keeps its lease */
+	LEAVES_RECORD = 32,    /* the lock is an entry in a directory.  Its record names the command, which
+				* is started, up to its start barrier, before the lock is taken */
+	NEEDS_INIT = 64,       /* the lock must have been made once, by --init */
+	BEATS = 128,           /* other programs take over a lock that looks old: heartbeat unasked */
+	NEEDS_MONITOR = 256,   /* a loss cannot be detected at release: monitor while held */
+	ON_SERVER = 512        /* LOCK is a URL; a helper waits for the lock, and renews its lease */
 };
 
 struct method {
 	const char *name; /* as typed after -m */
 	unsigned can;
-	const char *what; /* for --help: what it is, in a few words */
+	const char *what; /* for --help, in a few words */
 
-	/* How the file must be open to be locked: O_RDONLY or O_RDWR. */
+	/* A kernel lock, of LOCK->fd; the last two with CAN_SLOTS, take and drop also with LEAVES_RECORD.
+	 *
+	 * access: how the file must be opened: O_RDONLY or O_RDWR.
+	 * take: with SLEEP, BUSY means that a signal ended the sleep.
+	 * drop: unlock, for every process that shares the open description; 0, or -1 with ERROR filled.
+	 * take_slot, drop_slot: the same for slot SLOT alone; never AGAIN. */
 	int (*access)(const struct lock *lock);
-
-	/* Lock LOCK->fd.  With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
-
-	/* Unlock LOCK->fd, for every process that shares its description. */
 	int (*drop)(struct lock *lock, struct error *error);
-
-	/* The same for slot SLOT alone: TAKEN, BUSY or FAILED; NULL without CAN_SLOTS. */
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	int (*drop_slot)(struct lock *lock, unsigned slot);
 
-	/* With LEAVES_RECORD, instead of opening the file that the name means, of unlocking
-	 * and of closing it.  All of them are NULL without.
+	/* A lock made of files, with LEAVES_RECORD.
 	 *
-	 * open: look at the directory that the lock is to be in.  Nothing is made.
-	 * prepare: make ready whatever must be there before the command is started, which
-	 *	inherits it.  May be called again.
-	 * idle: is it free, or its holder dead?
+	 * open: open the directory of the lock.  Nothing is made.
+	 * prepare: make what must be there before the command is started, which inherits it.  May be
+	 *	called again.  NULL: nothing to make.
+	 * idle: is the lock free, or its holder dead?
 	 * current: does the lock's name still lead into the directory that was opened?
-	 * owned: is it ours still, if it was taken?
-	 * beat: give a sign of life, if it is.
-	 * peek: who holds it, by what it shows; see methods/sight.h.
+	 * owned: if the lock was taken, is it still ours?
+	 * beat: if so, give a sign of life.
+	 * inspect: fill INFO with what the lock says of its holder.
 	 * listen: a descriptor that becomes readable when the lock may have changed; or -1.
-	 * release: let go what is held, and undo what was prepared; notes LOCK->lost.  Copes
-	 *	with any half-filled state. */
+	 * release: unlock, and undo prepare; set LOCK->lost.  Copes with any half-filled state. */
 	int (*open)(struct lock *lock, struct error *error);
 	int (*prepare)(struct lock *lock, struct error *error);
 	bool (*idle)(struct lock *lock);
 	bool (*current)(const struct lock *lock);
 	bool (*owned)(struct lock *lock);
 	void (*beat)(struct lock *lock);
-	int (*inspect)(const struct lock *lock, struct lock_info *lock_info, struct error *error);
+	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 	int (*listen)(struct lock *lock);
 	void (*release)(struct lock *lock);
 
-	/* With ON_SERVER, instead of all but release: have it waited for, within WAIT_OPTIONS, start
-	 * the command up to its gate, and set LOCK->fd, which keeps the lock as long as anybody
-	 * has it open.  TAKEN, BUSY or FAILED. */
-	enum outcome (*await)(struct lock *lock, const struct wait_options *wait_options, struct error *error);
+	/* A lock on a server, with ON_SERVER; release as above, and nothing else.
+	 *
+	 * await: wait for the lock, within WAIT; start the command, up to its start barrier; and set
+	 *	LOCK->fd: the lock is held as long as any process has it open.  Never AGAIN. */
+	enum outcome (*await)(struct lock *lock, const struct wait_options *wait, struct error *error);
 };
 
 /* The method called NAME, or NULL. */

@@ -5,32 +5,31 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/wakeup.h"
-#include "sys/crash_points.h"
-#include "sys/descriptor.h"
-#include "lock/lock.h"
 #include "lock/queue.h"
 #include "lock/queuefile.h"
+#include "sys/crash_points.h"
+#include "sys/descriptor.h"
+#include "sys/wakeup.h"
 
-static void close_file(struct queue *queue)
+static void close_queue(struct queue *queue)
 {
 	if (queue->fd >= 0)
 		close(queue->fd);
 	queue->fd = -1;
 }
 
-static enum trust look_at_opened(const struct queue *queue, const struct lock *lock)
+static enum trust check_opened(const struct queue *queue, const struct lock *lock)
 {
 	CRASH_POINT("queue.opened");
-	return queuefile_look(queue->fd, lock);
+	return queuefile_check(queue->fd, lock);
 }
 
-/* A file that is not to be trusted is removed if that is permitted, once: then the next open makes
- * or finds another.  Until our look, the last to leave may have removed a trusted one: to take that
- * for a queue that cannot be used would mean to wait outside of it, among readers for ever. */
-static bool open_again(struct queue *queue, const struct lock *lock, enum trust trust)
+/* A file that cannot be trusted is removed, once, if that is permitted: the next open finds or makes
+ * another.  Before our check, the last process to leave may have removed a trusted one: treating this as
+ * unusable would let readers starve a writer. */
+static bool close_to_retry(struct queue *queue, const struct lock *lock, enum trust trust)
 {
-	close_file(queue);
+	close_queue(queue);
 	if (trust == REMOVED)
 		return true;
 	if (queue->cleared || queuefile_remove(lock) != 0)
@@ -39,20 +38,18 @@ static bool open_again(struct queue *queue, const struct lock *lock, enum trust 
 	return true;
 }
 
-enum queue_state queue_open(struct queue *queue, const struct lock *lock)
+enum queue_state queue_check(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
 
-	*queue = (struct queue){.fd = -1};
-	do {
+	while ((trust = check_opened(queue, lock)) != TRUSTED) {
+		if (!close_to_retry(queue, lock, trust))
+			return QUEUE_UNUSABLE;
 		queue->fd = queuefile_open(lock);
 		if (queue->fd < 0)
 			return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
-		trust = look_at_opened(queue, lock);
-		if (trust == TRUSTED)
-			return QUEUE_OPEN;
-	} while (open_again(queue, lock, trust));
-	return QUEUE_UNUSABLE;
+	}
+	return QUEUE_OPEN;
 }
 
 static int lock_byte(int fd, int command, short type, int64_t at)
@@ -67,9 +64,8 @@ static int lock_byte(int fd, int command, short type, int64_t at)
 	return fcntl(fd, command, &byte);
 }
 
-/* Is there a ticket in [FROM, TO)?  Which one, when there are several, is for the
- * kernel to say; it names the one whose drawer has been there longest. */
-static bool find(const struct queue *queue, int64_t from, int64_t to, int64_t *ticket)
+/* Is there a ticket in [FROM, TO)?  Of several, the kernel gives the one that was locked first. */
+static bool find_ticket(const struct queue *queue, int64_t from, int64_t to, int64_t *ticket)
 {
 	struct flock probe = {
 	    .l_type = F_RDLCK,
@@ -85,16 +81,16 @@ static bool find(const struct queue *queue, int64_t from, int64_t to, int64_t *t
 }
 
 /* The highest ticket in (LOW, HIGH), or LOW: by halving. */
-static int64_t highest(const struct queue *queue, int64_t low, int64_t high)
+static int64_t find_highest(const struct queue *queue, int64_t low, int64_t high)
 {
 	int64_t found, middle;
 
-	while (low + 1 < high && find(queue, low + 1, high, &found)) {
+	while (low + 1 < high && find_ticket(queue, low + 1, high, &found)) {
 		low = found;
 		middle = low + (high - low) / 2;
 		if (middle <= low)
 			continue;
-		if (find(queue, middle, high, &found))
+		if (find_ticket(queue, middle, high, &found))
 			low = found;
 		else
 			high = middle;
@@ -102,46 +98,46 @@ static int64_t highest(const struct queue *queue, int64_t low, int64_t high)
 	return low;
 }
 
-/* The nearest ticket before ours after OLDEST.  Tickets drawn at the same moment stand close
- * together, and the nearest one usually stands close to ours: look there first. */
-static int64_t search(const struct queue *queue, int64_t oldest)
+/* The nearest ticket before ours, not before OLDEST.  It is usually close to ours, because tickets drawn
+ * at the same moment are close together: look there first. */
+static int64_t find_predecessor(const struct queue *queue, int64_t oldest)
 {
 	int64_t window, found;
 
 	for (window = 4 * MILLISECOND; window < queue->ticket - oldest && window < QUEUE_ORDINARY / 8;
 	     window *= 8)
-		if (find(queue, queue->ticket - window, queue->ticket, &found))
-			return highest(queue, found, queue->ticket);
-	return highest(queue, oldest, queue->ticket);
+		if (find_ticket(queue, queue->ticket - window, queue->ticket, &found))
+			return find_highest(queue, found, queue->ticket);
+	return find_highest(queue, oldest, queue->ticket);
 }
 
-/* Is anybody before us, and behind whom are we to sleep?  The first time that need not be exact,
- * for when he is gone we look again: what the file says will do. */
-static bool one_before(struct queue *queue, int64_t *ticket)
+/* Is there a ticket before ours?  *TICKET: the one to sleep on.  The first time, the file's hint will do:
+ * after that sleep comes another search. */
+static bool has_predecessor(struct queue *queue, int64_t *ticket)
 {
 	int64_t oldest, last = queue->last;
 
 	queue->last = 0;
-	if (!find(queue, 0, queue->ticket, &oldest))
+	if (!find_ticket(queue, 0, queue->ticket, &oldest))
 		return false;
-	*ticket = last >= oldest ? last : search(queue, oldest);
+	*ticket = last >= oldest ? last : find_predecessor(queue, oldest);
 	return true;
 }
 
-/* Two replacers that read the same clock at the same time could both take themselves for the first:
- * the one that finds a later ticket of that kind than its own draws again. */
+/* Two replacers that read the same time could both take themselves for the first: if there is a later
+ * ticket in front than its own, a replacer draws again. */
 static bool is_last_in_front(const struct queue *queue)
 {
 	int64_t later;
 
-	return !find(queue, queue->ticket + 1, QUEUE_ORDINARY, &later);
+	return !find_ticket(queue, queue->ticket + 1, QUEUE_ORDINARY, &later);
 }
 
-/* An even number, so that between any two there is room for one more.  The whole file is locked
- * by whoever is about to remove it, which takes no time, unless it is stopped right there: that
- * may cost the order, but not hold anybody up for long.  (To give up early would cost the order
- * whenever the machine is busy, and a writer then may never get in among readers.) */
-static int draw(struct queue *queue, bool front, const struct deadline *deadline)
+/* The process that removes the file locks the whole of it, which takes no time, unless that process is
+ * stopped right there: then we give up after two seconds, and lose the order.  (Giving up earlier would
+ * lose the order whenever the machine is busy, and readers could starve a writer.)
+ * Tickets are even: between any two there is room for one more. */
+static int draw_ticket(struct queue *queue, bool front, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
 	int64_t began = clock_now(), now = began;
@@ -162,22 +158,22 @@ static int draw(struct queue *queue, bool front, const struct deadline *deadline
 	return -1;
 }
 
-/* The file says which ticket was drawn last: most likely the one before ours, and found without
- * a search.  Nobody believes it.  What is too low costs a sleep, what makes no sense is passed
- * over, and it is our turn when the kernel knows of no earlier ticket, whatever the file says. */
-static void note_last(struct queue *queue)
+/* The file holds the last ticket drawn: most likely our predecessor, found without a search.  It is only
+ * a hint: if too low, it costs a sleep; if it makes no sense, it is ignored.  It is our turn when the
+ * kernel knows of no earlier ticket, whatever the file says. */
+static void exchange_hint(struct queue *queue)
 {
 	int64_t last = 0;
 
 	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
 		queue->last = last;
-	/* No room, or none that we may have: whoever comes next has to search. */
+	/* If this fails, for want of room, the next waiter has to search. */
 	if (queue->ticket >= QUEUE_ORDINARY)
 		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
-/* Until we had our ticket, the last of the others may have removed the file under us:
- * then there is another one to draw from, where the next ones will look. */
+/* Before we had our ticket, the last process to leave may have removed the file: then draw from another
+ * one, which newcomers will find. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -190,20 +186,20 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 			queue->fd = queuefile_open_or_create(lock);
 			if (queue->fd < 0)
 				return false;
-			trust = look_at_opened(queue, lock);
+			trust = check_opened(queue, lock);
 		}
-		if (trust == TRUSTED && draw(queue, front, deadline) != 0) {
-			close_file(queue);
+		if (trust == TRUSTED && draw_ticket(queue, front, deadline) != 0) {
+			close_queue(queue);
 			return false;
 		}
 		if (trust == TRUSTED)
-			trust = queuefile_look(queue->fd, lock);
+			trust = queuefile_check(queue->fd, lock);
 		if (trust == TRUSTED) {
-			note_last(queue);
+			exchange_hint(queue);
 			queue->look_at = clock_now() + SECOND;
 			return true;
 		}
-	} while (open_again(queue, lock, trust));
+	} while (close_to_retry(queue, lock, trust));
 	return false;
 }
 
@@ -211,30 +207,25 @@ bool queue_empty(const struct queue *queue)
 {
 	int64_t ticket;
 
-	return !find(queue, 0, INT64_MAX, &ticket);
+	return !find_ticket(queue, 0, INT64_MAX, &ticket);
 }
 
 bool queue_preceded(const struct queue *queue)
 {
 	int64_t ticket;
 
-	return find(queue, 0, queue->ticket, &ticket);
+	return find_ticket(queue, 0, queue->ticket, &ticket);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* By the clock, whatever the tickets do: a hostile process can move one as it likes, but it cannot
- * make a waiter miss its look at the lock, or keep it busy. */
+/* The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at
+ * the lock, nor keep it busy. */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 	struct error ignored;
 	int64_t before, left, look;
 
-	for (unsigned woken = 1; one_before(queue, &before); woken++) {
+	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
 		left = deadline_left(deadline);
 		look = queue->look_at - clock_now();
 		if (left == 0)
@@ -243,15 +234,14 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 			return TURN_LOOK;
 		if (woken % 64 == 0)
 			nanosleep(&a_moment, NULL);
-		/* Without a time limit, a system that has no timer left costs no more than the look
-		 * at the lock. */
-		if (alarm_set(smaller(left, look), &ignored) != 0 && !deadline->never)
+		/* If the system has no timer left, a waiter without a deadline only misses its look. */
+		if (alarm_set(left < look ? left : look, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
 		if (lock_byte(queue->fd, F_OFD_SETLKW, F_RDLCK, before) == 0)
 			continue;
 		if (errno != EINTR)
 			return TURN_BROKEN;
-		queue->last = before; /* thousands that search once a second would leave no time to run */
+		queue->last = before; /* a search by thousands each second would use up the CPU */
 	}
 	return TURN_OURS;
 }
@@ -263,28 +253,23 @@ static bool lock_all(const struct queue *queue, short type)
 	return fcntl(queue->fd, F_OFD_SETLK, &all) == 0;
 }
 
-/* Is nobody else in the queue?  If so, nobody can get in until we let go of it: the whole of it is
- * ours.  Of one that was removed under us, with its lock's file, the name may be another's. */
-static bool last_to_leave(const struct queue *queue, const struct lock *lock)
+/* If no other process has a ticket, the whole file is locked, and none can be drawn until we unlock it.
+ * If the file was removed meanwhile, with the lock's file, its name may be that of another queue. */
+static bool is_last(const struct queue *queue, const struct lock *lock)
 {
-	return lock_all(queue, F_WRLCK) && queuefile_look(queue->fd, lock) == TRUSTED;
+	return lock_all(queue, F_WRLCK) && queuefile_check(queue->fd, lock) == TRUSTED;
 }
 
-/* To close it would not do: a command that is at its gate, or stands in for one, has a copy. */
+/* Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has a copy of
+ * the descriptor. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	if (queue->fd >= 0 && queue->ticket != 0) {
-		if (last_to_leave(queue, lock)) {
+		if (is_last(queue, lock)) {
 			CRASH_POINT("queue.alone");
-			queue_remove(lock);
+			queuefile_remove(lock);
 		}
 		lock_all(queue, F_UNLCK);
 	}
-	close_file(queue);
+	close_queue(queue);
 }
-
-void queue_remove(const struct lock *lock)
-{
-	queuefile_remove(lock);
-}
-

@@ -1,55 +1,51 @@
 /* lock/queue.h - tickets: waiters are served in the order in which they came.
  *
- * The kernel's own lock queues are in order only until somebody barges in, dies or
- * times out.  So a waiter takes a ticket: a write lock on one byte of a queue file, at
- * an offset drawn from the monotonic clock.  While an earlier ticket is locked, it
- * sleeps on the nearest earlier one; then it takes the lock itself, and gives the
- * ticket up.  There is nothing to repair: the kernel drops the ticket of whoever dies,
- * and all that the file says is a guess at the last ticket drawn, which saves a search.
+ * The kernel's own lock queues lose their order when a process overtakes, dies or times out.  So a
+ * waiter draws a ticket: a write lock on one byte of a queue file, at an offset that CLOCK_MONOTONIC
+ * gives.  While an earlier ticket is locked, the waiter sleeps on the nearest earlier one; then it takes
+ * the lock itself, and gives its ticket up.  Nothing ever needs repair: the kernel drops the ticket of a
+ * process that dies.  The file's content is only a hint, the last ticket drawn, which saves a search.
  *
- * The queue file is shared memory named after the lock's device and inode.  It is made when
- * a process has to wait, and removed by the last to leave.  It decides order, never exclusion, nor
- * progress: whether a lock is deserted is asked of the lock itself (attempt.h), at times that a
- * ticket cannot move.  Whatever is wrong with the queue costs order, and nothing else. */
+ * The queue file is shared memory named after the lock's device and inode.  The first waiter makes it,
+ * the last one to leave removes it.  It decides order, never exclusion nor progress: whether a lock is
+ * deserted is asked of the lock itself (attempt.h), at times that no ticket can move.  A fault of the
+ * queue costs order, and nothing else. */
 #ifndef SEMLOCK_LOCK_QUEUE_H
 #define SEMLOCK_LOCK_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sys/deadline.h"
-#include "report/error.h"
+#include "lock/lock.h"
 
-struct lock;
-
-/* Ordinary tickets begin here; those in front, of --replace, at 0. */
+/* Ordinary tickets begin here; those of --replace, in front, at 0. */
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
 
 struct queue {
 	int fd;
-	int64_t ticket; /* the byte that is ours; 0: none drawn yet */
-	int64_t last;   /* the one drawn before ours, it is said; 0: search */
-	int64_t look_at; /* when to look whether the lock is deserted, on clock_now()'s clock */
-	bool beaten;    /* a look found it deserted until another process took it */
-	bool cleared;   /* a file that was not to be trusted has been removed */
+	int64_t ticket;  /* our byte; 0: none drawn yet */
+	int64_t last;    /* the hint at the ticket drawn before ours; 0: search */
+	int64_t look_at; /* when to look whether the lock is deserted: ns, on clock_now()'s clock */
+	bool beaten;     /* a look found it deserted until another process took it */
+	bool cleared;    /* a queue file that cannot be trusted has been removed */
 };
 
 enum queue_state {
 	QUEUE_OPEN,
-	QUEUE_ABSENT,  /* nobody is waiting */
-	QUEUE_UNUSABLE /* no tickets here: the kernel's order has to do */
+	QUEUE_ABSENT,  /* no process waits */
+	QUEUE_UNUSABLE /* no tickets: the kernel's order has to do */
 };
 
-/* Open LOCK's queue to look at it.  Nothing is drawn. */
-enum queue_state queue_open(struct queue *queue, const struct lock *lock);
+/* Check QUEUE->fd, which queuefile_open() has opened, and open another if it cannot be trusted.  Nothing
+ * is drawn. */
+enum queue_state queue_check(struct queue *queue, const struct lock *lock);
 
-/* Draw a ticket from LOCK's queue: from the one that queue_open() has opened, else it is opened,
- * and made if there is none.  FRONT: one before all that are not in front.  Returns false when that
- * cannot be done before DEADLINE, or the queue is not to be trusted. */
+/* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
+ * none.  FRONT: a ticket before all ordinary ones.  Returns false when DEADLINE passes, or the queue
+ * cannot be used or trusted. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline);
 
-/* Is nobody waiting? */
 bool queue_empty(const struct queue *queue);
 
 /* Is there a ticket before ours? */
@@ -62,16 +58,13 @@ enum turn {
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* With a ticket: sleep until it is our turn, DEADLINE, or QUEUE->look_at, which is a second after
- * queue_join(), and then the caller's to set; may be called again after TURN_LOOK.  alarm_off() is
- * left to the caller. */
+/* With a ticket: sleep until it is our turn, DEADLINE, or QUEUE->look_at.  queue_join() sets that to a
+ * second later; after TURN_LOOK, the caller sets it, and may call again.  The caller ends with
+ * alarm_off(). */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline);
 
-/* Give the ticket up: the next one's turn.  Whoever is the last to leave removes the queue.
- * Copes with one that is not open. */
+/* Give the ticket up, for the next one's turn.  The last process to leave removes the queue file.
+ * Copes with a queue that is not open. */
 void queue_leave(struct queue *queue, const struct lock *lock);
-
-/* LOCK's file has been removed: so may its queue be, for no newcomer can find it. */
-void queue_remove(const struct lock *lock);
 
 #endif

@@ -10,15 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sys/descriptor.h"
-#include "lock/lock.h"
 #include "lock/queuefile.h"
 #include "report/text.h"
+#include "sys/descriptor.h"
 
-/* Never on a descriptor that anybody inherits: a ticket must end with its drawer. */
+/* Not inherited: a ticket must end with its owner. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
-/* A lock that is a name in a directory: two names of one hash would share a queue. */
+/* Two locks made of files whose names have one hash share a queue, which costs order only. */
 static uint64_t hash_of(const char *name)
 {
 	uint64_t hash = UINT64_C(14695981039346656037);
@@ -28,7 +27,7 @@ static uint64_t hash_of(const char *name)
 	return hash;
 }
 
-/* Where shm_open() of glibc, musl and bionic has it; their ways there are longer. */
+/* In the directory of shm_open(), which itself makes more system calls. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
 	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
@@ -39,14 +38,14 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->entry));
 }
 
-/* Which processes can open a lock, and so its queue: those of all users (0666), of GROUP (0660), or
- * of the lock's owner (0600). */
+/* The processes that can open a lock, and so its queue: of all users (0666), of GROUP (0660), or of the
+ * lock's owner (0600). */
 struct openness {
 	mode_t mode;
 	gid_t group;
 };
 
-/* What is left of OPEN below DIRECTORY. */
+/* Reduce OPEN to the processes that can pass DIRECTORY. */
 static void narrow(struct openness *open, const struct stat *directory)
 {
 	bool others = (directory->st_mode & S_IXOTH) != 0;
@@ -58,7 +57,7 @@ static void narrow(struct openness *open, const struct stat *directory)
 		open->mode = 0600;
 }
 
-/* The lock's path, as the kernel knows it, cut to its directory; false: it has none that leads there. */
+/* The path of the lock, or of its directory, as the kernel knows it; false: none leads there. */
 static bool find_path(const struct lock *lock, char path[PATH_MAX])
 {
 	char self[32];
@@ -96,7 +95,7 @@ static struct openness openness_of(const struct lock *lock)
 	return open;
 }
 
-/* A process that can open the queue, but not the lock, could hold the others up. */
+/* A process that can open the queue, but not the lock, could delay the waiters. */
 static bool is_wider(const struct stat *file, const struct openness *open)
 {
 	if (open->mode == 0666)
@@ -112,7 +111,7 @@ static bool is_made_by_ours(const struct stat *file, const struct lock *lock, co
 	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
 }
 
-enum trust queuefile_look(int fd, const struct lock *lock)
+enum trust queuefile_check(int fd, const struct lock *lock)
 {
 	struct openness open = openness_of(lock);
 	struct stat file;
@@ -123,7 +122,7 @@ enum trust queuefile_look(int fd, const struct lock *lock)
 	return file.st_nlink == 1 ? TRUSTED : REMOVED;
 }
 
-static int open_file(const char *path, int flags)
+static int open_queuefile(const char *path, int flags)
 {
 	return openat(AT_FDCWD, path, QUEUE_FLAGS | flags, 0600);
 }
@@ -134,11 +133,11 @@ int queuefile_open(const struct lock *lock)
 	int fd;
 
 	queuefile_path(lock, path);
-	fd = open_file(path, 0);
+	fd = open_queuefile(path, 0);
 	return fd < 0 ? -1 : descriptor_above_standard(fd);
 }
 
-/* Root's waiter gives the queue to the owner of the lock, who can remove it. */
+/* Root gives the queue to the lock's owner, which then can remove it. */
 static int set_mode(int fd, const struct lock *lock)
 {
 	struct openness open = openness_of(lock);
@@ -147,7 +146,7 @@ static int set_mode(int fd, const struct lock *lock)
 		return -1;
 	if (open.mode == 0660 && fchown(fd, (uid_t)-1, open.group) != 0)
 		open.mode = 0600;
-	if (geteuid() == 0) /* if that fails it stays root's, which is trusted as well */
+	if (geteuid() == 0) /* a queue that stays root's is trusted as well */
 		(void)!fchown(fd, lock->owner, (gid_t)-1);
 	if (fchmod(fd, open.mode) == 0)
 		return fd;
@@ -155,16 +154,11 @@ static int set_mode(int fd, const struct lock *lock)
 	return -1;
 }
 
-static int create_named(const char *path, const struct lock *lock)
+/* The file gets its mode before its name: a user that cannot open it yet would wait outside of the queue,
+ * and if we died in between, no other user could ever open it. */
+static int create_queuefile(const char *path, const struct lock *lock)
 {
-	return set_mode(open_file(path, O_CREAT | O_EXCL), lock);
-}
-
-/* With its mode before it has its name: another user who cannot open it yet would wait beside the
- * queue, and if we died in between, nobody else could ever open it. */
-static int create(const char *path, const struct lock *lock)
-{
-	int fd = set_mode(open_file(QUEUE_DIRECTORY, O_TMPFILE), lock), errnum;
+	int fd = set_mode(open_queuefile(QUEUE_DIRECTORY, O_TMPFILE), lock), errnum;
 	char self[32];
 
 	if (fd >= 0) {
@@ -177,7 +171,7 @@ static int create(const char *path, const struct lock *lock)
 		if (errnum == EEXIST)
 			return -1;
 	}
-	return create_named(path, lock);
+	return set_mode(open_queuefile(path, O_CREAT | O_EXCL), lock);
 }
 
 int queuefile_open_or_create(const struct lock *lock)
@@ -186,10 +180,10 @@ int queuefile_open_or_create(const struct lock *lock)
 	int fd;
 
 	queuefile_path(lock, path);
-	do { /* another waiter may make it, or the last one remove it, between the two */
-		fd = open_file(path, 0);
+	do { /* between the two, another waiter may make it, or the last one remove it */
+		fd = open_queuefile(path, 0);
 		if (fd < 0 && errno == ENOENT)
-			fd = create(path, lock);
+			fd = create_queuefile(path, lock);
 	} while (fd < 0 && errno == EEXIST);
 	return fd < 0 ? -1 : descriptor_above_standard(fd);
 }

@@ -10,18 +10,9 @@
 #include <unistd.h>
 
 #include "lock/safe_open.h"
+#include "sys/path.h"
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
-
-/* The directory that PATH's last component is in, with a slash behind it, or "". */
-static void directory_of(const char *path, char directory[PATH_MAX])
-{
-	const char *slash = strrchr(path, '/');
-	size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-
-	memcpy(directory, path, length);
-	directory[length] = '\0';
-}
 
 static bool in_proc(const char *directory)
 {
@@ -30,8 +21,8 @@ static bool in_proc(const char *directory)
 	return statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC;
 }
 
-/* Nobody but these can put another link in its place between this look and the open, for
- * the directory is sticky. */
+/* The directory is sticky: only the users named here can replace the link between this check and the
+ * open. */
 static bool is_planted(const struct stat *link, const char *directory)
 {
 	struct stat parent;
@@ -43,28 +34,27 @@ static bool is_planted(const struct stat *link, const char *directory)
 	return link->st_uid != geteuid() && link->st_uid != 0 && link->st_uid != parent.st_uid;
 }
 
-/* PATH, a link in DIRECTORY, becomes what it points to. */
-static int step(char path[PATH_MAX], const char *directory)
+/* PATH, a symbolic link, becomes its target. */
+static int follow_one(char path[PATH_MAX])
 {
+	const char *slash = strrchr(path, '/');
 	char target[PATH_MAX];
 	ssize_t length = readlink(path, target, sizeof target - 1);
+	size_t kept;
 
 	if (length < 0)
 		return -1;
 	target[length] = '\0';
-	if ((size_t)length + (target[0] == '/' ? 0 : strlen(directory)) >= PATH_MAX) {
+	kept = target[0] == '/' || slash == NULL ? 0 : (size_t)(slash - path) + 1;
+	if (kept + (size_t)length >= PATH_MAX) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	if (target[0] == '/')
-		path[0] = '\0';
-	else
-		memcpy(path, directory, strlen(directory) + 1);
-	memcpy(path + strlen(path), target, (size_t)length + 1);
+	memcpy(path + kept, target, (size_t)length + 1);
 	return 0;
 }
 
-static enum links cannot(struct error *error, int errnum)
+static enum links refuse_links(struct error *error, int errnum)
 {
 	errno = errnum;
 	error_set(error, ERROR_OPEN, "cannot open");
@@ -73,27 +63,30 @@ static enum links cannot(struct error *error, int errnum)
 
 enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct error *error)
 {
-	char directory[PATH_MAX];
+	char space[PATH_MAX];
+	const char *directory;
 	struct stat link;
 
 	if (strlen(name) >= PATH_MAX)
-		return cannot(error, ENAMETOOLONG);
+		return refuse_links(error, ENAMETOOLONG);
 	memcpy(resolved, name, strlen(name) + 1);
 	for (int i = 0; i < MOST_SYMLINKS; i++) {
 		if (lstat(resolved, &link) != 0 || !S_ISLNK(link.st_mode))
 			return SYMLINKS_FOLLOWED;
-		directory_of(resolved, directory);
-		if (is_planted(&link, directory[0] == '\0' ? "." : directory)) {
+		directory = path_directory(resolved, space);
+		if (directory == NULL)
+			return refuse_links(error, errno);
+		if (is_planted(&link, directory)) {
 			error_say(error, ERROR_OPEN,
 			    "refused: a symbolic link that user %ld put into a directory open to all",
 			    (long)link.st_uid);
 			return SYMLINKS_REFUSED;
 		}
-		if (in_proc(directory[0] == '\0' ? "." : directory))
+		if (in_proc(directory))
 			return SYMLINKS_MAGIC;
-		/* Removed or replaced since we looked: it is to be looked at again. */
-		if (step(resolved, directory) != 0 && errno != ENOENT && errno != EINVAL)
-			return cannot(error, errno);
+		/* ENOENT, EINVAL: removed or replaced since the lstat: check again. */
+		if (follow_one(resolved) != 0 && errno != ENOENT && errno != EINVAL)
+			return refuse_links(error, errno);
 	}
-	return cannot(error, ELOOP);
+	return refuse_links(error, ELOOP);
 }

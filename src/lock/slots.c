@@ -1,8 +1,6 @@
-/* The kernel can put a caller to sleep on one lock, not on whichever of N comes free
- * first.  So the one process that waits for a slot (the others wait for it, in the
- * queue) sleeps in N threads, one in front of each slot.  The first that gets in
- * decides; the others are called back, and what they may have got is given back.
- * Threads rather than children: whatever kills semlock kills them with it. */
+/* The kernel lets a caller sleep on one lock, not on whichever of N comes free first.  So the head of
+ * the queue sleeps in N threads, one for each slot.  The first that gets its slot ends the wait; the
+ * others are woken by signals, and unlock what they got.  Threads, not children: they die with us. */
 #include <config.h>
 
 #include <errno.h>
@@ -13,29 +11,29 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "sys/wakeup.h"
 #include "lock/held_mode.h"
 #include "lock/slots.h"
+#include "sys/wakeup.h"
 
-/* What the threads in front of the slots share. */
+/* What the threads share. */
 struct slot_wait {
 	struct lock *lock;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	enum outcome outcome; /* BUSY until something has been caught */
-	bool closed;          /* decided: whatever is caught from now on is given back */
+	enum outcome outcome; /* BUSY until decided */
+	bool decided;         /* a slot that a thread gets from now on is unlocked */
 	struct error error;
 	atomic_bool over;
-	atomic_uint running;
+	atomic_uint running; /* threads */
 };
 
 struct slot_waiter {
-	struct slot_wait *slot_wait;
+	struct slot_wait *wait;
 	unsigned slot;
 	pthread_t thread;
 };
 
-static enum outcome try_from(struct lock *lock, unsigned first, struct error *error)
+static enum outcome try_slots(struct lock *lock, unsigned first, struct error *error)
 {
 	enum outcome outcome = BUSY;
 
@@ -47,15 +45,15 @@ static enum outcome try_from(struct lock *lock, unsigned first, struct error *er
 	return outcome;
 }
 
-/* A caller's descriptor that has a slot already is to have no second one. */
+/* A caller's descriptor gets no second slot. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
-	if (lock->name == NULL && (lock->slot = fdinfo_slot(lock)) >= 0)
+	if (lock->name == NULL && (lock->slot = held_slot(lock)) >= 0)
 		return TAKEN;
-	return try_from(lock, 0, error);
+	return try_slots(lock, 0, error);
 }
 
-/* A caller's descriptor may have had bytes of theirs by another lock, for which others wait. */
+/* A caller's descriptor may carry the bytes of several slots, from an earlier lock of the range. */
 void slots_drop(struct lock *lock)
 {
 	bool all = lock->name == NULL && (lock->method->can & CAN_RANGE) != 0;
@@ -66,42 +64,41 @@ void slots_drop(struct lock *lock)
 	lock->slot = -1;
 }
 
-/* One slot must be ours, not two: what comes in later is given back at once. */
-static void report_catch(struct slot_waiter *slot_waiter, enum outcome outcome, const struct error *error)
+static void report_outcome(struct slot_waiter *waiter, enum outcome outcome, const struct error *error)
 {
-	struct slot_wait *slot_wait = slot_waiter->slot_wait;
+	struct slot_wait *wait = waiter->wait;
 
-	pthread_mutex_lock(&slot_wait->mutex);
-	if (slot_wait->closed) {
+	pthread_mutex_lock(&wait->mutex);
+	if (!wait->decided) {
+		wait->decided = true;
+		wait->outcome = outcome;
+		wait->error = *error;
 		if (outcome == TAKEN)
-			slot_wait->lock->method->drop_slot(slot_wait->lock, slot_waiter->slot);
-	} else {
-		slot_wait->closed = true;
-		slot_wait->outcome = outcome;
-		slot_wait->error = *error;
-		if (outcome == TAKEN)
-			slot_wait->lock->slot = (int)slot_waiter->slot;
+			wait->lock->slot = (int)waiter->slot;
+	} else if (outcome == TAKEN) { /* one slot must be ours, not two */
+		wait->lock->method->drop_slot(wait->lock, waiter->slot);
 	}
-	pthread_cond_signal(&slot_wait->changed);
-	pthread_mutex_unlock(&slot_wait->mutex);
+	pthread_cond_signal(&wait->changed);
+	pthread_mutex_unlock(&wait->mutex);
 }
 
-static void *stand_in_front(void *argument)
+static void *sleep_on_slot(void *argument)
 {
-	struct slot_waiter *slot_waiter = argument;
-	struct slot_wait *slot_wait = slot_waiter->slot_wait;
+	struct slot_waiter *waiter = argument;
+	struct slot_wait *wait = waiter->wait;
 	enum outcome outcome = BUSY;
 	struct error error = {0};
 
-	while (outcome == BUSY && !atomic_load(&slot_wait->over))
-		outcome = slot_wait->lock->method->take_slot(slot_wait->lock, slot_waiter->slot, SLEEP, &error);
+	while (outcome == BUSY && !atomic_load(&wait->over))
+		outcome = wait->lock->method->take_slot(wait->lock, waiter->slot, SLEEP, &error);
 	if (outcome != BUSY)
-		report_catch(slot_waiter, outcome, &error);
-	atomic_fetch_sub(&slot_wait->running, 1);
+		report_outcome(waiter, outcome, &error);
+	atomic_fetch_sub(&wait->running, 1);
 	return NULL;
 }
 
-static struct timespec soon(const struct deadline *deadline, int64_t most)
+/* The time of DEADLINE, or in MOST ns, whichever is earlier. */
+static struct timespec wait_until(const struct deadline *deadline, int64_t most)
 {
 	int64_t left = deadline_left(deadline);
 	int64_t at = clock_now() + (left < most ? left : most);
@@ -109,92 +106,93 @@ static struct timespec soon(const struct deadline *deadline, int64_t most)
 	return (struct timespec){(time_t)(at / SECOND), (long)(at % SECOND)};
 }
 
-/* Returns how many slots have got a thread: from 0 on, and usually all. */
-static unsigned send_out(struct slot_wait *slot_wait, struct slot_waiter *slot_waiters)
+/* Returns how many slots, from the first, have a thread: all, unless the system refuses more. */
+static unsigned start_threads(struct slot_wait *wait, struct slot_waiter *waiters)
 {
-	unsigned sent = 0;
 	pthread_attr_t small;
+	unsigned started = 0;
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
-	for (; sent < slot_wait->lock->slots; sent++) {
-		slot_waiters[sent] = (struct slot_waiter){.slot_wait = slot_wait, .slot = sent};
-		atomic_fetch_add(&slot_wait->running, 1);
-		if (pthread_create(&slot_waiters[sent].thread, &small, stand_in_front,
-			&slot_waiters[sent]) != 0) {
-			atomic_fetch_sub(&slot_wait->running, 1);
+	for (; started < wait->lock->slots; started++) {
+		struct slot_waiter *waiter = &waiters[started];
+
+		*waiter = (struct slot_waiter){.wait = wait, .slot = started};
+		atomic_fetch_add(&wait->running, 1);
+		if (pthread_create(&waiter->thread, &small, sleep_on_slot, waiter) != 0) {
+			atomic_fetch_sub(&wait->running, 1);
 			break;
 		}
 	}
 	pthread_attr_destroy(&small);
-	return sent;
+	return started;
 }
 
-/* A signal may come just before a thread goes to sleep: so it is sent until all are back. */
-static void call_back(struct slot_wait *slot_wait, struct slot_waiter *slot_waiters, unsigned sent)
+/* A signal may come just before a thread goes to sleep: repeat it until all threads have ended. */
+static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, unsigned started)
 {
 	static const struct timespec a_moment = {0, 100000};
 
-	atomic_store(&slot_wait->over, true);
-	while (atomic_load(&slot_wait->running) > 0) {
-		for (unsigned i = 0; i < sent; i++)
-			pthread_kill(slot_waiters[i].thread, alarm_signal());
+	atomic_store(&wait->over, true);
+	while (atomic_load(&wait->running) > 0) {
+		for (unsigned i = 0; i < started; i++)
+			pthread_kill(waiters[i].thread, alarm_signal());
 		nanosleep(&a_moment, NULL);
 	}
-	for (unsigned i = 0; i < sent; i++)
-		pthread_join(slot_waiters[i].thread, NULL);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(waiters[i].thread, NULL);
 }
 
-/* Slots from UNWATCHED on have got no thread: those are looked at now and then. */
-static void wait_for_catch(struct slot_wait *slot_wait, const struct deadline *deadline, unsigned unwatched)
+/* Slots from UNWATCHED on have no thread: try them every 50 ms. */
+static void wait_for_threads(struct slot_wait *wait, const struct deadline *deadline, unsigned unwatched)
 {
-	int64_t most = unwatched == slot_wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND;
+	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND;
 	struct timespec until;
 
-	pthread_mutex_lock(&slot_wait->mutex);
-	while (!slot_wait->closed && deadline_left(deadline) > 0) {
-		until = soon(deadline, most);
-		pthread_cond_timedwait(&slot_wait->changed, &slot_wait->mutex, &until);
-		if (slot_wait->closed)
+	pthread_mutex_lock(&wait->mutex);
+	while (!wait->decided && deadline_left(deadline) > 0) {
+		until = wait_until(deadline, most);
+		pthread_cond_timedwait(&wait->changed, &wait->mutex, &until);
+		if (wait->decided)
 			break;
-		slot_wait->outcome = try_from(slot_wait->lock, unwatched, &slot_wait->error);
-		slot_wait->closed = slot_wait->outcome != BUSY;
+		wait->outcome = try_slots(wait->lock, unwatched, &wait->error);
+		wait->decided = wait->outcome != BUSY;
 	}
-	slot_wait->closed = true;
-	pthread_mutex_unlock(&slot_wait->mutex);
+	wait->decided = true;
+	pthread_mutex_unlock(&wait->mutex);
 }
 
-static void hunt_open(struct slot_wait *slot_wait, struct lock *lock)
+static void init_wait(struct slot_wait *wait, struct lock *lock)
 {
 	pthread_condattr_t monotonic;
 
-	*slot_wait = (struct slot_wait){.lock = lock, .outcome = BUSY};
-	pthread_mutex_init(&slot_wait->mutex, NULL);
+	*wait = (struct slot_wait){.lock = lock, .outcome = BUSY};
+	pthread_mutex_init(&wait->mutex, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&slot_wait->changed, &monotonic);
+	pthread_cond_init(&wait->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 }
 
 enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
 {
-	struct slot_wait slot_wait;
-	struct slot_waiter *slot_waiters = calloc(lock->slots, sizeof *slot_waiters);
-	unsigned sent;
+	struct slot_waiter *waiters = calloc(lock->slots, sizeof *waiters);
+	struct slot_wait wait;
+	unsigned started;
 
-	if (slot_waiters == NULL) {
+	if (waiters == NULL) {
 		error_set(error, ERROR_SYSTEM, "cannot wait for a slot");
 		return FAILED;
 	}
 	alarm_off();
 	alarm_listen();
-	hunt_open(&slot_wait, lock);
-	sent = send_out(&slot_wait, slot_waiters);
-	wait_for_catch(&slot_wait, deadline, sent);
-	call_back(&slot_wait, slot_waiters, sent);
-	pthread_cond_destroy(&slot_wait.changed);
-	pthread_mutex_destroy(&slot_wait.mutex);
-	free(slot_waiters);
-	*error = slot_wait.error;
-	return slot_wait.outcome;
+	init_wait(&wait, lock);
+	started = start_threads(&wait, waiters);
+	wait_for_threads(&wait, deadline, started);
+	end_threads(&wait, waiters, started);
+	pthread_cond_destroy(&wait.changed);
+	pthread_mutex_destroy(&wait.mutex);
+	free(waiters);
+	*error = wait.error;
+	return wait.outcome;
 }

@@ -3,12 +3,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "methods/kernel/fcntl.h"
 #include "methods/file/filemethods.h"
-#include "methods/kernel/flock.h"
+#include "methods/kernel/kernel_methods.h"
 #include "lock/method.h"
 
-/* The first one is the default. */
+/* In the order of --help. */
 static const struct method *const methods[] = {
     &method_flock,
     &method_ofd,

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 #include "owners/check.h"

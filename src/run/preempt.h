@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "lock/lock.h"
+#include "lock/take.h"
 #include "report/error.h"
 
 struct preemption {

@@ -16,7 +16,7 @@
 #include "cli/user_lock.h"
 #include "cli/options.h"
 #include "report/error.h"
-#include "lock/slots.h"
+#include "lock/lock.h"
 #include "cli/usage.h"
 
 enum { MOST_WORDS = 40 };

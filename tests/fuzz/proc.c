@@ -8,7 +8,7 @@
 #include "sys/proc.h"
 #include "owners/lock_scope.h"
 
-#include "lock/held_mode.c" /* for a line of it, without a descriptor that says so */
+#include "lock/held_mode.c" /* for held_mode_of() */
 
 static void lock_line(const char *line)
 {
@@ -28,8 +28,7 @@ static void fdinfo_line(const char *line)
 	for (int i = 0; i < 2; i++) {
 		method.can = i == 0 ? 0 : CAN_RANGE;
 		lock.range.length = i == 0 ? 0 : 10;
-		/* The two that read such lines agree that there is a lock, and of which kind. */
-		if (read_line(&lock, line) != FDINFO_NONE && procfs_lock_line(line, &seen))
+		if (procfs_lock_line(line, &seen) && held_mode_of(&lock, &seen) != HELD_NONE)
 			MUST(seen.kind == (i == 0 ? KIND_FLOCK : KIND_OFD));
 	}
 }

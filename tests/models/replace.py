@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""--replace in the queue (src/lock/lock.c, replace.c, transit.c): waiters, replacers with tickets in front.
+"""--replace in the queue (src/lock/take.c, replace.c, transit.c): waiters, replacers with tickets in front.
 
 For every interleaving, with the death of a replacer wherever it may come: no process that only
 waits is signalled; none starts between the signal of a living replacer and that replacer's turn; no

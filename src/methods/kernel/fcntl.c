@@ -1,20 +1,15 @@
-/* fcntl(2) record locks, in their two kinds.
+/* fcntl(2) record locks, in their two kinds, which exclude each other.
  *
- * "posix": the lock belongs to the process.  It is not inherited by a child, it
- * is gone as soon as the process closes ANY descriptor of that file, even one
- * that a library opened for a moment, and two threads of one process do not
- * exclude each other.  So semlock opens the file once, keeps that descriptor to
- * itself, and ties the command's life to its own.  Programs like dpkg use this
- * kind, and that is why it is here.
+ * "posix": the lock belongs to the process.  A child does not inherit it; it is gone as soon as the
+ * process closes any descriptor of that file, even one that a library opened for a moment; and threads
+ * of one process do not exclude each other.  So semlock opens the file once, keeps that descriptor to
+ * itself, and ties the command's life to its own.  Programs such as dpkg use this kind.
  *
- * "ofd": the lock belongs to the open file description, as flock(2)'s does: it
- * is inherited, and lasts until the last copy of the descriptor has been closed.
- * Both kinds exclude each other.
+ * "ofd": the lock belongs to the open file description, like that of flock(2).
  *
- * A write lock wants a descriptor that is open for writing, a read lock one that
- * is open for reading, and neither works on a directory.  With -j, slot N is a
- * write lock on the N-th byte of the range; whoever locks the whole range
- * therefore waits for all the slots. */
+ * A write lock needs a descriptor open for writing, a read lock one open for reading, and neither works
+ * on a directory.  With -j, slot N is a write lock on byte N of the range: a lock of the whole range
+ * waits for all slots. */
 #include <config.h>
 
 #include <errno.h>
@@ -24,9 +19,9 @@
 #include <unistd.h>
 
 #include "lock/lock.h"
-#include "methods/kernel/fcntl.h"
+#include "methods/kernel/kernel_methods.h"
 
-static enum outcome answer(int result)
+static enum outcome outcome_of(int result)
 {
 	static const struct timespec a_moment = {0, 10000000};
 
@@ -36,13 +31,13 @@ static enum outcome answer(int result)
 		return BUSY;
 	if (errno != EDEADLK)
 		return FAILED;
-	/* The kernel looks no further than ten processes and can be wrong; nothing was
-	 * taken, and asking again is always right. */
+	/* The kernel's search for deadlocks ends at ten processes, and can be wrong.  Nothing was taken:
+	 * try again. */
 	nanosleep(&a_moment, NULL);
 	return BUSY;
 }
 
-static bool sleeps(int command)
+static bool command_sleeps(int command)
 {
 	return command == F_OFD_SETLKW || command == F_SETLKW;
 }
@@ -55,13 +50,12 @@ static enum outcome lock_bytes(int fd, int command, short type, struct range ran
 	    .l_start = range.start,
 	    .l_len = range.length,
 	};
-
 	int result;
 
-	do { /* over NFS, a signal can interrupt even what does not sleep */
+	do { /* over NFS, a signal can interrupt even a try */
 		result = fcntl(fd, command, &bytes);
-	} while (result != 0 && errno == EINTR && !sleeps(command));
-	return answer(result);
+	} while (result != 0 && errno == EINTR && !command_sleeps(command));
+	return outcome_of(result);
 }
 
 enum outcome fcntl_byte(int fd, int command, short type, off_t offset)
@@ -74,7 +68,7 @@ static int fcntl_access(const struct lock *lock)
 	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_WRONLY : O_RDONLY;
 }
 
-static void explain(const struct lock *lock, struct error *error)
+static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 {
 	if (errno == ENOLCK || errno == ENOMEM)
 		error_set(error, ERROR_SYSTEM, "cannot lock");
@@ -89,7 +83,6 @@ static void explain(const struct lock *lock, struct error *error)
 		error_set(error, ERROR_LOCKABLE, "cannot lock");
 }
 
-/* Which of the kernel's two kinds LOCK is. */
 static int command_for(const struct lock *lock, enum wait wait)
 {
 	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
@@ -103,7 +96,7 @@ static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *
 	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), type, lock->range);
 
 	if (outcome == FAILED)
-		explain(lock, error);
+		explain_failed_fcntl(lock, error);
 	return outcome;
 }
 
@@ -121,7 +114,7 @@ static enum outcome fcntl_take_slot(struct lock *lock, unsigned slot, enum wait 
 	    lock->range.start + (off_t)slot);
 
 	if (outcome == FAILED)
-		explain(lock, error);
+		explain_failed_fcntl(lock, error);
 	return outcome;
 }
 

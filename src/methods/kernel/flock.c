@@ -1,10 +1,9 @@
 /* flock(2).
  *
- * The lock belongs to the open file description: a child that inherits the
- * descriptor holds it too, and it is free when the last copy has been closed, by
- * whatever death.  A slot (-j) is a shared flock, which keeps plain exclusive
- * holders out, and a record lock of the same description on a byte so far out
- * that no program's own record locks meet it. */
+ * The lock belongs to the open file description: a child that inherits the descriptor holds it, too,
+ * and it is free when the last copy is closed, however its process ended.  A slot (-j) is a shared
+ * flock, which excludes plain exclusive holders, and a record lock of the same description on a byte
+ * beyond any program's data. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,17 +14,15 @@
 #include <unistd.h>
 
 #include "lock/lock.h"
-#include "methods/kernel/fcntl.h"
-#include "methods/kernel/flock.h"
+#include "methods/kernel/kernel_methods.h"
 
 static int flock_access(const struct lock *lock)
 {
-	/* For reading, if that will do: a script that locks itself could not be
-	 * executed while somebody has it open for writing. */
+	/* A script that locks itself cannot be executed while it is open for writing. */
 	return lock->slots > 0 ? O_RDWR : O_RDONLY;
 }
 
-static enum outcome refused(struct lock *lock, struct error *error)
+static enum outcome explain_failed_flock(struct lock *lock, struct error *error)
 {
 	switch (errno) {
 	case EWOULDBLOCK:
@@ -33,7 +30,7 @@ static enum outcome refused(struct lock *lock, struct error *error)
 		return BUSY;
 	case EBADF:
 	case EIO:
-		/* On NFS flock(2) is a record lock, and an exclusive one wants write access. */
+		/* On NFS, flock(2) is a record lock, and an exclusive one needs write access. */
 		if (lock->name != NULL && lock->access == O_RDONLY && lock->mode == EXCLUSIVE) {
 			lock->access = O_RDWR;
 			return AGAIN;
@@ -54,22 +51,16 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *
 
 	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
 		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
-			return refused(lock, error);
+			return explain_failed_flock(lock, error);
 	return TAKEN;
-}
-
-/* Which slot a caller's descriptor has, it does not say when it lets go. */
-static void drop_slots(const struct lock *lock)
-{
-	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
-
-	if (lock->name == NULL)
-		fcntl(lock->fd, F_OFD_SETLK, &slots);
 }
 
 static int flock_drop(struct lock *lock, struct error *error)
 {
-	drop_slots(lock);
+	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
+
+	if (lock->name == NULL) /* which slot a caller's descriptor holds is unknown here */
+		fcntl(lock->fd, F_OFD_SETLK, &slots);
 	if (flock(lock->fd, LOCK_UN) != 0)
 		return error_set(error, ERROR_LOCKABLE, "cannot unlock");
 	return 0;

@@ -1,0 +1,61 @@
+/* cli/request.h - what the command line asks for.  Constant after request_read(). */
+#ifndef SEMLOCK_CLI_REQUEST_H
+#define SEMLOCK_CLI_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lock/lock.h"
+
+/* A lock as the command line names it. */
+struct wanted {
+	const char *name; /* NULL: descriptor FD */
+	int fd;
+	enum lock_mode mode;
+};
+
+struct request {
+	bool as_flock; /* invoked as flock: where the two differ, flock(1)'s way */
+	const struct method *method;
+	bool method_named;    /* by -m or --fcntl: --who and --check look for no other */
+	struct wanted *locks; /* LOCK or FD first, then those of -f; with --who, all that are named */
+	unsigned nlocks;
+	const char *label; /* the user's name for the first lock */
+	unsigned slots;    /* 0: a plain lock */
+	struct range range;
+	bool unlock;
+	bool nonblocking;
+	int64_t wait; /* ns; -1: no limit */
+	int busy_status;
+	char **command; /* NULL: only lock the descriptor */
+	bool close_fd, become, remove;
+	bool exact_mode;    /* --mode, which is CREATE_MODE */
+	mode_t create_mode; /* permissions of a file that is created */
+	bool init;
+	bool hold;     /* no command: hold until the end of input ... */
+	pid_t owner;   /* ... or of this process; 0: of our parent */
+	int on_lost;   /* a signal, or LOST_WARN; 0: not asked for */
+	int64_t stale; /* ns; 0: not asked for */
+	int64_t ttl;   /* ns; 0: not asked for */
+	bool quiet, verbose;
+	bool nested;
+	enum { PREEMPT_NOT, PREEMPT_REPLACE, PREEMPT_TOGGLE } preempt;
+	int preempt_signal;    /* for the holder */
+	int64_t run_timeout;   /* ns; 0: none */
+	int64_t kill_after;    /* ns; 0: never */
+	int signal;            /* of --run-timeout; 0: TERM */
+	bool who, check, json; /* only look */
+};
+
+/* What the command line says beside its request, to check it by. */
+struct reading {
+	enum lock_mode mode; /* of the next lock to be named */
+	const char *name;    /* --name; NULL */
+	int fd;              /* --fd */
+	bool limited, kills; /* --run-timeout, --kill-after */
+	bool acts;           /* an option that does not go with --who and --check */
+	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
+};
+
+#endif

@@ -1,0 +1,309 @@
+#include <config.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "lock/attempt.h"
+#include "lock/held_mode.h"
+#include "lock/lockfile.h"
+#include "lock/queue.h"
+#include "lock/queuefile.h"
+#include "lock/take.h"
+#include "sys/crash_points.h"
+#include "sys/wakeup.h"
+
+static int identify_descriptor(struct lock *lock, struct error *error)
+{
+	if (lockfile_identify(lock) == 0)
+		return 0;
+	if (errno == EBADF) {
+		error_say(error, ERROR_LOCKABLE,
+		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and mksh "
+		    "hand it on with %d>&%d behind the command", lock->fd, lock->fd, lock->fd);
+		error->errnum = EBADF;
+		return -1;
+	}
+	return error_set(error, ERROR_LOCKABLE, "cannot look at this descriptor");
+}
+
+static int say_deleted(struct error *error)
+{
+	return error_say(error, ERROR_LOCKABLE,
+	    "the file behind this descriptor has been deleted, and whoever opens its name "
+	    "locks another: open it again");
+}
+
+int lock_open(struct lock *lock, struct error *error)
+{
+	lock->slot = -1;
+	lock->lost = false;
+	if (lock->method->open != NULL)
+		return lock->method->open(lock, error);
+	if (lock->name != NULL) {
+		lock->fd = -1;
+		return lockfile_open(lock, error);
+	}
+	if (identify_descriptor(lock, error) != 0)
+		return -1;
+	return lockfile_current(lock) ? 0 : say_deleted(error);
+}
+
+bool lock_current(const struct lock *lock)
+{
+	return lock->entry != NULL ? lock->method->current(lock) : lockfile_current(lock);
+}
+
+/* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
+ * others up.  On a busy machine, a living queue of short commands has its lock free most of the time,
+ * while the next waiter wakes up: so there are many looks, over a time that is long enough for it. */
+static enum outcome take_deserted(struct lock *lock, struct queue *queue, const struct deadline *deadline,
+    struct error *error)
+{
+	static const struct looks first = {50, SECOND / 5, 20 * MILLISECOND};
+	static const struct looks next = {25, SECOND / 10, 20 * MILLISECOND};
+	const struct looks *looks = queue->beaten ? &next : &first;
+	enum outcome outcome = BUSY;
+	int seen = 0;
+
+	if (deadline_left(deadline) > looks->spell)
+		outcome = attempt_deserted(lock, looks, &seen, error);
+	/* Busy early: the queue lives.  Busy late: another process that looked was faster. */
+	if (seen > looks->count * 3 / 4)
+		queue->beaten = true;
+	queue->look_at = clock_now() + (queue->beaten ? SECOND / 10 : 9 * SECOND / 10) +
+			 attempt_jitter(SECOND / 10);
+	return outcome;
+}
+
+/* With -n, and when the time is up: a lock that is free at each look belongs to no living queue.  If a
+ * caller's descriptor carries a lock already, a look would lose it. */
+static enum outcome take_at_once(struct lock *lock, struct error *error)
+{
+	static const struct looks looks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
+	int seen;
+
+	if (lock->name == NULL && held_mode(lock) != HELD_NONE)
+		return BUSY;
+	return attempt_deserted(lock, &looks, &seen, error);
+}
+
+static enum outcome take_by_preemption(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome;
+
+	alarm_off();
+	do {
+		outcome = attempt_try(lock, error);
+		if (outcome != BUSY)
+			return outcome;
+		if (!lock_current(lock))
+			return AGAIN;
+		outcome = wait->preempt(wait->preemption);
+	} while (outcome == AGAIN);
+	return outcome;
+}
+
+/* No ticket is before ours, or there is no queue. */
+static enum outcome take_as_head(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	if (wait->preempt != NULL)
+		return take_by_preemption(lock, wait, error);
+	return attempt_sleep(lock, &wait->deadline, error);
+}
+
+/* With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
+ * lock belongs to that ticket's owner, which sees by our ticket that the lock is only in transit, and
+ * does not stop us for it.  So our ticket is given up after this look, not before. */
+static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
+{
+	CRASH_POINT("lock.transit");
+	if (!queue_preceded(queue))
+		return false;
+	attempt_drop(lock);
+	lock->lost = false; /* of no account: no command has run */
+	return true;
+}
+
+static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const struct wait_options *wait,
+    struct error *error)
+{
+	enum outcome outcome;
+	int looks = 0;
+
+	for (;;) {
+		switch (queue_await(queue, &wait->deadline)) {
+		case TURN_EXPIRED:
+			return take_at_once(lock, error);
+		case TURN_LOOK:
+			outcome = take_deserted(lock, queue, &wait->deadline, error);
+			if (outcome != BUSY)
+				return outcome;
+			/* The replacer before us makes no progress: have the holder stopped ourselves. */
+			if (++looks < 2 || wait->preempt == NULL)
+				continue;
+			break;
+		case TURN_OURS:
+			CRASH_POINT("lock.head");
+			break;
+		case TURN_BROKEN:
+			return take_as_head(lock, wait, error);
+		}
+		outcome = take_as_head(lock, wait, error);
+		if (outcome != TAKEN || !yield_to_earlier(lock, queue))
+			return outcome;
+	}
+}
+
+/* A caller's descriptor gets what it carries already, and less than that, before all waiters. */
+static enum outcome take_again(struct lock *lock, struct error *error)
+{
+	enum held_mode held;
+
+	if (lock->name != NULL)
+		return BUSY;
+	if (lock->slots > 0)
+		return held_slot(lock) < 0 ? BUSY : attempt_try(lock, error);
+	held = held_mode(lock);
+	if (held == HELD_EXCLUSIVE || (held == HELD_SHARED && lock->mode == SHARED))
+		return lock->method->take(lock, TRY, error);
+	return BUSY;
+}
+
+/* If a caller's descriptor carries the lock already, the queue behind it would wait for us while we
+ * wait in the queue.  The same lock, or a lesser one, is had at once.  For a greater one the lock is
+ * dropped first, and queued for: the kernel's own conversions drop first, too. */
+static enum outcome convert(struct lock *lock, struct error *error)
+{
+	enum outcome outcome;
+
+	if (lock->name != NULL || lock->slots > 0 || held_mode(lock) == HELD_NONE)
+		return BUSY;
+	outcome = take_again(lock, error);
+	if (outcome == BUSY)
+		lock->method->drop(lock, error);
+	return outcome;
+}
+
+/* If the caller's descriptor holds another lock, its waiters wait for us while we queue behind them:
+ * skip the queue. */
+static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
+{
+	return wait->passes || (lock->name == NULL && held_more(lock));
+}
+
+/* STATE is that of QUEUE.  To skip the queue needs a ticket, too: later waiters wait behind it, and a
+ * writer gets in among readers. */
+static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum queue_state state,
+    const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome;
+	bool skips;
+
+	if (wait->waits != NULL)
+		wait->waits(lock, wait->context);
+	if (state == QUEUE_UNUSABLE ||
+	    !queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
+		return take_as_head(lock, wait, error);
+	skips = skips_queue(lock, wait); /* before a conversion drops a part of what is held */
+	outcome = convert(lock, error);
+	if (outcome != BUSY)
+		return outcome;
+	if (skips)
+		return attempt_sleep(lock, &wait->deadline, error);
+	return wait_in_queue(lock, queue, wait, error);
+}
+
+/* Without tickets before us, we may just try; with tickets, only -n does, in case their
+ * processes are stopped. */
+static enum outcome try_in_order(struct lock *lock, const struct queue *queue,
+    enum queue_state state, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome;
+
+	if (state != QUEUE_OPEN && lock->slots == 0)
+		return lock->method->take(lock, TRY, error);
+	if (state != QUEUE_OPEN || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
+		return attempt_try(lock, error);
+	outcome = take_again(lock, error);
+	return outcome == BUSY && wait->try_once ? take_at_once(lock, error) : outcome;
+}
+
+static enum outcome take_in_order(struct lock *lock, struct queue *queue,
+    const struct wait_options *wait, struct error *error)
+{
+	enum queue_state state = QUEUE_ABSENT;
+	enum outcome outcome;
+
+	queue->fd = queuefile_open(lock);
+	if (queue->fd >= 0)
+		state = queue_check(queue, lock);
+	else if (errno != ENOENT)
+		state = QUEUE_UNUSABLE;
+	outcome = try_in_order(lock, queue, state, wait, error);
+	if (outcome == BUSY && !wait->try_once) {
+		outcome = take_waiting(lock, queue, state, wait, error);
+		alarm_off();
+	}
+	return outcome;
+}
+
+enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	struct queue queue = {.fd = -1};
+	enum outcome outcome = take_in_order(lock, &queue, wait, error);
+
+	if (queue.fd >= 0)
+		queue_leave(&queue, lock);
+	if (outcome != TAKEN)
+		return outcome;
+	CRASH_POINT("lock.taken");
+	if (lock_current(lock)) /* K3 */
+		return TAKEN;
+	if (lock->name != NULL)
+		return AGAIN;
+	attempt_drop(lock);
+	say_deleted(error);
+	return FAILED;
+}
+
+enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome = FAILED;
+
+	if (lock->method->await != NULL) {
+		outcome = lock->method->await(lock, wait, error);
+		if (outcome != TAKEN)
+			lock_forget(lock);
+		return outcome;
+	}
+	do {
+		if (lock_open(lock, error) != 0)
+			break;
+		outcome = lock_take_open(lock, wait, error);
+		if (outcome == TAKEN)
+			return TAKEN;
+		lock_forget(lock);
+	} while (outcome == AGAIN);
+	lock_forget(lock);
+	return outcome;
+}
+
+void lock_forget(struct lock *lock)
+{
+	if (lock->method->release != NULL) {
+		lock->method->release(lock);
+		return;
+	}
+	if (lock->name == NULL || lock->fd < 0)
+		return;
+	close(lock->fd);
+	lock->fd = -1;
+	lock->slot = -1;
+}
+
+int lock_undo(struct lock *lock, struct error *error)
+{
+	if (identify_descriptor(lock, error) != 0)
+		return -1;
+	return lock->method->drop(lock, error);
+}

@@ -1,0 +1,38 @@
+/* lock/take.h - taking a lock and giving it back: the policy over any method.
+ *
+ *              BUSY, time left: queue, sleep
+ *               .--------------.
+ *               v              |
+ *   FREE --> open --> take ----+--> TAKEN --> still what the name means? --> held
+ *              ^        |                                |
+ *              |        '--> BUSY (-n, time out), FAILED | no: the file was removed
+ *              |                                         | or replaced
+ *              '-----------------------------------------'
+ */
+#ifndef SEMLOCK_LOCK_TAKE_H
+#define SEMLOCK_LOCK_TAKE_H
+
+#include "lock/lock.h"
+
+/* Open LOCK->name, or check the caller's LOCK->fd, and note its identity.  Nothing is taken.
+ * Returns 0, or -1 with ERROR filled. */
+int lock_open(struct lock *lock, struct error *error);
+
+/* Open and take LOCK; do both again whenever the name means another file by then.  BUSY: not within
+ * WAIT.  Unless TAKEN, nothing is held and nothing of ours is open. */
+enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struct error *error);
+
+/* Take the open LOCK.  AGAIN: taken or not, it has to be closed and opened anew. */
+enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, struct error *error);
+
+/* Does the name of LOCK, or that of its directory, still mean what was opened? */
+bool lock_current(const struct lock *lock);
+
+/* Close our descriptor: a process that inherited it keeps the lock, as with flock(1).  A caller's
+ * own descriptor is left as it is.  Copes with any half-filled state. */
+void lock_forget(struct lock *lock);
+
+/* Unlock the caller's descriptor (-u).  Returns 0, or -1 with ERROR filled. */
+int lock_undo(struct lock *lock, struct error *error);
+
+#endif
