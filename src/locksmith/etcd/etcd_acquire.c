@@ -79,7 +79,7 @@ static enum wait queue(struct etcdlock *k)
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
 		enum etcd_reply reply;
 
-		if (boottime_now() >= k->options->until)
+		if (k->options->no_wait || boottime_now() >= k->options->until)
 			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
 		if (boottime_now() >= k->deadline)
 			return WAIT_AGAIN;
