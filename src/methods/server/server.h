@@ -13,6 +13,9 @@ extern const struct method method_on_server;
 /* The method for the URL that NAME is, called by its scheme in small letters; NULL: it is none. */
 const struct method *server_method(const char *name);
 
+/* Does NAME begin with the scheme of an installed helper and a colon, and is no URL? */
+bool server_mistyped(const char *name);
+
 /* Ask the server of LOCK: WHAT, "--who" or "--check", of semlock-locksmith(7), and take nothing.
  * Calls HEAR with CONTEXT for each line of the answer.  Returns 0, or -1 with ERROR filled. */
 int server_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
