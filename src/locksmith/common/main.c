@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 
 #define AGAIN NS_PER_S /* between two tries of a server that is not there */
@@ -100,6 +101,25 @@ static int tell(enum action action)
 	return fflush(stdout) == 0 ? 0 : EXIT_INTERNAL;
 }
 
+static bool is_scheme_of_engine(const char *text)
+{
+	size_t length = strcspn(text, ":"), word;
+
+	for (const char *at = engine.schemes; *at != '\0'; at += word + strspn(at + word, " ")) {
+		word = strcspn(at, " ");
+		if (word == length && strncasecmp(at, text, length) == 0)
+			return strncmp(text + length, "://", 3) == 0;
+	}
+	return false;
+}
+
+static int parse_url(struct options *o, struct failure *failure)
+{
+	if (!is_scheme_of_engine(o->url_text))
+		return failure_set(failure, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
+	return engine.parse(o->url_text, &o->url, failure);
+}
+
 int main(int argc, char **argv)
 {
 	struct failure failure = {0};
@@ -112,6 +132,8 @@ int main(int argc, char **argv)
 	status = options_parse(argc, argv, &options, &failure);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
 		return tell(options.action);
+	if (status == 0)
+		status = parse_url(&options, &failure);
 	say("LOCKSMITH %d %s", PROTOCOL_VERSION, engine.words);
 	if (status != 0) {
 		say("ERR %d %s", failure.status, failure.text);

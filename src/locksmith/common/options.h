@@ -27,7 +27,8 @@ struct options {
 			      little later */
 	long pid;	  /* shown to others as the holder */
 	const char *note; /* shown to others, "" if none */
-	struct url url;
+	const char *url_text;
+	struct url url;   /* filled in by the engine */
 };
 
 /* Reads argv. 0, or -1 with *why filled (EXIT_USAGE). */
