@@ -17,7 +17,7 @@ struct engine {
 	const char *words;   /* what it can do, of "shared slots order token" */
 
 	/* Fills in *url, which stays as long as the program, from the URL: url_parse, or the
-	   engine's own.  0, or -1 with *why filled. */
+	   engine's own.  0, or -1 with *failure filled. */
 	int (*parse)(const char *text, struct url *url, struct failure *failure);
 
 	/* Once, before run().  0, or -1.  NULL: nothing to do. */
@@ -25,7 +25,7 @@ struct engine {
 
 	/* The whole life of a lock, or of ACTION_WHO or ACTION_CHECK.  Returns the exit status:
 	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO, CHECK), or
-	   another with *why filled, which main says (LOST, ERR).  With failure_away() in it nothing
+	   another with *failure filled, which main says (LOST, ERR).  With failure_away() in it nothing
 	   is held and nothing is left to run: main may call run() again, as long as the user waits. */
 	int (*run)(const struct options *o, struct failure *failure);
 

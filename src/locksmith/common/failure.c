@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void __attribute__((format(printf, 3, 0))) fill(struct failure *failure, int status,
+static void __attribute__((format(printf, 3, 0))) failure_fill(struct failure *failure, int status,
     const char *format, va_list args)
 {
 	failure->status = status;
@@ -19,7 +19,7 @@ int failure_set(struct failure *failure, int status, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	fill(failure, status, format, args);
+	failure_fill(failure, status, format, args);
 	va_end(args);
 	return -1;
 }
@@ -29,7 +29,7 @@ int failure_away(struct failure *failure, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	fill(failure, EXIT_UNAVAILABLE, format, args);
+	failure_fill(failure, EXIT_UNAVAILABLE, format, args);
 	va_end(args);
 	failure->away = true;
 	return -1;

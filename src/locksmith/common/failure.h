@@ -2,19 +2,12 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_FAILURE_H
 #define SEMLOCK_LOCKSMITH_COMMON_FAILURE_H
 
+#include "report/exitcode.h"
+
 #include <stdbool.h>
 
-/* The exit statuses of semlock-locksmith; all but the first two are semlock's own. */
-enum {
-	EXIT_RELEASED = 0,
-	EXIT_BUSY = 1,
-	EXIT_USAGE = 64,
-	EXIT_UNAVAILABLE = 69,
-	EXIT_INTERNAL = 70,
-	EXIT_CANNOT_CREATE = 73,
-	EXIT_LOST = 76,
-	EXIT_NOT_PERMITTED = 77
-};
+/* The exit statuses of semlock-locksmith: this one, and semlock's own. */
+enum { EXIT_RELEASED = 0 };
 
 struct failure {
 	int status;	/* one of the above */
@@ -22,7 +15,7 @@ struct failure {
 	char text[400]; /* one line without a newline */
 };
 
-/* Fills in *why; control characters in the result become '?'. Returns -1, for the caller to pass
+/* Fills in *failure; control characters in the result become '?'. Returns -1, for the caller to pass
  * on. */
 int failure_set(struct failure *failure, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* CR and LF would end a command of FTP and begin another. */
-static int take(const char *name, char *into, size_t size, struct failure *failure)
+static int take_variable(const char *name, char *into, size_t size, struct failure *failure)
 {
 	const char *value = getenv(name);
 
@@ -23,8 +23,8 @@ static int take(const char *name, char *into, size_t size, struct failure *failu
 int login_find(const struct url *url, struct login *login, struct failure *failure)
 {
 	*login = (struct login){.has_password = getenv("SEMLOCK_PASSWORD") != NULL};
-	if (take("SEMLOCK_USER", login->user, sizeof login->user, failure) != 0 ||
-	    take("SEMLOCK_PASSWORD", login->password, sizeof login->password, failure) != 0)
+	if (take_variable("SEMLOCK_USER", login->user, sizeof login->user, failure) != 0 ||
+	    take_variable("SEMLOCK_PASSWORD", login->password, sizeof login->password, failure) != 0)
 		return -1;
 	if (url->user[0] != '\0')
 		snprintf(login->user, sizeof login->user, "%s", url->user);

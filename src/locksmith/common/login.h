@@ -13,7 +13,7 @@ struct login {
 	bool has_password;
 };
 
-/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *why
+/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *failure
    filled (EXIT_USAGE): too long, or a control character. */
 int login_find(const struct url *url, struct login *login, struct failure *failure);
 

@@ -21,12 +21,12 @@
    would let the lock lapse under a command that still runs. */
 static void outlive_signals(void)
 {
-	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
+	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
 	    SIGTTOU, SIGALRM, SIGUSR1, SIGUSR2};
 	sigset_t none;
 
-	for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
-		signal(deaf[i], SIG_IGN);
+	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+		signal(ignored[i], SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -56,7 +56,7 @@ static void see_it_stopped(void)
 }
 
 /* A server that is not there yet is waited for like a lock. */
-static int run(const struct options *o, struct failure *failure)
+static int run_engine(const struct options *o, struct failure *failure)
 {
 	for (;;) {
 		char text[sizeof failure->text + 32];
@@ -92,7 +92,7 @@ static int finish(int status, const struct failure *failure)
 }
 
 /* --help and --version: for people. */
-static int tell(enum action action)
+static int print_for_people(enum action action)
 {
 	printf("%ssemlock-locksmith-%s (%s)\n", action == ACTION_HELP ? "usage: " : "", engine.name,
 	    action == ACTION_HELP ? engine.schemes : PACKAGE_STRING);
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 	no_core_file();
 	status = options_parse(argc, argv, &options, &failure);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
-		return tell(options.action);
+		return print_for_people(options.action);
 	if (status == 0)
 		status = parse_url(&options, &failure);
 	say("LOCKSMITH %d %s", PROTOCOL_VERSION, engine.words);
@@ -143,5 +143,5 @@ int main(int argc, char **argv)
 		say("ERR %d the library of %s does not start", EXIT_INTERNAL, engine.name);
 		return EXIT_INTERNAL;
 	}
-	return finish(run(&options, &failure), &failure);
+	return finish(run_engine(&options, &failure), &failure);
 }

@@ -10,12 +10,12 @@
 
 enum action { ACTION_LOCK, ACTION_WHO, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
 
-enum mode { MODE_EXCLUSIVE = 'x', MODE_SHARED = 's', MODE_SLOTS = 'n' };
+enum lease_mode { LEASE_EXCLUSIVE = 'x', LEASE_SHARED = 's', LEASE_SLOTS = 'n' };
 
 struct options {
 	enum action action;
-	enum mode mode;
-	unsigned int slots; /* MODE_SLOTS: how many may hold at once */
+	enum lease_mode mode;
+	unsigned int slots; /* LEASE_SLOTS: how many may hold at once */
 	int64_t ttl;	    /* nanoseconds, like all times here; 0 = the method's own */
 	int64_t stale;	    /* age at which a lock directory without a token may go; 0 = never */
 	bool stale_given;
@@ -31,7 +31,7 @@ struct options {
 	struct url url;   /* filled in by the engine */
 };
 
-/* Reads argv. 0, or -1 with *why filled (EXIT_USAGE). */
+/* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure);
 
 /* The text of --help. */

@@ -32,11 +32,11 @@ static struct {
 
 /* False: there is no room after so many ms (-1: there will be). Then nothing blocks: POLLOUT promises
    room for PIPE_BUF bytes. */
-static bool put(const char *text, size_t length, int patience)
+static bool put_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
 
-	if (poll(&out, 1, patience) != 1)
+	if (poll(&out, 1, timeout_ms) != 1)
 		return false;
 	if (out.revents & POLLOUT)
 		while (write(STDOUT_FILENO, text, length) < 0 && errno == EINTR)
@@ -44,7 +44,7 @@ static bool put(const char *text, size_t length, int patience)
 	return true; /* or nobody is there to read it */
 }
 
-static void keep(const char *line, size_t length)
+static void keep_unsaid(const char *line, size_t length)
 {
 	if (strncmp(line, "WAIT ", 5) == 0)
 		return;
@@ -70,7 +70,7 @@ static void say_unsaid(void)
 		return;
 	memcpy(text, unsaid.lines, unsaid.used);
 	memcpy(text + unsaid.used, unsaid.held, held);
-	if (!put(text, unsaid.used + held, 0))
+	if (!put_line(text, unsaid.used + held, 0))
 		return;
 	unsaid.used = 0;
 	unsaid.held[0] = '\0';
@@ -103,8 +103,8 @@ void say(const char *format, ...)
 	length = strlen(line);
 	line[length++] = '\n';
 	say_unsaid();
-	if (unsaid.used + strlen(unsaid.held) > 0 || !put(line, length, is_answer(line) ? -1 : 0))
-		keep(line, length);
+	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, is_answer(line) ? -1 : 0))
+		keep_unsaid(line, length);
 }
 
 void say_wait(const char *who)
@@ -117,12 +117,12 @@ void say_wait(const char *who)
 	say("WAIT %s", who);
 }
 
-void say_ok(int64_t owner_token, int slot, int64_t lease, int64_t deadline)
+void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline)
 {
 	char fence[40] = "", number[24] = "";
 
-	if (owner_token >= 0)
-		snprintf(fence, sizeof fence, " token=%" PRId64, owner_token);
+	if (fencing_token >= 0)
+		snprintf(fence, sizeof fence, " token=%" PRId64, fencing_token);
 	if (slot >= 0)
 		snprintf(number, sizeof number, " slot=%d", slot);
 	say("OK%s%s lease=%" PRId64 " deadline=%" PRId64, fence, number, lease, deadline);
@@ -146,7 +146,7 @@ static void child_line(const char *number)
 		say("ERR %d no such child: %s", EXIT_INTERNAL, number);
 }
 
-static void line(const char *text)
+static void input_line(const char *text)
 {
 	if (strcmp(text, "UNLOCK") == 0)
 		input.unlock = true;
@@ -156,7 +156,7 @@ static void line(const char *text)
 		say("ERR %d unknown line: %s", EXIT_INTERNAL, text);
 }
 
-static void byte(char c)
+static void input_byte(char c)
 {
 	if (c != '\n') {
 		if (input.used < sizeof input.line - 1)
@@ -167,7 +167,7 @@ static void byte(char c)
 	}
 	input.line[input.used] = '\0';
 	if (!input.too_long)
-		line(input.line);
+		input_line(input.line);
 	input.used = 0;
 	input.too_long = false;
 }
@@ -184,7 +184,7 @@ void protocol_pump(void)
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
 			input.ended = true;
 		for (ssize_t i = 0; i < got; i++)
-			byte(bytes[i]);
+			input_byte(bytes[i]);
 	}
 }
 

@@ -20,7 +20,7 @@ void say_wait(const char *who);
 
 /* "OK ...". token < 0: the method has no fencing token; slot < 0: no slots. Times in nanoseconds.
  */
-void say_ok(int64_t owner_token, int slot, int64_t lease, int64_t deadline);
+void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline);
 
 /* The descriptor to poll for the core's lines, or -1 after the end of input. */
 int protocol_fd(void);

@@ -48,7 +48,7 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 	return 0;
 }
 
-static int take_user(const char *text, size_t length, struct url *url, struct failure *failure)
+static int url_take_user(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	if (memchr(text, ':', length) != NULL)
 		return failure_set(failure, EXIT_USAGE,
@@ -99,7 +99,7 @@ static int check_host(const char *host, struct failure *failure)
 	return 0;
 }
 
-static int take_hosts(const char *text, size_t length, struct url *url, struct failure *failure)
+static int url_take_hosts(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	const char *end = text + length;
 
@@ -130,7 +130,7 @@ static int check_name(const char *path, struct failure *failure)
 	return 0;
 }
 
-static int take_path(const char *text, struct url *url, struct failure *failure)
+static int url_take_path(const char *text, struct url *url, struct failure *failure)
 {
 	size_t n;
 
@@ -166,13 +166,13 @@ int url_parse(const char *text, struct url *url, struct failure *failure)
 	for (at = slash; at > host && at[-1] != '@'; at--)
 		;
 	if (at > host) {
-		if (take_user(host, (size_t)(at - host) - 1, url, failure) != 0)
+		if (url_take_user(host, (size_t)(at - host) - 1, url, failure) != 0)
 			return -1;
 		host = at;
 	}
-	if (take_hosts(host, (size_t)(slash - host), url, failure) != 0)
+	if (url_take_hosts(host, (size_t)(slash - host), url, failure) != 0)
 		return -1;
-	return take_path(*slash == '/' ? slash + 1 : slash, url, failure);
+	return url_take_path(*slash == '/' ? slash + 1 : slash, url, failure);
 }
 
 void url_hostname(const char *host, char *name, unsigned int size)

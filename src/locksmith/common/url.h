@@ -14,7 +14,7 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no port behind a colon, no path,
+/* Takes text apart. 0, or -1 with *failure filled (EXIT_USAGE): no host, no port behind a colon, no path,
    a password in it, control characters, wildcards, or something too long. */
 int url_parse(const char *text, struct url *url, struct failure *failure);
 

@@ -14,9 +14,6 @@
 /* Remembers the parent (semlock). Call it first: a parent that ends before cannot be noticed. */
 void watchdog_start(void);
 
-/* The parent's process id at the start. */
-pid_t watchdog_core(void);
-
 /* Descriptor that becomes readable when the parent ends, or -1. */
 int watchdog_core_fd(void);
 

@@ -11,13 +11,13 @@
 
 #define LONG_LEASE (60 * NS_PER_S)
 
-struct hold {
+struct etcd_renewal {
 	int64_t last_call; /* no renewal by then: lost */
 	int64_t next;	   /* the next keepalive */
 	int64_t watch_at;  /* not before: neither at once again, nor for a short command */
 };
 
-static void renewed(struct etcdlock *k, struct hold *h)
+static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 {
 	h->last_call = k->deadline - k->ttl / 10;
 	h->next = k->deadline - k->ttl + k->ttl / 3;
@@ -26,7 +26,7 @@ static void renewed(struct etcdlock *k, struct hold *h)
 
 /* Watches our own key, from when it was last known to be there: a lease that was revoked behind our
    back is heard of at once, not at the next keepalive. */
-static void watch_own(struct etcdlock *k, struct hold *h)
+static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 {
 	struct etcdqueue_span own = {.end = ""};
 
@@ -38,7 +38,7 @@ static void watch_own(struct etcdlock *k, struct hold *h)
 	etcdwatch_start(&k->watch, &k->etcd, &own, false, k->seen + 1);
 }
 
-static int release(struct etcdlock *k, struct failure *failure)
+static int etcd_release(struct etcdlock *k, struct failure *failure)
 {
 	watchdog_over();
 	etcdwatch_stop(&k->watch);
@@ -63,7 +63,7 @@ static int release(struct etcdlock *k, struct failure *failure)
 
 /* Prolongs the lease, and then the mark, which takes our key to be there still: what is told of a
    lease is not to be believed (etcdmark.h). */
-static enum etcd_reply keep(struct etcdlock *k, int64_t until)
+static enum etcd_reply keep_lease_and_mark(struct etcdlock *k, int64_t until)
 {
 	int64_t before = k->deadline;
 	enum etcd_reply reply = etcdlock_keep(k, until);
@@ -76,7 +76,7 @@ static enum etcd_reply keep(struct etcdlock *k, int64_t until)
 }
 
 /* What has become due. EXIT_LOST, or EXIT_RELEASED to go on. */
-static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
+static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure *failure)
 {
 	enum etcd_reply reply;
 
@@ -91,13 +91,13 @@ static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
 	}
 	if (boottime_now() < h->next)
 		return EXIT_RELEASED;
-	reply = keep(k, clock_min(h->last_call, boottime_now() + k->ttl / 3));
+	reply = keep_lease_and_mark(k, clock_min(h->last_call, boottime_now() + k->ttl / 3));
 	if (reply == ETCD_GONE) {
 		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;
 	}
 	if (reply == ETCD_OK) {
-		renewed(k, h);
+		etcd_renewed(k, h);
 		say("HELD deadline=%" PRId64, k->deadline);
 	} else {
 		h->next = boottime_now() + NS_PER_S / 5;
@@ -107,16 +107,16 @@ static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
 
 int etcd_hold(struct etcdlock *k, struct failure *failure)
 {
-	struct hold h = {.watch_at = boottime_now() + NS_PER_S / 5};
+	struct etcd_renewal h = {.watch_at = boottime_now() + NS_PER_S / 5};
 
 	etcdwatch_stop(&k->watch);
-	renewed(k, &h);
+	etcd_renewed(k, &h);
 	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
 		int64_t until;
 
-		if (due(k, &h, failure) == EXIT_LOST)
+		if (act_on_due(k, &h, failure) == EXIT_LOST)
 			return EXIT_LOST;
 		if (boottime_now() >= h.last_call) {
 			failure_set(failure, EXIT_LOST, "no endpoint answered in time");
@@ -128,5 +128,5 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 		transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
 	}
 	k->etcd.abort = NULL;
-	return release(k, failure);
+	return etcd_release(k, failure);
 }

@@ -46,8 +46,8 @@ enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id
 enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 {
 	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = boottime_now();
-	const char *part = k->options->mode == MODE_SHARED  ? "#shared/"
-			   : k->options->mode == MODE_SLOTS ? "#slots/"
+	const char *part = k->options->mode == LEASE_SHARED  ? "#shared/"
+			   : k->options->mode == LEASE_SLOTS ? "#slots/"
 							    : "";
 	char text[700];
 	enum etcd_reply reply;
@@ -90,7 +90,7 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	return reply;
 }
 
-static void place(struct etcdlock *k, const json_t *answer)
+static void note_place(struct etcdlock *k, const json_t *answer)
 {
 	const json_t *responses = json_object_get(answer, "responses");
 
@@ -121,7 +121,7 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 	if (reply != ETCD_OK)
 		return reply;
 	k->place.found = is_ours(k, answer, own);
-	place(k, answer);
+	note_place(k, answer);
 	json_decref(answer);
 	return ETCD_OK;
 }
@@ -159,7 +159,7 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	if (json_is_true(json_object_get(answer, "succeeded"))) {
 		k->revision = etcdqueue_int(json_object_get(answer, "header"), "revision");
 		k->place.found = true;
-		place(k, answer);
+		note_place(k, answer);
 	} else {
 		old = json_array_get(etcdqueue_kvs(json_object_get(answer, "responses"), 0), 0);
 		k->revision = etcdqueue_int(old, "create_revision");
@@ -171,7 +171,7 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	return reply;
 }
 
-static json_t *range(const struct etcdqueue_span *s)
+static json_t *range_request(const struct etcdqueue_span *s)
 {
 	return json_pack("{s:{s:s, s:s, s:s, s:s}}", "request_range", "key", s->first, "range_end",
 	    s->end, "sort_order", "ASCEND", "sort_target", "CREATE");
@@ -180,7 +180,7 @@ static json_t *range(const struct etcdqueue_span *s)
 enum etcd_reply etcdlock_range(
     struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks)
 {
-	json_t *body = json_pack("{s:[o, o]}", "success", range(&k->keys.all), range(&k->marks.all));
+	json_t *body = json_pack("{s:[o, o]}", "success", range_request(&k->keys.all), range_request(&k->marks.all));
 	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
 	json_t *responses;
 

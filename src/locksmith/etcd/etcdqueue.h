@@ -41,7 +41,7 @@ struct etcdqueue_place {
 int64_t etcdqueue_int(const json_t *object, const char *key);
 
 /* Fills in where the keys of lock NAME are, in a mode. */
-void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum mode mode);
+void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum lease_mode mode);
 
 /* The requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer). */
 json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,

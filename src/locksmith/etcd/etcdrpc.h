@@ -16,7 +16,7 @@ enum etcd_reply {
 	ETCD_OK,
 	ETCD_SILENT, /* nobody gave an answer that counts; it may have been done */
 	ETCD_GONE,   /* there is no such lease */
-	ETCD_FATAL   /* no use in trying again: why is filled */
+	ETCD_FATAL   /* no use in trying again: failure is filled in */
 };
 
 struct etcd {
@@ -29,7 +29,7 @@ struct etcd {
 	struct buffer answer;
 	struct curl_slist *headers;
 	struct login login;
-	int64_t patience; /* with one endpoint, nanoseconds */
+	int64_t endpoint_timeout; /* with one endpoint, nanoseconds */
 	unsigned int
 	    sent; /* how often the last call was sent: above 1, an earlier one may have been done */
 	bool reached;
@@ -39,7 +39,7 @@ struct etcd {
 
 /* Prepares, and logs in if there is somebody to log in as. OK or FATAL. */
 enum etcd_reply etcdrpc_open(
-    struct etcd *e, const struct url *url, int64_t patience, int64_t until);
+    struct etcd *e, const struct url *url, int64_t endpoint_timeout, int64_t until);
 
 /* Posts body (whose reference is taken) to path. On OK *answer is the reply, to be given back with
    json_decref. Goes through the endpoints again and again until that moment. */

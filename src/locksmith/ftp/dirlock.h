@@ -35,7 +35,7 @@ struct dirlock {
 };
 
 /* Within one request, at most so long from now. */
-int64_t dirlock_patience(void);
+int64_t dirlock_answer_by(void);
 
 /* Absolute path of something in the lock directory. The result lives until the next call but one.
  */
@@ -50,7 +50,7 @@ enum reply dirlock_look(struct dirlock *k, int64_t until);
 /* What a token tells, as the fields of a WAIT line. */
 void dirlock_describe(const struct owner_token *t, char *text, size_t size);
 
-/* Takes the lock. EXIT_RELEASED: held; else the status to end with (why filled unless EXIT_BUSY).
+/* Takes the lock. EXIT_RELEASED: held; else the status to end with (*failure filled unless EXIT_BUSY).
    protocol_released() may have become true meanwhile. */
 int dirlock_acquire(struct dirlock *k, struct failure *failure);
 

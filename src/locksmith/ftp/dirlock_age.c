@@ -23,11 +23,11 @@ static enum reply server_now(struct dirlock *k, int64_t *seconds)
 	 * those. */
 	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
 	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path, dirlock_patience());
+	reply = r->ops->mkdir(r, path, dirlock_answer_by());
 	if (reply != REPLY_DONE)
 		return reply;
-	reply = r->ops->modified(r, path, dirlock_patience(), seconds);
-	r->ops->rmdir(r, path, dirlock_patience());
+	reply = r->ops->modified(r, path, dirlock_answer_by(), seconds);
+	r->ops->rmdir(r, path, dirlock_answer_by());
 	return reply;
 }
 
@@ -44,11 +44,11 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 		transfer_pause(clock_min(end, boottime_now() + k->options->interval));
 		if (watchdog_core_gone()) /* who wanted it, wants it no longer */
 			return false;
-		if (dirlock_look(k, dirlock_patience()) != REPLY_DONE ||
+		if (dirlock_look(k, dirlock_answer_by()) != REPLY_DONE ||
 		    k->listing.tokens != before.tokens)
 			return false;
 		for (size_t i = 0; i < k->listing.tokens; i++)
-			if (listing_find(&before, k->listing.owner_token[i].name) == NULL)
+			if (listing_find(&before, k->listing.token[i].name) == NULL)
 				return false;
 	}
 	return true;
@@ -64,24 +64,24 @@ bool dirlock_break_by_age(struct dirlock *k)
 	if (k->listing.tokens == 0)
 		return false;
 	/* Every beat is a rename in the directory, and so its modification. */
-	if (r->ops->modified(r, k->lock, dirlock_patience(), &beaten) != REPLY_DONE ||
+	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &beaten) != REPLY_DONE ||
 	    server_now(k, &now) != REPLY_DONE)
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++)
-		if (k->listing.owner_token[i].ttl > longest)
-			longest = k->listing.owner_token[i].ttl;
+		if (k->listing.token[i].ttl > longest)
+			longest = k->listing.token[i].ttl;
 	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS || !stand_still(k, longest))
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++) {
-		const struct owner_token *t = &k->listing.owner_token[i];
+		const struct owner_token *t = &k->listing.token[i];
 
-		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
+		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
 			continue;
 		say("NOTE taken over from %ld on %s, silent for %lld s",
 		    t->pid, t->host, (long long)(now - beaten));
 		broken = true;
 	}
 	if (broken)
-		r->ops->rmdir(r, k->lock, dirlock_patience());
+		r->ops->rmdir(r, k->lock, dirlock_answer_by());
 	return broken;
 }

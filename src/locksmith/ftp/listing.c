@@ -14,7 +14,7 @@ void listing_add(struct listing *l, const char *name)
 {
 	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return;
-	if (l->tokens < LISTING_MOST && token_parse(name, &l->owner_token[l->tokens]))
+	if (l->tokens < LISTING_MOST && token_parse(name, &l->token[l->tokens]))
 		l->tokens++;
 	else
 		l->foreign++;
@@ -28,8 +28,8 @@ bool listing_empty(const struct listing *l)
 const struct owner_token *listing_find(const struct listing *l, const char *name)
 {
 	for (size_t i = 0; i < l->tokens; i++)
-		if (token_same(l->owner_token[i].name, name))
-			return &l->owner_token[i];
+		if (token_same(l->token[i].name, name))
+			return &l->token[i];
 	return NULL;
 }
 
@@ -38,7 +38,7 @@ static size_t count_mode(const struct listing *l, char mode)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->tokens; i++)
-		n += l->owner_token[i].mode == mode;
+		n += l->token[i].mode == mode;
 	return n;
 }
 
@@ -47,7 +47,7 @@ static size_t count_slot(const struct listing *l, unsigned int slot)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->tokens; i++)
-		n += l->owner_token[i].mode == 'n' && l->owner_token[i].slot == slot;
+		n += l->token[i].mode == 'n' && l->token[i].slot == slot;
 	return n;
 }
 

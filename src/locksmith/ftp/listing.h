@@ -10,7 +10,7 @@
 #define LISTING_MOST 512 /* tokens; a directory with more is taken for busy */
 
 struct listing {
-	struct owner_token owner_token[LISTING_MOST];
+	struct owner_token token[LISTING_MOST];
 	size_t tokens;
 	size_t foreign; /* entries that are no tokens */
 };

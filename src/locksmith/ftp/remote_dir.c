@@ -69,7 +69,7 @@ int remote_dir_login(struct remote_dir *r)
 	if (login_find(r->url, &login, &r->failure) != 0)
 		return -1;
 	if (login.user[0] == '\0' && login.has_password)
-		return failure_set(&r->failure, EXIT_NOT_PERMITTED,
+		return failure_set(&r->failure, EXIT_NOTPERMITTED,
 		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or SEMLOCK_USER",
 		    r->url->scheme);
 	r->unnamed = login.user[0] == '\0';

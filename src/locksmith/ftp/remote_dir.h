@@ -16,7 +16,7 @@ enum reply {
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
 	REPLY_UNKNOWN, /* the connection broke or was too slow: it may have been done, or may yet be
 			*/
-	REPLY_FATAL    /* no use in trying again: why is filled */
+	REPLY_FATAL    /* no use in trying again: failure is filled in */
 };
 
 struct remote_dir;
@@ -54,7 +54,7 @@ struct remote_dir {
 	struct failure failure;
 };
 
-/* Logs in. REPLY_DONE or another, why is filled then (also for UNKNOWN: the server is overloaded).
+/* Logs in. REPLY_DONE or another, failure is filled in then (also for UNKNOWN: the server is overloaded).
  */
 enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
 
@@ -62,7 +62,7 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 enum reply ftpconn_open(struct remote_dir *r, int64_t until);
 enum reply sftpconn_open(struct remote_dir *r, int64_t until);
 
-/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->why. */
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->failure. */
 int remote_dir_login(struct remote_dir *r);
 
 void remote_dir_close(struct remote_dir *r);

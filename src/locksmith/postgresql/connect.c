@@ -23,7 +23,7 @@ static const char *option(const char *keyword)
 	return "";
 }
 
-/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *why filled. */
+/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *failure filled. */
 static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct failure *failure)
 {
 	char url[2048], *error = NULL;
@@ -117,7 +117,7 @@ static void describe(const struct options *o, char *text, size_t size)
 
 	gethostname(host, sizeof host - 1);
 	snprintf(text, size, "semlock mode=%s pid=%ld host=%s",
-	    o->mode == MODE_SHARED ? "shared" : o->mode == MODE_SLOTS ? "slots" : "exclusive", o->pid, host);
+	    o->mode == LEASE_SHARED ? "shared" : o->mode == LEASE_SLOTS ? "slots" : "exclusive", o->pid, host);
 }
 
 /* Begins to connect to the Ith host. False: the URL has not so many. */
@@ -179,7 +179,7 @@ static int connected(struct pglock *k, int64_t until)
 		return PQsetnonblocking(k->db, 1), 0;
 	pg_failed(k, PQerrorMessage(k->db));
 	if (PQconnectionNeedsPassword(k->db))
-		failure_set(&k->failure, EXIT_NOT_PERMITTED,
+		failure_set(&k->failure, EXIT_NOTPERMITTED,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
 	return -1;
 }

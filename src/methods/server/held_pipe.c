@@ -6,7 +6,7 @@
 #include "methods/server/held_pipe.h"
 #include "sys/process.h"
 
-struct search {
+struct helper_search {
 	const char *url;
 	const struct identity *pipe;
 	pid_t found;
@@ -40,7 +40,7 @@ static const char *last_argument(const struct process *process)
 }
 
 /* The outermost: semlock, if it lives. */
-static pid_t ancestor(const struct identity *pipe)
+static pid_t outermost_holder(const struct identity *pipe)
 {
 	struct procfs_stat stat;
 	pid_t found = 0;
@@ -53,7 +53,7 @@ static pid_t ancestor(const struct identity *pipe)
 
 static bool is_helper(pid_t pid, void *context)
 {
-	struct search *search = context;
+	struct helper_search *search = context;
 	struct process process;
 	int reads;
 
@@ -61,7 +61,7 @@ static bool is_helper(pid_t pid, void *context)
 		return true;
 	reads = has_open(pid, search->pipe, STDIN_FILENO);
 	if (reads > 0)
-		search->found = ancestor(search->pipe);
+		search->found = outermost_holder(search->pipe);
 	else if (reads < 0 && process_descends(getpid(), process.parent))
 		search->found = process.parent;
 	return search->found == 0;
@@ -69,7 +69,7 @@ static bool is_helper(pid_t pid, void *context)
 
 pid_t held_pipe_ancestor(const char *url, const struct identity *pipe)
 {
-	struct search search = {url, pipe, 0};
+	struct helper_search search = {url, pipe, 0};
 
 	process_each(is_helper, &search);
 	return search.found;

@@ -49,7 +49,7 @@ static void say_refused(struct lease *lease)
 	lease->refused_said = lease->pipe_holders.refused > 0;
 }
 
-static void lose(struct lease *lease, const char *reason)
+static void lease_lost(struct lease *lease, const char *reason)
 {
 	if (lease->lock->lost || !command_lives(lease))
 		return;
@@ -78,14 +78,14 @@ static void stop_at_once(struct lease *lease, const char *reason)
 {
 	int64_t now = clock_boottime();
 
-	lose(lease, reason);
+	lease_lost(lease, reason);
 	lease->term_at = now;
 	if (lease->kill_at > now + KILL_DELAY)
 		lease->kill_at = now + KILL_DELAY;
 }
 
 /* Whatever it has said by now. */
-static void listen(struct lease *lease)
+static void lease_listen(struct lease *lease)
 {
 	const struct deadline now = deadline_after(0);
 	const char *line, *text;
@@ -107,12 +107,12 @@ static void listen(struct lease *lease)
 	}
 }
 
-static void act(struct lease *lease)
+static void lease_act(struct lease *lease)
 {
 	int64_t now = clock_boottime();
 
 	if (!lease->termed && now >= lease->term_at) {
-		lose(lease, "the server could not be asked in time to go on with it");
+		lease_lost(lease, "the server could not be asked in time to go on with it");
 		signal_all(lease, SIGTERM);
 		signal_all(lease, SIGCONT); /* who is stopped has to run to obey */
 		lease->termed = true;
@@ -143,7 +143,7 @@ static int set_timer(const struct lease *lease)
 	return left > SECOND / 5 ? 200 : left > 0 ? (int)(left / MILLISECOND) + 1 : 0;
 }
 
-static void *keep(void *argument)
+static void *lease_thread(void *argument)
 {
 	struct lease *lease = argument;
 	struct pollfd sources[] = {
@@ -153,8 +153,8 @@ static void *keep(void *argument)
 	};
 
 	do {
-		listen(lease);
-		act(lease);
+		lease_listen(lease);
+		lease_act(lease);
 		if (lease->helper_exited)
 			sources[1].fd = -1;
 	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) &&
@@ -163,7 +163,7 @@ static void *keep(void *argument)
 }
 
 /* Signals are for the main thread, which waits for them. */
-static bool start_thread(struct lease *lease)
+static bool start_lease_thread(struct lease *lease)
 {
 	sigset_t all, before;
 	pthread_attr_t small;
@@ -173,7 +173,7 @@ static bool start_thread(struct lease *lease)
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	started = pthread_create(&lease->thread, &small, keep, lease) == 0;
+	started = pthread_create(&lease->thread, &small, lease_thread, lease) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&small);
 	return started;
@@ -209,7 +209,7 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
 	if (lease->timer >= 0)
 		lease->timer = descriptor_above_standard(lease->timer);
-	lease->running = start_thread(lease);
+	lease->running = start_lease_thread(lease);
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
 	return 0;
@@ -241,7 +241,7 @@ void lease_stop(struct lease *lease)
 	close(lease->stop[1]);
 	pthread_join(lease->thread, NULL);
 	close(lease->stop[0]);
-	listen(lease);
+	lease_listen(lease);
 	/* All of us may have been stopped for longer than the lease: then it ended under the command. */
 	if (clock_boottime() > lease->lock->smith->deadline)
 		lease->lock->lost = true;

@@ -90,7 +90,7 @@ static const char *whole_line(struct locksmith *smith)
 	return smith->buffer;
 }
 
-static int milliseconds(const struct deadline *until)
+static int poll_timeout(const struct deadline *until)
 {
 	int64_t left = deadline_left(until);
 
@@ -118,7 +118,7 @@ int locksmith_line(struct locksmith *smith, const struct deadline *until, const 
 	while ((*line = whole_line(smith)) == NULL || is_note(smith, *line)) {
 		if (*line != NULL)
 			continue;
-		if (poll(&answer, 1, milliseconds(until)) == 0)
+		if (poll(&answer, 1, poll_timeout(until)) == 0)
 			return LINE_LATE;
 		got = read(smith->out, smith->buffer + smith->used,
 		    sizeof smith->buffer - smith->used);
@@ -141,7 +141,7 @@ const char *locksmith_says(const char *line, const char *word)
 	return line[length] == ' ' ? line + length + 1 : NULL;
 }
 
-static unsigned offer(const char *word)
+static unsigned offer_bit(const char *word)
 {
 	static const char *const words[] = {"shared", "slots", "order", "token"};
 
@@ -168,7 +168,7 @@ int locksmith_greet(struct locksmith *smith, const struct deadline *until, struc
 		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
 		    "install the two of one release", smith->scheme, text, LOCKSMITH_PROTOCOL);
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-		smith->offers |= offer(word);
+		smith->offers |= offer_bit(word);
 	return 0;
 }
 
