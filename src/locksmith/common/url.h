@@ -4,6 +4,8 @@
 
 #include "locksmith/common/failure.h"
 
+#include <stdbool.h>
+
 #define URL_HOSTS 16
 
 struct url {
@@ -20,5 +22,15 @@ int url_parse(const char *text, struct url *url, struct failure *failure);
 
 /* The host without its port, into name (size bytes). */
 void url_hostname(const char *host, char *name, unsigned int size);
+
+struct login {
+	char user[128]; /* "" if nobody said */
+	char password[256];
+	bool has_password;
+};
+
+/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *failure
+   filled (EXIT_USAGE): too long, or a control character. */
+int login_find(const struct url *url, struct login *login, struct failure *failure);
 
 #endif

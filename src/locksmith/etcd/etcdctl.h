@@ -2,7 +2,6 @@
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
 
-#include "locksmith/common/login.h"
 #include "locksmith/common/url.h"
 #include "locksmith/common/failure.h"
 

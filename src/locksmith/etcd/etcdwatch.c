@@ -2,8 +2,6 @@
 
 #include "locksmith/etcd/etcdwatch.h"
 
-#include "locksmith/etcd/http.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

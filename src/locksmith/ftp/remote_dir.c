@@ -2,7 +2,7 @@
 
 #include "locksmith/ftp/remote_dir.h"
 
-#include "locksmith/common/login.h"
+#include "locksmith/common/url.h"
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>
