@@ -141,7 +141,7 @@ static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t unti
 
 /* NLST over a data connection, for servers whose STAT takes no path. */
 static enum reply list_names(struct remote_dir *r, const char *path, int64_t until,
-    void (*each)(void *data, const char *name), void *data)
+    ftplist_name each, void *data)
 {
 	char *quoted = curl_easy_escape(r->transfer.easy, path, 0), url[2400];
 	enum reply reply;
@@ -164,7 +164,7 @@ static enum reply list_names(struct remote_dir *r, const char *path, int64_t unt
 }
 
 static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until,
-    void (*each)(void *data, const char *name), void *data)
+    ftplist_name each, void *data)
 {
 	enum reply reply;
 

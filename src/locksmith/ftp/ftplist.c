@@ -67,7 +67,7 @@ static const char *last_reply(const char *text)
 	return start;
 }
 
-void ftplist_stat(const char *reply, void (*each)(void *data, const char *name), void *data)
+void ftplist_stat(const char *reply, ftplist_name each, void *data)
 {
 	char line[1024];
 
@@ -81,7 +81,7 @@ void ftplist_stat(const char *reply, void (*each)(void *data, const char *name),
 	}
 }
 
-void ftplist_names(const char *body, void (*each)(void *data, const char *name), void *data)
+void ftplist_names(const char *body, ftplist_name each, void *data)
 {
 	char line[1024];
 

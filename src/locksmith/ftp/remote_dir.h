@@ -4,6 +4,7 @@
 
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"
+#include "locksmith/ftp/ftplist.h"
 #include "locksmith/common/url.h"
 #include "locksmith/common/failure.h"
 
@@ -29,7 +30,7 @@ struct remote_dir_ops {
 	/* Calls each for every entry. DONE also when the directory is absent and the server calls
 	   that empty. */
 	enum reply (*list)(struct remote_dir *r, const char *path, int64_t until,
-	    void (*each)(void *data, const char *name), void *data);
+	    ftplist_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote_dir *r, const char *path, int64_t until);
 	/* Last modification by the server's own clock, in seconds. REFUSED where there is no such

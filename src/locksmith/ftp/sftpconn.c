@@ -97,7 +97,7 @@ static void make_url(const struct remote_dir *r, const char *path, char *url, si
 }
 
 static enum reply sftp_list(struct remote_dir *r, const char *path, int64_t until,
-    void (*each)(void *data, const char *name), void *data)
+    ftplist_name each, void *data)
 {
 	char url[2400];
 	enum reply reply;

@@ -308,8 +308,8 @@ static void server_release(struct lock *lock)
 	lock->fd = -1;
 }
 
-int server_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
-    void *context, struct error *error)
+int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
+    struct error *error)
 {
 	const char *argv[] = {NULL, what, "--", lock->name, NULL};
 	const struct deadline never = deadline_never();

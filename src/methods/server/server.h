@@ -16,9 +16,12 @@ const struct method *server_method(const char *name);
 /* Does NAME begin with the scheme of an installed helper and a colon, and is no URL? */
 bool server_mistyped(const char *name);
 
+/* Is called with CONTEXT for each line of an answer. */
+typedef void (*server_line)(const char *line, void *context);
+
 /* Ask the server of LOCK: WHAT, "--who" or "--check", of semlock-locksmith(7), and take nothing.
- * Calls HEAR with CONTEXT for each line of the answer.  Returns 0, or -1 with ERROR filled. */
-int server_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
-    void *context, struct error *error);
+ * Returns 0, or -1 with ERROR filled. */
+int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
+    struct error *error);
 
 #endif
