@@ -12,7 +12,7 @@ struct helper_search {
 	pid_t found;
 };
 
-/* Has PID the pipe open, as descriptor FD if that is not -1?  -1: it cannot be seen. */
+/* Does process PID have PIPE open, as descriptor FD if FD is not -1?  -1: /proc does not show it. */
 static int has_open(pid_t pid, const struct identity *pipe, int fd)
 {
 	struct open_fds open_fds = {0};
@@ -27,7 +27,7 @@ static int has_open(pid_t pid, const struct identity *pipe, int fd)
 	return has;
 }
 
-/* What a helper is asked to hold is its last argument. */
+/* A helper gets the URL as its last argument. */
 static const char *last_argument(const struct process *process)
 {
 	size_t at = process->command_length;
@@ -39,7 +39,7 @@ static const char *last_argument(const struct process *process)
 	return process->command + at;
 }
 
-/* The outermost: semlock, if it lives. */
+/* The outermost ancestor that has PIPE open: semlock, if it lives. */
 static pid_t outermost_holder(const struct identity *pipe)
 {
 	struct procfs_stat stat;

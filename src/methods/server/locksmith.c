@@ -22,7 +22,7 @@ const char *locksmith_directory(void)
 	return named != NULL && *named != '\0' ? named : LIBEXECDIR;
 }
 
-/* In the child.  Where the program cannot be started, the child answers in its stead. */
+/* In the child.  If exec fails, write the ERR line in the helper's place. */
 static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
 {
 	char line[LOCKSMITH_LINE], path[PATH_MAX];
@@ -33,7 +33,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others();
-	setsid(); /* what kills our process group must not keep it from letting go */
+	setsid(); /* a signal to our process group must not keep the helper from releasing the lock */
 	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, smith->scheme);
 	argv[0] = path;
 	execv(path, (char *const *)(uintptr_t)argv);
@@ -71,7 +71,7 @@ int locksmith_start(struct locksmith *smith, const char *scheme, const char **ar
 	return 0;
 }
 
-/* A line that is whole, out of the buffer; or NULL.  One that is too long is none of its. */
+/* The next complete line of the buffer, or NULL.  A line that is too long is dropped. */
 static const char *whole_line(struct locksmith *smith)
 {
 	char *end;
@@ -100,7 +100,7 @@ static int poll_timeout(const struct deadline *until)
 					     : (int)((left + MILLISECOND - 1) / MILLISECOND);
 }
 
-/* NOTE is for the user, whenever it comes. */
+/* NOTE is allowed at any moment, and printed. */
 static bool is_note(const struct locksmith *smith, const char *line)
 {
 	const char *text = locksmith_says(line, "NOTE");
@@ -148,7 +148,7 @@ static unsigned offer_bit(const char *word)
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(word, words[i]) == 0)
 			return 1U << i;
-	return 0; /* of a later release, and nothing that we would ask for */
+	return 0; /* a later release may know more words: ignore them */
 }
 
 int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct error *error)
@@ -208,7 +208,7 @@ void locksmith_note(struct locksmith *smith, const char *line)
 		smith->deadline = number;
 }
 
-/* MONITOR is open: there is a reader, dead helper or not, and no SIGPIPE. */
+/* MONITOR keeps a read end open: no SIGPIPE, also after the helper has ended. */
 void locksmith_tell(struct locksmith *smith, const char *line)
 {
 	while (write(smith->in, line, strlen(line)) < 0 && errno == EINTR)

@@ -59,7 +59,7 @@ const struct method *server_method(const char *name)
 		return &known->method;
 	known = calloc(1, sizeof *known);
 	if (known == NULL)
-		return &method_on_server; /* never the file of that name */
+		return &method_on_server; /* out of memory: never lock a file of that name */
 	lower_case(known->scheme, name, length);
 	known->method = method_on_server;
 	known->method.name = known->scheme;

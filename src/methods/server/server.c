@@ -1,4 +1,4 @@
-/* Locks on a server: a helper waits for them, keeps them alive and lets them go.  See locksmith.h. */
+/* Locks on a server: a helper acquires, keeps and releases them.  See locksmith.h. */
 #include <config.h>
 
 #include <signal.h>
@@ -12,14 +12,14 @@
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 
-/* The helper has so much longer than the user: to say why it has no lock; and, without -w, or with a
- * short one, to reach the server. */
+/* Beyond the end of -w, semlock waits GRACE for the helper's message.  With -n, or a short -w, the
+ * helper has TRY_LIMIT to reach the server.  In ns. */
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
 
 enum { MOST_WORDS = 16 };
 
-/* The words to start it with. */
+/* The helper's arguments. */
 struct words {
 	const char *list[MOST_WORDS];
 	size_t count;
@@ -41,7 +41,7 @@ static void add_duration(struct words *words, const char *option, int64_t time)
 	add_word(words, text);
 }
 
-/* It takes no time that is longer than some months, and to wait that long is to wait for ever. */
+/* The helper refuses a time of more than 100 days: leave a longer one out. */
 static void add_wait_options(struct words *words, const struct wait_options *wait)
 {
 	int64_t left = deadline_left(&wait->deadline);
@@ -79,12 +79,12 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 		snprintf(note, sizeof note, "--note=%.100s", lock->note);
 		add_word(&words, note);
 	}
-	add_word(&words, "--"); /* and then, whatever it looks like, the URL */
+	add_word(&words, "--"); /* the URL may begin with "-" */
 	add_word(&words, lock->name);
 	return locksmith_start(lock->smith, lock->method->name, words.list, error);
 }
 
-/* Its ERR line: STATUS and words. */
+/* TEXT of an ERR line: status and message. */
 static int helper_refused(const char *text, struct error *error)
 {
 	char *words;
@@ -130,8 +130,8 @@ static int check_offers(const struct lock *lock, struct error *error)
 	    lock->method->name);
 }
 
-/* It has to know the command before that may run: when we are killed, it is the one who stops
- * the command in time, and until it has answered the number cannot be another's. */
+/* Tell the helper the command's PID before the command may run: if semlock is killed, the helper stops
+ * the command in time.  Until the helper has answered the child is not reaped, so its PID stays its own. */
 static int introduce(struct lock *lock, struct error *error)
 {
 	struct locksmith *smith = lock->smith;
@@ -142,7 +142,7 @@ static int introduce(struct lock *lock, struct error *error)
 
 	snprintf(words, sizeof words, "CHILD %ld\n", (long)lock->child->pid);
 	locksmith_tell(smith, words);
-	/* The lease that OK told of may be over, when we were stopped, and HELD be there already. */
+	/* If this process was stopped, the lease of OK may be over, and HELD be in the pipe. */
 	while (end = locksmith_lease_end(smith),
 	    (got = locksmith_line(smith, &end, &line)) == LINE_READ) {
 		if (locksmith_says(line, "CHILD") != NULL)
@@ -158,7 +158,7 @@ static int introduce(struct lock *lock, struct error *error)
 	return helper_lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
 }
 
-/* By what it is held: the command that asks for it once more is told by that. */
+/* A command that asks for the same lock is recognised by this pipe, see run/nesting. */
 static void note_pipe(struct lock *lock)
 {
 	struct stat pipe;
@@ -210,7 +210,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		}
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
 			keep_server_text(lock, text);
-			if (wait->try_once) /* the server answers: a holder is watched for a moment */
+			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				until = deadline_never();
 			else if (wait->waits != NULL)
 				wait->waits(lock, wait->context);
@@ -238,7 +238,7 @@ static enum outcome server_await(struct lock *lock, const struct wait_options *w
 	return wait_for_word(lock, wait, error);
 }
 
-/* Whoever has had enough may say so: then the lock goes when the helper gets round to it. */
+/* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
 static bool told_to_end(void)
 {
 	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -251,7 +251,7 @@ static bool told_to_end(void)
 	return false;
 }
 
-/* Until it says FREE; at the end of the lease the lock is free whatever it says. */
+/* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
 	struct deadline end = locksmith_lease_end(lock->smith), slice;
@@ -275,7 +275,8 @@ static bool wait_until_free(struct lock *lock)
 	return got == LINE_END;
 }
 
-/* Given up: it takes its place in the queue back, which takes a moment at most. */
+/* The wait was given up: the helper takes its place in the queue back, which takes a moment at most.
+ * Returns true if the helper has ended. */
 static bool wait_until_gone(struct locksmith *smith)
 {
 	struct deadline end = deadline_after(GRACE);
@@ -300,7 +301,7 @@ static void server_release(struct lock *lock)
 			ended = !smith->silent && wait_until_gone(smith);
 		else if (alone && !lock->lost)
 			ended = wait_until_free(lock);
-		/* else what the command has left behind keeps the lock, or nobody has it */
+		/* else a process that the command has left behind keeps the lock, or the lock is lost */
 	}
 	locksmith_forget(smith, ended);
 	free(smith);
@@ -330,7 +331,7 @@ int server_ask(const struct lock *lock, const char *what, server_line hear, void
 			result = locksmith_unknown(&smith, line, error);
 	}
 	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
-		return locksmith_silent(&smith, LINE_END, error); /* what it had still to say may be the most important */
+		return locksmith_silent(&smith, LINE_END, error); /* the answer may be incomplete */
 	return result;
 }
 

@@ -7,13 +7,13 @@
 /* Longer than any scheme, with its NUL. */
 enum { SCHEME_SIZE = 32 };
 
-/* What all of them are; the name is the scheme's, see server_method(). */
+/* The method of all schemes; server_method() gives it the scheme's name. */
 extern const struct method method_on_server;
 
-/* The method for the URL that NAME is, called by its scheme in small letters; NULL: it is none. */
+/* The method for NAME, a URL; its name is the scheme in small letters.  NULL: NAME is no URL. */
 const struct method *server_method(const char *name);
 
-/* Does NAME begin with the scheme of an installed helper and a colon, and is no URL? */
+/* True if NAME is no URL, but begins with the scheme of an installed helper and a colon. */
 bool server_mistyped(const char *name);
 
 /* Is called with CONTEXT for each line of an answer. */
