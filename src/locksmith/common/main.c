@@ -1,5 +1,4 @@
-/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and lets it go when its input ends.
- */
+/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input ends. */
 #include <config.h>
 
 #include "locksmith/common/clock.h"
@@ -17,8 +16,8 @@
 
 #define AGAIN NS_PER_S /* between two tries of a server that is not there */
 
-/* Whoever stops the command makes our input end, and that is when to go. To die of a signal earlier
-   would let the lock lapse under a command that still runs. */
+/* When the command ends, the input ends, and the lock is released. If a signal ended the helper before,
+   the lock would lapse under a running command: ignore them all. */
 static void outlive_signals(void)
 {
 	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
@@ -31,7 +30,7 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Nobody reads a password out of a core file. */
+/* A core file would have the password in it. */
 static void no_core_file(void)
 {
 	struct rlimit none = {0, 0};
@@ -39,8 +38,8 @@ static void no_core_file(void)
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-/* The lock is lost: see to it that the command is, too, unless it has given it back. With semlock alive
-   this is its work, and we stay until it has closed our input, or until the lease ends. */
+/* The lock is lost. Semlock stops the command and closes our input; if semlock cannot, the watchdog stops
+   the command before the lease ends. */
 static void see_it_stopped(void)
 {
 	int64_t end;
@@ -50,12 +49,12 @@ static void see_it_stopped(void)
 	watchdog_lost();
 	while (!protocol_released() && !watchdog_act())
 		loop_pause(clock_min(watchdog_next(), boottime_now() + NS_PER_S / 20));
-	/* Whoever was killed is gone in a moment. */
+	/* A killed process needs a moment to close the pipe. */
 	for (end = boottime_now() + NS_PER_S; !protocol_released() && boottime_now() < end;)
 		loop_pause(boottime_now() + NS_PER_S / 50);
 }
 
-/* A server that is not there yet is waited for like a lock. */
+/* If the server does not answer yet, wait for it as for the lock. */
 static int run_engine(const struct options *o, struct failure *failure)
 {
 	for (;;) {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Without waiting: semlock has its answer within three seconds, whatever the server does. */
+/* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
 #define NO_WAIT (5 * NS_PER_S / 2)
 #define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
 
@@ -88,7 +88,7 @@ static int parse_ttl(struct options *o, const char *text)
 	return 0;
 }
 
-/* The tests cannot wait so long. */
+/* The time between two looks, in ns; shorter for the tests. */
 static int64_t poll_interval(void)
 {
 	int64_t asked = 2 * NS_PER_S;

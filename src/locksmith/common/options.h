@@ -16,15 +16,14 @@ struct options {
 	enum action action;
 	enum lease_mode mode;
 	unsigned int slots; /* LEASE_SLOTS: how many may hold at once */
-	int64_t ttl;	    /* nanoseconds, like all times here; 0 = the method's own */
-	int64_t stale;	    /* age at which a lock directory without a token may go; 0 = never */
+	int64_t ttl;	    /* nanoseconds, like all times here; 0: the engine's default */
+	int64_t stale;	    /* age at which a lock directory without a token is removed; 0: never */
 	bool stale_given;
-	int64_t interval; /* between two looks, where one cannot be woken */
+	int64_t interval; /* between two looks, where the server wakes no waiter */
 	bool no_wait;
-	int64_t wait;	  /* give up after so long; NEVER = do not */
-	int64_t until;	  /* the moment (boottime_now) to give up at, if it is not held by then */
-	int64_t answer_by; /* the moment to give up a server at that does not answer: that, or a
-			      little later */
+	int64_t wait;	  /* how long to wait for the lock, or NEVER */
+	int64_t until;	  /* the moment (boottime_now) at which that is over */
+	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
 	long pid;	  /* shown to others as the holder */
 	const char *note; /* shown to others, "" if none */
 	const char *url_text;

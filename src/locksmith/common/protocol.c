@@ -22,16 +22,16 @@ static struct {
 	bool ended;
 } input;
 
-/* What had no room. Who holds and since when is old in a moment, and of deadlines the last one counts;
-   but without its OK semlock would wait for a lock that it has. */
+/* Lines for which the pipe had no room. WAIT is dropped, as it is soon out of date; of HELD the last one
+   counts; the others must not be lost: without OK semlock would wait for a lock that it has. */
 static struct {
 	char lines[3072];
 	size_t used;
 	char held[64];
 } unsaid;
 
-/* False: there is no room after so many ms (-1: there will be). Then nothing blocks: POLLOUT promises
-   room for PIPE_BUF bytes. */
+/* Writes without blocking: POLLOUT promises room for PIPE_BUF bytes. False: the pipe had no room within
+   timeout_ms (-1: wait for ever). */
 static bool put_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
@@ -41,7 +41,7 @@ static bool put_line(const char *text, size_t length, int timeout_ms)
 	if (out.revents & POLLOUT)
 		while (write(STDOUT_FILENO, text, length) < 0 && errno == EINTR)
 			;
-	return true; /* or nobody is there to read it */
+	return true; /* also if the reader has gone */
 }
 
 static void keep_unsaid(const char *line, size_t length)
@@ -52,7 +52,7 @@ static void keep_unsaid(const char *line, size_t length)
 		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
 		return;
 	}
-	/* It is said last, and would speak of a lock that is gone. */
+	/* HELD is written after the other lines: drop it, the lock is gone. */
 	if (strncmp(line, "FREE\n", 5) == 0 || strncmp(line, "LOST ", 5) == 0)
 		unsaid.held[0] = '\0';
 	if (length <= sizeof unsaid.lines - unsaid.used) {
@@ -84,7 +84,7 @@ void protocol_end(void)
 		poll(&out, 1, -1);
 }
 
-/* To --who and --check, where there is no lock that could be lost meanwhile. */
+/* With --who and --check no lock is held: a line may block. */
 static bool is_answer(const char *line)
 {
 	return strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
@@ -138,8 +138,8 @@ static void child_line(const char *number)
 	char *end;
 	long pid = strtol(number, &end, 10);
 
-	/* The answer is what semlock waits for before it lets the command start: until then the
-	   number cannot have passed to another process. */
+	/* Semlock starts the command after this answer: until then the PID cannot be another
+	   process's. */
 	if (*end == '\0' && pid > 1 && watchdog_child((pid_t)pid) == 0)
 		say("CHILD %ld", pid);
 	else

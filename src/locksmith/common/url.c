@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a name may be made of that goes into another URL without quoting. */
+/* The characters of a host name, which goes unquoted into another URL. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
 static int hex(char c)
@@ -82,8 +82,7 @@ static size_t in_brackets(const char *text)
 	return inet_pton(AF_INET6, address, &binary) == 1 ? (size_t)(end - text) + 1 : 0;
 }
 
-/* What libcurl makes of less than this is a server that cannot be reached, or another one: a colon
- * without a port means port 80 to it. */
+/* libcurl would take a wrong host for another one: a colon without a port means port 80. */
 static int check_host(const char *host, struct failure *failure)
 {
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
@@ -142,8 +141,7 @@ static int url_take_path(const char *text, struct url *url, struct failure *fail
 	if (n == 0)
 		return failure_set(
 		    failure, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
-	/* FTP servers take these for wildcards in a listing; on etcd, what is behind a # is not the
-	 * lock, but its marks. */
+	/* FTP servers take these for wildcards; on etcd NAME# begins the names of the marks. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
 		return failure_set(
 		    failure, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");

@@ -15,7 +15,7 @@
 enum stage {
 	STAGE_IDLE,
 	STAGE_ARMED,
-	STAGE_LEFT, /* to semlock, which is at work */
+	STAGE_LEFT, /* semlock is at work: the command is left to it */
 	STAGE_TERMED,
 	STAGE_KILLED
 };
@@ -26,10 +26,10 @@ static struct {
 	bool core_gone;
 	pid_t child;
 	int child_fd;
-	unsigned long long since; /* when it started: semlock may have had children before */
+	unsigned long long since; /* when the child started: older children of semlock are spared */
 	enum stage stage;
 	int64_t term_at;
-	int64_t step_in_at; /* semlock has done it by then, unless it is stopped */
+	int64_t step_in_at; /* semlock has sent TERM by then, unless it is stopped */
 	int64_t kill_at;
 } watchdog = {.core_fd = -1, .child_fd = -1};
 
@@ -37,7 +37,7 @@ void watchdog_start(void)
 {
 	watchdog.core = getppid();
 	watchdog.core_fd = pidfd_of(watchdog.core);
-	/* It may have ended before the descriptor was open. */
+	/* Semlock may have ended before the pidfd was open. */
 	if (getppid() != watchdog.core)
 		watchdog.core_gone = true;
 }
@@ -49,13 +49,13 @@ int watchdog_core_fd(void)
 
 bool watchdog_core_gone(void)
 {
-	/* A subreaper or a new parent, whichever it is: not the one that started us. */
+	/* The new parent is init or a subreaper. */
 	if (!watchdog.core_gone && getppid() != watchdog.core)
 		watchdog.core_gone = true;
 	return watchdog.core_gone;
 }
 
-/* Stopped, it neither tells the command to end nor hears us. */
+/* A stopped semlock sends no TERM to the command, and reads no LOST. */
 static bool core_stopped(void)
 {
 	struct procfs_stat stat;
@@ -127,7 +127,7 @@ static void signal_holders(int sig)
 		pipe_holders.elder = watchdog.child > 0 ? watchdog.core : 0;
 		pipe_holders.since = watchdog.since;
 	}
-	/* Who has named no command may have the pipe open for other reasons. */
+	/* Without CHILD, a process may have the pipe open for other reasons. */
 	if (watchdog_core_gone() || watchdog.child > 0)
 		pipe_holders_signal(&pipe_holders, sig);
 }
@@ -144,7 +144,7 @@ static void send(int sig)
 static void tell_to_end(void)
 {
 	send(SIGTERM);
-	send(SIGCONT); /* a stopped command hears TERM only when it goes on */
+	send(SIGCONT); /* a stopped command handles TERM only when it runs */
 	watchdog.stage = STAGE_TERMED;
 }
 
@@ -162,7 +162,7 @@ bool watchdog_act(void)
 			watchdog.stage = STAGE_LEFT;
 	}
 	if (watchdog.stage == STAGE_KILLED) {
-		signal_holders(SIGKILL); /* one look may miss what is forked meanwhile */
+		signal_holders(SIGKILL); /* again: a search misses a process forked meanwhile */
 	} else if (watchdog.stage != STAGE_IDLE && now >= watchdog.kill_at) {
 		send(SIGKILL);
 		watchdog.stage = STAGE_KILLED;
