@@ -15,7 +15,7 @@
 #define LEAST_ENDPOINT_TIMEOUT (300 * NS_PER_MS)
 #define FIRST_ANSWER (10 * NS_PER_S)
 
-/* The holders whose key has gone are told of first. */
+/* Says the holders whose key has gone; they come first. */
 static size_t say_orphans(const json_t *kvs, const json_t *marks)
 {
 	char text[600];
@@ -83,7 +83,7 @@ static void say_version(struct etcdlock *k)
 	json_decref(answer);
 }
 
-/* Tries it all out on a name of its own. */
+/* Tries each step on a name of its own. */
 static int etcd_check(struct etcdlock *k, struct failure *failure)
 {
 	int64_t until = boottime_now() + FIRST_ANSWER;
@@ -156,7 +156,7 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? k->ttl / 6 : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	etcdlock_keys(k);
-	if (o->no_wait) /* one that is silent leaves time for the others */
+	if (o->no_wait) /* a silent endpoint leaves time for the others */
 		endpoint_timeout = clock_min(endpoint_timeout, (o->answer_by - boottime_now()) / o->url.hosts);
 	if (etcdrpc_open(&k->etcd, &o->url, endpoint_timeout,
 		clock_min(boottime_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {

@@ -14,9 +14,9 @@
 enum wait {
 	WAIT_HELD,
 	WAIT_BUSY,
-	WAIT_SILENT, /* no endpoint answers: our place is as it was, as far as we know */
-	WAIT_TAKEN,  /* likewise; another was faster with that number of a slot */
-	WAIT_AGAIN,  /* our place was lost */
+	WAIT_SILENT, /* no endpoint answers; our place in the queue is unknown */
+	WAIT_TAKEN,  /* our place is as before; another holder has taken that slot number */
+	WAIT_AGAIN,  /* our place was lost: begin again */
 	WAIT_FAILED
 };
 
@@ -45,8 +45,8 @@ static enum wait look_again(struct etcdlock *k)
 	return reply == ETCD_FATAL ? WAIT_FAILED : WAIT_SILENT;
 }
 
-/* An endpoint that is stopped leaves a watch silently open. But it answers no keepalive either: then
-   the calls go to another, and the watch follows. */
+/* The watch of a stopped endpoint stays open and silent. But the endpoint answers no keepalive either:
+   then the calls go to the next endpoint, and the watch follows. */
 static bool watch_is_good(const struct etcdlock *k)
 {
 	return !etcdwatch_over(&k->watch) && k->watch.endpoint == k->etcd.current;
@@ -59,7 +59,7 @@ static void watch_place(struct etcdlock *k)
 		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
-/* Until that moment, or until the watch hears something or ends. */
+/* Waits until that moment, or until the watch has an event or ends. */
 static void doze(struct etcdlock *k, int64_t until)
 {
 	transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
@@ -69,11 +69,11 @@ static void doze(struct etcdlock *k, int64_t until)
 	transfer_wait(clock_min(boottime_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
-/* In the queue, until it is our turn. */
+/* Waits in the queue until no key is before ours. */
 static enum wait wait_in_queue(struct etcdlock *k)
 {
 	int64_t keep_at = k->deadline - k->ttl + k->ttl / 3;
-	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost unheard */
+	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost silently */
 	enum wait w = place_verdict(k);
 
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
@@ -101,8 +101,8 @@ static enum wait wait_in_queue(struct etcdlock *k)
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
 }
 
-/* It is our turn. The lease should have some life left; and nobody believes that we hold the lock
-   before our mark says so. */
+/* No key is before ours: prolong the lease if half of it is over, and make the mark, without which the
+   lock is not held. */
 static enum wait enter(struct etcdlock *k)
 {
 	enum etcd_reply reply = ETCD_OK;
@@ -134,8 +134,8 @@ static enum wait take_turn(struct etcdlock *k)
 	return w;
 }
 
-/* Looks, and only if nobody is in the way, makes the key, if still nobody is: busy leaves no trace. But
-   one may have come and gone in that time, and be cut off: its mark tells. */
+/* Looks first, and makes the key only if the lock is free and no key was put since: busy leaves no trace.
+   A holder that came meanwhile and lost its key is known by its mark. */
 static enum wait at_once(struct etcdlock *k)
 {
 	enum etcd_reply reply = etcdlock_look(k, INT64_MAX, answer_by(k));
@@ -148,7 +148,7 @@ static enum wait at_once(struct etcdlock *k)
 	if (reply == ETCD_OK)
 		reply = etcdlock_queue(k, k->seen, answer_by(k), &made);
 	if (reply == ETCD_GONE)
-		return WAIT_AGAIN; /* we were stopped for longer than the lease lasts */
+		return WAIT_AGAIN; /* this process was stopped for longer than the lease */
 	if (reply != ETCD_OK)
 		return WAIT_FAILED;
 	return made ? take_turn(k) : WAIT_AGAIN;
@@ -169,7 +169,7 @@ static enum wait in_turn(struct etcdlock *k)
 	return boottime_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
 }
 
-/* Whatever we have in the queue must not stay behind; nor a mark, if the reply to that was lost. */
+/* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
 static void leave_queue(struct etcdlock *k)
 {
 	int64_t until = clock_min(answer_by(k), boottime_now() + k->ttl / 3);

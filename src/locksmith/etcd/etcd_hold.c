@@ -12,9 +12,9 @@
 #define LONG_LEASE (60 * NS_PER_S)
 
 struct etcd_renewal {
-	int64_t last_call; /* no renewal by then: lost */
+	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next keepalive */
-	int64_t watch_at;  /* not before: neither at once again, nor for a short command */
+	int64_t watch_at;  /* no watch before: a short command needs none */
 };
 
 static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
@@ -24,8 +24,8 @@ static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 	watchdog_lease(k->deadline, k->ttl);
 }
 
-/* Watches our own key, from when it was last known to be there: a lease that was revoked behind our
-   back is heard of at once, not at the next keepalive. */
+/* Watches our own key since the revision at which it was last seen: a revoked lease is noticed at once,
+   not at the next keepalive. */
 static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 {
 	struct etcdqueue_span own = {.end = ""};
@@ -45,7 +45,7 @@ static int etcd_release(struct etcdlock *k, struct failure *failure)
 	switch (etcdmark_release(k, boottime_now() + k->ttl)) {
 	case ETCD_OK:
 		say("FREE");
-		/* With nothing under them, the leases end by themselves, which costs the server less. */
+		/* Leases without keys end by themselves, which costs the server less than a revoke. */
 		if (k->ttl > LONG_LEASE) {
 			etcdlock_revoke(k, &k->lease, boottime_now() + k->ttl / 6);
 			etcdlock_revoke(k, &k->mark_lease, boottime_now() + k->ttl / 6);
@@ -61,8 +61,8 @@ static int etcd_release(struct etcdlock *k, struct failure *failure)
 	}
 }
 
-/* Prolongs the lease, and then the mark, which takes our key to be there still: what is told of a
-   lease is not to be believed (etcdmark.h). */
+/* Prolongs the lease, and then puts the mark anew if our key is still there: a reply about a lease alone
+   proves nothing (etcdmark.h). */
 static enum etcd_reply keep_lease_and_mark(struct etcdlock *k, int64_t until)
 {
 	int64_t before = k->deadline;
@@ -75,7 +75,7 @@ static enum etcd_reply keep_lease_and_mark(struct etcdlock *k, int64_t until)
 	return reply;
 }
 
-/* What has become due. EXIT_LOST, or EXIT_RELEASED to go on. */
+/* Renews, or starts the watch, if that is due. EXIT_LOST, or EXIT_RELEASED to go on. */
 static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure *failure)
 {
 	enum etcd_reply reply;

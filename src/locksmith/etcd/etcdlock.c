@@ -58,8 +58,8 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	k->ttl = seconds * NS_PER_S;
-	/* A lost reply was sent again: the lease is not older than the last one sent, but the first
-	 * is safe. */
+	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from
+	 * the first. */
 	k->deadline = sent + k->ttl;
 	snprintf(text, sizeof text, "%s/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
 	base64_encode(text, k->key);
@@ -81,7 +81,7 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	result = json_object_get(answer, "result");
-	/* A dead lease is answered like a living one, only without a TTL. */
+	/* The reply about an ended lease has no TTL. */
 	seconds = etcdqueue_int(result, "TTL");
 	reply = !json_is_object(result) ? ETCD_SILENT : seconds <= 0 ? ETCD_GONE : ETCD_OK;
 	json_decref(answer);
@@ -126,7 +126,7 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 	return ETCD_OK;
 }
 
-/* It looks before it puts: what is there then is before us. */
+/* The look comes before the put: the keys that it finds are before ours. */
 static json_t *look_and_put(struct etcdlock *k)
 {
 	json_t *all = etcdqueue_questions(&k->keys, &k->marks, k->options, INT64_MAX);
@@ -205,7 +205,7 @@ enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t unti
 	    json_pack("{s:o}", "ID", etcdlock_number(*lease)), until, &answer);
 	json_decref(answer);
 	if (reply == ETCD_GONE && k->etcd.sent > 1)
-		reply = ETCD_OK; /* an earlier one had done it */
+		reply = ETCD_OK; /* an earlier request, whose reply was lost, has done it */
 	if (reply == ETCD_OK)
 		*lease = 0;
 	return reply;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* That KEY was made at that revision; 0: that it is not there. */
+/* The condition that KEY was made at that revision; 0: that there is no KEY. */
 static json_t *made_at(const char *key, int64_t revision)
 {
 	return json_pack("{s:s, s:s, s:s, s:o}", "key", key, "target", "CREATE", "result", "EQUAL",
@@ -30,7 +30,7 @@ static json_t *put_request(const struct etcdlock *k, const char *key, int64_t le
 	    "lease", etcdlock_number(lease));
 }
 
-/* Of the key that the i-th request of a transaction has got; 0 if there was none. */
+/* A field of the first key in the i-th response of a transaction; 0 if there is none. */
 static int64_t response_int(const json_t *answer, size_t i, const char *field)
 {
 	const json_t *kvs = etcdqueue_kvs(json_object_get(answer, "responses"), i);
@@ -71,7 +71,7 @@ enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
 
 	if (k->options->mode == LEASE_SLOTS) {
 		name_slot(k);
-		/* This tells the next one in the queue that it is the first. */
+		/* This wakes the next waiter in the queue, which is the first now. */
 		json_array_append_new(success, put_request(k, k->key, k->lease));
 	}
 	json_array_append_new(success, put_request(k, k->mark, k->mark_lease));
@@ -123,9 +123,9 @@ enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
 	    until, &answer, &done);
 	if (reply != ETCD_OK)
 		return reply;
-	/* If the mark is gone as well, an earlier one, whose reply was lost, has taken both away: also
-	   libcurl sends it again, by itself, when a connection ends. Nobody else takes the mark away
-	   before our deadline. */
+	/* If the mark is gone as well, an earlier request, whose reply was lost, has removed both; libcurl
+	   also repeats a request when a connection ends. No other process removes the mark before our
+	   deadline. */
 	if (!done && (response_int(answer, 0, "create_revision") == k->mark_made ||
 			 (k->etcd.sent == 1 && boottime_now() >= k->deadline)))
 		reply = ETCD_GONE;
@@ -141,7 +141,7 @@ enum etcd_reply etcdmark_remove(struct etcdlock *k, int64_t until)
 	enum etcd_reply reply;
 	bool done;
 
-	/* The number of a slot may be another's by now. */
+	/* The slot number may be another holder's by now. */
 	reply = transact(k,
 	    json_pack("{s:[o], s:[o, o], s:[o]}", "compare", made_at(k->mark, k->mark_made),
 		"success", delete_request(k->key), delete_request(k->mark), "failure", delete_request(k->key)),

@@ -133,8 +133,8 @@ static bool is_taken(const json_t *marks, unsigned int n)
 	return false;
 }
 
-/* The first in the line waits until a number comes free. All others wait until the one before them
-   has entered, which puts its key anew (etcdmark.h), or has gone: so a number that comes free wakes one. */
+/* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
+   which puts its key anew (etcdmark.h), or has gone: so a free number wakes one waiter. */
 static void place_among_slots(const json_t *responses, const struct etcdqueue_keys *keys,
     const struct etcdqueue_keys *marks, unsigned int n, struct etcdqueue_place *place)
 {

@@ -66,7 +66,7 @@ static enum etcd_reply etcd_fatal(struct etcd *e, int status, const char *text)
 	return ETCD_FATAL;
 }
 
-/* An endpoint did not do it: says of each of them why. MENDS: it may do it later. */
+/* The call to an endpoint failed: the message has the failures of all. MENDS: it may succeed later. */
 static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends)
 {
 	char all[sizeof e->failure.text] = "";
@@ -86,7 +86,7 @@ static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends
 	return ETCD_SILENT;
 }
 
-/* What an answer that is no success means. */
+/* What an error reply means. */
 static enum etcd_reply refusal_reply(struct etcd *e, int status, const json_t *answer)
 {
 	const char *text = json_string_value(json_object_get(answer, "message"));
@@ -117,7 +117,7 @@ static enum etcd_reply refusal_reply(struct etcd *e, int status, const json_t *a
 	return etcd_failure(e, line, true);
 }
 
-/* No answer came. What is wrong with TLS is so the next time, too. */
+/* No answer came. A TLS error is no temporary one. */
 static enum etcd_reply no_answer(struct etcd *e)
 {
 	const char *error = e->transfer.error;
@@ -198,7 +198,7 @@ static enum etcd_reply call_endpoints(
 			return reply;
 		etcdrpc_rotate(e);
 		if (tries % e->url->hosts == 0) {
-			/* Nobody ever answered: a wrong address, most likely. */
+			/* No endpoint ever answered: a wrong address, most likely. */
 			if (!e->reached)
 				return ETCD_FATAL;
 			transfer_pause(clock_min(until, boottime_now() + PAUSE));
@@ -253,7 +253,7 @@ static enum etcd_reply log_in(struct etcd *e, int64_t until)
 	make_headers(e, NULL);
 	reply = etcdrpc_call(e, "/v3/auth/authenticate", body, until, &answer);
 	e->sent = sent;
-	/* As with etcdctl: nobody has to be known to a server that asks for no user. */
+	/* As etcdctl does: a server without authentication needs no user. */
 	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL) {
 		e->login.user[0] = '\0';
 		return ETCD_OK;
@@ -282,7 +282,7 @@ static void make_endpoints(struct etcd *e)
 		snprintf(e->base[i], sizeof e->base[i], "http%s://%s%s", tls ? "s" : "", host,
 		    port ? "" : ":2379");
 	}
-	/* Not everybody at the first one. */
+	/* Clients spread over the endpoints. */
 	e->current = (unsigned int)getpid() % e->url->hosts;
 }
 

@@ -13,7 +13,7 @@
 
 enum etcd_reply {
 	ETCD_OK,
-	ETCD_SILENT, /* nobody gave an answer that counts; it may have been done */
+	ETCD_SILENT, /* no endpoint gave an answer that counts; the request may have been done */
 	ETCD_GONE,   /* there is no such lease */
 	ETCD_FATAL   /* no use in trying again: failure is filled in */
 };
@@ -21,22 +21,21 @@ enum etcd_reply {
 struct etcd {
 	const struct url *url;
 	char base[URL_HOSTS][300];
-	char failed[URL_HOSTS][100]; /* what was wrong with each of them in this call; "": nothing */
-	bool away;		     /* one of them may answer later */
+	char failed[URL_HOSTS][100]; /* each endpoint's failure in this call; "": none */
+	bool away;		     /* an endpoint may answer later */
 	unsigned int current; /* the endpoint that is asked first */
 	struct transfer transfer;
 	struct buffer answer;
 	struct curl_slist *headers;
 	struct login login;
 	int64_t endpoint_timeout; /* with one endpoint, nanoseconds */
-	unsigned int
-	    sent; /* how often the last call was sent: above 1, an earlier one may have been done */
-	bool reached;
-	const bool *abort; /* set by a watch: no call matters any more; may be NULL */
+	unsigned int sent; /* requests of the last call; above 1, an earlier one may have been done */
+	bool reached;      /* an endpoint has answered */
+	const bool *abort; /* set by a watch: break the call off; may be NULL */
 	struct failure failure;
 };
 
-/* Prepares, and logs in if there is somebody to log in as. OK or FATAL. */
+/* Prepares, and logs in if a user is named. OK or FATAL. */
 enum etcd_reply etcdrpc_open(
     struct etcd *e, const struct url *url, int64_t endpoint_timeout, int64_t until);
 

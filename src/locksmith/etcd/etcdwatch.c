@@ -23,7 +23,7 @@ static void watch_line(struct etcdwatch *w, const char *text)
 		if (type != NULL && strcmp(type, "DELETE") == 0)
 			w->deleted = true;
 	}
-	/* An error, a cancelled watch (compacted history), or no JSON at all: look for yourself. */
+	/* An error, a cancelled watch (compacted history), or no JSON: the caller has to look. */
 	if (result == NULL || json_is_true(json_object_get(result, "canceled")))
 		w->stirred = true;
 	json_decref(message);
@@ -44,7 +44,7 @@ static size_t watch_receive(char *bytes, size_t one, size_t size, void *data)
 	return buffer_add(&w->text, from, (size_t)(end - from)) == 0 ? one * size : 0;
 }
 
-/* A stream outlives the login's headers, which a new login replaces. */
+/* A new login replaces the headers of the calls, while the stream still uses its own. */
 static struct curl_slist *copy_headers(const struct curl_slist *from)
 {
 	struct curl_slist *to = NULL;
@@ -80,7 +80,7 @@ int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_
 	free(text);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEFUNCTION, watch_receive);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEDATA, w);
-	/* Nothing may be said for hours; but the connection should not be lost unheard. */
+	/* The stream may be silent for hours: keepalives show that the connection is lost. */
 	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPIDLE, 15L);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPINTVL, 5L);
