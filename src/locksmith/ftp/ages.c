@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What owners and watchers may disagree about: grains of clocks, and a little more. */
+/* Beyond the ttl: the grain of the clocks, and a little more. */
 #define MARGIN NS_PER_S
 
 void ages_forget(struct ages *s)

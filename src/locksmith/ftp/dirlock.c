@@ -73,14 +73,14 @@ void dirlock_give_back(struct dirlock *k)
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
 		reply = k->remote_dir.ops->rmdir(
 		    &k->remote_dir, dirlock_path(k, k->mine.name), dirlock_answer_by());
-	/* Only if it was surely our token that left it empty: else the directory may be a
-	 * newcomer's. */
+	/* Only if our token was surely removed now: else the directory may be a new one of another
+	 * client. */
 	if (reply == REPLY_DONE)
 		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock, dirlock_answer_by());
 }
 
-/* A path that begins with a slash is absolute, others start at the login directory; in sftp: URLs
-   it is the other way about, as everywhere: /~/ is the login directory. */
+/* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
+   directory. With sftp:// all are absolute, and /~/ is the login directory. */
 static int set_paths(struct dirlock *k, struct failure *failure)
 {
 	const char *path = k->options->url.path;

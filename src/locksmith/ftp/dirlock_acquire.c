@@ -9,14 +9,14 @@
 
 #define MISSES_BEFORE_DOUBT 3
 #define MISSES_MOST 30
-#define COLLISIONS_MOST 20 /* for one who will not wait */
+#define COLLISIONS_MOST 20 /* with --no-wait */
 #define BREAKS_UNKNOWN_MOST 3
 
 enum step {
 	STEP_HELD,
 	STEP_AGAIN,   /* at once */
-	STEP_BACK,    /* after a short random pause: two of us met */
-	STEP_WAIT,    /* another has it */
+	STEP_BACK,    /* again after a short random pause: two clients have met */
+	STEP_WAIT,    /* another client holds the lock */
 	STEP_UNKNOWN, /* no answer */
 	STEP_FAILED   /* remote.failure is filled */
 };
@@ -26,8 +26,8 @@ static enum step no_answer(enum reply reply)
 	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
 }
 
-/* A1 was refused and the lock is not there. Often that is a release that came in between; if even
-   another name is refused, it is not. */
+/* A1 was refused and the lock is not there. Most often it was released in between; if another name is
+   refused as well, the directory above cannot be written. */
 static enum step lock_missed(struct dirlock *k, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
@@ -89,8 +89,8 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 
 	reply = r->ops->list(r, k->parent, dirlock_answer_by(), compare_name, &s);
 	if (reply == REPLY_DONE && s.found && k->misses < MISSES_MOST) {
-		/* A file, or a directory made a moment ago. It counts as a miss, lest a file block
-		 * us in silence. */
+		/* A file, or a directory made a moment ago. Count a miss: a file must not block us
+		 * for ever. */
 		k->misses++;
 		snprintf(k->who, sizeof k->who, "note=something else of this name is in the way");
 		return STEP_WAIT;
@@ -100,15 +100,14 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 	return lock_missed(k, refusal);
 }
 
-/* A directory that has been empty for --stale: a plain client died, or one of ours between A1 and
- * A2. */
+/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between
+   A1 and A2. */
 static enum step bare_lock(struct dirlock *k)
 {
 	struct remote_dir *r = &k->remote_dir;
 	int64_t now = boottime_now(), stamp = 0;
 
-	/* Where the server tells times, a directory made anew is told from the one we saw before.
-	 */
+	/* By its time, a directory made anew is not taken for the one seen before. */
 	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &stamp) != REPLY_DONE)
 		stamp = 0;
 	if (stamp != k->empty_stamp || k->ages.empty_since == NEVER) {
@@ -134,12 +133,12 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
 		return false;
 	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
-	/* The directory goes too, unless somebody else's token is in it. */
+	/* The server refuses this if another token is in it. */
 	r->ops->rmdir(r, k->lock, dirlock_answer_by());
 	return true;
 }
 
-/* A1 was refused: who has it? *joins is set if we may put a token beside those that are there. */
+/* A1 was refused: look at the holders. Sets *joins if our token may stand beside theirs. */
 static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot)
 {
 	int64_t asked = boottime_now();
@@ -168,18 +167,18 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	return STEP_WAIT;
 }
 
-/* It is ours, if not too much time has passed since A1; marked: when A2 was over. */
+/* The lock is ours if not too much time has passed since A1, at began; marked: the end of A2. */
 static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
 	struct remote_dir *r = &k->remote_dir;
 
-	/* Our directory, empty until A2, may have been taken for a dead one, and this be one that a plain
-	   client has made since: it stays. */
+	/* Another client may have removed our directory, empty until A2, as stale, and this one be a plain
+	   client's: leave it there. */
 	if (k->options->stale > 0 && marked - began >= k->options->stale) {
 		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 		return STEP_BACK;
 	}
-	/* Little would be left of the lease. */
+	/* Too little is left of the lease. */
 	if (boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
 		dirlock_give_back(k);
 		return STEP_BACK;
@@ -192,8 +191,8 @@ static enum step alone(struct dirlock *k, int64_t began)
 {
 	int64_t marked = boottime_now();
 	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
-	   meanwhile; nobody beats twice so soon, so the second cannot miss it too. Only who was
-	   slow can have met a holder that is old enough to beat. */
+	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
+	   slow A1 and A2 can a holder be old enough to rename. */
 	int looks = boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
@@ -226,7 +225,7 @@ static enum step attempt(struct dirlock *k)
 		if (!joins)
 			return step;
 	} else if (reply != REPLY_DONE) {
-		/* If it was made after all, it has no token, and rule "bare" will see to it. */
+		/* If the directory was made after all, it has no token: bare_lock() removes it. */
 		return no_answer(reply);
 	}
 	k->misses = 0;
@@ -235,13 +234,13 @@ static enum step attempt(struct dirlock *k)
 	k->sent = boottime_now();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */
 	if (reply == REPLY_REFUSED)
-		return STEP_BACK; /* somebody took the directory, empty still, for a dead one */
+		return STEP_BACK; /* another client has removed the empty directory as stale */
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
-	return alone(k, began); /* A3; it also tells what became of a token whose reply was lost */
+	return alone(k, began); /* A3; also finds a token whose reply was lost */
 }
 
-/* Tells whether to stop trying, with which status; or -1. */
+/* The exit status, or -1 to try again. */
 static int dirlock_verdict(
     struct dirlock *k, enum step step, bool last, unsigned int tries, struct failure *failure)
 {

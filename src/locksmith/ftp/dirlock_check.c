@@ -1,5 +1,5 @@
-/* Tries out, in a directory of its own, what the lock protocol relies on. Catches gateways that say
-   yes to every MKD, servers that remove full directories, and those that will not remove at all. */
+/* Tries, in a directory of its own, the operations that the protocol needs. Finds gateways that accept
+   every MKD, servers that remove full directories, and servers that remove none. */
 #include <config.h>
 
 #include "locksmith/common/clock.h"

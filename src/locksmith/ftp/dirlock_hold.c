@@ -11,10 +11,10 @@
 
 struct dirlock_renewal {
 	int64_t ttl;
-	int64_t deadline;  /* nobody may take the lock from us before */
-	int64_t last_call; /* no renewal by then: lost */
+	int64_t deadline;  /* no other client may break our token before */
+	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next heartbeat */
-	int64_t tried;	   /* when the heartbeat under way was first sent; 0 if none is */
+	int64_t tried;	   /* when the heartbeat without a reply was first sent; 0: none */
 	bool doubt;	   /* a removal of our token was sent, and no answer came */
 };
 
@@ -23,14 +23,13 @@ static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_
 	k->sent = sent;
 	h->deadline = sent + h->ttl;
 	h->last_call = h->deadline - h->ttl / 10;
-	/* A retry must not run into the ends of the lease on a slow way. */
+	/* On a slow connection there must be time for a retry before the lease ends. */
 	h->next = sent + h->ttl / 4;
 	h->tried = 0;
 	watchdog_lease(h->deadline, h->ttl);
 }
 
-/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try
- * again. */
+/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try again. */
 static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
@@ -40,12 +39,12 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 
 	next.beat++;
 	token_name(&next);
-	/* What was sent first may have been done: then watchers count from there. */
+	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
 		h->tried = boottime_now();
 	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
 	if (reply != REPLY_DONE) {
-		/* Lost reply, broken by another, or refused for once: what is there tells. */
+		/* The reply was lost, the token broken, or the request refused for once: look. */
 		if (dirlock_look(k, until) != REPLY_DONE)
 			return REPLY_UNKNOWN;
 		if (listing_find(&k->listing, k->mine.name) != NULL)
@@ -58,15 +57,15 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 	return REPLY_DONE;
 }
 
-/* Removes token and directory. DONE, or REFUSED: it had been broken; UNKNOWN: try again. */
+/* Removes token and directory. DONE, or REFUSED: the token was broken before; UNKNOWN: try again. */
 static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
 	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 
 	if (reply == REPLY_DONE) {
-		/* Once only: a repetition could hit the directory of a plain client that came after
-		 * us. */
+		/* Only once: a second request could remove the directory of a plain client that came
+		 * after us. */
 		r->ops->rmdir(r, k->lock, dirlock_answer_by());
 		return REPLY_DONE;
 	}
@@ -79,7 +78,7 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 		return REPLY_UNKNOWN;
 	if (listing_find(&k->listing, k->mine.name) != NULL)
 		return REPLY_UNKNOWN;
-	/* A beat whose reply was lost may have given it its next number. */
+	/* A heartbeat whose reply was lost may have renamed the token. */
 	k->mine.beat++;
 	token_name(&k->mine);
 	if (listing_find(&k->listing, k->mine.name) != NULL)

@@ -44,7 +44,7 @@ static enum reply ftp_no_user(struct remote_dir *r)
 	return REPLY_FATAL;
 }
 
-/* libcurl could not do it: is there sense in trying again? */
+/* What an error of libcurl means: UNKNOWN if another try may help. */
 static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 {
 	if (r->nobody)
@@ -96,7 +96,7 @@ static enum reply ftp_perform(struct remote_dir *r, struct curl_slist *commands,
 	return r->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
 }
 
-/* "*": a refusal is an answer; without it libcurl would close the connection. */
+/* With "*" libcurl does not close the connection after a refusal. */
 static struct curl_slist *ftp_command(struct curl_slist *list, const char *verb, const char *path)
 {
 	char line[1400];
@@ -121,7 +121,7 @@ static enum reply ftp_rmdir(struct remote_dir *r, const char *path, int64_t unti
 
 static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
 {
-	/* Both in one go: proftpd answers nothing else between them. */
+	/* Both in one request: proftpd accepts no other command between them. */
 	return ftp_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to), until);
 }
 
@@ -175,7 +175,7 @@ static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until
 		r->no_stat = true;
 		return list_names(r, path, until, each, data);
 	}
-	/* A listing that was cut off must not pass for the whole. */
+	/* An incomplete listing must not be taken for a complete one. */
 	if (reply == REPLY_DONE && r->reply.overflow)
 		return REPLY_REFUSED;
 	if (reply == REPLY_DONE)
@@ -223,7 +223,7 @@ static void ftp_settings(struct remote_dir *r)
 		curl_easy_setopt(c, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
 	if (ca != NULL)
 		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
-	/* Slow logins are common, and a short patience makes a storm of new ones. */
+	/* Slow logins are common, and a short timeout would make a storm of new ones. */
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);

@@ -53,8 +53,7 @@ static size_t count_slot(const struct listing *l, unsigned int slot)
 
 bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot)
 {
-	/* An empty directory is a plain mkdir client's, or another's who is about to put a token
-	 * in. */
+	/* An empty directory is a plain client's, or belongs to a client between A1 and A2. */
 	if (mode == 'x' || l->foreign > 0 || l->tokens == 0 || count_mode(l, mode) != l->tokens)
 		return false;
 	if (mode == 's')
@@ -73,6 +72,6 @@ bool listing_holds(const struct listing *l, const struct owner_token *mine)
 		return l->tokens == 1;
 	if (count_mode(l, mine->mode) != l->tokens)
 		return false;
-	/* N slots, and nobody has the number of another: no more than N can hold. */
+	/* N slot numbers, each held once: no more than N can hold. */
 	return mine->mode == 's' || count_slot(l, mine->slot) == 1;
 }

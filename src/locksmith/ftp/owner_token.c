@@ -97,7 +97,7 @@ bool token_parse(const char *name, struct owner_token *t)
 	    !number_field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) ||
 	    !number_field(&p, INT32_MAX, &pid))
 		return false;
-	/* The name goes into commands again: nothing but these may be in it. */
+	/* The name becomes part of FTP commands: allow no other characters. */
 	if (*p == '\0' || strlen(p) >= sizeof t->host || p[strspn(p, HOST_CHARS)] != '\0')
 		return false;
 	t->ttl = (unsigned int)ttl;

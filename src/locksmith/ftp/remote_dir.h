@@ -1,4 +1,4 @@
-/* locksmith/ftp/remote_dir.h - directories on a server, whatever it is spoken to with. */
+/* locksmith/ftp/remote_dir.h - directories on a server, by FTP or SFTP. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 #define SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 
@@ -15,8 +15,7 @@
 enum reply {
 	REPLY_DONE,
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
-	REPLY_UNKNOWN, /* the connection broke or was too slow: it may have been done, or may yet be
-			*/
+	REPLY_UNKNOWN, /* the connection broke or was too slow: the request may be done, also later */
 	REPLY_FATAL    /* no use in trying again: failure is filled in */
 };
 
@@ -33,8 +32,7 @@ struct remote_dir_ops {
 	    ftplist_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote_dir *r, const char *path, int64_t until);
-	/* Last modification by the server's own clock, in seconds. REFUSED where there is no such
-	 * thing. */
+	/* Last modification by the server's own clock, in seconds. REFUSED if the server tells none. */
 	enum reply (*modified)(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds);
 };
 
@@ -45,11 +43,11 @@ struct remote_dir {
 	struct buffer reply;	    /* what the server said to the last request */
 	struct buffer body;	    /* a listing that came over a connection of its own */
 	char base[400];		    /* the URL without a path */
-	char home[512];		    /* the directory that we find ourselves in after the login */
+	char home[512];		    /* the login directory */
 	int code;		    /* the reply's number, 0 if none came */
-	char text[CURL_ERROR_SIZE]; /* the reply's last line, for people */
+	char text[CURL_ERROR_SIZE]; /* the reply's last line, for messages */
 	bool unnamed;		    /* neither the URL nor the environment names a user */
-	bool nobody;		    /* libcurl is about to log in as anonymous, unasked */
+	bool nobody;		    /* libcurl was about to log in as anonymous, unasked */
 	bool reached;		    /* the server has answered at least once */
 	bool no_stat;		    /* FTP: STAT does not list here */
 	struct failure failure;
@@ -59,7 +57,7 @@ struct remote_dir {
  */
 enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
 
-/* The ways to open: ftp.c's callers use remote_dir_open. */
+/* For remote_dir_open alone. */
 enum reply ftpconn_open(struct remote_dir *r, int64_t until);
 enum reply sftpconn_open(struct remote_dir *r, int64_t until);
 

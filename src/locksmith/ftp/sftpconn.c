@@ -1,4 +1,4 @@
-/* Directories over SFTP. Errors are better told apart than over FTP, listings need a transfer. */
+/* Directories over SFTP. Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 
 #include "locksmith/common/clock.h"
@@ -16,7 +16,7 @@ static enum reply sftp_reply(struct remote_dir *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
 	failure_clean(r->text);
-	/* libcurl calls it refused whatever the reason was that no good answer came. */
+	/* libcurl reports every missing answer as a refusal. */
 	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
 		result = CURLE_SEND_ERROR;
 	switch (result) {
@@ -51,8 +51,8 @@ static enum reply sftp_perform(struct remote_dir *r, const char *command, int64_
 	buffer_clear(&r->body);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, list);
 	result = transfer_run(&r->transfer, until, NULL);
-	/* A server that ends in the middle of a login has refused nothing, but libcurl calls it so.
-	   One that hangs up after a refusal refuses again. */
+	/* libcurl reports the end of the server in the middle of a login as a refusal: try again. A server
+	   that hangs up after a refusal refuses again. */
 	if (result == CURLE_LOGIN_DENIED && r->transfer.server_hung_up)
 		result = transfer_run(&r->transfer, until, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
@@ -60,7 +60,7 @@ static enum reply sftp_perform(struct remote_dir *r, const char *command, int64_
 	return sftp_reply(r, result);
 }
 
-/* url.c has seen to it that no quotes or backslashes are in a path. */
+/* url_parse() refuses quotes and backslashes in a path. */
 static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
 {
 	char line[1400];
