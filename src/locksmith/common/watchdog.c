@@ -21,9 +21,9 @@ enum stage {
 };
 
 static struct {
-	pid_t core;
-	int core_fd;
-	bool core_gone;
+	pid_t parent;
+	int parent_fd;
+	bool parent_gone;
 	pid_t child;
 	int child_fd;
 	unsigned long long since; /* when the child started: older children of semlock are spared */
@@ -31,36 +31,36 @@ static struct {
 	int64_t term_at;
 	int64_t step_in_at; /* semlock has sent TERM by then, unless it is stopped */
 	int64_t kill_at;
-} watchdog = {.core_fd = -1, .child_fd = -1};
+} watchdog = {.parent_fd = -1, .child_fd = -1};
 
 void watchdog_start(void)
 {
-	watchdog.core = getppid();
-	watchdog.core_fd = pidfd_of(watchdog.core);
+	watchdog.parent = getppid();
+	watchdog.parent_fd = pidfd_of(watchdog.parent);
 	/* Semlock may have ended before the pidfd was open. */
-	if (getppid() != watchdog.core)
-		watchdog.core_gone = true;
+	if (getppid() != watchdog.parent)
+		watchdog.parent_gone = true;
 }
 
-int watchdog_core_fd(void)
+int watchdog_parent_fd(void)
 {
-	return watchdog.core_gone ? -1 : watchdog.core_fd;
+	return watchdog.parent_gone ? -1 : watchdog.parent_fd;
 }
 
-bool watchdog_core_gone(void)
+bool watchdog_parent_gone(void)
 {
 	/* The new parent is init or a subreaper. */
-	if (!watchdog.core_gone && getppid() != watchdog.core)
-		watchdog.core_gone = true;
-	return watchdog.core_gone;
+	if (!watchdog.parent_gone && getppid() != watchdog.parent)
+		watchdog.parent_gone = true;
+	return watchdog.parent_gone;
 }
 
 /* A stopped semlock sends no TERM to the command, and reads no LOST. */
-static bool core_stopped(void)
+static bool parent_stopped(void)
 {
 	struct procfs_stat stat;
 
-	return pipe_holders_stat(watchdog.core, &stat) && (stat.state == 'T' || stat.state == 't');
+	return pipe_holders_stat(watchdog.parent, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 int watchdog_child(pid_t pid)
@@ -108,7 +108,7 @@ int64_t watchdog_next(void)
 {
 	switch (watchdog.stage) {
 	case STAGE_ARMED:
-		return clock_min(watchdog.core_gone ? watchdog.term_at : watchdog.step_in_at, watchdog.kill_at);
+		return clock_min(watchdog.parent_gone ? watchdog.term_at : watchdog.step_in_at, watchdog.kill_at);
 	case STAGE_LEFT:
 	case STAGE_TERMED:
 		return watchdog.kill_at;
@@ -122,13 +122,13 @@ static void signal_holders(int sig)
 {
 	struct pipe_holders pipe_holders = {.pipe = STDIN_FILENO, .elder = watchdog.child};
 
-	if (!watchdog_core_gone()) {
-		pipe_holders.except = watchdog.core;
-		pipe_holders.elder = watchdog.child > 0 ? watchdog.core : 0;
+	if (!watchdog_parent_gone()) {
+		pipe_holders.except = watchdog.parent;
+		pipe_holders.elder = watchdog.child > 0 ? watchdog.parent : 0;
 		pipe_holders.since = watchdog.since;
 	}
 	/* Without CHILD, a process may have the pipe open for other reasons. */
-	if (watchdog_core_gone() || watchdog.child > 0)
+	if (watchdog_parent_gone() || watchdog.child > 0)
 		pipe_holders_signal(&pipe_holders, sig);
 }
 
@@ -151,12 +151,12 @@ static void tell_to_end(void)
 bool watchdog_act(void)
 {
 	int64_t now = boottime_now();
-	bool gone = watchdog_core_gone();
+	bool gone = watchdog_parent_gone();
 
 	if (watchdog.stage == STAGE_LEFT && gone)
 		watchdog.stage = STAGE_ARMED;
 	if (watchdog.stage == STAGE_ARMED && now >= (gone ? watchdog.term_at : watchdog.step_in_at)) {
-		if (gone || core_stopped())
+		if (gone || parent_stopped())
 			tell_to_end();
 		else
 			watchdog.stage = STAGE_LEFT;

@@ -15,10 +15,10 @@
 void watchdog_start(void);
 
 /* A descriptor that becomes readable when semlock ends, or -1. */
-int watchdog_core_fd(void);
+int watchdog_parent_fd(void);
 
 /* True if semlock has ended. */
-bool watchdog_core_gone(void);
+bool watchdog_parent_gone(void);
 
 /* Watches the command, process pid. 0, or -1: there is no such process. */
 int watchdog_child(pid_t pid);

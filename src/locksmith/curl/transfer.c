@@ -104,8 +104,8 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 		return;
 	if (protocol_fd() >= 0)
 		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
-	if (watchdog_core_fd() >= 0)
-		also[n++] = (struct curl_waitfd){watchdog_core_fd(), CURL_WAIT_POLLIN, 0};
+	if (watchdog_parent_fd() >= 0)
+		also[n++] = (struct curl_waitfd){watchdog_parent_fd(), CURL_WAIT_POLLIN, 0};
 	curl_multi_poll(multi, also, n, loop_milliseconds(clock_min(until, watchdog_next())), NULL);
 	protocol_pump();
 	watchdog_act();

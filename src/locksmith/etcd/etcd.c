@@ -36,7 +36,8 @@ static size_t say_orphans(const json_t *kvs, const json_t *marks)
 static int etcd_who(struct etcdlock *k, struct failure *failure)
 {
 	char text[600];
-	json_t *answer, *kvs, *marks;
+	const json_t *kvs, *marks;
+	json_t *answer;
 	size_t n;
 
 	if (etcdlock_range(k, boottime_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {

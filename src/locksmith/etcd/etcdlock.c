@@ -178,19 +178,17 @@ static json_t *range_request(const struct etcdqueue_span *s)
 }
 
 enum etcd_reply etcdlock_range(
-    struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks)
+    struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks)
 {
 	json_t *body = json_pack("{s:[o, o]}", "success", range_request(&k->keys.all), range_request(&k->marks.all));
 	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
-	json_t *responses;
+	const json_t *responses;
 
 	if (reply != ETCD_OK)
 		return reply;
 	responses = json_object_get(*answer, "responses");
-	*kvs = json_object_get(
-	    json_object_get(json_array_get(responses, 0), "response_range"), "kvs");
-	*marks = json_object_get(
-	    json_object_get(json_array_get(responses, 1), "response_range"), "kvs");
+	*kvs = etcdqueue_kvs(responses, 0);
+	*marks = etcdqueue_kvs(responses, 1);
 	return ETCD_OK;
 }
 

@@ -62,7 +62,7 @@ enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t unti
 /* For --who: all keys of the lock, in order, and all marks, of one revision. The caller frees *answer,
    which has both. */
 enum etcd_reply etcdlock_range(
-    struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks);
+    struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks);
 
 /* etcd_acquire.c: EXIT_RELEASED with k->revision set when held, or the status to end with. */
 int etcd_acquire(struct etcdlock *k, struct failure *failure);

@@ -42,7 +42,7 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 	say_wait(k->who); /* with WAIT, semlock -n goes on waiting for us */
 	while (boottime_now() < end) {
 		transfer_pause(clock_min(end, boottime_now() + k->options->interval));
-		if (watchdog_core_gone()) /* semlock has ended: take nothing */
+		if (watchdog_parent_gone()) /* semlock has ended: take nothing */
 			return false;
 		if (dirlock_look(k, dirlock_answer_by()) != REPLY_DONE ||
 		    k->listing.tokens != before.tokens)

@@ -61,20 +61,22 @@ static enum reply sftp_perform(struct remote_dir *r, const char *command, int64_
 }
 
 /* url_parse() refuses quotes and backslashes in a path. */
-static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path, int64_t until)
 {
 	char line[1400];
 
-	snprintf(line, sizeof line, "mkdir \"%s\"", path);
+	snprintf(line, sizeof line, "%s \"%s\"", verb, path);
 	return sftp_perform(r, line, until);
+}
+
+static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+{
+	return sftp_command(r, "mkdir", path, until);
 }
 
 static enum reply sftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
 {
-	char line[1400];
-
-	snprintf(line, sizeof line, "rmdir \"%s\"", path);
-	return sftp_perform(r, line, until);
+	return sftp_command(r, "rmdir", path, until);
 }
 
 static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)

@@ -13,11 +13,11 @@
 #define MOST_OPTIONS 80
 
 /* What the URL says without the lock's name, as libpq takes it apart. */
-static PQconninfoOption *told;
+static PQconninfoOption *url_options;
 
 static const char *option(const char *keyword)
 {
-	for (PQconninfoOption *o = told; o->keyword != NULL; o++)
+	for (PQconninfoOption *o = url_options; o->keyword != NULL; o++)
 		if (strcmp(o->keyword, keyword) == 0)
 			return o->val != NULL ? o->val : "";
 	return "";
@@ -61,14 +61,14 @@ int pg_parse(const char *text, struct url *url, struct failure *failure)
 		return failure_set(failure, EXIT_USAGE, "this is no URL: %.100s", text);
 	server += 3;
 	query = server + strcspn(server, "?");
-	told = conninfo(server, (size_t)(query - server), "", failure);
-	if (told == NULL || take_name(option("dbname"), url, failure) != 0)
+	url_options = conninfo(server, (size_t)(query - server), "", failure);
+	if (url_options == NULL || take_name(option("dbname"), url, failure) != 0)
 		return -1;
-	PQconninfoFree(told);
+	PQconninfoFree(url_options);
 	if ((size_t)snprintf(rest, sizeof rest, "/%s", query) >= sizeof rest)
 		return failure_set(failure, EXIT_USAGE, "the URL is too long");
-	told = conninfo(server, strcspn(server, "/?"), rest, failure);
-	if (told == NULL)
+	url_options = conninfo(server, strcspn(server, "/?"), rest, failure);
+	if (url_options == NULL)
 		return -1;
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
 		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): put it into "
@@ -133,7 +133,7 @@ static bool start(struct pglock *k, unsigned int i)
 	    (i > 0 && strchr(option("host"), ',') == NULL && strchr(option("hostaddr"), ',') == NULL))
 		return false;
 	describe(k->options, application, sizeof application);
-	for (PQconninfoOption *o = told; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
+	for (PQconninfoOption *o = url_options; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
 		keywords[n] = o->keyword;
 		values[n] = strcmp(o->keyword, "host") == 0		  ? host
 			    : strcmp(o->keyword, "hostaddr") == 0	  ? hostaddr

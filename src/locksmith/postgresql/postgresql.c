@@ -42,7 +42,7 @@ static int run(const struct options *o, struct failure *failure)
 	return status;
 }
 
-/* The lock is lost, and nothing runs under it any more: nobody has to wait for the end of the lease. */
+/* The lock is lost, and no process runs under it any more: waiters need not wait for the end of the lease. */
 static void end(bool stopped)
 {
 	struct pglock *k = &the_lock;
