@@ -96,7 +96,6 @@ LOCKSMITH_COMMON = \
 	src/locksmith/common/engine.h \
 	src/locksmith/common/watchdog.c src/locksmith/common/watchdog.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
-	src/locksmith/common/login.c src/locksmith/common/login.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
 	src/locksmith/common/main.c \
 	src/locksmith/common/options.c src/locksmith/common/options.h \
@@ -117,8 +116,7 @@ LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcdmark.c src/locksmith/etcd/etcdmark.h \
 	src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdqueue.h \
 	src/locksmith/etcd/etcdrpc.c src/locksmith/etcd/etcdrpc.h \
-	src/locksmith/etcd/etcdwatch.c src/locksmith/etcd/etcdwatch.h \
-	src/locksmith/etcd/http.c src/locksmith/etcd/http.h
+	src/locksmith/etcd/etcdwatch.c src/locksmith/etcd/etcdwatch.h
 LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/dirlock.c src/locksmith/ftp/dirlock.h \
 	src/locksmith/ftp/dirlock_acquire.c \

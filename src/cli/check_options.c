@@ -20,6 +20,9 @@ static void choose_by_url(struct request *request, const struct reading *reading
 		bool may_be_url = name != NULL && strstr(name, "://") != NULL;
 		const struct method *method = may_be_url ? server_method(name) : NULL;
 
+		if (name != NULL && server_mistyped(name))
+			die(EXIT_USAGE, "%s: a URL has two slashes after its colon; a file of this "
+					"name is ./%s", name, name);
 		if (method != NULL && request->nlocks > 1 && !request->who)
 			die(EXIT_USAGE,
 			    "-f: %s is on a server, and -f is for this machine; one in the other: "

@@ -81,8 +81,13 @@ static int check_nesting(const struct request *request, const struct lock *locks
 			*under_ancestor = true;
 		else if (!wait_ends(request))
 			return refuse_under(request, &locks[i], nesting, holder);
-		else if (nesting != NESTING_QUEUES) /* with that, the lock may come free */
+		else if (nesting != NESTING_QUEUES) { /* with that, the lock may come free */
 			wait->try_once = true;
+			/* Do not ask the server, unless a slot may be free: the command has not
+			 * inherited SEMLOCK_PASSWORD. */
+			if ((locks[i].method->can & ON_SERVER) != 0 && locks[i].slots == 0)
+				return report_busy(request, &locks[i], wait);
+		}
 	}
 	return ACQUIRED;
 }

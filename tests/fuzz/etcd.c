@@ -8,7 +8,7 @@
 
 static void places(const json_t *responses)
 {
-	static const enum mode modes[] = {MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOTS};
+	static const enum lease_mode modes[] = {LEASE_EXCLUSIVE, LEASE_SHARED, LEASE_SLOTS};
 	struct etcdqueue_place place = {.found = true};
 	struct etcdqueue_keys keys, marks;
 
@@ -61,7 +61,7 @@ static int heard(char *text, size_t length, size_t size)
 	int result;
 
 	for (size_t at = 0; at < length; at += size)
-		MUST(receive(text + at, 1, size < length - at ? size : length - at, &watch) != 0);
+		MUST(watch_receive(text + at, 1, size < length - at ? size : length - at, &watch) != 0);
 	result = watch.deleted * 2 + watch.stirred;
 	MUST(watch.stirred || !watch.deleted);
 	buffer_clear(&watch.text);

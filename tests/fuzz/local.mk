@@ -19,8 +19,8 @@ FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/etcd/base64.c src/locksmit
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c src/locksmith/common/url.c src/locksmith/common/failure.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/curl/buffer.c \
-	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/http.c \
-	src/locksmith/etcd/etcdctl.c src/locksmith/common/login.c src/locksmith/common/url.c \
+	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/etcdrpc.c \
+	src/locksmith/etcd/etcdctl.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c src/sys/pidfd.c \
 	src/sys/proc.c src/sys/process.c src/report/text.c
 

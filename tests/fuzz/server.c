@@ -46,7 +46,7 @@ static void judge(void)
 	unsigned int slot = 0;
 
 	for (size_t i = 0; i < listing.tokens; i++)
-		pipe_holders += listing.owner_token[i].mode == 'x' && listing_holds(&listing, &listing.owner_token[i]);
+		pipe_holders += listing.token[i].mode == 'x' && listing_holds(&listing, &listing.token[i]);
 	MUST(pipe_holders <= 1 && (pipe_holders == 0 || listing.tokens == 1));
 	MUST(!listing_may_join(&listing, 'x', 0, &slot));
 	if (listing_may_join(&listing, 'n', 3, &slot))

@@ -35,6 +35,11 @@ field() {
 	return 1
 }
 
+complain() {
+	printf '%s\n' "$@" >&2
+	return 1
+}
+
 # have_locksmiths: this build has those of etcd and FTP.
 have_locksmiths() { [ -x "$LOCKSMITH_DIR/semlock-locksmith-etcd" ] && [ -x "$LOCKSMITH_DIR/semlock-locksmith-ftp" ]; }
 

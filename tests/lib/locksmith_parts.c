@@ -259,7 +259,7 @@ static json_t *response(const char *key, const char *value, int revision, int ve
 	    "value", words, "create_revision", revision, "version", version);
 }
 
-static struct etcdqueue_place place_of(enum mode mode, json_t *responses)
+static struct etcdqueue_place place_of(enum lease_mode mode, json_t *responses)
 {
 	struct options o = {.mode = mode, .slots = 1};
 	struct etcdqueue_keys keys, marks;
@@ -285,16 +285,16 @@ static void queues(void)
 {
 	struct etcdqueue_place p;
 
-	p = place_of(MODE_EXCLUSIVE, NULL);
+	p = place_of(LEASE_EXCLUSIVE, NULL);
 	MUST(!p.blocked && p.who[0] == '\0');
 	/* The nearer one of two; and the holder is the one with a mark. */
-	p = place_of(MODE_SHARED,
+	p = place_of(LEASE_SHARED,
 	    json_pack("[o, o, o, o]", response("L/1", "exclusive pid=1", 5, 1),
 		response("L/a", "exclusive pid=2", 6, 1), response(NULL, NULL, 0, 0),
 		response("L#held/0", "exclusive pid=3", 4, 1)));
 	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
 	/* A mark whose key has gone. */
-	p = place_of(MODE_EXCLUSIVE,
+	p = place_of(LEASE_EXCLUSIVE,
 	    json_pack("[o, o, o, o]", response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0),
 		response(NULL, NULL, 0, 0), response("L#held/9", "", 4, 1)));
 	MUST(p.blocked && watches(&p, "L#held/9") && strstr(p.who, "another program's key L#held/9"));
@@ -311,16 +311,16 @@ static void slot_queues(void)
 {
 	struct etcdqueue_place p;
 
-	p = place_of(MODE_SLOTS, slots(response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0)));
+	p = place_of(LEASE_SLOTS, slots(response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0)));
 	MUST(!p.blocked && p.slot == 0);
 	/* The one before us waits, then it holds; then it has gone, and its mark has not. */
-	p = place_of(MODE_SLOTS, slots(response("L/#slots/a", "", 5, 1), response(NULL, NULL, 0, 0)));
+	p = place_of(LEASE_SLOTS, slots(response("L/#slots/a", "", 5, 1), response(NULL, NULL, 0, 0)));
 	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
-	p = place_of(MODE_SLOTS,
+	p = place_of(LEASE_SLOTS,
 	    slots(response("L/#slots/a", "", 5, 2), response("L#held/#slots/0", "", 5, 1)));
 	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && p.watch.end[0] != '\0');
 	p = place_of(
-	    MODE_SLOTS, slots(response(NULL, NULL, 0, 0), response("L#held/#slots/0", "", 5, 1)));
+	    LEASE_SLOTS, slots(response(NULL, NULL, 0, 0), response("L#held/#slots/0", "", 5, 1)));
 	MUST(p.blocked && !p.puts && watches(&p, "L#held/#slots/"));
 	MUST(strcmp(p.who, "mode=slots slots=1 pid=1") == 0);
 	puts("ok slot queues");

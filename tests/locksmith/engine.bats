@@ -164,3 +164,17 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	done
 	refused 66 "" "$SEMLOCK" "a/b://h/l" touch ran
 }
+
+@test "a URL without its two slashes is 64; a file of that name is ./NAME, or of a scheme that has no helper" {
+	for name in demo:/h/x demo:h/x DEMO:x; do
+		refused 64 "a URL has two slashes after its colon; a file of this name is ./$name" "$SEMLOCK" "$name" touch ran
+		refused 64 "a URL has two slashes" "$SEMLOCK" --who "$name"
+	done
+	[ ! -e ran ]
+	expect_status 0 "$SEMLOCK" ./demo:x true
+	expect_status 0 "$SEMLOCK" none:x true
+	[ -e none:x ]
+	mv demo:x demo.x
+	expect_status 0 "$FLOCK" demo:x true
+	[ -e demo:x ]
+}

@@ -456,9 +456,9 @@ transactions_for_ten() {
 
 entered_in_time() {
 	local killed
-	smith a --ttl=8 $1 "etcd://$ETCD/L"
+	smith a --ttl=8 "$@" "etcd://$ETCD/L"
 	expect a OK
-	smith b $1 "etcd://$ETCD/L"
+	smith b "$@" "etcd://$ETCD/L"
 	expect b WAIT
 	killed=$(now)
 	kill -KILL "${SMITH_PID[a]}"
@@ -469,7 +469,7 @@ entered_in_time() {
 	[ $killed -lt 10400000000 ]
 }
 
-eventually_in_time() { entered_in_time "$1" || entered_in_time "$1"; }
+eventually_in_time() { entered_in_time "$@" || entered_in_time "$@"; }
 
 @test "after a crash of everything the next enters within 1.3 leases, and nothing is left" {
 	etcd_single

@@ -1,4 +1,4 @@
-/* locksmith/common/clock.h - the clock that leases are measured on, and a little randomness for polling. */
+/* locksmith/common/clock.h - the clock of the leases, and random numbers. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
 #define SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
 
@@ -9,24 +9,22 @@
 #define NS_PER_S INT64_C(1000000000)
 #define NEVER INT64_MAX
 
-/* A hundred days: nothing that takes longer makes sense, a lease least of all. */
+/* A hundred days: the longest time that an option takes. */
 #define LONGEST_SECONDS 8640000
 
-/* Nanoseconds of BOOTTIME: it runs on while the machine is suspended, as a lease does. */
+/* Nanoseconds of CLOCK_BOOTTIME, which, like a lease, runs on while the machine is suspended. */
 int64_t boottime_now(void);
 
 /* The earlier of two moments. */
 int64_t clock_min(int64_t a, int64_t b);
 
-/* A random duration from three quarters to five quarters of ns, so that pollers do not march in
- * step. */
+/* A random time from 3/4 to 5/4 of ns: several pollers spread. */
 int64_t clock_jitter(int64_t ns);
 
-/* Fills size bytes at into with random bytes that other hosts and processes do not draw too. */
+/* Fills size bytes at into with random bytes of the kernel; aborts if there are none. */
 void clock_random(void *into, size_t size);
 
-/* Reads seconds ("90", ".5", "1e1"), at most LONGEST_SECONDS, into *ns. 0, or -1 if it is no such
- * number. */
+/* Reads seconds ("90", ".5", "1e1"), at most LONGEST_SECONDS, into *ns. 0, or -1: text is no such number. */
 int clock_parse(const char *text, int64_t *ns);
 
 #endif

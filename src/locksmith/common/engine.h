@@ -1,4 +1,4 @@
-/* locksmith/common/engine.h - what a kind of server adds to the program that holds a lock there for semlock.
+/* locksmith/common/engine.h - what an engine, for one kind of server, gives to the common part.
  *
  * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  main.c reads the
  * command line, says what the engine can do, calls run(), and ends the command when run() says
@@ -14,10 +14,9 @@
 struct engine {
 	const char *name;    /* "etcd": the program is semlock-locksmith-NAME */
 	const char *schemes; /* "etcd etcds": the URLs that it takes */
-	const char *words;   /* what it can do, of "shared slots order token" */
+	const char *words;   /* what it offers, of "shared slots order token" */
 
-	/* Fills in *url, which stays as long as the program, from the URL: url_parse, or the
-	   engine's own.  0, or -1 with *why filled. */
+	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *failure filled. */
 	int (*parse)(const char *text, struct url *url, struct failure *failure);
 
 	/* Once, before run().  0, or -1.  NULL: nothing to do. */
@@ -25,11 +24,11 @@ struct engine {
 
 	/* The whole life of a lock, or of ACTION_WHO or ACTION_CHECK.  Returns the exit status:
 	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO, CHECK), or
-	   another with *why filled, which main says (LOST, ERR).  With failure_away() in it nothing
+	   another with *failure filled, which main says (LOST, ERR).  With failure_away() in it nothing
 	   is held and nothing is left to run: main may call run() again, as long as the user waits. */
 	int (*run)(const struct options *o, struct failure *failure);
 
-	/* After each run(), and after the command of a lost lock has been ended.  STOPPED: nothing
+	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process
 	   runs under the lock any more.  NULL: nothing to do. */
 	void (*end)(bool stopped);
 };

@@ -5,11 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void __attribute__((format(printf, 3, 0))) fill(struct failure *failure, int status,
+static void __attribute__((format(printf, 2, 0))) set_text(struct failure *failure,
     const char *format, va_list args)
 {
-	failure->status = status;
-	failure->away = false;
 	vsnprintf(failure->text, sizeof failure->text, format, args);
 	failure_clean(failure->text);
 }
@@ -18,8 +16,10 @@ int failure_set(struct failure *failure, int status, const char *format, ...)
 {
 	va_list args;
 
+	failure->status = status;
+	failure->away = false;
 	va_start(args, format);
-	fill(failure, status, format, args);
+	set_text(failure, format, args);
 	va_end(args);
 	return -1;
 }
@@ -28,10 +28,11 @@ int failure_away(struct failure *failure, const char *format, ...)
 {
 	va_list args;
 
-	va_start(args, format);
-	fill(failure, EXIT_UNAVAILABLE, format, args);
-	va_end(args);
+	failure->status = EXIT_UNAVAILABLE;
 	failure->away = true;
+	va_start(args, format);
+	set_text(failure, format, args);
+	va_end(args);
 	return -1;
 }
 

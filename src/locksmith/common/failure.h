@@ -1,37 +1,28 @@
-/* locksmith/common/failure.h - the words and the exit status of a failure, filled in where it happens. */
+/* locksmith/common/failure.h - the message and the exit status of a failure, filled in where it happens. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_FAILURE_H
 #define SEMLOCK_LOCKSMITH_COMMON_FAILURE_H
 
+#include "report/exitcode.h"
+
 #include <stdbool.h>
 
-/* The exit statuses of semlock-locksmith; all but the first two are semlock's own. */
-enum {
-	EXIT_RELEASED = 0,
-	EXIT_BUSY = 1,
-	EXIT_USAGE = 64,
-	EXIT_UNAVAILABLE = 69,
-	EXIT_INTERNAL = 70,
-	EXIT_CANNOT_CREATE = 73,
-	EXIT_LOST = 76,
-	EXIT_NOT_PERMITTED = 77
-};
+/* The exit statuses of semlock-locksmith: this one, and semlock's own. */
+enum { EXIT_RELEASED = 0 };
 
 struct failure {
 	int status;	/* one of the above */
-	bool away;	/* the server is not there: it may be later */
+	bool away;	/* the server does not answer, but may later */
 	char text[400]; /* one line without a newline */
 };
 
-/* Fills in *why; control characters in the result become '?'. Returns -1, for the caller to pass
- * on. */
+/* Fills in *failure; control characters in the text become '?'. Returns -1. */
 int failure_set(struct failure *failure, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The same for EXIT_UNAVAILABLE where another try may help: refused, silent, without a leader. */
 int failure_away(struct failure *failure, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Replaces control characters in text by '?': what a server says must not become a protocol line.
- */
+/* Replaces control characters in text by '?': a server's text must not become a line of the protocol. */
 void failure_clean(char *text);
 
 #endif

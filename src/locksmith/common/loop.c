@@ -23,9 +23,9 @@ void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
 
 	if (count > 0)
 		memcpy(all, fds, count * sizeof *fds);
-	/* poll(2) passes over -1. */
+	/* poll(2) ignores a descriptor of -1. */
 	all[count] = (struct pollfd){protocol_fd(), POLLIN, 0};
-	all[count + 1] = (struct pollfd){watchdog_core_fd(), POLLIN, 0};
+	all[count + 1] = (struct pollfd){watchdog_parent_fd(), POLLIN, 0};
 	if (poll(all, count + 2, loop_milliseconds(clock_min(until, watchdog_next()))) < 0)
 		memset(all, 0, sizeof all); /* EINTR: nothing is ready */
 	for (nfds_t i = 0; i < count; i++)

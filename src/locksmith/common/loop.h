@@ -1,22 +1,22 @@
-/* locksmith/common/loop.h - sleeping, while semlock is listened to and the command is guarded. */
+/* locksmith/common/loop.h - sleep, read semlock's lines, and run the watchdog. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
 #include <poll.h>
 #include <stdint.h>
 
-/* Poll's timeout for the moment until: never long, for a suspended machine's clock jumps and poll
-   does not count that time. */
+/* The timeout in ms for poll(2) until that moment; at most 1000: poll(2) does not count the time in which
+   the machine is suspended. */
 int loop_milliseconds(int64_t until);
 
-/* One turn: sleep until one of the COUNT (at most 4) descriptors FDS is ready, semlock says
-   something, the guard has work, or the moment until (or a second) has come.  Fills in revents. */
+/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, the
+   watchdog is due, that moment has come, or a second is over.  Fills in revents. */
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
-/* Waits until the moment given, or until semlock wants the lock released. */
+/* Waits until that moment, or until protocol_released(). */
 void loop_wait(int64_t until);
 
-/* Waits until the moment given, whatever semlock wants. */
+/* Waits until that moment, also after protocol_released(). */
 void loop_pause(int64_t until);
 
 #endif

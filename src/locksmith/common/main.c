@@ -1,5 +1,4 @@
-/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and lets it go when its input ends.
- */
+/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input ends. */
 #include <config.h>
 
 #include "locksmith/common/clock.h"
@@ -12,25 +11,26 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 
 #define AGAIN NS_PER_S /* between two tries of a server that is not there */
 
-/* Whoever stops the command makes our input end, and that is when to go. To die of a signal earlier
-   would let the lock lapse under a command that still runs. */
+/* When the command ends, the input ends, and the lock is released. If a signal ended the helper before,
+   the lock would lapse under a running command: ignore them all. */
 static void outlive_signals(void)
 {
-	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
+	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
 	    SIGTTOU, SIGALRM, SIGUSR1, SIGUSR2};
 	sigset_t none;
 
-	for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
-		signal(deaf[i], SIG_IGN);
+	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+		signal(ignored[i], SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Nobody reads a password out of a core file. */
+/* A core file would have the password in it. */
 static void no_core_file(void)
 {
 	struct rlimit none = {0, 0};
@@ -38,8 +38,8 @@ static void no_core_file(void)
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-/* The lock is lost: see to it that the command is, too, unless it has given it back. With semlock alive
-   this is its work, and we stay until it has closed our input, or until the lease ends. */
+/* The lock is lost. Semlock stops the command and closes our input; if semlock cannot, the watchdog stops
+   the command before the lease ends. */
 static void see_it_stopped(void)
 {
 	int64_t end;
@@ -49,14 +49,14 @@ static void see_it_stopped(void)
 	watchdog_lost();
 	while (!protocol_released() && !watchdog_act())
 		loop_pause(clock_min(watchdog_next(), boottime_now() + NS_PER_S / 20));
-	/* Whoever was killed is gone in a moment. */
+	/* A killed process needs a moment to close the pipe. */
 	for (end = boottime_now() + NS_PER_S; !protocol_released() && boottime_now() < end;)
 		loop_pause(boottime_now() + NS_PER_S / 50);
 }
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
- * name would be waited for for ever. */
-static int run(const struct options *o, struct failure *failure)
+ * name would be waited for without end. */
+static int run_engine(const struct options *o, struct failure *failure)
 {
 	for (;;) {
 		char text[sizeof failure->text + 32];
@@ -93,13 +93,32 @@ static int finish(int status, const struct failure *failure)
 }
 
 /* --help and --version: for people. */
-static int tell(enum action action)
+static int print_for_people(enum action action)
 {
 	printf("%ssemlock-locksmith-%s (%s)\n", action == ACTION_HELP ? "usage: " : "", engine.name,
 	    action == ACTION_HELP ? engine.schemes : PACKAGE_STRING);
 	if (action == ACTION_HELP)
 		fputs(options_help, stdout);
 	return fflush(stdout) == 0 ? 0 : EXIT_INTERNAL;
+}
+
+static bool is_scheme_of_engine(const char *text)
+{
+	size_t length = strcspn(text, ":"), word;
+
+	for (const char *at = engine.schemes; *at != '\0'; at += word + strspn(at + word, " ")) {
+		word = strcspn(at, " ");
+		if (word == length && strncasecmp(at, text, length) == 0)
+			return strncmp(text + length, "://", 3) == 0;
+	}
+	return false;
+}
+
+static int parse_url(struct options *o, struct failure *failure)
+{
+	if (!is_scheme_of_engine(o->url_text))
+		return failure_set(failure, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
+	return engine.parse(o->url_text, &o->url, failure);
 }
 
 int main(int argc, char **argv)
@@ -113,7 +132,9 @@ int main(int argc, char **argv)
 	no_core_file();
 	status = options_parse(argc, argv, &options, &failure);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
-		return tell(options.action);
+		return print_for_people(options.action);
+	if (status == 0)
+		status = parse_url(&options, &failure);
 	say("LOCKSMITH %d %s", PROTOCOL_VERSION, engine.words);
 	if (status != 0) {
 		say("ERR %d %s", failure.status, failure.text);
@@ -123,5 +144,5 @@ int main(int argc, char **argv)
 		say("ERR %d the library of %s does not start", EXIT_INTERNAL, engine.name);
 		return EXIT_INTERNAL;
 	}
-	return finish(run(&options, &failure), &failure);
+	return finish(run_engine(&options, &failure), &failure);
 }

@@ -4,15 +4,12 @@
 
 #include "locksmith/common/clock.h"
 
-#include "locksmith/common/engine.h"
-
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
-/* Without waiting: semlock has its answer within three seconds, whatever the server does. */
+/* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
 #define NO_WAIT (5 * NS_PER_S / 2)
 #define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
 
@@ -54,7 +51,7 @@ static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE
     {"help", no_argument, NULL, OPT_HELP}, {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
 
-static int number(const char *text, long least, long most, long *n)
+static int parse_number(const char *text, long least, long most, long *n)
 {
 	char *end;
 
@@ -62,37 +59,37 @@ static int number(const char *text, long least, long most, long *n)
 	return end == text || *end != '\0' || *n < least || *n > most ? -1 : 0;
 }
 
-static int slots(struct options *o, const char *text)
+static int parse_slots(struct options *o, const char *text)
 {
 	long n;
 
-	if (number(text, 1, 100000, &n) != 0)
+	if (parse_number(text, 1, 100000, &n) != 0)
 		return -1;
 	o->slots = (unsigned int)n;
 	return 0;
 }
 
-static int mode(struct options *o, const char *text)
+static int parse_mode(struct options *o, const char *text)
 {
 	if (strcmp(text, "shared") == 0)
-		o->mode = MODE_SHARED;
+		o->mode = LEASE_SHARED;
 	else if (strcmp(text, "exclusive") == 0)
-		o->mode = MODE_EXCLUSIVE;
+		o->mode = LEASE_EXCLUSIVE;
 	else
 		return -1;
 	return 0;
 }
 
 /* A lease shorter than two seconds could not be kept over any network. */
-static int ttl(struct options *o, const char *text)
+static int parse_ttl(struct options *o, const char *text)
 {
 	if (clock_parse(text, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S)
 		return -1;
 	return 0;
 }
 
-/* The tests cannot wait so long. */
-static int64_t interval(void)
+/* The time between two looks, in ns; shorter for the tests. */
+static int64_t poll_interval(void)
 {
 	int64_t asked = 2 * NS_PER_S;
 #ifdef ENABLE_CRASH_POINTS
@@ -104,15 +101,15 @@ static int64_t interval(void)
 	return asked;
 }
 
-static int one(struct options *o, int option, const char *argument)
+static int parse_option(struct options *o, int option, const char *argument)
 {
 	switch (option) {
 	case OPT_MODE:
-		return mode(o, argument);
+		return parse_mode(o, argument);
 	case OPT_SLOTS:
-		return slots(o, argument);
+		return parse_slots(o, argument);
 	case OPT_TTL:
-		return ttl(o, argument);
+		return parse_ttl(o, argument);
 	case OPT_STALE:
 		o->stale_given = true;
 		return clock_parse(argument, &o->stale);
@@ -124,7 +121,7 @@ static int one(struct options *o, int option, const char *argument)
 		o->no_wait = true;
 		return 0;
 	case OPT_PID:
-		return number(argument, 1, INT32_MAX, &o->pid);
+		return parse_number(argument, 1, INT32_MAX, &o->pid);
 	case OPT_NOTE:
 		o->note = argument;
 		return 0;
@@ -145,26 +142,14 @@ static int one(struct options *o, int option, const char *argument)
 	}
 }
 
-static bool is_ours(const char *text)
-{
-	size_t length = strcspn(text, ":"), word;
-
-	for (const char *at = engine.schemes; *at != '\0'; at += word + strspn(at + word, " ")) {
-		word = strcspn(at, " ");
-		if (word == length && strncasecmp(at, text, length) == 0)
-			return strncmp(text + length, "://", 3) == 0;
-	}
-	return false;
-}
-
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure)
 {
 	int64_t now = boottime_now();
 	int option, which = 0;
 
-	*o = (struct options){.mode = MODE_EXCLUSIVE,
+	*o = (struct options){.mode = LEASE_EXCLUSIVE,
 	    .stale = 600 * NS_PER_S,
-	    .interval = interval(),
+	    .interval = poll_interval(),
 	    .wait = NEVER,
 	    .pid = (long)getppid(),
 	    .note = ""};
@@ -173,7 +158,7 @@ int options_parse(int argc, char **argv, struct options *o, struct failure *fail
 		if (option == '?')
 			return failure_set(
 			    failure, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
-		if (one(o, option, optarg) != 0)
+		if (parse_option(o, option, optarg) != 0)
 			return failure_set(failure, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
 	}
@@ -181,15 +166,14 @@ int options_parse(int argc, char **argv, struct options *o, struct failure *fail
 		return 0;
 	if (optind + 1 != argc)
 		return failure_set(failure, EXIT_USAGE, "one URL is needed");
-	if (o->slots > 0 && o->mode == MODE_SHARED)
+	if (o->slots > 0 && o->mode == LEASE_SHARED)
 		return failure_set(failure, EXIT_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
-		o->mode = MODE_SLOTS;
+		o->mode = LEASE_SLOTS;
 	o->until = o->no_wait ? now + NO_WAIT : o->wait == NEVER ? NEVER : now + o->wait;
 	o->answer_by = o->no_wait || o->wait == NEVER	   ? o->until
 		       : o->wait + LAST_ANSWER < NO_WAIT ? now + NO_WAIT
 							     : o->until + LAST_ANSWER;
-	if (!is_ours(argv[optind]))
-		return failure_set(failure, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, argv[optind]);
-	return engine.parse(argv[optind], &o->url, failure);
+	o->url_text = argv[optind];
+	return 0;
 }

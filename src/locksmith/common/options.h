@@ -10,27 +10,27 @@
 
 enum action { ACTION_LOCK, ACTION_WHO, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
 
-enum mode { MODE_EXCLUSIVE = 'x', MODE_SHARED = 's', MODE_SLOTS = 'n' };
+enum lease_mode { LEASE_EXCLUSIVE = 'x', LEASE_SHARED = 's', LEASE_SLOTS = 'n' };
 
 struct options {
 	enum action action;
-	enum mode mode;
-	unsigned int slots; /* MODE_SLOTS: how many may hold at once */
-	int64_t ttl;	    /* nanoseconds, like all times here; 0 = the method's own */
-	int64_t stale;	    /* age at which a lock directory without a token may go; 0 = never */
+	enum lease_mode mode;
+	unsigned int slots; /* LEASE_SLOTS: how many may hold at once */
+	int64_t ttl;	    /* nanoseconds, like all times here; 0: the engine's default */
+	int64_t stale;	    /* age at which a lock directory without a token is removed; 0: never */
 	bool stale_given;
-	int64_t interval; /* between two looks, where one cannot be woken */
+	int64_t interval; /* between two looks, where the server wakes no waiter */
 	bool no_wait;
-	int64_t wait;	  /* give up after so long; NEVER = do not */
-	int64_t until;	  /* the moment (boottime_now) to give up at, if it is not held by then */
-	int64_t answer_by; /* the moment to give up a server at that does not answer: that, or a
-			      little later */
+	int64_t wait;	  /* how long to wait for the lock, or NEVER */
+	int64_t until;	  /* the moment (boottime_now) at which that is over */
+	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
 	long pid;	  /* shown to others as the holder */
 	const char *note; /* shown to others, "" if none */
-	struct url url;
+	const char *url_text;
+	struct url url;   /* filled in by the engine */
 };
 
-/* Reads argv. 0, or -1 with *why filled (EXIT_USAGE). */
+/* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure);
 
 /* The text of --help. */

@@ -22,29 +22,29 @@ static struct {
 	bool ended;
 } input;
 
-/* What had no room. Who holds and since when is old in a moment, and of deadlines the last one counts;
-   but without its OK semlock would wait for a lock that it has. */
+/* Lines for which the pipe had no room. WAIT is dropped, as it is soon out of date; of HELD the last one
+   counts; the others must not be lost: without OK semlock would wait for a lock that it has. */
 static struct {
 	char lines[3072];
 	size_t used;
 	char held[64];
 } unsaid;
 
-/* False: there is no room after so many ms (-1: there will be). Then nothing blocks: POLLOUT promises
-   room for PIPE_BUF bytes. */
-static bool put(const char *text, size_t length, int patience)
+/* Writes without blocking: POLLOUT promises room for PIPE_BUF bytes. False: the pipe had no room within
+   timeout_ms (-1: wait for ever). */
+static bool put_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
 
-	if (poll(&out, 1, patience) != 1)
+	if (poll(&out, 1, timeout_ms) != 1)
 		return false;
 	if (out.revents & POLLOUT)
 		while (write(STDOUT_FILENO, text, length) < 0 && errno == EINTR)
 			;
-	return true; /* or nobody is there to read it */
+	return true; /* also if the reader has gone */
 }
 
-static void keep(const char *line, size_t length)
+static void keep_unsaid(const char *line, size_t length)
 {
 	if (strncmp(line, "WAIT ", 5) == 0)
 		return;
@@ -52,7 +52,7 @@ static void keep(const char *line, size_t length)
 		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
 		return;
 	}
-	/* It is said last, and would speak of a lock that is gone. */
+	/* HELD is written after the other lines: drop it, the lock is gone. */
 	if (strncmp(line, "FREE\n", 5) == 0 || strncmp(line, "LOST ", 5) == 0)
 		unsaid.held[0] = '\0';
 	if (length <= sizeof unsaid.lines - unsaid.used) {
@@ -70,7 +70,7 @@ static void say_unsaid(void)
 		return;
 	memcpy(text, unsaid.lines, unsaid.used);
 	memcpy(text + unsaid.used, unsaid.held, held);
-	if (!put(text, unsaid.used + held, 0))
+	if (!put_line(text, unsaid.used + held, 0))
 		return;
 	unsaid.used = 0;
 	unsaid.held[0] = '\0';
@@ -84,7 +84,7 @@ void protocol_end(void)
 		poll(&out, 1, -1);
 }
 
-/* To --who and --check, where there is no lock that could be lost meanwhile. */
+/* With --who and --check no lock is held: a line may block. */
 static bool is_answer(const char *line)
 {
 	return strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
@@ -103,8 +103,8 @@ void say(const char *format, ...)
 	length = strlen(line);
 	line[length++] = '\n';
 	say_unsaid();
-	if (unsaid.used + strlen(unsaid.held) > 0 || !put(line, length, is_answer(line) ? -1 : 0))
-		keep(line, length);
+	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, is_answer(line) ? -1 : 0))
+		keep_unsaid(line, length);
 }
 
 void say_wait(const char *who)
@@ -117,12 +117,12 @@ void say_wait(const char *who)
 	say("WAIT %s", who);
 }
 
-void say_ok(int64_t owner_token, int slot, int64_t lease, int64_t deadline)
+void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline)
 {
 	char fence[40] = "", number[24] = "";
 
-	if (owner_token >= 0)
-		snprintf(fence, sizeof fence, " token=%" PRId64, owner_token);
+	if (fencing_token >= 0)
+		snprintf(fence, sizeof fence, " token=%" PRId64, fencing_token);
 	if (slot >= 0)
 		snprintf(number, sizeof number, " slot=%d", slot);
 	say("OK%s%s lease=%" PRId64 " deadline=%" PRId64, fence, number, lease, deadline);
@@ -138,15 +138,15 @@ static void child_line(const char *number)
 	char *end;
 	long pid = strtol(number, &end, 10);
 
-	/* The answer is what semlock waits for before it lets the command start: until then the
-	   number cannot have passed to another process. */
+	/* Semlock starts the command after this answer: until then the PID cannot be another
+	   process's. */
 	if (*end == '\0' && pid > 1 && watchdog_child((pid_t)pid) == 0)
 		say("CHILD %ld", pid);
 	else
 		say("ERR %d no such child: %s", EXIT_INTERNAL, number);
 }
 
-static void line(const char *text)
+static void input_line(const char *text)
 {
 	if (strcmp(text, "UNLOCK") == 0)
 		input.unlock = true;
@@ -156,7 +156,7 @@ static void line(const char *text)
 		say("ERR %d unknown line: %s", EXIT_INTERNAL, text);
 }
 
-static void byte(char c)
+static void input_byte(char c)
 {
 	if (c != '\n') {
 		if (input.used < sizeof input.line - 1)
@@ -167,7 +167,7 @@ static void byte(char c)
 	}
 	input.line[input.used] = '\0';
 	if (!input.too_long)
-		line(input.line);
+		input_line(input.line);
 	input.used = 0;
 	input.too_long = false;
 }
@@ -184,7 +184,7 @@ void protocol_pump(void)
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
 			input.ended = true;
 		for (ssize_t i = 0; i < got; i++)
-			byte(bytes[i]);
+			input_byte(bytes[i]);
 	}
 }
 

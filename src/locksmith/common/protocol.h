@@ -7,28 +7,27 @@
 
 enum { PROTOCOL_VERSION = 1 };
 
-/* Writes one line to standard output. A reader that is gone or does not read never blocks the
-   caller: the heartbeat matters more than the line. WAIT is dropped then; what else there is, and of
-   HELD the last, is written when there is room. WHO and CHECK wait for it. */
+/* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on:
+   WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only WHO and
+   CHECK wait for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* At the end: waits until what had no room is written, or nobody is there to read it. */
+/* At the end: waits until all lines are written, or the reader has gone. */
 void protocol_end(void);
 
-/* "WAIT who", but only when who differs from the last one said. */
+/* Writes "WAIT who" if who differs from the last one. */
 void say_wait(const char *who);
 
-/* "OK ...". token < 0: the method has no fencing token; slot < 0: no slots. Times in nanoseconds.
- */
-void say_ok(int64_t owner_token, int slot, int64_t lease, int64_t deadline);
+/* Writes OK. fencing_token < 0: the engine has none; slot < 0: no slots. Times in nanoseconds. */
+void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline);
 
-/* The descriptor to poll for the core's lines, or -1 after the end of input. */
+/* The descriptor to poll for semlock's lines, or -1 after the end of input. */
 int protocol_fd(void);
 
-/* Reads what the core has sent, without blocking, and acts on it. */
+/* Reads and handles semlock's lines, without blocking. */
 void protocol_pump(void);
 
-/* True after UNLOCK or the end of input: let the lock go. */
+/* True after UNLOCK or the end of input: release the lock. */
 bool protocol_released(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a name may be made of that goes into another URL without quoting. */
+/* The characters of a host name, which goes unquoted into another URL. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
 static int hex(char c)
@@ -48,7 +48,7 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 	return 0;
 }
 
-static int take_user(const char *text, size_t length, struct url *url, struct failure *failure)
+static int url_take_user(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	if (memchr(text, ':', length) != NULL)
 		return failure_set(failure, EXIT_USAGE,
@@ -82,8 +82,7 @@ static size_t in_brackets(const char *text)
 	return inet_pton(AF_INET6, address, &binary) == 1 ? (size_t)(end - text) + 1 : 0;
 }
 
-/* What libcurl makes of less than this is a server that cannot be reached, or another one: a colon
- * without a port means port 80 to it. */
+/* libcurl would take a wrong host for another one: a colon without a port means port 80. */
 static int check_host(const char *host, struct failure *failure)
 {
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
@@ -99,7 +98,7 @@ static int check_host(const char *host, struct failure *failure)
 	return 0;
 }
 
-static int take_hosts(const char *text, size_t length, struct url *url, struct failure *failure)
+static int url_take_hosts(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	const char *end = text + length;
 
@@ -130,7 +129,7 @@ static int check_name(const char *path, struct failure *failure)
 	return 0;
 }
 
-static int take_path(const char *text, struct url *url, struct failure *failure)
+static int url_take_path(const char *text, struct url *url, struct failure *failure)
 {
 	size_t n;
 
@@ -142,8 +141,7 @@ static int take_path(const char *text, struct url *url, struct failure *failure)
 	if (n == 0)
 		return failure_set(
 		    failure, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
-	/* FTP servers take these for wildcards in a listing; on etcd, what is behind a # is not the
-	 * lock, but its marks. */
+	/* FTP servers take these for wildcards; on etcd NAME# begins the names of the marks. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
 		return failure_set(
 		    failure, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
@@ -166,13 +164,13 @@ int url_parse(const char *text, struct url *url, struct failure *failure)
 	for (at = slash; at > host && at[-1] != '@'; at--)
 		;
 	if (at > host) {
-		if (take_user(host, (size_t)(at - host) - 1, url, failure) != 0)
+		if (url_take_user(host, (size_t)(at - host) - 1, url, failure) != 0)
 			return -1;
 		host = at;
 	}
-	if (take_hosts(host, (size_t)(slash - host), url, failure) != 0)
+	if (url_take_hosts(host, (size_t)(slash - host), url, failure) != 0)
 		return -1;
-	return take_path(*slash == '/' ? slash + 1 : slash, url, failure);
+	return url_take_path(*slash == '/' ? slash + 1 : slash, url, failure);
 }
 
 void url_hostname(const char *host, char *name, unsigned int size)
@@ -181,4 +179,29 @@ void url_hostname(const char *host, char *name, unsigned int size)
 
 	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n),
 	    host[0] == '[' ? host + 1 : host);
+}
+
+/* CR and LF would end a command of FTP and begin another. */
+static int take_variable(const char *name, char *into, size_t size, struct failure *failure)
+{
+	const char *value = getenv(name);
+
+	for (const char *p = value; p != NULL && *p != '\0'; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return failure_set(failure, EXIT_USAGE, "%s has a control character in it", name);
+	if (value != NULL && strlen(value) >= size)
+		return failure_set(failure, EXIT_USAGE, "%s is too long", name);
+	snprintf(into, size, "%s", value != NULL ? value : "");
+	return 0;
+}
+
+int login_find(const struct url *url, struct login *login, struct failure *failure)
+{
+	*login = (struct login){.has_password = getenv("SEMLOCK_PASSWORD") != NULL};
+	if (take_variable("SEMLOCK_USER", login->user, sizeof login->user, failure) != 0 ||
+	    take_variable("SEMLOCK_PASSWORD", login->password, sizeof login->password, failure) != 0)
+		return -1;
+	if (url->user[0] != '\0')
+		snprintf(login->user, sizeof login->user, "%s", url->user);
+	return 0;
 }

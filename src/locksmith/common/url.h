@@ -1,8 +1,10 @@
-/* locksmith/common/url.h - where a lock is: scheme://[user@]host[:port][,host[:port]...]/path */
+/* locksmith/common/url.h - where a lock is, and the login there: scheme://[user@]host[:port][,host[:port]...]/path */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_URL_H
 #define SEMLOCK_LOCKSMITH_COMMON_URL_H
 
 #include "locksmith/common/failure.h"
+
+#include <stdbool.h>
 
 #define URL_HOSTS 16
 
@@ -14,11 +16,21 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Takes text apart. 0, or -1 with *why filled (EXIT_USAGE): no host, no port behind a colon, no path,
+/* Parses text. 0, or -1 with *failure filled (EXIT_USAGE): no host, no port behind a colon, no path,
    a password in it, control characters, wildcards, or something too long. */
 int url_parse(const char *text, struct url *url, struct failure *failure);
 
 /* The host without its port, into name (size bytes). */
 void url_hostname(const char *host, char *name, unsigned int size);
+
+struct login {
+	char user[128]; /* "" if none was named */
+	char password[256];
+	bool has_password;
+};
+
+/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *failure
+   filled (EXIT_USAGE): too long, or a control character. */
+int login_find(const struct url *url, struct login *login, struct failure *failure);
 
 #endif

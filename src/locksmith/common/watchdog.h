@@ -1,9 +1,9 @@
-/* locksmith/common/watchdog.h - stops the command in time when nobody else does.
+/* locksmith/common/watchdog.h - stops the command in time when semlock cannot.
 
-   While semlock is at work, stopping the command of a lost lock is its work, and the locksmith only
-   steps in with KILL just before the lease ends. When semlock was SIGKILLed, or is stopped, the
-   locksmith does all of it: TERM at two thirds of the lease, KILL before its end, to the command and
-   to every process that inherited the write end of the locksmith's input; but not to semlock. */
+   Semlock stops the command of a lost lock; the watchdog sends KILL just before the lease ends. If
+   semlock was killed, or is stopped, the watchdog also sends TERM, at two thirds of the lease. It
+   signals the command and every process that has the write end of the helper's input, but not
+   semlock. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_WATCHDOG_H
 #define SEMLOCK_LOCKSMITH_COMMON_WATCHDOG_H
 
@@ -11,34 +11,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Remembers the parent (semlock). Call it first: a parent that ends before cannot be noticed. */
+/* Stores the parent, semlock. Call it first: if the parent ends before, its end is not noticed. */
 void watchdog_start(void);
 
-/* The parent's process id at the start. */
-pid_t watchdog_core(void);
+/* A descriptor that becomes readable when semlock ends, or -1. */
+int watchdog_parent_fd(void);
 
-/* Descriptor that becomes readable when the parent ends, or -1. */
-int watchdog_core_fd(void);
+/* True if semlock has ended. */
+bool watchdog_parent_gone(void);
 
-/* True when the parent has ended. */
-bool watchdog_core_gone(void);
-
-/* The command is pid, a living process. 0, or -1 if there is none of that number. */
+/* Watches the command, process pid. 0, or -1: there is no such process. */
 int watchdog_child(pid_t pid);
 
-/* The lock is held until deadline (BOOTTIME), by a lease of so many nanoseconds. */
+/* The lock is held until deadline (CLOCK_BOOTTIME) by a lease of so many nanoseconds. */
 void watchdog_lease(int64_t deadline, int64_t lease);
 
-/* The lock is lost already: TERM now, KILL a second later or when the lease ends. */
+/* The lock is lost: TERM is due now, KILL a second later, or when the lease ends. */
 void watchdog_lost(void);
 
-/* The lock is given back: nobody relies on it any more, and nobody is stopped. */
+/* The lock is released: no process is to be stopped any more. */
 void watchdog_over(void);
 
-/* The moment at which watchdog_act has something to do next, or NEVER. */
+/* The moment at which watchdog_act is due next, or NEVER. */
 int64_t watchdog_next(void);
 
-/* Does what is due. Returns true once KILL has been sent. */
+/* Sends the signal that is due. Returns true once KILL was sent. */
 bool watchdog_act(void);
 
 #endif

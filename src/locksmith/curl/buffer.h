@@ -1,4 +1,4 @@
-/* locksmith/curl/buffer.h - bytes that come from a server, up to a limit. */
+/* locksmith/curl/buffer.h - the bytes of an answer, up to a limit. */
 #ifndef SEMLOCK_LOCKSMITH_CURL_BUFFER_H
 #define SEMLOCK_LOCKSMITH_CURL_BUFFER_H
 
@@ -9,7 +9,7 @@ struct buffer {
 	char *bytes; /* always ends in a '\0' that is not counted; NULL while nothing came */
 	size_t used;
 	size_t limit;  /* more than this many bytes are refused */
-	bool overflow; /* something was refused: what is here is not the whole */
+	bool overflow; /* bytes were refused: the contents are not complete */
 };
 
 /* Adds size bytes. 0, or -1 when the limit is passed or memory is short; then overflow is set. */

@@ -30,7 +30,7 @@ int transfer_open(struct transfer *t)
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
-	/* A lock is no place for a proxy that answers in the server's stead. */
+	/* No proxy: it could answer in the server's place. */
 	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
 	return 0;
 }
@@ -43,7 +43,7 @@ static bool hung_up(curl_socket_t connection)
 	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* To be asked before the handle is removed, which then knows of no connection. */
+/* Call it before the handle is removed, which then has no connection. */
 static bool cut_off(CURL *easy)
 {
 	curl_socket_t connection = CURL_SOCKET_BAD;
@@ -91,7 +91,7 @@ static void collect(void)
 	}
 }
 
-/* One turn of the loop: progress on all transfers, then wait for whatever comes first. */
+/* One turn of the loop: drive all transfers, then wait for an event. */
 static void turn(int64_t until, const bool *flag, const bool *other)
 {
 	struct curl_waitfd also[2];
@@ -104,8 +104,8 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 		return;
 	if (protocol_fd() >= 0)
 		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
-	if (watchdog_core_fd() >= 0)
-		also[n++] = (struct curl_waitfd){watchdog_core_fd(), CURL_WAIT_POLLIN, 0};
+	if (watchdog_parent_fd() >= 0)
+		also[n++] = (struct curl_waitfd){watchdog_parent_fd(), CURL_WAIT_POLLIN, 0};
 	curl_multi_poll(multi, also, n, loop_milliseconds(clock_min(until, watchdog_next())), NULL);
 	protocol_pump();
 	watchdog_act();

@@ -1,5 +1,4 @@
-/* locksmith/curl/transfer.h - libcurl's transfers, run in one loop that also hears the core and guards the command.
- */
+/* locksmith/curl/transfer.h - libcurl's transfers, in a loop that also reads semlock's lines and runs the watchdog. */
 #ifndef SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
 #define SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
 
@@ -12,15 +11,15 @@ struct transfer {
 	bool running;
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
-	bool cut_off; /* its connection had ended by then, or there was none */
-	bool server_hung_up; /* where it is noted: a connection was closed that had ended by itself */
-	char error[CURL_ERROR_SIZE]; /* libcurl's words for the result */
+	bool cut_off; /* at its end the connection was closed, or there was none */
+	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
+	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
 
 /* Once, before all else. 0, or -1 when libcurl cannot start. */
 int transfer_init(void);
 
-/* Makes the easy handle with what every transfer needs. 0 or -1 (no memory). */
+/* Makes the easy handle with the settings of all transfers. 0 or -1 (no memory). */
 int transfer_open(struct transfer *t);
 
 /* Runs t to its end, but not beyond the moment until, nor after a background transfer has set
@@ -31,17 +30,17 @@ CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort);
 /* From now on t.server_hung_up is noted. t stays where it is until the end of the program. */
 void transfer_note_hang_up(struct transfer *t);
 
-/* Starts t in the background; it makes progress inside the other calls. */
+/* Starts t in the background; the other calls drive it. */
 void transfer_start(struct transfer *t);
 
 /* Ends a background transfer, and frees the handle. Does nothing on a handle never opened. */
 void transfer_close(struct transfer *t);
 
-/* Waits until the moment given, or until the core wants the lock released, or until *flag is set by
-   a callback of a background transfer or *other ended is set; flags may be NULL. */
+/* Waits until that moment, until protocol_released(), or until a background transfer has set *flag or
+   *other, each of which may be NULL. */
 void transfer_wait(int64_t until, const bool *flag, const bool *other);
 
-/* Waits until the moment given, whatever the core wants. */
+/* Waits until that moment, also after protocol_released(). */
 void transfer_pause(int64_t until);
 
 #endif

@@ -1,4 +1,4 @@
-/* locksmith/etcd/base64.h - keys and values on their way through etcd's JSON gateway. */
+/* locksmith/etcd/base64.h - keys and values as etcd's JSON gateway takes and sends them. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_BASE64_H
 #define SEMLOCK_LOCKSMITH_ETCD_BASE64_H
 
@@ -10,8 +10,7 @@
 /* Writes the encoding of text into out, which has room for BASE64_SIZE(strlen(text)). */
 void base64_encode(const char *text, char *out);
 
-/* Writes what text encodes into out as a string, cut off to fit size. 0, or -1 if it is no base64.
- */
+/* Decodes text into out as a string, cut off to fit size. 0, or -1: text is no base64. */
 int base64_decode(const char *text, char *out, size_t size);
 
 #endif

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define DEFAULT_TTL (15 * NS_PER_S)
-#define LEAST_PATIENCE (300 * NS_PER_MS)
+#define LEAST_ENDPOINT_TIMEOUT (300 * NS_PER_MS)
 #define FIRST_ANSWER (10 * NS_PER_S)
 
-/* The holders whose key has gone are told of first. */
+/* Says the holders whose key has gone; they come first. */
 static size_t say_orphans(const json_t *kvs, const json_t *marks)
 {
 	char text[600];
@@ -33,10 +33,11 @@ static size_t say_orphans(const json_t *kvs, const json_t *marks)
 	return n;
 }
 
-static int who(struct etcdlock *k, struct failure *failure)
+static int etcd_who(struct etcdlock *k, struct failure *failure)
 {
 	char text[600];
-	json_t *answer, *kvs, *marks;
+	const json_t *kvs, *marks;
+	json_t *answer;
 	size_t n;
 
 	if (etcdlock_range(k, boottime_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {
@@ -57,7 +58,7 @@ static int who(struct etcdlock *k, struct failure *failure)
 	return n > 0 ? EXIT_BUSY : EXIT_RELEASED;
 }
 
-static bool expect(struct etcdlock *k, const char *what, enum etcd_reply reply, bool right)
+static bool etcd_expect(struct etcdlock *k, const char *what, enum etcd_reply reply, bool right)
 {
 	right = right && reply == ETCD_OK;
 	if (right)
@@ -67,7 +68,7 @@ static bool expect(struct etcdlock *k, const char *what, enum etcd_reply reply, 
 	return right;
 }
 
-static void version(struct etcdlock *k)
+static void say_version(struct etcdlock *k)
 {
 	json_t *answer = NULL;
 	const char *v;
@@ -83,8 +84,8 @@ static void version(struct etcdlock *k)
 	json_decref(answer);
 }
 
-/* Tries it all out on a name of its own. */
-static int check(struct etcdlock *k, struct failure *failure)
+/* Tries each step on a name of its own. */
+static int etcd_check(struct etcdlock *k, struct failure *failure)
 {
 	int64_t until = boottime_now() + FIRST_ANSWER;
 	bool made = false, fit;
@@ -97,36 +98,36 @@ static int check(struct etcdlock *k, struct failure *failure)
 		*failure = k->etcd.failure;
 		return failure->status;
 	}
-	fit = expect(k, "a lease is granted", ETCD_OK, true);
+	fit = etcd_expect(k, "a lease is granted", ETCD_OK, true);
 	if (fit) {
 		reply = etcdlock_queue(k, -1, until, &made);
-		fit = expect(k, "a key can be made under it", reply, made);
+		fit = etcd_expect(k, "a key can be made under it", reply, made);
 	}
 	if (fit) {
 		reply = etcdlock_look(k, k->revision, until);
-		fit = expect(k, "and is seen", reply, k->place.found);
+		fit = etcd_expect(k, "and is seen", reply, k->place.found);
 	}
 	if (fit) {
 		reply = etcdmark_lease(k, until);
 		if (reply == ETCD_OK)
 			reply = etcdmark_enter(k, until);
-		fit = expect(k, "a mark can be made beside it", reply, k->marked);
+		fit = etcd_expect(k, "a mark can be made beside it", reply, k->marked);
 	}
-	fit = fit && expect(k, "and be put under a new lease", etcdmark_renew(k, until), true);
-	fit = fit && expect(k, "the lease can be renewed", etcdlock_keep(k, until), true);
+	fit = fit && etcd_expect(k, "and be put under a new lease", etcdmark_renew(k, until), true);
+	fit = fit && etcd_expect(k, "the lease can be renewed", etcdlock_keep(k, until), true);
 	fit = fit &&
-	      expect(k, "the lease can be revoked", etcdlock_revoke(k, &k->lease, until), true);
+	      etcd_expect(k, "the lease can be revoked", etcdlock_revoke(k, &k->lease, until), true);
 	if (fit) {
 		reply = etcdlock_look(k, k->revision, until);
-		fit = expect(k, "and the key is gone with it", reply, !k->place.found);
+		fit = etcd_expect(k, "and the key is gone with it", reply, !k->place.found);
 	}
 	etcdlock_revoke(k, &k->lease, until);
 	etcdlock_revoke(k, &k->mark_lease, until);
-	version(k);
+	say_version(k);
 	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
 }
 
-static int lock(struct etcdlock *k, struct failure *failure)
+static int etcd_lock(struct etcdlock *k, struct failure *failure)
 {
 	int status = etcd_acquire(k, failure);
 
@@ -144,7 +145,7 @@ static struct etcdlock the_lock; /* too large for the stack */
 static int etcd_run(const struct options *o, struct failure *failure)
 {
 	struct etcdlock *k = &the_lock;
-	int64_t patience;
+	int64_t endpoint_timeout;
 	int status;
 
 	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
@@ -153,19 +154,19 @@ static int etcd_run(const struct options *o, struct failure *failure)
 		    failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
 		return EXIT_USAGE;
 	}
-	patience = k->ttl / 6 > LEAST_PATIENCE ? k->ttl / 6 : LEAST_PATIENCE;
+	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? k->ttl / 6 : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	etcdlock_keys(k);
-	if (o->no_wait) /* one that is silent leaves time for the others */
-		patience = clock_min(patience, (o->answer_by - boottime_now()) / o->url.hosts);
-	if (etcdrpc_open(&k->etcd, &o->url, patience,
+	if (o->no_wait) /* a silent endpoint leaves time for the others */
+		endpoint_timeout = clock_min(endpoint_timeout, (o->answer_by - boottime_now()) / o->url.hosts);
+	if (etcdrpc_open(&k->etcd, &o->url, endpoint_timeout,
 		clock_min(boottime_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
 		*failure = k->etcd.failure;
 		status = failure->status;
 	} else if (o->action == ACTION_WHO) {
-		status = who(k, failure);
+		status = etcd_who(k, failure);
 	} else {
-		status = o->action == ACTION_CHECK ? check(k, failure) : lock(k, failure);
+		status = o->action == ACTION_CHECK ? etcd_check(k, failure) : etcd_lock(k, failure);
 	}
 	return status;
 }

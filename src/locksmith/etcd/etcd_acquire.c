@@ -9,57 +9,57 @@
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
-#define PATIENCE_LEAVE NS_PER_S
+#define LEAVE_TIMEOUT NS_PER_S
 
 enum wait {
 	WAIT_HELD,
 	WAIT_BUSY,
-	WAIT_SILENT, /* no endpoint answers: our place is as it was, as far as we know */
-	WAIT_TAKEN,  /* likewise; another was faster with that number of a slot */
-	WAIT_AGAIN,  /* our place was lost */
+	WAIT_SILENT, /* no endpoint answers; our place in the queue is unknown */
+	WAIT_TAKEN,  /* our place is as before; another holder has taken that slot number */
+	WAIT_AGAIN,  /* our place was lost: begin again */
 	WAIT_FAILED
 };
 
-static int64_t patience(const struct etcdlock *k)
+static int64_t answer_by(const struct etcdlock *k)
 {
 	int64_t usual = k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER;
 
 	return clock_min(boottime_now() + usual, k->options->answer_by);
 }
 
-static enum wait verdict(const struct etcdlock *k)
+static enum wait place_verdict(const struct etcdlock *k)
 {
 	if (!k->place.found)
 		return WAIT_AGAIN;
 	return k->place.blocked ? WAIT_BUSY : WAIT_HELD;
 }
 
-static enum wait look(struct etcdlock *k)
+static enum wait look_again(struct etcdlock *k)
 {
 	enum etcd_reply reply =
-	    etcdlock_look(k, k->revision, clock_min(patience(k), k->deadline));
+	    etcdlock_look(k, k->revision, clock_min(answer_by(k), k->deadline));
 
 	if (reply == ETCD_OK)
-		return verdict(k);
+		return place_verdict(k);
 	say_wait("note=no endpoint answers");
 	return reply == ETCD_FATAL ? WAIT_FAILED : WAIT_SILENT;
 }
 
-/* An endpoint that is stopped leaves a watch silently open. But it answers no keepalive either: then
-   the calls go to another, and the watch follows. */
-static bool watched(const struct etcdlock *k)
+/* The watch of a stopped endpoint stays open and silent. But the endpoint answers no keepalive either:
+   then the calls go to the next endpoint, and the watch follows. */
+static bool watch_is_good(const struct etcdlock *k)
 {
 	return !etcdwatch_over(&k->watch) && k->watch.endpoint == k->etcd.current;
 }
 
-static void watch(struct etcdlock *k)
+static void watch_place(struct etcdlock *k)
 {
-	if (!watched(k) || strcmp(k->watch.key, k->place.watch.first) != 0)
+	if (!watch_is_good(k) || strcmp(k->watch.key, k->place.watch.first) != 0)
 		etcdwatch_start(
 		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
-/* Until that moment, or until the watch hears something or ends. */
+/* Waits until that moment, or until the watch has an event or ends. */
 static void doze(struct etcdlock *k, int64_t until)
 {
 	transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
@@ -69,113 +69,113 @@ static void doze(struct etcdlock *k, int64_t until)
 	transfer_wait(clock_min(boottime_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
-/* In the queue, until it is our turn. */
-static enum wait queue(struct etcdlock *k)
+/* Waits in the queue until no key is before ours. */
+static enum wait wait_in_queue(struct etcdlock *k)
 {
 	int64_t keep_at = k->deadline - k->ttl + k->ttl / 3;
-	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost unheard */
-	enum wait w = verdict(k);
+	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost silently */
+	enum wait w = place_verdict(k);
 
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
 		enum etcd_reply reply;
 
-		if (boottime_now() >= k->options->until)
+		if (k->options->no_wait || boottime_now() >= k->options->until)
 			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
 		if (boottime_now() >= k->deadline)
 			return WAIT_AGAIN;
 		if (w == WAIT_BUSY)
 			say_wait(k->place.who);
-		watch(k);
+		watch_place(k);
 		doze(k, clock_min(clock_min(keep_at, look_at), k->options->until));
 		if (boottime_now() >= keep_at) {
-			reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
+			reply = etcdlock_keep(k, clock_min(answer_by(k), k->deadline));
 			if (reply == ETCD_GONE)
 				return WAIT_AGAIN;
 			keep_at = boottime_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
 		}
-		if (!watched(k) || boottime_now() >= clock_min(look_at, k->options->until)) {
-			w = look(k);
+		if (!watch_is_good(k) || boottime_now() >= clock_min(look_at, k->options->until)) {
+			w = look_again(k);
 			look_at = boottime_now() + 2 * k->ttl;
 		}
 	}
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
 }
 
-/* It is our turn. The lease should have some life left; and nobody believes that we hold the lock
-   before our mark says so. */
+/* No key is before ours: prolong the lease if half of it is over, and make the mark, without which the
+   lock is not held. */
 static enum wait enter(struct etcdlock *k)
 {
 	enum etcd_reply reply = ETCD_OK;
 
 	if (k->deadline - boottime_now() < k->ttl / 2)
-		reply = etcdlock_keep(k, clock_min(patience(k), k->deadline));
+		reply = etcdlock_keep(k, clock_min(answer_by(k), k->deadline));
 	if (reply == ETCD_OK)
-		reply = etcdmark_lease(k, clock_min(patience(k), k->deadline));
+		reply = etcdmark_lease(k, clock_min(answer_by(k), k->deadline));
 	if (reply == ETCD_OK)
-		reply = etcdmark_enter(k, clock_min(patience(k), k->deadline));
+		reply = etcdmark_enter(k, clock_min(answer_by(k), k->deadline));
 	if (reply == ETCD_FATAL)
 		return WAIT_FAILED;
 	if (reply != ETCD_OK)
 		return WAIT_AGAIN;
 	if (k->marked)
 		return WAIT_HELD;
-	return look(k) == WAIT_FAILED ? WAIT_FAILED : WAIT_TAKEN;
+	return look_again(k) == WAIT_FAILED ? WAIT_FAILED : WAIT_TAKEN;
 }
 
-static enum wait take(struct etcdlock *k)
+static enum wait take_turn(struct etcdlock *k)
 {
 	enum wait w;
 
 	do {
-		w = queue(k);
+		w = wait_in_queue(k);
 		if (w == WAIT_HELD)
 			w = enter(k);
 	} while (w == WAIT_TAKEN);
 	return w;
 }
 
-/* Looks, and only if nobody is in the way, makes the key, if still nobody is: busy leaves no trace. But
-   one may have come and gone in that time, and be cut off: its mark tells. */
+/* Looks first, and makes the key only if the lock is free and no key was put since: busy leaves no trace.
+   A holder that came meanwhile and lost its key is known by its mark. */
 static enum wait at_once(struct etcdlock *k)
 {
-	enum etcd_reply reply = etcdlock_look(k, INT64_MAX, patience(k));
+	enum etcd_reply reply = etcdlock_look(k, INT64_MAX, answer_by(k));
 	bool made = false;
 
 	if (reply == ETCD_OK && k->place.blocked)
 		return WAIT_BUSY;
 	if (reply == ETCD_OK)
-		reply = etcdlock_grant(k, patience(k));
+		reply = etcdlock_grant(k, answer_by(k));
 	if (reply == ETCD_OK)
-		reply = etcdlock_queue(k, k->seen, patience(k), &made);
+		reply = etcdlock_queue(k, k->seen, answer_by(k), &made);
 	if (reply == ETCD_GONE)
-		return WAIT_AGAIN; /* we were stopped for longer than the lease lasts */
+		return WAIT_AGAIN; /* this process was stopped for longer than the lease */
 	if (reply != ETCD_OK)
 		return WAIT_FAILED;
-	return made ? take(k) : WAIT_AGAIN;
+	return made ? take_turn(k) : WAIT_AGAIN;
 }
 
 static enum wait in_turn(struct etcdlock *k)
 {
-	enum etcd_reply reply = etcdlock_grant(k, patience(k));
+	enum etcd_reply reply = etcdlock_grant(k, answer_by(k));
 	bool made;
 
 	if (reply == ETCD_OK)
-		reply = etcdlock_queue(k, -1, clock_min(patience(k), k->deadline), &made);
+		reply = etcdlock_queue(k, -1, clock_min(answer_by(k), k->deadline), &made);
 	if (reply == ETCD_OK)
-		return made ? take(k) : WAIT_AGAIN;
+		return made ? take_turn(k) : WAIT_AGAIN;
 	if (reply == ETCD_FATAL)
 		return WAIT_FAILED;
 	say_wait("note=no endpoint answers");
 	return boottime_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
 }
 
-/* Whatever we have in the queue must not stay behind; nor a mark, if the reply to that was lost. */
-static void leave(struct etcdlock *k)
+/* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
+static void leave_queue(struct etcdlock *k)
 {
-	int64_t until = clock_min(patience(k), boottime_now() + k->ttl / 3);
+	int64_t until = clock_min(answer_by(k), boottime_now() + k->ttl / 3);
 
-	if (until < boottime_now() + PATIENCE_LEAVE)
-		until = boottime_now() + PATIENCE_LEAVE;
+	if (until < boottime_now() + LEAVE_TIMEOUT)
+		until = boottime_now() + LEAVE_TIMEOUT;
 	etcdwatch_stop(&k->watch);
 	etcdlock_revoke(k, &k->mark_lease, until);
 	etcdlock_revoke(k, &k->lease, until);
@@ -195,7 +195,7 @@ int etcd_acquire(struct etcdlock *k, struct failure *failure)
 		if (w == WAIT_HELD)
 			return EXIT_RELEASED;
 		*failure = k->etcd.failure;
-		leave(k);
+		leave_queue(k);
 		if (w != WAIT_AGAIN || protocol_released())
 			break;
 		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : boottime_now() >= k->options->until)

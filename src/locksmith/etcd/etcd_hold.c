@@ -11,22 +11,22 @@
 
 #define LONG_LEASE (60 * NS_PER_S)
 
-struct hold {
-	int64_t last_call; /* no renewal by then: lost */
+struct etcd_renewal {
+	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next keepalive */
-	int64_t watch_at;  /* not before: neither at once again, nor for a short command */
+	int64_t watch_at;  /* no watch before: a short command needs none */
 };
 
-static void renewed(struct etcdlock *k, struct hold *h)
+static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 {
 	h->last_call = k->deadline - k->ttl / 10;
 	h->next = k->deadline - k->ttl + k->ttl / 3;
 	watchdog_lease(k->deadline, k->ttl);
 }
 
-/* Watches our own key, from when it was last known to be there: a lease that was revoked behind our
-   back is heard of at once, not at the next keepalive. */
-static void watch_own(struct etcdlock *k, struct hold *h)
+/* Watches our own key since the revision at which it was last seen: a revoked lease is noticed at once,
+   not at the next keepalive. */
+static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 {
 	struct etcdqueue_span own = {.end = ""};
 
@@ -38,14 +38,14 @@ static void watch_own(struct etcdlock *k, struct hold *h)
 	etcdwatch_start(&k->watch, &k->etcd, &own, false, k->seen + 1);
 }
 
-static int release(struct etcdlock *k, struct failure *failure)
+static int etcd_release(struct etcdlock *k, struct failure *failure)
 {
 	watchdog_over();
 	etcdwatch_stop(&k->watch);
 	switch (etcdmark_release(k, boottime_now() + k->ttl)) {
 	case ETCD_OK:
 		say("FREE");
-		/* With nothing under them, the leases end by themselves, which costs the server less. */
+		/* Leases without keys end by themselves, which costs the server less than a revoke. */
 		if (k->ttl > LONG_LEASE) {
 			etcdlock_revoke(k, &k->lease, boottime_now() + k->ttl / 6);
 			etcdlock_revoke(k, &k->mark_lease, boottime_now() + k->ttl / 6);
@@ -61,9 +61,9 @@ static int release(struct etcdlock *k, struct failure *failure)
 	}
 }
 
-/* Prolongs the lease, and then the mark, which takes our key to be there still: what is told of a
-   lease is not to be believed (etcdmark.h). */
-static enum etcd_reply keep(struct etcdlock *k, int64_t until)
+/* Prolongs the lease, and then puts the mark anew if our key is still there: a reply about a lease alone
+   proves nothing (etcdmark.h). */
+static enum etcd_reply keep_lease_and_mark(struct etcdlock *k, int64_t until)
 {
 	int64_t before = k->deadline;
 	enum etcd_reply reply = etcdlock_keep(k, until);
@@ -75,8 +75,8 @@ static enum etcd_reply keep(struct etcdlock *k, int64_t until)
 	return reply;
 }
 
-/* What has become due. EXIT_LOST, or EXIT_RELEASED to go on. */
-static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
+/* Renews, or starts the watch, if that is due. EXIT_LOST, or EXIT_RELEASED to go on. */
+static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure *failure)
 {
 	enum etcd_reply reply;
 
@@ -91,13 +91,13 @@ static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
 	}
 	if (boottime_now() < h->next)
 		return EXIT_RELEASED;
-	reply = keep(k, clock_min(h->last_call, boottime_now() + k->ttl / 3));
+	reply = keep_lease_and_mark(k, clock_min(h->last_call, boottime_now() + k->ttl / 3));
 	if (reply == ETCD_GONE) {
 		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;
 	}
 	if (reply == ETCD_OK) {
-		renewed(k, h);
+		etcd_renewed(k, h);
 		say("HELD deadline=%" PRId64, k->deadline);
 	} else {
 		h->next = boottime_now() + NS_PER_S / 5;
@@ -107,16 +107,16 @@ static int due(struct etcdlock *k, struct hold *h, struct failure *failure)
 
 int etcd_hold(struct etcdlock *k, struct failure *failure)
 {
-	struct hold h = {.watch_at = boottime_now() + NS_PER_S / 5};
+	struct etcd_renewal h = {.watch_at = boottime_now() + NS_PER_S / 5};
 
 	etcdwatch_stop(&k->watch);
-	renewed(k, &h);
+	etcd_renewed(k, &h);
 	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
 		int64_t until;
 
-		if (due(k, &h, failure) == EXIT_LOST)
+		if (act_on_due(k, &h, failure) == EXIT_LOST)
 			return EXIT_LOST;
 		if (boottime_now() >= h.last_call) {
 			failure_set(failure, EXIT_LOST, "no endpoint answered in time");
@@ -128,5 +128,5 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 		transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
 	}
 	k->etcd.abort = NULL;
-	return release(k, failure);
+	return etcd_release(k, failure);
 }

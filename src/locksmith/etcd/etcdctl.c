@@ -71,7 +71,7 @@ int etcdctl_url(const char *text, struct url *url, struct failure *failure)
 }
 
 /* The password of ETCDCTL_USER is that user's alone. */
-static int take_user(const char *value, const struct url *url, struct login *login, struct failure *failure)
+static int etcdctl_take_user(const char *value, const struct url *url, struct login *login, struct failure *failure)
 {
 	size_t length = strcspn(value, ":");
 	bool same = url->user[0] == '\0' ||
@@ -101,5 +101,5 @@ int etcdctl_login(const struct url *url, struct login *login, struct failure *fa
 		snprintf(login->password, sizeof login->password, "%s", password);
 		login->has_password = true;
 	}
-	return user != NULL ? take_user(user, url, login, failure) : 0;
+	return user != NULL ? etcdctl_take_user(user, url, login, failure) : 0;
 }

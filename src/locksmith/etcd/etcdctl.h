@@ -1,8 +1,7 @@
-/* locksmith/etcd/etcdctl.h - what the environment says of the cluster and its users, by the names that etcdctl(1) gives it. */
+/* locksmith/etcd/etcdctl.h - the environment variables of etcdctl(1) for the cluster and its users. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
 
-#include "locksmith/common/login.h"
 #include "locksmith/common/url.h"
 #include "locksmith/common/failure.h"
 

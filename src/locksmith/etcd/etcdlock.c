@@ -46,8 +46,8 @@ enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id
 enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 {
 	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = boottime_now();
-	const char *part = k->options->mode == MODE_SHARED  ? "#shared/"
-			   : k->options->mode == MODE_SLOTS ? "#slots/"
+	const char *part = k->options->mode == LEASE_SHARED  ? "#shared/"
+			   : k->options->mode == LEASE_SLOTS ? "#slots/"
 							    : "";
 	char text[700];
 	enum etcd_reply reply;
@@ -58,8 +58,8 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	k->ttl = seconds * NS_PER_S;
-	/* A lost reply was sent again: the lease is not older than the last one sent, but the first
-	 * is safe. */
+	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from
+	 * the first. */
 	k->deadline = sent + k->ttl;
 	snprintf(text, sizeof text, "%s/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
 	base64_encode(text, k->key);
@@ -81,7 +81,7 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	result = json_object_get(answer, "result");
-	/* A dead lease is answered like a living one, only without a TTL. */
+	/* The reply about an ended lease has no TTL. */
 	seconds = etcdqueue_int(result, "TTL");
 	reply = !json_is_object(result) ? ETCD_SILENT : seconds <= 0 ? ETCD_GONE : ETCD_OK;
 	json_decref(answer);
@@ -90,7 +90,7 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	return reply;
 }
 
-static void place(struct etcdlock *k, const json_t *answer)
+static void note_place(struct etcdlock *k, const json_t *answer)
 {
 	const json_t *responses = json_object_get(answer, "responses");
 
@@ -121,12 +121,12 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 	if (reply != ETCD_OK)
 		return reply;
 	k->place.found = is_ours(k, answer, own);
-	place(k, answer);
+	note_place(k, answer);
 	json_decref(answer);
 	return ETCD_OK;
 }
 
-/* It looks before it puts: what is there then is before us. */
+/* The look comes before the put: the keys that it finds are before ours. */
 static json_t *look_and_put(struct etcdlock *k)
 {
 	json_t *all = etcdqueue_questions(&k->keys, &k->marks, k->options, INT64_MAX);
@@ -159,7 +159,7 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	if (json_is_true(json_object_get(answer, "succeeded"))) {
 		k->revision = etcdqueue_int(json_object_get(answer, "header"), "revision");
 		k->place.found = true;
-		place(k, answer);
+		note_place(k, answer);
 	} else {
 		old = json_array_get(etcdqueue_kvs(json_object_get(answer, "responses"), 0), 0);
 		k->revision = etcdqueue_int(old, "create_revision");
@@ -171,26 +171,24 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	return reply;
 }
 
-static json_t *range(const struct etcdqueue_span *s)
+static json_t *range_request(const struct etcdqueue_span *s)
 {
 	return json_pack("{s:{s:s, s:s, s:s, s:s}}", "request_range", "key", s->first, "range_end",
 	    s->end, "sort_order", "ASCEND", "sort_target", "CREATE");
 }
 
 enum etcd_reply etcdlock_range(
-    struct etcdlock *k, int64_t until, json_t **answer, json_t **kvs, json_t **marks)
+    struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks)
 {
-	json_t *body = json_pack("{s:[o, o]}", "success", range(&k->keys.all), range(&k->marks.all));
+	json_t *body = json_pack("{s:[o, o]}", "success", range_request(&k->keys.all), range_request(&k->marks.all));
 	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
-	json_t *responses;
+	const json_t *responses;
 
 	if (reply != ETCD_OK)
 		return reply;
 	responses = json_object_get(*answer, "responses");
-	*kvs = json_object_get(
-	    json_object_get(json_array_get(responses, 0), "response_range"), "kvs");
-	*marks = json_object_get(
-	    json_object_get(json_array_get(responses, 1), "response_range"), "kvs");
+	*kvs = etcdqueue_kvs(responses, 0);
+	*marks = etcdqueue_kvs(responses, 1);
 	return ETCD_OK;
 }
 
@@ -205,7 +203,7 @@ enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t unti
 	    json_pack("{s:o}", "ID", etcdlock_number(*lease)), until, &answer);
 	json_decref(answer);
 	if (reply == ETCD_GONE && k->etcd.sent > 1)
-		reply = ETCD_OK; /* an earlier one had done it */
+		reply = ETCD_OK; /* an earlier request, whose reply was lost, has done it */
 	if (reply == ETCD_OK)
 		*lease = 0;
 	return reply;

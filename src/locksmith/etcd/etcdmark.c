@@ -7,31 +7,31 @@
 #include <stdio.h>
 #include <string.h>
 
-/* That KEY was made at that revision; 0: that it is not there. */
+/* The condition that KEY was made at that revision; 0: that there is no KEY. */
 static json_t *made_at(const char *key, int64_t revision)
 {
 	return json_pack("{s:s, s:s, s:s, s:o}", "key", key, "target", "CREATE", "result", "EQUAL",
 	    "create_revision", etcdlock_number(revision));
 }
 
-static json_t *get(const char *key)
+static json_t *get_request(const char *key)
 {
 	return json_pack("{s:{s:s}}", "request_range", "key", key);
 }
 
-static json_t *delete(const char *key)
+static json_t *delete_request(const char *key)
 {
 	return json_pack("{s:{s:s}}", "request_delete_range", "key", key);
 }
 
-static json_t *put(const struct etcdlock *k, const char *key, int64_t lease)
+static json_t *put_request(const struct etcdlock *k, const char *key, int64_t lease)
 {
 	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", k->value,
 	    "lease", etcdlock_number(lease));
 }
 
-/* Of the key that the i-th request of a transaction has got; 0 if there was none. */
-static int64_t got(const json_t *answer, size_t i, const char *field)
+/* A field of the first key in the i-th response of a transaction; 0 if there is none. */
+static int64_t response_int(const json_t *answer, size_t i, const char *field)
 {
 	const json_t *kvs = etcdqueue_kvs(json_object_get(answer, "responses"), i);
 
@@ -69,23 +69,23 @@ enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
 	enum etcd_reply reply;
 	bool done;
 
-	if (k->options->mode == MODE_SLOTS) {
+	if (k->options->mode == LEASE_SLOTS) {
 		name_slot(k);
-		/* This tells the next one in the queue that it is the first. */
-		json_array_append_new(success, put(k, k->key, k->lease));
+		/* This wakes the next waiter in the queue, which is the first now. */
+		json_array_append_new(success, put_request(k, k->key, k->lease));
 	}
-	json_array_append_new(success, put(k, k->mark, k->mark_lease));
+	json_array_append_new(success, put_request(k, k->mark, k->mark_lease));
 	reply = transact(k,
 	    json_pack("{s:[o, o], s:o, s:[o, o]}", "compare", made_at(k->key, k->revision),
-		made_at(k->mark, 0), "success", success, "failure", get(k->mark), get(k->key)),
+		made_at(k->mark, 0), "success", success, "failure", get_request(k->mark), get_request(k->key)),
 	    until, &answer, &done);
 	if (reply != ETCD_OK)
 		return reply;
 	k->seen = etcdqueue_int(json_object_get(answer, "header"), "revision");
 	/* After a lost reply the mark may be there already. */
-	k->marked = done || got(answer, 0, "lease") == k->mark_lease;
-	k->mark_made = done ? k->seen : got(answer, 0, "create_revision");
-	if (!done && got(answer, 1, "create_revision") != k->revision)
+	k->marked = done || response_int(answer, 0, "lease") == k->mark_lease;
+	k->mark_made = done ? k->seen : response_int(answer, 0, "create_revision");
+	if (!done && response_int(answer, 1, "create_revision") != k->revision)
 		reply = ETCD_GONE;
 	json_decref(answer);
 	return reply;
@@ -102,7 +102,7 @@ enum etcd_reply etcdmark_renew(struct etcdlock *k, int64_t until)
 	/* The lease before, with nothing under it, ends by itself. */
 	reply = transact(k,
 	    json_pack("{s:[o, o], s:[o]}", "compare", made_at(k->key, k->revision),
-		made_at(k->mark, k->mark_made), "success", put(k, k->mark, k->mark_lease)),
+		made_at(k->mark, k->mark_made), "success", put_request(k, k->mark, k->mark_lease)),
 	    until, &answer, &done);
 	if (reply != ETCD_OK)
 		return reply;
@@ -119,14 +119,14 @@ enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
 
 	reply = transact(k,
 	    json_pack("{s:[o], s:[o, o], s:[o]}", "compare", made_at(k->key, k->revision), "success",
-		delete(k->key), delete(k->mark), "failure", get(k->mark)),
+		delete_request(k->key), delete_request(k->mark), "failure", get_request(k->mark)),
 	    until, &answer, &done);
 	if (reply != ETCD_OK)
 		return reply;
-	/* If the mark is gone as well, an earlier one, whose reply was lost, has taken both away: also
-	   libcurl sends it again, by itself, when a connection ends. Nobody else takes the mark away
-	   before our deadline. */
-	if (!done && (got(answer, 0, "create_revision") == k->mark_made ||
+	/* If the mark is gone as well, an earlier request, whose reply was lost, has removed both; libcurl
+	   also repeats a request when a connection ends. No other process removes the mark before our
+	   deadline. */
+	if (!done && (response_int(answer, 0, "create_revision") == k->mark_made ||
 			 (k->etcd.sent == 1 && boottime_now() >= k->deadline)))
 		reply = ETCD_GONE;
 	else
@@ -141,10 +141,10 @@ enum etcd_reply etcdmark_remove(struct etcdlock *k, int64_t until)
 	enum etcd_reply reply;
 	bool done;
 
-	/* The number of a slot may be another's by now. */
+	/* The slot number may be another holder's by now. */
 	reply = transact(k,
 	    json_pack("{s:[o], s:[o, o], s:[o]}", "compare", made_at(k->mark, k->mark_made),
-		"success", delete(k->key), delete(k->mark), "failure", delete(k->key)),
+		"success", delete_request(k->key), delete_request(k->mark), "failure", delete_request(k->key)),
 	    until, &answer, &done);
 	json_decref(answer);
 	if (reply == ETCD_OK)

@@ -29,7 +29,7 @@ int64_t etcdqueue_int(const json_t *object, const char *key)
 	return json_is_integer(v) ? json_integer_value(v) : 0;
 }
 
-static void span(struct etcdqueue_span *s, const char *name, const char *part)
+static void fill_span(struct etcdqueue_span *s, const char *name, const char *part)
 {
 	char text[700];
 
@@ -40,24 +40,24 @@ static void span(struct etcdqueue_span *s, const char *name, const char *part)
 	base64_encode(text, s->end);
 }
 
-void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum mode mode)
+void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum lease_mode mode)
 {
-	span(&keys->all, name, "");
-	if (mode != MODE_EXCLUSIVE)
-		span(&keys->fellows, name, mode == MODE_SHARED ? "/#shared" : "/#slots");
+	fill_span(&keys->all, name, "");
+	if (mode != LEASE_EXCLUSIVE)
+		fill_span(&keys->fellows, name, mode == LEASE_SHARED ? "/#shared" : "/#slots");
 	else
-		span(&keys->fellows, name, ""), strcpy(keys->fellows.end, keys->fellows.first);
+		fill_span(&keys->fellows, name, ""), strcpy(keys->fellows.end, keys->fellows.first);
 }
 
 /* Any one from first to end. */
-static json_t *any(const char *first, const char *end)
+static json_t *any_key(const char *first, const char *end)
 {
 	return json_pack("{s:{s:s, s:s, s:s}}", "request_range", "key", first, "range_end", end,
 	    "limit", "1");
 }
 
 /* The last ones that were made before that revision; all of them are. */
-static json_t *nearest(const char *first, const char *end, int64_t before, unsigned int limit)
+static json_t *nearest_keys(const char *first, const char *end, int64_t before, unsigned int limit)
 {
 	json_t *max = before == INT64_MAX ? NULL : json_sprintf("%" PRId64, before - 1);
 
@@ -66,7 +66,7 @@ static json_t *nearest(const char *first, const char *end, int64_t before, unsig
 	    "sort_order", "DESCEND", "sort_target", "CREATE");
 }
 
-static json_t *numbers(const struct etcdqueue_span *s, unsigned int limit)
+static json_t *slot_numbers(const struct etcdqueue_span *s, unsigned int limit)
 {
 	return json_pack("{s:{s:s, s:s, s:o, s:b}}", "request_range", "key", s->first, "range_end",
 	    s->end, "limit", json_sprintf("%u", limit), "keys_only", 1);
@@ -77,17 +77,17 @@ json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcd
 {
 	json_t *all = json_array(), *slot_keys;
 
-	json_array_append_new(all, nearest(keys->all.first, keys->fellows.first, before, 1));
-	json_array_append_new(all, nearest(keys->fellows.end, keys->all.end, before, 1));
-	json_array_append_new(all, any(marks->all.first, marks->fellows.first));
-	json_array_append_new(all, any(marks->fellows.end, marks->all.end));
-	if (o->mode != MODE_SLOTS)
+	json_array_append_new(all, nearest_keys(keys->all.first, keys->fellows.first, before, 1));
+	json_array_append_new(all, nearest_keys(keys->fellows.end, keys->all.end, before, 1));
+	json_array_append_new(all, any_key(marks->all.first, marks->fellows.first));
+	json_array_append_new(all, any_key(marks->fellows.end, marks->all.end));
+	if (o->mode != LEASE_SLOTS)
 		return all;
-	slot_keys = nearest(keys->fellows.first, keys->fellows.end, before, o->slots);
+	slot_keys = nearest_keys(keys->fellows.first, keys->fellows.end, before, o->slots);
 	json_object_set_new(json_object_get(slot_keys, "request_range"), "keys_only", json_true());
 	json_array_append_new(all, slot_keys);
-	json_array_append_new(all, numbers(&marks->fellows, o->slots));
-	json_array_append_new(all, any(marks->fellows.first, marks->fellows.end));
+	json_array_append_new(all, slot_numbers(&marks->fellows, o->slots));
+	json_array_append_new(all, any_key(marks->fellows.first, marks->fellows.end));
 	return all;
 }
 
@@ -98,12 +98,12 @@ const json_t *etcdqueue_kvs(const json_t *responses, size_t i)
 	return json_object_get(json_object_get(response, "response_range"), "kvs");
 }
 
-static const json_t *first(const json_t *responses, enum question q)
+static const json_t *first_kv(const json_t *responses, enum question q)
 {
 	return json_array_get(etcdqueue_kvs(responses, q), 0);
 }
 
-static void watch(struct etcdqueue_place *place, const json_t *kv)
+static void watch_key(struct etcdqueue_place *place, const json_t *kv)
 {
 	const char *key = json_string_value(json_object_get(kv, "key"));
 
@@ -133,9 +133,9 @@ static bool is_taken(const json_t *marks, unsigned int n)
 	return false;
 }
 
-/* The first in the line waits until a number comes free. All others wait until the one before them
-   has entered, which puts its key anew (etcdmark.h), or has gone: so a number that comes free wakes one. */
-static void slots(const json_t *responses, const struct etcdqueue_keys *keys,
+/* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
+   which puts its key anew (etcdmark.h), or has gone: so a free number wakes one waiter. */
+static void place_among_slots(const json_t *responses, const struct etcdqueue_keys *keys,
     const struct etcdqueue_keys *marks, unsigned int n, struct etcdqueue_place *place)
 {
 	const json_t *before = etcdqueue_kvs(responses, SLOT_KEYS);
@@ -150,32 +150,32 @@ static void slots(const json_t *responses, const struct etcdqueue_keys *keys,
 	}
 	place->puts = json_array_size(before) >= n && etcdqueue_int(predecessor, "version") < 2;
 	if (place->puts)
-		watch(place, predecessor);
+		watch_key(place, predecessor);
 	else
 		place->watch = json_array_size(before) >= n ? keys->fellows : marks->fellows;
-	etcdqueue_describe(first(responses, SLOT_HOLDER), place->who, sizeof place->who);
+	etcdqueue_describe(first_kv(responses, SLOT_HOLDER), place->who, sizeof place->who);
 }
 
 void etcdqueue_place(const json_t *responses, const struct etcdqueue_keys *keys,
     const struct etcdqueue_keys *marks, const struct options *o, struct etcdqueue_place *place)
 {
-	const json_t *below = first(responses, KEYS_BELOW), *above = first(responses, KEYS_ABOVE);
-	const json_t *mark = first(responses, MARKS_BELOW);
+	const json_t *below = first_kv(responses, KEYS_BELOW), *above = first_kv(responses, KEYS_ABOVE);
+	const json_t *mark = first_kv(responses, MARKS_BELOW);
 	const json_t *key = etcdqueue_int(below, "create_revision") >
 				    etcdqueue_int(above, "create_revision")
 				? below
 				: above;
 
 	if (mark == NULL)
-		mark = first(responses, MARKS_ABOVE);
+		mark = first_kv(responses, MARKS_ABOVE);
 	*place = (struct etcdqueue_place){.found = place->found};
 	if (key == NULL && mark == NULL) {
-		if (o->mode == MODE_SLOTS)
-			slots(responses, keys, marks, o->slots, place);
+		if (o->mode == LEASE_SLOTS)
+			place_among_slots(responses, keys, marks, o->slots, place);
 		return;
 	}
 	place->blocked = true;
-	watch(place, key != NULL ? key : mark);
+	watch_key(place, key != NULL ? key : mark);
 	etcdqueue_describe(mark != NULL ? mark : key, place->who, sizeof place->who);
 }
 
@@ -229,10 +229,10 @@ void etcdqueue_value(const struct options *o, char *value, size_t size)
 	if (gethostname(host, sizeof host) != 0)
 		host[0] = '\0';
 	host[sizeof host - 1] = '\0';
-	if (o->mode == MODE_SLOTS)
+	if (o->mode == LEASE_SLOTS)
 		snprintf(mode, sizeof mode, "slots=%u", o->slots);
 	else
-		snprintf(mode, sizeof mode, "%s", o->mode == MODE_SHARED ? "shared" : "exclusive");
+		snprintf(mode, sizeof mode, "%s", o->mode == LEASE_SHARED ? "shared" : "exclusive");
 	snprintf(value, size, "%s pid=%ld host=%s since=%lld%s%.200s", mode, o->pid, host,
 	    (long long)time(NULL), o->note[0] != '\0' ? " note=" : "", o->note);
 }

@@ -1,10 +1,9 @@
-/* locksmith/etcd/etcdqueue.h - our place in the queue of a lock: what has to be asked for it, and what the answer means.
-   JSON in, verdict out; no I/O.
+/* locksmith/etcd/etcdqueue.h - our place in the queue of a lock: the requests for it, and what the responses mean. No I/O.
 
    An exclusive key waits for every key made before it; a shared one for those that are not shared; a
-   slot for those that are not slots, and until fewer than N slots are before it. The shared keys stand
-   in a part of the range of their own, and so do the slots: the nearest key to wait for is found by
-   its number and no value is read, however long the queue is. */
+   slot for those that are not slots, and until fewer than N slots are before it. Shared keys have a
+   part of the range of their own, and so have slots: the nearest key to wait for is found by its
+   revision, and no value is read, however long the queue is. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDQUEUE_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDQUEUE_H
 
@@ -31,23 +30,23 @@ struct etcdqueue_keys {
 struct etcdqueue_place {
 	bool found; /* our own key is there */
 	bool blocked;
-	struct etcdqueue_span watch; /* what may let us in is a change of these; end "": one key */
-	bool puts;		     /* not only its end */
+	struct etcdqueue_span watch; /* a change of these keys may let us in; end "": one key */
+	bool puts;		     /* watch for puts, not only for deletions */
 	unsigned int slot;	     /* a number that is free, if not blocked */
-	char who[400];		     /* the holder, as far as it is known, for people */
+	char who[400];		     /* the holder, if it is known, for messages */
 };
 
 /* An integer that the gateway writes as a string, as a number, or, being 0, not at all. */
 int64_t etcdqueue_int(const json_t *object, const char *key);
 
-/* Fills in where the keys of lock NAME are, in a mode. */
-void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum mode mode);
+/* Fills in the ranges of the keys of lock NAME, for a mode. */
+void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum lease_mode mode);
 
 /* The requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer). */
 json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
     const struct options *o, int64_t before);
 
-/* What the responses to them mean, from the first on. place->found is left alone. */
+/* Fills *place, except place->found, from the responses to them. */
 void etcdqueue_place(const json_t *responses, const struct etcdqueue_keys *keys,
     const struct etcdqueue_keys *marks, const struct options *o, struct etcdqueue_place *place);
 
@@ -64,10 +63,10 @@ bool etcdqueue_pair(const json_t *kvs, const json_t *kv);
 /* True if it is the mark of a lock that is below this one in name. */
 bool etcdqueue_is_mark(const json_t *kv);
 
-/* What a key or a mark tells, as the fields of a WAIT line. */
+/* The value of a key or a mark, as the fields of a WAIT line. */
 void etcdqueue_describe(const json_t *kv, char *text, size_t size);
 
-/* The value that tells others about us. */
+/* Makes the value of our key and mark. */
 void etcdqueue_value(const struct options *o, char *value, size_t size);
 
 #endif

@@ -5,7 +5,6 @@
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdctl.h"
 #include "locksmith/etcd/etcdqueue.h"
-#include "locksmith/etcd/http.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +17,56 @@
 
 enum grpc { GRPC_DENIED = 7, GRPC_UNAUTHENTICATED = 16 };
 
-static enum etcd_reply login(struct etcd *e, int64_t until);
+static enum etcd_reply log_in(struct etcd *e, int64_t until);
 
-static enum etcd_reply fatal(struct etcd *e, int status, const char *text)
+int http_open(struct transfer *t, struct buffer *answer)
+{
+	const char *ca = etcdctl_variable("CACERT");
+	const char *cert = etcdctl_variable("CERT"), *key = etcdctl_variable("KEY");
+	CURL *c;
+
+	if (transfer_open(t) != 0)
+		return -1;
+	c = t->easy;
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	/* etcd's plain listeners take HTTP/2 for gRPC; the gateway speaks 1.1. */
+	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, answer);
+	if (ca != NULL)
+		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
+	if (cert != NULL)
+		curl_easy_setopt(c, CURLOPT_SSLCERT, cert);
+	if (key != NULL)
+		curl_easy_setopt(c, CURLOPT_SSLKEY, key);
+	return 0;
+}
+
+void http_prepare(struct transfer *t, const char *url, struct curl_slist *headers, const char *body)
+{
+	curl_easy_setopt(t->easy, CURLOPT_URL, url);
+	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, body);
+}
+
+int http_post(struct transfer *t, struct buffer *answer, int64_t until, const bool *abort)
+{
+	long status = 0;
+
+	buffer_clear(answer);
+	if (transfer_run(t, until, abort) != CURLE_OK)
+		return 0;
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return (int)status;
+}
+
+static enum etcd_reply etcd_fatal(struct etcd *e, int status, const char *text)
 {
 	failure_set(&e->failure, status, "%s", text);
 	return ETCD_FATAL;
 }
 
-/* An endpoint did not do it: says of each of them why. MENDS: it may do it later. */
+/* The call to an endpoint failed: the message has the failures of all. MENDS: it may succeed later. */
 static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends)
 {
 	char all[sizeof e->failure.text] = "";
@@ -46,8 +86,8 @@ static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends
 	return ETCD_SILENT;
 }
 
-/* What an answer that is no success means. */
-static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
+/* What an error reply means. */
+static enum etcd_reply refusal_reply(struct etcd *e, int status, const json_t *answer)
 {
 	const char *text = json_string_value(json_object_get(answer, "message"));
 	int64_t code = etcdqueue_int(answer, "code");
@@ -63,21 +103,21 @@ static enum etcd_reply refusal(struct etcd *e, int status, const json_t *answer)
 		return ETCD_GONE;
 	}
 	if (code == GRPC_DENIED) {
-		failure_set(&e->failure, EXIT_NOT_PERMITTED,
+		failure_set(&e->failure, EXIT_NOTPERMITTED,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
 		    "readwrite --prefix=true '%s'",
 		    text, e->url->path);
 		return ETCD_FATAL;
 	}
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
-		return fatal(e, EXIT_NOT_PERMITTED, text);
+		return etcd_fatal(e, EXIT_NOTPERMITTED, text);
 	if (status == 404 || status == 400 || status == 403 || status == 405 || status == 401)
-		return fatal(e, EXIT_UNAVAILABLE, line);
+		return etcd_fatal(e, EXIT_UNAVAILABLE, line);
 	/* No leader, timed out, overloaded: the next endpoint, or the next moment. */
 	return etcd_failure(e, line, true);
 }
 
-/* No answer came. What is wrong with TLS is so the next time, too. */
+/* No answer came. A TLS error is no temporary one. */
 static enum etcd_reply no_answer(struct etcd *e)
 {
 	const char *error = e->transfer.error;
@@ -97,7 +137,7 @@ static enum etcd_reply no_answer(struct etcd *e)
 }
 
 /* One endpoint, once. */
-static enum etcd_reply ask(
+static enum etcd_reply ask_endpoint(
     struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
 {
 	char url[400];
@@ -115,7 +155,7 @@ static enum etcd_reply ask(
 	e->reached = true;
 	if (status == 200 && json_is_object(*answer))
 		return ETCD_OK;
-	return refusal(e, status, *answer);
+	return refusal_reply(e, status, *answer);
 }
 
 /* A login lapses with a restart of the server, or after some minutes without use. */
@@ -131,7 +171,7 @@ static bool must_log_in(const struct etcd *e, const json_t *answer)
 	       (text != NULL && strstr(text, "revision of auth store is old") != NULL);
 }
 
-static enum etcd_reply call(
+static enum etcd_reply call_endpoints(
     struct etcd *e, const char *path, const char *body, int64_t until, json_t **answer)
 {
 	bool may_log_in = strcmp(path, "/v3/auth/authenticate") != 0;
@@ -141,12 +181,12 @@ static enum etcd_reply call(
 	e->away = false;
 	memset(e->failed, 0, sizeof e->failed);
 	for (unsigned int tries = 1;; tries++) {
-		reply = ask(e, path, body, clock_min(until, boottime_now() + e->patience), answer);
+		reply = ask_endpoint(e, path, body, clock_min(until, boottime_now() + e->endpoint_timeout), answer);
 		if (reply != ETCD_OK && may_log_in && must_log_in(e, *answer)) {
 			may_log_in = false;
 			json_decref(*answer);
 			*answer = NULL;
-			if (login(e, until) != ETCD_OK)
+			if (log_in(e, until) != ETCD_OK)
 				return ETCD_FATAL;
 			continue;
 		}
@@ -158,7 +198,7 @@ static enum etcd_reply call(
 			return reply;
 		etcdrpc_rotate(e);
 		if (tries % e->url->hosts == 0) {
-			/* Nobody ever answered: a wrong address, most likely. */
+			/* No endpoint ever answered: a wrong address, most likely. */
 			if (!e->reached)
 				return ETCD_FATAL;
 			transfer_pause(clock_min(until, boottime_now() + PAUSE));
@@ -177,8 +217,8 @@ enum etcd_reply etcdrpc_call(
 	*answer = NULL;
 	json_decref(body);
 	if (text == NULL)
-		return fatal(e, EXIT_INTERNAL, "out of memory, or a name that is not UTF-8");
-	reply = call(e, path, text, until, answer);
+		return etcd_fatal(e, EXIT_INTERNAL, "out of memory, or a name that is not UTF-8");
+	reply = call_endpoints(e, path, text, until, answer);
 	free(text);
 	return reply;
 }
@@ -188,49 +228,49 @@ void etcdrpc_rotate(struct etcd *e)
 	e->current = (e->current + 1) % e->url->hosts;
 }
 
-static enum etcd_reply headers(struct etcd *e, const char *owner_token)
+static enum etcd_reply make_headers(struct etcd *e, const char *auth_token)
 {
 	char line[2100];
 
 	curl_slist_free_all(e->headers);
 	e->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	if (owner_token != NULL) {
-		snprintf(line, sizeof line, "Authorization: %s", owner_token);
+	if (auth_token != NULL) {
+		snprintf(line, sizeof line, "Authorization: %s", auth_token);
 		e->headers = curl_slist_append(e->headers, line);
 	}
-	return e->headers != NULL ? ETCD_OK : fatal(e, EXIT_INTERNAL, "out of memory");
+	return e->headers != NULL ? ETCD_OK : etcd_fatal(e, EXIT_INTERNAL, "out of memory");
 }
 
-static enum etcd_reply login(struct etcd *e, int64_t until)
+static enum etcd_reply log_in(struct etcd *e, int64_t until)
 {
 	json_t *body =
 	    json_pack("{s:s, s:s}", "name", e->login.user, "password", e->login.password);
 	json_t *answer = NULL;
 	enum etcd_reply reply;
 	unsigned int sent = e->sent;
-	const char *owner_token;
+	const char *auth_token;
 
-	headers(e, NULL);
+	make_headers(e, NULL);
 	reply = etcdrpc_call(e, "/v3/auth/authenticate", body, until, &answer);
 	e->sent = sent;
-	/* As with etcdctl: nobody has to be known to a server that asks for no user. */
+	/* As etcdctl does: a server without authentication needs no user. */
 	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL) {
 		e->login.user[0] = '\0';
 		return ETCD_OK;
 	}
 	if (reply != ETCD_OK)
 		return ETCD_FATAL;
-	owner_token = json_string_value(json_object_get(answer, "token"));
+	auth_token = json_string_value(json_object_get(answer, "token"));
 	/* A header of our own making must stay one line. */
-	if (owner_token == NULL || strlen(owner_token) > 2000 || strpbrk(owner_token, "\r\n") != NULL)
-		reply = fatal(e, EXIT_NOT_PERMITTED, "the login gave no token");
+	if (auth_token == NULL || strlen(auth_token) > 2000 || strpbrk(auth_token, "\r\n") != NULL)
+		reply = etcd_fatal(e, EXIT_NOTPERMITTED, "the login gave no token");
 	else
-		reply = headers(e, owner_token);
+		reply = make_headers(e, auth_token);
 	json_decref(answer);
 	return reply;
 }
 
-static void endpoints(struct etcd *e)
+static void make_endpoints(struct etcd *e)
 {
 	bool tls = strcasecmp(e->url->scheme, "etcds") == 0;
 
@@ -242,28 +282,28 @@ static void endpoints(struct etcd *e)
 		snprintf(e->base[i], sizeof e->base[i], "http%s://%s%s", tls ? "s" : "", host,
 		    port ? "" : ":2379");
 	}
-	/* Not everybody at the first one. */
+	/* Clients spread over the endpoints. */
 	e->current = (unsigned int)getpid() % e->url->hosts;
 }
 
-enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t patience, int64_t until)
+enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t endpoint_timeout, int64_t until)
 {
-	*e = (struct etcd){.url = url, .patience = patience, .answer.limit = LONGEST_ANSWER};
-	endpoints(e);
+	*e = (struct etcd){.url = url, .endpoint_timeout = endpoint_timeout, .answer.limit = LONGEST_ANSWER};
+	make_endpoints(e);
 	if (http_open(&e->transfer, &e->answer) != 0)
-		return fatal(e, EXIT_INTERNAL, "out of memory");
+		return etcd_fatal(e, EXIT_INTERNAL, "out of memory");
 	if (etcdctl_login(url, &e->login, &e->failure) != 0)
 		return ETCD_FATAL;
 	if (e->login.user[0] != '\0' && !e->login.has_password) {
-		failure_set(&e->failure, EXIT_NOT_PERMITTED,
+		failure_set(&e->failure, EXIT_NOTPERMITTED,
 		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or "
 		    "SEMLOCK_PASSWORD",
 		    e->login.user, url->host[0]);
 		return ETCD_FATAL;
 	}
 	if (e->login.user[0] != '\0')
-		return login(e, until);
-	return headers(e, NULL);
+		return log_in(e, until);
+	return make_headers(e, NULL);
 }
 
 void etcdrpc_close(struct etcd *e)

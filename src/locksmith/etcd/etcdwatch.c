@@ -2,8 +2,6 @@
 
 #include "locksmith/etcd/etcdwatch.h"
 
-#include "locksmith/etcd/http.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +9,7 @@
 
 #define LONGEST_LINE ((size_t)1024 * 1024)
 
-static void line(struct etcdwatch *w, const char *text)
+static void watch_line(struct etcdwatch *w, const char *text)
 {
 	json_t *message = json_loads(text, 0, NULL);
 	const json_t *result = json_object_get(message, "result");
@@ -25,13 +23,13 @@ static void line(struct etcdwatch *w, const char *text)
 		if (type != NULL && strcmp(type, "DELETE") == 0)
 			w->deleted = true;
 	}
-	/* An error, a cancelled watch (compacted history), or no JSON at all: look for yourself. */
+	/* An error, a cancelled watch (compacted history), or no JSON: the caller has to look. */
 	if (result == NULL || json_is_true(json_object_get(result, "canceled")))
 		w->stirred = true;
 	json_decref(message);
 }
 
-static size_t receive(char *bytes, size_t one, size_t size, void *data)
+static size_t watch_receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct etcdwatch *w = data;
 	const char *from = bytes, *end = bytes + one * size, *newline;
@@ -39,15 +37,15 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	while ((newline = memchr(from, '\n', (size_t)(end - from))) != NULL) {
 		if (buffer_add(&w->text, from, (size_t)(newline - from)) != 0)
 			return 0;
-		line(w, buffer_text(&w->text));
+		watch_line(w, buffer_text(&w->text));
 		buffer_clear(&w->text);
 		from = newline + 1;
 	}
 	return buffer_add(&w->text, from, (size_t)(end - from)) == 0 ? one * size : 0;
 }
 
-/* A stream outlives the login's headers, which a new login replaces. */
-static struct curl_slist *copy(const struct curl_slist *from)
+/* A new login replaces the headers of the calls, while the stream still uses its own. */
+static struct curl_slist *copy_headers(const struct curl_slist *from)
 {
 	struct curl_slist *to = NULL;
 
@@ -77,17 +75,17 @@ int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_
 		free(text);
 		return -1;
 	}
-	w->headers = copy(e->headers);
+	w->headers = copy_headers(e->headers);
 	http_prepare(&w->transfer, url, w->headers, text);
 	free(text);
-	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEFUNCTION, receive);
+	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEFUNCTION, watch_receive);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_WRITEDATA, w);
-	/* Nothing may be said for hours; but the connection should not be lost unheard. */
+	/* The stream may be silent for hours: keepalives show that the connection is lost. */
 	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPIDLE, 15L);
 	curl_easy_setopt(w->transfer.easy, CURLOPT_TCP_KEEPINTVL, 5L);
 	curl_easy_setopt(
-	    w->transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->patience / 1000000));
+	    w->transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->endpoint_timeout / 1000000));
 	transfer_start(&w->transfer);
 	return 0;
 }

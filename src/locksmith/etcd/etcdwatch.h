@@ -1,4 +1,4 @@
-/* locksmith/etcd/etcdwatch.h - hears at once when a key goes away. */
+/* locksmith/etcd/etcdwatch.h - learns at once of a change of keys. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDWATCH_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDWATCH_H
 
@@ -7,10 +7,10 @@
 
 struct etcdwatch {
 	struct transfer transfer; /* transfer.ended: the stream is over */
-	struct buffer text;	  /* what has come of the line under way */
+	struct buffer text;	  /* the incomplete last line */
 	struct curl_slist *headers;
-	bool deleted; /* a key that is watched went away */
-	bool stirred; /* there was a change, or the server gave the watch up */
+	bool deleted; /* a watched key went away */
+	bool stirred; /* there was a change, or the server has ended the watch */
 	char key[ETCD_KEY];    /* the first that is watched, in base64 */
 	unsigned int endpoint; /* that is asked */
 };
@@ -20,7 +20,7 @@ struct etcdwatch {
 int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
     bool puts, int64_t revision);
 
-/* True if the watch hears nothing any more, or has heard something. */
+/* True if the watch has ended or has an event: start a new one. */
 bool etcdwatch_over(const struct etcdwatch *w);
 
 void etcdwatch_stop(struct etcdwatch *w);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What owners and watchers may disagree about: grains of clocks, and a little more. */
+/* Beyond the ttl: the grain of the clocks, and a little more. */
 #define MARGIN NS_PER_S
 
 void ages_forget(struct ages *s)
@@ -15,7 +15,7 @@ void ages_forget(struct ages *s)
 	s->empty_since = NEVER;
 }
 
-static const struct age *find(const struct ages *s, const char *name)
+static const struct age *find_age(const struct ages *s, const char *name)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (strcmp(s->seen[i].name, name) == 0)
@@ -29,10 +29,10 @@ void ages_update(struct ages *s, const struct listing *l, int64_t now)
 
 	fresh.count = 0;
 	for (size_t i = 0; i < l->tokens; i++) {
-		const struct age *known = find(s, l->owner_token[i].name);
+		const struct age *known = find_age(s, l->token[i].name);
 		struct age *entry = &fresh.seen[fresh.count++];
 
-		memcpy(entry->name, l->owner_token[i].name, sizeof entry->name);
+		memcpy(entry->name, l->token[i].name, sizeof entry->name);
 		entry->since = known != NULL ? known->since : now;
 	}
 	if (listing_empty(l))
@@ -46,11 +46,11 @@ const struct owner_token *ages_silent(
     const struct ages *s, const struct listing *l, int64_t asked)
 {
 	for (size_t i = 0; i < l->tokens; i++) {
-		const struct age *known = find(s, l->owner_token[i].name);
-		int64_t promised = (int64_t)l->owner_token[i].ttl * NS_PER_S + MARGIN;
+		const struct age *known = find_age(s, l->token[i].name);
+		int64_t promised = (int64_t)l->token[i].ttl * NS_PER_S + MARGIN;
 
 		if (known != NULL && asked - known->since > promised)
-			return &l->owner_token[i];
+			return &l->token[i];
 	}
 	return NULL;
 }

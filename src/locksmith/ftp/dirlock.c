@@ -13,7 +13,7 @@
 #define DEFAULT_TTL 60
 #define REQUEST_SECONDS 10
 
-int64_t dirlock_patience(void)
+int64_t dirlock_answer_by(void)
 {
 	return boottime_now() + REQUEST_SECONDS * NS_PER_S;
 }
@@ -37,7 +37,7 @@ const char *dirlock_beside(const struct dirlock *k, const char *prefix, const ch
 	return path;
 }
 
-static void add(void *data, const char *name)
+static void add_entry(void *data, const char *name)
 {
 	listing_add(data, name);
 }
@@ -47,7 +47,7 @@ enum reply dirlock_look(struct dirlock *k, int64_t until)
 	enum reply reply;
 
 	listing_clear(&k->listing);
-	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add, &k->listing);
+	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add_entry, &k->listing);
 	if (reply == REPLY_DONE)
 		ages_update(&k->ages, &k->listing, boottime_now());
 	return reply;
@@ -72,15 +72,15 @@ void dirlock_give_back(struct dirlock *k)
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
 		reply = k->remote_dir.ops->rmdir(
-		    &k->remote_dir, dirlock_path(k, k->mine.name), dirlock_patience());
-	/* Only if it was surely our token that left it empty: else the directory may be a
-	 * newcomer's. */
+		    &k->remote_dir, dirlock_path(k, k->mine.name), dirlock_answer_by());
+	/* Only if our token was surely removed now: else the directory may be a new one of another
+	 * client. */
 	if (reply == REPLY_DONE)
-		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock, dirlock_patience());
+		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock, dirlock_answer_by());
 }
 
-/* A path that begins with a slash is absolute, others start at the login directory; in sftp: URLs
-   it is the other way about, as everywhere: /~/ is the login directory. */
+/* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
+   directory. With sftp:// all are absolute, and /~/ is the login directory. */
 static int set_paths(struct dirlock *k, struct failure *failure)
 {
 	const char *path = k->options->url.path;
@@ -104,9 +104,9 @@ static int set_paths(struct dirlock *k, struct failure *failure)
 	return 0;
 }
 
-static int who(struct dirlock *k, struct failure *failure)
+static int dirlock_who(struct dirlock *k, struct failure *failure)
 {
-	enum reply reply = dirlock_look(k, dirlock_patience());
+	enum reply reply = dirlock_look(k, dirlock_answer_by());
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
@@ -114,18 +114,18 @@ static int who(struct dirlock *k, struct failure *failure)
 		return failure->status;
 	}
 	for (size_t i = 0; i < k->listing.tokens; i++) {
-		dirlock_describe(&k->listing.owner_token[i], text, sizeof text);
+		dirlock_describe(&k->listing.token[i], text, sizeof text);
 		say("WHO state=holds %s", text);
 	}
 	if (k->listing.tokens > 0)
 		return EXIT_BUSY;
-	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock, dirlock_patience()) != REPLY_DONE)
+	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock, dirlock_answer_by()) != REPLY_DONE)
 		return EXIT_RELEASED;
 	say("WHO state=holds mode=exclusive note=a directory without a token");
 	return EXIT_BUSY;
 }
 
-static int lock(struct dirlock *k, struct failure *failure)
+static int dirlock_lock(struct dirlock *k, struct failure *failure)
 {
 	int status = dirlock_acquire(k, failure);
 
@@ -149,7 +149,7 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 		failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
 		return EXIT_USAGE;
 	}
-	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_patience(), o->answer_by)) != REPLY_DONE) {
+	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_answer_by(), o->answer_by)) != REPLY_DONE) {
 		*failure = k->remote_dir.failure;
 		status = failure->status;
 	} else if (set_paths(k, failure) != 0) {
@@ -157,7 +157,7 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 	} else if (o->action == ACTION_CHECK) {
 		status = dirlock_check(k);
 	} else {
-		status = o->action == ACTION_WHO ? who(k, failure) : lock(k, failure);
+		status = o->action == ACTION_WHO ? dirlock_who(k, failure) : dirlock_lock(k, failure);
 	}
 	remote_dir_close(&k->remote_dir);
 	return status;

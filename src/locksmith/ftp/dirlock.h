@@ -1,14 +1,18 @@
 /* locksmith/ftp/dirlock.h - a lock made of directories on a server.
 
      lock/                                        making it decides; absent = free
-     lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's token (token.h)
+     lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's token (owner_token.h)
 
-   Acquire:  A1 make lock   A2 make lock/T0   A3 list lock: ours only if no other token is in the
-   way; else take the token back, and begin again after a random pause. Hold:     rename Tn to Tn+1
-   at every quarter of the ttl. Release:  remove Tn, then lock. Break:    remove lock/<the exact
-   name> of a token that did not change for longer than its ttl: a compare-and-swap, which fails if
-   the owner has beaten since, and makes its next beat fail if it has not. A3 is what makes it safe:
-   tests/models/ftp.py tries every interleaving, with and without it. */
+   Acquire:  A1 make lock   A2 make lock/T0   A3 list lock: ours only if no other token conflicts;
+             else remove T0, and begin again after a random pause
+   Hold:     rename Tn to Tn+1 at every quarter of the ttl
+   Release:  remove Tn, then lock
+   Break:    remove lock/<the exact name> of a token that was unchanged for longer than its ttl: a
+             compare-and-swap, which fails if the owner has renamed the token, and makes the owner's
+             next rename fail if not
+
+   A3 makes it safe: tests/models/ftp.py, which has these steps, tries every interleaving with and
+   without it. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 #define SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 
@@ -28,43 +32,42 @@ struct dirlock {
 	int64_t sent; /* when the last confirmed sign of life was sent */
 	struct listing listing;
 	struct ages ages;
-	int64_t empty_stamp; /* the server's time of the empty directory that we watch */
-	char who[400];	     /* the last known holder, for people and --who */
+	int64_t empty_stamp; /* modification time, by the server, of the empty directory that we watch */
+	char who[400];	     /* the last known holder, for messages */
 	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
 	unsigned int unseen; /* our token was made but not listed, so many times in a row */
 };
 
-/* Within one request, at most so long from now. */
-int64_t dirlock_patience(void);
+/* The moment at which a request that begins now is given up. */
+int64_t dirlock_answer_by(void);
 
-/* Absolute path of something in the lock directory. The result lives until the next call but one.
- */
+/* Absolute path of an entry of the lock directory, valid until the next call but one. */
 const char *dirlock_path(const struct dirlock *k, const char *name);
 
-/* Absolute path of a scratch directory beside the lock. The result lives until the next call. */
+/* Absolute path of a scratch directory beside the lock, valid until the next call. */
 const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce);
 
-/* Lists the lock directory into k->listing and notes who is there. */
+/* Lists the lock directory into k->listing and updates k->ages. */
 enum reply dirlock_look(struct dirlock *k, int64_t until);
 
-/* What a token tells, as the fields of a WAIT line. */
+/* The fields of a token, as those of a WAIT line. */
 void dirlock_describe(const struct owner_token *t, char *text, size_t size);
 
-/* Takes the lock. EXIT_RELEASED: held; else the status to end with (why filled unless EXIT_BUSY).
+/* Takes the lock. EXIT_RELEASED: held; else the status to end with (*failure filled unless EXIT_BUSY).
    protocol_released() may have become true meanwhile. */
 int dirlock_acquire(struct dirlock *k, struct failure *failure);
 
-/* Tries to learn from the server's own clock that all owners are silent, and breaks their tokens
-   then. True if something was broken. For one who will not wait and cannot watch. */
+/* With --no-wait: breaks the tokens if all owners are silent by the server's own clock. True if a token
+   was broken. */
 bool dirlock_break_by_age(struct dirlock *k);
 
-/* Keeps the lock until it is to be let go or is lost, and lets it go. The exit status. */
+/* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
 int dirlock_hold(struct dirlock *k, struct failure *failure);
 
-/* Takes our token back and, if that was the last, the directory. */
+/* Removes our token and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);
 
-/* --check: tries out what the protocol relies on, and says so line by line. */
+/* --check: tries the operations that the protocol needs, with a CHECK line for each. */
 int dirlock_check(struct dirlock *k);
 
 #endif

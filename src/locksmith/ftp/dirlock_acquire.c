@@ -9,26 +9,26 @@
 
 #define MISSES_BEFORE_DOUBT 3
 #define MISSES_MOST 30
-#define COLLISIONS_MOST 20 /* for one who will not wait */
+#define COLLISIONS_MOST 20 /* with --no-wait */
 #define BREAKS_UNKNOWN_MOST 3
 
 enum step {
 	STEP_HELD,
 	STEP_AGAIN,   /* at once */
-	STEP_BACK,    /* after a short random pause: two of us met */
-	STEP_WAIT,    /* another has it */
+	STEP_BACK,    /* again after a short random pause: two clients have met */
+	STEP_WAIT,    /* another client holds the lock */
 	STEP_UNKNOWN, /* no answer */
-	STEP_FAILED   /* remote.why is filled */
+	STEP_FAILED   /* remote.failure is filled */
 };
 
-static enum step trouble(enum reply reply)
+static enum step no_answer(enum reply reply)
 {
 	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
 }
 
-/* A1 was refused and the lock is not there. Often that is a release that came in between; if even
-   another name is refused, it is not. */
-static enum step missed(struct dirlock *k, const char *refusal)
+/* A1 was refused and the lock is not there. Most often it was released in between; if another name is
+   refused as well, the directory above cannot be written. */
+static enum step lock_missed(struct dirlock *k, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
 	struct owner_token probe;
@@ -39,28 +39,28 @@ static enum step missed(struct dirlock *k, const char *refusal)
 		return STEP_AGAIN;
 	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
 	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path, dirlock_patience());
+	reply = r->ops->mkdir(r, path, dirlock_answer_by());
 	if (reply == REPLY_DONE) {
-		r->ops->rmdir(r, path, dirlock_patience());
+		r->ops->rmdir(r, path, dirlock_answer_by());
 		if (k->misses < MISSES_MOST)
 			return STEP_BACK;
 	} else if (reply != REPLY_REFUSED) {
-		return trouble(reply);
+		return no_answer(reply);
 	}
-	reply = r->ops->enter(r, k->parent, dirlock_patience());
-	failure_set(&r->failure, EXIT_CANNOT_CREATE, "cannot create: %s (the directory above it is %s)",
+	reply = r->ops->enter(r, k->parent, dirlock_answer_by());
+	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
 }
 
-struct search {
+struct entry_search {
 	const char *name;
 	bool found;
 };
 
-static void compare(void *data, const char *name)
+static void compare_name(void *data, const char *name)
 {
-	struct search *s = data;
+	struct entry_search *s = data;
 
 	s->found = s->found || strcmp(s->name, name) == 0;
 }
@@ -69,7 +69,7 @@ static void compare(void *data, const char *name)
 static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
-	enum reply reply = r->ops->enter(r, k->lock, dirlock_patience());
+	enum reply reply = r->ops->enter(r, k->lock, dirlock_answer_by());
 
 	if (reply == REPLY_DONE) {
 		k->misses = 0;
@@ -83,33 +83,32 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 	}
 	ages_forget(&k->ages);
 	if (reply != REPLY_REFUSED)
-		return trouble(reply);
+		return no_answer(reply);
 
-	struct search s = {k->base, false};
+	struct entry_search s = {k->base, false};
 
-	reply = r->ops->list(r, k->parent, dirlock_patience(), compare, &s);
+	reply = r->ops->list(r, k->parent, dirlock_answer_by(), compare_name, &s);
 	if (reply == REPLY_DONE && s.found && k->misses < MISSES_MOST) {
-		/* A file, or a directory made a moment ago. It counts as a miss, lest a file block
-		 * us in silence. */
+		/* A file, or a directory made a moment ago. Count a miss: a file must not block us
+		 * for ever. */
 		k->misses++;
 		snprintf(k->who, sizeof k->who, "note=something else of this name is in the way");
 		return STEP_WAIT;
 	}
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
-		return trouble(reply);
-	return missed(k, refusal);
+		return no_answer(reply);
+	return lock_missed(k, refusal);
 }
 
-/* A directory that has been empty for --stale: a plain client died, or one of ours between A1 and
- * A2. */
-static enum step bare(struct dirlock *k)
+/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between
+   A1 and A2. */
+static enum step bare_lock(struct dirlock *k)
 {
 	struct remote_dir *r = &k->remote_dir;
 	int64_t now = boottime_now(), stamp = 0;
 
-	/* Where the server tells times, a directory made anew is told from the one we saw before.
-	 */
-	if (r->ops->modified(r, k->lock, dirlock_patience(), &stamp) != REPLY_DONE)
+	/* By its time, a directory made anew is not taken for the one seen before. */
+	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &stamp) != REPLY_DONE)
 		stamp = 0;
 	if (stamp != k->empty_stamp || k->ages.empty_since == NEVER) {
 		k->empty_stamp = stamp;
@@ -117,7 +116,7 @@ static enum step bare(struct dirlock *k)
 	}
 	if (k->options->stale == 0 || now - k->ages.empty_since <= k->options->stale)
 		return STEP_WAIT;
-	if (r->ops->rmdir(r, k->lock, dirlock_patience()) != REPLY_DONE)
+	if (r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
 		return STEP_WAIT;
 	say("NOTE %s: removed: it was empty for too long", k->lock);
 	ages_forget(&k->ages);
@@ -131,33 +130,33 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 	const struct owner_token *t = ages_silent(&k->ages, &k->listing, asked);
 
 	if (t == NULL ||
-	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_patience()) != REPLY_DONE)
+	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
 		return false;
 	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
-	/* The directory goes too, unless somebody else's token is in it. */
-	r->ops->rmdir(r, k->lock, dirlock_patience());
+	/* The server refuses this if another token is in it. */
+	r->ops->rmdir(r, k->lock, dirlock_answer_by());
 	return true;
 }
 
-/* A1 was refused: who has it? *joins is set if we may put a token beside those that are there. */
-static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
+/* A1 was refused: look at the holders. Sets *joins if our token may stand beside theirs. */
+static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot)
 {
 	int64_t asked = boottime_now();
 	char refusal[sizeof k->remote_dir.text];
 	enum reply reply;
 
 	memcpy(refusal, k->remote_dir.text, sizeof refusal);
-	reply = dirlock_look(k, dirlock_patience());
+	reply = dirlock_look(k, dirlock_answer_by());
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
-		return trouble(reply);
+		return no_answer(reply);
 	if (reply == REPLY_REFUSED || listing_empty(&k->listing)) {
 		enum step step = absent_or_bare(k, reply, refusal);
 
-		return step == STEP_WAIT && reply == REPLY_DONE && k->misses == 0 ? bare(k) : step;
+		return step == STEP_WAIT && reply == REPLY_DONE && k->misses == 0 ? bare_lock(k) : step;
 	}
 	k->misses = 0;
 	if (k->listing.tokens > 0)
-		dirlock_describe(&k->listing.owner_token[0], k->who, sizeof k->who);
+		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
 	else
 		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
 	if (break_silent(k, asked))
@@ -168,18 +167,18 @@ static enum step refused(struct dirlock *k, bool *joins, unsigned int *slot)
 	return STEP_WAIT;
 }
 
-/* It is ours, if not too much time has passed since A1; marked: when A2 was over. */
+/* The lock is ours if not too much time has passed since A1, at began; marked: the end of A2. */
 static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
 	struct remote_dir *r = &k->remote_dir;
 
-	/* Our directory, empty until A2, may have been taken for a dead one, and this be one that a plain
-	   client has made since: it stays. */
+	/* Another client may have removed our directory, empty until A2, as stale, and this one be a plain
+	   client's: leave it there. */
 	if (k->options->stale > 0 && marked - began >= k->options->stale) {
-		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
+		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 		return STEP_BACK;
 	}
-	/* Little would be left of the lease. */
+	/* Too little is left of the lease. */
 	if (boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
 		dirlock_give_back(k);
 		return STEP_BACK;
@@ -192,12 +191,12 @@ static enum step alone(struct dirlock *k, int64_t began)
 {
 	int64_t marked = boottime_now();
 	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
-	   meanwhile; nobody beats twice so soon, so the second cannot miss it too. Only who was
-	   slow can have met a holder that is old enough to beat. */
+	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
+	   slow A1 and A2 can a holder be old enough to rename. */
 	int looks = boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
-		enum reply reply = dirlock_look(k, dirlock_patience());
+		enum reply reply = dirlock_look(k, dirlock_answer_by());
 
 		if (reply != REPLY_DONE || !listing_holds(&k->listing, &k->mine)) {
 			bool seen = listing_find(&k->listing, k->mine.name) != NULL;
@@ -205,7 +204,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 			k->unseen = seen || reply != REPLY_DONE ? 0 : k->unseen + 1;
 			dirlock_give_back(k);
 			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK
-									     : trouble(reply);
+									     : no_answer(reply);
 		}
 	}
 	k->unseen = 0;
@@ -218,31 +217,31 @@ static enum step attempt(struct dirlock *k)
 	int64_t began = boottime_now();
 	unsigned int slot = 0;
 	bool joins = false;
-	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_patience()); /* A1 */
+	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_answer_by()); /* A1 */
 
 	if (reply == REPLY_REFUSED) {
-		enum step step = refused(k, &joins, &slot);
+		enum step step = lock_refused(k, &joins, &slot);
 
 		if (!joins)
 			return step;
 	} else if (reply != REPLY_DONE) {
-		/* If it was made after all, it has no token, and rule "bare" will see to it. */
-		return trouble(reply);
+		/* If the directory was made after all, it has no token: bare_lock() removes it. */
+		return no_answer(reply);
 	}
 	k->misses = 0;
 	ages_forget(&k->ages);
 	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
 	k->sent = boottime_now();
-	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_patience()); /* A2 */
+	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */
 	if (reply == REPLY_REFUSED)
-		return STEP_BACK; /* somebody took the directory, empty still, for a dead one */
+		return STEP_BACK; /* another client has removed the empty directory as stale */
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
-	return alone(k, began); /* A3; it also tells what became of a token whose reply was lost */
+	return alone(k, began); /* A3; also finds a token whose reply was lost */
 }
 
-/* Tells whether to stop trying, with which status; or -1. */
-static int verdict(
+/* The exit status, or -1 to try again. */
+static int dirlock_verdict(
     struct dirlock *k, enum step step, bool last, unsigned int tries, struct failure *failure)
 {
 	*failure = k->remote_dir.failure;
@@ -278,7 +277,7 @@ int dirlock_acquire(struct dirlock *k, struct failure *failure)
 		bool last = boottime_now() >= give_up;
 		enum step step = attempt(k);
 		int64_t pause = 0;
-		int status = verdict(k, step, last, tries, failure);
+		int status = dirlock_verdict(k, step, last, tries, failure);
 
 		if (status >= 0)
 			return status;

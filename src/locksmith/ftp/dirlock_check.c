@@ -1,5 +1,5 @@
-/* Tries out, in a directory of its own, what the lock protocol relies on. Catches gateways that say
-   yes to every MKD, servers that remove full directories, and those that will not remove at all. */
+/* Tries, in a directory of its own, the operations that the protocol needs. Finds gateways that accept
+   every MKD, servers that remove full directories, and servers that remove none. */
 #include <config.h>
 
 #include "locksmith/common/clock.h"
@@ -14,7 +14,7 @@ struct trial {
 	bool fit;
 };
 
-static bool expect(struct trial *t, const char *what, enum reply got, enum reply wanted)
+static bool trial_expect(struct trial *t, const char *what, enum reply got, enum reply wanted)
 {
 	if (got == wanted)
 		say("CHECK ok %s", what);
@@ -26,10 +26,10 @@ static bool expect(struct trial *t, const char *what, enum reply got, enum reply
 	return got == wanted;
 }
 
-static void lists(struct trial *t, const char *what, const struct owner_token *wanted)
+static void trial_lists(struct trial *t, const char *what, const struct owner_token *wanted)
 {
 	struct dirlock *k = t->k;
-	enum reply reply = dirlock_look(k, dirlock_patience());
+	enum reply reply = dirlock_look(k, dirlock_answer_by());
 	bool right = reply == REPLY_DONE && k->listing.tokens == 1 && k->listing.foreign == 0 &&
 		     listing_find(&k->listing, wanted->name) != NULL;
 
@@ -37,58 +37,58 @@ static void lists(struct trial *t, const char *what, const struct owner_token *w
 	t->fit = t->fit && right;
 }
 
-static void token_steps(struct trial *t, struct owner_token *owner_token)
+static void token_steps(struct trial *t, struct owner_token *token)
 {
 	struct remote_dir *r = &t->k->remote_dir;
-	struct owner_token next = *owner_token;
+	struct owner_token next = *token;
 
 	next.beat++;
 	token_name(&next);
-	expect(t, "a directory inside it can be made",
-	    r->ops->mkdir(r, dirlock_path(t->k, owner_token->name), dirlock_patience()), REPLY_DONE);
-	lists(t, "a listing shows it", owner_token);
-	expect(t, "a directory that is not empty stays",
-	    r->ops->rmdir(r, t->k->lock, dirlock_patience()), REPLY_REFUSED);
-	expect(t, "a directory can be renamed",
-	    r->ops->rename(r, dirlock_path(t->k, owner_token->name), dirlock_path(t->k, next.name),
-		dirlock_patience()),
+	trial_expect(t, "a directory inside it can be made",
+	    r->ops->mkdir(r, dirlock_path(t->k, token->name), dirlock_answer_by()), REPLY_DONE);
+	trial_lists(t, "a listing shows it", token);
+	trial_expect(t, "a directory that is not empty stays",
+	    r->ops->rmdir(r, t->k->lock, dirlock_answer_by()), REPLY_REFUSED);
+	trial_expect(t, "a directory can be renamed",
+	    r->ops->rename(r, dirlock_path(t->k, token->name), dirlock_path(t->k, next.name),
+		dirlock_answer_by()),
 	    REPLY_DONE);
-	expect(t, "its old name is gone",
-	    r->ops->rmdir(r, dirlock_path(t->k, owner_token->name), dirlock_patience()), REPLY_REFUSED);
-	lists(t, "a listing shows the new name", &next);
-	expect(t, "what is not there cannot be renamed",
-	    r->ops->rename(r, dirlock_path(t->k, owner_token->name), dirlock_path(t->k, next.name),
-		dirlock_patience()),
+	trial_expect(t, "its old name is gone",
+	    r->ops->rmdir(r, dirlock_path(t->k, token->name), dirlock_answer_by()), REPLY_REFUSED);
+	trial_lists(t, "a listing shows the new name", &next);
+	trial_expect(t, "what is not there cannot be renamed",
+	    r->ops->rename(r, dirlock_path(t->k, token->name), dirlock_path(t->k, next.name),
+		dirlock_answer_by()),
 	    REPLY_REFUSED);
-	expect(t, "a directory can be removed",
-	    r->ops->rmdir(r, dirlock_path(t->k, next.name), dirlock_patience()), REPLY_DONE);
-	*owner_token = next;
+	trial_expect(t, "a directory can be removed",
+	    r->ops->rmdir(r, dirlock_path(t->k, next.name), dirlock_answer_by()), REPLY_DONE);
+	*token = next;
 }
 
 int dirlock_check(struct dirlock *k)
 {
 	struct trial t = {k, true};
 	struct remote_dir *r = &k->remote_dir;
-	struct owner_token owner_token;
+	struct owner_token token;
 	int64_t seconds;
 
-	token_make(&owner_token, 'x', 0, k->ttl, k->options->pid);
+	token_make(&token, 'x', 0, k->ttl, k->options->pid);
 	/* Beside the lock, not in its place: it may be in use. */
-	snprintf(k->lock, sizeof k->lock, "%s", dirlock_beside(k, "sl-check-", owner_token.nonce));
+	snprintf(k->lock, sizeof k->lock, "%s", dirlock_beside(k, "sl-check-", token.nonce));
 	say("CHECK ok login");
-	if (expect(&t, "a directory can be made", r->ops->mkdir(r, k->lock, dirlock_patience()),
+	if (trial_expect(&t, "a directory can be made", r->ops->mkdir(r, k->lock, dirlock_answer_by()),
 		REPLY_DONE)) {
-		expect(&t, "it cannot be made twice", r->ops->mkdir(r, k->lock, dirlock_patience()),
+		trial_expect(&t, "it cannot be made twice", r->ops->mkdir(r, k->lock, dirlock_answer_by()),
 		    REPLY_REFUSED);
-		expect(&t, "it can be entered", r->ops->enter(r, k->lock, dirlock_patience()),
+		trial_expect(&t, "it can be entered", r->ops->enter(r, k->lock, dirlock_answer_by()),
 		    REPLY_DONE);
-		token_steps(&t, &owner_token);
-		if (r->ops->modified(r, k->lock, dirlock_patience(), &seconds) != REPLY_DONE)
+		token_steps(&t, &token);
+		if (r->ops->modified(r, k->lock, dirlock_answer_by(), &seconds) != REPLY_DONE)
 			say("CHECK note the server tells no times (MLST): --no-wait cannot see "
 			    "that a holder is dead");
-		expect(&t, "and it can be removed", r->ops->rmdir(r, k->lock, dirlock_patience()),
+		trial_expect(&t, "and it can be removed", r->ops->rmdir(r, k->lock, dirlock_answer_by()),
 		    REPLY_DONE);
-		expect(&t, "and is gone then", r->ops->enter(r, k->lock, dirlock_patience()),
+		trial_expect(&t, "and is gone then", r->ops->enter(r, k->lock, dirlock_answer_by()),
 		    REPLY_REFUSED);
 	}
 	if (strcmp(k->options->url.scheme, "ftp") == 0)

@@ -9,43 +9,42 @@
 
 #define RETRY (NS_PER_S / 2)
 
-struct hold {
+struct dirlock_renewal {
 	int64_t ttl;
-	int64_t deadline;  /* nobody may take the lock from us before */
-	int64_t last_call; /* no renewal by then: lost */
+	int64_t deadline;  /* no other client may break our token before */
+	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next heartbeat */
-	int64_t tried;	   /* when the heartbeat under way was first sent; 0 if none is */
+	int64_t tried;	   /* when the heartbeat without a reply was first sent; 0: none */
 	bool doubt;	   /* a removal of our token was sent, and no answer came */
 };
 
-static void renewed(struct dirlock *k, struct hold *h, int64_t sent)
+static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_t sent)
 {
 	k->sent = sent;
 	h->deadline = sent + h->ttl;
 	h->last_call = h->deadline - h->ttl / 10;
-	/* A retry must not run into the ends of the lease on a slow way. */
+	/* On a slow connection there must be time for a retry before the lease ends. */
 	h->next = sent + h->ttl / 4;
 	h->tried = 0;
 	watchdog_lease(h->deadline, h->ttl);
 }
 
-/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try
- * again. */
-static enum reply beat(struct dirlock *k, struct hold *h)
+/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try again. */
+static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
 	struct owner_token next = k->mine;
-	int64_t until = clock_min(dirlock_patience(), h->last_call);
+	int64_t until = clock_min(dirlock_answer_by(), h->last_call);
 	enum reply reply;
 
 	next.beat++;
 	token_name(&next);
-	/* What was sent first may have been done: then watchers count from there. */
+	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
 		h->tried = boottime_now();
 	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
 	if (reply != REPLY_DONE) {
-		/* Lost reply, broken by another, or refused for once: what is there tells. */
+		/* The reply was lost, the token broken, or the request refused for once: look. */
 		if (dirlock_look(k, until) != REPLY_DONE)
 			return REPLY_UNKNOWN;
 		if (listing_find(&k->listing, k->mine.name) != NULL)
@@ -54,32 +53,32 @@ static enum reply beat(struct dirlock *k, struct hold *h)
 			return REPLY_REFUSED;
 	}
 	k->mine = next;
-	renewed(k, h, h->tried);
+	dirlock_renewed(k, h, h->tried);
 	return REPLY_DONE;
 }
 
-/* Removes token and directory. DONE, or REFUSED: it had been broken; UNKNOWN: try again. */
-static enum reply let_go(struct dirlock *k, struct hold *h)
+/* Removes token and directory. DONE, or REFUSED: the token was broken before; UNKNOWN: try again. */
+static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
-	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_patience());
+	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 
 	if (reply == REPLY_DONE) {
-		/* Once only: a repetition could hit the directory of a plain client that came after
-		 * us. */
-		r->ops->rmdir(r, k->lock, dirlock_patience());
+		/* Only once: a second request could remove the directory of a plain client that came
+		 * after us. */
+		r->ops->rmdir(r, k->lock, dirlock_answer_by());
 		return REPLY_DONE;
 	}
 	if (reply != REPLY_REFUSED) {
 		h->doubt = true;
 		return REPLY_UNKNOWN;
 	}
-	reply = dirlock_look(k, dirlock_patience());
+	reply = dirlock_look(k, dirlock_answer_by());
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
 		return REPLY_UNKNOWN;
 	if (listing_find(&k->listing, k->mine.name) != NULL)
 		return REPLY_UNKNOWN;
-	/* A beat whose reply was lost may have given it its next number. */
+	/* A heartbeat whose reply was lost may have renamed the token. */
 	k->mine.beat++;
 	token_name(&k->mine);
 	if (listing_find(&k->listing, k->mine.name) != NULL)
@@ -87,7 +86,7 @@ static enum reply let_go(struct dirlock *k, struct hold *h)
 	return h->doubt && boottime_now() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
 }
 
-static int release(struct dirlock *k, struct hold *h, struct failure *failure)
+static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h, struct failure *failure)
 {
 	int64_t give_up = boottime_now() + h->ttl;
 
@@ -112,14 +111,14 @@ static int release(struct dirlock *k, struct hold *h, struct failure *failure)
 
 int dirlock_hold(struct dirlock *k, struct failure *failure)
 {
-	struct hold h = {.ttl = (int64_t)k->ttl * NS_PER_S};
+	struct dirlock_renewal h = {.ttl = (int64_t)k->ttl * NS_PER_S};
 
-	renewed(k, &h, k->sent);
+	dirlock_renewed(k, &h, k->sent);
 	say_ok(-1, k->mine.mode == 'n' ? (int)k->mine.slot : -1, h.ttl, h.deadline);
 	for (;;) {
 		transfer_wait(clock_min(h.next, h.last_call), NULL, NULL);
 		if (protocol_released())
-			return release(k, &h, failure);
+			return dirlock_release(k, &h, failure);
 		if (boottime_now() >= h.last_call) {
 			failure_set(failure, EXIT_LOST, "the server did not answer in time");
 			return EXIT_LOST;

@@ -27,28 +27,28 @@ static void keep_text(struct remote_dir *r)
 	failure_clean(r->text);
 }
 
-static enum reply fatal(struct remote_dir *r, int status, const char *what)
+static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
 {
 	failure_set(&r->failure, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
 	return REPLY_FATAL;
 }
 
-static enum reply nobody(struct remote_dir *r)
+static enum reply ftp_no_user(struct remote_dir *r)
 {
 	char machine[sizeof r->url->host[0]];
 
 	url_hostname(r->url->host[0], machine, sizeof machine);
-	failure_set(&r->failure, EXIT_NOT_PERMITTED,
+	failure_set(&r->failure, EXIT_NOTPERMITTED,
 	    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
 	    "SEMLOCK_USER and SEMLOCK_PASSWORD", r->url->host[0], machine);
 	return REPLY_FATAL;
 }
 
-/* libcurl could not do it: is there sense in trying again? */
-static enum reply broken(struct remote_dir *r, CURLcode result)
+/* What an error of libcurl means: UNKNOWN if another try may help. */
+static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 {
 	if (r->nobody)
-		return nobody(r);
+		return ftp_no_user(r);
 	/* 421: too many users, or shutting down, also as an answer to USER. */
 	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
 		failure_away(&r->failure, "the server is busy: %s", r->text);
@@ -56,17 +56,17 @@ static enum reply broken(struct remote_dir *r, CURLcode result)
 	}
 	switch (result) {
 	case CURLE_LOGIN_DENIED:
-		return fatal(r, EXIT_NOT_PERMITTED, "login denied");
+		return ftp_fatal(r, EXIT_NOTPERMITTED, "login denied");
 	case CURLE_USE_SSL_FAILED:
-		return fatal(r, EXIT_UNAVAILABLE, "the server does not do TLS");
+		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not do TLS");
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SSL_CACERT_BADFILE:
 		r->text[0] = '\0';
-		return fatal(r, EXIT_UNAVAILABLE, "TLS");
+		return ftp_fatal(r, EXIT_UNAVAILABLE, "TLS");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
-		return fatal(r, EXIT_UNAVAILABLE, "not possible");
+		return ftp_fatal(r, EXIT_UNAVAILABLE, "not possible");
 	default:
 		break;
 	}
@@ -74,7 +74,7 @@ static enum reply broken(struct remote_dir *r, CURLcode result)
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 
-static enum reply perform(struct remote_dir *r, struct curl_slist *commands, int64_t until)
+static enum reply ftp_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until)
 {
 	CURLcode result;
 	long code = 0;
@@ -89,15 +89,15 @@ static enum reply perform(struct remote_dir *r, struct curl_slist *commands, int
 	r->code = result == CURLE_OPERATION_TIMEDOUT ? 0 : (int)code;
 	keep_text(r);
 	if (result != CURLE_OK || r->code == 421)
-		return broken(r, result);
+		return ftp_failure(r, result);
 	r->reached = true;
 	if (r->code == 530 || r->code == 332 || r->code == 532)
-		return fatal(r, EXIT_NOT_PERMITTED, "not logged in");
+		return ftp_fatal(r, EXIT_NOTPERMITTED, "not logged in");
 	return r->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
 }
 
-/* "*": a refusal is an answer; without it libcurl would close the connection. */
-static struct curl_slist *command(struct curl_slist *list, const char *verb, const char *path)
+/* With "*" libcurl does not close the connection after a refusal. */
+static struct curl_slist *ftp_command(struct curl_slist *list, const char *verb, const char *path)
 {
 	char line[1400];
 
@@ -107,33 +107,33 @@ static struct curl_slist *command(struct curl_slist *list, const char *verb, con
 
 static enum reply ftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
 {
-	enum reply reply = perform(r, command(NULL, "MKD", path), until);
+	enum reply reply = ftp_perform(r, ftp_command(NULL, "MKD", path), until);
 
 	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504))
-		return fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
+		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
 	return reply;
 }
 
 static enum reply ftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
 {
-	return perform(r, command(NULL, "RMD", path), until);
+	return ftp_perform(r, ftp_command(NULL, "RMD", path), until);
 }
 
 static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
 {
-	/* Both in one go: proftpd answers nothing else between them. */
-	return perform(r, command(command(NULL, "RNFR", from), "RNTO", to), until);
+	/* Both in one request: proftpd accepts no other command between them. */
+	return ftp_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to), until);
 }
 
 static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t until)
 {
-	enum reply reply = perform(r, command(NULL, "CWD", path), until);
+	enum reply reply = ftp_perform(r, ftp_command(NULL, "CWD", path), until);
 
 	if (reply == REPLY_DONE) {
 		char text[sizeof r->text];
 
 		memcpy(text, r->text, sizeof text);
-		perform(r, command(NULL, "CWD", r->home), until);
+		ftp_perform(r, ftp_command(NULL, "CWD", r->home), until);
 		memcpy(r->text, text, sizeof text);
 	}
 	return reply;
@@ -141,7 +141,7 @@ static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t unti
 
 /* NLST over a data connection, for servers whose STAT takes no path. */
 static enum reply list_names(struct remote_dir *r, const char *path, int64_t until,
-    void (*each)(void *data, const char *name), void *data)
+    ftplist_name each, void *data)
 {
 	char *quoted = curl_easy_escape(r->transfer.easy, path, 0), url[2400];
 	enum reply reply;
@@ -153,7 +153,7 @@ static enum reply list_names(struct remote_dir *r, const char *path, int64_t unt
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
-	reply = perform(r, NULL, until);
+	reply = ftp_perform(r, NULL, until);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
 	if (reply == REPLY_DONE && r->body.overflow)
@@ -164,18 +164,18 @@ static enum reply list_names(struct remote_dir *r, const char *path, int64_t unt
 }
 
 static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until,
-    void (*each)(void *data, const char *name), void *data)
+    ftplist_name each, void *data)
 {
 	enum reply reply;
 
 	if (r->no_stat)
 		return list_names(r, path, until, each, data);
-	reply = perform(r, command(NULL, "STAT", path), until);
+	reply = ftp_perform(r, ftp_command(NULL, "STAT", path), until);
 	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504)) {
 		r->no_stat = true;
 		return list_names(r, path, until, each, data);
 	}
-	/* A listing that was cut off must not pass for the whole. */
+	/* An incomplete listing must not be taken for a complete one. */
 	if (reply == REPLY_DONE && r->reply.overflow)
 		return REPLY_REFUSED;
 	if (reply == REPLY_DONE)
@@ -185,7 +185,7 @@ static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until
 
 static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
 {
-	enum reply reply = perform(r, command(NULL, "MLST", path), until);
+	enum reply reply = ftp_perform(r, ftp_command(NULL, "MLST", path), until);
 	long long s;
 
 	if (reply != REPLY_DONE)
@@ -206,7 +206,7 @@ static size_t hear(char *data, size_t size, size_t count, void *context)
 	return r->nobody ? 0 : buffer_receive(data, size, count, &r->reply); /* 0 ends the login */
 }
 
-static void settings(struct remote_dir *r)
+static void ftp_settings(struct remote_dir *r)
 {
 	CURL *c = r->transfer.easy;
 	const char *ca = getenv("SEMLOCK_CACERT");
@@ -223,7 +223,7 @@ static void settings(struct remote_dir *r)
 		curl_easy_setopt(c, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
 	if (ca != NULL)
 		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
-	/* Slow logins are common, and a short patience makes a storm of new ones. */
+	/* Slow logins are common, and a short timeout would make a storm of new ones. */
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
@@ -241,10 +241,10 @@ enum reply ftpconn_open(struct remote_dir *r, int64_t until)
 	r->ops = &ftp_ops;
 	if (remote_dir_login(r) != 0)
 		return REPLY_FATAL;
-	settings(r);
-	reply = perform(r, command(NULL, "PWD", NULL), until);
+	ftp_settings(r);
+	reply = ftp_perform(r, ftp_command(NULL, "PWD", NULL), until);
 	if (reply == REPLY_REFUSED)
-		return fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
+		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
 	if (reply != REPLY_DONE)
 		return reply;
 	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);

@@ -21,7 +21,7 @@ static const char *name_of(const char *line)
 		p += strcspn(p, " \t");
 		p += strspn(p, " \t");
 	}
-	/* Some servers leave the group out; then the last word has to do. */
+	/* Some servers leave the group out: take the last word. */
 	if (*p == '\0') {
 		const char *last = strrchr(line, ' ');
 
@@ -48,8 +48,7 @@ static bool is_reply_line(const char *line)
 	       isdigit((unsigned char)line[2]) && (line[3] == '-' || line[3] == ' ');
 }
 
-/* After a new login the text begins with the replies to that: only the last reply is the listing.
- */
+/* After a new login its replies stand in front: only the last reply is the listing. */
 static const char *last_reply(const char *text)
 {
 	const char *start = text, *code = NULL;
@@ -67,7 +66,7 @@ static const char *last_reply(const char *text)
 	return start;
 }
 
-void ftplist_stat(const char *reply, void (*each)(void *data, const char *name), void *data)
+void ftplist_stat(const char *reply, ftplist_name each, void *data)
 {
 	char line[1024];
 
@@ -81,7 +80,7 @@ void ftplist_stat(const char *reply, void (*each)(void *data, const char *name),
 	}
 }
 
-void ftplist_names(const char *body, void (*each)(void *data, const char *name), void *data)
+void ftplist_names(const char *body, ftplist_name each, void *data)
 {
 	char line[1024];
 

@@ -14,7 +14,7 @@ void listing_add(struct listing *l, const char *name)
 {
 	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return;
-	if (l->tokens < LISTING_MOST && token_parse(name, &l->owner_token[l->tokens]))
+	if (l->tokens < LISTING_MOST && token_parse(name, &l->token[l->tokens]))
 		l->tokens++;
 	else
 		l->foreign++;
@@ -28,8 +28,8 @@ bool listing_empty(const struct listing *l)
 const struct owner_token *listing_find(const struct listing *l, const char *name)
 {
 	for (size_t i = 0; i < l->tokens; i++)
-		if (token_same(l->owner_token[i].name, name))
-			return &l->owner_token[i];
+		if (token_same(l->token[i].name, name))
+			return &l->token[i];
 	return NULL;
 }
 
@@ -38,7 +38,7 @@ static size_t count_mode(const struct listing *l, char mode)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->tokens; i++)
-		n += l->owner_token[i].mode == mode;
+		n += l->token[i].mode == mode;
 	return n;
 }
 
@@ -47,14 +47,13 @@ static size_t count_slot(const struct listing *l, unsigned int slot)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->tokens; i++)
-		n += l->owner_token[i].mode == 'n' && l->owner_token[i].slot == slot;
+		n += l->token[i].mode == 'n' && l->token[i].slot == slot;
 	return n;
 }
 
 bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot)
 {
-	/* An empty directory is a plain mkdir client's, or another's who is about to put a token
-	 * in. */
+	/* An empty directory is a plain client's, or belongs to a client between A1 and A2. */
 	if (mode == 'x' || l->foreign > 0 || l->tokens == 0 || count_mode(l, mode) != l->tokens)
 		return false;
 	if (mode == 's')
@@ -73,6 +72,6 @@ bool listing_holds(const struct listing *l, const struct owner_token *mine)
 		return l->tokens == 1;
 	if (count_mode(l, mine->mode) != l->tokens)
 		return false;
-	/* N slots, and nobody has the number of another: no more than N can hold. */
+	/* N slot numbers, each held once: no more than N can hold. */
 	return mine->mode == 's' || count_slot(l, mine->slot) == 1;
 }

@@ -1,4 +1,4 @@
-/* locksmith/ftp/listing.h - what is in a lock directory, and what follows from it. No I/O, no clock. */
+/* locksmith/ftp/listing.h - the entries of a lock directory, and the verdict. No I/O, no clock. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_LISTING_H
 #define SEMLOCK_LOCKSMITH_FTP_LISTING_H
 
@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LISTING_MOST 512 /* tokens; a directory with more is taken for busy */
+#define LISTING_MOST 512 /* tokens; a directory with more is busy */
 
 struct listing {
-	struct owner_token owner_token[LISTING_MOST];
+	struct owner_token token[LISTING_MOST];
 	size_t tokens;
 	size_t foreign; /* entries that are no tokens */
 };
@@ -25,8 +25,8 @@ bool listing_empty(const struct listing *l);
 /* The token of that name, or NULL. */
 const struct owner_token *listing_find(const struct listing *l, const char *name);
 
-/* True if somebody may put a token of this mode into the directory although it did not make it:
-   a shared one among shared ones, a slot among slots with one to spare, which *slot then names. */
+/* True if a token of this mode may be put beside those that are there: a shared one beside shared ones, a
+   slot beside slots if one is free, which *slot is set to. */
 bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot);
 
 /* True if the owner of mine, whose token is in the directory, holds the lock. */

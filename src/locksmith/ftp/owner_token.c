@@ -47,7 +47,7 @@ void token_make(struct owner_token *t, char mode, unsigned int slot, unsigned in
 }
 
 /* Reads digits up to the next dot and moves *p behind it. */
-static bool field(const char **p, unsigned long most, unsigned long *value)
+static bool number_field(const char **p, unsigned long most, unsigned long *value)
 {
 	const char *start = *p;
 
@@ -67,7 +67,7 @@ static bool mode_field(const char **p, struct owner_token *t)
 	t->mode = (char)tolower((unsigned char)*(*p)++);
 	t->slot = 0;
 	if (t->mode == 'n') {
-		if (!field(p, 99999, &slot))
+		if (!number_field(p, 99999, &slot))
 			return false;
 		t->slot = (unsigned int)slot;
 		return true;
@@ -93,11 +93,11 @@ bool token_parse(const char *name, struct owner_token *t)
 
 	if (strncasecmp(name, "sl1.", 4) != 0 || *p == '\0' || strlen(name) >= sizeof t->name)
 		return false;
-	if (!mode_field(&p, t) || !field(&p, LONGEST_SECONDS, &ttl) ||
-	    !field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) ||
-	    !field(&p, INT32_MAX, &pid))
+	if (!mode_field(&p, t) || !number_field(&p, LONGEST_SECONDS, &ttl) ||
+	    !number_field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) ||
+	    !number_field(&p, INT32_MAX, &pid))
 		return false;
-	/* The name goes into commands again: nothing but these may be in it. */
+	/* The name becomes part of FTP commands: allow no other characters. */
 	if (*p == '\0' || strlen(p) >= sizeof t->host || p[strspn(p, HOST_CHARS)] != '\0')
 		return false;
 	t->ttl = (unsigned int)ttl;

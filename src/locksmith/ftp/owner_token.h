@@ -2,8 +2,8 @@
 
      sl1.<mode>.<ttl>.<beat>.<nonce>.<pid>.<host>      mode: x exclusive, s shared, n<slot> a slot
 
-   Everything about the holder is in the name, so nothing has to be written, and renaming or
-   removing exactly this name is a compare-and-swap. */
+   All about the holder is in the name: no file is written, and renaming or removing exactly this name
+   is a compare-and-swap. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_OWNER_TOKEN_H
 #define SEMLOCK_LOCKSMITH_FTP_OWNER_TOKEN_H
 
@@ -14,7 +14,7 @@
 struct owner_token {
 	char mode;	    /* 'x', 's' or 'n' */
 	unsigned int slot;  /* only with 'n' */
-	unsigned int ttl;   /* seconds within which the owner promises to beat */
+	unsigned int ttl;   /* seconds; the owner renames the token within them */
 	unsigned long beat; /* counts up with each heartbeat */
 	char nonce[17];	    /* 16 hexadecimal digits */
 	long pid;
@@ -25,10 +25,10 @@ struct owner_token {
 /* Fills in a fresh token: a new nonce, beat 0, this host, and its name. */
 void token_make(struct owner_token *t, char mode, unsigned int slot, unsigned int ttl, long pid);
 
-/* Gives t another slot or beat: the name follows the fields. */
+/* Sets the name from the other fields, after slot or beat was changed. */
 void token_name(struct owner_token *t);
 
-/* Takes a name apart. true, or false if it is no token's: then *t is not to be looked at. */
+/* Parses a name. False if it is no token's: then *t is undefined. */
 bool token_parse(const char *name, struct owner_token *t);
 
 /* True if the two names are the same; some servers do not keep upper and lower case apart. */

@@ -2,7 +2,7 @@
 
 #include "locksmith/ftp/remote_dir.h"
 
-#include "locksmith/common/login.h"
+#include "locksmith/common/url.h"
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* No honest reply is longer; what is beyond is not kept. */
+/* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
 
 enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until)
@@ -27,8 +27,8 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 	return strcmp(url->scheme, "sftp") == 0 ? sftpconn_open(r, until) : ftpconn_open(r, until);
 }
 
-/* Without a user libcurl would log in as anonymous, into another directory, where the lock would
-   be another one. */
+/* Without a user libcurl would log in as anonymous, into another directory, where this is another
+   lock. */
 static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
 {
 	static const char command[] = "USER anonymous";
@@ -69,7 +69,7 @@ int remote_dir_login(struct remote_dir *r)
 	if (login_find(r->url, &login, &r->failure) != 0)
 		return -1;
 	if (login.user[0] == '\0' && login.has_password)
-		return failure_set(&r->failure, EXIT_NOT_PERMITTED,
+		return failure_set(&r->failure, EXIT_NOTPERMITTED,
 		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or SEMLOCK_USER",
 		    r->url->scheme);
 	r->unnamed = login.user[0] == '\0';

@@ -1,9 +1,10 @@
-/* locksmith/ftp/remote_dir.h - directories on a server, whatever it is spoken to with. */
+/* locksmith/ftp/remote_dir.h - directories on a server, by FTP or SFTP. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 #define SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"
+#include "locksmith/ftp/ftplist.h"
 #include "locksmith/common/url.h"
 #include "locksmith/common/failure.h"
 
@@ -14,9 +15,8 @@
 enum reply {
 	REPLY_DONE,
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
-	REPLY_UNKNOWN, /* the connection broke or was too slow: it may have been done, or may yet be
-			*/
-	REPLY_FATAL    /* no use in trying again: why is filled */
+	REPLY_UNKNOWN, /* the connection broke or was too slow: the request may be done, also later */
+	REPLY_FATAL    /* no use in trying again: failure is filled in */
 };
 
 struct remote_dir;
@@ -29,11 +29,10 @@ struct remote_dir_ops {
 	/* Calls each for every entry. DONE also when the directory is absent and the server calls
 	   that empty. */
 	enum reply (*list)(struct remote_dir *r, const char *path, int64_t until,
-	    void (*each)(void *data, const char *name), void *data);
+	    ftplist_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote_dir *r, const char *path, int64_t until);
-	/* Last modification by the server's own clock, in seconds. REFUSED where there is no such
-	 * thing. */
+	/* Last modification by the server's own clock, in seconds. REFUSED if the server tells none. */
 	enum reply (*modified)(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds);
 };
 
@@ -44,25 +43,25 @@ struct remote_dir {
 	struct buffer reply;	    /* what the server said to the last request */
 	struct buffer body;	    /* a listing that came over a connection of its own */
 	char base[400];		    /* the URL without a path */
-	char home[512];		    /* the directory that we find ourselves in after the login */
+	char home[512];		    /* the login directory */
 	int code;		    /* the reply's number, 0 if none came */
-	char text[CURL_ERROR_SIZE]; /* the reply's last line, for people */
+	char text[CURL_ERROR_SIZE]; /* the reply's last line, for messages */
 	bool unnamed;		    /* neither the URL nor the environment names a user */
-	bool nobody;		    /* libcurl is about to log in as anonymous, unasked */
+	bool nobody;		    /* libcurl was about to log in as anonymous, unasked */
 	bool reached;		    /* the server has answered at least once */
 	bool no_stat;		    /* FTP: STAT does not list here */
 	struct failure failure;
 };
 
-/* Logs in. REPLY_DONE or another, why is filled then (also for UNKNOWN: the server is overloaded).
+/* Logs in. REPLY_DONE or another, failure is filled in then (also for UNKNOWN: the server is overloaded).
  */
 enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
 
-/* The ways to open: ftp.c's callers use remote_dir_open. */
+/* For remote_dir_open alone. */
 enum reply ftpconn_open(struct remote_dir *r, int64_t until);
 enum reply sftpconn_open(struct remote_dir *r, int64_t until);
 
-/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->why. */
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->failure. */
 int remote_dir_login(struct remote_dir *r);
 
 void remote_dir_close(struct remote_dir *r);

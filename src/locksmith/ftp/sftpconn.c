@@ -1,4 +1,4 @@
-/* Directories over SFTP. Errors are better told apart than over FTP, listings need a transfer. */
+/* Directories over SFTP. Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 
 #include "locksmith/common/clock.h"
@@ -12,11 +12,11 @@
 #define CONNECT_SECONDS 10L
 #define IDLE_SECONDS 100000L
 
-static enum reply outcome(struct remote_dir *r, CURLcode result)
+static enum reply sftp_reply(struct remote_dir *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
 	failure_clean(r->text);
-	/* libcurl calls it refused whatever the reason was that no good answer came. */
+	/* libcurl reports every missing answer as a refusal. */
 	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
 		result = CURLE_SEND_ERROR;
 	switch (result) {
@@ -30,7 +30,7 @@ static enum reply outcome(struct remote_dir *r, CURLcode result)
 		r->reached = true;
 		return REPLY_REFUSED;
 	case CURLE_LOGIN_DENIED:
-		failure_set(&r->failure, EXIT_NOT_PERMITTED, "login denied: %s%s", r->text,
+		failure_set(&r->failure, EXIT_NOTPERMITTED, "login denied: %s%s", r->text,
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 		return REPLY_FATAL;
 	case CURLE_PEER_FAILED_VERIFICATION:
@@ -43,7 +43,7 @@ static enum reply outcome(struct remote_dir *r, CURLcode result)
 	}
 }
 
-static enum reply perform(struct remote_dir *r, const char *command, int64_t until)
+static enum reply sftp_perform(struct remote_dir *r, const char *command, int64_t until)
 {
 	struct curl_slist *list = command != NULL ? curl_slist_append(NULL, command) : NULL;
 	CURLcode result;
@@ -51,30 +51,32 @@ static enum reply perform(struct remote_dir *r, const char *command, int64_t unt
 	buffer_clear(&r->body);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, list);
 	result = transfer_run(&r->transfer, until, NULL);
-	/* A server that ends in the middle of a login has refused nothing, but libcurl calls it so.
-	   One that hangs up after a refusal refuses again. */
+	/* libcurl reports the end of the server in the middle of a login as a refusal: try again. A server
+	   that hangs up after a refusal refuses again. */
 	if (result == CURLE_LOGIN_DENIED && r->transfer.server_hung_up)
 		result = transfer_run(&r->transfer, until, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
 	curl_slist_free_all(list);
-	return outcome(r, result);
+	return sftp_reply(r, result);
 }
 
-/* url.c has seen to it that no quotes or backslashes are in a path. */
-static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+/* url_parse() refuses quotes and backslashes in a path. */
+static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path, int64_t until)
 {
 	char line[1400];
 
-	snprintf(line, sizeof line, "mkdir \"%s\"", path);
-	return perform(r, line, until);
+	snprintf(line, sizeof line, "%s \"%s\"", verb, path);
+	return sftp_perform(r, line, until);
+}
+
+static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+{
+	return sftp_command(r, "mkdir", path, until);
 }
 
 static enum reply sftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
 {
-	char line[1400];
-
-	snprintf(line, sizeof line, "rmdir \"%s\"", path);
-	return perform(r, line, until);
+	return sftp_command(r, "rmdir", path, until);
 }
 
 static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
@@ -82,7 +84,7 @@ static enum reply sftp_rename(struct remote_dir *r, const char *from, const char
 	char line[2800];
 
 	snprintf(line, sizeof line, "rename \"%s\" \"%s\"", from, to);
-	return perform(r, line, until);
+	return sftp_perform(r, line, until);
 }
 
 /* The URL of the directory PATH. */
@@ -97,7 +99,7 @@ static void make_url(const struct remote_dir *r, const char *path, char *url, si
 }
 
 static enum reply sftp_list(struct remote_dir *r, const char *path, int64_t until,
-    void (*each)(void *data, const char *name), void *data)
+    ftplist_name each, void *data)
 {
 	char url[2400];
 	enum reply reply;
@@ -106,7 +108,7 @@ static enum reply sftp_list(struct remote_dir *r, const char *path, int64_t unti
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
-	reply = perform(r, NULL, until);
+	reply = sftp_perform(r, NULL, until);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	if (reply == REPLY_DONE && r->body.overflow)
@@ -137,7 +139,7 @@ static enum reply sftp_modified(
 	make_url(r, path, url, sizeof url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
-	reply = perform(r, NULL, until);
+	reply = sftp_perform(r, NULL, until);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	if (reply != REPLY_DONE)
@@ -165,7 +167,7 @@ static void known_hosts(struct remote_dir *r)
 	curl_easy_setopt(r->transfer.easy, CURLOPT_SSH_KNOWNHOSTS, file);
 }
 
-static void settings(struct remote_dir *r)
+static void sftp_settings(struct remote_dir *r)
 {
 	CURL *c = r->transfer.easy;
 	const char *key = getenv("SEMLOCK_SSH_KEY");
@@ -192,8 +194,8 @@ enum reply sftpconn_open(struct remote_dir *r, int64_t until)
 	r->ops = &sftp_ops;
 	if (remote_dir_login(r) != 0)
 		return REPLY_FATAL;
-	settings(r);
-	reply = perform(r, "pwd", until);
+	sftp_settings(r);
+	reply = sftp_perform(r, "pwd", until);
 	if (reply != REPLY_DONE)
 		return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
 	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);

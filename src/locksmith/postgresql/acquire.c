@@ -20,7 +20,7 @@ static int status(const struct pglock *k)
 /* The advisory lock at once: 1, or 0: another session has it; or -1. */
 static int try_queue(struct pglock *k)
 {
-	PGresult *r = PG_ASK(k, pg_patience(k), "SELECT pg_try_advisory_lock($1::bigint)", k->key);
+	PGresult *r = PG_ASK(k, pg_answer_by(k), "SELECT pg_try_advisory_lock($1::bigint)", k->key);
 	int got = r == NULL ? -1 : strcmp(PQgetvalue(r, 0, 0), "t") == 0;
 
 	PQclear(r);
@@ -37,7 +37,7 @@ static int queue(struct pglock *k)
 
 	if (got != 0)
 		return got > 0 ? EXIT_RELEASED : status(k);
-	say_wait(pg_look(k, pg_patience(k), &lapses) > 0 ? k->who : "note=for the waiters in front");
+	say_wait(pg_look(k, pg_answer_by(k), &lapses) > 0 ? k->who : "note=for the waiters in front");
 	if (rest <= 0)
 		return EXIT_BUSY;
 	/* The server ends the wait itself, so a server that is silent is not taken for a lock that is held. */
@@ -61,7 +61,7 @@ static int queue_no_wait(struct pglock *k)
 
 		if (got != 0)
 			return got > 0 ? EXIT_RELEASED : status(k);
-		held = pg_look(k, pg_patience(k), &lapses);
+		held = pg_look(k, pg_answer_by(k), &lapses);
 		/* No table: the session that has the advisory lock makes it. */
 		if (held < 0 && strcmp(k->state, "42P01") != 0 && strcmp(k->state, "3F000") != 0)
 			return status(k);
@@ -93,7 +93,7 @@ static int sleep_until(struct pglock *k, int64_t until)
 
 static int listen_for_releases(struct pglock *k)
 {
-	PGresult *r = pg_ask(k, pg_patience(k), "LISTEN semlock", 0, NULL);
+	PGresult *r = pg_ask(k, pg_answer_by(k), "LISTEN semlock", 0, NULL);
 
 	PQclear(r);
 	k->listening = r != NULL;
@@ -107,11 +107,11 @@ static int wait_for_row(struct pglock *k)
 	int held;
 
 	if (k->options->no_wait || boottime_now() >= k->options->until)
-		return pg_look(k, pg_patience(k), &lapses) < 0 ? status(k) : EXIT_BUSY;
+		return pg_look(k, pg_answer_by(k), &lapses) < 0 ? status(k) : EXIT_BUSY;
 	/* Listen first, look again after that: a release in between would not be heard. */
 	if (!k->listening)
 		return listen_for_releases(k) == 0 ? EXIT_RELEASED : status(k);
-	held = pg_look(k, pg_patience(k), &lapses);
+	held = pg_look(k, pg_answer_by(k), &lapses);
 	if (held < 0)
 		return status(k);
 	if (held == 0)
@@ -128,11 +128,11 @@ int pg_acquire(struct pglock *k)
 	int s = k->options->no_wait ? queue_no_wait(k) : queue(k);
 
 	while (s == EXIT_RELEASED && !protocol_released()) {
-		int entered = pg_enter(k, clock_min(pg_patience(k), boottime_now() + k->ttl / 2)), expired;
+		int entered = pg_enter(k, clock_min(pg_answer_by(k), boottime_now() + k->ttl / 2)), expired;
 
 		if (entered > 0)
 			return EXIT_RELEASED;
-		expired = entered == 0 ? pg_expire(k, pg_patience(k)) : -1;
+		expired = entered == 0 ? pg_expire(k, pg_answer_by(k)) : -1;
 		if (expired < 0)
 			return status(k);
 		if (expired == 0)

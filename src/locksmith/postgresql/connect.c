@@ -13,17 +13,17 @@
 #define MOST_OPTIONS 80
 
 /* What the URL says without the lock's name, as libpq takes it apart. */
-static PQconninfoOption *told;
+static PQconninfoOption *url_options;
 
 static const char *option(const char *keyword)
 {
-	for (PQconninfoOption *o = told; o->keyword != NULL; o++)
+	for (PQconninfoOption *o = url_options; o->keyword != NULL; o++)
 		if (strcmp(o->keyword, keyword) == 0)
 			return o->val != NULL ? o->val : "";
 	return "";
 }
 
-/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *why filled. */
+/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *failure filled. */
 static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct failure *failure)
 {
 	char url[2048], *error = NULL;
@@ -61,14 +61,14 @@ int pg_parse(const char *text, struct url *url, struct failure *failure)
 		return failure_set(failure, EXIT_USAGE, "this is no URL: %.100s", text);
 	server += 3;
 	query = server + strcspn(server, "?");
-	told = conninfo(server, (size_t)(query - server), "", failure);
-	if (told == NULL || take_name(option("dbname"), url, failure) != 0)
+	url_options = conninfo(server, (size_t)(query - server), "", failure);
+	if (url_options == NULL || take_name(option("dbname"), url, failure) != 0)
 		return -1;
-	PQconninfoFree(told);
+	PQconninfoFree(url_options);
 	if ((size_t)snprintf(rest, sizeof rest, "/%s", query) >= sizeof rest)
 		return failure_set(failure, EXIT_USAGE, "the URL is too long");
-	told = conninfo(server, strcspn(server, "/?"), rest, failure);
-	if (told == NULL)
+	url_options = conninfo(server, strcspn(server, "/?"), rest, failure);
+	if (url_options == NULL)
 		return -1;
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
 		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): put it into "
@@ -117,7 +117,7 @@ static void describe(const struct options *o, char *text, size_t size)
 
 	gethostname(host, sizeof host - 1);
 	snprintf(text, size, "semlock mode=%s pid=%ld host=%s",
-	    o->mode == MODE_SHARED ? "shared" : o->mode == MODE_SLOTS ? "slots" : "exclusive", o->pid, host);
+	    o->mode == LEASE_SHARED ? "shared" : o->mode == LEASE_SLOTS ? "slots" : "exclusive", o->pid, host);
 }
 
 /* Begins to connect to the Ith host. False: the URL has not so many. */
@@ -133,7 +133,7 @@ static bool start(struct pglock *k, unsigned int i)
 	    (i > 0 && strchr(option("host"), ',') == NULL && strchr(option("hostaddr"), ',') == NULL))
 		return false;
 	describe(k->options, application, sizeof application);
-	for (PQconninfoOption *o = told; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
+	for (PQconninfoOption *o = url_options; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
 		keywords[n] = o->keyword;
 		values[n] = strcmp(o->keyword, "host") == 0		  ? host
 			    : strcmp(o->keyword, "hostaddr") == 0	  ? hostaddr
@@ -179,7 +179,7 @@ static int connected(struct pglock *k, int64_t until)
 		return PQsetnonblocking(k->db, 1), 0;
 	pg_failed(k, PQerrorMessage(k->db));
 	if (PQconnectionNeedsPassword(k->db))
-		failure_set(&k->failure, EXIT_NOT_PERMITTED,
+		failure_set(&k->failure, EXIT_NOTPERMITTED,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
 	return -1;
 }

@@ -55,7 +55,7 @@ int pg_release(struct pglock *k)
 
 	if (again && pg_open(k, until) == 0)
 		rows = pg_remove(k, until);
-	k->owner_token[0] = '\0';
+	k->fencing_token[0] = '\0';
 	if (rows > 0 || (rows == 0 && again && boottime_now() < k->deadline))
 		return EXIT_RELEASED;
 	if (rows == 0)
@@ -71,7 +71,7 @@ int pg_hold(struct pglock *k)
 
 	k->acquiring = false;
 	watchdog_lease(k->deadline, k->ttl);
-	say_ok(atoll(k->owner_token), k->slot, k->ttl, k->deadline);
+	say_ok(atoll(k->fencing_token), k->slot, k->ttl, k->deadline);
 	if (let_next_come(k) == 0)
 		while (!protocol_released() && rest(k) == 0)
 			if (!protocol_released() && renew(k) != 0)

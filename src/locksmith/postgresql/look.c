@@ -21,7 +21,7 @@ static const char who[] =
 
 int pg_who(struct pglock *k)
 {
-	PGresult *r = PG_ASK(k, pg_patience(k), who, k->name, k->key);
+	PGresult *r = PG_ASK(k, pg_answer_by(k), who, k->name, k->key);
 	int rows;
 
 	/* Without the table no lock was ever taken. */
@@ -47,7 +47,7 @@ static bool expect(struct pglock *k, const char *what, int outcome, int wanted)
 
 static int take_key(struct pglock *k)
 {
-	PGresult *r = PG_ASK(k, pg_patience(k), "SELECT pg_try_advisory_lock($1::bigint)::int", k->key);
+	PGresult *r = PG_ASK(k, pg_answer_by(k), "SELECT pg_try_advisory_lock($1::bigint)::int", k->key);
 	int got = r == NULL ? -1 : strcmp(PQgetvalue(r, 0, 0), "1") == 0;
 
 	PQclear(r);
@@ -57,7 +57,7 @@ static int take_key(struct pglock *k)
 /* What the settings of the server mean for a lock. */
 static void notes(struct pglock *k)
 {
-	PGresult *r = pg_ask(k, pg_patience(k),
+	PGresult *r = pg_ask(k, pg_answer_by(k),
 	    "SELECT current_setting('server_version'), current_setting('fsync'),"
 	    " current_setting('synchronous_standby_names')", 0, NULL);
 
@@ -82,17 +82,17 @@ int pg_check(struct pglock *k)
 	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)boottime_now());
 	other = *k;
 	other.db = NULL;
-	if (pg_open(k, pg_patience(k)) != 0)
+	if (pg_open(k, pg_answer_by(k)) != 0)
 		return k->failure.status;
 	say("CHECK ok no pooler is between us and the server");
-	fit = expect(&other, "a second session is opened", pg_open(&other, pg_patience(k)), 0) &&
+	fit = expect(&other, "a second session is opened", pg_open(&other, pg_answer_by(k)), 0) &&
 	      expect(k, "the first session takes the advisory lock", take_key(k), 1) &&
 	      expect(&other, "the second one does not get it", take_key(&other), 0) &&
-	      expect(k, "a row can be added to semlock.held", pg_enter(k, pg_patience(k)), 1) &&
-	      expect(&other, "the second session sees it, and adds none", pg_enter(&other, pg_patience(k)), 0) &&
-	      expect(&other, "nor removes it before its time", pg_expire(&other, pg_patience(k)), 0) &&
-	      expect(k, "the row can be renewed", pg_renew(k, pg_patience(k)), 1) &&
-	      expect(k, "and removed", pg_remove(k, pg_patience(k)), 1);
+	      expect(k, "a row can be added to semlock.held", pg_enter(k, pg_answer_by(k)), 1) &&
+	      expect(&other, "the second session sees it, and adds none", pg_enter(&other, pg_answer_by(k)), 0) &&
+	      expect(&other, "nor removes it before its time", pg_expire(&other, pg_answer_by(k)), 0) &&
+	      expect(k, "the row can be renewed", pg_renew(k, pg_answer_by(k)), 1) &&
+	      expect(k, "and removed", pg_remove(k, pg_answer_by(k)), 1);
 	notes(k);
 	PQfinish(other.db);
 	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;

@@ -37,7 +37,7 @@ struct pglock {
 	char key[24];	 /* the advisory lock, in decimal */
 	char lease[32];	 /* ttl as SQL's interval */
 	char who[400];	 /* one of the holders in the way, as in a WAIT line */
-	char owner_token[24];	 /* of our row; "" if there is none */
+	char fencing_token[24];	 /* of our row; "" if there is none */
 	int slot;	 /* -1: none */
 	int64_t ttl;	 /* nanoseconds, as all times here */
 	int64_t deadline; /* our row stays at least until then */
@@ -48,17 +48,17 @@ struct pglock {
 	struct failure failure;
 };
 
-/* connect.c: the URL behind "SCHEME://". 0, or -1 with *why filled. */
+/* connect.c: the URL behind "SCHEME://". 0, or -1 with *failure filled. */
 int pg_parse(const char *text, struct url *url, struct failure *failure);
 
-/* connect.c: opens a session that no pooler shares. 0, or -1 with k->why filled. */
+/* connect.c: opens a session that no pooler shares. 0, or -1 with k->failure filled. */
 int pg_open(struct pglock *k, int64_t until);
 
 /* The moment until which an answer is waited for. */
-int64_t pg_patience(const struct pglock *k);
+int64_t pg_answer_by(const struct pglock *k);
 
 /* statement.c: the result of one statement with N values, or, with N < 0, the last of several without. NULL
-   with k->why filled: an error; no answer before UNTIL; the session has ended (PQstatus tells); or, with
+   with k->failure filled: an error; no answer before UNTIL; the session has ended (PQstatus tells); or, with
    k->acquiring, the end of input. A result with a warning is an error as well. */
 PGresult *pg_ask(
     struct pglock *k, int64_t until, const char *sql, int n, const char *const *values);
@@ -67,14 +67,14 @@ PGresult *pg_ask(
 	pg_ask(k, until, sql, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),       \
 	    (const char *[]){__VA_ARGS__})
 
-/* statement.c: waits until the server says something, or until the moment given. 0, or -1 with k->why filled: the
+/* statement.c: waits until the server says something, or until the moment given. 0, or -1 with k->failure filled: the
    session has ended. */
 int pg_wait(struct pglock *k, int64_t until);
 
-/* statement.c: fills k->why from what the server or libpq says. Returns -1. */
+/* statement.c: fills k->failure from what the server or libpq says. Returns -1. */
 int pg_failed(struct pglock *k, const char *message);
 
-/* table.c: adds our row if no row conflicts: 1. 0: one does. -1: k->why is filled. */
+/* table.c: adds our row if no row conflicts: 1. 0: one does. -1: k->failure is filled. */
 int pg_enter(struct pglock *k, int64_t until);
 
 /* table.c: removes the rows whose time has passed. How many, or -1. */

@@ -17,7 +17,7 @@ static int lock(struct pglock *k)
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->who);
-	return status == EXIT_RELEASED && k->owner_token[0] != '\0' ? pg_hold(k) : status;
+	return status == EXIT_RELEASED && k->fencing_token[0] != '\0' ? pg_hold(k) : status;
 }
 
 static int run(const struct options *o, struct failure *failure)
@@ -34,7 +34,7 @@ static int run(const struct options *o, struct failure *failure)
 	snprintf(k->lease, sizeof k->lease, "%lld ms", (long long)(k->ttl / NS_PER_MS));
 	if (o->action == ACTION_CHECK)
 		status = pg_check(k);
-	else if (pg_open(k, pg_patience(k)) != 0)
+	else if (pg_open(k, pg_answer_by(k)) != 0)
 		status = k->failure.status;
 	else
 		status = o->action == ACTION_WHO ? pg_who(k) : lock(k);
@@ -42,12 +42,12 @@ static int run(const struct options *o, struct failure *failure)
 	return status;
 }
 
-/* The lock is lost, and nothing runs under it any more: nobody has to wait for the end of the lease. */
+/* The lock is lost, and no process runs under it any more: waiters need not wait for the end of the lease. */
 static void end(bool stopped)
 {
 	struct pglock *k = &the_lock;
 
-	if (k->owner_token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && boottime_now() < k->deadline)
+	if (k->fencing_token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && boottime_now() < k->deadline)
 		pg_release(k);
 	PQfinish(k->db);
 	k->db = NULL;

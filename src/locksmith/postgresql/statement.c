@@ -9,7 +9,7 @@
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 
-int64_t pg_patience(const struct pglock *k)
+int64_t pg_answer_by(const struct pglock *k)
 {
 	return clock_min(k->options->answer_by, boottime_now() + FIRST_ANSWER);
 }
@@ -34,7 +34,7 @@ int pg_failed(struct pglock *k, const char *message)
 	int length = (int)strcspn(text, "\n");
 
 	if (strncmp(k->state, "28", 2) == 0 || strcmp(k->state, "42501") == 0)
-		return failure_set(&k->failure, EXIT_NOT_PERMITTED, "%.*s", length, text);
+		return failure_set(&k->failure, EXIT_NOTPERMITTED, "%.*s", length, text);
 	/* No state: the network. 08: connection, 25006: a standby, 53: resources, 57: shutdown, starting up. */
 	if (k->state[0] == '\0' || strncmp(k->state, "08", 2) == 0 || strcmp(k->state, "25006") == 0 ||
 	    strncmp(k->state, "53", 2) == 0 || strncmp(k->state, "57", 2) == 0)

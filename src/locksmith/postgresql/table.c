@@ -27,10 +27,10 @@ static struct words words_for(const struct options *o)
 {
 	struct words w = {"exclusive", "EXISTS (SELECT FROM semlock.held WHERE name = $1)", "NULL::int"};
 
-	if (o->mode == MODE_SHARED)
+	if (o->mode == LEASE_SHARED)
 		w = (struct words){
 		    "shared", "EXISTS (SELECT FROM semlock.held WHERE name = $1 AND mode <> 'shared')", "NULL::int"};
-	if (o->mode != MODE_SLOTS)
+	if (o->mode != LEASE_SLOTS)
 		return w;
 	w.mode = "slots";
 	snprintf(w.conflict, sizeof w.conflict,
@@ -54,7 +54,7 @@ static int not_granted(struct pglock *k, const char *first)
 {
 	const char *user = PQuser(k->db);
 
-	return failure_set(&k->failure, EXIT_NOT_PERMITTED,
+	return failure_set(&k->failure, EXIT_NOTPERMITTED,
 	    "%.60s may not use the table semlock.held: %sGRANT USAGE ON SCHEMA semlock TO %.60s; "
 	    "GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.held TO %.60s",
 	    user, first, user, user);
@@ -117,7 +117,7 @@ int pg_enter(struct pglock *k, int64_t until)
 		return -1;
 	rows = PQntuples(r);
 	if (rows > 0) {
-		snprintf(k->owner_token, sizeof k->owner_token, "%s", PQgetvalue(r, 0, 0));
+		snprintf(k->fencing_token, sizeof k->fencing_token, "%s", PQgetvalue(r, 0, 0));
 		k->slot = PQgetisnull(r, 0, 1) ? -1 : atoi(PQgetvalue(r, 0, 1));
 		k->deadline = sent + k->ttl;
 	}
@@ -167,7 +167,7 @@ int pg_renew(struct pglock *k, int64_t until)
 	int64_t sent = boottime_now();
 	int rows = affected(PG_ASK(k, until,
 	    "UPDATE semlock.held SET until = clock_timestamp() + $3::interval WHERE name = $1 AND token = $2::bigint",
-	    k->name, k->owner_token, k->lease));
+	    k->name, k->fencing_token, k->lease));
 
 	if (rows > 0)
 		k->deadline = sent + k->ttl;
@@ -180,5 +180,5 @@ int pg_remove(struct pglock *k, int64_t until)
 	return affected(PG_ASK(k, until,
 	    "WITH gone AS (DELETE FROM semlock.held WHERE name = $1 AND token = $2::bigint RETURNING token)"
 	    " SELECT pg_notify('semlock', $3), set_config('synchronous_commit', 'off', true) FROM gone",
-	    k->name, k->owner_token, k->key));
+	    k->name, k->fencing_token, k->key));
 }

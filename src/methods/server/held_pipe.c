@@ -6,13 +6,13 @@
 #include "methods/server/held_pipe.h"
 #include "sys/process.h"
 
-struct search {
+struct helper_search {
 	const char *url;
 	const struct identity *pipe;
 	pid_t found;
 };
 
-/* Has PID the pipe open, as descriptor FD if that is not -1?  -1: it cannot be seen. */
+/* Does process PID have PIPE open, as descriptor FD if FD is not -1?  -1: /proc does not show it. */
 static int has_open(pid_t pid, const struct identity *pipe, int fd)
 {
 	struct open_fds open_fds = {0};
@@ -27,7 +27,7 @@ static int has_open(pid_t pid, const struct identity *pipe, int fd)
 	return has;
 }
 
-/* What a helper is asked to hold is its last argument. */
+/* A helper gets the URL as its last argument. */
 static const char *last_argument(const struct process *process)
 {
 	size_t at = process->command_length;
@@ -39,8 +39,8 @@ static const char *last_argument(const struct process *process)
 	return process->command + at;
 }
 
-/* The outermost: semlock, if it lives. */
-static pid_t ancestor(const struct identity *pipe)
+/* The outermost ancestor that has PIPE open: semlock, if it lives. */
+static pid_t outermost_holder(const struct identity *pipe)
 {
 	struct procfs_stat stat;
 	pid_t found = 0;
@@ -53,7 +53,7 @@ static pid_t ancestor(const struct identity *pipe)
 
 static bool is_helper(pid_t pid, void *context)
 {
-	struct search *search = context;
+	struct helper_search *search = context;
 	struct process process;
 	int reads;
 
@@ -61,7 +61,7 @@ static bool is_helper(pid_t pid, void *context)
 		return true;
 	reads = has_open(pid, search->pipe, STDIN_FILENO);
 	if (reads > 0)
-		search->found = ancestor(search->pipe);
+		search->found = outermost_holder(search->pipe);
 	else if (reads < 0 && process_descends(getpid(), process.parent))
 		search->found = process.parent;
 	return search->found == 0;
@@ -69,7 +69,7 @@ static bool is_helper(pid_t pid, void *context)
 
 pid_t held_pipe_ancestor(const char *url, const struct identity *pipe)
 {
-	struct search search = {url, pipe, 0};
+	struct helper_search search = {url, pipe, 0};
 
 	process_each(is_helper, &search);
 	return search.found;

@@ -1,5 +1,5 @@
-/* methods/server/held_pipe.h - the pipe by whose write end a lock on a server is held: semlock, the command and
- * what they have started have that end open, semlock-locksmith reads the other. */
+/* methods/server/held_pipe.h - which ancestor holds a lock on a server: semlock, the command
+ * and their descendants have the write end of the helper's input open. */
 #ifndef SEMLOCK_METHODS_SERVER_HELD_PIPE_H
 #define SEMLOCK_METHODS_SERVER_HELD_PIPE_H
 
@@ -7,9 +7,9 @@
 
 #include "sys/open_fds.h"
 
-/* The outermost of this process and its ancestors through whom the lock URL, so written, is held
- * by the pipe PIPE at this moment; 0: there is none.  Where the helper may not be looked into,
- * it is the one that started it. */
+/* Returns the PID of the outermost of this process and its ancestors that has PIPE open, if a helper
+ * with the last argument URL reads PIPE; else 0.  Where /proc does not show the helper's
+ * descriptors, returns the helper's parent, if that is an ancestor. */
 pid_t held_pipe_ancestor(const char *url, const struct identity *pipe);
 
 #endif

@@ -17,7 +17,7 @@
 #include "sys/process.h"
 #include "report/error.h"
 
-/* A command that was told to end because the lock is another's already has no longer than this. */
+/* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
 #define KILL_DELAY SECOND
 
 static bool command_lives(const struct lease *lease)
@@ -33,14 +33,13 @@ static void signal_command(const struct lease *lease, int signo)
 		kill(lease->command, signo);
 }
 
-/* The command, and what it has started: whoever would keep the lock has lost it. */
 static void signal_all(struct lease *lease, int signo)
 {
 	signal_command(lease, signo);
 	pipe_holders_signal(&lease->pipe_holders, signo);
 }
 
-/* The signals come first: the message may block. */
+/* Called after the signals are sent: writing the message may block. */
 static void say_refused(struct lease *lease)
 {
 	if (lease->pipe_holders.refused > 0 && !lease->refused_said)
@@ -49,7 +48,7 @@ static void say_refused(struct lease *lease)
 	lease->refused_said = lease->pipe_holders.refused > 0;
 }
 
-static void lose(struct lease *lease, const char *reason)
+static void lease_lost(struct lease *lease, const char *reason)
 {
 	if (lease->lock->lost || !command_lives(lease))
 		return;
@@ -69,7 +68,7 @@ static void follow_deadline(struct lease *lease)
 	const struct locksmith *smith = lease->lock->smith;
 
 	if (lease->lock->lost)
-		return; /* who has been told to end is not told otherwise */
+		return; /* SIGTERM may be sent already: do not extend the deadline */
 	lease->term_at = smith->deadline - smith->lease / 3;
 	lease->kill_at = smith->deadline - smith->lease / 10;
 }
@@ -78,14 +77,14 @@ static void stop_at_once(struct lease *lease, const char *reason)
 {
 	int64_t now = clock_boottime();
 
-	lose(lease, reason);
+	lease_lost(lease, reason);
 	lease->term_at = now;
 	if (lease->kill_at > now + KILL_DELAY)
 		lease->kill_at = now + KILL_DELAY;
 }
 
-/* Whatever it has said by now. */
-static void listen(struct lease *lease)
+/* Read what the helper has written so far; do not wait. */
+static void lease_listen(struct lease *lease)
 {
 	const struct deadline now = deadline_after(0);
 	const char *line, *text;
@@ -94,7 +93,7 @@ static void listen(struct lease *lease)
 	while (!lease->helper_exited && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, "LOST")) != NULL) {
 			stop_at_once(lease, text);
-			lease->lock->lost = true; /* also when the command has just ended */
+			lease->lock->lost = true; /* also if the command has just ended */
 		}
 		if (locksmith_says(line, "HELD") != NULL) {
 			locksmith_note(lease->lock->smith, line);
@@ -107,26 +106,27 @@ static void listen(struct lease *lease)
 	}
 }
 
-static void act(struct lease *lease)
+static void lease_act(struct lease *lease)
 {
 	int64_t now = clock_boottime();
 
 	if (!lease->termed && now >= lease->term_at) {
-		lose(lease, "the server could not be asked in time to go on with it");
+		lease_lost(lease, "the server could not be asked in time to go on with it");
 		signal_all(lease, SIGTERM);
-		signal_all(lease, SIGCONT); /* who is stopped has to run to obey */
+		signal_all(lease, SIGCONT); /* a stopped process handles SIGTERM only when it runs */
 		lease->termed = true;
 	}
 	if (now >= lease->kill_at) {
 		signal_all(lease, SIGKILL);
 		lease->pause += lease->pause < SECOND ? lease->pause : 0;
-		lease->kill_at = now + lease->pause; /* again: a look may miss what is forked meanwhile */
+		lease->kill_at = now + lease->pause; /* again: the search misses a process forked meanwhile */
 	}
-	say_loss(lease); /* last: it may be that nobody reads it */
+	say_loss(lease); /* last: writing the message may block */
 	say_refused(lease);
 }
 
-/* How long to sleep, in ms, where no timer goes by the right clock. */
+/* Sets the timer.  Returns the timeout for poll(2) in ms: -1, or, where timerfd_create(2) refuses
+ * CLOCK_BOOTTIME, at most 200. */
 static int set_timer(const struct lease *lease)
 {
 	int64_t next = lease->termed ? lease->kill_at : lease->term_at, left;
@@ -143,7 +143,7 @@ static int set_timer(const struct lease *lease)
 	return left > SECOND / 5 ? 200 : left > 0 ? (int)(left / MILLISECOND) + 1 : 0;
 }
 
-static void *keep(void *argument)
+static void *lease_thread(void *argument)
 {
 	struct lease *lease = argument;
 	struct pollfd sources[] = {
@@ -153,8 +153,8 @@ static void *keep(void *argument)
 	};
 
 	do {
-		listen(lease);
-		act(lease);
+		lease_listen(lease);
+		lease_act(lease);
 		if (lease->helper_exited)
 			sources[1].fd = -1;
 	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) &&
@@ -162,8 +162,8 @@ static void *keep(void *argument)
 	return NULL;
 }
 
-/* Signals are for the main thread, which waits for them. */
-static bool start_thread(struct lease *lease)
+/* Block all signals in the new thread: the main thread waits for them. */
+static bool start_lease_thread(struct lease *lease)
 {
 	sigset_t all, before;
 	pthread_attr_t small;
@@ -173,7 +173,7 @@ static bool start_thread(struct lease *lease)
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	started = pthread_create(&lease->thread, &small, keep, lease) == 0;
+	started = pthread_create(&lease->thread, &small, lease_thread, lease) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&small);
 	return started;
@@ -194,14 +194,14 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	    .timer = -1,
 	};
 	follow_deadline(lease);
-	/* We may have been stopped since the last word, and the lock be another's: then the thread would
-	 * come too late for a short command. */
+	/* This process may have been stopped since OK, and the lock be another holder's: the thread
+	 * would stop a short command too late. */
 	if (clock_boottime() >= lease->term_at)
 		return error_say(error, ERROR_LOST,
 		    "lost before the command was started: the lease is over, or nearly so");
 	if (descriptor_pipe(lease->stop) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
-	/* Orphans stay our descendants: a process may have closed the pipe, or never got it. */
+	/* As subreaper, find descendants that have closed the pipe or never had it. */
 	if (process_stat(command, &stat))
 		lease->pipe_holders.since = stat.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -209,14 +209,14 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
 	if (lease->timer >= 0)
 		lease->timer = descriptor_above_standard(lease->timer);
-	lease->running = start_thread(lease);
+	lease->running = start_lease_thread(lease);
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
 	return 0;
 }
 
-/* The command has ended, told to or not; its descendants, and what has the pipe, may live until
- * KILL_AT.  A process that cannot be killed, being another user's, is not waited for. */
+/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.
+ * A process of another user that cannot be killed is waited for one second at most. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
@@ -227,7 +227,7 @@ static void stop_leftovers(struct lease *lease)
 	while (left && now < give_up) {
 		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
 		nanosleep(&a_moment, NULL);
-		/* A process that was reaped may have forked during the look. */
+		/* A process that was reaped may have forked during the search. */
 		left = pipe_holders_reap() || !locksmith_let_go(lease->lock->smith) || left;
 		now = clock_boottime();
 	}
@@ -241,8 +241,8 @@ void lease_stop(struct lease *lease)
 	close(lease->stop[1]);
 	pthread_join(lease->thread, NULL);
 	close(lease->stop[0]);
-	listen(lease);
-	/* All of us may have been stopped for longer than the lease: then it ended under the command. */
+	lease_listen(lease);
+	/* If semlock and the command were stopped for longer than the lease, it ended under the command. */
 	if (clock_boottime() > lease->lock->smith->deadline)
 		lease->lock->lost = true;
 	if (lease->lock->lost)

@@ -1,11 +1,11 @@
-/* methods/server/lease.h - while the command runs: the timer on the lease of a lock on a server.
+/* methods/server/lease.h - while the command runs: a thread that ends it before the lease of its lock ends.
  *
  *	OK, HELD            deadline - lease/3        deadline - lease/10      deadline
  *	   |-------------------------|------------------------|------------------|
  *	                            TERM                     KILL         others may enter
  *
- * The timer is ours: whatever keeps the helper from saying HELD - it is stopped, killed, cut
- * off - the command is gone before anybody else can have the lock. */
+ * The timer is semlock's: if the helper is stopped, killed or cut off and sends no HELD, the command
+ * is ended before another holder can have the lock.  Times are on CLOCK_BOOTTIME. */
 #ifndef SEMLOCK_METHODS_SERVER_LEASE_H
 #define SEMLOCK_METHODS_SERVER_LEASE_H
 
@@ -21,25 +21,26 @@ struct lease {
 	const char *label; /* how the user named the lock */
 	pid_t command;
 	struct pipe_holders pipe_holders; /* the command's descendants, and what has the pipe */
-	int process;       /* the same as a pidfd, or -1 */
+	int process;       /* COMMAND as a pidfd, or -1 */
 	int timer;         /* a timerfd on CLOCK_BOOTTIME, or -1 */
-	int stop[2];       /* a pipe */
+	int stop[2];       /* a pipe: its end of file ends the thread */
 	int64_t term_at, kill_at; /* on CLOCK_BOOTTIME */
 	int64_t pause;     /* ns between two SIGKILLs */
 	bool termed;
-	bool refused_said; /* that a process could not be signalled */
-	char loss[200];    /* why it is lost, until it has been said */
-	bool helper_exited;         /* the helper has ended */
+	bool refused_said; /* the message about a process that cannot be signalled was printed */
+	char loss[200];    /* the reason of the loss, until it was printed */
+	bool helper_exited;
 	pthread_t thread;
 	bool running;
 };
 
-/* Begin for LOCK, which is held, on a server; COMMAND runs, or will run, under it.  Returns 0,
- * or -1 with ERROR filled: then the command must not run. */
+/* Start the thread for LOCK, a held lock on a server, which LABEL names in messages; the process
+ * COMMAND runs, or will run, under it.  Returns 0, or -1 with ERROR filled: then the command must
+ * not run. */
 int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t command,
     struct error *error);
 
-/* The command has ended.  If the lock was lost before, lock->lost is set by now. */
+/* Stop the thread after the command has ended.  Sets lock->lost if the lock was lost before. */
 void lease_stop(struct lease *lease);
 
 #endif

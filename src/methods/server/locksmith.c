@@ -22,7 +22,7 @@ const char *locksmith_directory(void)
 	return named != NULL && *named != '\0' ? named : LIBEXECDIR;
 }
 
-/* In the child.  Where the program cannot be started, the child answers in its stead. */
+/* In the child.  If exec fails, write the ERR line in the helper's place. */
 static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
 {
 	char line[LOCKSMITH_LINE], path[PATH_MAX];
@@ -33,7 +33,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others();
-	setsid(); /* what kills our process group must not keep it from letting go */
+	setsid(); /* a signal to our process group must not keep the helper from releasing the lock */
 	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, smith->scheme);
 	argv[0] = path;
 	execv(path, (char *const *)(uintptr_t)argv);
@@ -71,7 +71,7 @@ int locksmith_start(struct locksmith *smith, const char *scheme, const char **ar
 	return 0;
 }
 
-/* A line that is whole, out of the buffer; or NULL.  One that is too long is none of its. */
+/* The next complete line of the buffer, or NULL.  A line that is too long is dropped. */
 static const char *whole_line(struct locksmith *smith)
 {
 	char *end;
@@ -90,7 +90,7 @@ static const char *whole_line(struct locksmith *smith)
 	return smith->buffer;
 }
 
-static int milliseconds(const struct deadline *until)
+static int poll_timeout(const struct deadline *until)
 {
 	int64_t left = deadline_left(until);
 
@@ -100,7 +100,7 @@ static int milliseconds(const struct deadline *until)
 					     : (int)((left + MILLISECOND - 1) / MILLISECOND);
 }
 
-/* NOTE is for the user, whenever it comes. */
+/* NOTE is allowed at any moment, and printed. */
 static bool is_note(const struct locksmith *smith, const char *line)
 {
 	const char *text = locksmith_says(line, "NOTE");
@@ -118,7 +118,7 @@ int locksmith_line(struct locksmith *smith, const struct deadline *until, const 
 	while ((*line = whole_line(smith)) == NULL || is_note(smith, *line)) {
 		if (*line != NULL)
 			continue;
-		if (poll(&answer, 1, milliseconds(until)) == 0)
+		if (poll(&answer, 1, poll_timeout(until)) == 0)
 			return LINE_LATE;
 		got = read(smith->out, smith->buffer + smith->used,
 		    sizeof smith->buffer - smith->used);
@@ -141,14 +141,14 @@ const char *locksmith_says(const char *line, const char *word)
 	return line[length] == ' ' ? line + length + 1 : NULL;
 }
 
-static unsigned offer(const char *word)
+static unsigned offer_bit(const char *word)
 {
 	static const char *const words[] = {"shared", "slots", "order", "token"};
 
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(word, words[i]) == 0)
 			return 1U << i;
-	return 0; /* of a later release, and nothing that we would ask for */
+	return 0; /* a later release may know more words: ignore them */
 }
 
 int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct error *error)
@@ -168,7 +168,7 @@ int locksmith_greet(struct locksmith *smith, const struct deadline *until, struc
 		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
 		    "install the two of one release", smith->scheme, text, LOCKSMITH_PROTOCOL);
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-		smith->offers |= offer(word);
+		smith->offers |= offer_bit(word);
 	return 0;
 }
 
@@ -208,7 +208,7 @@ void locksmith_note(struct locksmith *smith, const char *line)
 		smith->deadline = number;
 }
 
-/* MONITOR is open: there is a reader, dead helper or not, and no SIGPIPE. */
+/* MONITOR keeps a read end open: no SIGPIPE, also after the helper has ended. */
 void locksmith_tell(struct locksmith *smith, const char *line)
 {
 	while (write(smith->in, line, strlen(line)) < 0 && errno == EINTR)

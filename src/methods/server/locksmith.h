@@ -2,10 +2,10 @@
  * each scheme of URLs, started with a pipe each way, and spoken to in lines.
  *
  *	our end           the pipe                 semlock-locksmith-SCHEME
- *	in  ------------> "CHILD pid", then end -> standard input: its end lets the lock go
- *	out <------------ WAIT, OK, HELD, LOST <-- standard output: its end means that it is dead
+ *	in  ------------> "CHILD pid", then end -> standard input: end of file releases the lock
+ *	out <------------ WAIT, OK, HELD, LOST <-- standard output: end of file: the helper has ended
  *
- * The command inherits IN, so that the lock is not let go under a command that still runs. */
+ * The command inherits IN: the lock is not released under a command that still runs. */
 #ifndef SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 #define SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 
@@ -18,75 +18,76 @@
 #include "report/error.h"
 
 enum {
-	LOCKSMITH_LINE = 1024, /* longer than any line of its */
+	LOCKSMITH_LINE = 1024, /* bytes; longer than any line of the protocol */
 	LOCKSMITH_PROTOCOL = 1
 };
 
-/* The program of a scheme is called so, and the scheme. */
+/* The name of a helper begins so; the scheme follows. */
 #define LOCKSMITH_PREFIX "semlock-locksmith-"
 
-/* What an engine can do, by its first line. */
+/* What a helper offers in its first line. */
 enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8 };
 
 struct locksmith {
 	pid_t pid;
-	int in;  /* the write end of its input; -1: closed */
-	int monitor; /* the read end of the same pipe, to see whether others have the write end open */
+	int in;  /* the write end of the helper's input; -1: closed */
+	int monitor; /* the read end of the same pipe: POLLHUP shows that no process has IN open */
 	int out;
 	char buffer[LOCKSMITH_LINE];
 	size_t used;      /* bytes in BUFFER ... */
 	size_t taken;     /* ... of which the first so many were the line before */
 	const char *scheme, *url;
 	unsigned offers;  /* OFFERS_... */
-	bool silent;      /* it has not answered in time: it is not waited for */
-	bool held;        /* it has said OK */
+	bool silent;      /* the helper did not answer in time: do not wait for its end */
+	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
-	int64_t deadline; /* on CLOCK_BOOTTIME: until then the lock is ours, for sure */
+	int64_t deadline; /* on CLOCK_BOOTTIME; no other process can have the lock before */
 };
 
-/* Where the helpers are. */
+/* The directory of the helpers. */
 const char *locksmith_directory(void);
 
-/* Start the helper for SCHEME with ARGV, which ends in the URL ([0] is filled in).  It gets our standard error and none of
- * our other descriptors, and a session of its own.  Returns 0, or -1 with ERROR filled. */
+/* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
+ * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
+ * Returns 0, or -1 with ERROR filled. */
 int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct error *error);
 
-/* Read its first line, waiting for it until UNTIL: the version, and what it offers.  Returns 0, or
- * -1 with ERROR filled. */
+/* Wait until UNTIL for the helper's first line: its version and what it offers.  Returns 0, or -1 with
+ * ERROR filled. */
 int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct error *error);
 
-/* Fill ERROR in about a line that did not come: GOT is LINE_LATE or LINE_END.  Returns -1. */
+/* Fill ERROR for a missing line: GOT is LINE_LATE or LINE_END.  Returns -1. */
 int locksmith_silent(const struct locksmith *smith, int got, struct error *error);
 
-/* Fill ERROR in about LINE, which is none of the protocol's.  Returns -1. */
+/* Fill ERROR for LINE, which the protocol does not know.  Returns -1. */
 int locksmith_unknown(const struct locksmith *smith, const char *line, struct error *error);
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
-/* Its next line but notes, which the user gets, waiting for it until UNTIL: LINE_READ with *LINE set, good until the next
- * call; LINE_LATE; LINE_END: it has closed its output. */
+/* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set, which
+ * is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output. */
 int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line);
 
-/* Is WORD the first one of LINE?  Returns what stands behind it, or NULL. */
+/* Returns what follows WORD in LINE, or NULL if LINE does not begin with WORD. */
 const char *locksmith_says(const char *line, const char *word);
 
-/* The number of the field KEY ("deadline=") in LINE into *NUMBER; returns whether it is there. */
+/* Read the field KEY ("deadline=") of LINE into *NUMBER.  Returns false if LINE has no such field. */
 bool locksmith_number(const char *line, const char *key, long long *number);
 
-/* Note the lease and the deadline that LINE (OK, HELD) tells. */
+/* Store the lease and the deadline of LINE (OK, HELD) in SMITH. */
 void locksmith_note(struct locksmith *smith, const char *line);
 
-/* Say LINE, with its newline, to it. */
+/* Send LINE, which ends in a newline, to the helper. */
 void locksmith_tell(struct locksmith *smith, const char *line);
 
-/* Close our end of its input.  Returns whether nobody else has it open either: then it lets go. */
+/* Close IN.  Returns true if no other process has it open: then the helper releases the lock. */
 bool locksmith_let_go(struct locksmith *smith);
 
-/* When our lease ends, as a deadline to wait for. */
+/* The end of the lease, as a deadline to wait for. */
 struct deadline locksmith_lease_end(const struct locksmith *smith);
 
-/* Close what is open; with ENDED, wait for it.  Returns its exit status then; -1: a signal has ended
- * it, or it was not waited for. */
+/* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status; -1:
+ * a signal has ended the helper, or it was not waited for. */
 int locksmith_forget(struct locksmith *smith, bool ended);
 
 #endif

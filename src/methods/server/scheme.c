@@ -2,19 +2,42 @@
 #include <config.h>
 
 #include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 
-/* "ETCD://h/x": 4; 0: NAME is no URL. */
-static size_t scheme_length(const char *name)
+/* The length of NAME's scheme, which END follows ("://"): of "ETCD://h/x", 4; 0: there is none. */
+static size_t scheme_length(const char *name, const char *end)
 {
 	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
 
 	return isalpha((unsigned char)*name) && length < SCHEME_SIZE &&
-		       strncmp(name + length, "://", 3) == 0 ? length : 0;
+		       strncmp(name + length, end, strlen(end)) == 0 ? length : 0;
+}
+
+static void lower_case(char *scheme, const char *name, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		scheme[i] = (char)tolower((unsigned char)name[i]);
+	scheme[length] = '\0';
+}
+
+bool server_mistyped(const char *name)
+{
+	size_t length = scheme_length(name, ":");
+	char scheme[SCHEME_SIZE], path[PATH_MAX];
+
+	if (length == 0 || strncmp(name + length, "://", 3) == 0)
+		return false;
+	lower_case(scheme, name, length);
+	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, scheme);
+	return access(path, X_OK) == 0;
 }
 
 const struct method *server_method(const char *name)
@@ -24,7 +47,7 @@ const struct method *server_method(const char *name)
 		char scheme[SCHEME_SIZE];
 		struct known *next;
 	} *all;
-	size_t length = scheme_length(name);
+	size_t length = scheme_length(name, "://");
 	struct known *known = all;
 
 	if (length == 0)
@@ -36,9 +59,8 @@ const struct method *server_method(const char *name)
 		return &known->method;
 	known = calloc(1, sizeof *known);
 	if (known == NULL)
-		return &method_on_server; /* never the file of that name */
-	for (size_t i = 0; i < length; i++)
-		known->scheme[i] = (char)tolower((unsigned char)name[i]);
+		return &method_on_server; /* out of memory: never lock a file of that name */
+	lower_case(known->scheme, name, length);
 	known->method = method_on_server;
 	known->method.name = known->scheme;
 	known->next = all;

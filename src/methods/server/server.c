@@ -1,4 +1,4 @@
-/* Locks on a server: a helper waits for them, keeps them alive and lets them go.  See locksmith.h. */
+/* Locks on a server: a helper acquires, keeps and releases them.  See locksmith.h. */
 #include <config.h>
 
 #include <signal.h>
@@ -12,14 +12,14 @@
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 
-/* The helper has so much longer than the user: to say why it has no lock; and, without -w, or with a
- * short one, to reach the server. */
+/* Beyond the end of -w, semlock waits GRACE for the helper's message.  With -n, or a short -w, the
+ * helper has TRY_LIMIT to reach the server.  In ns. */
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
 
 enum { MOST_WORDS = 16 };
 
-/* The words to start it with. */
+/* The helper's arguments. */
 struct words {
 	const char *list[MOST_WORDS];
 	size_t count;
@@ -27,65 +27,65 @@ struct words {
 	size_t texts;
 };
 
-static void add(struct words *words, const char *word)
+static void add_word(struct words *words, const char *word)
 {
 	words->list[words->count++] = word;
 }
 
-static void add_time(struct words *words, const char *option, int64_t time)
+static void add_duration(struct words *words, const char *option, int64_t time)
 {
 	char *text = words->text[words->texts++];
 
 	snprintf(text, sizeof words->text[0], "%s=%lld.%09lld", option, (long long)(time / SECOND),
 	    (long long)(time % SECOND));
-	add(words, text);
+	add_word(words, text);
 }
 
-/* It takes no time that is longer than some months, and to wait that long is to wait for ever. */
-static void add_wait_options(struct words *words, const struct wait_options *wait_options)
+/* The helper refuses a time of more than 100 days: leave a longer one out. */
+static void add_wait_options(struct words *words, const struct wait_options *wait)
 {
-	int64_t left = deadline_left(&wait_options->deadline);
+	int64_t left = deadline_left(&wait->deadline);
 
-	if (wait_options->try_once)
-		add(words, "--no-wait");
+	if (wait->try_once)
+		add_word(words, "--no-wait");
 	else if (left < 86400 * SECOND * 90)
-		add_time(words, "--wait", left);
+		add_duration(words, "--wait", left);
 }
 
-static void add_wishes(struct words *words, const struct lock *lock)
+static void add_lock_options(struct words *words, const struct lock *lock)
 {
 	char *text = words->text[words->texts++];
 
 	if (lock->slots > 0) {
 		snprintf(text, sizeof words->text[0], "--slots=%u", lock->slots);
-		add(words, text);
+		add_word(words, text);
 	} else if (lock->mode == SHARED) {
-		add(words, "--mode=shared");
+		add_word(words, "--mode=shared");
 	}
 	if (lock->ttl > 0)
-		add_time(words, "--ttl", lock->ttl);
+		add_duration(words, "--ttl", lock->ttl);
 	if (lock->stale > 0)
-		add_time(words, "--stale", lock->stale);
+		add_duration(words, "--stale", lock->stale);
 }
 
-static int start(struct lock *lock, const struct wait_options *wait_options, struct error *error)
+static int start_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	struct words words = {.count = 1};
 	char note[160];
 
-	add_wishes(&words, lock);
-	add_wait_options(&words, wait_options);
+	add_lock_options(&words, lock);
+	add_wait_options(&words, wait);
 	if (lock->note != NULL) {
 		snprintf(note, sizeof note, "--note=%.100s", lock->note);
-		add(&words, note);
+		add_word(&words, note);
 	}
-	add(&words, "--"); /* and then, whatever it looks like, the URL */
-	add(&words, lock->name);
+	add_word(&words, "--"); /* the URL may begin with "-" */
+	add_word(&words, lock->name);
 	return locksmith_start(lock->smith, lock->method->name, words.list, error);
 }
 
-/* Its ERR line: STATUS and words. */
-static int refused(const char *text, struct error *error)
+/* TEXT of an ERR line: status and message. */
+static int helper_refused(const char *text, struct error *error)
 {
 	char *words;
 	long status = strtol(text, &words, 10);
@@ -98,7 +98,7 @@ static int refused(const char *text, struct error *error)
 	return error_say(error, kind, "%s", words + strspn(words, " "));
 }
 
-static int lost(const char *text, struct error *error)
+static int helper_lost(const char *text, struct error *error)
 {
 	return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
 }
@@ -130,8 +130,8 @@ static int check_offers(const struct lock *lock, struct error *error)
 	    lock->method->name);
 }
 
-/* It has to know the command before that may run: when we are killed, it is the one who stops
- * the command in time, and until it has answered the number cannot be another's. */
+/* Tell the helper the command's PID before the command may run: if semlock is killed, the helper stops
+ * the command in time.  Until the helper has answered the child is not reaped, so its PID stays its own. */
 static int introduce(struct lock *lock, struct error *error)
 {
 	struct locksmith *smith = lock->smith;
@@ -142,23 +142,23 @@ static int introduce(struct lock *lock, struct error *error)
 
 	snprintf(words, sizeof words, "CHILD %ld\n", (long)lock->child->pid);
 	locksmith_tell(smith, words);
-	/* The lease that OK told of may be over, when we were stopped, and HELD be there already. */
+	/* If this process was stopped, the lease of OK may be over, and HELD be in the pipe. */
 	while (end = locksmith_lease_end(smith),
 	    (got = locksmith_line(smith, &end, &line)) == LINE_READ) {
 		if (locksmith_says(line, "CHILD") != NULL)
 			return 0;
 		if ((text = locksmith_says(line, "LOST")) != NULL)
-			return lost(text, error);
+			return helper_lost(text, error);
 		if ((text = locksmith_says(line, "ERR")) != NULL)
-			return refused(text, error);
+			return helper_refused(text, error);
 		if (locksmith_says(line, "HELD") == NULL)
 			return locksmith_unknown(smith, line, error);
 		locksmith_note(smith, line);
 	}
-	return lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
+	return helper_lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
 }
 
-/* By what it is held: the command that asks for it once more is told by that. */
+/* A command that asks for the same lock is recognised by this pipe, see run/nesting. */
 static void note_pipe(struct lock *lock)
 {
 	struct stat pipe;
@@ -169,7 +169,7 @@ static void note_pipe(struct lock *lock)
 	lock->inode = pipe.st_ino;
 }
 
-static enum outcome begin(struct lock *lock, struct error *error)
+static enum outcome start_command(struct lock *lock, struct error *error)
 {
 	struct child *child = lock->child;
 
@@ -183,37 +183,37 @@ static enum outcome begin(struct lock *lock, struct error *error)
 	return introduce(lock, error) == 0 ? TAKEN : FAILED;
 }
 
-static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait_options,
+static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
-	struct deadline until = wait_options->deadline;
+	struct deadline until = wait->deadline;
 	const char *line, *text;
 	int got;
 
 	until.at += GRACE;
-	if (wait_options->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
+	if (wait->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
 		until = deadline_after(TRY_LIMIT);
 	if (locksmith_greet(lock->smith, &until, error) != 0 || check_offers(lock, error) != 0)
 		return FAILED;
 	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
 			note_taken(lock, line);
-			return begin(lock, error);
+			return start_command(lock, error);
 		}
 		if ((text = locksmith_says(line, "BUSY")) != NULL) {
 			keep_server_text(lock, text);
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, "ERR")) != NULL) {
-			refused(text, error);
+			helper_refused(text, error);
 			return FAILED;
 		}
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
 			keep_server_text(lock, text);
-			if (wait_options->try_once) /* the server answers: a holder is watched for a moment */
+			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				until = deadline_never();
-			else if (wait_options->waits != NULL)
-				wait_options->waits(lock, wait_options->context);
+			else if (wait->waits != NULL)
+				wait->waits(lock, wait->context);
 			continue;
 		}
 		locksmith_unknown(lock->smith, line, error);
@@ -224,7 +224,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	return FAILED;
 }
 
-static enum outcome await(struct lock *lock, const struct wait_options *wait_options, struct error *error)
+static enum outcome server_await(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	lock->fd = -1;
 	lock->token = -1;
@@ -233,12 +233,12 @@ static enum outcome await(struct lock *lock, const struct wait_options *wait_opt
 		error_set(error, ERROR_SYSTEM, "no memory");
 		return FAILED;
 	}
-	if (start(lock, wait_options, error) != 0)
+	if (start_helper(lock, wait, error) != 0)
 		return FAILED;
-	return wait_for_word(lock, wait_options, error);
+	return wait_for_word(lock, wait, error);
 }
 
-/* Whoever has had enough may say so: then the lock goes when the helper gets round to it. */
+/* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
 static bool told_to_end(void)
 {
 	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -251,7 +251,7 @@ static bool told_to_end(void)
 	return false;
 }
 
-/* Until it says FREE; at the end of the lease the lock is free whatever it says. */
+/* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
 	struct deadline end = locksmith_lease_end(lock->smith), slice;
@@ -275,7 +275,8 @@ static bool wait_until_free(struct lock *lock)
 	return got == LINE_END;
 }
 
-/* Given up: it takes its place in the queue back, which takes a moment at most. */
+/* The wait was given up: the helper takes its place in the queue back, which takes a moment at most.
+ * Returns true if the helper has ended. */
 static bool wait_until_gone(struct locksmith *smith)
 {
 	struct deadline end = deadline_after(GRACE);
@@ -287,7 +288,7 @@ static bool wait_until_gone(struct locksmith *smith)
 	return got == LINE_END;
 }
 
-static void release(struct lock *lock)
+static void server_release(struct lock *lock)
 {
 	struct locksmith *smith = lock->smith;
 	bool ended = false, alone;
@@ -300,7 +301,7 @@ static void release(struct lock *lock)
 			ended = !smith->silent && wait_until_gone(smith);
 		else if (alone && !lock->lost)
 			ended = wait_until_free(lock);
-		/* else what the command has left behind keeps the lock, or nobody has it */
+		/* else a process that the command has left behind keeps the lock, or the lock is lost */
 	}
 	locksmith_forget(smith, ended);
 	free(smith);
@@ -308,8 +309,8 @@ static void release(struct lock *lock)
 	lock->fd = -1;
 }
 
-int server_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
-    void *context, struct error *error)
+int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
+    struct error *error)
 {
 	const char *argv[] = {NULL, what, "--", lock->name, NULL};
 	const struct deadline never = deadline_never();
@@ -323,20 +324,20 @@ int server_ask(const struct lock *lock, const char *what, void (*hear)(const cha
 
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
-			result = refused(text, error);
+			result = helper_refused(text, error);
 		else if (locksmith_says(line, "WHO") != NULL || locksmith_says(line, "CHECK") != NULL)
 			hear(line, context);
 		else
 			result = locksmith_unknown(&smith, line, error);
 	}
 	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
-		return locksmith_silent(&smith, LINE_END, error); /* what it had still to say may be the most important */
+		return locksmith_silent(&smith, LINE_END, error); /* the answer may be incomplete */
 	return result;
 }
 
 const struct method method_on_server = {
     .name = "server",
     .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
-    .await = await,
-    .release = release,
+    .await = server_await,
+    .release = server_release,
 };

@@ -7,15 +7,21 @@
 /* Longer than any scheme, with its NUL. */
 enum { SCHEME_SIZE = 32 };
 
-/* What all of them are; the name is the scheme's, see server_method(). */
+/* The method of all schemes; server_method() gives it the scheme's name. */
 extern const struct method method_on_server;
 
-/* The method for the URL that NAME is, called by its scheme in small letters; NULL: it is none. */
+/* The method for NAME, a URL; its name is the scheme in small letters.  NULL: NAME is no URL. */
 const struct method *server_method(const char *name);
 
+/* True if NAME is no URL, but begins with the scheme of an installed helper and a colon. */
+bool server_mistyped(const char *name);
+
+/* Is called with CONTEXT for each line of an answer. */
+typedef void (*server_line)(const char *line, void *context);
+
 /* Ask the server of LOCK: WHAT, "--who" or "--check", of semlock-locksmith(7), and take nothing.
- * Calls HEAR with CONTEXT for each line of the answer.  Returns 0, or -1 with ERROR filled. */
-int server_ask(const struct lock *lock, const char *what, void (*hear)(const char *line, void *context),
-    void *context, struct error *error);
+ * Returns 0, or -1 with ERROR filled. */
+int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
+    struct error *error);
 
 #endif
