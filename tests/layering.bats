@@ -71,7 +71,7 @@ forbidden() {
 }
 
 @test "every folder says in a README what it is for" {
-	for folder in $(sed -n 's/^\([a-z]*\):.*/\1/p' LAYERS); do
+	sed -n 's/^\([a-z]*\):.*/\1/p' LAYERS | while read -r folder; do
 		[ "$folder" = main ] || [ -s "$folder/README" ] || echo "$folder/README is missing"
 	done | clean "folders:"
 }
@@ -111,7 +111,7 @@ forbidden() {
 
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
 @test "no condition in a test is lost" {
-	find ../tests -name '*.bats' -o -name '*.bash' | xargs awk 'lost != "" && $0 != "}" { print lost }
+	find ../tests \( -name '*.bats' -o -name '*.bash' \) -print0 | xargs -0 awk 'lost != "" && $0 != "}" { print lost }
 		{ lost = "" }
 		/^\t+(\[|!).* && (\[|!|grep|cmp|diff|test)/ && !/\|\||&& return$/ { lost = FILENAME ": " FNR ": " $0 }' |
 		clean "the first of two conditions:"
