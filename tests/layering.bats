@@ -76,6 +76,18 @@ forbidden() {
 	done | clean "folders:"
 }
 
+# Lines of HACKING's table "Where is it?": a question, a file of src/, and what it defines.
+answers() {
+	sed -n '/^Where is it?/,/^To add/p' "$SOURCE/HACKING" | grep -oE 'src/[a-z_/]+\.c +[a-z_]+$'
+}
+
+@test "each answer of HACKING's table is a file that defines the function" {
+	[ "$(answers | wc -l)" -eq 8 ]
+	answers | while read -r file function; do
+		grep -qsE "^[a-z].*[ *]$function\(.*[^;]\$" "$SOURCE/$file" || echo "$file does not define $function"
+	done | clean "HACKING:"
+}
+
 @test "getopt is known to the command line's files alone" {
 	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli|locksmith/common)/options\.[ch]$' |
 		clean "these know getopt:"
