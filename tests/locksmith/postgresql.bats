@@ -290,7 +290,7 @@ pooler() {
 	PATH=$PATH:/usr/sbin command -v pgbouncer || skip "no pgbouncer here"
 	pooler transaction
 	refused 69 "connect to the server itself" "$SEMLOCK" -w 9 "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
-	kill -QUIT "${PG_PID[pooler]}"
+	kill -KILL "${PG_PID[pooler]}"
 	wait "${PG_PID[pooler]}" || true
 	pooler session
 	refused 69 "connect to the server itself" "$SEMLOCK" -n "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
