@@ -93,6 +93,14 @@ answers() {
 		clean "these know getopt:"
 }
 
+# A child that could not be executed has nothing else to do.
+@test "a run, a method, a lock and the system's part end with a status, never the program" {
+	grep -rnE '\b(die|exit)\(' --include='*.c' run methods lock sys | clean "these end the program:"
+	grep -rlE '\b_exit\(' --include='*.c' . |
+		grep -vE '^\./(run/(hold|relay|start)|methods/server/locksmith|sys/start_barrier|locksmith/.*)\.c$' |
+		clean "these end a process:"
+}
+
 @test "methods print nothing and end nothing" {
 	grep -rnE '\b(printf|fprintf|puts|complain|die|exit|_exit|err|warn)\(' --include='*.c' methods/kernel methods/file |
 		clean "methods:"
@@ -128,6 +136,14 @@ answers() {
 
 @test "no structure has the name of another" {
 	grep -rhoE --include='*.h' '^(struct|enum) [a-z_0-9]+ \{' . | sort | uniq -d | clean "twice:"
+}
+
+# Names that mean nothing to others, or two things: they have been replaced by the field's own.
+@test "no identifier is one of the names that were replaced" {
+	old='why|grips?|scene|sight|peek|view|stranger|bearer|steer|hunt(er)?|occupants?|proof|sentence|reach|keeper'
+	old="$old|NEEDS_AN_EYE|lifeline|gate|ending|obtain|MERCY|deaf|condemn(ed)?|sightings|dice|several|liveness|trouble"
+	find . ../tests -name '*.[ch]' -exec sed -zE 's,/\*[^*]*\*+([^/*][^*]*\*+)*/,,g; s/"([^"\\]|\\.)*"//g' {} + |
+		grep -aowE "($old|patience|here|calls)(_[a-z_]*)?" | sort | uniq -c | clean "old names:"
 }
 
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
