@@ -13,14 +13,12 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/result.c src/run/result.h \
 	src/run/environment.c src/run/environment.h \
 	src/report/status_fd.c src/report/status_fd.h \
-	src/run/execute.c src/run/execute.h \
 	src/report/exitcode.c src/report/exitcode.h \
 	src/lock/held_mode.c src/lock/held_mode.h \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
-	src/methods/file/host_id.c src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
+	src/methods/file/host_id.c src/methods/file/host_id.h src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c src/owners/kernel_owners.h \
-	src/run/job.c src/run/job.h \
 	src/owners/json.c src/owners/json.h \
 	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
 	src/methods/server/lease.c src/methods/server/lease.h \
@@ -63,7 +61,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/targets.c src/run/targets.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c src/owners/server_owners.h \
-	src/run/transit.c src/run/transit.h \
 	src/cli/usage.c src/cli/usage.h \
 	src/cli/values.c src/cli/values.h \
 	src/owners/probe.c src/owners/probe.h \
@@ -75,8 +72,8 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/kernel/fcntl.c src/methods/kernel/fcntl.h \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
 	src/methods/file/filemethods.h \
-	src/methods/file/filesystem.c src/methods/file/filesystem.h src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \
-	src/methods/file/namefile.c src/methods/file/namefile.h src/methods/file/directory.c src/methods/file/temporary.c \
+	src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \
+	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
 	src/methods/file/plainfile.c src/methods/file/plainfile.h \
 	src/sys/rename_noreplace.c src/sys/rename_noreplace.h \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \

@@ -7,37 +7,29 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "owners/check.h"
-#include "run/result.h"
-#include "report/exitcode.h"
-#include "run/hold.h"
-#include "run/job.h"
-#include "lock/lockfile.h"
 #include "run/acquire.h"
-#include "cli/options.h"
+#include "run/hold.h"
+#include "run/messages.h"
 #include "run/relay.h"
-#include "report/error.h"
+#include "run/result.h"
 #include "run/run.h"
-#include "lock/lockset.h"
+#include "owners/check.h"
 #include "owners/who.h"
+#include "cli/options.h"
+#include "lock/lockfile.h"
+#include "lock/lockset.h"
+#include "report/error.h"
+#include "report/exitcode.h"
 
-static void undo(const struct request *request, struct lock *lock)
-{
-	struct error error;
-
-	if (lock_undo(lock, &error) != 0)
-		result_of_error(request, &error);
-}
-
-/* The end of the process lets go of a kernel lock, too, and before anybody can hear of that end:
- * where nothing follows it, that saves a call. */
-static bool ends_with_us(const struct request *request)
+/* The process's end releases a kernel lock, too, before a parent sees that end: with nothing to do after the
+ * release, that saves a call. */
+static bool ends_by_exit(const struct request *request)
 {
 	return !request->remove && (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0;
 }
 
-/* The command gets no descriptor that keeps the lock when semlock is killed. */
-static bool dies_with_us(const struct request *request)
+/* The command inherits no descriptor that would keep the lock when semlock is killed. */
+static bool dies_with_semlock(const struct request *request)
 {
 	return (request->close_fd || (request->method->can & OWNED_BY_PROCESS) != 0) && request->command != NULL &&
 	       request->locks[0].name != NULL && !request->become && !request->unlock;
@@ -51,56 +43,72 @@ static const char *stuck_reason(const struct request *request)
 	       "it is free when that one goes on, or ends";
 }
 
+/* Release LOCKS.  Returns what becomes of STATUS. */
 static int finish(const struct request *request, struct lock *locks, int status)
 {
-	if (ends_with_us(request))
+	if (ends_by_exit(request))
 		return status;
 	lockset_forget(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++)
 		if (locks[i].stuck)
-			complain("%s: %s", acquire_label(request, &locks[i]), stuck_reason(request));
+			complain("%s: %s", messages_label(request, &locks[i]), stuck_reason(request));
 	if (request->remove && (request->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < request->nlocks; i++)
 			if (!lockfile_remove(&locks[i]))
-				complain("%s: not removed: the file is not empty", acquire_label(request, &locks[i]));
+				complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
+	return status;
+}
+
+/* Take the locks, run the command, release them.  Returns the exit status. */
+static int lock_and_run(struct job *job)
+{
+	const struct request *request = job->request;
+	bool under_ancestor = false;
+	int status = ACQUIRED;
+
+	if (!request->unlock)
+		status = acquire(request, job->locks, &under_ancestor);
+	if (status != ACQUIRED) {
+		command_cancel(&job->command);
+		return status;
+	}
+	if (request->hold)
+		hold_taken();
+	if (request->command == NULL && !request->hold)
+		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
+	if (under_ancestor)
+		job->command.nlocks = 0;
+	status = run(job);
+	if (!under_ancestor)
+		status = finish(request, job->locks, status);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	static struct request request; /* static: all of it lasts as long as the process, on all ways out */
+	static struct request request; /* static: used until the process ends, also by threads */
 	static struct job job;
-	bool under_ancestor = false;
-	int status = ACQUIRED;
+	struct error error;
+	pid_t holder;
+	int status;
 
 	request_read(&request, argc, argv);
 	if (!request.as_flock && strcmp(program_invocation_short_name, "semlock") != 0)
-		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know a wrapper by this */
+		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
 	if (request.who)
 		return who(&request);
 	if (request.check)
 		return check(&request);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
-	if (dies_with_us(&request))
-		relay_start();
-	job_make(&job, &request);
-	if (request.unlock && request.locks[0].name == NULL)
-		undo(&request, job.locks);
-	job_make_stand(&job);
-	if (!request.unlock)
-		status = acquire(&request, job.locks, &under_ancestor);
-	if (status != ACQUIRED) {
-		command_cancel(&job.command);
-		return status;
-	}
-	hold_taken();
-	if (request.command == NULL && !request.hold)
-		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (under_ancestor)
-		job.command.nlocks = 0;
-	status = run(&job);
-	if (!under_ancestor)
-		status = finish(&request, job.locks, status);
-	return ending_as(status, job.died_of);
+	holder = dies_with_semlock(&request) ? relay_start(&error) : 0;
+	if (holder > 0)
+		return run_relay(holder);
+	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
+	    (request.unlock && request.locks[0].name == NULL && lock_undo(job.locks, &error) != 0))
+		return result_of_error(&request, NULL, &error);
+	if (request.hold && !hold_for(request.owner))
+		return EXIT_USAGE;
+	status = lock_and_run(&job);
+	return job.died_of == 0 ? status : result_die_of(status, job.died_of);
 }

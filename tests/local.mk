@@ -30,7 +30,7 @@ tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/torture.h 
 check_PROGRAMS += tests/semlock-broken
 tests_semlock_broken_SOURCES = $(semlock_SOURCES) tests/torture/broken.c
 tests_semlock_broken_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=lockfile_current,--wrap=namefile_same,--wrap=flock,--wrap=vfork
+	-Wl,--wrap=lockfile_current,--wrap=lockdir_same,--wrap=flock,--wrap=vfork
 
 # make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1 TORTURE_SECONDS=600
 METHOD = flock ofd posix excl link mkdir symlink rename
@@ -62,7 +62,7 @@ LEVEL = 1
 models:
 	@$(SHELL) $(srcdir)/tests/models/run $(LEVEL)
 .PHONY: torture faults models
-EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/PROMISES tests/models/run tests/models/suite.txt \
+EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/PROMISES tests/models/README tests/models/run tests/models/suite.txt \
 	tests/models/existlock.pml tests/models/flock_unlink.pml tests/models/open_noexcl.pml \
 	tests/models/semlock_file.pml tests/models/semlock_init.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml

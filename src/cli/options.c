@@ -227,7 +227,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->nested = true;
 		break;
 	case OPT_STATUS_FD:
-		if (events_to(value_fd("--status-fd", optarg)) != 0)
+		if (status_fd_use(value_fd("--status-fd", optarg)) != 0)
 			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
 		break;
 	case OPT_REPLACE:

@@ -41,7 +41,7 @@ struct child {
 	void *context;
 };
 
-struct namefile;
+struct file_lock;
 struct locksmith;
 
 /* What a server tells of a holder, in one line. */
@@ -74,7 +74,7 @@ struct lock {
 	gid_t group;
 	const char *entry;     /* the lock's name in DIRECTORY; NULL: not a lock made of files */
 	int directory;         /* an open directory, with ENTRY */
-	struct namefile *file; /* methods that leave a record keep here what is theirs alone */
+	struct file_lock *file; /* methods that leave a record keep here what is theirs alone */
 	struct locksmith *smith; /* methods on a server: the helper that holds it */
 	long long token;         /* the fencing token; -1: none */
 	char server_text[SERVER_TEXT_SIZE];    /* who holds it, by the helper's last word; "" */

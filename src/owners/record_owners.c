@@ -52,7 +52,7 @@ static enum verdict judge(const struct probe *probe)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return lock_info->legible ? existing_judge(&probe->lock, &lock_info->record, &lock_info->status,
+	return lock_info->legible ? takeover_judge(&probe->lock, &lock_info->record, &lock_info->status,
 				    (int64_t)now.tv_sec * SECOND + now.tv_nsec)
 			      : UNKNOWN;
 }

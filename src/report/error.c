@@ -18,7 +18,7 @@ void report_as(const char *name)
 }
 
 static int PRINTF_LIKE(4, 0)
-keep(struct error *error, enum kind kind, int errnum, const char *fmt, va_list args)
+error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, va_list args)
 {
 	size_t used;
 
@@ -38,7 +38,7 @@ int error_set(struct error *error, enum kind kind, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	keep(error, kind, errnum, fmt, args);
+	error_fill(error, kind, errnum, fmt, args);
 	va_end(args);
 	return -1;
 }
@@ -48,16 +48,14 @@ int error_say(struct error *error, enum kind kind, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	keep(error, kind, 0, fmt, args);
+	error_fill(error, kind, 0, fmt, args);
 	va_end(args);
 	return -1;
 }
 
-/* A lock's name is somebody's data: it must not steer a terminal, nor make two lines of one.
- * One write, so that the lines of many processes do not mix.  A message that
- * cannot be written changes nothing else: neither errno nor the exit status. */
+/* A lock's name is foreign data: it must not steer a terminal, nor make two lines of one. */
 static void PRINTF_LIKE(2, 0)
-print(int fd, const char *fmt, va_list args)
+write_message(int fd, const char *fmt, va_list args)
 {
 	char text[5120], line[5120];
 	int saved = errno;
@@ -91,7 +89,7 @@ void complain(const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	print(STDERR_FILENO, fmt, args);
+	write_message(STDERR_FILENO, fmt, args);
 	va_end(args);
 }
 
@@ -100,7 +98,7 @@ void tell(int fd, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	print(fd, fmt, args);
+	write_message(fd, fmt, args);
 	va_end(args);
 }
 
@@ -109,7 +107,7 @@ void die(int status, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	print(STDERR_FILENO, fmt, args);
+	write_message(STDERR_FILENO, fmt, args);
 	va_end(args);
 	exit(status);
 }

@@ -1,30 +1,29 @@
-/* report/exitcode.h - every status that semlock itself can end with.
+/* report/exitcode.h - every exit status of semlock's own.
  *
- * The list in semlock(1), EXIT STATUS, is checked against this one by a test.
- * A command's own status is passed through untouched; --verbose, or standard
- * error, tells one from the other. */
+ * A test compares EXIT STATUS in semlock(1) with this list.  The command's status is passed through
+ * unchanged, and may be the same number: standard error and --status-fd tell the two apart. */
 #ifndef SEMLOCK_REPORT_EXITCODE_H
 #define SEMLOCK_REPORT_EXITCODE_H
 
 #include "report/error.h"
 
 enum {
-	EXIT_BUSY = 1,        /* the lock is somebody else's, or the time ran out; -E changes it */
-	EXIT_USAGE = 64,      /* the command line makes no sense, or the method cannot do that */
-	EXIT_NOTLOCKABLE = 65, /* a descriptor, or a kind of file, that takes no lock */
+	EXIT_BUSY = 1,        /* another process holds the lock, or the time is up; -E changes this status */
+	EXIT_USAGE = 64,      /* the command line is wrong, or the method cannot honour an option */
+	EXIT_NOTLOCKABLE = 65, /* this descriptor or kind of file cannot be locked */
 	EXIT_NOTOPEN = 66,    /* the lock file cannot be opened */
-	EXIT_UNAVAILABLE = 69, /* not built in; under the name flock: the command cannot start */
-	EXIT_INTERNAL = 70,   /* a fault of semlock's own */
-	EXIT_SYSTEM = 71,     /* no memory, processes, descriptors or locks left */
-	EXIT_CANTCREATE = 73, /* the lock file cannot be made: full, or read-only */
-	EXIT_LOST = 76,       /* somebody took the lock away while the command ran */
-	EXIT_NOTPERMITTED = 77, /* the holder is somebody else's, and not for us to stop */
+	EXIT_UNAVAILABLE = 69, /* not offered by this system or build; as flock: the command cannot start */
+	EXIT_INTERNAL = 70,   /* a bug in semlock */
+	EXIT_SYSTEM = 71,     /* out of memory, processes, descriptors or locks */
+	EXIT_CANTCREATE = 73, /* the lock file cannot be created: file system full or read-only, say */
+	EXIT_LOST = 76,       /* the lock was lost while the command ran */
+	EXIT_NOTPERMITTED = 77, /* the holder belongs to another user, and may not be signalled */
 	EXIT_RUNTIMEOUT = 124, /* --run-timeout has ended the command */
-	EXIT_NOTRUN = 126,    /* the command is there and cannot be run */
-	EXIT_NOTFOUND = 127   /* there is no such command */
+	EXIT_NOTRUN = 126,    /* the command exists and cannot be executed */
+	EXIT_NOTFOUND = 127   /* the command does not exist */
 };
 
-/* The status for a kind of trouble. */
+/* The exit status for an error of KIND; EXIT_INTERNAL for ERROR_NONE. */
 int exit_status_of(enum kind kind);
 
 #endif

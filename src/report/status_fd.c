@@ -11,25 +11,20 @@
 
 #include "report/status_fd.h"
 
-static int events_fd = -1;
+int status_fd = -1;
 
-int events_to(int fd)
+int status_fd_use(int fd)
 {
-	/* Standard output and error are the command's as well. */
+	/* The command needs standard input, output and error as well. */
 	if (fcntl(fd, F_SETFD, fd > STDERR_FILENO ? FD_CLOEXEC : 0) != 0)
 		return -1;
-	events_fd = fd;
+	status_fd = fd;
 	return 0;
 }
 
-int events_descriptor(void)
-{
-	return events_fd;
-}
-
-/* A pipe that nobody reads any more raises SIGPIPE: it is held up while we write, and then
- * thrown away, unless one was there before. */
-static void write_quietly(const char *line, size_t length)
+/* If the pipe has no reader, write(2) raises SIGPIPE: block it, then take it from the pending signals,
+ * unless a SIGPIPE was pending before. */
+static void write_without_sigpipe(const char *line, size_t length)
 {
 	static const struct timespec at_once = {0, 0};
 	sigset_t pipe, before, pending;
@@ -39,7 +34,7 @@ static void write_quietly(const char *line, size_t length)
 	sigaddset(&pipe, SIGPIPE);
 	sigpending(&pending);
 	sigprocmask(SIG_BLOCK, &pipe, &before);
-	while (write(events_fd, line, length) < 0 && errno == EINTR)
+	while (write(status_fd, line, length) < 0 && errno == EINTR)
 		;
 	if (!sigismember(&pending, SIGPIPE))
 		sigtimedwait(&pipe, NULL, &at_once);
@@ -47,20 +42,18 @@ static void write_quietly(const char *line, size_t length)
 	errno = saved;
 }
 
-void status_fd_event(const char *fmt, ...)
+void status_fd_write(const char *fmt, ...)
 {
 	char line[128];
 	va_list args;
 	size_t used;
 
-	if (events_fd < 0)
-		return;
 	va_start(args, fmt);
 	vsnprintf(line, sizeof line - 1, fmt, args);
 	va_end(args);
 	used = strlen(line);
 	line[used++] = '\n';
-	write_quietly(line, used);
+	write_without_sigpipe(line, used);
 }
 
 const char *status_fd_errno(int errnum)

@@ -25,7 +25,7 @@ size_t text_character(const char *text, size_t left)
 	for (size_t i = 1; i < length; i++)
 		if ((bytes[i] & 0xc0) != 0x80)
 			return 0;
-	/* Too long for what it says, half of a pair, or past the end of Unicode. */
+	/* Overlong, a surrogate, or past U+10FFFF. */
 	if ((bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xed && bytes[1] > 0x9f) ||
 	    (bytes[0] == 0xf0 && bytes[1] < 0x90) || (bytes[0] == 0xf4 && bytes[1] > 0x8f))
 		return 0;
@@ -47,7 +47,7 @@ bool text_harmless(const char *text, size_t length)
 	return length != 0;
 }
 
-/* CUT is the last place at which "..." still fits. */
+/* CUT: the last offset at which "..." still fits. */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns)
 {
 	size_t used = 0, cut = 0, shown = 0, step;

@@ -1,4 +1,4 @@
-/* run/acquire.h - taking the locks as the command line says, and telling who wants to know. */
+/* run/acquire.h - taking the locks as the command line says, and saying what came of it. */
 #ifndef SEMLOCK_RUN_ACQUIRE_H
 #define SEMLOCK_RUN_ACQUIRE_H
 
@@ -9,12 +9,8 @@
 
 enum { ACQUIRED = -1 };
 
-/* Take the LOCKS of REQUEST.  Returns OBTAINED, or the status to exit with, and then all has
- * been said.  *UNDER_ANCESTOR: nothing was taken, for an ancestor holds it already, and
- * --nested was given. */
+/* Take the LOCKS of REQUEST.  Returns ACQUIRED, or the exit status, and then every message has been printed.
+ * *UNDER_ANCESTOR: no lock was taken, for an ancestor of this process holds it, and --nested was given. */
 int acquire(const struct request *request, struct lock *locks, bool *under_ancestor);
-
-/* What LOCK is called where people read it. */
-const char *acquire_label(const struct request *request, const struct lock *lock);
 
 #endif

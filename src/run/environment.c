@@ -13,7 +13,7 @@ extern char **environ;
 
 struct variable {
 	const char *name; /* with the "=" */
-	const char *value; /* NULL: not set, whatever an outer lock's is */
+	const char *value; /* NULL: not set, even if an outer lock has set it */
 };
 
 static const char *mode_name(const struct lock *lock)
@@ -31,8 +31,8 @@ static char *put_identity(char *at, const struct lock *lock)
 	return stpcpy(at, mode_name(lock));
 }
 
-/* The variable with its name, or NULL if nothing is held.  Outermost lock first, a blank between
- * two. */
+/* Make *WHOLE "SEMLOCK_HELD=" and the locks, outermost first, with a blank between two; NULL if there are
+ * none.  Returns 0, or -1 without memory. */
 static int held_assignment(const struct lock *held, unsigned count, char **whole)
 {
 	const char *outer = getenv("SEMLOCK_HELD");
@@ -47,7 +47,7 @@ static int held_assignment(const struct lock *held, unsigned count, char **whole
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
 		if (held[i].file != NULL)
-			continue; /* its record tells */
+			continue; /* nesting_look() finds it by its record */
 		if (at > value)
 			at = stpcpy(at, " ");
 		at = put_identity(at, &held[i]);
@@ -65,7 +65,7 @@ static char *assignment(const struct variable *variable)
 	return text;
 }
 
-/* Of the many that a shell hands on, hardly any begin like ours. */
+/* The prefix first: few variables of a shell begin so. */
 static bool is_one_of(const char *entry, const struct variable *variables, size_t count)
 {
 	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
@@ -76,9 +76,9 @@ static bool is_one_of(const char *entry, const struct variable *variables, size_
 	return false;
 }
 
-/* All at once, and without setenv(), which asks for memory at each.  READY: one of them, put
- * together already; or NULL. */
-static int set(const struct variable *variables, size_t count, char *ready)
+/* Replace environ at once: setenv(3) would allocate for each variable.  READY: one more, as "NAME=VALUE"; or
+ * NULL.  Returns 0, or -1 without memory. */
+static int set_variables(const struct variable *variables, size_t count, char *ready)
 {
 	size_t before = 0, used = 0;
 	char **list;
@@ -115,7 +115,7 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
 	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
 	    {"SEMLOCK_HELD=", NULL},
-	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has had it, and nobody else need know it */
+	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
 	};
 	const size_t all = sizeof variables / sizeof *variables - (lock->smith == NULL);
 
@@ -123,7 +123,7 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 		snprintf(slot, sizeof slot, "%d", lock->slot);
 	if (lock->smith != NULL)
 		snprintf(token, sizeof token, "%lld", lock->token);
-	if (held_assignment(held, count, &ready) != 0 || set(variables, all, ready) != 0)
+	if (held_assignment(held, count, &ready) != 0 || set_variables(variables, all, ready) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot set the environment");
 	return 0;
 }

@@ -16,13 +16,13 @@
 #include "sys/pidfd.h"
 #include "report/error.h"
 
-enum { LOOK = 1000 }; /* ms between two looks at an owner of whom we have no descriptor */
+enum { OWNER_POLL = 1000 }; /* ms between two checks of an owner without a pidfd */
 
-/* A fork of the owner's keeps the other end of our input open, and may live on for long: the
- * end of input alone would not tell us that the owner has ended. */
+/* A child of the owner may keep the other end of standard input open long after the owner's end: the end
+ * of input is not enough. */
 static struct {
-	pid_t pid;   /* 0: outside our PID namespace, and nothing can be known of it; -1: it has ended */
-	int process; /* a pidfd of it, which becomes readable at its end; -1: there is none to be had */
+	pid_t pid;   /* 0: outside this PID namespace: its end cannot be seen; -1: it has ended */
+	int process; /* a pidfd, readable at its end; -1: none */
 } owner = {.process = -1};
 static atomic_bool taken;
 
@@ -31,11 +31,11 @@ static bool owner_lives(void)
 	struct pollfd end = {owner.process, POLLIN, 0};
 
 	if (owner.pid > 0 && owner.process >= 0)
-		return poll(&end, 1, 0) <= 0; /* not to be asked: then it is not known to have ended */
+		return poll(&end, 1, 0) <= 0; /* if poll(2) fails, the owner is not known to have ended */
 	return owner.pid == 0 || (owner.pid > 0 && (kill(owner.pid, 0) == 0 || errno != ESRCH));
 }
 
-/* Of our parent the pidfd first, then once more who it is: so it is not another's of that number. */
+/* Once the pidfd is open, ask for the parent again: the PID may have become another process's. */
 static void find_owner(pid_t pid)
 {
 	owner.pid = pid == 0 ? getppid() : pid;
@@ -51,23 +51,23 @@ static bool owner_ended(const struct pollfd *ends)
 	return owner.process >= 0 ? ends[1].revents != 0 : !owner_lives();
 }
 
-/* Sleeps until standard input has EVENTS (poll(2)'s), or the owner has ended. */
+/* Sleep until standard input has EVENTS (of poll(2)), or the owner has ended.  Returns false when poll(2) fails. */
 static bool await(struct pollfd *ends, short events)
 {
-	int wait_options = owner.process < 0 ? LOOK : -1;
+	int timeout = owner.process < 0 ? OWNER_POLL : -1;
 
 	do {
 		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
 		ends[1] = (struct pollfd){owner.process, POLLIN, 0};
-		if (poll(ends, 2, wait_options) < 0 && errno != EINTR)
+		if (poll(ends, 2, timeout) < 0 && errno != EINTR)
 			return false;
 	} while (ends[0].revents == 0 && !owner_ended(ends));
 	return true;
 }
 
-/* A file that cannot be hung up (closed, /dev/null, a plain file) is no reason to give up.  If
- * the lock is taken just now, the signal finds its way to the one that holds. */
-static void *give_up_in_time(void *unused)
+/* Standard input that cannot be hung up (closed, /dev/null, a plain file) does not end the wait.  If the
+ * lock is taken at this moment, SIGTERM is passed on to the placeholder. */
+static void *end_wait(void *unused)
 {
 	struct pollfd ends[2];
 
@@ -78,14 +78,14 @@ static void *give_up_in_time(void *unused)
 	return NULL;
 }
 
-static void supervise(void)
+static void monitor_owner(void)
 {
 	sigset_t all, before;
 	pthread_t thread;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (pthread_create(&thread, NULL, give_up_in_time, NULL) == 0)
+	if (pthread_create(&thread, NULL, end_wait, NULL) == 0)
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -93,9 +93,12 @@ static void supervise(void)
 bool hold_for(pid_t pid)
 {
 	find_owner(pid);
-	if (!owner_lives())
+	if (!owner_lives()) {
+		complain(pid == 0 ? "--hold: the process that started it has ended" : "--hold=%ld: there is no such process",
+		    (long)pid);
 		return false;
-	supervise();
+	}
+	monitor_owner();
 	return true;
 }
 
@@ -104,7 +107,6 @@ void hold_taken(void)
 	atomic_store(&taken, true);
 }
 
-/* What a command would find in its environment, the caller is told: its slot and its token. */
 static bool say_ok(void)
 {
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");

@@ -10,13 +10,20 @@
 #include "report/error.h"
 #include "owners/owner_text.h"
 
+const char *messages_label(const struct request *request, const struct lock *lock)
+{
+	static char text[PATH_MAX + 32];
+
+	if (request->as_flock || lock->name != NULL)
+		return lock->name == NULL ? request->label : lock->name;
+	lock_text(lock, text, sizeof text);
+	return text;
+}
+
 void messages_taken(const struct request *request, int64_t since)
 {
-	int64_t took;
+	int64_t took = clock_now() - since;
 
-	if (!request->verbose)
-		return;
-	took = clock_now() - since;
 	if (request->as_flock)
 		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds",
 		    (long long)(took / SECOND), (long long)(took % SECOND / 1000));
@@ -27,8 +34,6 @@ void messages_taken(const struct request *request, int64_t since)
 
 void messages_running(const struct request *request)
 {
-	if (!request->verbose)
-		return;
 	if (request->as_flock)
 		tell(STDOUT_FILENO, "executing %s", request->command[0]);
 	else
@@ -37,12 +42,12 @@ void messages_running(const struct request *request)
 
 void messages_stopped(const struct request *request, pid_t pid)
 {
-	if (request->verbose && !request->as_flock)
+	if (!request->as_flock)
 		complain("%s: stopped process %ld", request->label, (long)pid);
 }
 
-/* Who holds it now, which is a moment after it was refused. */
-static bool holder(const struct lock *lock, char *text, size_t size)
+/* The holder at this moment, which may be another than the one that LOCK was busy for. */
+static bool holder_text(const struct lock *lock, char *text, size_t size)
 {
 	struct owners found;
 	struct error ignored;
@@ -65,7 +70,7 @@ void messages_busy(const struct request *request, const struct lock *lock, bool 
 		if (request->verbose)
 			complain(waited ? "timeout while waiting to get lock" : "failed to get lock");
 	} else if (!request->quiet && (request->verbose || isatty(STDERR_FILENO))) {
-		if (!holder(lock, text, sizeof text))
+		if (!holder_text(lock, text, sizeof text))
 			snprintf(text, sizeof text, waited ? "still busy" : "busy");
 		lock_text(lock, label, sizeof label);
 		complain("%s: %s%s", label, text, waited ? "; the time is up" : "");

@@ -1,6 +1,6 @@
-/* run/messages.h - what people are told while all goes as it should.
+/* run/messages.h - messages about a lock that is taken or busy.
  *
- * By the name flock, in flock(1)'s words and on the stream that it uses. */
+ * As flock, in flock(1)'s words and on flock(1)'s stream. */
 #ifndef SEMLOCK_RUN_MESSAGES_H
 #define SEMLOCK_RUN_MESSAGES_H
 
@@ -8,17 +8,20 @@
 
 #include "cli/options.h"
 
-/* With --verbose: the lock was taken, after waiting since SINCE on clock_now()'s clock. */
+/* What messages call LOCK; the text may be overwritten by the next call. */
+const char *messages_label(const struct request *request, const struct lock *lock);
+
+/* For --verbose: the lock was taken after a wait that began at SINCE, ns on clock_now()'s clock. */
 void messages_taken(const struct request *request, int64_t since);
 
-/* With --verbose: the command is about to run. */
+/* For --verbose: the command starts. */
 void messages_running(const struct request *request);
 
-/* With --verbose: process PID has been told to let go. */
+/* For --verbose, unless as flock: process PID has been signalled (--replace, --toggle). */
 void messages_stopped(const struct request *request, pid_t pid);
 
-/* LOCK is not to be had, and who holds it: on a terminal, or with --verbose; never with -q.
- * WAITED: until the time was up. */
+/* LOCK is busy, and held by such a process: on a terminal, or with --verbose; never with -q.
+ * WAITED: the wait's time is up. */
 void messages_busy(const struct request *request, const struct lock *lock, bool waited);
 
 #endif

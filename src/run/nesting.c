@@ -11,15 +11,15 @@
 #include "methods/server/held_pipe.h"
 #include "run/nesting.h"
 
-/* Is it in SEMLOCK_HELD?  Most often there is no such variable at all. */
-static bool said_to_be_held(const struct lock *lock)
+/* Does the environment say that an ancestor may hold LOCK? */
+static bool in_environment(const struct lock *lock)
 {
 	const char *held = getenv("SEMLOCK_HELD");
 	struct stat file;
 	char entry[64];
 
 	if ((lock->method->can & LEAVES_RECORD) != 0)
-		return getenv("SEMLOCK_LOCK") != NULL; /* all else is in the record */
+		return getenv("SEMLOCK_LOCK") != NULL; /* the record says the rest */
 	if (held == NULL)
 		return false;
 	if ((lock->name != NULL ? stat(lock->name, &file) : fstat(lock->fd, &file)) != 0)
@@ -37,9 +37,9 @@ static bool is_above(pid_t pid)
 	return pid > 0 && (pid == getpid() || process_descends(getpid(), pid));
 }
 
-/* The ancestor through whom it is held, or 0.  Where we may not look into the ancestors, the
- * process that took it must be one. */
-static pid_t ancestor(const struct owner *holder)
+/* The ancestor through which HOLDER has the lock, or 0.  If HOLDER's processes cannot be seen, it is the
+ * process that took the lock. */
+static pid_t holding_ancestor(const struct owner *holder)
 {
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (is_above(holder->members[i].pid))
@@ -47,7 +47,7 @@ static pid_t ancestor(const struct owner *holder)
 	return holder->nmembers == 0 && is_above(holder->taker) ? holder->taker : 0;
 }
 
-/* The command has inherited the lock's own descriptor: to lock that once more is no wait. */
+/* Is LOCK's descriptor one that HOLDER has too?  To lock that again does not wait. */
 static bool is_this_descriptor(const struct lock *lock, const struct owner *holder)
 {
 	if (lock->name != NULL)
@@ -59,82 +59,82 @@ static bool is_this_descriptor(const struct lock *lock, const struct owner *hold
 	return false;
 }
 
-struct span {
+struct bytes {
 	long long first, last;
 };
 
-static struct span wanted(const struct lock *lock)
+/* The bytes that LOCK is to have; of slots, one each. */
+static struct bytes requested_bytes(const struct lock *lock)
 {
-	struct span span = {lock->range.start, LLONG_MAX};
+	struct bytes bytes = {lock->range.start, LLONG_MAX};
 
 	if (lock->slots > 0)
-		span.last = span.first + (long long)lock->slots - 1;
+		bytes.last = bytes.first + (long long)lock->slots - 1;
 	else if (lock->range.length > 0)
-		span.last = span.first + lock->range.length - 1;
-	return span;
+		bytes.last = bytes.first + lock->range.length - 1;
+	return bytes;
 }
 
-/* Of the bytes that we want, how many has it?  (A lock that has no ranges is all of them; one of
- * another kind, or a slot beyond those we want, is none.) */
-enum share { NO_BYTE, SOME, ALL };
+/* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another kind, or a
+ * slot beyond those of LOCK, has none of them. */
+enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
 {
-	struct span span = wanted(lock);
+	struct bytes bytes = requested_bytes(lock);
 
 	if ((holder->kind & owners_kinds(lock)) == 0 && holder->kind != 0)
 		return NO_BYTE;
 	if ((lock->method->can & CAN_RANGE) == 0)
 		return holder->mode == MODE_SLOT && lock->slots > 0 &&
-			       holder->slot >= (int)lock->slots ? NO_BYTE : ALL;
-	if (holder->last < span.first || holder->first > span.last)
+			       holder->slot >= (int)lock->slots ? NO_BYTE : ALL_BYTES;
+	if (holder->last < bytes.first || holder->first > bytes.last)
 		return NO_BYTE;
-	return holder->first <= span.first && holder->last >= span.last ? ALL : SOME;
+	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }
 
-/* Two kinds meet all the same where one has, or is to have, all bytes, and the other a slot of
- * flock's, which is a byte too. */
-static bool meets_slot(const struct lock *lock, const struct owner *holder)
+/* A slot of flock is a byte as well: do a lock on bytes and a slot of flock conflict there? */
+static bool conflicts_at_slot(const struct lock *lock, const struct owner *holder)
 {
-	bool bytes = (lock->method->can & CAN_RANGE) != 0;
-	long long slot = FLOCK_FIRST_SLOT + (bytes ? holder->slot : 0);
-	struct span span = bytes ? wanted(lock) : (struct span){holder->first, holder->last};
+	bool ranged = (lock->method->can & CAN_RANGE) != 0;
+	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
+	struct bytes bytes = ranged ? requested_bytes(lock) : (struct bytes){holder->first, holder->last};
 
-	if (bytes ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
+	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
 		  : lock->slots == 0 || holder->kind == KIND_FLOCK)
 		return false;
-	return span.first <= slot && span.last >= slot;
+	return bytes.first <= slot && bytes.last >= slot;
 }
 
-static enum nesting compare(const struct lock *lock, const struct owner *holder)
+static enum nesting compare_locks(const struct lock *lock, const struct owner *holder)
 {
 	enum share share = share_of(lock, holder);
 
 	if (share == NO_BYTE)
-		return meets_slot(lock, holder) ? NESTING_LESS : NESTING_SHARES;
-	if (share == SOME && lock->slots == 0 && (holder->mode != MODE_SHARED || lock->mode != SHARED))
+		return conflicts_at_slot(lock, holder) ? NESTING_LESS : NESTING_SHARES;
+	if (share == SOME_BYTES && lock->slots == 0 && (holder->mode != MODE_SHARED || lock->mode != SHARED))
 		return NESTING_LESS;
 	if (holder->mode == MODE_SLOT && lock->slots == 0 && lock->mode == EXCLUSIVE)
 		return NESTING_LESS;
 	if (holder->mode != MODE_SHARED)
 		return NESTING_COVERS;
-	if (lock->slots > 0) /* of flock: a slot of another kind, which our ancestor does not keep */
+	if (lock->slots > 0) /* the holder of a flock slot shares the lock itself */
 		return (lock->method->can & CAN_RANGE) != 0 ? NESTING_LESS : NESTING_SHARES;
 	return lock->mode == SHARED ? NESTING_SHARES : NESTING_LESS;
 }
 
-/* Slots of a lock on a server are no locks of another kind there. */
+/* On a server, a slot and the whole lock are the same kind of lock.  HELD: the mode in SEMLOCK_HELD. */
 static enum nesting compare_on_server(const struct lock *lock, const char *held)
 {
 	if (strcmp(held, "exclusive") == 0)
 		return NESTING_COVERS;
 	if (strcmp(held, "slot") == 0)
 		return lock->slots > 0 ? NESTING_COVERS : NESTING_LESS;
-	/* The server may serve in order: a reader waits behind a writer that waits. */
+	/* A server that serves in order has a reader wait behind a waiting writer. */
 	return lock->mode == SHARED ? NESTING_QUEUES : NESTING_LESS;
 }
 
-/* Which lock it is that SEMLOCK_HELD tells the pipe of, its helper says. */
+/* SEMLOCK_HELD names the pipe of a helper; the helper's arguments name the lock. */
 static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 {
 	const char *held = getenv("SEMLOCK_HELD");
@@ -153,8 +153,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 	return NESTING_NONE;
 }
 
-/* The kinds of kernel lock that a file may have: who waits for one of another kind waits in the
- * same queue. */
+/* The kinds of kernel lock to search for: all, for they share the file's one queue. */
 static unsigned kinds_of(const struct lock *lock)
 {
 	return (lock->method->can & LEAVES_RECORD) != 0 ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
@@ -170,15 +169,15 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 
 	if ((lock->method->can & ON_SERVER) != 0)
 		return look_on_server(lock, holder);
-	if (!said_to_be_held(lock) || owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
+	if (!in_environment(lock) || owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.pipe_holders && nesting <= NESTING_SHARES; i++) {
-		above = ancestor(&found.list[i]);
+		above = holding_ancestor(&found.list[i]);
 		if (is_this_descriptor(lock, &found.list[i]) || found.list[i].verdict != ALIVE ||
 		    found.list[i].doubt != DOUBT_NONE)
 			break;
 		if (above > 0 && process_stat(above, &still)) {
-			nesting = compare(lock, &found.list[i]);
+			nesting = compare_locks(lock, &found.list[i]);
 			*holder = above;
 		}
 	}
@@ -186,8 +185,8 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 	return nesting;
 }
 
-/* Cheaper than to look through all processes, and most often there is none. */
-static bool has_locked_it(const struct lock *lock)
+/* Has this process a locked descriptor of LOCK's file?  Cheaper than a search of all processes. */
+static bool has_locked_descriptor(const struct lock *lock)
 {
 	struct identity file = {lock->device, lock->inode};
 	struct open_fds open_fds = {0};
@@ -200,7 +199,7 @@ static bool has_locked_it(const struct lock *lock)
 	return found;
 }
 
-/* The descriptor of ours that HOLDER is, and that certainly is not LOCK's own; or -1. */
+/* The descriptor of this process through which HOLDER has the lock, and that is surely not LOCK's own; or -1. */
 static int own_descriptor(const struct lock *lock, const struct owner *holder)
 {
 	for (size_t i = 0; i < holder->nmembers; i++)
@@ -218,7 +217,7 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 	struct error ignored;
 	int own;
 
-	if (kinds_of(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_it(lock) ||
+	if (kinds_of(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_descriptor(lock) ||
 	    owners_look(&found, lock, kinds_of(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.pipe_holders && nesting <= NESTING_SHARES; i++) {
@@ -226,9 +225,9 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 		if (own < 0)
 			continue;
 		*fd = own;
-		/* Slots that others have come free. */
+		/* Another slot may come free. */
 		nesting = lock->slots > 0 && found.list[i].mode == MODE_SLOT ? NESTING_SHARES
-									      : compare(lock, &found.list[i]);
+									      : compare_locks(lock, &found.list[i]);
 	}
 	owners_forget(&found);
 	return nesting;

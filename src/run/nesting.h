@@ -1,8 +1,8 @@
-/* run/nesting.h - a command that runs under a lock asks for the same lock once more.
+/* run/nesting.h - a command that runs under a lock asks for the same lock again.
  *
- * SEMLOCK_HELD, which it has inherited, only says where to look; whether an ancestor really
- * holds the lock now is seen in /proc, and in the record of a lock made of files, or in the pipe
- * and the arguments of the helper that holds one on a server. */
+ * SEMLOCK_HELD, which the command has inherited, says where to look.  Whether an ancestor holds the lock now
+ * is seen in /proc; in the record of a lock made of files; in the pipe and the arguments of the helper of a
+ * lock on a server. */
 #ifndef SEMLOCK_RUN_NESTING_H
 #define SEMLOCK_RUN_NESTING_H
 
@@ -10,22 +10,21 @@
 #include "owners/owners.h"
 
 enum nesting {
-	NESTING_NONE,   /* no ancestor holds it, or it is its very descriptor that is asked for */
-	NESTING_SHARES, /* one holds it shared, and we want it shared; or it holds other bytes of the
-			 * file, another slot, or a lock of another kind: there is room for both */
-	NESTING_QUEUES, /* the same, but whoever waits already would stand between the two */
-	NESTING_COVERS, /* one holds it, in a mode that covers what we want */
-	NESTING_LESS    /* one holds it in a mode that does not cover what we want: shared or as a
-			 * slot, and we want it exclusively; or some of the bytes that we want */
+	NESTING_NONE,   /* no ancestor holds the lock, or the request is for its very descriptor */
+	NESTING_SHARES, /* an ancestor's lock and the requested one do not conflict: both shared, other
+			 * bytes of the file, another slot, or another kind of lock */
+	NESTING_QUEUES, /* the same, but a waiter may stand between the two in the queue */
+	NESTING_COVERS, /* an ancestor holds the lock in a mode that covers the requested one */
+	NESTING_LESS    /* an ancestor holds less than is requested: shared or a slot, not exclusive; or
+			 * some of the bytes */
 };
 
-/* What is LOCK, which is not open yet unless it is a caller's descriptor, to our ancestors?
- * Unless NESTING_NONE, *HOLDER is the first of them that holds it. */
+/* Search this process's ancestors for a holder of LOCK, which is not open yet unless it is a caller's
+ * descriptor.  Unless NESTING_NONE, *HOLDER is the first of them. */
 enum nesting nesting_look(const struct lock *lock, pid_t *holder);
 
-/* LOCK, which was opened, has turned out to be busy: does this very process hold it, through
- * another descriptor that it has inherited?  Then the wait would never end.  Unless NESTING_NONE,
- * *FD is that descriptor. */
+/* The open LOCK is busy: does this process hold it through another descriptor, which it has inherited?  Then
+ * the wait would never end.  Unless NESTING_NONE, *FD is that descriptor. */
 enum nesting nesting_inherited(const struct lock *lock, int *fd);
 
 #endif

@@ -19,21 +19,22 @@
 #include "owners/owner_text.h"
 #include "report/text.h"
 
-/* Sent to the thread alone, to end it. */
+/* Ends the thread. */
 #define WAKE (SIGRTMIN + 1)
 
-/* While there is a thread, and no longer: a start that waits for nothing touches no page of it. */
+/* NULL without a thread.  Allocated then: a start that does not wait touches no page of it. */
 static struct drawing {
 	pthread_t thread;
 	pthread_mutex_t mutex;
-	struct lock lock; /* the one waited for now; under the mutex */
+	struct lock lock; /* the lock that is waited for now; under MUTEX */
 	struct progress *wanted;
 	int64_t began;
-	sigset_t caller, watched;
-	bool drawn, server_text;
+	sigset_t caller, watched; /* the calling thread's mask; the signals that the thread receives */
+	bool drawn; /* the line is on the terminal */
+	bool said;  /* the message has been printed */
 } *state;
 
-static void write_out(const char *text, size_t length)
+static void write_line(const char *text, size_t length)
 {
 	while (write(STDERR_FILENO, text, length) < 0 && errno == EINTR)
 		;
@@ -42,7 +43,7 @@ static void write_out(const char *text, size_t length)
 static void erase(void)
 {
 	if (state->drawn)
-		write_out("\r\033[K", 4);
+		write_line("\r\033[K", 4);
 	state->drawn = false;
 }
 
@@ -55,7 +56,7 @@ static size_t columns(void)
 	return 80;
 }
 
-static void span(int64_t duration, char *text, size_t size)
+static void duration_text(int64_t duration, char *text, size_t size)
 {
 	long long seconds = duration / SECOND;
 
@@ -67,8 +68,8 @@ static void span(int64_t duration, char *text, size_t size)
 		snprintf(text, size, "%lld h %02lld min", seconds / 3600, seconds / 60 % 60);
 }
 
-/* Our turn among those who wait: from 1; 0 when we are not among them. */
-static size_t place(const struct owners *found)
+/* This process's place among the waiters, from 1; 0: not among them. */
+static size_t queue_place(const struct owners *found)
 {
 	for (size_t i = found->pipe_holders; i < found->count; i++)
 		if (found->list[i].process.pid == getpid())
@@ -76,7 +77,7 @@ static size_t place(const struct owners *found)
 	return 0;
 }
 
-static bool look(struct owners *found, struct lock *lock)
+static bool find_owners(struct owners *found, struct lock *lock)
 {
 	struct error ignored;
 
@@ -90,17 +91,17 @@ static bool look(struct owners *found, struct lock *lock)
 	return true;
 }
 
-/* Counts first: the line is cut at the terminal's right edge. */
-static void compose(const struct owners *found, char *text, size_t size)
+/* The numbers come first: the line is cut at the terminal's right edge. */
+static void line_text(const struct owners *found, char *text, size_t size)
 {
 	char holder[400], waited[40], left[40];
-	size_t turn = place(found), used;
+	size_t turn = queue_place(found), used;
 
-	span(clock_now() - state->began, waited, sizeof waited);
+	duration_text(clock_now() - state->began, waited, sizeof waited);
 	snprintf(text, size, "waited %s", waited);
 	used = strlen(text);
 	if (!state->wanted->deadline.never) {
-		span(deadline_left(&state->wanted->deadline) + SECOND - 1, left, sizeof left);
+		duration_text(deadline_left(&state->wanted->deadline) + SECOND - 1, left, sizeof left);
 		snprintf(text + used, size - used, ", %s left", left);
 		used = strlen(text);
 	}
@@ -118,9 +119,9 @@ static void draw(void)
 	struct owners found;
 	struct lock lock;
 
-	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !look(&found, &lock))
-		return; /* in the background, the terminal is somebody else's */
-	compose(&found, words, sizeof words);
+	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !find_owners(&found, &lock))
+		return; /* in the background, another process has the terminal */
+	line_text(&found, words, sizeof words);
 	owners_forget(&found);
 	snprintf(label, sizeof label, "descriptor %d", lock.fd);
 	if (lock.name != NULL)
@@ -129,19 +130,19 @@ static void draw(void)
 	text_printable(line + 1, sizeof line - 4, text, strlen(text), columns() - 1);
 	line[0] = '\r';
 	memcpy(line + strlen(line), "\033[K", 4);
-	write_out(line, strlen(line));
+	write_line(line, strlen(line));
 	state->drawn = true;
 }
 
-static void tell_once(void)
+static void say_once(void)
 {
 	struct owners found;
 	struct lock lock;
 	char holder[400], name[PATH_MAX];
 
-	if (state->server_text || !look(&found, &lock))
+	if (state->said || !find_owners(&found, &lock))
 		return;
-	state->server_text = true;
+	state->said = true;
 	if (!owner_text(&found, holder, sizeof holder))
 		snprintf(holder, sizeof holder, "busy");
 	lock_text(&lock, name, sizeof name);
@@ -149,8 +150,8 @@ static void tell_once(void)
 	owners_forget(&found);
 }
 
-/* A signal that ends or stops us must not leave the line behind. */
-static void obey(int signo)
+/* Erase the line before a signal ends or stops semlock. */
+static void act_on_signal(int signo)
 {
 	sigset_t just_it;
 
@@ -162,8 +163,8 @@ static void obey(int signo)
 	pthread_sigmask(SIG_BLOCK, &just_it, NULL); /* stopped, and continued */
 }
 
-/* To look takes time on a crowded machine: never more than a twentieth of it. */
-static void *run(void *unused)
+/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
+static void *thread_main(void *unused)
 {
 	int64_t next = SECOND, started;
 	struct timespec pause;
@@ -176,10 +177,10 @@ static void *run(void *unused)
 		if (signo == WAKE)
 			break;
 		if (signo > 0)
-			obey(signo);
+			act_on_signal(signo);
 		started = clock_now();
 		if (state->wanted->verbose)
-			tell_once();
+			say_once();
 		if (state->wanted->live)
 			draw();
 		next = 20 * (clock_now() - started);
@@ -192,7 +193,7 @@ static void *run(void *unused)
 	return NULL;
 }
 
-/* The thread looks after the signals that would end or stop us as they are set now. */
+/* The thread receives those signals that would end or stop semlock by their present disposition. */
 static void choose_signals(void)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
@@ -207,7 +208,7 @@ static void choose_signals(void)
 			sigaddset(&state->watched, signals[i]);
 }
 
-static bool start(void)
+static bool start_thread(void)
 {
 	bool running;
 	pthread_attr_t small;
@@ -219,7 +220,7 @@ static bool start(void)
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL); /* what the thread inherits */
-	running = pthread_create(&state->thread, &small, run, NULL) == 0;
+	running = pthread_create(&state->thread, &small, thread_main, NULL) == 0;
 	pthread_attr_destroy(&small);
 	pthread_sigmask(SIG_SETMASK, &state->caller, NULL);
 	if (running)
@@ -251,8 +252,9 @@ void progress_waits(const struct lock *lock, void *context)
 	if (state == NULL)
 		return;
 	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
-	host_id(); /* looked up once, and not by two threads at once */
-	if (!start()) {
+	host_id(); /* found once, and kept: not by two threads at a time */
+	wanted->begun = start_thread();
+	if (!wanted->begun) {
 		free(state);
 		state = NULL;
 	}

@@ -1,11 +1,10 @@
-/* run/progress.h - nobody waits in the dark.
+/* run/progress.h - the line shown while semlock waits.
  *
- * After a second of waiting on a terminal there is one line that says who holds the lock, our
- * place in the queue, how long we have waited, and how much time is left.  It is redrawn in
- * place, and gone without a trace at the end.  With --verbose, there is instead, wherever
- * standard error goes, one line of the ordinary kind, which stays.
+ * After a second of waiting on a terminal, a line shows the holder, this process's place in the queue,
+ * the time waited and the time left.  It is redrawn in place, and erased at the end.  With --verbose, there
+ * is an ordinary message instead, also where standard error is no terminal.
  *
- * All this is done by a thread: whoever left the lock call to draw would lose its place. */
+ * A thread draws the line: leaving the lock call to draw would lose the place among the waiters. */
 #ifndef SEMLOCK_RUN_PROGRESS_H
 #define SEMLOCK_RUN_PROGRESS_H
 
@@ -16,20 +15,20 @@
 #include "lock/lock.h"
 
 struct progress {
-	bool verbose, live;       /* what is wanted: one line, the live line */
+	bool verbose, live;       /* asked for: a message; the line that is redrawn */
 	struct deadline deadline; /* of the wait */
+	bool begun;               /* filled: progress_end() has something to do */
 };
 
-/* LOCK has turned out to be busy, and we are about to wait for it.  CONTEXT is a struct
- * progress, which has to last until progress_end().  May be called again for another lock.
- * Where there can be no thread there is no line. */
+/* LOCK is busy, and the wait for it begins.  CONTEXT: a struct progress, which has to last until
+ * progress_end().  May be called again for another lock.  If no thread can be started there is no line. */
 void progress_waits(const struct lock *lock, void *context);
 
-/* The signals that this thread has blocked for the line's sake, and that whoever is started
- * meanwhile must not inherit so; NULL: none. */
+/* The signals that the calling thread has blocked for the line's sake: a process that is started meanwhile
+ * must not inherit them blocked.  NULL: none. */
 const sigset_t *progress_blocks(void);
 
-/* The wait is over, one way or the other: erase the line.  Does nothing when there was none. */
+/* The wait is over: end the thread, erase the line.  Does nothing if there is none. */
 void progress_end(void);
 
 #endif

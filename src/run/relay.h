@@ -1,30 +1,32 @@
-/* run/relay.h - semlock as two processes, where its death would free the lock under what the command
- * has started (-o, -m posix):
+/* run/relay.h - semlock as two processes, where its death would free the lock under processes that the
+ * command has started (-o, -m posix):
  *
- *	caller --> relay ---------> holder --> command --> what that starts
- *	           passes signals   all that semlock does
+ *	caller --> relay ---------> holder --> command --> its descendants
+ *	           passes signals   everything that semlock does
  *	           and the status on
  *
- * The relay is what the caller sees, and kills.  If it is killed, the holder ends all its descendants,
- * and only then lets the lock go.  If the holder is killed, its lock goes with it, and the relay ends
- * the rest. */
+ * The caller sees, and kills, the relay.  If the relay is killed, the holder ends all its descendants, and
+ * then releases the lock.  If the holder is killed, its lock goes with it, and the relay ends the rest. */
 #ifndef SEMLOCK_RUN_RELAY_H
 #define SEMLOCK_RUN_RELAY_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Returns in the holder.  The relay ends as the holder ends. */
-void relay_start(void);
+#include "report/error.h"
 
-/* In the holder: the command is about to start.  Until now the holder dies with the relay; from now on it
- * does not.  EXCEPT, a child of the holder, is none of the command's; 0: there is none. */
+/* Fork the holder.  Returns 0 in the holder; its PID in the relay, where all signals are blocked then;
+ * -1 with ERROR filled.  As process 1 of a PID namespace, the command needs no relay: 0 without a fork. */
+pid_t relay_start(struct error *error);
+
+/* In the holder, before the command starts: from now on, it survives the relay's death, to end its
+ * descendants.  EXCEPT: a child that is not the command's; 0: none. */
 void relay_command_starts(pid_t except);
 
-/* In the holder: has the relay been killed? */
+/* In the holder: has the relay been killed?  false in any other process. */
 bool relay_killed(void);
 
-/* End all descendants, of which COMMAND is one (0: it is not known), and reap them. */
+/* Kill all descendants, COMMAND among them (0: not known), and reap them. */
 void relay_end_all(pid_t command);
 
 #endif

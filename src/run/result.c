@@ -8,11 +8,10 @@
 #include "run/result.h"
 #include "report/status_fd.h"
 #include "report/exitcode.h"
-#include "run/acquire.h"
+#include "run/messages.h"
 #include "report/error.h"
 
-/* The command never ran: why, and the status that says so. */
-static int not_run(const struct request *request, int errnum)
+static int status_not_run(const struct request *request, int errnum)
 {
 	status_fd_event("not-run %s", status_fd_errno(errnum));
 	if (request->command == NULL) {
@@ -35,7 +34,7 @@ int result_status(const struct request *request, const struct result *result)
 		status_fd_event("run-timeout");
 	if (result->how != ENDED_NOT_RUN)
 		status_fd_event(result->how == ENDED_SIGNAL ? "signal %d" : "exit %d", result->code);
-	if (result->timed_out && !result->ours && !(result->killed && result->how == ENDED_SIGNAL))
+	if (result->timed_out && !result->received && !(result->killed && result->how == ENDED_SIGNAL))
 		return EXIT_RUNTIMEOUT;
 	switch (result->how) {
 	case ENDED_EXIT:
@@ -45,21 +44,21 @@ int result_status(const struct request *request, const struct result *result)
 	case ENDED_NOT_RUN:
 		break;
 	}
-	return not_run(request, result->code);
+	return status_not_run(request, result->code);
 }
 
-int ending_as(int status, int signo)
+int result_die_of(int status, int signo)
 {
-	sigset_t just_it;
+	sigset_t set;
 
 	if (signo == 0 || status != 128 + signo)
 		return status;
 	prctl(PR_SET_DUMPABLE, 0);
 	signal(signo, SIG_DFL);
-	sigemptyset(&just_it);
-	sigaddset(&just_it, signo);
+	sigemptyset(&set);
+	sigaddset(&set, signo);
 	raise(signo);
-	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	return status;
 }
 
@@ -69,24 +68,26 @@ int result_if_lost(const struct request *request, const struct lock *locks, int 
 		if (locks[i].lost) {
 			if (!locks[i].lost_said)
 				complain("%s: the lock was lost while the command ran",
-				    acquire_label(request, &locks[i]));
+				    messages_label(request, &locks[i]));
 			status_fd_event("lost");
 			status = EXIT_LOST;
 		}
 	return status;
 }
 
-const char *ending_words(const struct request *request, const struct error *error)
+/* As flock, a failed call is reported in flock(1)'s words. */
+static const char *error_words(const struct request *request, const struct error *error)
 {
 	bool lock_call = error->kind == ERROR_LOCKABLE || error->kind == ERROR_SYSTEM;
 
 	return request->as_flock && lock_call && error->errnum != 0 ? strerror(error->errnum) : error->text;
 }
 
-noreturn void result_of_error(const struct request *request, const struct error *error)
+int result_of_error(const struct request *request, const struct lock *lock, const struct error *error)
 {
 	int status = exit_status_of(error->kind);
 
+	complain("%s: %s", lock == NULL ? request->label : messages_label(request, lock), error_words(request, error));
 	status_fd_event("failed %d", status);
-	die(status, "%s: %s", request->label, ending_words(request, error));
+	return status;
 }

@@ -1,31 +1,25 @@
-/* run/result.h - how it ended, as an exit status: for the command's own, and for semlock's trouble. */
+/* run/result.h - exit statuses: of the command's end, and of an error of semlock's own. */
 #ifndef SEMLOCK_RUN_RESULT_H
 #define SEMLOCK_RUN_RESULT_H
-
-#include <stdnoreturn.h>
 
 #include "run/start.h"
 #include "lock/lock.h"
 #include "cli/options.h"
 
-/* The status for the command's RESULT.  Says why, if it never ran, and tells the event. */
+/* The status for the command's RESULT.  Writes the event; a message too, if the command never ran. */
 int result_status(const struct request *request, const struct result *result);
 
-/* Somebody who does not heed the lock has removed or replaced one of LOCKS, which we have let go:
- * another command may have run beside ours, and that is worth more than how ours ended.  Returns
- * what is to be made of STATUS, and has said so. */
+/* STATUS; or EXIT_LOST, with an event and a message, if one of the released LOCKS had been removed or
+ * replaced by a program that ignores it: another command may have run beside this one. */
 int result_if_lost(const struct request *request, const struct lock *locks, int status);
 
-/* If signal SIGNO, which semlock got as well, ended the command, and STATUS still says so: die of it,
- * without a core.  A shell stops its loop at Ctrl-C, and systemd takes TERM for a clean stop, only if
- * they see that death.  SIGNO 0: none.  Returns STATUS where the signal does not kill: as process 1 of
- * a container. */
-int ending_as(int status, int signo);
+/* If STATUS still says that signal SIGNO, which semlock received too, ended the command: die of SIGNO,
+ * without a core.  A shell ends its loop at Ctrl-C, and systemd takes SIGTERM for a clean stop, only if
+ * semlock dies of it too.  Returns STATUS if SIGNO is 0 or does not kill, as for process 1 of a container. */
+int result_die_of(int status, int signo);
 
-/* ERROR in words; by the name flock, where a descriptor or a lock call is to blame, in flock(1)'s. */
-const char *ending_words(const struct request *request, const struct error *error);
-
-/* semlock itself cannot go on, for ERROR: ends the process with the status for that. */
-noreturn void result_of_error(const struct request *request, const struct error *error);
+/* Print ERROR of LOCK (NULL: of the lock that was named first), and write the event.  Returns the status
+ * for it. */
+int result_of_error(const struct request *request, const struct lock *lock, const struct error *error);
 
 #endif

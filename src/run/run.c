@@ -4,17 +4,127 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "run/environment.h"
+#include "run/hold.h"
+#include "run/messages.h"
+#include "run/progress.h"
+#include "run/relay.h"
 #include "run/result.h"
-#include "report/status_fd.h"
+#include "run/run.h"
+#include "run/supervise.h"
 #include "methods/file/heartbeat.h"
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
-#include "run/messages.h"
-#include "run/relay.h"
+#include "sys/crash_points.h"
+#include "sys/memory.h"
 #include "report/error.h"
-#include "run/run.h"
-#include "lock/lockset.h"
+#include "report/status_fd.h"
+
+static void make_locks(struct job *job)
+{
+	const struct request *request = job->request;
+
+	for (unsigned i = 0; i < request->nlocks; i++) {
+		job->locks[i] = (struct lock){
+		    .method = request->method,
+		    .name = request->locks[i].name,
+		    .mode = request->locks[i].mode,
+		    .slots = request->slots,
+		    .range = request->range,
+		    .create_mode = request->create_mode,
+		    .exact_mode = request->exact_mode,
+		    .stale = request->stale,
+		    .ttl = request->ttl,
+		    .note = request->command == NULL ? NULL : request->command[0],
+		    .init = request->init,
+		    .child = &job->child,
+		    .to_be_removed = request->remove,
+		    .may_be_deleted = request->as_flock,
+		    .fd = request->locks[i].fd,
+		    .slot = -1,
+		};
+		if (request->method->access != NULL)
+			job->locks[i].access = request->method->access(&job->locks[i]);
+	}
+}
+
+/* In the foreground of a terminal, the command has to stay in the group that the keyboard signals. */
+static bool in_foreground(void)
+{
+	int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+
+	if (terminal >= 0)
+		close(terminal);
+	return foreground;
+}
+
+static struct command make_command(const struct request *request)
+{
+	bool held_by_semlock = request->close_fd || (request->method->can & OWNED_BY_PROCESS) != 0;
+
+	return (struct command){
+	    .argv = request->command,
+	    .nlocks = request->nlocks,
+	    .inherit = request->become || !held_by_semlock,
+	    .passed = request->locks[0].name != NULL &&
+		      (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
+	    .tie = held_by_semlock,
+	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
+	    .own_group = request->run_timeout > 0 && !in_foreground(),
+	    .placeholder = request->hold ? hold_until_end : NULL,
+	};
+}
+
+/* The lock that was named first: lockset_take() changes the order. */
+static const struct lock *first_named(const struct job *job)
+{
+	const struct lock *lock = job->locks;
+
+	while (lock->name != job->request->locks[0].name)
+		lock++;
+	return lock;
+}
+
+/* Give the locks' descriptors and environment to the command.  Returns 0, or -1 with ERROR filled. */
+static int give_locks(struct job *job, struct error *error)
+{
+	const struct request *request = job->request;
+
+	for (unsigned i = 0; i < request->nlocks; i++)
+		job->command.locks[i] = job->locks[i].fd;
+	if (request->unlock)
+		return 0;
+	return environment_set(first_named(job), request->label, job->locks, request->nlocks, error);
+}
+
+/* For a lock whose record names the command: fork it, up to its start barrier. */
+static pid_t start_child(struct child *child, struct error *error)
+{
+	struct job *job = child->context;
+
+	if (give_locks(job, error) != 0)
+		return -1;
+	return command_prepare(&job->command, progress_blocks(), error);
+}
+
+int job_make(struct job *job, const struct request *request, struct error *error)
+{
+	*job = (struct job){.request = request, .command = make_command(request)};
+	job->child = (struct child){
+	    .start = start_child,
+	    .context = job,
+	    .inherits = job->command.inherit,
+	};
+	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
+	job->command.locks = memory_lasting(request->nlocks * sizeof *job->command.locks);
+	if (job->locks == NULL || job->command.locks == NULL)
+		return error_say(error, ERROR_SYSTEM, "no memory");
+	make_locks(job);
+	return 0;
+}
 
 /* What has to be looked after while the command runs. */
 struct monitors {
@@ -22,12 +132,25 @@ struct monitors {
 	struct lease lease;
 };
 
-/* Who has asked for it relies on it; others are told that it is not done. */
-static int keep(struct heartbeat *heartbeat, const struct job *job, struct error *error)
+static void report_loss(const struct lock *lock)
+{
+	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+}
+
+/* Without --stale and --on-lost, a heartbeat that cannot be started is only a warning. */
+static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
 
-	if (heartbeat_start(heartbeat, job->locks, request->nlocks, request->stale, request->on_lost, job->child.pid, error) == 0)
+	*heartbeat = (struct heartbeat){
+	    .locks = job->locks,
+	    .count = request->nlocks,
+	    .stale = request->stale,
+	    .on_lost = request->on_lost,
+	    .command = job->child.pid,
+	    .report = report_loss,
+	};
+	if ((request->method->can & LEAVES_RECORD) == 0 || heartbeat_start(heartbeat, error) == 0)
 		return 0;
 	if (request->stale > 0 || request->on_lost != 0)
 		return -1;
@@ -35,41 +158,66 @@ static int keep(struct heartbeat *heartbeat, const struct job *job, struct error
 	return 0;
 }
 
-static int monitors_start(struct monitors *monitors, const struct job *job, struct error *error)
+static int start_monitors(struct monitors *monitors, const struct job *job, struct error *error)
 {
-	monitors->lease.running = false;
-	if (keep(&monitors->heartbeat, job, error) != 0)
+	monitors->heartbeat.running = monitors->lease.running = false;
+	if (start_heartbeat(&monitors->heartbeat, job, error) != 0)
 		return -1;
 	if (job->locks->smith == NULL)
 		return 0;
 	return lease_start(&monitors->lease, job->locks, job->request->label, job->child.pid, error);
 }
 
-static void monitors_stop(struct monitors *monitors)
+static void stop_monitors(struct monitors *monitors)
 {
-	heartbeat_stop(&monitors->heartbeat);
-	lease_stop(&monitors->lease);
+	if (monitors->heartbeat.running)
+		heartbeat_stop(&monitors->heartbeat);
+	if (monitors->lease.running)
+		lease_stop(&monitors->lease);
 }
 
-/* Who only holds is no program to be started: it always stands at the gate first. */
-static int start_holding(struct job *job, struct error *error)
+/* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
+ * Returns 0, or -1 with ERROR filled. */
+static int prepare(struct job *job, struct error *error)
 {
-	if (job->request->hold && job->child.pid == 0)
-		job->child.pid = job->child.start(&job->child, error);
-	return job->child.pid < 0 ? -1 : 0;
+	if (job->child.pid > 0)
+		return 0;
+	if (job->request->hold) {
+		job->child.pid = start_child(&job->child, error);
+		return job->child.pid < 0 ? -1 : 0;
+	}
+	return job->command.nlocks > 0 ? give_locks(job, error) : 0;
 }
 
-/* A process's own lock is dropped as soon as any descriptor of its file is closed, by an exec too. */
-static void keep_events_open(const struct job *job)
+/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
+static void keep_status_fd_open(const struct job *job)
 {
 	struct stat file;
-	int fd = events_descriptor();
 
-	if ((job->request->method->can & OWNED_BY_PROCESS) == 0 || fd < 0 || fstat(fd, &file) != 0)
+	if ((job->request->method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
 		return;
 	for (unsigned i = 0; i < job->request->nlocks; i++)
 		if (file.st_dev == job->locks[i].device && file.st_ino == job->locks[i].inode)
-			fcntl(fd, F_SETFD, 0);
+			fcntl(status_fd, F_SETFD, 0);
+}
+
+static int become(const struct job *job)
+{
+	keep_status_fd_open(job);
+	command_become(&job->command);
+	return result_status(job->request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
+}
+
+/* Returns 0 with *RESULT filled, or -1 with ERROR filled. */
+static int run_command(struct command *command, struct result *result, struct error *error)
+{
+	pid_t pid = command_start(command, result, error);
+
+	if (pid <= 0)
+		return pid;
+	*result = supervise(command, pid);
+	CRASH_POINT("command.ended");
+	return 0;
 }
 
 int run(struct job *job)
@@ -78,28 +226,38 @@ int run(struct job *job)
 	struct result result;
 	struct monitors monitors;
 	struct error error;
+	bool failed;
 
-	if (!request->hold && job->command.nlocks > 0 && job->child.pid == 0 &&
-	    job_give_locks(job, &error) != 0)
-		result_of_error(request, &error);
-	if (start_holding(job, &error) != 0)
-		result_of_error(request, &error);
-	if (!request->hold)
+	if (prepare(job, &error) != 0)
+		return result_of_error(request, NULL, &error);
+	if (request->verbose && !request->hold)
 		messages_running(request);
-	if (request->become) {
-		keep_events_open(job);
-		command_become(&job->command);
-		return result_status(request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
-	}
-	if (monitors_start(&monitors, job, &error) != 0) {
+	if (request->become)
+		return become(job);
+	if (start_monitors(&monitors, job, &error) != 0) {
 		command_cancel(&job->command);
-		lockset_forget(job->locks, request->nlocks);
-		result_of_error(request, &error);
+		return result_of_error(request, NULL, &error);
 	}
-	relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
-	if (command_supervise(&job->command, &result, &error) != 0)
-		result_of_error(request, &error);
-	monitors_stop(&monitors);
-	job->died_of = result.ours ? result.code : 0;
+	if (job->command.tie)
+		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
+	failed = run_command(&job->command, &result, &error) != 0;
+	stop_monitors(&monitors);
+	if (failed)
+		return result_of_error(request, NULL, &error);
+	job->died_of = result.received ? result.code : 0;
+	if (result.how == ENDED_EXIT && !result.timed_out && status_fd < 0)
+		return result.code; /* result_status() has nothing to add */
 	return result_status(request, &result);
+}
+
+int run_relay(pid_t holder)
+{
+	static const struct command not_tied;
+	struct result result = supervise(&not_tied, holder);
+
+	if (result.how == ENDED_EXIT)
+		return result.code;
+	if (result.code == SIGKILL)
+		relay_end_all(0);
+	return result_die_of(128 + result.code, result.code);
 }

@@ -2,25 +2,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "run/start.h"
 #include "sys/crash_points.h"
-#include "run/execute.h"
+#include "sys/memory.h"
 #include "sys/pidfd.h"
 #include "sys/signals.h"
-#include "run/supervise.h"
 
-/* What we change for ourselves before the fork, and the command gets back. */
+/* What semlock changes before the fork, and the command gets back. */
 struct inheritance {
 	sigset_t mask;
 	pid_t parent;
-	int parent_end; /* a pidfd of it; -1: none */
+	int parent_end; /* a pidfd of PARENT; -1: none */
 };
 
 static void note_parent(struct inheritance *given)
@@ -29,17 +30,19 @@ static void note_parent(struct inheritance *given)
 	given->parent_end = pidfd_of(given->parent);
 }
 
-/* Everything is blocked from before the fork on, and only ever looked at in one place:
- * so no signal is lost between two looks, and none ends us before the command. */
-static void take_signals(struct inheritance *given, sigset_t *all, bool tie)
+/* All signals are blocked from before the fork on, and received by supervise() alone: none is lost, and
+ * none ends semlock before the command. */
+static void take_signals(struct inheritance *given, bool tie)
 {
+	sigset_t all;
+
 	if (tie)
 		note_parent(given);
-	sigfillset(all);
-	sigprocmask(SIG_BLOCK, all, &given->mask);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &given->mask);
 }
 
-/* In a PID namespace of its own (unshare --pid), a child sees no parent. */
+/* In a PID namespace of its own (unshare --pid), a child's getppid(2) is 0. */
 static bool parent_lives(const struct inheritance *given)
 {
 	struct pollfd end = {given->parent_end, POLLIN, 0};
@@ -49,7 +52,7 @@ static bool parent_lives(const struct inheritance *given)
 	       (parent == 0 && given->parent_end >= 0 && poll(&end, 1, 0) == 0);
 }
 
-/* If semlock has died before the tie was made, nobody holds the lock any more. */
+/* If semlock died before prctl(2), its lock is free: the command must not run. */
 static void tie_to_parent(const struct inheritance *given)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -57,7 +60,7 @@ static void tie_to_parent(const struct inheritance *given)
 		_exit(EXIT_FAILURE);
 }
 
-/* A command that was to inherit the lock, and does not, must not run. */
+/* Returns 0, or -1 with errno set: a command that does not inherit its lock must not run. */
 static int pass_descriptors(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks && !command->passed; i++)
@@ -67,9 +70,55 @@ static int pass_descriptors(const struct command *command)
 	return 0;
 }
 
-/* Nothing is execed here that would close what is not to be inherited.  The end of the gate's
- * socket says that we run. */
-static void placeholder(const struct command *command)
+/* Where execvp(3) has found NAME: the first file in PATH that may be executed. */
+static char *program_path(char *name)
+{
+	const char *from = getenv("PATH"), *end;
+	char *path = memory_lasting(PATH_MAX);
+
+	if (strchr(name, '/') != NULL || from == NULL || path == NULL)
+		return name;
+	for (; *from != '\0'; from = *end == '\0' ? end : end + 1) {
+		end = from + strcspn(from, ":");
+		if ((size_t)(end - from) + strlen(name) + 2 > PATH_MAX)
+			continue;
+		memcpy(path, from, (size_t)(end - from));
+		strcpy(stpcpy(path + (end - from), end == from ? "" : "/"), name);
+		if (access(path, X_OK) == 0)
+			return path;
+	}
+	return name;
+}
+
+/* execvp(3) of musl leaves a script without #! to its caller. */
+static int execute_by_shell(char **argv)
+{
+	static char shell[] = "/bin/sh";
+	size_t count = 1;
+	char **words;
+
+	while (argv[count] != NULL)
+		count++;
+	words = memory_lasting((count + 2) * sizeof *words);
+	if (words == NULL)
+		return ENOMEM;
+	words[0] = shell;
+	words[1] = program_path(argv[0]);
+	memcpy(words + 2, argv + 1, count * sizeof *words);
+	execv(shell, words);
+	return ENOEXEC;
+}
+
+/* Become ARGV.  Returns errno when that fails.  May run in memory shared with a parent (vfork(2)). */
+static int execute(char **argv)
+{
+	execvp(argv[0], argv);
+	return errno == ENOEXEC ? execute_by_shell(argv) : errno;
+}
+
+/* No exec closes the descriptors here: close those of the locks by hand, and that of the start barrier,
+ * whose end tells semlock that the placeholder runs. */
+static void run_placeholder(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (!command->inherit)
@@ -78,7 +127,7 @@ static void placeholder(const struct command *command)
 	command->placeholder();
 }
 
-/* In the child, which may share our memory: system calls alone, until the exec. */
+/* In the child, which may share the parent's memory: system calls alone, until the exec.  Returns errno. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
 	if (command->own_group)
@@ -89,14 +138,14 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->placeholder != NULL)
-		placeholder(command);
+		run_placeholder(command);
 	return execute(command->argv);
 }
 
-/* The parent stands still until the child has execed or exited, in the same memory: an
- * exec that failed is known without a pipe.  Where vfork(2) is only a fork(2), as under qemu-user
- * and valgrind, the parent goes on at once, in memory of its own: there the errno comes with a signal. */
-static pid_t start(struct command *command, const struct inheritance *given, int *failure)
+/* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno of a
+ * failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and valgrind, the
+ * parent goes on at once, in memory of its own: there the errno comes with SIGCHLD. */
+static pid_t start_now(struct command *command, const struct inheritance *given, int *failure)
 {
 	volatile bool shared = false;
 	volatile int errnum = 0;
@@ -135,36 +184,30 @@ void command_cancel(struct command *command)
 	start_barrier_cancel(&command->start_barrier);
 }
 
-/* Let it run at last. */
 static pid_t start_prepared(struct command *command, int *failure)
 {
 	*failure = start_barrier_open(&command->start_barrier);
 	return command->start_barrier.pid;
 }
 
-int command_supervise(struct command *command, struct result *result, struct error *error)
+pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
-	sigset_t all;
 	pid_t pid;
 	int failure;
 
-	take_signals(&given, &all, command->tie);
+	take_signals(&given, command->tie);
 	pid = command->start_barrier.pid > 0 ? start_prepared(command, &failure)
-				    : start(command, &given, &failure);
+					     : start_now(command, &given, &failure);
 	if (pid < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	CRASH_POINT("command.started");
-	if (failure != 0) {
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		*result = failure < 0
-			      ? (struct result){.how = ENDED_SIGNAL, .code = SIGKILL}
+	if (failure == 0)
+		return pid;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*result = failure < 0 ? (struct result){.how = ENDED_SIGNAL, .code = SIGKILL}
 			      : (struct result){.how = ENDED_NOT_RUN, .code = failure};
-		return 0;
-	}
-	*result = supervise(command, pid, &all);
-	CRASH_POINT("command.ended");
 	return 0;
 }
 

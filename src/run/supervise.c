@@ -9,19 +9,18 @@
 #include "run/relay.h"
 #include "run/supervise.h"
 
-/* Our view of the command while it runs. */
 struct supervised {
 	pid_t pid;
 	bool stopped;
-	bool keyboard; /* the terminal has asked everybody to stop */
-	bool resumed;  /* we were stopped like it, and go on */
+	bool keyboard; /* SIGTSTP came from the keyboard, for the whole foreground group */
+	bool resumed;  /* semlock was stopped like the command, and was continued */
 	const struct command *command;
-	struct deadline next; /* when the limit has something to do */
-	bool server_text;            /* it has been asked to end */
-	sigset_t got;         /* the signals that came to semlock, from a key or by kill(2) */
+	struct deadline next; /* of the limit's next signal */
+	bool asked_to_end;    /* the command has got the limit's signal, or one to end that came to semlock */
+	sigset_t got;         /* the signals that semlock has received, from the keyboard or by kill(2) */
 };
 
-/* Did a key send it, to the whole foreground group, of which the command is one? */
+/* Did the terminal send the signal to the whole foreground group, and so to the command as well? */
 static bool command_has_it(const struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	switch (signo) {
@@ -33,8 +32,8 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 	case SIGWINCH:
 		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp();
 	case SIGHUP:
-		/* At a hangup it goes to the leader of the session, too, whichever group is in the
-		 * foreground: better heard twice than not at all. */
+		/* At a hangup the session leader gets SIGHUP whichever group is in the foreground: send it
+		 * twice rather than not at all. */
 		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp() && getsid(0) != getpid();
 	}
 	return false;
@@ -45,8 +44,8 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	static const struct timespec now = {0, 0};
 	sigset_t just_it, cont;
 
-	/* A stop from outside that was meant for the command alone leaves us running: whoever
-	 * continues it would not know to continue us. */
+	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to the command
+	 * alone, too. */
 	if (signo == SIGSTOP && supervised->keyboard)
 		signo = SIGTSTP;
 	supervised->keyboard = false;
@@ -54,7 +53,7 @@ static void stop_like_it(struct supervised *supervised, int signo)
 		return;
 	sigemptyset(&just_it);
 	sigaddset(&just_it, signo);
-	raise(signo); /* the kernel drops it where there is no shell to continue us */
+	raise(signo); /* the kernel drops it in an orphaned process group, where no shell would continue it */
 	sigprocmask(SIG_UNBLOCK, &just_it, NULL);
 	sigprocmask(SIG_BLOCK, &just_it, NULL);
 	sigemptyset(&cont);
@@ -62,18 +61,18 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	supervised->resumed = sigtimedwait(&cont, NULL, &now) == SIGCONT;
 }
 
-/* What resumed us was sent to the whole group by a shell, and then the command runs already:
- * one more SIGCONT, a moment later, could undo the user's next Ctrl-Z.  Or it was sent to us
- * alone. */
-static void go_on_like_us(struct supervised *supervised)
+/* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole group, the command runs
+ * already: a second SIGCONT, a moment later, could undo the user's next Ctrl-Z. */
+static void continue_command(struct supervised *supervised)
 {
 	if (supervised->resumed && supervised->stopped)
 		kill(supervised->pid, SIGCONT);
 	supervised->resumed = false;
 }
 
-/* Collect what has happened to the command.  Other children are orphans that came to us
- * because we are process 1 of a container, or were there before semlock was execed. */
+/* Wait for all children that have changed state; returns whether the command has ended, with RESULT filled.
+ * Other children were semlock's before it was execed, or are orphans: semlock is process 1 of a container,
+ * or a subreaper. */
 static bool reap(struct supervised *supervised, struct result *result)
 {
 	int status;
@@ -93,12 +92,12 @@ static bool reap(struct supervised *supervised, struct result *result)
 			return true;
 		}
 	}
-	go_on_like_us(supervised);
+	continue_command(supervised);
 	return false;
 }
 
-/* To the command, and where it has a group, to all in it. */
-static void end_it(const struct supervised *supervised, int signo)
+/* To the command, or to the process group that it leads. */
+static void signal_command(const struct supervised *supervised, int signo)
 {
 	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
 }
@@ -108,35 +107,34 @@ static bool asks_to_end(int signo)
 	return signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT;
 }
 
-/* The time is up: the limit's signal, and a stopped command has to run to obey it; after
- * that, SIGKILL.  It has not been waited for, so its number is still its own. */
-static void enforce(struct supervised *supervised, struct result *result)
+/* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it; the next
+ * time, SIGKILL.  The command has not been waited for: its PID cannot be another process's. */
+static void enforce_limit(struct supervised *supervised, struct result *result)
 {
 	const struct limit *limit = &supervised->command->limit;
-	int signo = supervised->server_text ? SIGKILL : limit->signal;
+	int signo = supervised->asked_to_end ? SIGKILL : limit->signal;
 
-	result->timed_out = result->timed_out || !supervised->server_text;
+	result->timed_out = result->timed_out || !supervised->asked_to_end;
 	result->killed = signo == SIGKILL;
-	end_it(supervised, signo);
+	signal_command(supervised, signo);
 	if (signo != SIGKILL && signo != SIGCONT)
-		end_it(supervised, SIGCONT);
-	supervised->next = supervised->server_text || limit->kill_after == 0 ? deadline_never()
+		signal_command(supervised, SIGCONT);
+	supervised->next = supervised->asked_to_end || limit->kill_after == 0 ? deadline_never()
 							    : deadline_after(limit->kill_after);
-	supervised->server_text = true;
+	supervised->asked_to_end = true;
 }
 
-/* Asked to end by a signal to us, it has no longer than after the limit's own. */
+/* After a signal to semlock that asks to end, the command has as long as after the limit's own. */
 static void start_countdown(struct supervised *supervised)
 {
-	if (supervised->server_text || supervised->command->limit.kill_after == 0)
+	if (supervised->asked_to_end || supervised->command->limit.kill_after == 0)
 		return;
-	supervised->server_text = true;
+	supervised->asked_to_end = true;
 	supervised->next = deadline_after(supervised->command->limit.kill_after);
 }
 
-/* sigwaitinfo(2) fails although it is no signal's fault (a sandbox denies it, say): look by the
- * clock.  To ignore a pending signal for a moment takes it from the queue; where it came from is lost
- * with it.  -1: there is none, and the command may have ended. */
+/* sigwaitinfo(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for a moment
+ * takes it from the queue, and its origin with it.  Returns -1 if none is pending; the command may have ended. */
 static int poll_signal(siginfo_t *info)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -154,31 +152,41 @@ static int poll_signal(siginfo_t *info)
 	return -1;
 }
 
-/* The next signal to us; -1 when the limit's time has come, or at random. */
-static int next_signal(const struct supervised *supervised, const sigset_t *all, siginfo_t *info)
+/* Returns the next signal to semlock; -1 when the limit's time has come, or after an interrupted wait. */
+static int next_signal(const struct supervised *supervised, siginfo_t *info)
 {
-	int64_t left = deadline_left(&supervised->next);
-	struct timespec pause = {(time_t)(left / SECOND), (long)(left % SECOND)};
-	int signo = supervised->next.never ? sigwaitinfo(all, info) : sigtimedwait(all, info, &pause);
+	struct timespec pause;
+	sigset_t all;
+	int64_t left;
+	int signo;
 
+	sigfillset(&all);
+	if (supervised->next.never) {
+		signo = sigwaitinfo(&all, info);
+	} else {
+		left = deadline_left(&supervised->next);
+		pause = (struct timespec){(time_t)(left / SECOND), (long)(left % SECOND)};
+		signo = sigtimedwait(&all, info, &pause);
+	}
 	return signo < 0 && errno != EINTR && errno != EAGAIN ? poll_signal(info) : signo;
 }
 
-static void pass_on(struct supervised *supervised, int signo, const siginfo_t *info)
+static void pass_on_signal(struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	if (command_has_it(supervised, signo, info)) {
 		supervised->keyboard = supervised->keyboard || signo == SIGTSTP;
 		return;
 	}
 	if (asks_to_end(signo)) {
-		end_it(supervised, signo);
+		signal_command(supervised, signo);
 		start_countdown(supervised);
 	} else {
 		kill(supervised->pid, signo);
 	}
 }
 
-/* A shell continues a job by one signal to the whole group: then the command runs already. */
+/* Did the SIGCONT that semlock received reach the command too?  A shell continues a job by one signal to the
+ * whole group. */
 static bool was_continued(struct supervised *supervised, struct result *result, bool *over)
 {
 	bool before = supervised->stopped;
@@ -187,8 +195,8 @@ static bool was_continued(struct supervised *supervised, struct result *result, 
 	return before && !supervised->stopped;
 }
 
-/* The command may have died of a signal whose copy for semlock is still pending. */
-static bool got_it_too(const struct supervised *supervised, const struct result *result)
+/* Has semlock received the signal that ended the command, or is that signal still pending for it? */
+static bool semlock_got_it(const struct supervised *supervised, const struct result *result)
 {
 	sigset_t pending;
 
@@ -198,12 +206,12 @@ static bool got_it_too(const struct supervised *supervised, const struct result 
 	return sigismember(&supervised->got, result->code) == 1 || sigismember(&pending, result->code) == 1;
 }
 
-struct result supervise(const struct command *command, pid_t pid, const sigset_t *all)
+struct result supervise(const struct command *command, pid_t pid)
 {
 	struct supervised running = {
 	    .pid = pid,
 	    .command = command,
-	    .next = command->limit.time > 0 ? deadline_after(command->limit.time) : deadline_never(),
+	    .next = {.never = true},
 	};
 	struct supervised *supervised = &running;
 	struct result result = {.how = ENDED_EXIT};
@@ -212,12 +220,14 @@ struct result supervise(const struct command *command, pid_t pid, const sigset_t
 	int signo, failure = 0;
 
 	sigemptyset(&supervised->got);
+	if (command->limit.time > 0)
+		supervised->next = deadline_after(command->limit.time);
 	while (!over) {
-		if (relay_killed()) {
+		if (command->tie && relay_killed()) {
 			relay_end_all(pid);
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
 		}
-		signo = next_signal(supervised, all, &info);
+		signo = next_signal(supervised, &info);
 		if (signo > 0)
 			sigaddset(&supervised->got, signo);
 		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
@@ -227,12 +237,12 @@ struct result supervise(const struct command *command, pid_t pid, const sigset_t
 		else if (signo == SIGCONT && was_continued(supervised, &result, &over))
 			continue;
 		else if (signo > 0 && !over)
-			pass_on(supervised, signo, &info);
+			pass_on_signal(supervised, signo, &info);
 		else if (signo < 0 && !(over = reap(supervised, &result)) && deadline_left(&supervised->next) == 0)
-			enforce(supervised, &result);
+			enforce_limit(supervised, &result);
 	}
 	if (failure != 0)
 		result = (struct result){.how = ENDED_NOT_RUN, .code = failure};
-	result.ours = got_it_too(supervised, &result);
+	result.received = semlock_got_it(supervised, &result);
 	return result;
 }

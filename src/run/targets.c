@@ -2,13 +2,18 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/queuefile.h"
+#include "sys/open_fds.h"
 #include "sys/pidfd.h"
 #include "run/targets.h"
 
-/* Whoever has ended and not been waited for yet still takes signals, and has let go. */
+/* A zombie still takes signals, and has released its locks. */
 static bool lives(const struct target *target)
 {
 	struct pollfd end = {target->pidfd, POLLIN, 0};
@@ -27,7 +32,7 @@ struct target *targets_find(const struct targets *targets, pid_t pid)
 bool targets_obeying(const struct targets *targets)
 {
 	for (size_t i = 0; i < targets->count; i++)
-		if (targets->list[i].server_text && lives(&targets->list[i]))
+		if (targets->list[i].signalled && lives(&targets->list[i]))
 			return true;
 	return false;
 }
@@ -58,7 +63,7 @@ int targets_signal(const struct target *target, int signo)
 	return pidfd_send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
 }
 
-/* A descriptor of somebody who has ended is good for nothing, and would keep poll() awake. */
+/* The pidfd of an ended process would keep poll(2) from sleeping. */
 static void forget_ended(struct targets *targets)
 {
 	size_t kept = 0;
@@ -84,7 +89,7 @@ void targets_wait(struct targets *targets, int64_t most)
 		target = &targets->list[i];
 		if (count < sizeof ends / sizeof *ends)
 			ends[count++] = (struct pollfd){target->pidfd, POLLIN, 0};
-		if (!target->server_text || target->kill.never)
+		if (!target->signalled || target->kill.never)
 			continue;
 		left = deadline_left(&target->kill) / MILLISECOND + 1;
 		most = left < most ? left : most;
@@ -98,4 +103,77 @@ void targets_forget(struct targets *targets)
 		close(targets->list[i].pidfd);
 	free(targets->list);
 	*targets = (struct targets){0};
+}
+
+static bool is_member(const struct owner *holder, pid_t pid)
+{
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (holder->members[i].pid == pid)
+			return true;
+	return false;
+}
+
+bool targets_of_flock(const struct owner *holder)
+{
+	struct procfs_stat supervisor;
+
+	return holder->kind != 0 && process_stat(holder->supervisor, &supervisor) &&
+	       strcmp(supervisor.name, "flock") == 0;
+}
+
+pid_t targets_choose(const struct owner *holder, int signo)
+{
+	struct procfs_stat supervisor;
+
+	if (holder->supervisor == 0 || !is_member(holder, holder->supervisor))
+		return holder->process.pid;
+	if (!is_member(holder, holder->process.pid))
+		return targets_of_flock(holder) ? holder->process.pid : holder->supervisor;
+	if (signo != SIGKILL && process_stat(holder->supervisor, &supervisor) &&
+	    strcmp(supervisor.name, "semlock") == 0)
+		return holder->supervisor;
+	return holder->process.pid;
+}
+
+static bool others_wait(const struct owners *found)
+{
+	for (size_t i = found->pipe_holders; i < found->count; i++)
+		if (found->list[i].process.pid != getpid())
+			return true;
+	return false;
+}
+
+/* Has PID a ticket in the queue in FILE?  *BLIND: its descriptors cannot be seen. */
+static bool has_ticket(pid_t pid, const struct identity *file, bool *blind)
+{
+	struct open_fds open_fds = {0};
+	bool ticket = false;
+
+	open_fds_of(&open_fds, pid, file, 1);
+	*blind = *blind || open_fds.blind;
+	for (size_t i = 0; i < open_fds.count; i++)
+		ticket = ticket || (open_fds.list[i].locked && open_fds.list[i].lock.exclusive);
+	open_fds_forget(&open_fds);
+	return ticket;
+}
+
+bool targets_may_yield(const struct owners *found, const struct owner *holder, const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE];
+	struct stat queue;
+	struct identity file;
+	bool blind = holder->process.pid == 0;
+
+	queuefile_path(lock, path);
+	if (stat(path, &queue) != 0)
+		return false;
+	file = (struct identity){queue.st_dev, queue.st_ino};
+	if (!blind && has_ticket(holder->process.pid, &file, &blind))
+		return true;
+	/* With a caller's descriptor, the ticket is a child's of the script that has the lock. */
+	for (size_t i = 0; i < holder->nmembers; i++)
+		if (holder->members[i].pid != getpid() && /* the caller's descriptor, inherited */
+		    has_ticket(holder->members[i].pid, &file, &blind))
+			return true;
+	return blind && others_wait(found);
 }

@@ -1,6 +1,6 @@
 /* sys/crash_points.h - named places between two steps whose order matters, where a test may kill
  * us, or stop us to look around; and named calls that a test may have fail.
- * SEMLOCK_CRASH=lock.taken:kill, or :stop, or namefile.tmpfile:fail=95 (an errno), several
+ * SEMLOCK_CRASH=lock.taken:kill, or :stop, or lockdir.tmpfile:fail=95 (an errno), several
  * with blanks between.  SEMLOCK_CRASH_LOG=FILE: the names of those passed are added to FILE.
  * Nothing of this is in a normal build. */
 #ifndef SEMLOCK_SYS_CRASH_POINTS_H

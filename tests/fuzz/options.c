@@ -2,7 +2,7 @@
  * exitcode.h knows; or every value is in range, and nothing contradicts anything.
  *
  * The linker puts these in place of what would end the program or touch the system:
- * die, usage_help, usage_version, names_path, events_to and memory_lasting. */
+ * die, usage_help, usage_version, names_path, status_fd_use and memory_lasting. */
 #include <config.h>
 
 #include <getopt.h>
@@ -25,7 +25,7 @@ noreturn void __wrap_die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 noreturn void __wrap_usage_help(void);
 noreturn void __wrap_usage_version(bool as_flock);
 const char *__wrap_names_path(const char *name, bool create, struct error *error);
-int __wrap_events_to(int fd);
+int __wrap_status_fd_use(int fd);
 void *__wrap_memory_lasting(size_t size);
 
 static jmp_buf ended;
@@ -65,7 +65,7 @@ const char *__wrap_names_path(const char *name, bool create, struct error *error
 	return NULL;
 }
 
-int __wrap_events_to(int fd)
+int __wrap_status_fd_use(int fd)
 {
 	MUST(fd >= 0);
 	return fd <= 2 ? 0 : -1;

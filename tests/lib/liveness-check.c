@@ -80,12 +80,6 @@ static void rows(void)
 	gone.holder.process = PROCESS_GONE;
 	far.local = false;
 
-	changed = gone;
-	changed.flocked = true;
-	expect("1: flocked, and the process gone", us, changed, ALIVE);
-	expect("1: flocked, and junk in it", junk, changed, ALIVE);
-	expect("1: flocked, and empty", empty, changed, ALIVE);
-
 	other = us;
 	strcpy(whole.boot, "00408284-6773-4d8d");
 	strcpy(other.boot, "00408284-6773");

@@ -24,8 +24,8 @@ ways() {
 # What its file system cannot do, so that it has to take the long way.
 failing() {
 	case $1-$2 in
-	excl-fallback*) echo "namefile.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" ;;
-	link-fallback*) echo "namefile.tmpfile:fail=95" ;;
+	excl-fallback*) echo "lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" ;;
+	link-fallback*) echo "lockdir.tmpfile:fail=95" ;;
 	mkdir-fallback*) echo "mkdir.rename:fail=22" ;;
 	rename-fallback*) echo "rename.rename:fail=22" ;;
 	esac
@@ -291,7 +291,7 @@ refused_everywhere() {
 }
 
 @test "rename with names of its own, killed between any two steps" {
-	unique=filesystem.local:fail=5
+	unique=lockdir.local:fail=5
 	"$SEMLOCK" -m rename --init l true
 	for point in $(points methods/unique.c gate.c); do
 		expect_status 0 "$SEMLOCK" -m rename --init l true

@@ -241,7 +241,7 @@ directory_replaced() {
 }
 
 @test "mkdir: a lock that was taken away at the last moment, and taken by another process, stays that one's" {
-	SEMLOCK_CRASH=namefile.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
+	SEMLOCK_CRASH=publish.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[holder]}" T
 	rm -r l
 	hold_as other -m mkdir l

@@ -99,7 +99,7 @@ robbed() {
 
 @test "where the lock cannot be watched: --on-lost is 71, and the command does not run" {
 	"$SEMLOCK" -m rename --init l.rename true
-	for failing in keeper.pipe:fail=24 keeper.thread:fail=11; do
+	for failing in heartbeat.pipe:fail=24 heartbeat.thread:fail=11; do
 		export SEMLOCK_CRASH=$failing
 		for method in $METHODS; do
 			for what in --on-lost=warn --on-lost=kill "--stale=10"; do

@@ -5,12 +5,12 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 FAILING=(
-	"namefile.tmpfile:fail=95"
+	"lockdir.tmpfile:fail=95"
 	"plainfile.linkat:fail=2"
-	"namefile.tmpfile:fail=21 plainfile.link:fail=1"
-	"namefile.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22"
-	"filesystem.local:fail=5"
-	"filesystem.local:fail=5 namefile.tmpfile:fail=95"
+	"lockdir.tmpfile:fail=21 plainfile.link:fail=1"
+	"lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22"
+	"lockdir.local:fail=5"
+	"lockdir.local:fail=5 lockdir.tmpfile:fail=95"
 )
 
 works() {
@@ -44,7 +44,7 @@ works() {
 @test "a hard link to what a waiter has made, as a backup makes it, is no lock" {
 	for method in excl link; do
 		hold_lock -m $method l
-		SEMLOCK_CRASH="namefile.tmpfile:fail=95 namefile.flocked:stop" start waiter "$CRASHABLE_SEMLOCK" -m $method l touch ran
+		SEMLOCK_CRASH="lockdir.tmpfile:fail=95 publish.flocked:stop" start waiter "$CRASHABLE_SEMLOCK" -m $method l touch ran
 		"$PROBE" state "${PID[waiter]}" T
 		ln .l.semlock.* backup
 		kill -CONT "${PID[waiter]}"
@@ -58,7 +58,7 @@ works() {
 
 @test "a taker that cannot flock its own lock file removes that file, and not another's in its place" {
 	for other in none file; do
-		SEMLOCK_CRASH="namefile.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
+		SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
 			start maker "$CRASHABLE_SEMLOCK" -m excl l true
 		"$PROBE" state "${PID[maker]}" T
 		hold_as keeper -m flock l # the inode, whatever name it has
@@ -88,7 +88,7 @@ works() {
 
 @test "rename where the token cannot be flocked, or not everybody would meet it" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
-	for failing in rename.flock:fail=37 filesystem.local:fail=5; do
+	for failing in rename.flock:fail=37 lockdir.local:fail=5; do
 		export SEMLOCK_CRASH=$failing
 		expect_status 0 "$SEMLOCK" -m rename --init l sh -c 'ls -d l.held.$$.* && [ ! -e l ]'
 		works rename

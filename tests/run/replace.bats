@@ -458,7 +458,7 @@ unproven() {
 	wait $pid
 	for method in excl link mkdir; do
 		if [ $method = mkdir ]; then mkdir l && echo $pid >l/pid; else echo $pid >l; fi
-		SEMLOCK_CRASH=existing.guarded:stop start waiter "$CRASHABLE_SEMLOCK" -m $method l true
+		SEMLOCK_CRASH=takeover.guarded:stop start waiter "$CRASHABLE_SEMLOCK" -m $method l true
 		"$PROBE" state "${PID[waiter]}" T
 		expect_status 1 "$SEMLOCK" -w .3 -m $method --replace l true
 		"$PROBE" state "${PID[waiter]}" T

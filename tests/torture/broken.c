@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 struct lock;
-struct namefile;
+struct file_lock;
 
 bool __real_lockfile_current(const struct lock *lock);
-bool __real_namefile_same(const struct namefile *file, const char *name, int fd);
+bool __real_lockdir_same(const struct file_lock *file, const char *name, int fd);
 int __real_flock(int fd, int operation);
 bool __wrap_lockfile_current(const struct lock *lock);
-bool __wrap_namefile_same(const struct namefile *file, const char *name, int fd);
+bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd);
 int __wrap_flock(int fd, int operation);
 pid_t __wrap_vfork(void);
 
@@ -37,14 +37,14 @@ bool __wrap_lockfile_current(const struct lock *lock)
 	return broken("unchecked") || __real_lockfile_current(lock);
 }
 
-bool __wrap_namefile_same(const struct namefile *file, const char *name, int fd)
+bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd)
 {
 	static const struct timespec a_moment = {0, 200000}; /* a busy machine's, now and then */
 
 	if (broken("uncompared"))
 		return true;
 	if (!broken("unguarded"))
-		return __real_namefile_same(file, name, fd);
+		return __real_lockdir_same(file, name, fd);
 	nanosleep(&a_moment, NULL);
 	return true;
 }

@@ -1,17 +1,15 @@
-/* A file that exists while the lock is held, with the holder's PID in its first line. */
+/* A file that exists while the lock is held, with the record in it. */
 #include <config.h>
 
 #include "methods/file/filemethods.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 
-static int make(struct lock *lock, struct error *error)
+static int excl_make(struct lock *lock, struct error *error)
 {
 	return plainfile_make(lock, lock->create_mode, error);
 }
 
-static int write_record(struct lock *lock, struct error *error)
+static int excl_write(struct lock *lock, struct error *error)
 {
 	char text[RECORD_LONGEST];
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
@@ -19,25 +17,25 @@ static int write_record(struct lock *lock, struct error *error)
 	return plainfile_put(lock->fd, text, length, error);
 }
 
-static const struct object object = {
+static const struct object excl_object = {
     .what = "a regular file with its holder's PID",
     .type = S_IFREG,
-    .make = make,
-    .write = write_record,
+    .make = excl_make,
+    .write = excl_write,
     .publish = plainfile_publish,
     .read = plainfile_read,
     .remove = plainfile_remove,
 };
 
-static int open_excl(struct lock *lock, struct error *error)
+static int excl_open(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &excl_object, error);
 }
 
 const struct method method_excl = {
     .name = "excl",
     .can = LEAVES_RECORD,
     .what = "a file with the holder's PID, as O_EXCL makes it",
-    .open = open_excl,
-    NAMEFILE_FUNCTIONS,
+    .open = excl_open,
+    FILE_METHOD_FUNCTIONS,
 };

@@ -1,10 +1,10 @@
-/* Changes of the directory come from inotify, the holder's death from a pidfd.  Either can
- * be missing (no permission, no such call, another host's holder), and nothing tells of a
- * lock that only grows old: so there is a look at the clock as well, every second at
- * least, and where nothing else tells, from every millisecond to every tenth of a second.
+/* inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
+ * permission, no such call, a holder on another host), and neither reports that a lock has grown old.
+ * So the waiter looks at the lock every second as well; without notification after a millisecond,
+ * then ever less often, up to every tenth of a second.
  *
- * inotify is not for free: to close it takes the kernel ten milliseconds.  So it is opened
- * for strangers only, and closed when the lock has been let go. */
+ * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign holders
+ * only, and closed after the release. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define LONGEST_PAUSE (SECOND / 10)
 
-static int listen_to(const struct namefile *file)
+static int watch_directory(const struct file_lock *file)
 {
 	char path[40];
 	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -34,26 +34,26 @@ static int listen_to(const struct namefile *file)
 	return -1;
 }
 
-/* Has any of what happened happened to our name, or may it have? */
-static bool concerns_us(const struct namefile *file)
+/* Read the events: may one of them be about the lock's name? */
+static bool concerns_us(const struct file_lock *file)
 {
 	_Alignas(struct inotify_event) char events[4096];
-	const struct inotify_event *status_fd_event;
+	const struct inotify_event *event;
 	ssize_t got = read(file->notify, events, sizeof events);
 	size_t length = strlen(file->base);
 
-	for (char *p = events; got > 0 && p < events + got; p += sizeof *status_fd_event + status_fd_event->len) {
-		status_fd_event = (const struct inotify_event *)(const void *)p;
-		if ((status_fd_event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
-		    (status_fd_event->len > 0 && strncmp(status_fd_event->name, file->base, length) == 0))
+	for (char *p = events; got > 0 && p < events + got; p += sizeof *event + event->len) {
+		event = (const struct inotify_event *)(const void *)p;
+		if ((event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
+		    (event->len > 0 && strncmp(event->name, file->base, length) == 0))
 			return true;
 	}
 	return false;
 }
 
-static int next_pause(struct namefile *file, bool server_text)
+static int next_pause(struct file_lock *file, bool notified)
 {
-	if (server_text)
+	if (notified)
 		return 1000;
 	if (file->pause < MILLISECOND)
 		file->pause = MILLISECOND;
@@ -62,13 +62,13 @@ static int next_pause(struct namefile *file, bool server_text)
 	return (int)(file->pause / MILLISECOND);
 }
 
-static enum outcome sleep_until_told(struct namefile *file, int process, bool server_text)
+static enum outcome sleep_until_change(struct file_lock *file, int process, bool notified)
 {
 	struct pollfd sources[2] = {
 	    {.fd = file->notify, .events = POLLIN},
 	    {.fd = process, .events = POLLIN},
 	};
-	int left = next_pause(file, server_text), ready;
+	int left = next_pause(file, notified), ready;
 	struct deadline look_anyway = deadline_after(left * MILLISECOND);
 
 	do {
@@ -82,7 +82,7 @@ static enum outcome sleep_until_told(struct namefile *file, int process, bool se
 	return AGAIN;
 }
 
-enum outcome foreign_holder_await(struct namefile *file, pid_t pid, bool dies_with_it)
+enum outcome foreign_holder_await(struct file_lock *file, pid_t pid, bool dies_with_it)
 {
 	enum outcome outcome;
 	int process = pid > 0 ? pidfd_of(pid) : -1;
@@ -92,11 +92,11 @@ enum outcome foreign_holder_await(struct namefile *file, pid_t pid, bool dies_wi
 	if (process < 0)
 		dies_with_it = false;
 	if (!dies_with_it && file->notify < 0 && file->pause == 0) {
-		file->notify = listen_to(file);
+		file->notify = watch_directory(file);
 		file->pause = 1;
 		outcome = AGAIN;
 	} else {
-		outcome = sleep_until_told(file, process,
+		outcome = sleep_until_change(file, process,
 		    dies_with_it || (file->notify >= 0 && file->local));
 	}
 	if (process >= 0)
@@ -106,14 +106,14 @@ enum outcome foreign_holder_await(struct namefile *file, pid_t pid, bool dies_wi
 
 int foreign_holder_listen(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	if (file->notify < 0)
-		file->notify = listen_to(file);
+		file->notify = watch_directory(file);
 	return file->notify;
 }
 
-void foreign_holder_forget(struct namefile *file)
+void foreign_holder_forget(struct file_lock *file)
 {
 	if (file->notify >= 0)
 		close(file->notify);

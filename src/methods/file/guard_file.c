@@ -4,18 +4,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/retry.h"
 #include "methods/file/guard_file.h"
 
-static int open_guard(const struct namefile *file, const char *name)
+static int open_guard(const struct file_lock *file, const char *name)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd;
 
-	flags |= file->local ? O_RDONLY : O_RDWR; /* over NFS, who locks has to be able to write */
+	flags |= file->local ? O_RDONLY : O_RDWR; /* NFS: see takeover.c */
 
 	do { /* without O_CREAT first: see fs.protected_regular */
 		fd = openat(file->directory, name, flags);
@@ -26,8 +25,9 @@ static int open_guard(const struct namefile *file, const char *name)
 	return fd;
 }
 
-/* Who had it before us has removed it, maybe before we had the flock. */
-int guard_take(const struct namefile *file, char name[NAME_SIZE])
+/* The process that had the guard before us removes it, perhaps before we have flocked it: then it is
+ * opened afresh. */
+int guard_take(const struct file_lock *file, char name[NAME_SIZE])
 {
 	int fd, errnum;
 
@@ -38,7 +38,7 @@ int guard_take(const struct namefile *file, char name[NAME_SIZE])
 			return -1;
 		if (call_try_flock(fd) != 0)
 			break;
-		if (namefile_same(file, name, fd))
+		if (lockdir_same(file, name, fd))
 			return fd;
 		close(fd);
 	}
@@ -48,21 +48,20 @@ int guard_take(const struct namefile *file, char name[NAME_SIZE])
 	return -1;
 }
 
-int guard_await(const struct namefile *file, int64_t longest, char name[NAME_SIZE])
+int guard_await(const struct file_lock *file, int64_t longest, char name[NAME_SIZE])
 {
-	static const struct timespec a_moment = {0, MILLISECOND};
 	int guard;
 
 	while ((guard = guard_take(file, name)) < 0 && (errno == EWOULDBLOCK || errno == EINTR) &&
 	       longest > 0) {
-		nanosleep(&a_moment, NULL);
+		lockdir_nap(MILLISECOND);
 		longest -= MILLISECOND;
 	}
 	return guard;
 }
 
 /* S6. */
-void guard_leave(const struct namefile *file, int guard, const char *name)
+void guard_leave(const struct file_lock *file, int guard, const char *name)
 {
 	if (guard < 0)
 		return;

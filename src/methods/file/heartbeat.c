@@ -13,7 +13,7 @@
 #include "sys/process.h"
 #include "report/error.h"
 
-/* By pidfd: the number could have become another's. */
+/* By pidfd: the PID could be another process's by now. */
 static void send_signal(const struct heartbeat *heartbeat, int signo)
 {
 	if (heartbeat->process >= 0)
@@ -22,27 +22,25 @@ static void send_signal(const struct heartbeat *heartbeat, int signo)
 		kill(heartbeat->command, signo);
 }
 
-static void act(const struct heartbeat *heartbeat)
+static void signal_command(const struct heartbeat *heartbeat)
 {
 	if (heartbeat->on_lost <= 0)
 		return;
 	send_signal(heartbeat, heartbeat->on_lost);
-	send_signal(heartbeat, SIGCONT); /* who is stopped has to run to obey */
+	send_signal(heartbeat, SIGCONT); /* a stopped process has to run to be ended */
 }
 
-/* When the command has ended, its record names a dead process, and whoever takes the lock over then
- * is in the right. */
-static void look_at(const struct heartbeat *heartbeat, struct lock *lock)
+/* Once the command has ended its record names a dead process, and a takeover is no loss. */
+static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
 	if (lock->lost || lock->method->owned(lock) || !process_lives(heartbeat->command))
 		return;
 	lock->lost = true;
-	act(heartbeat); /* first: it may be that nobody reads what we say */
-	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+	signal_command(heartbeat); /* first: the message may block */
+	heartbeat->report(lock);
 }
 
-/* What exactly has changed is for the look to find out. */
-static void drain(int fd)
+static void drain_events(int fd)
 {
 	char events[4096];
 
@@ -50,30 +48,30 @@ static void drain(int fd)
 		;
 }
 
-#define SOON 1000 /* ms */
+#define LONGEST_POLL 1000 /* ms */
 
-static int pause_until(const struct deadline *beat)
+static int poll_timeout(const struct deadline *beat)
 {
 	int64_t left = deadline_left(beat) / MILLISECOND + 1;
 
-	if (beat->never || left > SOON)
-		return SOON;
+	if (beat->never || left > LONGEST_POLL)
+		return LONGEST_POLL;
 	return (int)left;
 }
 
-static void look_at_all(const struct heartbeat *heartbeat, const struct pollfd *sources, bool beat)
+static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *sources, bool beat)
 {
 	for (unsigned i = 0; i < heartbeat->count; i++) {
 		if (sources[i].revents != 0)
-			drain(sources[i].fd);
-		look_at(heartbeat, &heartbeat->locks[i]);
+			drain_events(sources[i].fd);
+		check_lock(heartbeat, &heartbeat->locks[i]);
 		if (beat && !heartbeat->locks[i].lost)
 			heartbeat->locks[i].method->beat(&heartbeat->locks[i]);
 	}
 }
 
-/* To be told at once has its price; who has not asked for it is told soon. */
-static int listen_to(const struct heartbeat *heartbeat, struct lock *lock)
+/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
+static int listen_for_changes(const struct heartbeat *heartbeat, struct lock *lock)
 {
 	return heartbeat->on_lost == 0 ? -1 : lock->method->listen(lock);
 }
@@ -83,26 +81,26 @@ static struct deadline next_beat(const struct heartbeat *heartbeat)
 	return heartbeat->every == INT64_MAX ? deadline_never() : deadline_after(heartbeat->every);
 }
 
-static void *keep(void *argument)
+static void *heartbeat_thread(void *argument)
 {
 	struct heartbeat *heartbeat = argument;
 	struct pollfd *sources = heartbeat->sources;
 	struct deadline beat = next_beat(heartbeat);
 
 	for (unsigned i = 0; i < heartbeat->count; i++)
-		sources[i] = (struct pollfd){listen_to(heartbeat, &heartbeat->locks[i]), POLLIN, 0};
+		sources[i] = (struct pollfd){listen_for_changes(heartbeat, &heartbeat->locks[i]), POLLIN, 0};
 	sources[heartbeat->count] = (struct pollfd){heartbeat->stop[0], POLLIN, 0};
 	do {
-		look_at_all(heartbeat, sources, deadline_left(&beat) == 0);
+		check_locks(heartbeat, sources, deadline_left(&beat) == 0);
 		if (deadline_left(&beat) == 0)
 			beat = next_beat(heartbeat);
-	} while (poll(sources, heartbeat->count + 1, pause_until(&beat)) >= 0 &&
+	} while (poll(sources, heartbeat->count + 1, poll_timeout(&beat)) >= 0 &&
 		 sources[heartbeat->count].revents == 0);
 	return NULL;
 }
 
-/* Age-breakers among mail programs wait for five minutes and more. */
-static int64_t interval(const struct lock *locks, unsigned count, int64_t stale)
+/* Mail programs take a lock for stale after five minutes or more. */
+static int64_t beat_interval(const struct lock *locks, unsigned count, int64_t stale)
 {
 	int64_t every = stale > 0 ? stale / 4 : INT64_MAX;
 
@@ -112,7 +110,7 @@ static int64_t interval(const struct lock *locks, unsigned count, int64_t stale)
 	return every;
 }
 
-static bool needed(const struct heartbeat *heartbeat)
+static bool heartbeat_needed(const struct heartbeat *heartbeat)
 {
 	if (heartbeat->every != INT64_MAX || heartbeat->on_lost != 0)
 		return true;
@@ -122,7 +120,7 @@ static bool needed(const struct heartbeat *heartbeat)
 	return false;
 }
 
-/* Signals are for the main thread, which waits for them. */
+/* Signals are blocked in the thread: the main thread waits for them. */
 static int start_thread(struct heartbeat *heartbeat)
 {
 	sigset_t all, before;
@@ -132,20 +130,15 @@ static int start_thread(struct heartbeat *heartbeat)
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)128 * 1024);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (!FAULT_POINT("keeper.thread"))
-		errno = pthread_create(&heartbeat->thread, &small, keep, heartbeat);
+	if (!FAULT_POINT("heartbeat.thread"))
+		errno = pthread_create(&heartbeat->thread, &small, heartbeat_thread, heartbeat);
 	heartbeat->running = errno == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&small);
 	return heartbeat->running ? 0 : -1;
 }
 
-static int make_pipe(int ends[2])
-{
-	return FAULT_POINT("keeper.pipe") ? -1 : descriptor_pipe(ends);
-}
-
-static void forget(struct heartbeat *heartbeat)
+static void heartbeat_forget(struct heartbeat *heartbeat)
 {
 	for (int i = 0; i < 2; i++)
 		if (heartbeat->stop[i] >= 0)
@@ -156,26 +149,20 @@ static void forget(struct heartbeat *heartbeat)
 	*heartbeat = (struct heartbeat){.stop = {-1, -1}, .process = -1};
 }
 
-int heartbeat_start(struct heartbeat *heartbeat, struct lock *locks, unsigned count, int64_t stale,
-    int on_lost, pid_t command, struct error *error)
+int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 {
-	*heartbeat = (struct heartbeat){
-	    .locks = locks,
-	    .count = count,
-	    .on_lost = on_lost,
-	    .every = interval(locks, count, stale),
-	    .command = command,
-	    .process = -1,
-	    .stop = {-1, -1},
-	};
-	if (command <= 0 || locks->method->owned == NULL || !needed(heartbeat))
+	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
+	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
+	heartbeat->running = false;
+	if (heartbeat->command <= 0 || heartbeat->locks->method->owned == NULL || !heartbeat_needed(heartbeat))
 		return 0;
-	heartbeat->process = pidfd_of(command);
-	heartbeat->sources = calloc(count + 1, sizeof *heartbeat->sources);
-	if (heartbeat->sources != NULL && make_pipe(heartbeat->stop) == 0 && start_thread(heartbeat) == 0)
+	heartbeat->process = pidfd_of(heartbeat->command);
+	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);
+	if (heartbeat->sources != NULL && !FAULT_POINT("heartbeat.pipe") && descriptor_pipe(heartbeat->stop) == 0 &&
+	    start_thread(heartbeat) == 0)
 		return 0;
 	error_set(error, ERROR_SYSTEM, "nobody can look after the lock while the command runs");
-	forget(heartbeat);
+	heartbeat_forget(heartbeat);
 	return -1;
 }
 
@@ -186,5 +173,5 @@ void heartbeat_stop(struct heartbeat *heartbeat)
 	close(heartbeat->stop[1]);
 	heartbeat->stop[1] = -1;
 	pthread_join(heartbeat->thread, NULL);
-	forget(heartbeat);
+	heartbeat_forget(heartbeat);
 }

@@ -1,8 +1,8 @@
-/* methods/file/heartbeat.h - while the command runs: signs of life for its locks, and an eye on them.
+/* methods/file/heartbeat.h - a thread that gives signs of life for the command's locks made of files,
+ * and monitors them while the command runs.
  *
- * A lock made of files can be taken away by somebody who does not heed it, or takes it for
- * old.  A beat keeps away those who go by age; and if it has happened, the sooner the
- * command ends, the less it can spoil. */
+ * Other programs can remove such a lock, or take it for stale.  A beat keeps away waiters that go by
+ * age; after a loss, the sooner the command ends, the less harm it does. */
 #ifndef SEMLOCK_METHODS_FILE_HEARTBEAT_H
 #define SEMLOCK_METHODS_FILE_HEARTBEAT_H
 
@@ -14,30 +14,31 @@
 #include "lock/lock.h"
 #include "report/error.h"
 
-/* What a lost lock means for the command: a signal's number, this, or 0 without --on-lost. */
+/* The value of --on-lost: a signal's number, this, or 0 without the option. */
 enum { LOST_WARN = -1 };
 
 struct heartbeat {
-	struct lock *locks;
+	/* the caller sets these */
+	struct lock *locks; /* COUNT of them, which are held */
 	unsigned count;
-	int on_lost;
+	int64_t stale;   /* ns: beat every quarter of it; 0: as often as the methods need it */
+	int on_lost;     /* LOST_WARN, or a signal's number; 0: neither */
+	pid_t command;   /* the process that runs under the locks */
+	void (*report)(const struct lock *lock); /* tell the user, from the thread, that LOCK is lost */
+
 	int64_t every;   /* ns between two beats; INT64_MAX: none */
-	pid_t command;
-	int process;     /* the same as a pidfd, or -1 */
-	int stop[2];     /* a pipe */
-	struct pollfd *sources; /* a change of each lock, and STOP */
+	int process;     /* COMMAND's pidfd, or -1 */
+	int stop[2];     /* a pipe: closing stop[1] ends the thread */
+	struct pollfd *sources; /* COUNT locks' changes, and stop[0] */
 	pthread_t thread;
 	bool running;
 };
 
-/* Begin, if there is anything to be done for the COUNT locks at LOCKS, which are held; beat
- * at a quarter of STALE ns (0: as the method needs it).  COMMAND is the process that runs
- * under them.  Returns 0; or -1 with ERROR filled (no memory, descriptor or thread): nobody will
- * look after them. */
-int heartbeat_start(struct heartbeat *heartbeat, struct lock *locks, unsigned count, int64_t stale,
-    int on_lost, pid_t command, struct error *error);
+/* Start the thread, if the locks need it.  Returns 0; or -1 with ERROR filled (no memory, descriptor or
+ * thread): the locks are not looked after. */
+int heartbeat_start(struct heartbeat *heartbeat, struct error *error);
 
-/* The command has ended.  A lock that was found lost has lock->lost set by now. */
+/* Stop it: the command has ended.  A lock that was found lost has lock->lost set by now. */
 void heartbeat_stop(struct heartbeat *heartbeat);
 
 #endif

@@ -1,8 +1,6 @@
-/* What this system is called, and how a process of it is recorded. */
 #include <config.h>
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "methods/file/owner_record.h"
+#include "methods/file/host_id.h"
 #include "sys/process.h"
 
-/* A record is made of words: whatever is no word becomes one. */
+/* Make TEXT one word, because a record is made of words. */
 static void make_word(char *text)
 {
 	text[strcspn(text, "\n")] = '\0';
@@ -36,9 +34,9 @@ static int64_t boot_time(void)
 	return clock_gettime(CLOCK_MONOTONIC, &up) == 0 ? (int64_t)(now.tv_sec - up.tv_sec) : 0;
 }
 
-/* A clock that has been set since, or has gone on while a virtual machine or a container stood
- * still, makes this boot look younger than it is, and locks of today as if of yesterday.  What was
- * made at the start has the time of then: it was no later. */
+/* A clock that was set later, or went on while a virtual machine or a container stood still, makes
+ * this boot look younger than it is, and its locks as if they were of an earlier boot.  /dev/null is
+ * made at the start: the boot was no later than that. */
 static int64_t booted(void)
 {
 	struct stat made;
@@ -72,23 +70,4 @@ const struct host_id *host_id(void)
 	it.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
 	it.booted = booted();
 	return &it;
-}
-
-void record_describe(struct record *record, pid_t pid)
-{
-	const struct host_id *system = host_id();
-	struct procfs_stat stat;
-
-	*record = (struct record){
-	    .kind = RECORD_FULL,
-	    .pid = pid,
-	    .semlock = getpid(),
-	    .pidns = system->pidns,
-	    .since = (int64_t)time(NULL),
-	    .uid = getuid(),
-	};
-	strcpy(record->boot, system->boot);
-	strcpy(record->host, system->host);
-	strcpy(record->machine, system->machine);
-	record->start = process_stat(pid, &stat) ? stat.started : 0;
 }

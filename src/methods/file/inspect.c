@@ -5,112 +5,113 @@
 #include <unistd.h>
 
 #include "methods/file/takeover.h"
-#include "methods/file/namefile.h"
+#include "methods/file/lockdir.h"
 #include "methods/file/inspect.h"
 #include "methods/file/rename_token.h"
 
-static int no_lock(const struct lock *lock, struct error *error)
+static int inspect_not_a_lock(const struct lock *lock, struct error *error)
 {
 	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s",
 	    lock->method->name, lock->file->object->what);
 }
 
-/* The record is read through a descriptor of its own, which may be of another file by now:
- * then it is looked at again. */
-static bool read_record(const struct lock *lock, const char *name, struct lock_info *lock_info)
+/* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the name
+ * means another object by now. */
+static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
 	int fd = openat(file->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
 	struct stat status;
 
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM;
-	lock_info->legible = true;
-	file->object->read(fd, &lock_info->record);
+	info->legible = true;
+	file->object->read(fd, &info->record);
 	if (fstat(fd, &status) != 0)
 		status = (struct stat){0};
 	close(fd);
-	return status.st_dev == lock_info->status.st_dev && status.st_ino == lock_info->status.st_ino;
+	return status.st_dev == info->status.st_dev && status.st_ino == info->status.st_ino;
 }
 
-/* 1: there; 0: not; -1 with ERROR filled. */
-static int see(const struct lock *lock, const char *name, struct lock_info *lock_info, struct error *error)
+/* Returns 1: there; 0: not there; -1 with ERROR filled. */
+static int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
+    struct error *error)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 
 	for (int looks = 0; looks < 100; looks++) {
-		lock_info_forget(lock_info);
-		lock_info->local = file->local;
-		lock_info->object = openat(file->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		if (lock_info->object < 0 && errno == ENOENT)
+		lock_info_forget(info);
+		info->local = file->local;
+		info->object = openat(file->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (info->object < 0 && errno == ENOENT)
 			return 0;
-		if (lock_info->object < 0 || fstat(lock_info->object, &lock_info->status) != 0) {
+		if (info->object < 0 || fstat(info->object, &info->status) != 0) {
 			if (errno == ENOENT || errno == ESTALE)
-				continue; /* over FUSE and NFS an open file, too, may be gone */
+				continue; /* FUSE and NFS: an open file can be gone */
 			return error_set(error, ERROR_OPEN, "cannot look at it");
 		}
-		if ((lock_info->status.st_mode & S_IFMT) != file->object->type)
-			return no_lock(lock, error);
-		lock_info->there = true;
-		lock_info->carrier = lock_info->status;
-		existing_note_linking(&lock_info->status);
-		if (read_record(lock, name, lock_info))
+		if ((info->status.st_mode & S_IFMT) != file->object->type)
+			return inspect_not_a_lock(lock, error);
+		info->there = true;
+		info->carrier = info->status;
+		takeover_note_linking(&info->status);
+		if (inspect_record(lock, name, info))
 			return 1;
 	}
 	return error_say(error, ERROR_OPEN, "cannot look at it: it changes all the time");
 }
 
-int namefile_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error)
+int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	*lock_info = (struct lock_info){.object = -1};
-	return see(lock, lock->file->base, lock_info, error) < 0 ? -1 : 0;
+	*info = (struct lock_info){.object = -1};
+	return inspect_name(lock, lock->file->base, info, error) < 0 ? -1 : 0;
 }
 
-int symlink_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error)
+int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = readlinkat(file->directory, file->base, target, sizeof target);
 
-	*lock_info = (struct lock_info){.object = -1, .local = file->local};
+	*info = (struct lock_info){.object = -1, .local = file->local};
 	if (length < 0 && errno == EINVAL)
-		return no_lock(lock, error);
+		return inspect_not_a_lock(lock, error);
 	if (length < 0 && errno != ENOENT)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	if (length < 0)
 		return 0;
-	if (fstatat(file->directory, file->base, &lock_info->status, AT_SYMLINK_NOFOLLOW) != 0)
+	if (fstatat(file->directory, file->base, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : error_set(error, ERROR_OPEN, "cannot look at it");
-	lock_info->there = lock_info->legible = true;
-	lock_info->carrier = lock_info->status;
-	record_read(&lock_info->record, target, (size_t)length);
+	info->there = info->legible = true;
+	info->carrier = info->status;
+	record_read(&info->record, target, (size_t)length);
 	return 0;
 }
 
-/* The token is away under the one name, or at home under the other; and in the middle of a
- * rename it is to be seen under neither. */
-int rename_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error)
+/* The token is away, under one of several names, or at home.  During a rename(2) no name may show:
+ * look again. */
+int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 	struct stat token;
 	int there;
 
-	*lock_info = (struct lock_info){.object = -1};
+	*info = (struct lock_info){.object = -1};
 	for (int looks = 0; looks < 100; looks++) {
-		there = see(lock, rename_token_held_name(file, held), lock_info, error);
-		if (there > 0 && lock_info->record.kind != RECORD_FULL)
-			existing_note_naming(&lock_info->status);
+		there = inspect_name(lock, rename_token_held_name(file, held), info, error);
+		if (there > 0 && info->record.kind != RECORD_FULL)
+			takeover_note_naming(&info->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
 		if (rename_token_is_there(file, file->base, &token))
-			return S_ISREG(token.st_mode) ? 0 : no_lock(lock, error);
+			return S_ISREG(token.st_mode) ? 0 : inspect_not_a_lock(lock, error);
 		if (rename_token_find_away(file, "", held) > 0 &&
-		    rename_token_is_there(file, held, &lock_info->status)) {
-			lock_info->there = lock_info->legible = true;
-			rename_token_read_name(file, held, &lock_info->record);
-			if (fstat(file->directory, &lock_info->carrier) != 0)
+		    rename_token_is_there(file, held, &info->status)) {
+			info->there = info->legible = true;
+			rename_token_read_name(file, held, &info->record);
+			if (fstat(file->directory, &info->carrier) != 0)
 				return error_set(error, ERROR_OPEN, "cannot look at its directory");
 			return 0;
 		}
@@ -119,9 +120,9 @@ int rename_inspect(const struct lock *lock, struct lock_info *lock_info, struct 
 	    "there is no token, neither under this name nor with .held behind it");
 }
 
-void lock_info_forget(struct lock_info *lock_info)
+void lock_info_forget(struct lock_info *info)
 {
-	if (lock_info->object >= 0)
-		close(lock_info->object);
-	*lock_info = (struct lock_info){.object = -1};
+	if (info->object >= 0)
+		close(info->object);
+	*info = (struct lock_info){.object = -1};
 }

@@ -1,4 +1,4 @@
-/* methods/file/inspect.h - what a lock made of files shows of its holder to one who only looks. */
+/* methods/file/inspect.h - read what a lock made of files says of its holder, and change nothing. */
 #ifndef SEMLOCK_METHODS_FILE_INSPECT_H
 #define SEMLOCK_METHODS_FILE_INSPECT_H
 
@@ -11,22 +11,21 @@
 struct lock;
 
 struct lock_info {
-	bool there;           /* it is held, or left behind by the dead; the rest is empty if not */
-	bool legible;         /* we may read its record */
+	bool there;           /* it is held, or was left behind; else all the rest is empty */
+	bool legible;         /* RECORD could be read */
 	struct record record;
 	struct stat status;   /* of the file, the directory or the link */
-	struct stat carrier;  /* the same; of the lock's directory where a name is the record */
-	int object;           /* an O_PATH descriptor of what its holder has under flock(2); -1: none */
+	struct stat carrier;  /* of what the record is written in: as STATUS, or the lock's directory */
+	int object;           /* an O_PATH descriptor of what the holder has under flock(2); -1: none */
 	bool local;           /* the file system is this kernel's alone */
 };
 
-/* A method's peek: look at the open LOCK, and change nothing.  Returns 0, or -1 with ERROR filled
- * when it cannot be looked at, or is no lock of that method.  Then, too, LOCK_INFO is to be
- * forgotten. */
-int namefile_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error);
-int symlink_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error);
-int rename_inspect(const struct lock *lock, struct lock_info *lock_info, struct error *error);
+/* A method's inspect: fill INFO for the open LOCK.  Returns 0, or -1 with ERROR filled when it cannot
+ * be looked at, or is no lock of that method.  Call lock_info_forget() in either case. */
+int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error);
+int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error);
+int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error);
 
-void lock_info_forget(struct lock_info *lock_info);
+void lock_info_forget(struct lock_info *info);
 
 #endif

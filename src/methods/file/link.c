@@ -1,23 +1,20 @@
-/* The mail programs' lock: a unique file that is linked to the lock's name.  They want
- * nothing in it but a PID: a record longer than 16 bytes makes some of them stumble, and
- * others never take the lock from the dead. */
+/* The lock of mail programs: a unique file that is linked to the lock's name.  It must contain only
+ * a PID: some mail programs fail at more than 16 bytes, others then never take over from the dead. */
 #include <config.h>
 
 #include <stdio.h>
 
 #include "methods/file/filemethods.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 
-static int make(struct lock *lock, struct error *error)
+static int link_make(struct lock *lock, struct error *error)
 {
-	mode_t mode = lock->file->local ? 0444 : 0644; /* over NFS, who locks has to be able to write */
+	mode_t mode = lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
 
 	return plainfile_make(lock, lock->exact_mode ? lock->create_mode : mode, error);
 }
 
-static int write_record(struct lock *lock, struct error *error)
+static int link_write(struct lock *lock, struct error *error)
 {
 	char text[16];
 	int length = snprintf(text, sizeof text, "%ld\n", (long)lock->file->record.pid);
@@ -25,25 +22,25 @@ static int write_record(struct lock *lock, struct error *error)
 	return plainfile_put(lock->fd, text, (size_t)length, error);
 }
 
-static const struct object object = {
+static const struct object link_object = {
     .what = "a regular file with its holder's PID",
     .type = S_IFREG,
-    .make = make,
-    .write = write_record,
+    .make = link_make,
+    .write = link_write,
     .publish = plainfile_publish,
     .read = plainfile_read,
     .remove = plainfile_remove,
 };
 
-static int open_link(struct lock *lock, struct error *error)
+static int link_open(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &link_object, error);
 }
 
 const struct method method_link = {
     .name = "link",
     .can = LEAVES_RECORD | BEATS,
     .what = "a file made by link(2), as mail programs; NFS",
-    .open = open_link,
-    NAMEFILE_FUNCTIONS,
+    .open = link_open,
+    FILE_METHOD_FUNCTIONS,
 };

@@ -1,7 +1,7 @@
-/* A directory that exists while the lock is held, with the record in it: made and filled
- * under another name, and then renamed, so that nobody ever sees it empty.  An empty one is
- * somebody else's.  A plain rename(2) would do for a wrong reason: it replaces an empty
- * directory, which is just what a plain mkdir(1) locker has. */
+/* A directory that exists while the lock is held, with the record in it.  It is made and filled under a
+ * temporary name and then renamed: an empty directory is always another program's.  The rename needs
+ * RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the lock of mkdir(1).  The D
+ * steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <dirent.h>
@@ -11,24 +11,20 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
+#include "sys/rename_noreplace.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/namefile.h"
-#include "sys/rename_noreplace.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 
 #define RECORD_NAME "pid"
-#define MOST_FILES 4 /* beside it, in another program's lock */
+#define MOST_FILES 4 /* beside the record, in another program's lock */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Whoever may read a file of that mode may look into the directory. */
-static mode_t mode_of(const struct lock *lock)
+/* A user who may read a file of the lock's mode may search the directory. */
+static mode_t mkdir_mode(const struct lock *lock)
 {
 	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
 
@@ -41,7 +37,7 @@ static int open_new(const struct lock *lock, const char *name)
 
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
-	if (fd >= 0 && lock->exact_mode && fchmod(fd, mode_of(lock)) != 0) {
+	if (fd >= 0 && lock->exact_mode && fchmod(fd, mkdir_mode(lock)) != 0) {
 		close(fd);
 		return -1;
 	}
@@ -49,30 +45,30 @@ static int open_new(const struct lock *lock, const char *name)
 }
 
 /* D1. */
-static int make(struct lock *lock, struct error *error)
+static int mkdir_make(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	int made;
 
 	do {
-		namefile_temporary(file, "");
-		made = call_mkdir(file->directory, file->temporary, mode_of(lock));
+		lockdir_temporary_name(file, "");
+		made = call_mkdir(file->directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0) {
 		file->temporary[0] = '\0';
-		return namefile_cannot_create(error, "cannot create a directory in its directory");
+		return lockdir_cannot_create(error, "cannot create a directory in its directory");
 	}
 	CRASH_POINT("mkdir.made");
 	lock->fd = open_new(lock, file->temporary);
 	if (lock->fd >= 0)
 		return 0;
-	namefile_cannot_create(error, "cannot open what we have made");
+	lockdir_cannot_create(error, "cannot open what we have made");
 	call_unlink(file->directory, file->temporary, AT_REMOVEDIR);
 	file->temporary[0] = '\0';
 	return -1;
 }
 
-static int write_record(struct lock *lock, struct error *error)
+static int mkdir_write(struct lock *lock, struct error *error)
 {
 	char text[RECORD_LONGEST];
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
@@ -81,7 +77,7 @@ static int write_record(struct lock *lock, struct error *error)
 	ssize_t put;
 
 	if (fd < 0)
-		return namefile_cannot_create(error, "cannot create its record");
+		return lockdir_cannot_create(error, "cannot create its record");
 	CRASH_POINT("mkdir.record");
 	UNINTERRUPTED(put, descriptor_write(fd, text, length, 0));
 	close(fd);
@@ -92,31 +88,31 @@ static int write_record(struct lock *lock, struct error *error)
 	return error_set(error, ERROR_CREATE, "cannot write its record");
 }
 
-/* D1': where a rename cannot be kept from replacing (NFS, FUSE).  For a moment it is empty,
- * and if we die in it, it stays so. */
-static enum outcome publish_empty(struct lock *lock, struct error *error)
+/* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
+ * we are killed then, it stays so. */
+static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	enum outcome outcome;
 	int fd;
 
-	if (call_mkdir(file->directory, file->base, mode_of(lock)) != 0) {
+	if (call_mkdir(file->directory, file->base, mkdir_mode(lock)) != 0) {
 		if (errno == EEXIST)
 			return AGAIN;
-		namefile_cannot_create(error, "cannot create");
+		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
 	CRASH_POINT("mkdir.empty");
 	fd = open_new(lock, file->base);
 	if (fd < 0)
-		return AGAIN; /* taken away again */
-	outcome = namefile_claim(lock, fd, error);
+		return AGAIN; /* gone again */
+	outcome = publish_claim(lock, fd, error);
 	if (outcome != TAKEN) {
 		close(fd);
 		return outcome;
 	}
-	namefile_replace(lock, fd);
-	if (write_record(lock, error) == 0)
+	publish_replace(lock, fd);
+	if (mkdir_write(lock, error) == 0)
 		return TAKEN;
 	call_unlink(fd, RECORD_NAME, 0);
 	call_unlink(file->directory, file->base, AT_REMOVEDIR);
@@ -124,9 +120,9 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 }
 
 /* D2. */
-static enum outcome publish(struct lock *lock, struct error *error)
+static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	int result;
 
@@ -143,9 +139,9 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	case EINVAL:
 	case ENOSYS:
 	case EOPNOTSUPP:
-		return publish_empty(lock, error);
+		return mkdir_publish_empty(lock, error);
 	}
-	namefile_cannot_create(error, "cannot create");
+	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
@@ -155,32 +151,29 @@ static bool is_other_file(const struct dirent *entry)
 	       strcmp(entry->d_name, RECORD_NAME) != 0;
 }
 
-/* How many files there are in it beside the record, a directory counting for more than MOST_FILES;
- * more than that are not counted.  -1: it cannot be read. */
+/* Count the files beside the record, up to MOST_FILES + 1; a directory counts as that many.  -1: FD
+ * cannot be read. */
 static int other_files(int fd)
 {
-	int copy = call_open(fd, ".", DIRECTORY_FLAGS, 0), files = 0;
-	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	DIR *directory = lockdir_list(fd);
+	int files = 0;
 	const struct dirent *entry;
 	struct stat status;
 
-	if (directory == NULL) {
-		if (copy >= 0)
-			close(copy);
+	if (directory == NULL)
 		return -1;
-	}
 	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
 		if (!is_other_file(entry))
 			continue;
 		files++;
-		if (fstatat(copy, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+		if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
 			files = MOST_FILES + 1;
 	}
 	closedir(directory);
 	return files;
 }
 
-static void read_named(int fd, struct record *record)
+static void read_pid_file(int fd, struct record *record)
 {
 	char text[RECORD_LIMIT + 1];
 	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
@@ -188,60 +181,59 @@ static void read_named(int fd, struct record *record)
 	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
 	if (inner < 0)
 		return;
-	record_read(record, text, namefile_slurp(inner, text, sizeof text));
+	record_read(record, text, lockdir_read_file(inner, text, sizeof text));
 	close(inner);
 }
 
-/* Other programs have a file or two in their locks.  Where a process is named, or there are so few,
- * it is taken for one; what people keep their files in holds more of them, or directories. */
-static void read_record(int fd, struct record *record)
+/* Another program's lock holds a file or two.  A directory that names no process and holds more, or
+ * directories, is no lock. */
+static void mkdir_read(int fd, struct record *record)
 {
-	read_named(fd, record);
+	read_pid_file(fd, record);
 	if (record->pid <= 0 && other_files(fd) > MOST_FILES)
 		record->kind = RECORD_ABSENT;
 }
 
-/* A file system over FUSE or NFS only hides a record that a waiter is reading just now, here in the
- * directory, until it is closed.  The lock is free already: nobody waits for this. */
-static void remove_emptied(const struct namefile *file)
+/* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
+ * closed it.  The lock is free already: this delays nobody. */
+static void remove_emptied(const struct file_lock *file)
 {
-	const struct timespec a_moment = {.tv_nsec = 1000000};
 	int tries = 100;
 
 	while (call_unlink(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
 	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
-		nanosleep(&a_moment, NULL);
+		lockdir_nap(MILLISECOND);
 }
 
-/* Since we compared, somebody has taken ours away, and another has the lock: he gets his back. */
-static int give_back(const struct namefile *file)
+/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
+static int give_back(const struct file_lock *file)
 {
 	rename_noreplace(file->directory, file->temporary, file->base);
 	errno = ENOENT;
 	return -1;
 }
 
-/* D6: the name goes in one step, and is free; the rest is taken apart under another. */
-static int remove_directory(struct lock *lock, int fd)
+/* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
+static int mkdir_remove(struct lock *lock, int fd)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char ours[NAME_SIZE];
 	int result;
 
-	/* Somebody's files are not for us to remove, whatever one of them is called. */
+	/* In a takeover: the directory holds other files, and is left alone. */
 	if (!file->held && other_files(fd) != 0) {
 		errno = ENOTEMPTY;
 		return -1;
 	}
 	memcpy(ours, file->temporary, sizeof ours);
-	namefile_temporary(file, "gone.");
+	lockdir_temporary_name(file, "gone.");
 	result = call_rename(file->directory, file->base, file->temporary);
-	if (result == 0 && !namefile_same(file, file->temporary, fd)) {
+	if (result == 0 && !lockdir_same(file, file->temporary, fd)) {
 		result = give_back(file);
 	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)
-			flock(fd, LOCK_UN); /* R3, as soon as R2 is done: the next one need not wait */
+			flock(fd, LOCK_UN); /* R3 right after R2: the next holder need not wait */
 		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		remove_emptied(file);
@@ -250,25 +242,25 @@ static int remove_directory(struct lock *lock, int fd)
 	return result;
 }
 
-static const struct object object = {
+static const struct object mkdir_object = {
     .what = "a directory, empty or with a record in it",
     .type = S_IFDIR,
-    .make = make,
-    .write = write_record,
-    .publish = publish,
-    .read = read_record,
-    .remove = remove_directory,
+    .make = mkdir_make,
+    .write = mkdir_write,
+    .publish = mkdir_publish,
+    .read = mkdir_read,
+    .remove = mkdir_remove,
 };
 
-static int open_mkdir(struct lock *lock, struct error *error)
+static int mkdir_open(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &mkdir_object, error);
 }
 
 const struct method method_mkdir = {
     .name = "mkdir",
     .can = LEAVES_RECORD,
     .what = "a directory, as of mkdir(1), with a record in it",
-    .open = open_mkdir,
-    NAMEFILE_FUNCTIONS,
+    .open = mkdir_open,
+    FILE_METHOD_FUNCTIONS,
 };

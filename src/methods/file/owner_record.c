@@ -1,15 +1,15 @@
 /* A file's contents:
  *
- *     12345                                        the PID alone: what others look for
+ *     12345                                        the PID alone: other programs look for it
  *     semlock 1 excl
  *     start=578573 boot=b4c1a2f6-... pidns=4026531836 flock=1
  *     host=vm machine=3d1219c7... since=1763674980 uid=0
  *
  * and a symbolic link's target: 12345:578573:b4c1a2f6-1f2e:4026531836:12344@vm
  *
- * (the boot cut short: with less than 60 bytes ext4 needs no block for it, and less time).
- * 12344 is the semlock that will let go when 12345 has ended.  A flock lasts until it has; of a
- * symbolic link nothing but its number says that it is still about to. */
+ * The boot is cut short: a target of less than 60 bytes needs no block on ext4, and less time.  12344 is
+ * the semlock that releases the lock when 12345 has ended: a symbolic link cannot be flocked, only this
+ * PID shows that the release is pending. */
 #include <config.h>
 
 #include <ctype.h>
@@ -18,14 +18,16 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sys/deadline.h"
 #include "methods/file/owner_record.h"
+#include "sys/process.h"
 
 #define MAGIC "semlock 1 "
 
-/* Decimal digits at *TEXT, moved past them; -1 if there are none, or too many. */
-static int64_t number(const char **text)
+/* The number at *TEXT, which is moved past its digits; -1 if there are none, or too many. */
+static int64_t parse_number(const char **text)
 {
 	int64_t value = 0;
 	const char *p = *text;
@@ -49,21 +51,26 @@ static bool set_pid(struct record *record, int64_t pid)
 	return true;
 }
 
-static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+static bool is_word(const char *text, size_t length)
 {
-	if (length == 0 || length >= HOST_SIZE)
-		return false;
 	for (size_t i = 0; i < length; i++)
 		if (!isgraph((unsigned char)text[i]))
 			return false;
+	return length > 0;
+}
+
+static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+{
+	if (!is_word(text, length) || length >= HOST_SIZE)
+		return false;
 	memcpy(host, text, length);
 	host[length] = '\0';
 	return true;
 }
 
-/* KEY=VALUE among the words of TEXT, VALUE copied to INTO; false if it is not there, or is
- * nothing that we would have written. */
-static bool find(const char *text, const char *key, char *into, size_t size)
+/* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we would
+ * have written. */
+static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
 	size_t length = strlen(key), value;
 	const char *p = text;
@@ -73,11 +80,8 @@ static bool find(const char *text, const char *key, char *into, size_t size)
 			continue;
 		p += length + 1;
 		value = strcspn(p, " \n");
-		if (value == 0 || value >= size)
+		if (!is_word(p, value) || value >= size)
 			return false;
-		for (size_t i = 0; i < value; i++)
-			if (!isgraph((unsigned char)p[i]))
-				return false;
 		memcpy(into, p, value);
 		into[value] = '\0';
 		return true;
@@ -91,23 +95,23 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
 	const char *p = digits;
 	int64_t found;
 
-	if (!find(text, key, digits, sizeof digits) || (found = number(&p)) < 0 || *p != '\0')
+	if (!find_word(text, key, digits, sizeof digits) || (found = parse_number(&p)) < 0 || *p != '\0')
 		return false;
 	*value = (uint64_t)found;
 	return true;
 }
 
-/* One of ours is whole or it is nothing: what a crash of the machine has left of one could
- * be believed in the wrong half. */
+/* A record of ours is complete or RECORD_JUNK: after a crash of the machine the part that is missing
+ * could be the one that matters. */
 static enum record_kind read_full(struct record *record, const char *text)
 {
 	uint64_t since, uid, flocked;
 
 	if (record->pid <= 0 || !find_number(text, "start", &record->start) ||
-	    !find(text, "boot", record->boot, sizeof record->boot) ||
+	    !find_word(text, "boot", record->boot, sizeof record->boot) ||
 	    !find_number(text, "pidns", &record->pidns) || !find_number(text, "flock", &flocked) ||
-	    !find(text, "host", record->host, sizeof record->host) ||
-	    !find(text, "machine", record->machine, sizeof record->machine) ||
+	    !find_word(text, "host", record->host, sizeof record->host) ||
+	    !find_word(text, "machine", record->machine, sizeof record->machine) ||
 	    !find_number(text, "since", &since) || !find_number(text, "uid", &uid) ||
 	    text[strlen(text) - 1] != '\n' || since > INT64_MAX / SECOND || uid > (uid_t)-1)
 		return RECORD_JUNK;
@@ -117,14 +121,13 @@ static enum record_kind read_full(struct record *record, const char *text)
 	return RECORD_FULL;
 }
 
-/* HDB and X ("%10d\n"), zeros, nothing behind it at all (shadow); GnuPG's second line is
- * the host.  Where a second line means something else the host will not be ours, and the
- * holder is nobody we could judge. */
+/* HDB and X ("%10d\n"), leading zeros, no newline (shadow); GnuPG's second line is the host.  Where a
+ * second line means something else it is another host's name, and the verdict UNKNOWN. */
 static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
 
-	if (!set_pid(record, number(&p)))
+	if (!set_pid(record, parse_number(&p)))
 		return RECORD_JUNK;
 	p += strspn(p, " \t\r");
 	if (*p == '\0')
@@ -140,7 +143,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	return RECORD_PID;
 }
 
-/* The ":12344" in front of the host, which may be missing. */
+/* The ":12344" before the host; older records have none. */
 static bool read_semlock(struct record *record, const char **text)
 {
 	int64_t pid;
@@ -148,7 +151,7 @@ static bool read_semlock(struct record *record, const char **text)
 	if (**text != ':')
 		return true;
 	++*text;
-	pid = number(text);
+	pid = parse_number(text);
 	if (pid <= 0 || pid > INT32_MAX)
 		return false;
 	record->semlock = (pid_t)pid;
@@ -161,15 +164,15 @@ static enum record_kind read_line(struct record *record, const char *text)
 	const char *p = text, *end;
 	int64_t start, pidns;
 
-	if (!set_pid(record, number(&p)) || record->pid == 0 || *p++ != ':' ||
-	    (start = number(&p)) < 0 || *p++ != ':')
+	if (!set_pid(record, parse_number(&p)) || record->pid == 0 || *p++ != ':' ||
+	    (start = parse_number(&p)) < 0 || *p++ != ':')
 		return RECORD_JUNK;
 	end = strchr(p, ':');
 	if (end == NULL || end == p || end - p >= BOOT_SIZE)
 		return RECORD_JUNK;
 	memcpy(record->boot, p, (size_t)(end - p));
 	p = end + 1;
-	if ((pidns = number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
+	if ((pidns = parse_number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
 	    !set_host(record->host, p, strlen(p)))
 		return RECORD_JUNK;
 	record->start = (uint64_t)start;
@@ -185,7 +188,7 @@ static enum record_kind read_emacs(struct record *record, const char *text)
 	if (host == NULL || (dot = strrchr(++host, '.')) == NULL)
 		return RECORD_JUNK;
 	p = dot + 1;
-	if (!set_pid(record, number(&p)) || (*p != '\0' && *p != ':') ||
+	if (!set_pid(record, parse_number(&p)) || (*p != '\0' && *p != ':') ||
 	    !set_host(record->host, host, (size_t)(dot - host)))
 		return RECORD_JUNK;
 	return RECORD_PID;
@@ -202,7 +205,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	p = colon + 1;
 	if (*p == '+')
 		p++;
-	if (!set_pid(record, number(&p)) || *p != '\0')
+	if (!set_pid(record, parse_number(&p)) || *p != '\0')
 		return RECORD_JUNK;
 	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
 	if (slash != NULL && slash < colon)
@@ -210,7 +213,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	return set_host(record->host, text, host) ? RECORD_PID : RECORD_JUNK;
 }
 
-/* A process number as the processor keeps it: at least one byte of it is no text. */
+/* A PID as an int in memory: at least one byte of it is no text. */
 static bool read_raw(struct record *record, const char *text, size_t length)
 {
 	int32_t pid;
@@ -251,7 +254,7 @@ void record_read(struct record *record, const char *text, size_t length)
 		return;
 	}
 	while (length > 0 && length <= RECORD_LIMIT && text[length - 1] == '\0')
-		length--; /* shadow's lock files end so */
+		length--; /* shadow's lock files end in one */
 	if (length == 0 || length > RECORD_LIMIT || memchr(text, '\0', length) != NULL) {
 		record->kind = RECORD_JUNK;
 		return;
@@ -294,4 +297,23 @@ size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
 	    (unsigned long long)record->start, BOOT_SHORT, record->boot, (unsigned long long)record->pidns,
 	    semlock, record->host);
 	return (size_t)length;
+}
+
+void record_describe(struct record *record, pid_t pid)
+{
+	const struct host_id *system = host_id();
+	struct procfs_stat stat;
+
+	*record = (struct record){
+	    .kind = RECORD_FULL,
+	    .pid = pid,
+	    .semlock = getpid(),
+	    .pidns = system->pidns,
+	    .since = (int64_t)time(NULL),
+	    .uid = getuid(),
+	};
+	strcpy(record->boot, system->boot);
+	strcpy(record->host, system->host);
+	strcpy(record->machine, system->machine);
+	record->start = process_stat(pid, &stat) ? stat.started : 0;
 }

@@ -1,11 +1,13 @@
-/* Four ways to make a file appear under the lock's name, none of them ever replacing one
- * that is there, each for where the one before does not work:
+/* Four ways to publish a file under the lock's name, none of which replaces one that is there; each is
+ * for file systems on which the one before does not work:
  *
- * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): full and
- *    flocked from the first moment that others see it, and gone with us until then;
- * 2. a file with a name of its own, which gets the lock's by link(2): over NFS;
- * 3. the same by renameat2(2) with RENAME_NOREPLACE: no hard links (FAT);
- * 4. open(2) with O_EXCL under the lock's own name, empty for a moment. */
+ * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked before
+ *    others see it, and gone if we are killed before that;
+ * 2. a file with a temporary name, which gets the lock's by link(2): NFS;
+ * 3. the same by renameat2(2) with RENAME_NOREPLACE: FAT, which has no hard links;
+ * 4. open(2) with O_EXCL under the lock's own name, empty for a moment.
+ *
+ * The A steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,16 +22,16 @@
 #include "methods/file/plainfile.h"
 #include "sys/rename_noreplace.h"
 
-/* A1.  The umask does its part in open(2). */
+/* A1.  Without --mode the umask applies, in open(2). */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
 {
-	int fd = namefile_create(lock->file, mode);
+	int fd = lockdir_create_file(lock->file, mode);
 
 	CRASH_POINT("plainfile.made");
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
 	if (fd < 0)
-		return namefile_cannot_create(error, "cannot create a file in its directory");
+		return lockdir_cannot_create(error, "cannot create a file in its directory");
 	if (lock->exact_mode && fchmod(fd, mode) != 0)
 		return error_set(error, ERROR_CREATE, "cannot set the mode");
 	return 0;
@@ -52,7 +54,7 @@ void plainfile_read(int fd, struct record *record)
 {
 	char text[RECORD_LIMIT + 1];
 
-	record_read(record, text, namefile_slurp(fd, text, sizeof text));
+	record_read(record, text, lockdir_read_file(fd, text, sizeof text));
 }
 
 int plainfile_remove(struct lock *lock, int fd)
@@ -61,23 +63,22 @@ int plainfile_remove(struct lock *lock, int fd)
 	return call_unlink(lock->file->directory, lock->file->base, 0);
 }
 
-/* Over NFS the answer to a link that was made can get lost, and then the call says that
- * the name exists: it does, and it is ours.  What is said of the name can be old there; to open
- * it is to ask anew.  (That our file has two names proves nothing: the second may be in a copy
- * that somebody has just made of the directory with hard links.) */
+/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
+ * stat(2) says of the name can be old there: open(2) asks the server.  (A link count of two proves
+ * nothing: somebody may just have copied the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	int fd;
 
-	if (namefile_same(file, file->base, lock->fd))
+	if (lockdir_same(file, file->base, lock->fd))
 		return true;
 	fd = call_open(file->directory, file->base,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
 	close(fd);
-	return namefile_same(file, file->base, lock->fd);
+	return lockdir_same(file, file->base, lock->fd);
 }
 
 static int link_nameless(const struct lock *lock)
@@ -93,7 +94,7 @@ static int link_nameless(const struct lock *lock)
 
 static int link_named(const struct lock *lock)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
@@ -101,7 +102,7 @@ static int link_named(const struct lock *lock)
 	return result;
 }
 
-static bool does_not_work(void)
+static bool is_unsupported(void)
 {
 	switch (errno) {
 	case EPERM:
@@ -115,10 +116,10 @@ static bool does_not_work(void)
 	return false;
 }
 
-/* The fourth way (4.1b). */
-static enum outcome publish_empty(struct lock *lock, struct error *error)
+/* The fourth way. */
+static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat ours;
 	enum outcome outcome;
 	int fd = -1;
@@ -131,16 +132,16 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 	if (fd < 0) {
 		if (errno == EEXIST)
 			return AGAIN;
-		namefile_cannot_create(error, "cannot create");
+		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
 	CRASH_POINT("plainfile.empty");
-	outcome = namefile_claim(lock, fd, error);
+	outcome = publish_claim(lock, fd, error);
 	if (outcome != TAKEN) {
 		close(fd);
 		return outcome;
 	}
-	namefile_replace(lock, fd);
+	publish_replace(lock, fd);
 	if (file->object->write(lock, error) == 0)
 		return TAKEN;
 	plainfile_remove(lock, fd);
@@ -148,9 +149,9 @@ static enum outcome publish_empty(struct lock *lock, struct error *error)
 }
 
 /* The third way. */
-static enum outcome publish_by_rename(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	int result;
 
@@ -162,15 +163,15 @@ static enum outcome publish_by_rename(struct lock *lock, struct error *error)
 	}
 	if (errno == EEXIST)
 		return AGAIN;
-	if (does_not_work())
-		return publish_empty(lock, error);
-	namefile_cannot_create(error, "cannot create");
+	if (is_unsupported())
+		return plainfile_publish_empty(lock, error);
+	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
-static enum outcome publish_named(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	int errnum = link_named(lock) == 0 ? 0 : errno;
 
 	CRASH_POINT("plainfile.linked");
@@ -182,9 +183,9 @@ static enum outcome publish_named(struct lock *lock, struct error *error)
 	errno = errnum;
 	if (errno == EEXIST)
 		return AGAIN;
-	if (does_not_work())
-		return publish_by_rename(lock, error);
-	namefile_cannot_create(error, "cannot create");
+	if (is_unsupported())
+		return plainfile_publish_renamed(lock, error);
+	lockdir_cannot_create(error, "cannot create");
 	return FAILED;
 }
 
@@ -192,16 +193,16 @@ static enum outcome publish_named(struct lock *lock, struct error *error)
 enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	if (lock->file->temporary[0] != '\0')
-		return publish_named(lock, error);
+		return plainfile_publish_linked(lock, error);
 	if (link_nameless(lock) == 0)
 		return TAKEN;
 	if (errno == EEXIST)
 		return AGAIN;
-	if (!does_not_work() && errno != ENOENT) {
-		namefile_cannot_create(error, "cannot create");
+	if (!is_unsupported() && errno != ENOENT) {
+		lockdir_cannot_create(error, "cannot create");
 		return FAILED;
 	}
-	lock->file->named = true; /* no /proc, say: once more, with a name */
+	lock->file->named = true; /* no /proc, say: try again with a temporary name */
 	lock->file->ready = false;
 	close(lock->fd);
 	lock->fd = -1;

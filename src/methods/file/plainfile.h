@@ -2,9 +2,9 @@
 #ifndef SEMLOCK_METHODS_FILE_PLAINFILE_H
 #define SEMLOCK_METHODS_FILE_PLAINFILE_H
 
-#include "methods/file/namefile.h"
+#include "methods/file/publish.h"
 
-/* The functions of a struct object, except for write.  MODE: of the file. */
+/* Functions of a struct object.  MODE: of the file. */
 int plainfile_make(struct lock *lock, mode_t mode, struct error *error);
 enum outcome plainfile_publish(struct lock *lock, struct error *error);
 void plainfile_read(int fd, struct record *record);

@@ -13,57 +13,57 @@ static bool same_boot(const struct record *record, const struct facts *facts)
 	return record_of_boot(record, facts->host_id->boot);
 }
 
-/* "-" is what stands for a boot whose name could not be found out, today or then: no file
- * could be opened, there was no /proc.  Then it says nothing, least of all that one is dead. */
-static bool known(const char *boot)
+/* "-" stands for a boot that could not be found out, now or then (no descriptor, no /proc): it is
+ * neither the same nor another. */
+static bool boot_known(const char *boot)
 {
 	return boot[0] != '\0' && strcmp(boot, "-") != 0;
 }
 
 static bool other_boot(const struct record *record, const struct facts *facts)
 {
-	return known(record->boot) && known(facts->host_id->boot) && !same_boot(record, facts);
+	return boot_known(record->boot) && boot_known(facts->host_id->boot) && !same_boot(record, facts);
 }
 
-/* Whatever it is called: a container has a name of its own, the next one another, and a name can be
- * changed.  A boot is one kernel's, and so is a local file system.  (Copies of a virtual machine
- * have one boot, too, and no local file system in common.) */
+/* On a local file system the boot decides, not the host's name: each container has a name of its own,
+ * and a name can be changed.  (Copies of a virtual machine share a boot, but no local file system.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
-	if (facts->local && record->kind == RECORD_FULL && known(record->boot) && same_boot(record, facts))
+	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) && same_boot(record, facts))
 		return false;
 	if (record->host[0] != '\0' && strcmp(record->host, facts->host_id->host) != 0)
 		return true;
 	return record->machine[0] != '\0' && strcmp(record->machine, facts->host_id->machine) != 0;
 }
 
-static bool is_there(const struct life *life)
+static bool life_lasts(const struct life *life)
 {
 	return life->process == PROCESS_HIDDEN ||
 	       (life->process == PROCESS_SEEN && !procfs_ended(life->state));
 }
 
-/* It is the parent, and has not started later; who has, got the number after it. */
+/* The semlock is the holder's parent: a process that started later than the holder has only got the
+ * semlock's number. */
 static bool semlock_is_there(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->semlock;
 
-	if (record->semlock <= 0 || !is_there(life))
+	if (record->semlock <= 0 || !life_lasts(life))
 		return false;
 	return life->process == PROCESS_HIDDEN || record->start == 0 || life->start <= record->start;
 }
 
-/* Rows 6 to 11: the process with that number.  Row 9 is ALIVE although its flock is free:
- * semlock was killed and the command has closed its descriptors, or it is between two steps. */
+/* Rows 6 to 11: the process with the recorded number.  Row 9 is ALIVE although no process has the
+ * flock: semlock was killed and the command has closed its descriptors, or it is between two steps. */
 static enum verdict judge_process(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->holder;
 
-	if (!is_there(life)) /* 6: gone, 7: a zombie */
+	if (!life_lasts(life)) /* row 6: gone; row 7: a zombie */
 		return DEAD;
 	if (life->process == PROCESS_SEEN && record->start != 0 && record->start != life->start)
-		return DEAD; /* 8: another process has got the number */
-	return ALIVE; /* 9, 10: that is all there is to know; 11: it is there, whoever it is */
+		return DEAD; /* row 8: another process has the number */
+	return ALIVE; /* row 9: same start; row 10: start unknown; row 11: hidden */
 }
 
 static bool names_nobody(const struct record *record, const struct facts *facts)
@@ -73,7 +73,7 @@ static bool names_nobody(const struct record *record, const struct facts *facts)
 	return facts->host_id->pid_max > 0 && record->pid > facts->host_id->pid_max;
 }
 
-/* Row 12.  After a power failure a file can be there and its contents not. */
+/* Row 12: no process is named.  After a power failure a file can be there without its contents. */
 static enum verdict judge_nobody(const struct record *record, const struct facts *facts)
 {
 	if (record->kind != RECORD_EMPTY)
@@ -83,29 +83,28 @@ static enum verdict judge_nobody(const struct record *record, const struct facts
 	return facts->before_boot && facts->local ? DEAD : UNKNOWN;
 }
 
-/* The rows of the table, in order; the first that fits decides. */
+/* The first row that fits decides.  Row 1, ALIVE when another process has the object under flock(2),
+ * is the caller's: step I3. */
 enum verdict record_verdict(const struct record *record, const struct facts *facts)
 {
 	bool full = record->kind == RECORD_FULL;
 
-	if (facts->flocked)
-		return ALIVE; /* 1 */
 	if (full && other_boot(record, facts) && facts->local && !other_host(record, facts))
-		return DEAD; /* 2 */
+		return DEAD; /* row 2 */
 	if (other_host(record, facts))
-		return UNKNOWN; /* 3 */
+		return UNKNOWN; /* row 3 */
 	if (!facts->local && (record->host[0] == '\0' || (full && !same_boot(record, facts))))
-		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* 3 */
+		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* row 3 */
 	if (record->pidns != 0 && record->pidns != facts->host_id->pidns)
-		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* 4, 5 */
+		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* row 4, row 5 */
 	if (names_nobody(record, facts))
-		return judge_nobody(record, facts); /* 12 */
+		return judge_nobody(record, facts); /* row 12 */
 	if (semlock_is_there(record, facts))
-		return ALIVE; /* 6 to 8: the holder may be dead, but somebody is about to let go */
+		return ALIVE; /* the holder may be dead (rows 6 to 8), but its semlock is about to let go */
 	return judge_process(record, facts);
 }
 
-static void ask(pid_t pid, struct life *life)
+static void read_life(pid_t pid, struct life *life)
 {
 	struct procfs_stat stat;
 
@@ -120,10 +119,10 @@ static void ask(pid_t pid, struct life *life)
 	life->start = stat.started;
 }
 
-void record_verdict_ask(const struct record *record, struct facts *facts, pid_t nobody)
+void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours)
 {
-	ask(record->pid == nobody ? 0 : record->pid, &facts->holder);
-	ask(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
+	read_life(record->pid == ours ? 0 : record->pid, &facts->holder);
+	read_life(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
 }
 
 bool owner_trusted(const struct stat *object, pid_t pid)

@@ -1,7 +1,7 @@
 /* methods/file/process_alive.h - is the holder that a record names still alive?
  *
- * Death may be concluded only from what proves it.  What proves neither life nor death
- * is UNKNOWN, and left alone unless the user has said after how long not to (--stale). */
+ * DEAD needs proof.  Where there is proof of neither life nor death the verdict is UNKNOWN, and the
+ * lock is left alone; with --stale, only until it is so old. */
 #ifndef SEMLOCK_METHODS_FILE_PROCESS_ALIVE_H
 #define SEMLOCK_METHODS_FILE_PROCESS_ALIVE_H
 
@@ -15,7 +15,7 @@ enum verdict { ALIVE, DEAD, UNKNOWN };
 /* What the kernel says of a recorded PID. */
 enum process_state {
 	PROCESS_GONE,   /* there is none */
-	PROCESS_HIDDEN, /* there is one, and no more is told of it (hidepid, no /proc) */
+	PROCESS_HIDDEN, /* there is one, and no more can be read (hidepid, no /proc) */
 	PROCESS_SEEN    /* there is one, in STATE, started at START */
 };
 
@@ -25,10 +25,9 @@ struct life {
 	uint64_t start;
 };
 
-/* All that the judgement rests on, beside the record itself. */
+/* All that the verdict rests on, beside the record. */
 struct facts {
-	bool flocked;     /* somebody has the lock object under flock(2) */
-	bool local;       /* its file system is this kernel's alone */
+	bool local;       /* the lock's file system is this kernel's alone */
 	bool young;       /* it may be a moment old, and still being written */
 	bool before_boot; /* a regular file last written before this boot */
 	const struct host_id *host_id;
@@ -36,19 +35,19 @@ struct facts {
 	struct life semlock; /* that will let go when the holder has ended */
 };
 
-/* Judge.  Looks at nothing but its arguments. */
+/* The verdict, by nothing but the arguments: rows 2 to 12 of tests/models/README. */
 enum verdict record_verdict(const struct record *record, const struct facts *facts);
 
-/* Ask the kernel for FACTS->holder and semlock, as far as the verdict may turn on them.  NOBODY: a
- * PID that is our own command's, not started yet, and no holder. */
-void record_verdict_ask(const struct record *record, struct facts *facts, pid_t nobody);
+/* Fill FACTS->holder and FACTS->semlock with what the kernel says.  OURS: the PID of our own
+ * command, which waits at its start barrier and is no holder; 0: none. */
+void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours);
 
 /* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
  * no process signal PID, nor run a command under its lock: any user can name any process.  (A
  * daemon takes another effective user for a moment, and is that user's for none.) */
 bool owner_trusted(const struct stat *object, pid_t pid);
 
-/* The same, for what is only written in OBJECT: no other user may write to it either. */
+/* The same, for what is written in OBJECT: no other user may write to it either. */
 bool record_trusted(const struct stat *object, pid_t pid);
 
 #endif

@@ -1,11 +1,9 @@
-/* The lock the other way round: a token, a file that is there as long as nobody holds the
- * lock.  To take the lock is to rename the token away, LOCK to LOCK.held; to let go is to
- * rename it back.  The holder has the token under flock(2) as well: whoever finds it away
- * and not flocked has found a dead holder's, and keeps it.
+/* A token: a file that is called LOCK ("at home") while the lock is free.  To take the lock is to
+ * rename the token to LOCK.held ("away"), to release it is to rename it back.  The holder has the token
+ * under flock(2) as well: a token that is away and not flocked was a dead holder's.
  *
- * The record is written before the token goes away, and erased after it has come back, so
- * that the token is never away without one.  Nothing ever makes a token but --init: for a
- * moment in every rename neither name can be seen. */
+ * The record is written before the token goes away, and erased after it has come back: it is never
+ * away without one.  Only --init makes a token, because neither name may show during a rename. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,28 +17,25 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/retry.h"
-#include "methods/file/takeover.h"
 #include "methods/file/filemethods.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 #include "methods/file/rename_token.h"
 
-static void let_go(struct lock *lock);
+static void rename_let_go(struct lock *lock);
 
-static const struct object object = {
+static const struct object rename_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
     .read = plainfile_read,
-    .let_go = let_go,
+    .let_go = rename_let_go,
 };
 
-static int open_rename(struct lock *lock, struct error *error)
+static int rename_open(struct lock *lock, struct error *error)
 {
-	if (namefile_open(lock, &object, error) != 0)
+	if (lockdir_open(lock, &rename_object, error) != 0)
 		return -1;
 	if (!lock->file->local)
-		rename_uniquely(lock);
+		rename_unique_instead(lock);
 	if (strlen(lock->file->base) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
@@ -49,7 +44,7 @@ static int open_rename(struct lock *lock, struct error *error)
 
 /* ---- the token ---- */
 
-static int cannot_open(struct error *error)
+static int rename_cannot_open(const struct lock *lock, struct error *error)
 {
 	switch (errno) {
 	case ENOENT:
@@ -59,8 +54,7 @@ static int cannot_open(struct error *error)
 	case ELOOP:
 	case ENXIO:
 	case EISDIR:
-		return error_say(error, ERROR_OPEN,
-		    "is no lock of method rename, which is %s: left alone", object.what);
+		return lockdir_not_a_lock(lock, error);
 	case EMFILE:
 	case ENFILE:
 	case ENOMEM:
@@ -69,20 +63,20 @@ static int cannot_open(struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot open the token");
 }
 
-/* Somebody to whom this file system is not local, or who could not flock the token, may have
- * it away under a name of its own: then it is to be waited for as it is done there.  Returns
- * the token's descriptor, or -1: with LOCK's method changed, or errno set. */
+/* A holder that cannot rely on flock(2) has the token away under a unique name: then LOCK's method
+ * changes to that of unique.c.  Returns the token's descriptor, or -1: with LOCK's method changed, or
+ * errno set. */
 static int find_token(struct lock *lock)
 {
 	char name[NAME_SIZE];
 	int fd = -1;
 
-	for (int looks = 0; looks < 10; looks++) { /* between two of them it may come back */
+	for (int looks = 0; looks < 10; looks++) { /* the token may come back between two of them */
 		fd = rename_token_open(lock->file);
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
 		if (rename_token_find_away(lock->file, "", name) > 0) {
-			rename_uniquely(lock);
+			rename_unique_instead(lock);
 			return -1;
 		}
 	}
@@ -90,9 +84,17 @@ static int find_token(struct lock *lock)
 	return -1;
 }
 
-static int prepare(struct lock *lock, struct error *error)
+/* Does LOCK.held mean the token that is open as LOCK->fd? */
+static bool is_held(const struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	char held[NAME_SIZE];
+
+	return lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
+}
+
+static int rename_prepare(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
 	struct stat status;
 	int fd;
 
@@ -109,17 +111,17 @@ static int prepare(struct lock *lock, struct error *error)
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
 	if (fd < 0)
-		return cannot_open(error);
+		return rename_cannot_open(lock, error);
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
 		errno = ENXIO;
-		return cannot_open(error);
+		return rename_cannot_open(lock, error);
 	}
 	file->inherited = lock->child->pid == 0 && lock->child->inherits;
 	return 0;
 }
 
-/* The command at its gate shares our flock, and would keep it against ourselves. */
-static void reopen(struct lock *lock)
+/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the token from us. */
+static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
 	close(lock->fd);
@@ -136,12 +138,12 @@ static enum outcome lock_token(struct lock *lock, enum wait wait)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	reopen(lock); /* no flock here: names alone will do */
-	rename_uniquely(lock);
+	rename_close(lock); /* no flock here: go by unique names */
+	rename_unique_instead(lock);
 	return AGAIN;
 }
 
-static int write_record(struct lock *lock, struct error *error)
+static int rename_write(struct lock *lock, struct error *error)
 {
 	char text[RECORD_LONGEST];
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
@@ -153,20 +155,12 @@ static int write_record(struct lock *lock, struct error *error)
 	return 0;
 }
 
-static int get_ready(struct lock *lock, struct error *error)
-{
-	if (!lock->file->ready && namefile_describe(lock, error) != 0)
-		return -1;
-	lock->file->ready = true;
-	return 0;
-}
-
-/* Somebody without a flock may have been faster: then it is his token now. */
-static enum outcome not_moved(struct lock *lock, struct error *error)
+/* The token could not be renamed, errno says why.  ENOENT: a process without flock(2) was faster. */
+static enum outcome rename_failed(struct lock *lock, struct error *error)
 {
 	int errnum = errno;
 
-	reopen(lock);
+	rename_close(lock);
 	errno = errnum;
 	if (errno == ENOENT)
 		return AGAIN;
@@ -174,63 +168,63 @@ static enum outcome not_moved(struct lock *lock, struct error *error)
 		error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
 					   "behind it: remove one");
 	else
-		namefile_cannot_create(error, "cannot rename the token");
+		lockdir_cannot_create(error, "cannot rename the token");
 	return FAILED;
 }
 
-/* Our name must not stay in a token that is not ours. */
-static void erase(struct lock *lock)
+/* Our record must not stay in a token that is not ours. */
+static void rename_erase(struct lock *lock)
 {
 	int errnum = errno;
 
 	if (call_truncate(lock->fd, 0) != 0)
-		CRASH_POINT("rename.not-erased"); /* no harm: the next one writes over it */
+		CRASH_POINT("rename.not-erased"); /* no harm: the next holder writes over it */
 	errno = errnum;
 }
 
 /* The token is under our flock, and at home. */
-static enum outcome carry_off(struct lock *lock, struct error *error)
+static enum outcome rename_away(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (get_ready(lock, error) != 0 || write_record(lock, error) != 0) {
-		erase(lock); /* half a record would be no token's */
+	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
+		rename_erase(lock); /* rename_token_check() refuses half a record */
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
 	if (rename_token_move(file, file->base, rename_token_held_name(file, held)) != 0) {
-		erase(lock);
-		return not_moved(lock, error);
+		rename_erase(lock);
+		return rename_failed(lock, error);
 	}
 	file->held = true;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
 }
 
-static enum outcome leave(struct lock *lock, enum wait wait, pid_t pid)
+static enum outcome rename_leave(struct lock *lock, enum wait wait, pid_t pid)
 {
 	flock(lock->fd, LOCK_UN);
 	return wait == TRY ? BUSY : foreign_holder_await(lock->file, pid, false);
 }
 
-/* From the dead.  Whoever may not rename it (another user's, in a sticky directory) could not
- * let it go either. */
-static enum outcome fetch_back(struct lock *lock, enum wait wait, struct error *error)
+/* From a dead holder.  A user who may not rename the token (another's, in a sticky directory) could not
+ * release it either. */
+static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
 	char held[NAME_SIZE];
 
 	if (rename_token_move(lock->file, rename_token_held_name(lock->file, held), lock->file->base) == 0) {
 		CRASH_POINT("rename.fetched");
-		return carry_off(lock, error);
+		return rename_away(lock, error);
 	}
 	if (errno != EPERM && errno != EACCES)
-		return not_moved(lock, error);
+		return rename_failed(lock, error);
 	error_set(error, ERROR_CREATE, "its holder is dead, but the token cannot be renamed");
-	return leave(lock, wait, 0);
+	return rename_leave(lock, wait, 0);
 }
 
-static enum outcome look_at_held(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct stat status;
 	struct record record;
@@ -239,113 +233,103 @@ static enum outcome look_at_held(struct lock *lock, enum wait wait, struct error
 	plainfile_read(lock->fd, &record);
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
-		existing_note_naming(&status); /* a script's, which only renames it */
-	verdict = existing_judge(lock, &record, &status, 0);
+		takeover_note_naming(&status); /* a script only renames it */
+	verdict = takeover_judge(lock, &record, &status, 0);
 	CRASH_POINT("rename.judged");
-	if (existing_yields(lock, verdict, &status))
-		return fetch_back(lock, wait, error);
-	return leave(lock, wait, verdict == ALIVE ? record.pid : 0);
+	if (takeover_allowed(lock, verdict, &status))
+		return rename_back(lock, wait, error);
+	return rename_leave(lock, wait, verdict == ALIVE ? record.pid : 0);
 }
 
-static enum outcome try_token(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct namefile *file = lock->file;
-	char held[NAME_SIZE];
 	enum outcome outcome = lock_token(lock, wait);
 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
-	if (namefile_same(file, file->base, lock->fd))
-		return rename_token_check(lock, error) == 0 ? carry_off(lock, error) : FAILED;
-	if (namefile_same(file, rename_token_held_name(file, held), lock->fd))
-		return look_at_held(lock, wait, error);
-	reopen(lock); /* it has been replaced */
+	if (lockdir_same(lock->file, lock->file->base, lock->fd))
+		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
+	if (is_held(lock))
+		return rename_judge_held(lock, wait, error);
+	rename_close(lock); /* another file has the name */
 	return AGAIN;
 }
 
-/* What a holder has written stays until it is let go. */
-static bool is_above(const struct lock *lock, struct error *error)
+/* The holder's record stays in the token until the release. */
+static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 {
 	struct record record;
 	struct stat token;
-	char held[NAME_SIZE];
 
 	plainfile_read(lock->fd, &record);
-	return namefile_same(lock->file, rename_token_held_name(lock->file, held), lock->fd) &&
-	       fstat(lock->fd, &token) == 0 && existing_is_above(&record, &token, error);
+	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
 }
 
-static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome rename_take(struct lock *lock, enum wait wait, struct error *error)
 {
 	enum outcome outcome;
 
 	do {
-		if (prepare(lock, error) != 0)
+		if (rename_prepare(lock, error) != 0)
 			return FAILED;
 		if (lock->method != &method_rename)
 			return lock->method->take(lock, wait, error);
-		if (wait == SLEEP && (is_above(lock, error) || get_ready(lock, error) != 0))
+		if (wait == SLEEP && (rename_is_ancestor(lock, error) || publish_describe(lock, error) != 0))
 			return FAILED;
-		outcome = try_token(lock, wait, error);
+		outcome = rename_attempt(lock, wait, error);
 	} while (outcome == AGAIN);
 	return outcome;
 }
 
-static bool idle(struct lock *lock)
+static bool rename_idle(struct lock *lock)
 {
 	struct error ignored;
 	bool free;
 
-	if (prepare(lock, &ignored) != 0)
+	if (rename_prepare(lock, &ignored) != 0)
 		return false;
 	if (lock->method != &method_rename)
 		return lock->method->idle(lock);
 	if (lock_token(lock, TRY) != TAKEN)
 		return false;
-	free = namefile_same(lock->file, lock->file->base, lock->fd);
+	free = lockdir_same(lock->file, lock->file->base, lock->fd);
 	flock(lock->fd, LOCK_UN);
 	return free;
 }
 
 /* ---- giving it back ---- */
 
-static void let_go(struct lock *lock)
+static void rename_let_go(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (!namefile_same(file, rename_token_held_name(file, held), lock->fd) ||
-	    rename_token_move(file, held, file->base) != 0)
+	if (!is_held(lock) || rename_token_move(file, rename_token_held_name(file, held), file->base) != 0)
 		lock->lost = true;
 	file->held = false;
 	CRASH_POINT("rename.back");
 	if (!lock->lost)
-		erase(lock);
+		rename_erase(lock);
 	CRASH_POINT("rename.erased");
 	flock(lock->fd, LOCK_UN);
 }
 
-static bool owned(struct lock *lock)
+static bool rename_owned(struct lock *lock)
 {
-	char held[NAME_SIZE];
-
-	return !lock->file->held || namefile_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
+	return !lock->file->held || is_held(lock);
 }
 
 const struct method method_rename = {
     .name = "rename",
     .can = LEAVES_RECORD | NEEDS_INIT,
     .what = "a token that is renamed away; --init makes it",
-    .open = open_rename,
-    .take = take,
-    .drop = namefile_drop,
-    .prepare = prepare,
-    .idle = idle,
-    .inspect = rename_inspect,
-    .listen = foreign_holder_listen,
-    .current = namefile_current,
-    .owned = owned,
-    .beat = namefile_beat,
-    .release = namefile_release,
+    .open = rename_open,
+    .take = rename_take,
+    FILE_METHOD_COMMON,
+    .prepare = rename_prepare,
+    .idle = rename_idle,
+    .inspect = inspect_rename,
+    .owned = rename_owned,
+    .beat = publish_beat,
 };

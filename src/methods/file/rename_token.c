@@ -15,15 +15,14 @@
 
 #define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
 
-const char *rename_token_held_name(const struct namefile *file, char name[NAME_SIZE])
+const char *rename_token_held_name(const struct file_lock *file, char name[NAME_SIZE])
 {
 	snprintf(name, NAME_SIZE, "%.240s.held", file->base);
 	return name;
 }
 
-/* Under one name or the other; between the two looks it can have changed from the second
- * to the first. */
-int rename_token_open(const struct namefile *file)
+/* The token can move from the second name to the first between two looks. */
+int rename_token_open(const struct file_lock *file)
 {
 	char held[NAME_SIZE];
 	int fd = -1;
@@ -37,18 +36,18 @@ int rename_token_open(const struct namefile *file)
 	return fd;
 }
 
-/* Made under no name, and flocked: nobody can take it before it is certain that no other
- * has been away in the meantime. */
+/* The new token is flocked before it has its name: no process can take it until we know that there is
+ * no other token away. */
 int rename_token_make(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char held[NAME_SIZE], path[40];
 	struct stat other;
 	const char *from = path;
-	int fd = namefile_create(file, lock->create_mode), result;
+	int fd = lockdir_create_file(file, lock->create_mode), result;
 
 	if (fd < 0)
-		return namefile_cannot_create(error, "cannot make the token");
+		return lockdir_cannot_create(error, "cannot make the token");
 	if (lock->exact_mode)
 		fchmod(fd, lock->create_mode);
 	call_try_flock(fd);
@@ -57,7 +56,7 @@ int rename_token_make(struct lock *lock, struct error *error)
 		from = file->temporary;
 	UNINTERRUPTED(result, linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW));
 	if (result != 0 && errno != EEXIST)
-		namefile_cannot_create(error, "cannot make the token");
+		lockdir_cannot_create(error, "cannot make the token");
 	else if (result == 0 && fstatat(file->directory, rename_token_held_name(file, held), &other, 0) == 0)
 		call_unlink(file->directory, file->base, 0);
 	if (file->temporary[0] != '\0')
@@ -67,9 +66,9 @@ int rename_token_make(struct lock *lock, struct error *error)
 	return result == 0 || errno == EEXIST ? 0 : -1;
 }
 
-/* The flock on the one token there is keeps others from doing it between the look and the
- * call. */
-int rename_token_move(const struct namefile *file, const char *from, const char *to)
+/* Without RENAME_NOREPLACE our flock on the only token keeps others from making TO between the look
+ * and the call. */
+int rename_token_move(const struct file_lock *file, const char *from, const char *to)
 {
 	struct stat other;
 	int result;
@@ -86,7 +85,7 @@ int rename_token_move(const struct namefile *file, const char *from, const char 
 	return call_rename(file->directory, from, to);
 }
 
-/* A record that was not erased, or a script's PID. */
+/* RECORD_FULL: a record that was not erased; RECORD_PID: a script's. */
 int rename_token_check(const struct lock *lock, struct error *error)
 {
 	const int64_t longest_pid = 16;
@@ -102,31 +101,31 @@ int rename_token_check(const struct lock *lock, struct error *error)
 	    "is no token: there is something in it that would be lost; left alone");
 }
 
-/* ---- names that are used once: see methods/unique.c ---- */
+/* ---- unique names: see unique.c ---- */
 
-bool rename_token_is_there(const struct namefile *file, const char *name, struct stat *status)
+bool rename_token_is_there(const struct file_lock *file, const char *name, struct stat *status)
 {
 	return fstatat(file->directory, name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int rename_token_name(const struct namefile *file, unsigned beats, char name[NAME_SIZE],
+int rename_token_name(const struct file_lock *file, unsigned beats, char name[NAME_SIZE],
     struct error *error)
 {
 	const struct record *record = &file->record;
 	int length = snprintf(name, NAME_SIZE, "%s.held.%ld.%llu.%s.%llu.%x.%08x.%s", file->base,
 	    (long)record->pid, (unsigned long long)record->start, record->boot,
-	    (unsigned long long)record->pidns, beats, (unsigned)namefile_random(), record->host);
+	    (unsigned long long)record->pidns, beats, (unsigned)lockdir_random(), record->host);
 
 	if (length >= NAME_SIZE) {
 		errno = ENAMETOOLONG;
 		return error_set(error, ERROR_OPEN, "cannot have a name beside it");
 	}
 	for (char *p = name; (p = strchr(p, '/')) != NULL;)
-		*p = '?'; /* no name for a host, but it is ours to cope with */
+		*p = '?'; /* in the host's name */
 	return 0;
 }
 
-void rename_token_read_name(const struct namefile *file, const char *name, struct record *record)
+void rename_token_read_name(const struct file_lock *file, const char *name, struct record *record)
 {
 	const char *rest = name + strlen(file->base) + strlen(".held");
 	unsigned long long start, pidns;
@@ -143,8 +142,8 @@ void rename_token_read_name(const struct namefile *file, const char *name, struc
 	record->pidns = pidns;
 }
 
-/* LOCK.held.old and the like are somebody's files, and no token. */
-static bool is_away_name(const struct namefile *file, const char *name)
+/* LOCK.held.old and the like are other files, and no tokens. */
+static bool is_away_name(const struct file_lock *file, const char *name)
 {
 	size_t length = strlen(file->base);
 	struct record record;
@@ -157,19 +156,16 @@ static bool is_away_name(const struct namefile *file, const char *name)
 	return record.kind == RECORD_FULL;
 }
 
-/* What a directory is said to hold can be an old answer (NFS): the name is asked for. */
-int rename_token_find_away(const struct namefile *file, const char *but, char found[NAME_SIZE])
+/* NFS: readdir(3) can list what is gone: each name is looked up. */
+int rename_token_find_away(const struct file_lock *file, const char *but, char found[NAME_SIZE])
 {
-	int fd = call_open(file->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), result = 0;
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	DIR *directory = lockdir_list(file->directory);
 	const struct dirent *entry;
 	struct stat status;
+	int result = 0;
 
-	if (directory == NULL) {
-		if (fd >= 0)
-			close(fd);
+	if (directory == NULL)
 		return -1;
-	}
 	while (result == 0 && (entry = readdir(directory)) != NULL)
 		if (is_away_name(file, entry->d_name) && strcmp(entry->d_name, but) != 0 &&
 		    rename_token_is_there(file, entry->d_name, &status)) {

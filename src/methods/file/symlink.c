@@ -1,13 +1,12 @@
-/* A symbolic link whose target is the record.  It cannot be flocked: its holder's life is
- * that of two processes, the command and the semlock that will let go, and it is dead when
- * both are.  Those who take over from the dead keep each other out with a file beside it, the
- * guard, that is flocked and removed again.
+/* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both the
+ * command and the semlock that releases the lock are.  Processes that take over from a dead holder
+ * exclude each other by a file beside it, the guard, which is flocked and then removed.  The S steps
+ * are those of the model tests/models/semlock_symlink.pml.
  *
- * To let go takes no guard: as long as we live nobody can find us dead, and so nobody who has
- * been stopped with the guard in his hands can be in the way (tests/models/semlock_symlink.pml,
- * STOP).  Only he who goes by age could: where --stale is in use, the guard is taken for the
- * signs of life, and to let go (tests/models/existlock.pml, RELGUARD, HBGUARD); but not waited
- * for for long. */
+ * A release takes no guard: while we live no process can find us dead, and a process that was stopped
+ * with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could remove our
+ * lock by its age: with --stale, signs of life and the release take the guard, too, but wait for it for
+ * a second at most (tests/models/existlock.pml, RELGUARD and HBGUARD). */
 #include <config.h>
 
 #include <errno.h>
@@ -15,71 +14,61 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/process.h"
 #include "sys/retry.h"
-#include "methods/file/takeover.h"
 #include "methods/file/filemethods.h"
 #include "methods/file/guard_file.h"
-#include "methods/file/namefile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
-#include "sys/process.h"
 
-static void let_go(struct lock *lock);
+static void symlink_let_go(struct lock *lock);
 
-static const struct object object = {
+static const struct object symlink_object = {
     .what = "a symbolic link to its record",
     .type = S_IFLNK,
-    .let_go = let_go,
+    .let_go = symlink_let_go,
 };
 
-static int open_symlink(struct lock *lock, struct error *error)
+static int symlink_open(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
+	return lockdir_open(lock, &symlink_object, error);
 }
 
-/* What the link says now; returns its length, or -1 with errno set. */
-static ssize_t read_target(const struct namefile *file, char target[RECORD_LIMIT + 1])
+/* Returns the length of the link's target, or -1 with errno set. */
+static ssize_t read_target(const struct file_lock *file, char target[RECORD_LIMIT + 1])
 {
 	return readlinkat(file->directory, file->base, target, RECORD_LIMIT + 1);
 }
 
-static bool says(const struct namefile *file, const char *target, size_t length)
+static bool target_is(const struct file_lock *file, const char *target, size_t length)
 {
 	char now[RECORD_LIMIT + 1];
 
 	return read_target(file, now) == (ssize_t)length && memcmp(now, target, length) == 0;
 }
 
-static bool is_ours(const struct namefile *file)
+static bool is_ours(const struct file_lock *file)
 {
 	char target[RECORD_LONGEST];
 
-	return says(file, target, record_write_line(&file->record, target));
+	return target_is(file, target, record_write_line(&file->record, target));
 }
 
-static int nap(int64_t duration)
-{
-	return nanosleep(&(struct timespec){0, (long)duration}, NULL);
-}
-
-/* S3.  Who has the guard needs it for a moment, unless he has been stopped; and then the lock
- * may have gone all the same.  Like guard_take(); EINTR: by a signal; ENOENT: it has gone. */
-static int take_guard(const struct namefile *file, const char *target, size_t length,
+/* S3.  A process needs the guard for a moment only, unless it has been stopped; meanwhile the holder may
+ * release the lock.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
+static int symlink_await_guard(const struct file_lock *file, const char *target, size_t length,
     char name[NAME_SIZE])
 {
 	int64_t pause = MILLISECOND / 10;
 	int guard;
 
 	while ((guard = guard_take(file, name)) < 0 && errno == EWOULDBLOCK) {
-		if (!says(file, target, length)) {
+		if (!target_is(file, target, length)) {
 			errno = ENOENT;
 			break;
 		}
-		if (nap(pause) != 0)
+		if (lockdir_nap(pause) != 0)
 			break;
 		if (pause < SECOND / 10)
 			pause *= 2;
@@ -87,44 +76,43 @@ static int take_guard(const struct namefile *file, const char *target, size_t le
 	return guard;
 }
 
-static enum verdict judge(struct lock *lock, const char *target, size_t length,
+static enum verdict symlink_judge(struct lock *lock, const char *target, size_t length,
     struct record *record, struct stat *status)
 {
 	record_read(record, target, length);
 	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
 		return ALIVE; /* gone, or changed: look again */
-	return existing_judge(lock, record, status, 0);
+	return takeover_judge(lock, record, status, 0);
 }
 
-/* S4.  The same record is the same holder's, and the dead stay dead; but who seemed dead for
- * his age may have given a sign of life before we had the guard. */
-static bool still_yields(struct lock *lock, const char *target, size_t length)
+/* S4.  The same record means the same holder, and a dead one stays dead; but with --stale the holder
+ * may have given a sign of life before we had the guard. */
+static bool still_allowed(struct lock *lock, const char *target, size_t length)
 {
 	struct record record;
 	struct stat status;
 
-	if (!says(lock->file, target, length))
+	if (!target_is(lock->file, target, length))
 		return false;
 	return lock->stale == 0 ||
-	       existing_yields(lock, judge(lock, target, length, &record, &status), &status);
+	       takeover_allowed(lock, symlink_judge(lock, target, length, &record, &status), &status);
 }
 
-/* S3 to S6.  That it has been found dead BEFORE it is compared under the guard is what
- * counts. */
-static enum outcome take_over(struct lock *lock, const char *target, size_t length, enum wait wait,
-    struct error *error)
+/* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard. */
+static enum outcome symlink_take_over(struct lock *lock, const char *target, size_t length,
+    enum wait wait, struct error *error)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int result = 0;
-	int guard = wait == TRY ? guard_take(file, name) : take_guard(file, target, length, name);
+	int guard = wait == TRY ? guard_take(file, name) : symlink_await_guard(file, target, length, name);
 
 	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
 		return BUSY;
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
-	if (guard >= 0 && still_yields(lock, target, length))
+	if (guard >= 0 && still_allowed(lock, target, length))
 		result = call_unlink(file->directory, file->base, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
@@ -136,20 +124,19 @@ static enum outcome take_over(struct lock *lock, const char *target, size_t leng
 	return wait == TRY ? BUSY : foreign_holder_await(lock->file, 0, false);
 }
 
-static enum outcome cannot_read(const struct lock *lock, struct error *error)
+static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
 {
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EINVAL)
-		error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
-		    lock->method->name, object.what);
+		lockdir_not_a_lock(lock, error);
 	else
 		error_set(error, ERROR_OPEN, "cannot look at the lock");
 	return FAILED;
 }
 
-/* Until the command of RECORD, who lives, has ended; and then, for a moment usually, until its
- * semlock, told of it as we were, has taken the lock away.  Its own end tells of that, too late. */
+/* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock has
+ * removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
 static enum outcome await_holder(struct lock *lock, const struct record *record,
     const char *target, size_t length)
 {
@@ -160,16 +147,16 @@ static enum outcome await_holder(struct lock *lock, const struct record *record,
 	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
 		return outcome;
 	for (; pause < SECOND / 10; pause *= 2) {
-		if (!says(lock->file, target, length) || !process_lives(record->semlock))
+		if (!target_is(lock->file, target, length) || !process_lives(record->semlock))
 			return AGAIN;
-		if (nap(pause) != 0)
+		if (lockdir_nap(pause) != 0)
 			return BUSY;
 	}
 	return foreign_holder_await(lock->file, record->semlock, false);
 }
 
 /* S2. */
-static enum outcome inspect(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = read_target(lock->file, target);
@@ -178,23 +165,23 @@ static enum outcome inspect(struct lock *lock, enum wait wait, struct error *err
 	enum verdict verdict;
 
 	if (length < 0)
-		return cannot_read(lock, error);
-	verdict = judge(lock, target, (size_t)length, &record, &status);
-	if (existing_yields(lock, verdict, &status))
-		return take_over(lock, target, (size_t)length, wait, error);
+		return symlink_cannot_read(lock, error);
+	verdict = symlink_judge(lock, target, (size_t)length, &record, &status);
+	if (takeover_allowed(lock, verdict, &status))
+		return symlink_take_over(lock, target, (size_t)length, wait, error);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&record, &status, error))
+	if (verdict == ALIVE && takeover_is_ancestor(&record, &status, error))
 		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &record, target, (size_t)length);
 	return foreign_holder_await(lock->file, 0, false);
 }
 
-/* S1.  Over NFS the answer to one that was made can get lost. */
-static enum outcome publish(struct lock *lock, struct error *error)
+/* S1.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own link. */
+static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char target[RECORD_LONGEST];
 	int made;
 
@@ -202,7 +189,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
 	if (made != 0) {
 		if (errno != EEXIST) {
-			namefile_cannot_create(error, "cannot create");
+			lockdir_cannot_create(error, "cannot create");
 			return FAILED;
 		}
 		if (!is_ours(file))
@@ -213,22 +200,21 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome symlink_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = wait == TRY ? inspect(lock, TRY, error) : AGAIN;
+	enum outcome outcome = wait == TRY ? symlink_attempt(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
-		if (!lock->file->ready && namefile_describe(lock, error) != 0)
+		if (publish_describe(lock, error) != 0)
 			return FAILED;
-		lock->file->ready = true;
-		outcome = publish(lock, error);
+		outcome = symlink_publish(lock, error);
 		if (outcome == AGAIN)
-			outcome = inspect(lock, wait, error);
+			outcome = symlink_attempt(lock, wait, error);
 	}
 	return outcome;
 }
 
-static bool idle(struct lock *lock)
+static bool symlink_idle(struct lock *lock)
 {
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = read_target(lock->file, target);
@@ -237,19 +223,19 @@ static bool idle(struct lock *lock)
 
 	if (length < 0)
 		return errno == ENOENT;
-	return existing_yields(lock, judge(lock, target, (size_t)length, &record, &status), &status);
+	return takeover_allowed(lock, symlink_judge(lock, target, (size_t)length, &record, &status), &status);
 }
 
-/* Who keeps the guard from us has been stopped between finding our lock old and removing it,
- * and whatever is there when he goes on, he will remove.  So it must be ours: it stays, and
- * when we have ended it is a dead one's, for whoever comes next. */
-static void let_go(struct lock *lock)
+/* A process that keeps the guard from us was stopped between finding our lock old and removing it: when
+ * it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
+ * holder's, for the next one to take over. */
+static void symlink_let_go(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int guard = lock->stale > 0 ? guard_await(file, SECOND, name) : -1;
 
-	/* Without it, if there can be none (a full disk): better than never to let go. */
+	/* If no guard can be made (a full disk), the lock is released without one. */
 	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
 	CRASH_POINT("symlink.release");
 	if (!lock->stuck &&
@@ -260,15 +246,15 @@ static void let_go(struct lock *lock)
 	guard_leave(file, guard, name);
 }
 
-static bool owned(struct lock *lock)
+static bool symlink_owned(struct lock *lock)
 {
 	return !lock->file->held || is_ours(lock->file);
 }
 
-/* If it cannot have the guard it is no time for it: there will be a next one. */
-static void beat(struct lock *lock)
+/* Without the guard there is no sign of life this time: the next one comes soon enough. */
+static void symlink_beat(struct lock *lock)
 {
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int guard = file->held ? guard_take(file, name) : -1;
 
@@ -281,14 +267,11 @@ const struct method method_symlink = {
     .name = "symlink",
     .can = LEAVES_RECORD,
     .what = "a symbolic link that points to the holder's PID",
-    .open = open_symlink,
-    .take = take,
-    .drop = namefile_drop,
-    .idle = idle,
-    .inspect = symlink_inspect,
-    .listen = foreign_holder_listen,
-    .current = namefile_current,
-    .owned = owned,
-    .beat = beat,
-    .release = namefile_release,
+    .open = symlink_open,
+    .take = symlink_take,
+    FILE_METHOD_COMMON,
+    .idle = symlink_idle,
+    .inspect = inspect_symlink,
+    .owned = symlink_owned,
+    .beat = symlink_beat,
 };

@@ -1,7 +1,6 @@
-/* The order of the steps is the proof (tests/models/semlock_file.pml): the object's own
- * flock, then the judgement, and only THEN the comparison of name and descriptor.  Whoever
- * compares first, or takes a guard and judges what it read before, removes a lock that
- * somebody else has taken in the meantime. */
+/* The I steps are those of the model tests/models/semlock_file.pml, which proves their order: flock the
+ * object, then judge its record, and only THEN compare name and descriptor.  In any other order a
+ * lock can be removed that another process has taken in the meantime. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,44 +9,45 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/process.h"
 #include "sys/retry.h"
 #include "methods/file/takeover.h"
 #include "methods/file/foreign_holder.h"
-#include "sys/process.h"
 
-/* For so long after its making an empty file may be about to be written: then it must not
- * even be flocked, or its maker could be kept out of its own file for ever. */
+/* An empty file of this age may be about to be written.  It must not even be flocked: waiters could
+ * keep its maker out of it for ever. */
 #define GRACE (2 * SECOND)
 
-struct found {
+struct existing {
 	int fd;
 	struct stat status;
 	struct record record;
 };
 
-/* In ns; -1: cannot be told. */
+/* In ns; -1: unknown. */
 static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
 {
 	if (now == 0)
-		now = namefile_now(lock->file);
-	return now < 0 ? -1 : now - namefile_mtime(status);
+		now = lockdir_now(lock->file);
+	return now < 0 ? -1 : now - lockdir_mtime(status);
 }
 
-void existing_note_naming(struct stat *status)
+void takeover_note_naming(struct stat *status)
 {
-	if (status->st_ctim.tv_sec > status->st_mtim.tv_sec ||
-	    (status->st_ctim.tv_sec == status->st_mtim.tv_sec &&
-		status->st_ctim.tv_nsec > status->st_mtim.tv_nsec))
+	const struct timespec *changed = &status->st_ctim, *modified = &status->st_mtim;
+
+	if (changed->tv_sec > modified->tv_sec ||
+	    (changed->tv_sec == modified->tv_sec && changed->tv_nsec > modified->tv_nsec))
 		status->st_mtim = status->st_ctim;
 }
 
-void existing_note_linking(struct stat *status)
+void takeover_note_linking(struct stat *status)
 {
 	if (S_ISREG(status->st_mode) && status->st_nlink > 1)
-		existing_note_naming(status);
+		takeover_note_naming(status);
 }
 
-enum verdict existing_judge(const struct lock *lock, const struct record *record,
+enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now)
 {
 	struct facts facts = {
@@ -66,14 +66,14 @@ enum verdict existing_judge(const struct lock *lock, const struct record *record
 	return record_verdict(record, &facts);
 }
 
-bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status)
+bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status)
 {
 	if (verdict == DEAD)
 		return true;
 	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status, 0) > lock->stale;
 }
 
-bool existing_is_above(const struct record *record, const struct stat *carrier, struct error *error)
+bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error)
 {
 	if (record->pid <= 1 || !process_descends(getpid(), record->pid) ||
 	    !record_trusted(carrier, record->pid))
@@ -84,13 +84,7 @@ bool existing_is_above(const struct record *record, const struct stat *carrier, 
 	return true;
 }
 
-static int not_a_lock(const struct lock *lock, struct error *error)
-{
-	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
-	    lock->method->name, lock->file->object->what);
-}
-
-static enum outcome cannot_open(const struct lock *lock, struct error *error)
+static enum outcome takeover_cannot_open(const struct lock *lock, struct error *error)
 {
 	struct stat there;
 
@@ -102,7 +96,7 @@ static enum outcome cannot_open(const struct lock *lock, struct error *error)
 	case EACCES:
 	case EPERM:
 		if (fstatat(lock->file->directory, lock->file->base, &there, AT_SYMLINK_NOFOLLOW) == 0)
-			return BUSY; /* somebody has it; more we may not know */
+			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
 		error_set(error, ERROR_OPEN, "cannot look into its directory");
@@ -111,7 +105,7 @@ static enum outcome cannot_open(const struct lock *lock, struct error *error)
 	case EMLINK:
 	case ENXIO:
 	case ENOTDIR:
-		not_a_lock(lock, error);
+		lockdir_not_a_lock(lock, error);
 		return FAILED;
 	case EMFILE:
 	case ENFILE:
@@ -123,8 +117,8 @@ static enum outcome cannot_open(const struct lock *lock, struct error *error)
 	return FAILED;
 }
 
-/* Over NFS an exclusive flock wants to be able to write. */
-static int open_name(const struct namefile *file)
+/* NFS: LOCK_EX needs a descriptor that is open for writing. */
+static int open_name(const struct file_lock *file)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
 
@@ -135,126 +129,122 @@ static int open_name(const struct namefile *file)
 	return fd >= 0 ? fd : openat(file->directory, file->base, O_RDONLY | flags);
 }
 
-/* I1.  TAKEN: found. */
-static enum outcome find(struct lock *lock, struct found *found, struct error *error)
+/* I1.  TAKEN: EXISTING->fd is open. */
+static enum outcome open_existing(struct lock *lock, struct existing *existing, struct error *error)
 {
-	found->fd = open_name(lock->file);
-	if (found->fd < 0)
-		return cannot_open(lock, error);
-	if (fstat(found->fd, &found->status) != 0)
-		return cannot_open(lock, error); /* over FUSE and NFS it may have gone meanwhile */
-	if ((found->status.st_mode & S_IFMT) != lock->file->object->type) {
-		not_a_lock(lock, error);
+	existing->fd = open_name(lock->file);
+	if (existing->fd < 0)
+		return takeover_cannot_open(lock, error);
+	if (fstat(existing->fd, &existing->status) != 0)
+		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
+	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type) {
+		lockdir_not_a_lock(lock, error);
 		return FAILED;
 	}
 	return TAKEN;
 }
 
-static enum verdict judge(struct lock *lock, struct found *found)
+static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 {
-	lock->file->object->read(found->fd, &found->record);
-	fstat(found->fd, &found->status);
-	existing_note_linking(&found->status);
-	return existing_judge(lock, &found->record, &found->status, 0);
+	lock->file->object->read(existing->fd, &existing->record);
+	fstat(existing->fd, &existing->status);
+	takeover_note_linking(&existing->status);
+	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
-/* Not ours to take.  PID: a holder to watch; 0: none that is known to live. */
-static enum outcome leave(struct lock *lock, const struct found *found, enum wait wait, pid_t pid)
+/* It cannot be taken over.  PID: a living holder to wait for; 0: none is known. */
+static enum outcome leave_existing(struct lock *lock, const struct existing *existing, enum wait wait,
+    pid_t pid)
 {
 	if (wait == TRY)
 		return BUSY;
-	if (found->fd >= 0)
-		flock(found->fd, LOCK_UN); /* while we sleep it must not look as if held by us */
+	if (existing->fd >= 0)
+		flock(existing->fd, LOCK_UN); /* or others would take us, asleep, for its holder */
 	return foreign_holder_await(lock->file, pid, false);
 }
 
-static enum outcome leave_to(struct lock *lock, const struct found *found, enum wait wait,
-    enum verdict verdict)
+/* I3.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
+static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
-	return leave(lock, found, wait, verdict == ALIVE ? found->record.pid : 0);
-}
-
-/* I3.  Where it is held, we sleep in it: one wake-up, on release or death. */
-static enum outcome guard(struct lock *lock, struct found *found, enum wait wait)
-{
-	if (call_try_flock(found->fd) == 0)
+	if (call_try_flock(existing->fd) == 0)
 		return TAKEN;
 	if (errno != EWOULDBLOCK)
-		return leave(lock, found, wait, 0); /* no flock here, so no safe way to take over */
-	if (wait == TRY || flock(found->fd, LOCK_EX) != 0)
+		return leave_existing(lock, existing, wait, 0); /* no flock here: no safe takeover */
+	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
-	return namefile_same(lock->file, lock->file->base, found->fd) ? TAKEN : AGAIN;
+	return lockdir_same(lock->file, lock->file->base, existing->fd) ? TAKEN : AGAIN;
 }
 
-/* I6.  In a sticky directory the owner alone may. */
-static enum outcome take_away(struct lock *lock, const struct found *found, enum wait wait,
+/* I6.  In a sticky directory only the owner may remove it. */
+static enum outcome remove_existing(struct lock *lock, const struct existing *existing, enum wait wait,
     struct error *error)
 {
-	if (lock->file->object->remove(lock, found->fd) != 0 && errno != ENOENT) {
+	if (lock->file->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
 		error_set(error, ERROR_CREATE,
 		    "its holder, process %ld, is dead, but the lock cannot be taken away",
-		    (long)found->record.pid);
-		return leave(lock, found, wait, 0);
+		    (long)existing->record.pid);
+		return leave_existing(lock, existing, wait, 0);
 	}
-	CRASH_POINT("existing.removed");
-	namefile_sweep(lock);
+	CRASH_POINT("takeover.removed");
+	lockdir_sweep(lock);
 	return AGAIN;
 }
 
-static enum outcome inspect(struct lock *lock, struct found *found, enum wait wait, struct error *error)
+static enum outcome inspect_existing(struct lock *lock, struct existing *existing, enum wait wait,
+    struct error *error)
 {
-	enum verdict verdict = judge(lock, found); /* I2: a peek */
+	enum verdict verdict = judge_existing(lock, existing); /* I2 */
 	enum outcome outcome;
 
-	if (found->record.kind == RECORD_ABSENT) {
+	if (existing->record.kind == RECORD_ABSENT) {
 		error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 		return FAILED;
 	}
-	if (found->record.kind == RECORD_EMPTY && verdict == ALIVE)
-		return leave(lock, found, wait, 0);
-	if (wait == TRY && !existing_yields(lock, verdict, &found->status))
+	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
+		return leave_existing(lock, existing, wait, 0);
+	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
 		return BUSY;
-	if (verdict == ALIVE && existing_is_above(&found->record, &found->status, error))
+	if (verdict == ALIVE && takeover_is_ancestor(&existing->record, &existing->status, error))
 		return FAILED;
-	outcome = guard(lock, found, wait); /* I3 */
+	outcome = flock_existing(lock, existing, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;
-	CRASH_POINT("existing.guarded");
-	verdict = judge(lock, found); /* I4 */
-	if (!existing_yields(lock, verdict, &found->status))
-		return leave_to(lock, found, wait, verdict);
-	CRASH_POINT("existing.judged");
-	if (!namefile_same(lock->file, lock->file->base, found->fd)) /* I5: after I4 */
+	CRASH_POINT("takeover.guarded");
+	verdict = judge_existing(lock, existing); /* I4 */
+	if (!takeover_allowed(lock, verdict, &existing->status))
+		return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
+	CRASH_POINT("takeover.judged");
+	if (!lockdir_same(lock->file, lock->file->base, existing->fd)) /* I5: after I4 */
 		return AGAIN;
-	CRASH_POINT("existing.compared");
-	return take_away(lock, found, wait, error); /* I6 */
+	CRASH_POINT("takeover.compared");
+	return remove_existing(lock, existing, wait, error); /* I6 */
 }
 
-enum outcome existing_inspect(struct lock *lock, enum wait wait, struct error *error)
+enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct found found = {.fd = -1};
-	enum outcome outcome = find(lock, &found, error);
+	struct existing existing = {.fd = -1};
+	enum outcome outcome = open_existing(lock, &existing, error);
 
 	if (outcome == TAKEN)
-		outcome = inspect(lock, &found, wait, error);
+		outcome = inspect_existing(lock, &existing, wait, error);
 	else if (outcome == BUSY)
-		outcome = leave(lock, &found, wait, 0);
-	if (found.fd >= 0)
-		close(found.fd); /* I7 */
+		outcome = leave_existing(lock, &existing, wait, 0);
+	if (existing.fd >= 0)
+		close(existing.fd); /* I7 */
 	return outcome;
 }
 
-bool namefile_idle(struct lock *lock)
+bool takeover_idle(struct lock *lock)
 {
-	struct found found = {.fd = -1};
+	struct existing existing = {.fd = -1};
 	struct error ignored;
-	enum outcome outcome = find(lock, &found, &ignored);
+	enum outcome outcome = open_existing(lock, &existing, &ignored);
 	bool idle = outcome == AGAIN;
 
 	if (outcome == TAKEN)
-		idle = existing_yields(lock, judge(lock, &found), &found.status) &&
-		       call_try_flock(found.fd) == 0;
-	if (found.fd >= 0)
-		close(found.fd);
+		idle = takeover_allowed(lock, judge_existing(lock, &existing), &existing.status) &&
+		       call_try_flock(existing.fd) == 0;
+	if (existing.fd >= 0)
+		close(existing.fd);
 	return idle;
 }

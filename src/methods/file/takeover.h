@@ -1,31 +1,37 @@
-/* methods/file/takeover.h - what stands in the way: another's lock under the name that we want.
- * Whether its holder lives; waiting for it; taking over from the dead. */
+/* methods/file/takeover.h - a lock that has the name that we want: is its holder alive?  Wait for the
+ * holder, or take the lock over from a dead one. */
 #ifndef SEMLOCK_METHODS_FILE_TAKEOVER_H
 #define SEMLOCK_METHODS_FILE_TAKEOVER_H
 
-#include "methods/file/namefile.h"
+#include "methods/file/lockdir.h"
+#include "methods/file/process_alive.h"
 
-/* Deal with it.  AGAIN: it is gone, or something has happened: try to publish now.  BUSY: it
- * is held; with SLEEP: a signal ended the sleep.  FAILED: no lock of this method. */
-enum outcome existing_inspect(struct lock *lock, enum wait wait, struct error *error);
+/* Take over the lock under the name of LOCK; with SLEEP, wait for its holder.  AGAIN: it is gone, or
+ * has changed: try to publish now.  BUSY: it is held; with SLEEP, a signal ended the sleep.  FAILED,
+ * with ERROR filled: it is no lock of this method. */
+enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error);
 
-/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW, in ns
- * since 1970, is for a caller that only looks; 0: the file system is asked, by making a file. */
-enum verdict existing_judge(const struct lock *lock, const struct record *record,
+/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW: ns since
+ * 1970, for a caller that changes nothing; 0: ask the file system, by making a file. */
+enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
-/* A file that was there before it got the lock's name, by rename(2) or link(2), is older than the
- * lock: when that was, its ctime says, where the file system notes it.  STATUS then says so, too. */
-void existing_note_naming(struct stat *status);
+/* For a file that got the lock's name by rename(2) or link(2), and may be older than the lock: make
+ * the mtime in STATUS the time of that, its ctime, where the file system notes it. */
+void takeover_note_naming(struct stat *status);
 
-/* The same of a file that still has another name, too: ln(1) of a file that stays is a lock. */
-void existing_note_linking(struct stat *status);
+/* The same, for a regular file with a second name only: ln(1) of a file that stays is a lock. */
+void takeover_note_linking(struct stat *status);
 
-/* Would we wait for ourselves?  True, with ERROR filled, when the living holder of RECORD, which
- * CARRIER carries, is an ancestor of this process, and CARRIER is to be trusted. */
-bool existing_is_above(const struct record *record, const struct stat *carrier, struct error *error);
+/* Is the process of RECORD an ancestor of ours, so that waiting for it would never end?  True, with
+ * ERROR filled, only if RECORD can be trusted: CARRIER is the status of what RECORD is written in. */
+bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error);
 
-/* May it be taken over?  Dead, or unknown and without a sign of life for LOCK->stale. */
-bool existing_yields(struct lock *lock, enum verdict verdict, const struct stat *status);
+/* A method's idle: is the lock free, or its holder dead? */
+bool takeover_idle(struct lock *lock);
+
+/* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for
+ * LOCK->stale ns. */
+bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status);
 
 #endif

@@ -1,16 +1,14 @@
-/* The token of the method rename where no flock(2) is to be had, or none that everybody who
- * sees the file meets (NFS, FUSE).  The name that the token has while the lock is held is
- * used once and never again,
+/* The method rename where flock(2) does not work, or excludes only some of the processes that see the
+ * file (NFS, FUSE).  The token's name while the lock is held is used once and never again,
  *
  *     LOCK.held.PID.START.BOOT.PIDNS.BEATS.RANDOM.HOST
  *
- * so that to rename it is a compare-and-swap: whoever takes over from the dead, gives a sign
- * of life or lets go moves exactly what he has looked at, or hears ENOENT: somebody was
- * faster.  tests/models/semlock_rename.pml has it as V=2, and semlock_init.pml with --init;
- * the U's are their steps.
+ * so that rename(2) is a compare-and-swap: a takeover, a sign of life or a release renames exactly the
+ * token that was looked at, or fails with ENOENT because another process was faster.  The U
+ * steps are those of the models tests/models/semlock_rename.pml (V=2) and, with --init, semlock_init.pml.
  *
- * LOCK.held alone is a script's, or a semlock's on the host that has the files: a name that is
- * used again and again, which cannot be taken over so. */
+ * LOCK.held alone is a script's, or a semlock's on the host that has the files: that name is used again
+ * and again, so a token under it is never taken over here. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,100 +16,89 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/retry.h"
-#include "methods/file/takeover.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/namefile.h"
 #include "methods/file/plainfile.h"
-#include "methods/file/inspect.h"
-#include "methods/file/foreign_holder.h"
 #include "methods/file/rename_token.h"
 
-#define LOOKS 100 /* before a token that can be seen nowhere is believed to be nowhere */
+#define LOOKS 100 /* so many in a row have to find no token before there is none */
 
-static void let_go(struct lock *lock);
+static void unique_let_go(struct lock *lock);
 
-static const struct object object = {
+static const struct object unique_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
-    .read = plainfile_read, /* of a LOCK.held: for who only looks */
-    .let_go = let_go,
+    .read = plainfile_read, /* for inspect_rename(), of a LOCK.held */
+    .let_go = unique_let_go,
 };
 
-static int open_unique(struct lock *lock, struct error *error)
+static int unique_open(struct lock *lock, struct error *error)
 {
-	return namefile_open(lock, &object, error);
-}
-
-static int move(const struct namefile *file, const char *from, const char *to)
-{
-	return call_rename(file->directory, from, to);
+	return lockdir_open(lock, &unique_object, error);
 }
 
 /* ---- taking it ---- */
 
-static enum outcome cannot(const char *what, struct error *error)
+static enum outcome unique_cannot(const char *what, struct error *error)
 {
-	namefile_cannot_create(error, what);
+	lockdir_cannot_create(error, what);
 	return FAILED;
 }
 
-/* U6.  Is the token that we have now the only one?  An administrator may have made a second one,
- * or another --init, which looked for the first while it was being renamed.  Whoever took
- * his later, or at the same time, sees the other's name: it is there before he looks.  The
- * two become one when both are renamed to the same. */
-static enum outcome settle(struct lock *lock, bool made, struct error *error)
+/* U6.  Is the token that we have now the only one?  An administrator, or another --init that looked for
+ * it during a rename, may have made a second one.  Of two holders the later one sees the other's name,
+ * which is there before it looks, and gives its token back.  Two tokens at home become one. */
+static enum outcome unique_settle(struct lock *lock, bool made, struct error *error)
 {
-	struct namefile *file = lock->file;
-	struct timespec a_moment = {0, (long)(namefile_random() % 8 + 1) * MILLISECOND};
+	struct file_lock *file = lock->file;
 	char other[NAME_SIZE];
 	struct stat status;
-	int others = rename_token_is_there(file, file->base, &status) ? 1 : rename_token_find_away(file, file->away, other);
+	int others = rename_token_is_there(file, file->base, &status)
+			 ? 1 : rename_token_find_away(file, file->away, other);
 
 	if (others == 0)
 		return TAKEN;
 	if (made)
 		call_unlink(file->directory, file->away, 0);
 	else
-		move(file, file->away, file->base);
+		call_rename(file->directory, file->away, file->base);
 	file->held = false;
 	if (others < 0)
-		return cannot("cannot read its directory", error);
-	nanosleep(&a_moment, NULL);
+		return unique_cannot("cannot read its directory", error);
+	lockdir_nap((lockdir_random() % 8 + 1) * MILLISECOND);
 	return AGAIN;
 }
 
-/* U1: the token's name FROM becomes ours.  Over NFS the answer to a rename that was done can
- * get lost; then it is done again, and says ENOENT. */
-static enum outcome carry_off(struct lock *lock, const char *from, struct error *error)
+/* U1: the token's name FROM becomes ours.  NFS: the reply can get lost, and a second attempt then fails
+ * with ENOENT. */
+static enum outcome unique_away(struct lock *lock, const char *from, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat status;
 	int moved;
 
 	if (rename_token_name(file, 1, file->away, error) != 0)
 		return FAILED;
-	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : move(file, from, file->away));
+	UNINTERRUPTED(moved, FAULT_POINT("unique.rename") ? -1 : call_rename(file->directory, from, file->away));
 	if (moved != 0) {
 		if (errno != ENOENT)
-			return cannot("cannot rename the token", error);
+			return unique_cannot("cannot rename the token", error);
 		if (!rename_token_is_there(file, file->away, &status))
 			return AGAIN;
 	}
 	file->held = true;
 	CRASH_POINT("unique.moved");
-	return settle(lock, false, error);
+	return unique_settle(lock, false, error);
 }
 
-/* U5, --init: made under a name that is ours already, because others would not wait for us to
- * look whether there is one. */
-static enum outcome make_token(struct lock *lock, struct error *error)
+/* U5, --init: the token is made under a name that is ours already, because other processes would take
+ * it at home before U6. */
+static enum outcome unique_make(struct lock *lock, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	int fd;
 
 	if (rename_token_name(file, 0, file->away, error) != 0)
@@ -119,93 +106,85 @@ static enum outcome make_token(struct lock *lock, struct error *error)
 	fd = call_open(file->directory, file->away,
 	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, lock->create_mode);
 	if (fd < 0)
-		return cannot("cannot make the token", error);
+		return unique_cannot("cannot make the token", error);
 	if (lock->exact_mode)
 		fchmod(fd, lock->create_mode);
 	close(fd);
 	file->held = true;
 	CRASH_POINT("unique.made");
-	return settle(lock, true, error);
+	return unique_settle(lock, true, error);
 }
 
-static enum outcome not_a_token(const char *name, struct error *error)
+static enum outcome unique_not_a_token(const char *name, struct error *error)
 {
 	error_say(error, ERROR_OPEN, "is no lock of method rename, which is %s: %s left alone",
-	    object.what, name);
+	    unique_object.what, name);
 	return FAILED;
 }
 
-static int get_ready(struct lock *lock, struct error *error)
+/* The token is at home.  Its mtime is set first: waiters judge by it as soon as the token is away. */
+static enum outcome unique_take_free(struct lock *lock, struct error *error)
 {
-	if (!lock->file->ready && namefile_describe(lock, error) != 0)
-		return -1;
-	lock->file->ready = true;
-	return 0;
-}
-
-/* At home.  It gets the time of now first: it may be judged by it as soon as it is away. */
-static enum outcome take_free(struct lock *lock, struct error *error)
-{
-	const struct namefile *file = lock->file;
+	const struct file_lock *file = lock->file;
 	struct stat status;
 
-	if (get_ready(lock, error) != 0)
+	if (publish_describe(lock, error) != 0)
 		return FAILED;
 	if (!rename_token_is_there(file, file->base, &status))
 		return AGAIN;
 	if (!S_ISREG(status.st_mode))
-		return not_a_token(file->base, error);
+		return unique_not_a_token(file->base, error);
 	utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
-	return carry_off(lock, file->base, error);
+	return unique_away(lock, file->base, error);
 }
 
-static bool yields(struct lock *lock, const char *name, struct stat *status, struct record *record,
+static bool unique_allowed(struct lock *lock, const char *name, struct stat *status, struct record *record,
     enum verdict *verdict)
 {
 	rename_token_read_name(lock->file, name, record);
-	existing_note_naming(status); /* a rename is a sign of life, too */
-	*verdict = existing_judge(lock, record, status, 0);
-	return name[strlen(lock->file->base) + 5] == '.' && existing_yields(lock, *verdict, status);
+	takeover_note_naming(status); /* a rename is a sign of life */
+	*verdict = takeover_judge(lock, record, status, 0);
+	return name[strlen(lock->file->base) + 5] == '.' && takeover_allowed(lock, *verdict, status);
 }
 
-/* U2: away, under NAME. */
-static enum outcome look_at(struct lock *lock, const char *name, enum wait wait, struct error *error)
+/* U2: the token is away, under NAME. */
+static enum outcome unique_inspect(struct lock *lock, const char *name, enum wait wait, struct error *error)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	struct stat status;
 	struct record record;
 	enum verdict verdict;
-	struct stat directory; /* who may write to it may rename the token: the name is the record */
+	struct stat directory; /* its writers can rename the token, and the name is the record */
 
 	if (!rename_token_is_there(file, name, &status))
 		return AGAIN;
 	if (!S_ISREG(status.st_mode))
-		return not_a_token(name, error);
-	if (yields(lock, name, &status, &record, &verdict)) {
+		return unique_not_a_token(name, error);
+	if (unique_allowed(lock, name, &status, &record, &verdict)) {
 		CRASH_POINT("unique.judged");
-		return file->ready ? carry_off(lock, name, error) : AGAIN;
+		return file->ready ? unique_away(lock, name, error) : AGAIN;
 	}
 	if (wait == TRY)
 		return BUSY;
 	if (verdict == ALIVE && fstat(file->directory, &directory) == 0 &&
-	    existing_is_above(&record, &directory, error))
+	    takeover_is_ancestor(&record, &directory, error))
 		return FAILED;
 	return foreign_holder_await(file, verdict == ALIVE ? record.pid : 0, verdict == ALIVE);
 }
 
-static enum outcome nowhere(struct lock *lock, struct error *error)
+static enum outcome unique_no_token(struct lock *lock, struct error *error)
 {
 	if (lock->init)
-		return lock->file->ready ? make_token(lock, error) : AGAIN;
+		return lock->file->ready ? unique_make(lock, error) : AGAIN;
 	error_say(error, ERROR_OPEN,
 	    "there is no token, neither under this name nor with .held behind it: "
 	    "--init makes it, once");
 	return FAILED;
 }
 
-/* In the middle of a rename it may be seen under no name at all.  One at home beside one that is
- * away is left alone: who took it and put it back would wake all who wait, and himself. */
-static enum outcome look(struct lock *lock, enum wait wait, struct error *error)
+/* During a rename no name may show.  A token at home beside one that is away is left alone: to take it
+ * and put it back would wake all waiters, and ourselves. */
+static enum outcome unique_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	char name[NAME_SIZE];
 	struct stat status;
@@ -214,28 +193,28 @@ static enum outcome look(struct lock *lock, enum wait wait, struct error *error)
 	for (int looks = 0; looks < LOOKS; looks++) {
 		found = rename_token_find_away(lock->file, "", name);
 		if (found < 0)
-			return cannot("cannot read its directory", error);
+			return unique_cannot("cannot read its directory", error);
 		if (found > 0)
-			return look_at(lock, name, wait, error);
+			return unique_inspect(lock, name, wait, error);
 		if (rename_token_is_there(lock->file, lock->file->base, &status))
-			return take_free(lock, error);
+			return unique_take_free(lock, error);
 	}
-	return nowhere(lock, error);
+	return unique_no_token(lock, error);
 }
 
-static enum outcome take(struct lock *lock, enum wait wait, struct error *error)
+static enum outcome unique_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = wait == TRY ? look(lock, TRY, error) : AGAIN;
+	enum outcome outcome = wait == TRY ? unique_attempt(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
-		if (get_ready(lock, error) != 0)
+		if (publish_describe(lock, error) != 0)
 			return FAILED;
-		outcome = look(lock, wait, error);
+		outcome = unique_attempt(lock, wait, error);
 	}
 	return outcome;
 }
 
-static bool idle(struct lock *lock)
+static bool unique_idle(struct lock *lock)
 {
 	char name[NAME_SIZE];
 	struct stat status;
@@ -245,12 +224,12 @@ static bool idle(struct lock *lock)
 	if (rename_token_find_away(lock->file, "", name) <= 0)
 		return rename_token_is_there(lock->file, lock->file->base, &status);
 	return rename_token_is_there(lock->file, name, &status) &&
-	       yields(lock, name, &status, &record, &verdict);
+	       unique_allowed(lock, name, &status, &record, &verdict);
 }
 
 /* ---- having it ---- */
 
-static bool owned(struct lock *lock)
+static bool unique_owned(struct lock *lock)
 {
 	struct stat status;
 
@@ -258,9 +237,9 @@ static bool owned(struct lock *lock)
 }
 
 /* U3. */
-static void beat(struct lock *lock)
+static void unique_beat(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 	char next[NAME_SIZE];
 	struct stat status;
 	struct error ignored;
@@ -268,18 +247,18 @@ static void beat(struct lock *lock)
 	if (!file->held || rename_token_name(file, ++file->beats + 1, next, &ignored) != 0)
 		return;
 	utimensat(file->directory, file->away, NULL, AT_SYMLINK_NOFOLLOW);
-	if (move(file, file->away, next) == 0 || rename_token_is_there(file, next, &status))
+	if (call_rename(file->directory, file->away, next) == 0 || rename_token_is_there(file, next, &status))
 		memcpy(file->away, next, sizeof next);
 }
 
-/* U4.  If it is not there any more: the command has ended, so the next one may well have
- * taken it over; whether it was gone before, somebody had an eye on. */
-static void let_go(struct lock *lock)
+/* U4.  A missing token is no loss here: the command has ended, and the next holder may have taken over
+ * from it.  The monitor has noticed an earlier loss. */
+static void unique_let_go(struct lock *lock)
 {
-	struct namefile *file = lock->file;
+	struct file_lock *file = lock->file;
 
 	CRASH_POINT("unique.release");
-	move(file, file->away, file->base);
+	call_rename(file->directory, file->away, file->base);
 	file->held = false;
 	CRASH_POINT("unique.back");
 }
@@ -288,20 +267,17 @@ static const struct method method_rename_unique = {
     .name = "rename",
     .can = LEAVES_RECORD | NEEDS_INIT | NEEDS_MONITOR,
     .what = "a token that is renamed away to a name of its own",
-    .open = open_unique,
-    .take = take,
-    .drop = namefile_drop,
-    .idle = idle,
-    .inspect = rename_inspect,
-    .listen = foreign_holder_listen,
-    .current = namefile_current,
-    .owned = owned,
-    .beat = beat,
-    .release = namefile_release,
+    .open = unique_open,
+    .take = unique_take,
+    FILE_METHOD_COMMON,
+    .idle = unique_idle,
+    .inspect = inspect_rename,
+    .owned = unique_owned,
+    .beat = unique_beat,
 };
 
-void rename_uniquely(struct lock *lock)
+void rename_unique_instead(struct lock *lock)
 {
 	lock->method = &method_rename_unique;
-	lock->file->object = &object;
+	lock->file->object = &unique_object;
 }

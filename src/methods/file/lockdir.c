@@ -1,0 +1,325 @@
+/* Temporary names are .LOCK.semlock.PID.WHERE.RANDOM, with "gone." before the PID for what is being
+ * taken apart.  WHERE stands for host, boot and PID namespace: a PID means something only where
+ * these are the same.  Only a killed semlock leaves such a name behind. */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/crash_points.h"
+#include "sys/descriptor.h"
+#include "sys/path.h"
+#include "sys/retry.h"
+#include "methods/file/host_id.h"
+#include "methods/file/lockdir.h"
+
+#ifndef SYS_getrandom /* no number for this machine: as if the kernel did not know the call */
+#define SYS_getrandom -1
+#endif
+
+/* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
+ * elsewhere. */
+#define SWEEP_AGE_LOCAL (60 * SECOND)
+#define SWEEP_AGE_SHARED (86400 * SECOND)
+
+/* ---- the directory ---- */
+
+/* A file system that is not in this list (a network's, FUSE, one shared with a virtual machine's
+ * host) may be used by other kernels: neither its locks nor a record's boot and PID prove anything. */
+static bool is_local(int fd)
+{
+	static const unsigned long kinds[] = {
+	    0xEF53,     /* ext2, 3, 4 */
+	    0x58465342, /* xfs */
+	    0x9123683E, /* btrfs */
+	    0xCA451A4E, /* bcachefs */
+	    0xF2F52010, /* f2fs */
+	    0x2FC12FC1, /* zfs */
+	    0x01021994, /* tmpfs */
+	    0x858458F6, /* ramfs */
+	    0x794C7630, /* overlay */
+	    0x4D44,     /* FAT */
+	    0x2011BAB0, /* exFAT */
+	};
+	struct statfs status;
+
+	if (FAULT_POINT("lockdir.local") || fstatfs(fd, &status) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (((unsigned long)status.f_type & 0xFFFFFFFF) == kinds[i])
+			return true;
+	return false;
+}
+
+/* The directory and the name identify the lock.  A user who may write and search in the directory may
+ * take the lock, as a reader may lock a file: the queue goes by these permissions. */
+static int note_identity(struct lock *lock, struct error *error)
+{
+	struct stat status;
+
+	if (fstat(lock->file->directory, &status) != 0)
+		return error_set(error, ERROR_OPEN, "cannot look at its directory");
+	lock->device = status.st_dev;
+	lock->inode = status.st_ino;
+	lock->owner = status.st_uid;
+	lock->group = status.st_gid;
+	lock->permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
+	return 0;
+}
+
+int lockdir_open(struct lock *lock, const struct object *object, struct error *error)
+{
+	const char *slash = strrchr(lock->name, '/'), *path;
+	const char *base = slash == NULL ? lock->name : slash + 1;
+	char space[PATH_MAX];
+	struct file_lock *file;
+	int fd = -1;
+
+	lock->fd = -1;
+	if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+		return error_say(error, ERROR_USAGE, "names a directory, and no lock in it");
+	file = calloc(1, sizeof *file);
+	if (file == NULL)
+		return error_set(error, ERROR_SYSTEM, "no memory");
+	*file = (struct file_lock){.object = object, .directory = -1, .base = base, .second = -1, .notify = -1};
+	lock->file = file;
+	lock->entry = base;
+	path = path_directory(lock->name, space);
+	if (path != NULL)
+		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	lock->directory = file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
+	if (file->directory < 0)
+		return error_set(error, ERROR_OPEN, "cannot open its directory");
+	file->local = is_local(file->directory);
+	return note_identity(lock, error);
+}
+
+/* While we waited, another directory may have got the path: a newcomer goes there. */
+bool lockdir_current(const struct lock *lock)
+{
+	char space[PATH_MAX];
+	const char *path = path_directory(lock->name, space);
+	struct stat now;
+
+	return path != NULL && stat(path, &now) == 0 && now.st_dev == lock->device &&
+	       now.st_ino == lock->inode;
+}
+
+bool lockdir_same(const struct file_lock *file, const char *name, int fd)
+{
+	struct stat named, open;
+
+	return fstat(fd, &open) == 0 &&
+	       fstatat(file->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+DIR *lockdir_list(int fd)
+{
+	int copy = call_open(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+
+	if (directory == NULL && copy >= 0)
+		close(copy);
+	return directory;
+}
+
+int lockdir_cannot_create(struct error *error, const char *what)
+{
+	switch (errno) {
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case ENOLCK:
+		return error_set(error, ERROR_SYSTEM, "%s", what);
+	}
+	return error_set(error, ERROR_CREATE, "%s", what);
+}
+
+int lockdir_not_a_lock(const struct lock *lock, struct error *error)
+{
+	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
+	    lock->method->name, lock->file->object->what);
+}
+
+/* ---- names of our own ---- */
+
+static uint32_t hash(uint32_t value, const char *text)
+{
+	for (; *text != '\0'; text++)
+		value = (value ^ (unsigned char)*text) * 16777619u;
+	return value;
+}
+
+static uint32_t where_we_are(void)
+{
+	char pidns[24];
+
+	snprintf(pidns, sizeof pidns, "%llu", (unsigned long long)host_id()->pidns);
+	return hash(hash(hash(2166136261u, host_id()->host), host_id()->boot), pidns);
+}
+
+uint32_t lockdir_random(void)
+{
+	static uint32_t count;
+	uint32_t number = 0;
+
+	if (syscall(SYS_getrandom, &number, sizeof number, 0) == (long)sizeof number)
+		return number;
+	return (uint32_t)time(NULL) + ++count * 2654435761u;
+}
+
+/* The lock's own name is cut, so that there is room for the rest. */
+static int temporary_prefix(const struct file_lock *file, char prefix[NAME_SIZE])
+{
+	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", file->base);
+}
+
+void lockdir_temporary_name(struct file_lock *file, const char *kind)
+{
+	char prefix[NAME_SIZE];
+
+	temporary_prefix(file, prefix);
+	snprintf(file->temporary, sizeof file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
+	    (long)getpid(), where_we_are(), lockdir_random());
+}
+
+static int create_nameless(const struct file_lock *file, mode_t mode)
+{
+	int fd;
+
+	UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
+		: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+	return fd;
+}
+
+static int create_named(struct file_lock *file, mode_t mode)
+{
+	int fd;
+
+	do {
+		lockdir_temporary_name(file, "");
+		fd = openat(file->directory, file->temporary,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
+	if (fd < 0)
+		file->temporary[0] = '\0';
+	return fd;
+}
+
+int lockdir_create_file(struct file_lock *file, mode_t mode)
+{
+	int fd = file->named ? -1 : create_nameless(file, mode);
+
+	return fd >= 0 ? fd : create_named(file, mode);
+}
+
+/* ---- times and contents ---- */
+
+int64_t lockdir_now(const struct file_lock *file)
+{
+	struct file_lock clock = *file;
+	struct stat status;
+	int64_t now = -1;
+	int fd;
+
+	clock.temporary[0] = '\0';
+	fd = lockdir_create_file(&clock, 0600);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &status) == 0)
+		now = lockdir_mtime(&status);
+	if (clock.temporary[0] != '\0')
+		call_unlink(clock.directory, clock.temporary, 0);
+	close(fd);
+	return now;
+}
+
+int64_t lockdir_mtime(const struct stat *status)
+{
+	return (int64_t)status->st_mtim.tv_sec * SECOND + status->st_mtim.tv_nsec;
+}
+
+size_t lockdir_read_file(int fd, char *text, size_t size)
+{
+	ssize_t got;
+	size_t used = 0;
+
+	while (used < size && (got = pread(fd, text + used, size - used, (off_t)used)) != 0) {
+		if (got < 0 && errno != EINTR)
+			break;
+		if (got > 0)
+			used += (size_t)got;
+	}
+	return used;
+}
+
+int lockdir_nap(int64_t duration)
+{
+	return nanosleep(&(struct timespec){0, (long)duration}, NULL);
+}
+
+/* ---- what killed semlocks have left ---- */
+
+/* REST is what comes behind the prefix, and FD what the name means.  An object under flock(2) is in
+ * use; else its maker's PID decides or, if that PID means nothing here, its age. */
+static bool is_abandoned(const struct lock *lock, const char *rest, int fd)
+{
+	long pid;
+	unsigned where;
+	struct stat status;
+	int64_t now;
+
+	if (strncmp(rest, "gone.", 5) == 0)
+		rest += 5;
+	if (sscanf(rest, "%ld.%8x.%*8x", &pid, &where) != 2 || pid <= 0 ||
+	    call_try_flock(fd) != 0 || fstat(fd, &status) != 0)
+		return false;
+	if (where == where_we_are())
+		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+	now = lockdir_now(lock->file);
+	return now >= 0 &&
+	       now - lockdir_mtime(&status) > (lock->file->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
+}
+
+static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
+{
+	const struct file_lock *file = lock->file;
+	int fd = openat(file->directory, name,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat status;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &status) == 0 && is_abandoned(lock, name + prefix, fd)) {
+		if (S_ISDIR(status.st_mode))
+			call_unlink(fd, "pid", 0);
+		call_unlink(file->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+	}
+	close(fd);
+}
+
+void lockdir_sweep(const struct lock *lock)
+{
+	char prefix[NAME_SIZE];
+	size_t length = (size_t)temporary_prefix(lock->file, prefix);
+	DIR *directory = lockdir_list(lock->file->directory);
+	const struct dirent *entry;
+
+	if (directory == NULL)
+		return;
+	while ((entry = readdir(directory)) != NULL)
+		if (strncmp(entry->d_name, prefix, length) == 0)
+			sweep_one(lock, entry->d_name, length);
+	closedir(directory);
+}

@@ -1,0 +1,101 @@
+/* methods/file/lockdir.h - the directory that a lock made of files is in, and the names in it.
+ *
+ * All calls are relative to one descriptor of that directory: neither chdir(2) nor a renaming
+ * of the directory makes them miss it. */
+#ifndef SEMLOCK_METHODS_FILE_LOCKDIR_H
+#define SEMLOCK_METHODS_FILE_LOCKDIR_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "lock/lock.h"
+#include "methods/file/owner_record.h"
+
+enum { NAME_SIZE = 256 };
+
+/* A lock made of files, LOCK->file: what all its methods share. */
+struct file_lock {
+	const struct object *object; /* how this method's lock is made */
+	int directory;               /* O_PATH */
+	const char *base;            /* the lock's name in it */
+	bool local;     /* the file system is this kernel's alone: its locks and PIDs prove something */
+	bool held;
+	bool ready;     /* our object is made, flocked, and names the command */
+	bool inherited; /* the command has its descriptor */
+	bool named;     /* O_TMPFILE and linkat(2) do not work here */
+	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
+	struct record record;      /* what our object says */
+	int second;     /* where flock(2) depends on the name: the lock, opened by its name; -1 */
+	int notify;     /* inotify on the directory, while a foreign holder has the lock; -1 */
+	int64_t pause;  /* ns of the last sleep for a foreign holder; 0: none yet */
+	char away[NAME_SIZE]; /* the name of our token while we hold it: see unique.c */
+	unsigned beats;       /* signs of life given under it */
+};
+
+/* What distinguishes one kind of lock object from another. */
+struct object {
+	const char *what; /* "a regular file", for messages */
+	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
+
+	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
+	int (*make)(struct lock *lock, struct error *error);
+	/* Write FILE->record into it.  Returns 0, or -1 with ERROR filled. */
+	int (*write)(struct lock *lock, struct error *error);
+	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
+	enum outcome (*publish)(struct lock *lock, struct error *error);
+	/* Read the record of the object that is open as FD. */
+	void (*read)(int fd, struct record *record);
+	/* Remove the lock's name, which means FD.  Returns 0, or -1 with errno set. */
+	int (*remove)(struct lock *lock, int fd);
+	/* Let go what is held.  NULL: as publish.c does it, with the functions above.  A method
+	 * with its own has its own take as well, and none of the functions above but read. */
+	void (*let_go)(struct lock *lock);
+};
+
+/* Split LOCK's name, open its directory, and make LOCK->file, for OBJECT.  Returns 0, or -1 with
+ * ERROR filled. */
+int lockdir_open(struct lock *lock, const struct object *object, struct error *error);
+
+/* A method's current: does LOCK's name still lead into that directory? */
+bool lockdir_current(const struct lock *lock);
+
+/* Does NAME in the directory mean what is open as FD? */
+bool lockdir_same(const struct file_lock *file, const char *name, int fd);
+
+/* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
+DIR *lockdir_list(int fd);
+
+/* Fill ERROR for an object that could not be made in the directory, by errno.  Returns -1. */
+int lockdir_cannot_create(struct error *error, const char *what);
+
+/* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
+int lockdir_not_a_lock(const struct lock *lock, struct error *error);
+
+/* Create a file of our own in the directory: without a name, or else with the one that
+ * it puts into FILE->temporary.  Returns its descriptor, or -1 with errno set. */
+int lockdir_create_file(struct file_lock *file, mode_t mode);
+
+/* Put a name for an object of ours that has not got the lock's name yet, or not any more, into
+ * FILE->temporary.  KIND, "" or "gone.", is a part of it. */
+void lockdir_temporary_name(struct file_lock *file, const char *kind);
+
+/* Remove what killed semlocks have left under such names. */
+void lockdir_sweep(const struct lock *lock);
+
+/* The time in ns since 1970 by the clock of the directory's file system: a lock's age must not
+ * depend on whose clock is right.  -1: unknown. */
+int64_t lockdir_now(const struct file_lock *file);
+int64_t lockdir_mtime(const struct stat *status);
+
+/* Read up to SIZE bytes from the beginning of FD.  Returns how many. */
+size_t lockdir_read_file(int fd, char *text, size_t size);
+
+/* A random number. */
+uint32_t lockdir_random(void);
+
+/* Sleep for DURATION ns, less than a second.  Returns 0, or -1 when a signal came. */
+int lockdir_nap(int64_t duration);
+
+#endif

@@ -1,0 +1,253 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/crash_points.h"
+#include "sys/retry.h"
+#include "methods/file/foreign_holder.h"
+#include "methods/file/publish.h"
+#include "methods/file/takeover.h"
+
+/* ---- making it ---- */
+
+/* The object is made before the command is started, which inherits its descriptor; the record
+ * is written after that, because it names the command. */
+int publish_prepare(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+
+	if (lock->fd >= 0)
+		return 0;
+	if (file->object->make(lock, error) != 0)
+		return -1;
+	file->inherited = lock->child->pid == 0 && lock->child->inherits;
+	CRASH_POINT("publish.made");
+	return 0;
+}
+
+static int describe(struct lock *lock, struct error *error)
+{
+	struct child *child = lock->child;
+
+	if (child->pid == 0) {
+		pid_t pid = child->start(child, error);
+
+		if (pid < 0)
+			return -1;
+		child->pid = pid;
+	}
+	record_describe(&lock->file->record, child->pid);
+	lock->file->record.flocked = lock->file->local && lock->file->inherited;
+	return 0;
+}
+
+int publish_describe(struct lock *lock, struct error *error)
+{
+	if (!lock->file->ready && describe(lock, error) != 0)
+		return -1;
+	lock->file->ready = true;
+	return 0;
+}
+
+/* A3, D1: no other process can have it flocked, unless a temporary name let it open the object. */
+static int flock_object(struct lock *lock, struct error *error)
+{
+	for (int tries = 0; call_try_flock(lock->fd) != 0; tries++) {
+		if (errno == EWOULDBLOCK && tries < 1000)
+			lockdir_nap(MILLISECOND);
+		else if (!lock->file->local)
+			return 0; /* no flock here: then the record alone has to prove life */
+		else
+			return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
+	}
+	return 0;
+}
+
+static int make_ready(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+
+	if (file->ready)
+		return 0;
+	if (publish_prepare(lock, error) != 0 || describe(lock, error) != 0 ||
+	    file->object->write(lock, error) != 0) /* A2, D1 */
+		return -1;
+	CRASH_POINT("publish.written");
+	if (flock_object(lock, error) != 0)
+		return -1;
+	CRASH_POINT("publish.flocked");
+	file->ready = true;
+	return 0;
+}
+
+/* An attacker can open a new file before we flock it, and keep it flocked, so that we cannot write
+ * it: after a second it is given up. */
+enum outcome publish_claim(const struct lock *lock, int fd, struct error *error)
+{
+	const struct file_lock *file = lock->file;
+
+	for (int tries = 0; call_try_flock(fd) != 0 && errno == EWOULDBLOCK; tries++) {
+		if (tries == 1000) {
+			error_set(error, ERROR_CREATE, "somebody keeps the new lock file locked");
+			if (lockdir_same(file, file->base, fd)) /* or it is another's by now */
+				call_unlink(file->directory, file->base,
+				    file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+			return FAILED;
+		}
+		lockdir_nap(MILLISECOND);
+	}
+	return lockdir_same(file, file->base, fd) ? TAKEN : AGAIN;
+}
+
+/* Remove our object, which is open as LOCK->fd, by its temporary name, if it has one. */
+static void discard_temporary(struct lock *lock)
+{
+	struct file_lock *file = lock->file;
+	bool directory = file->object->type == S_IFDIR;
+
+	if (file->temporary[0] == '\0')
+		return;
+	if (directory)
+		call_unlink(lock->fd, "pid", 0);
+	call_unlink(file->directory, file->temporary, directory ? AT_REMOVEDIR : 0);
+	file->temporary[0] = '\0';
+}
+
+/* The command was started before, and has not got FD: the flock does not last as long as the command
+ * does, and the record says so. */
+void publish_replace(struct lock *lock, int fd)
+{
+	discard_temporary(lock);
+	close(lock->fd);
+	lock->fd = fd;
+	lock->file->inherited = lock->file->record.flocked = false;
+}
+
+/* ---- publishing it ---- */
+
+/* On some file systems (FUSE) a flock that was taken through one name, or before there was one, does
+ * not meet one that was taken through another.  There the lock is flocked once more, through its own
+ * name: that flock is what others meet. */
+static void flock_by_name(struct lock *lock)
+{
+	struct file_lock *file = lock->file;
+	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
+
+	if (file->local)
+		return;
+	file->second = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
+	if (file->second < 0 || call_try_flock(file->second) == 0)
+		return;
+	close(file->second);
+	file->second = -1;
+}
+
+static enum outcome publish(struct lock *lock, struct error *error)
+{
+	enum outcome outcome = lock->file->object->publish(lock, error);
+
+	if (outcome == TAKEN) {
+		lock->file->held = true;
+		CRASH_POINT("publish.published");
+		flock_by_name(lock);
+	}
+	return outcome;
+}
+
+/* With TRY, the name is looked at first: a refusal costs no process. */
+enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error)
+{
+	enum outcome outcome = wait == TRY ? takeover_attempt(lock, TRY, error) : AGAIN;
+
+	while (outcome == AGAIN) {
+		if (make_ready(lock, error) != 0)
+			return FAILED;
+		outcome = publish(lock, error);
+		if (outcome == AGAIN)
+			outcome = takeover_attempt(lock, wait, error);
+	}
+	return outcome;
+}
+
+/* ---- holding it, and letting go ---- */
+
+/* A lock that was named twice is held once; the other has nothing to lose. */
+bool publish_owned(struct lock *lock)
+{
+	return !lock->file->held || lockdir_same(lock->file, lock->file->base, lock->fd);
+}
+
+void publish_beat(struct lock *lock)
+{
+	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
+}
+
+/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
+ * LOCK_UN lets go of the flock for all processes that share it, because waiters sleep in it, and what the
+ * command has left behind may have inherited it. */
+static void remove_object(struct lock *lock)
+{
+	struct file_lock *file = lock->file;
+
+	if (lockdir_same(file, file->base, lock->fd)) {
+		CRASH_POINT("publish.release");
+		if (file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
+			lock->lost = true;
+	} else {
+		lock->lost = true;
+	}
+	file->held = false;
+	CRASH_POINT("publish.released");
+	flock(lock->fd, LOCK_UN);
+}
+
+/* A removed object cannot get a name again.  If the lock is taken again, after it had to be given
+ * back, another object is made, which the command, at its start barrier, does not inherit. */
+static void close_object(struct lock *lock)
+{
+	struct file_lock *file = lock->file;
+
+	if (file->second >= 0)
+		close(file->second);
+	if (lock->fd >= 0)
+		close(lock->fd);
+	file->second = lock->fd = -1;
+	file->ready = false;
+}
+
+int publish_drop(struct lock *lock, struct error *error)
+{
+	const struct object *object = lock->file->object;
+
+	(void)error;
+	if (lock->file->held && object->let_go != NULL) {
+		object->let_go(lock);
+	} else if (lock->file->held) {
+		remove_object(lock);
+		close_object(lock);
+	}
+	return 0;
+}
+
+void publish_release(struct lock *lock)
+{
+	struct file_lock *file = lock->file;
+	struct error ignored;
+
+	if (file == NULL)
+		return;
+	publish_drop(lock, &ignored);
+	foreign_holder_forget(file);
+	discard_temporary(lock);
+	close_object(lock);
+	if (file->directory >= 0)
+		close(file->directory);
+	free(file);
+	lock->file = NULL;
+	lock->entry = NULL;
+}
