@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Locks on etcd (src/locksmith/etcdlock.h, etcdmark.h), and the timer on the lease (src/methods/server/lease.h).
+"""Locks on etcd (src/locksmith/etcd/etcdlock.h, etcdmark.h), and the timer on the lease (src/methods/server/lease.h).
 
-Keys in the order of their creation, each under a lease; whoever's key is the first holds the lock,
-until his own clock says that the lease may have ended: counted from when he asked for it, not from
-when the answer came. Requests and answers may take any time, get lost, and be done late; semlocks
+Keys in the order of their creation, each under a lease; the owner of the first key holds the lock until
+its own clock says that the lease may have ended: counted from when it asked for it, not from when
+the answer came. Requests and answers may take any time, get lost, and be done late; semlocks
 may be stopped or cut off; only a semlock's own timer is believed to be in time. Shown: no two
 commands are ever inside, and of two holders the later has the higher token. The naive ways go wrong.
 

@@ -14,7 +14,7 @@ import explore
 LEASE = 2   # moments
 END = 5     # the clock stops here
 
-# rows: (client, token, expires). queue: who has the advisory lock. token: the next one. highest: of a command so far.
+# rows: (client, token, expires). queue: the advisory lock's owner. token: the next one. highest: of a command so far.
 State = collections.namedtuple("State", "now rows queue token highest clients failovers")
 # asked: when the statement was sent, None: there is none. server: "" not begun, "looked" (and NEW is what it will
 # write), "done". until: when the command is killed. cut: the session has ended, for the client at least.

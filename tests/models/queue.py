@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 """The queue (src/lock/queue.h): tickets, and its file that the last to leave removes.
 
-Two things are shown, for every interleaving, with a kill wherever one may come: whoever had his
-ticket before another began is served before that other; and nobody is left waiting for a lock
+Two things are shown, for every interleaving, with a kill wherever one may come: a process that had its
+ticket before another began is served before that other; and none is left waiting for a lock
 that is free. The naive ways, of which each leaves out one precaution, go wrong.
 """
 import collections
 import explore
 
 # path: the queue file that the name means, 0: none. files: how many there have ever been.
-# sealed: {(file, process)}: the whole of it locked, by the one who is about to remove it.
+# sealed: {(file, process)}: the whole of it locked, by the process that is about to remove it.
 # drawn: the processes in the order of their tickets' numbers. holder: the lock's, or None.
 State = collections.namedtuple("State", "path files sealed drawn holder processes")
-# file: the one that is open, 0: none. ahead: who has to be served before. kills: that may still come.
+# file: the one that is open, 0: none. ahead: the processes to be served before. kills: that may still come.
 Process = collections.namedtuple("Process", "step file ticket ahead rounds")
 
 WAITING = ("await", "take")
@@ -27,7 +27,7 @@ def model(naive="", kills=0):
                 after = s._replace(**changes)
                 processes = list(after.processes)
                 processes[i] = p._replace(**own)
-                if own.get("step") == "begin":  # who comes again is somebody new
+                if own.get("step") == "begin":  # a process that comes again is a new one
                     processes = [q._replace(ahead=q.ahead - {i}) for q in processes]
                 out.append(("%s %d" % (name, i), after._replace(processes=tuple(processes))))
 

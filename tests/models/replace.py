@@ -12,9 +12,9 @@ time limit, of the lock of its descriptor: the signal goes to the script.
 import collections
 import explore
 
-# clock: the next ticket. owner: who has the lock. procs: see Process.
+# clock: the next ticket. owner: of the lock. procs: see Process.
 State = collections.namedtuple("State", "clock owner procs")
-# ticket: (range, number) as drawn; has: it is locked. sent: who signalled it. aim: whom it looks at.
+# ticket: (range, number) as drawn; has: it is locked. sent: its signaller. aim: the process it looks at.
 # had: it has been found to be first with the lock in hand.
 Process = collections.namedtuple("Process", "step ticket has sent aim had")
 FRESH = Process("new", None, False, frozenset(), None, False)
@@ -150,7 +150,7 @@ CASES = [
     case("a waiter and a script", True, "H W1 S1 S2 R1"),
     case("naive: no look for an earlier ticket", False, "H W1 R1", naive="no look"),
     case("naive: the ticket is given up before the look", False, "H W1 R1", naive="drop first"),
-    case("naive: whoever has the lock is signalled, also in passing", False, "H W1 R1", naive="no transit"),
+    case("naive: any holder is signalled, also in passing", False, "H W1 R1", naive="no transit"),
     case("naive: the script is looked at, not its child", False, "H S1 S2 R1", naive="script"),
     case("naive: no look for a later ticket in front", False, "H R1 R2", naive="no later"),
     case("naive: not only the first replacer signals", False, "H R1 R2", naive="all signal"),

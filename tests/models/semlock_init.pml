@@ -1,11 +1,11 @@
 /* semlock_init.pml - the token under names that are used once (semlock_rename.pml, V=2), where
- * --init may make one: there may be several for a time.  Whoever looks for the token can miss
- * it in the middle of a rename, so --init may believe at any moment that there is none.  What
- * keeps two of them from being in is U6: who has a token now looks whether there is another, at
- * home first, then away; if there is, he unlinks his, when he has just made it, or renames it
- * home, where the two become one.
- *   -DMAKERLOOKS  only who has made a token looks            (must fail)
- *   -DTAKERLOOKS  only who has renamed one looks             (must fail)
+ * --init may make one: there may be several for a time.  A process that looks for the token can miss
+ * it in the middle of a rename, so --init may believe at any moment that there is none.  U6 keeps two
+ * processes from being in: the holder of a token looks whether there is another, at home first, then
+ * away; if there is, it unlinks its own, when it has just made that, or renames it home, where the two
+ * become one.
+ *   -DMAKERLOOKS  only the maker of a token looks            (must fail)
+ *   -DTAKERLOOKS  only the process that renamed one looks    (must fail)
  *   -DLOOKFIRST   --init looks, and makes it then            (must fail)
  */
 #ifndef MAXCRASH
