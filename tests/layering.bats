@@ -71,14 +71,34 @@ forbidden() {
 }
 
 @test "every folder says in a README what it is for" {
-	for folder in $(sed -n 's/^\([a-z]*\):.*/\1/p' LAYERS); do
+	sed -n 's/^\([a-z]*\):.*/\1/p' LAYERS | while read -r folder; do
 		[ "$folder" = main ] || [ -s "$folder/README" ] || echo "$folder/README is missing"
 	done | clean "folders:"
+}
+
+# Lines of HACKING's table "Where is it?": a question, a file of src/, and what it defines.
+answers() {
+	sed -n '/^Where is it?/,/^To add/p' "$SOURCE/HACKING" | grep -oE 'src/[a-z_/]+\.c +[a-z_]+$'
+}
+
+@test "each answer of HACKING's table is a file that defines the function" {
+	[ "$(answers | wc -l)" -eq 8 ]
+	answers | while read -r file function; do
+		grep -qsE "^[a-z].*[ *]$function\(.*[^;]\$" "$SOURCE/$file" || echo "$file does not define $function"
+	done | clean "HACKING:"
 }
 
 @test "getopt is known to the command line's files alone" {
 	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli|locksmith/common)/options\.[ch]$' |
 		clean "these know getopt:"
+}
+
+# A child that could not be executed has nothing else to do.
+@test "a run, a method, a lock and the system's part end with a status, never the program" {
+	grep -rnE '\b(die|exit)\(' --include='*.c' run methods lock sys | clean "these end the program:"
+	grep -rlE '\b_exit\(' --include='*.c' . |
+		grep -vE '^\./(run/(hold|relay|start)|methods/server/locksmith|sys/start_barrier|locksmith/.*)\.c$' |
+		clean "these end a process:"
 }
 
 @test "methods print nothing and end nothing" {
@@ -94,9 +114,18 @@ forbidden() {
 @test "no function has more than five parameters" {
 	find . -name '*.c' | while read -r file; do
 		awk -v file="$file" '
+			function parameters(text, i, c, depth, commas) {
+				gsub(/__attribute__ *\(\(([^()]|\([^()]*\))*\)\)/, "", text)
+				for (i = 1; i <= length(text); i++) {
+					c = substr(text, i, 1)
+					depth += (c == "(") - (c == ")")
+					commas += c == "," && depth == 1
+				}
+				return commas + 1
+			}
 			/^[a-z].*\(/ && !/;$/ { signature = ""; open = 1 }
 			open { signature = signature $0 }
-			/^\{/ && open { open = 0; n = gsub(/,/, ",", signature); if (n > 4) print file ": " signature }
+			/^\{/ && open { open = 0; if (parameters(signature) > 5) print file ": " signature }
 			/;$|^\}/ { open = 0 }' "$file"
 	done | clean "more than five:"
 }
@@ -109,9 +138,17 @@ forbidden() {
 	grep -rhoE --include='*.h' '^(struct|enum) [a-z_0-9]+ \{' . | sort | uniq -d | clean "twice:"
 }
 
+# Names that mean nothing to others, or two things: they have been replaced by the field's own.
+@test "no identifier is one of the names that were replaced" {
+	old='why|grips?|scene|sight|peek|view|stranger|bearer|steer|hunt(er)?|occupants?|proof|sentence|reach|keeper'
+	old="$old|NEEDS_AN_EYE|lifeline|gate|ending|obtain|MERCY|deaf|condemn(ed)?|sightings|dice|several|liveness|trouble"
+	find . ../tests -name '*.[ch]' -exec sed -zE 's,/\*[^*]*\*+([^/*][^*]*\*+)*/,,g; s/"([^"\\]|\\.)*"//g' {} + |
+		grep -aowE "($old|patience|here|calls)(_[a-z_]*)?" | sort | uniq -c | clean "old names:"
+}
+
 # Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
 @test "no condition in a test is lost" {
-	find ../tests -name '*.bats' -o -name '*.bash' | xargs awk 'lost != "" && $0 != "}" { print lost }
+	find ../tests \( -name '*.bats' -o -name '*.bash' \) -print0 | xargs -0 awk 'lost != "" && $0 != "}" { print lost }
 		{ lost = "" }
 		/^\t+(\[|!).* && (\[|!|grep|cmp|diff|test)/ && !/\|\||&& return$/ { lost = FILENAME ": " FNR ": " $0 }' |
 		clean "the first of two conditions:"

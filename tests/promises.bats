@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tests/PROMISES: what it names is there.
+# tests/PROMISES: what it names is there. And the names of tests are sentences.
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 
 # Of a file in the format of tests/PROMISES: what it names and is not there, a line each.
@@ -33,4 +33,19 @@ empty() {
 		$'\tlock/queue.bats: no two' $'\tmodels/none.pml' 'Empty at the end.' >promises
 	[ "$(missing promises)" = $'lock/queue.bats: no two\nmodels/none.pml' ]
 	[ "$(empty promises)" = $'Empty.\nEmpty at the end.' ]
+}
+
+# Of bats files: names of tests whose subject is no noun.
+vague() {
+	grep -hE '^@test "([^"]*[:;] )?(who|whom|whoever) |^@test ".*\b(he|him|his|whoever [a-z]+)\b' "$@"
+}
+
+@test "the name of each test has a noun for its subject" {
+	find "$SOURCE/tests" -name '*.bats' >files
+	mapfile -t files <files
+	[ "${#files[@]}" -gt 60 ] || complain "only ${#files[@]} files"
+	! vague "${files[@]}" || complain "these have not"
+	printf '@test "%s" {\n' "-n: who waits is served" "whoever waits" "a lock that he holds" "a vsftpd, whose words" \
+		"--who names holders" >names
+	[ "$(vague names | wc -l)" -eq 3 ]
 }

@@ -97,7 +97,7 @@ with_mount() {
 		usage "$url: the port in the URL must be a number from 1 to 65535" --who $url
 		usage "$url: the port in the URL must be a number from 1 to 65535" --check $url
 	done
-	usage "the host in the URL makes no sense" -n etcd:///l touch ran
+	usage "the host in the URL makes no sense" -n etcd://:2379/l touch ran
 	usage "an IPv6 address stands in brackets: [::1]" -n etcd://::1/l touch ran
 	usage "it must end in the lock's name" -n etcd://127.0.0.1 touch ran
 	usage "a password in a URL can be read by everybody" -n etcd://a:b@127.0.0.1/l touch ran

@@ -13,7 +13,7 @@ prepare() {
 	export XDG_RUNTIME_DIR=$PWD/run
 }
 
-@test "it is a file of that name in the runtime directory" {
+@test "the lock is a file of that name in the runtime directory" {
 	expect_status 0 "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
 	expect_out "$PWD/run/semlock/job"
 	[ -f run/semlock/job ]
@@ -33,7 +33,7 @@ prepare() {
 	expect_status 0 "$SEMLOCK" -f l --name job true
 }
 
-@test "--who --name" {
+@test "--who --name names the holder" {
 	expect_status 0 "$SEMLOCK" --who --name job
 	expect_out "$PWD/run/semlock/job: free"
 	[ ! -e run/semlock ]
@@ -83,7 +83,7 @@ prepare() {
 	refused 73 run/semlock as_nobody env XDG_RUNTIME_DIR=/proc/self/cwd/run "$SEMLOCK" --name job true
 }
 
-@test "a directory that somebody else can write in is refused" {
+@test "a directory that another user can write in is refused" {
 	mkdir -m 777 run/semlock
 	refused 66 run/semlock "$SEMLOCK" --name job true
 	rmdir run/semlock

@@ -463,7 +463,7 @@ foreachmail: message 3: the command failed: exit status 7\n'
 	is err 'foreachmail: message 2: the command failed: exit status 1\n'
 }
 
-@test "-e with -j: what runs comes to its end, nothing more is started" {
+@test "-e with -j: running commands come to their end, no more are started" {
 	# 1 and 2 run at once.  2 fails only when 1 is there; 1 ends only when 2 has been reported.
 	mkfifo up
 	mailboxes archive 40 > box
@@ -742,7 +742,7 @@ ctrl_c() {
 	done
 }
 
-@test "-k: nobody reads the output any more: ended by SIGPIPE" {
+@test "-k: the reader of the output has gone: ended by SIGPIPE" {
 	mailboxes archive 40 > box
 	# shellcheck disable=SC2016
 	bash -c 'timeout 60 env --default-signal=PIPE "$FOREACHMAIL" -j 2 -k cat < box 2> err | head -c 1 > one

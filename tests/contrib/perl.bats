@@ -9,7 +9,7 @@ prepare() {
 }
 
 
-@test "its own tests pass, as its README has them run" {
+@test "the modules' own tests pass, run as their README says" {
 	expect_status 0 env -C "$DIR" prove -Ilib t
 	case $out in *"All tests successful"*) ;; *) complain "$out" ;; esac
 	[ "$(grep -c '^    SEMLOCK=../../build/semlock prove -Ilib t$' "$DIR/README")" -eq 1 ]

@@ -9,14 +9,14 @@ prepare() {
 	PATH=/usr/bin:$PATH
 }
 
-@test "its own tests pass, as its README has them run" {
+@test "the module's own tests pass, run as its README says" {
 	expect_status 0 env -C "$DIR" python3 -W error -m unittest
 	grep -qE '^Ran [2-9][0-9] tests' .err || complain "$err"
 	[ "$(grep -c '^    SEMLOCK=../../build/semlock python3 -m unittest$' "$DIR/README")" -eq 1 ]
 	[ ! -e "$DIR/__pycache__" ]
 }
 
-@test "its manual can be read" {
+@test "the module's manual can be read" {
 	expect_status 0 env -C "$DIR" python3 -m pydoc semlock
 	for word in acquire release held Busy Lost NetLock; do
 		grep -q "$word" .out || complain "no $word in $out"

@@ -123,7 +123,7 @@ waiting() {
 	printf . >&7
 }
 
-@test "mailbox: waits for whoever has one of the two locks, holding none that he may want next" {
+@test "mailbox: waits for the holder of one of the two locks, and holds neither meanwhile" {
 	: >INBOX
 	# a program that takes the file first, as procmail does ...
 	expect_status 0 dotlockfile -r 0 INBOX.lock

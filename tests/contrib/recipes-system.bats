@@ -42,7 +42,7 @@ exec_start() {
 	env -i PATH="$PATH" "${words[@]}"
 }
 
-@test "systemd: what ExecStart= starts makes the report, and is no failure while somebody else makes it" {
+@test "systemd: ExecStart= makes the report, and is no failure while another run makes it" {
 	mkdir run
 	printf '#!/bin/sh\necho report; exit 4\n' >bin/make-report
 	chmod +x bin/make-report

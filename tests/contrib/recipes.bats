@@ -70,7 +70,7 @@ load ../lib/recipes
 	[ ! -e dir.lock ]
 }
 
-@test "guard: in the first lines of somebody else's script, also when that is replaced in mid-run" {
+@test "guard: in the first lines of another author's script, also when the script is replaced in mid-run" {
 	write_viewer() {
 		printf '#!/bin/sh\n# viewer, version %s\n"$@"\n' "$1" >new
 		chmod +x new
@@ -351,7 +351,7 @@ job() {
 	expect_free l
 }
 
-@test "crontab: the one that waits for another job" {
+@test "crontab: a job that waits for another job" {
 	job make-backup 'echo backed up'
 	expect_status 0 cron_job 3
 	expect_out "backed up"

@@ -76,7 +76,7 @@ prints() {
 	END
 }
 
-@test "whoever waits gets in when the first is out, even if that was killed" {
+@test "a waiter gets in when the first command is out, also if that was killed" {
 	check() {
 		fifos one
 		fifos two
@@ -225,7 +225,7 @@ prints() {
 	END
 }
 
-@test "a lock file that is removed while we wait: the one that has its name now is locked" {
+@test "a lock file that is removed during the wait: the file that has its name now is locked" {
 	check() {
 		fifos script
 		hold_lock --rm l

@@ -1,5 +1,5 @@
 # What every bats file loads first.  By hand, after a build in ./build:
-#	HELPERS=$PWD/tests/helpers.bash bats tests/lock/queue.bats      (or: bats tests)
+#	HELPERS=$PWD/tests/lib/helpers.bash bats tests/lock/queue.bats      (or: bats -r tests)
 #
 # A test works in a directory of its own.  What it starts with "start" and the like runs in
 # the background under a NAME: its output is in NAME.out and NAME.err.  Nothing outlives the

@@ -31,7 +31,7 @@ void say_ready(int up)
 		fail("cannot write", "up");
 }
 
-static int stand_still(int up, int down)
+static int hold_until_told(int up, int down)
 {
 	char c;
 
@@ -47,18 +47,18 @@ int cmd_hold(int argc, char **argv)
 {
 	if (argc != 3)
 		misuse("hold UP DOWN");
-	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
 }
 
 struct fifos {
 	int up, down;
 };
 
-static void *stand_in_thread(void *context)
+static void *hold_in_thread(void *context)
 {
 	const struct fifos *fifos = context;
 
-	exit(stand_still(fifos->up, fifos->down));
+	exit(hold_until_told(fifos->up, fifos->down));
 }
 
 /* hold-in-thread UP DOWN: the same, in a thread that lives on when main() has ended its own. */
@@ -70,7 +70,7 @@ int cmd_hold_in_thread(int argc, char **argv)
 	if (argc != 3)
 		misuse("hold-in-thread UP DOWN");
 	fifos = (struct fifos){open_fifo(argv[1]), open_fifo(argv[2])};
-	if (pthread_create(&thread, NULL, stand_in_thread, &fifos) != 0)
+	if (pthread_create(&thread, NULL, hold_in_thread, &fifos) != 0)
 		fail("cannot start a thread", "hold-in-thread");
 	pthread_exit(NULL);
 }
@@ -82,7 +82,7 @@ int cmd_closefrom_then_hold(int argc, char **argv)
 		misuse("closefrom-then-hold UP DOWN");
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
-	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
 }
 
 /* leave-behind UP DOWN: starts a daemon that holds, and ends at once with 0. */
@@ -98,7 +98,7 @@ int cmd_leave_behind(int argc, char **argv)
 	if (pid > 0)
 		return 0;
 	setsid();
-	return stand_still(open_fifo(argv[1]), open_fifo(argv[2]));
+	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
 }
 
 /* fds FILE: writes "N TARGET" into FILE for each descriptor it was started with. */

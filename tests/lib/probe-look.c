@@ -39,14 +39,14 @@ static int state_is(const char *pid, const char *letters)
 }
 
 /* The kernel tells nobody when a process falls asleep: these two have to look again. */
-static int within_patience(int (*holds)(const char *pid, const char *what), const char *pid,
+static int within_limit(int (*condition)(const char *pid, const char *what), const char *pid,
     const char *what)
 {
 	long long end = now_ms() + PATIENCE_MS;
 
-	while (!holds(pid, what)) {
+	while (!condition(pid, what)) {
 		int over = kill((pid_t)number(pid), 0) != 0 || state_is(pid, "ZX");
-		if (over && holds(pid, what))
+		if (over && condition(pid, what))
 			return 0; /* it was its end that was waited for */
 		if (over || now_ms() > end) {
 			fprintf(stderr, "probe: process %s did not come to %s\n", pid, what);
@@ -136,7 +136,7 @@ int cmd_blocked(int argc, char **argv)
 {
 	if (argc != 2)
 		misuse("blocked PID");
-	return within_patience(is_blocked, argv[1], "a blocking lock call");
+	return within_limit(is_blocked, argv[1], "a blocking lock call");
 }
 
 /* state PID LETTERS: returns 0 when PID is in one of these states (T stopped, S asleep). */
@@ -144,7 +144,7 @@ int cmd_state(int argc, char **argv)
 {
 	if (argc != 3)
 		misuse("state PID LETTERS");
-	return within_patience(state_is, argv[1], argv[2]);
+	return within_limit(state_is, argv[1], argv[2]);
 }
 
 /* gone PID: returns 0 when PID has ended. */

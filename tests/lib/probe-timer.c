@@ -32,9 +32,9 @@ static int read_limit(pid_t pid, const struct __ptrace_syscall_info *call, doubl
 {
 	unsigned long at = timer_argument(call);
 	long t[4];
-	struct iovec here = { t, sizeof t }, there = { (void *)at, sizeof t };
+	struct iovec local = { t, sizeof t }, remote = { (void *)at, sizeof t };
 
-	if (at == 0 || process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof t)
+	if (at == 0 || process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof t)
 		return 0;
 	*seconds = (double)t[2] + (double)t[3] / (call->entry.nr == SYS_setitimer ? 1e6 : 1e9);
 	if (call->entry.nr != SYS_setitimer && (call->entry.args[1] & TIMER_ABSTIME))

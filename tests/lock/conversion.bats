@@ -46,7 +46,7 @@ tidy() {
 	expect_held l
 }
 
-@test "two that upgrade at once both get it, one after the other" {
+@test "two holders that upgrade at once both get the lock, one after the other" {
 	fifos other
 	start other bash -c 'exec 9<>l; "$0" -s 9; "$1" hold other.up other.down; "$0" -x 9 && echo upgraded; exec 9>&-' \
 		"$SEMLOCK" "$PROBE"

@@ -23,13 +23,13 @@ overlap() {
 	status=$third
 }
 
-@test "deleting the lock file as the last act lets nobody in beside the next" {
+@test "deleting the lock file as the last act lets no command in beside the next" {
 	overlap "$SEMLOCK"
 	[ "$status" -eq 1 ]
 	expect_silent
 }
 
-@test "flock(1) in the same place lets two in, so that this test can fail" {
+@test "with flock(1) instead of semlock two commands get in, so that this test can fail" {
 	system=$(system_flock)
 	[ -n "$system" ] || skip "no util-linux flock on this machine"
 	overlap "$system"
@@ -51,7 +51,7 @@ overlap() {
 	[ ! -e l ]
 }
 
-@test "--rm among those who do not, with -n and with -w" {
+@test "--rm among commands without it, with -n and with -w" {
 	starts_many
 	start quick sh -c 'while :; do "$0" -n --rm l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
 	start timed sh -c 'while :; do "$0" -w .002 -s l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
@@ -60,7 +60,7 @@ overlap() {
 	expect_status 0 "$PROBE" verdict room 6000
 }
 
-@test "a file put in the place of another is another lock, and whoever waited has the new one" {
+@test "a file put in the place of another is another lock, and waiters get the new one" {
 	hold_lock l
 	queue_as second l
 	: >new
@@ -92,7 +92,7 @@ overlap() {
 	let_go
 }
 
-@test "--rm leaves a file of which somebody holds another part" {
+@test "--rm leaves a file of which another process holds another part" {
 	for method in ofd posix; do
 		hold_as other -m $method --start 1 --length 1 l
 		expect_status 0 "$SEMLOCK" --rm -m $method --start 0 --length 1 l true

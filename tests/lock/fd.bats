@@ -71,7 +71,7 @@ export SEMLOCK PROBE
 	exec 8>&-
 }
 
-@test "waiting for a descriptor, in line with those who wait by name" {
+@test "a wait for a descriptor's lock is in line with waits for the file's name" {
 	hold_lock l
 	exec 8>>l
 	start waiter "$SEMLOCK" 8
@@ -96,7 +96,7 @@ export SEMLOCK PROBE
 	exec 8>&-
 }
 
-@test "locking what one has locked already succeeds" {
+@test "locking a descriptor again succeeds" {
 	exec 8>l
 	expect_status 0 "$SEMLOCK" 8
 	expect_status 0 "$SEMLOCK" -n 8
@@ -104,7 +104,7 @@ export SEMLOCK PROBE
 	exec 8>&-
 }
 
-@test "asked for again, or for less, with -n, while others wait: it is held" {
+@test "a lock asked for again, or for less, with -n, while others wait, is held" {
 	: >l
 	for method in flock ofd; do
 		exec 8<>l
@@ -120,7 +120,7 @@ export SEMLOCK PROBE
 	done
 }
 
-@test "other bytes of the file it has already are not waited for behind who wants the first" {
+@test "further bytes of a locked file are not waited for behind waiters for the first bytes" {
 	: >l
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl --start 0 --length 1 8
@@ -133,7 +133,7 @@ export SEMLOCK PROBE
 	let_go other
 }
 
-@test "a descriptor that waits past those who want its other lock comes before who comes later" {
+@test "a descriptor that waits past the waiters for its other lock comes before later waiters" {
 	: >l
 	hold_as reader -s l
 	exec 8<>l
@@ -236,7 +236,7 @@ END
 	[ ! -e l ]
 }
 
-@test "a descriptor whose file was deleted excludes nobody: refused with 65, but not under the name flock" {
+@test "a descriptor whose file was deleted excludes no other command: refused with 65, but not under the name flock" {
 	exec 8>l
 	rm l
 	refused 65 8 "$SEMLOCK" 8

@@ -72,7 +72,7 @@ shared_directory() {
 	[ ! -e made ]
 }
 
-@test "a link of one's own there is followed, as are root's and the directory's owner's" {
+@test "a user's own link in such a directory is followed, as are root's and the directory owner's" {
 	shared_directory
 	: >target
 	chmod 666 target
@@ -179,7 +179,7 @@ shared_directory() {
 	expect_status 0 setsid -w "$SEMLOCK" /dev/ptmx sh -c '! (: </dev/tty) 2>/dev/null'
 }
 
-@test "a queue file that somebody else prepared costs order and nothing else" {
+@test "a queue file that another user prepared costs order and nothing else" {
 	root_only "prepares a file as another user"
 	[ -d /dev/shm ] || skip "no /dev/shm"
 	: >l

@@ -32,7 +32,7 @@ prepare() {
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
 
-@test "in loops nobody overtakes, where flock(1)'s waiters do" {
+@test "looping commands do not overtake a waiter; flock(1)'s do" {
 	local ours theirs
 	FLOCK=$(system_flock)
 	[ -n "$FLOCK" ]
@@ -65,7 +65,7 @@ prepare() {
 }
 
 # They look after a second, and again a quarter of a second later.
-@test "who wants less does not go past who waits for all of it, however long that takes" {
+@test "a waiter for a part of the lock does not overtake a waiter for all of it, however long that waits" {
 	local less name names=()
 	for less in '-s -m flock' '-s -m ofd' '-s -m posix' '-j2 -m flock' '-j2 -m ofd'; do
 		name=${less// /}
@@ -134,7 +134,7 @@ prepare() {
 	exec 8>&-
 }
 
-@test "a stopped waiter keeps nobody from a free lock, with -n, or a short -w: 100 of 100" {
+@test "a stopped waiter does not keep -n or a short -w from a free lock: 100 of 100" {
 	local method
 	starts_many
 	for method in flock ofd mkdir; do
@@ -156,7 +156,7 @@ prepare() {
 }
 
 # A reader finds the lock free, while a writer waits for the end of another one.
-@test "-n with -s, or for a slot, does not go past who waits for all of it" {
+@test "-n with -s, or for a slot, does not overtake a waiter for all of the lock" {
 	local less
 	for less in "-s -m flock" "-s -m ofd" "-j2 -m flock" "-j2 -m ofd"; do
 		# shellcheck disable=SC2086 # words
@@ -213,7 +213,7 @@ passed() {
 	done
 }
 
-@test "twenty looping -n callers overtake nobody who waits" {
+@test "twenty looping -n callers overtake no waiter" {
 	local i
 	starts_many
 	hold_lock l
@@ -313,7 +313,7 @@ quiet() {
 	ended holder 0
 }
 
-@test "a queue is there while somebody waits, and only then" {
+@test "a queue is there while a command waits, and only then" {
 	: >l
 	expect_status 0 "$SEMLOCK" l true
 	expect_status 0 "$SEMLOCK" -n l true
@@ -379,17 +379,17 @@ meets_the_next() {
 	let_go two
 }
 
-@test "the last to leave removes the queue under nobody who has come meanwhile" {
+@test "the last waiter to leave does not remove the queue under a newcomer" {
 	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
 	meets_the_next queue.joining
 }
 
-@test "whoever finds the queue as it is being removed waits in the next one, not beside it" {
+@test "a newcomer that finds the queue being removed waits in the next queue, not beside it" {
 	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
 	meets_the_next queue.opened again
 }
 
-@test "who is stopped while it removes the queue holds nobody up" {
+@test "a semlock that is stopped while it removes the queue delays no other" {
 	[ "$CRASHABLE" = yes ] || skip "built without --enable-crash-points"
 	hold_lock l
 	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
@@ -417,7 +417,7 @@ works_all_the_same() {
 	ended holder 0
 }
 
-@test "whatever is written in the queue, nobody is overtaken" {
+@test "whatever is written in the queue, no waiter is overtaken" {
 	local guess queue
 	hold_lock l
 	queue_as first l
@@ -543,7 +543,7 @@ works_all_the_same() {
 	! grep 'semlock-.*O_CREAT' order || complain "made in sight of all"
 }
 
-@test "a system without timers costs nobody's place" {
+@test "a system without timers costs no waiter its place" {
 	hold_as reader -s l
 	queue_as writer l
 	fifos late
@@ -572,7 +572,7 @@ works_all_the_same() {
 	let_go
 }
 
-@test "--rm of one name of a file leaves the queue of those who come by another" {
+@test "--rm of one name of a file leaves the queue of commands that use another name" {
 	ln -f l l2
 	hold_lock --rm l
 	queue_as first l2
@@ -603,7 +603,7 @@ works_all_the_same() {
 	ended waiter 0
 }
 
-@test "--rm takes the queue away with the file, whoever left it" {
+@test "--rm removes the queue with the file, whichever waiter left it" {
 	local queue
 	hold_lock --rm l
 	queue_as killed l

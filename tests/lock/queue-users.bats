@@ -88,7 +88,7 @@ opens() {
 	let_go three
 }
 
-@test "what a killed user has left serves the next, and readers starve no writer" {
+@test "a queue that a killed user's command left serves the next, and readers starve no writer" {
 	root_only "to be two users"
 	chmod 666 "$place/l"
 	hold_as reader -s "$place/l"
@@ -107,7 +107,7 @@ opens() {
 	let_go late
 }
 
-@test "a third's queue of another mode is not trusted: removed by who may, else the kernel's order" {
+@test "a third user's queue of another mode is not trusted: removed if permissions allow, else the kernel's order" {
 	root_only "to be two users"
 	local queue
 	queue=$(queue_of "$place/l")
@@ -143,7 +143,7 @@ opens() {
 	let_go blocker
 }
 
-@test "one's own queue of a wider mode, of an inode that is used again, is removed" {
+@test "a user's own queue of a wider mode, of an inode that is used again, is removed" {
 	chmod 600 "$place/l"
 	: >"$(queue_of "$place/l")"
 	chmod 666 "$(queue_of "$place/l")"

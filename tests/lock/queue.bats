@@ -92,7 +92,7 @@ hurried() {
 	expect_status 0 "$PROBE" verdict room 4000
 }
 
-@test "who may write no file (ulimit -f 0) waits all the same" {
+@test "a waiter that may write no file (ulimit -f 0) waits all the same" {
 	hold_lock l
 	start waiter bash -c 'ulimit -f 0; exec "$0" l true' "$SEMLOCK"
 	"$PROBE" blocked "${PID[waiter]}"

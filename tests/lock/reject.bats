@@ -58,7 +58,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_out "0 x 500"
 }
 
-@test "the same, when there has been a queue" {
+@test "a held lock is refused with 1 also when there has been a queue" {
 	hold_lock l
 	queue_as second l
 	let_go

@@ -69,7 +69,7 @@ frees_the_dead() {
 		rm -f ./*.up ./*.down
 }
 
-@test "the slot of whoever is killed is free" {
+@test "the slot of a killed holder is free" {
 	each_method frees_the_dead
 }
 
@@ -126,7 +126,7 @@ byte_and_slot() {
 	rm -f ./*.up ./*.down
 }
 
-@test "who asks for fewer slots, and waits, is not overtaken by those who could have another" {
+@test "a waiter that asks for fewer slots is not overtaken by waiters that could have another" {
 	hold_as a -j 1 l
 	queue_as b -j 1 l
 	queue_as c -j 2 l
@@ -163,7 +163,7 @@ those_who_disagree() {
 	rm -f ./*.up ./*.down
 }
 
-@test "holders who disagree see the slots they asked for" {
+@test "holders that disagree on the number of slots see the slots they asked for" {
 	each_method those_who_disagree
 }
 
@@ -240,7 +240,7 @@ those_who_disagree() {
 	done
 }
 
-@test "bytes that a descriptor has beside the slots it asks for stay, and who wants them is not waited for" {
+@test "bytes that a descriptor has beside its slots stay locked, and their waiters are not queued behind" {
 	: >l
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl --start 100 --length 10 8
@@ -302,7 +302,7 @@ those_who_disagree() {
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
 
-@test "never more than three inside, whoever is killed, and all three slots stay in use" {
+@test "never more than three inside, whichever process is killed, and all three slots stay in use" {
 	starts_many
 	local method
 	for method in flock ofd posix; do

@@ -151,7 +151,7 @@ outlives() {
 	let_go
 }
 
-@test "it ends the wait of one who is traced, however long each signal takes" {
+@test "-w ends the wait of a traced semlock, however long each signal takes" {
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	strace -k -o trace true 2>strace.err || skip "strace shows no stacks here: $(tail -1 strace.err)"
 	hold_lock l

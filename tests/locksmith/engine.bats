@@ -157,7 +157,7 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	expect_out secret
 }
 
-@test "what looks like a scheme and is none is a file" {
+@test "a name that looks like a scheme and is none is a file" {
 	mkdir -p 1x:/h ftp: .:
 	for name in 1x://h/l ftp:/l ./ftp://l; do
 		expect_status 0 "$SEMLOCK" "$name" true

@@ -170,7 +170,7 @@ stopped_soon() {
 	gone "${COMMAND[holder]}"
 }
 
-@test "nobody reads standard error: the command of a lost lock is told to end all the same" {
+@test "no process reads standard error: the command of a lost lock is told to end all the same" {
 	mkfifo unread
 	exec {unread}<>unread
 	head -c 65536 /dev/zero >unread
@@ -190,7 +190,7 @@ stopped_soon() {
 	exec {unread}>&-
 }
 
-@test "what forks faster than one can look is gone all the same when semlock has ended" {
+@test "processes that fork faster than semlock looks are gone all the same when semlock has ended" {
 	cat >hopper <<-'END'
 		import os, time
 		end = time.time() + 60
@@ -512,7 +512,7 @@ told() {
 	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
 }
 
-@test "SEMLOCK_HELD is not believed: somebody else has the lock, or nobody any more" {
+@test "SEMLOCK_HELD is not believed: another process has the lock, or none any more" {
 	fifos told
 	start told "$SEMLOCK" "$URL" sh -c 'echo "$SEMLOCK_HELD" >held; exec "$1" hold told.up told.down' sh "$PROBE"
 	ready told

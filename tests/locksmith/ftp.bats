@@ -50,7 +50,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	done
 }
 
-@test "-n watches a holder who seems to be dead, and is killed: nothing is taken any more" {
+@test "-n watches a holder that seems to be dead, and is killed: the lock is not taken any more" {
 	token=$ROOT/nightly/sl1.x.30.5.0123456789abcdef.99.elsewhere
 	mkdir -p "$token"
 	touch -d '-1 hour' "$ROOT/nightly"

@@ -66,7 +66,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ ! -e "$ROOT/L" ]
 }
 
-@test "FREE and LOST are the last word, also to one who had no room for them" {
+@test "FREE and LOST are the last word, also to a reader that had no room for them" {
 	server
 	local word in
 	for word in FREE LOST; do
@@ -237,7 +237,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ "$STATUS" -eq 76 ]
 }
 
-@test "who will not wait tells a dead holder by the server's clock" {
+@test "-n tells a dead holder by the server's clock" {
 	server
 	mkdir -p "$ROOT/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
 	run_smith --no-wait "$URL/L"
@@ -248,7 +248,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
 }
 
-@test "the server's clock is set forward: who will not wait takes nothing from a holder that beats" {
+@test "the server's clock is set forward: -n takes nothing from a holder that renews its lock" {
 	server
 	smith a --ttl=8 "$URL/L"
 	expect a OK
@@ -283,7 +283,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ -d "$ROOT/L/something" ]
 }
 
-@test "an acquirer that slept between lock and token meets the one who took over, and steps back" {
+@test "an acquirer that slept between lock and token meets the new holder, and steps back" {
 	server
 	# Catch its second MKD, the token's: the fault is set while the first is known to be under way.
 	fault stop-PWD

@@ -21,7 +21,7 @@ says() {
 	[ "$output" = "ERR 64 $what" ] || { echo "$*: $output"; false; }
 }
 
-@test "what makes no sense on the locksmith's command line is refused in the protocol" {
+@test "a bad command line of the locksmith is refused in the protocol" {
 	for word in --mode=odd --slots=0 --slots=x --ttl=1 --ttl=x --wait=x --pid=0; do
 		says "$word makes no sense" "$word" ftp://host/lock
 	done

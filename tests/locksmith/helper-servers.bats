@@ -87,7 +87,7 @@ all_of_it() {
 	until_line a OK # they are dead now, and that is seen in the end
 }
 
-@test "sftp: who will not wait tells a dead holder by the server's clock" {
+@test "sftp: -n tells a dead holder by the server's clock" {
 	sftp_server
 	mkdir -p "$DIR/locks/L/sl1.x.6.5.0123456789abcdef.99.elsewhere"
 	run_smith --no-wait "$URL/L"

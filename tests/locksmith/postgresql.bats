@@ -106,7 +106,7 @@ waiter() {
 	expect_status 0 "$SEMLOCK" -n -s "$URL" true
 }
 
-@test "first come, first served; a killed waiter costs nobody anything" {
+@test "first come, first served; a killed waiter costs the others nothing" {
 	hold_lock "$URL"
 	for i in {1..5}; do
 		start "$i" "$SEMLOCK" "$URL" sh -c "echo $i >>order"
@@ -182,7 +182,7 @@ lost_by() {
 	let_go next
 }
 
-@test "its session ended by pg_terminate_backend: the command is ended before the next begins, 76" {
+@test "the holder's session is ended by pg_terminate_backend: the command is ended before the next begins, 76" {
 	LOCK=$URL
 	lost_by holder end_sessions
 }
@@ -219,7 +219,7 @@ lost_by() {
 	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
 }
 
-@test "its row is removed by hand: found at the next renewal, 76" {
+@test "the holder's row is removed by hand: found at the next renewal, 76" {
 	hold_lock --ttl=3 "$URL"
 	sql "DELETE FROM semlock.held"
 	ended holder 76
@@ -290,7 +290,7 @@ pooler() {
 	PATH=$PATH:/usr/sbin command -v pgbouncer || skip "no pgbouncer here"
 	pooler transaction
 	refused 69 "connect to the server itself" "$SEMLOCK" -w 9 "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
-	kill -QUIT "${PG_PID[pooler]}"
+	kill -KILL "${PG_PID[pooler]}"
 	wait "${PG_PID[pooler]}" || true
 	pooler session
 	refused 69 "connect to the server itself" "$SEMLOCK" -n "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran

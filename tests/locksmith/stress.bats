@@ -21,12 +21,12 @@ gone_well() {
 	gone_well 24
 }
 
-@test "etcd: the same, and the tokens rise" {
+@test "etcd: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
 	expect_status 0 torture etcd --rounds=6 --seed=4
 	gone_well 24
 }
 
-@test "three etcd nodes, the leader killed again and again: the same" {
+@test "three etcd nodes, the leader killed again and again: no overlap, and the tokens rise" {
 	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=6 --seed=4
 	gone_well 24
 }

@@ -55,7 +55,7 @@ held_and_handed_on() {
 	METHODS="$METHODS mkdir" each held_and_handed_on
 }
 
-@test "a file system that does not answer keeps nobody waiting who asks who holds another's lock" {
+@test "a file system that does not answer does not delay --who of a lock elsewhere" {
 	: >open
 	cd "$BATS_TEST_TMPDIR"
 	exec 7<on/open
@@ -105,7 +105,7 @@ never_two() {
 	METHODS="$METHODS mkdir" each never_two
 }
 
-@test "through the mount and beside it: they keep each other out" {
+@test "commands through the mount and beside it exclude each other" {
 	for method in excl symlink rename; do
 		if [ "$method" = rename ]; then "$SEMLOCK" -m rename --init l true; fi
 		hold_lock -m $method l

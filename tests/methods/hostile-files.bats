@@ -87,7 +87,7 @@ left_alone() {
 	done
 }
 
-@test "one that we may not read: held" {
+@test "a lock that may not be read: held" {
 	root_only "needs two users"
 	mkdir open
 	chmod 777 open
@@ -106,7 +106,7 @@ left_alone() {
 	refused 66 "Permission denied" as_nobody "$SEMLOCK" -n -m rename l touch ran
 }
 
-@test "in a sticky directory, another user's: held, and nobody spins" {
+@test "another user's lock in a sticky directory: held, and no waiter spins" {
 	root_only "needs two users"
 	mkdir sticky
 	chmod 1777 sticky

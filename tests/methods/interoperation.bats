@@ -100,7 +100,7 @@ broken_by() {
 	rm -f l.lock ./*.up ./*.down
 }
 
-@test "who takes a lock of ours by force or by age is noticed, and theirs is left alone" {
+@test "a program that takes our lock by force or by age is noticed, and its lock is left alone" {
 	needs lockfile procmail
 	needs mutt_dotlock mutt
 	: >l

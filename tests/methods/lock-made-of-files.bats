@@ -236,11 +236,11 @@ directory_replaced() {
 	rm -r d old
 }
 
-@test "a directory put in the place of another: whoever waited has the lock in the new one" {
+@test "a directory put in the place of another: waiters get the lock in the new one" {
 	each directory_replaced
 }
 
-@test "mkdir: a lock that was taken away at the last moment, and taken by another, is his" {
+@test "mkdir: a lock that was taken away at the last moment, and taken by another process, stays that one's" {
 	SEMLOCK_CRASH=publish.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[holder]}" T
 	rm -r l
@@ -300,7 +300,7 @@ something_else() {
 	[ -e many/precious ] && [ -d deep/er ] && [ ! -e ran ]
 }
 
-@test "a few files in it, and no pid: another program's lock, waited for and never taken over" {
+@test "a directory with a few files and no pid is another program's lock, waited for and never taken over" {
 	mkdir l
 	touch -d '1 hour ago' l/owner l/host l
 	expect_status 1 "$SEMLOCK" -n --stale .001 -m mkdir l touch ran
@@ -313,7 +313,7 @@ something_else() {
 	ended waiter 0
 }
 
-@test "one with other files and a pid is another program's lock, waited for and never taken over" {
+@test "a directory with other files and a pid is another program's lock, waited for and never taken over" {
 	mkdir l
 	: >l/precious
 	start other sleep 1000
@@ -352,7 +352,7 @@ something_else() {
 	expect_status 0 "$SEMLOCK" -n -m excl sticky/l true
 }
 
-@test "--mode, and without it the umask, decide who may read it" {
+@test "--mode, and without it the umask, decide which users may read the lock" {
 	umask 027
 	expect_status 0 "$SEMLOCK" -m excl l stat -c %a l
 	expect_out 640
@@ -412,11 +412,11 @@ waits_for_itself() {
 	nothing_left
 }
 
-@test "whoever would wait for itself is told so" {
+@test "a command that would wait for itself is told so" {
 	each waits_for_itself
 }
 
-@test "a link that a script has made as its lock, naming itself: what it runs would wait for itself" {
+@test "a link that a script has made as its lock, naming itself: its commands would wait for themselves" {
 	expect_status 0 dash -c 'ln -s $$ l; "$0" -m symlink l true 2>said; [ $? -eq 64 ]' "$SEMLOCK"
 	grep -q "would wait for itself" said
 	[ -L l ] || complain "the script's lock is gone"

@@ -37,7 +37,7 @@ robbed() {
 	done
 }
 
-@test "also when nobody reads standard error" {
+@test "--on-lost ends the command also when no process reads standard error" {
 	mkfifo unread
 	exec {unread}<>unread
 	head -c 65536 /dev/zero >unread
@@ -62,7 +62,7 @@ robbed() {
 	done
 }
 
-@test "without it, it is found out at the end" {
+@test "without --on-lost, the loss is found out at the end" {
 	for method in $METHODS; do
 		robbed
 		release holder
@@ -72,7 +72,7 @@ robbed() {
 	done
 }
 
-@test "a lock that somebody else has made in its place is left alone" {
+@test "a lock that another process has made in its place is left alone" {
 	for method in excl link; do
 		robbed
 		echo 1 >l
@@ -97,7 +97,7 @@ robbed() {
 	[ "$(tr '\n' ' ' <events)" = "acquired exit 0 lost " ] || complain "$(cat events)"
 }
 
-@test "where nobody can look after the lock: 71 for who has asked for it, and the command does not run" {
+@test "where the lock cannot be watched: --on-lost is 71, and the command does not run" {
 	"$SEMLOCK" -m rename --init l.rename true
 	for failing in heartbeat.pipe:fail=24 heartbeat.thread:fail=11; do
 		export SEMLOCK_CRASH=$failing

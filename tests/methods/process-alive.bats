@@ -63,7 +63,7 @@ judged() {
 	expect_status 0 "$SEMLOCK" -n -m symlink l true
 }
 
-@test "where /proc is another PID namespace's, what it says of a number is believed of nobody" {
+@test "where /proc is another PID namespace's, it proves nothing about a process" {
 	namespaces --pid --fork
 	fifos parent
 	fifos holder
@@ -84,7 +84,7 @@ judged() {
 	[ "$(cat said)" -eq 1 ]
 }
 
-@test "where /proc is another PID namespace's, one that has ended there is not ours" {
+@test "where /proc is another PID namespace's, a process that has ended there is not ours" {
 	namespaces --pid --fork
 	fifos parent
 	fifos holder

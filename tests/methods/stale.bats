@@ -37,7 +37,7 @@ host=elsewhere machine=another since=1 uid=0"
 	done
 }
 
-@test "foreign ones without a PID: the same" {
+@test "foreign locks without a PID: taken over by --stale alone" {
 	for method in excl link; do
 		for content in '' 0 what; do
 			printf '%s' "$content" >l
@@ -87,7 +87,7 @@ host=elsewhere machine=another since=1 uid=0"
 	done
 }
 
-@test "one that is known to live is never robbed, however old" {
+@test "the lock of a holder that is known to live is never taken over, however old" {
 	for method in excl link mkdir symlink; do
 		hold_lock -m $method l
 		old l
@@ -187,7 +187,7 @@ held_name() {
 	[ "$(ls -d l*)" = l ]
 }
 
-@test "rename with names of its own: who waits leaves a second token alone, and sleeps" {
+@test "rename with names of its own: a waiter leaves a second token alone, and sleeps" {
 	export SEMLOCK_CRASH=lockdir.local:fail=5
 	away=l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
 	: >$away
@@ -202,7 +202,7 @@ held_name() {
 	[ "$(ls -d l*)" = l ]
 }
 
-@test "rename with names of its own: a refusal and --who say who holds it" {
+@test "rename with names of its own: a refusal and --who name the holder" {
 	export SEMLOCK_CRASH=lockdir.local:fail=5
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
@@ -231,7 +231,7 @@ stopped_at() {
 	"$PROBE" state "${PID[breaker]}" T
 }
 
-@test "symlink: one of several that was taken over while we waited for the next is not run without" {
+@test "symlink: if one of several locks is taken over during the wait for the next, the command does not run" {
 	namespaces --pid --fork --mount-proc
 	hold_as later -m symlink l2
 	fifos both
@@ -255,7 +255,7 @@ stopped_at() {
 	[ ! -L l1 ] && [ ! -L l2 ]
 }
 
-@test "symlink: one that is stopped with the guard keeps nobody who holds the lock from letting go" {
+@test "symlink: a semlock that is stopped with the guard does not keep the holder from letting go" {
 	dead
 	stopped_at symlink.removed l touch ran
 	[ -e .l.guard ]
@@ -270,7 +270,7 @@ stopped_at() {
 	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
 }
 
-@test "symlink: who dies while he lets go leaves a lock for others to take, and not before" {
+@test "symlink: a holder that dies while it lets go leaves a lock for others to take, and not before" {
 	SEMLOCK_CRASH=symlink.release:stop start holder "$CRASHABLE_SEMLOCK" -m symlink l true
 	"$PROBE" state "${PID[holder]}" T
 	expect_status 1 "$SEMLOCK" -n -m symlink l true
@@ -302,7 +302,7 @@ child() {
 	cut -d ' ' -f 1 "/proc/$1/task/$1/children"
 }
 
-@test "symlink: who is to be robbed for his age by one that is stopped ends in time, and leaves the lock to that one" {
+@test "symlink: a holder whose lock a stopped semlock is taking over by age ends in time, and leaves the lock to it" {
 	namespaces --pid --fork --mount-proc
 	hold_lock --stale 1h -m symlink l
 	old l

@@ -39,7 +39,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	done
 }
 
-@test "where two get in, it says so: 69" {
+@test "where two processes get in, --check says so: 69" {
 	for method in flock excl mkdir symlink; do
 		SEMLOCK_CRASH=check.lost:fail=1 expect_status 69 "$CRASHABLE_SEMLOCK" --check -m $method l
 		grep -qE "^$method +does not exclude: two at the same time" .out
@@ -58,7 +58,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	[ -z "$(find . -name '.semlock*')" ]
 }
 
-@test "it takes nothing: a held lock stays held, and is no trouble" {
+@test "--check takes nothing: a held lock stays held, and is no trouble" {
 	hold_lock l
 	expect_status 0 "$SEMLOCK" --check l
 	expect_held l
@@ -82,7 +82,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	expect_status 0 "$SEMLOCK" --check /proc/self/cwd/l
 }
 
-@test "where nothing can be made, it says so" {
+@test "where no file can be made, --check says so" {
 	refused 66 "/nonexistent/l" "$SEMLOCK" --check /nonexistent/l
 	root_only "to be two users"
 	mkdir -m 755 closed
@@ -102,7 +102,7 @@ reads() {
 	out=$("$PARSE" "$1" <.line)
 }
 
-@test "NFS, CIFS and others: who sees the locks, by the mount options" {
+@test "NFS, CIFS and others: which machines see the locks, by the mount options" {
 	while IFS='|' read -r want type options; do
 		reads mounts "42 1 0:50 / /mnt rw,relatime shared:1 - $type server:/x rw,vers=4$options"
 		[ "${out#42 0:50 /mnt "$type" server:/x }" = "$want" ] || complain "$type $options: $out"

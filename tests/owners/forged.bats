@@ -56,7 +56,7 @@ stops_nobody() {
 }
 
 # So that the tests above and below prove something: the same record, not forged, is believed.
-@test "a record of the process's own user's making, which nobody else can write to, is proof" {
+@test "a record that the process's own user has written, and no other user can write to, is proof" {
 	umask 022
 	for method in $METHODS; do
 		[ "$method" != link ] || continue # a number alone never is
@@ -68,7 +68,7 @@ stops_nobody() {
 	done
 }
 
-@test "what its holder has under flock is proof, whoever else may write to it" {
+@test "a record that its holder has under flock is proof, whichever user may write to it" {
 	umask 000
 	"$SEMLOCK" -m rename --init pub/l true
 	for method in rename excl link mkdir; do
@@ -84,12 +84,12 @@ stops_nobody() {
 	done
 }
 
-@test "--replace, --toggle: a record of another user's making gets nobody signalled" {
+@test "--replace, --toggle: a record that another user has written gets no process signalled" {
 	root_only "to make another user's file"
 	stops_nobody as_another
 }
 
-@test "--replace: a daemon that acts for the user who has forged a record is not that user's" {
+@test "--replace: a daemon that acts for the forger of a record is not the forger's process" {
 	root_only "to make another user's file"
 	start victim setpriv --euid=65534 sleep 1000
 	eventually grep -q "sleep" "/proc/${PID[victim]}/cmdline"
@@ -102,7 +102,7 @@ stops_nobody() {
 	done
 }
 
-@test "--replace, --toggle: a record that another user can write to gets nobody signalled" {
+@test "--replace, --toggle: a record that another user can write to gets no process signalled" {
 	stops_nobody open_to_all
 }
 

@@ -119,7 +119,7 @@ left_behind() {
 	rm go one.up one.down
 }
 
-@test "what a killed command has left behind with the flock is the holder" {
+@test "a process that a killed command has left behind with the flock is the holder" {
 	METHODS="excl link mkdir rename" each left_behind
 }
 
@@ -202,7 +202,7 @@ in_doubt() {
 	grep -qE '^\[0\].holders\[0\].touched string 20' .flat
 }
 
-@test "neither known to live nor to be dead: said so, and why" {
+@test "a holder that is neither known to live nor to be dead: --who says so, and why" {
 	for method in excl link mkdir rename; do
 		for content in 0 hello 4294967295; do
 			lock "$method" $content
@@ -233,7 +233,7 @@ in_doubt() {
 	[ "$(awk 'length > 80' .out)" = "" ]
 }
 
-@test "an empty file that may be about to be written: held, and nobody is said to be unseen" {
+@test "an empty file that may be about to be written: held, and no holder is said to be unseen" {
 	: >l
 	touch -d '1 second' l
 	said 1 "l: held, 0 waiting" -m excl l
@@ -299,7 +299,7 @@ both_wait() {
 	expect_status 1 as_nobody "$SEMLOCK" --who -m "$method" l && grep -q "^l: held, 2 waiting" .out
 }
 
-@test "another user sees the holder by its record; whose record he may not read, he is told" {
+@test "another user sees the holder by its record; an unreadable record is named as such" {
 	root_only "to be two users"
 	for method in excl mkdir symlink; do
 		hold_lock -m "$method" l
@@ -375,7 +375,7 @@ both_wait() {
 	done
 }
 
-@test "JSON: the same members as ever, of the same types" {
+@test "JSON: the members of a kernel lock's, of the same types" {
 	hold_lock -m excl l
 	queue_as one -m excl l
 	json -m excl l

@@ -71,7 +71,7 @@ json() {
 	done
 }
 
-@test "-j: each holder and its slot, and the one who waits" {
+@test "-j: each holder and its slot, and the waiter" {
 	for method in flock ofd posix; do
 		hold_as one -m "$method" -j 2 l
 		hold_as two -m "$method" -j 2 l
@@ -89,7 +89,7 @@ json() {
 	done
 }
 
-@test "-j: in the order of the slots, whoever came first" {
+@test "-j: in the order of the slots, not of arrival" {
 	hold_as one -j 3 l
 	hold_as two -j 3 l
 	let_go one
@@ -214,7 +214,7 @@ json() {
 	let_go one
 }
 
-@test "a file that nobody may read" {
+@test "a file that no user may read" {
 	hold_as one l
 	chmod 0 l
 	expect_status 1 as_nobody "$SEMLOCK" --who l
@@ -305,7 +305,7 @@ json() {
 	let_go two
 }
 
-@test "whoever took a lock and has ended is not named as its holder" {
+@test "a process that took a lock and has ended is not named as its holder" {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; exec "$1" hold shell.up shell.down' "$SEMLOCK" "$PROBE"
 	ready shell
@@ -441,7 +441,7 @@ json() {
 	let_go one
 }
 
-@test "--who takes nothing: the lock can be had as if nobody looked" {
+@test "--who takes nothing: the lock can be had at every moment" {
 	: >l
 	for _ in 1 2 3 4 5; do "$SEMLOCK" --who l || :; done >/dev/null &
 	for _ in 1 2 3 4 5 6 7 8 9 10; do expect_status 0 "$SEMLOCK" -n l true; done
@@ -474,7 +474,7 @@ barge_as() {
 	"$PROBE" blocked "${PID[$1]}"
 }
 
-@test "one who waits for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
+@test "a waiter for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
 	hold_lock -m ofd l
 	barge_as barger
 	expect_status 1 "$SEMLOCK" -m ofd --who l
@@ -484,7 +484,7 @@ barge_as() {
 	let_go barger
 }
 
-@test "two of them, and others who only have the file open: two wait, but who they are cannot be told" {
+@test "two such waiters, and processes that only have the file open: two wait, unnamed" {
 	hold_lock -m ofd l
 	barge_as one
 	barge_as two

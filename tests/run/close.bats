@@ -94,7 +94,7 @@ none_lives() {
 	done
 }
 
-@test "semlock killed: what forks faster than one can look is gone before the next begins" {
+@test "semlock killed: processes that fork faster than semlock looks are gone before the next begins" {
 	cat >hopper <<-'END'
 		import os, signal, time
 		signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -77,7 +77,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	let_go
 }
 
-@test "what semlock itself prints, and cannot: 71" {
+@test "output that semlock itself cannot write: 71" {
 	hold_lock busy
 	for words in --help --version "--who busy" "--who --json busy" "--check l" "--check -m flock l"; do
 		expect_status 71 bash -c "\"\$0\" $words >/dev/full" "$SEMLOCK"

@@ -56,7 +56,7 @@ works() {
 	done
 }
 
-@test "who cannot flock what he has made removes it, and not what another has put in its place" {
+@test "a taker that cannot flock its own lock file removes that file, and not another's in its place" {
 	for other in none file; do
 		SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
 			start maker "$CRASHABLE_SEMLOCK" -m excl l true
@@ -95,7 +95,7 @@ works() {
 	done
 }
 
-@test "a token that is away under a name of its own keeps out whoever goes by flock, and comes back" {
+@test "a token that is away under a name of its own keeps out commands that go by flock, and comes back" {
 	"$SEMLOCK" -m rename --init l true
 	fifos other
 	SEMLOCK_CRASH=rename.flock:fail=95 start other "$CRASHABLE_SEMLOCK" -m rename l "$PROBE" hold other.up other.down
@@ -170,7 +170,7 @@ refusing() {
 	done
 }
 
-@test "without process descriptors nobody is stopped by --toggle; a limit, a lost lock and --hold work" {
+@test "without process descriptors --toggle stops no process; a limit, a lost lock and --hold work" {
 	hold_as on l
 	for error in ENOSYS EPERM; do
 		refusing $error pidfd_open,pidfd_send_signal

@@ -16,7 +16,7 @@ holding() {
 	[ "$line" = "${OK:-OK}" ] || complain "it said '$line'" "$(cat "$name.err")"
 }
 
-@test "it says OK, holds, and lets go at the end of its input, whatever the method" {
+@test "--hold says OK, holds, and lets go at the end of its input, whatever the method" {
 	for method in flock ofd posix excl link mkdir rename symlink; do
 		args="-m $method"
 		[ "$method" != rename ] || args="$args --init"
@@ -30,7 +30,7 @@ holding() {
 }
 
 # It is forked while its semlock has a ticket, and never execs.
-@test "what holds keeps no place in the queue" {
+@test "a holder keeps no place in the queue" {
 	local child
 	hold_lock -m excl l
 	mkfifo waiter.in
@@ -46,7 +46,7 @@ holding() {
 	ended waiter 143
 }
 
-@test "it lets go when its parent is killed, though its input stays open" {
+@test "--hold lets go when its parent is killed, though its input stays open" {
 	for method in flock posix excl; do
 		mkfifo $method.in $method.up
 		exec {in}<>$method.in {up}<>$method.up
@@ -60,7 +60,7 @@ holding() {
 	done
 }
 
-@test "what is written to it is read and means nothing" {
+@test "lines written to --hold are read and mean nothing" {
 	holding one l
 	printf 'a line\n' >&"$in"
 	expect_status 1 "$SEMLOCK" -n l true
@@ -68,7 +68,7 @@ holding() {
 	ended one 0
 }
 
-@test "it says which slot it has" {
+@test "--hold says which slot it has" {
 	for method in flock ofd posix; do
 		OK="OK slot=0" holding "${method}0" -m "$method" -j 2 "$method".lock
 		zero=$in
@@ -104,7 +104,7 @@ holding() {
 	done
 }
 
-@test "an output that nobody reads: no lock is kept" {
+@test "an output that no process reads: no lock is kept" {
 	for how in '>/dev/full' '>&-'; do
 		if [ "$how" = '>&-' ] && under_valgrind; then continue; fi # which takes the number itself
 		expect_status 71 bash -c "\"\$1\" --hold l </dev/null $how" - "$SEMLOCK"
@@ -138,7 +138,7 @@ holding() {
 	[ ! -e l ]
 }
 
-@test "it gives up its place when nobody is left to hold for" {
+@test "--hold gives up its place when its owner has gone" {
 	hold_lock l
 	mkfifo in
 	start waiter sh -c 'exec "$1" --hold l <in' - "$SEMLOCK"
@@ -152,7 +152,7 @@ holding() {
 }
 
 # The pipe stays open, in this shell.
-@test "--hold=PID: the end of the owner is the end of the lock, whoever has the pipe" {
+@test "--hold=PID: the end of the owner is the end of the lock, whichever process has the pipe" {
 	fifos owner
 	start owner "$PROBE" hold owner.up owner.down
 	ready owner

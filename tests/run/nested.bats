@@ -18,7 +18,7 @@ at_once() {
 	done
 }
 
-@test "what does not wait for ever does not wait for itself: with -n and -w it is busy at once" {
+@test "a limited wait for one's own lock is refused as busy at once, with -n and -w" {
 	for way in "" -o -F "-m ofd" "-m posix"; do
 		method=${way#-?}
 		for modes in "-x -x" "-x -s" "-s -x"; do
@@ -163,14 +163,14 @@ between() {
 	rm ./*.up ./*.down
 }
 
-@test "nobody who waits for the outer lock stands before other bytes, a slot, or a lock of another kind" {
+@test "waiters for the outer lock do not stand before other bytes, a slot, or a lock of another kind" {
 	between "--fcntl --start 0 --length 1" "--fcntl --start 0 --length 1" "--fcntl --start 1 --length 1"
 	between -s "" "-j 2"
 	between "" "" --fcntl
 	between --fcntl --fcntl ""
 }
 
-@test "who does not wait for those who came earlier still comes before who comes later" {
+@test "a nested command that skips earlier waiters still comes before later ones" {
 	: >l
 	hold_as reader -s l
 	queue_as writer -F --fcntl --length 1 l "$SEMLOCK" l
@@ -261,7 +261,7 @@ between() {
 	expect_out free
 }
 
-@test "SEMLOCK_HELD is not believed: somebody else holds it" {
+@test "SEMLOCK_HELD is not believed: another process holds the lock" {
 	hold_lock l
 	held=$(stat -c '%D:' l)$(printf '%x' "$(stat -c %i l)"):exclusive
 	SEMLOCK_HELD=$held expect_status 1 "$SEMLOCK" -n l true

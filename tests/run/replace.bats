@@ -47,7 +47,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	ended shell 143
 }
 
-@test "all who hold it shared are ended, if we want it exclusively" {
+@test "all shared holders are ended for an exclusive lock" {
 	hold_as one -s l
 	hold_as two -s l
 	expect_status 0 "$SEMLOCK" -s --replace l true
@@ -65,7 +65,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	ended new 0
 }
 
-@test "a free lock is taken, and nobody is signalled" {
+@test "a free lock is taken, and no process is signalled" {
 	expect_status 0 "$SEMLOCK" --status-fd 1 --replace l true
 	[ "$(tr '\n' , <.out)" = "acquired,exit 0," ]
 }
@@ -96,7 +96,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	ended old 143
 }
 
-@test "what the holder has left behind is stopped, too" {
+@test "processes that the holder has left behind are stopped, too" {
 	fifos old
 	start old "$SEMLOCK" l "$PROBE" leave-behind old.up old.down
 	ended old 0
@@ -105,7 +105,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	"$PROBE" gone "${COMMAND[old]}"
 }
 
-@test "the holder ends by itself just then: taken, and nobody is signalled" {
+@test "the holder ends by itself just then: the lock is taken, and no process is signalled" {
 	for _ in $(seq 10); do
 		start old "$SEMLOCK" l true
 		expect_status 0 "$SEMLOCK" --replace l true
@@ -166,7 +166,7 @@ three_run() {
 	[ "$(tr '\n' ' ' <log)" = "start end start end start end " ] || complain "$(cat log)"
 }
 
-@test "nobody who waits is started or stopped: they run after the replacer, whole" {
+@test "waiters are neither started nor stopped: they run after the replacer, whole" {
 	for method in flock ofd posix mkdir excl; do
 		three_wait $method
 		hold_as new -m $method --replace "l.$method"
@@ -195,7 +195,7 @@ three_run() {
 	[ "$(tr '\n' ' ' <log)" = "start end start end " ] || complain "$(cat log)"
 }
 
-@test "of several replacers each stops whoever holds when its turn comes, once" {
+@test "of several replacers each stops the holder of its turn, once" {
 	report_as old l
 	fifos r1
 	start r1 "$SEMLOCK" --replace l "$PROBE" hold r1.up r1.down
@@ -224,7 +224,7 @@ has_ticket() {
 	let_go w1
 }
 
-@test "one that is stopped just there, for longer than a second, is a holder" {
+@test "a taker that is stopped just there, for longer than a second, is a holder" {
 	transits
 	ready new
 	ended w1 143
@@ -244,7 +244,7 @@ transits() {
 	start new "$SEMLOCK" --replace l "$PROBE" hold new.up new.down
 }
 
-@test "what may not wait stops nobody: -w 0" {
+@test "-w 0 stops no holder" {
 	for way in --replace --toggle; do
 		for method in flock ofd mkdir; do
 			hold_as old -m $method "l.$method"
@@ -256,7 +256,7 @@ transits() {
 	done
 }
 
-@test "-w: whoever has been stopped has not been stopped in vain" {
+@test "-w: a holder that has been stopped has not been stopped in vain" {
 	report_as old l
 	start new "$SEMLOCK" -w .5 --replace l echo ran
 	reports old TERM
@@ -327,7 +327,7 @@ reuse() {
 	reuse replace.proven
 }
 
-@test "the same, of locks made of files" {
+@test "the holder of a lock made of files is ended by TERM, and ours runs in its place" {
 	namespaces --pid --fork --mount-proc
 	crashable
 	for method in excl link mkdir symlink; do
@@ -384,7 +384,7 @@ token() {
 	done
 }
 
-@test "a dead holder's lock is taken over, and whoever has its number now is not signalled" {
+@test "a dead holder's lock is taken over, and the process that has its number now is not signalled" {
 	start other sleep 1000
 	"$PROBE" pause 50 # so that the sample's command is younger, by more than a clock tick
 	for method in excl mkdir symlink; do
@@ -416,7 +416,7 @@ unproven() {
 	kill -0 "${PID[other]}"
 }
 
-@test "a record that proves nothing: refused, 69, and nobody is signalled" {
+@test "a record that proves nothing: refused, 69, and no process is signalled" {
 	start other sleep 1000
 	for method in excl link mkdir rename; do
 		unproven $method "${PID[other]}" "the lock names process ${PID[other]}, and nothing proves"
@@ -439,7 +439,7 @@ unproven() {
 	release old
 }
 
-@test "who looks at a stranger's lock, or waits for it, is not taken for its holder" {
+@test "a process that looks at a foreign lock, or waits for it, is not taken for its holder" {
 	start other sleep 1000
 	echo "${PID[other]}" >l
 	start waiter "$SEMLOCK" -m excl l true
@@ -512,7 +512,7 @@ unproven() {
 	done
 }
 
-@test "who holds other bytes of the file is not named, and lives on" {
+@test "a holder of other bytes of the file is not named, and lives on" {
 	for method in ofd posix; do
 		hold_as old -m "$method" --start 0 --length 10 l
 		hold_as other -m "$method" --start 100 --length 10 l
@@ -525,7 +525,7 @@ unproven() {
 	done
 }
 
-@test "who reads the same bytes lives on, if we read them, too" {
+@test "a reader of the same bytes lives on, if we read them, too" {
 	for method in ofd posix; do
 		hold_as writer -m "$method" --start 0 --length 10 l
 		hold_as reader -m "$method" -s --start 10 l

@@ -141,7 +141,7 @@ with_status() {
 	[ "$status" -eq "$want" ] || complain "$*: status $status instead of $want"
 }
 
-@test "one exit status, and what has happened is told apart all the same" {
+@test "causes with the same exit status are told apart" {
 	mkfifo never
 	hold_lock busy
 	with_status 9 "busy," -n -E 9 busy true

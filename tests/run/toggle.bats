@@ -26,7 +26,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	done
 }
 
-@test "it comes back when the lock is free, not before" {
+@test "--toggle ends when the lock is free, not before" {
 	fifos on
 	start on "$SEMLOCK" l sh -c 'trap "" TERM; "$0" hold on.up on.down; :' "$PROBE"
 	ready on
@@ -71,7 +71,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	let_go on
 }
 
-@test "who gets the lock after the one that was stopped is left alone" {
+@test "the next holder after the stopped one is left alone" {
 	hold_as on l
 	queue_as next l
 	expect_status 0 "$SEMLOCK" --toggle l true
@@ -110,7 +110,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	done
 }
 
-@test "locks made of files: it comes back when the lock is free, not before" {
+@test "locks made of files: --toggle ends when the lock is free, not before" {
 	for method in excl symlink; do
 		fifos on
 		start on "$SEMLOCK" -m $method l sh -c 'trap "" TERM; "$0" hold on.up on.down; :' "$PROBE"
@@ -127,7 +127,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	done
 }
 
-@test "a symbolic link: it waits for the semlock whose command has ended, and which has not let go yet" {
+@test "a symbolic link: --toggle waits for a semlock whose command has ended, and that has not let go yet" {
 	fifos on
 	mkdir crash
 	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock

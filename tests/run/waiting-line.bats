@@ -80,7 +80,7 @@ sums_up() {
 	[ "$(tr -cd '\n' <.shown | wc -c)" -eq 0 ]
 }
 
-@test "the time left, and at its end who holds the lock still" {
+@test "the time left, and at its end the holder that still has the lock" {
 	hold_lock l
 	sums_up
 	case $(at_the_end) in
@@ -110,7 +110,7 @@ sums_up() {
 	let_go
 }
 
-@test "it keeps its place: who came later is served later" {
+@test "a waiter that shows the line keeps its place: later ones are served later" {
 	hold_lock l
 	TERM=xterm start first "$PROBE" pty "$SEMLOCK" l sh -c 'echo first >>order'
 	inode=$(stat -c %i l)
@@ -221,7 +221,7 @@ one_waits() {
 	"$SEMLOCK" --who -m excl l >.out || grep -q ' 1 waiting' .out
 }
 
-@test "a lock made of files: it keeps its place" {
+@test "a lock made of files: a waiter that shows the line keeps its place" {
 	hold_lock -m excl l
 	TERM=xterm start first "$PROBE" pty "$SEMLOCK" -m excl l sh -c 'echo first >>order'
 	eventually one_waits

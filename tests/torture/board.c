@@ -18,10 +18,10 @@ void open_board(int flags)
 	int fd = open("board", flags | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd < 0 || ftruncate(fd, sizeof(struct board)) != 0)
-		trouble("board");
+		fatal("board");
 	board = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (board == MAP_FAILED)
-		trouble("mmap");
+		fatal("mmap");
 	close(fd);
 }
 
@@ -51,7 +51,7 @@ unsigned pick(unsigned n)
 	return (unsigned)(random_state >> 33) % n;
 }
 
-void trouble(const char *what)
+void fatal(const char *what)
 {
 	perror(what);
 	exit(2);

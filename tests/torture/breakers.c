@@ -42,7 +42,7 @@ int breakers(const char *method, const char *semlock, int rounds, int count)
 	int good = 0;
 
 	for (int round = 0; round < rounds; round++) {
-		int gate[2];
+		int start_pipe[2];
 		long won;
 		char word;
 
@@ -50,18 +50,18 @@ int breakers(const char *method, const char *semlock, int rounds, int count)
 		atomic_store(&board->breakers, count);
 		atomic_store(&board->winners, 0);
 		atomic_store(&board->ended, 0);
-		if (pipe(gate) != 0)
-			trouble("pipe");
+		if (pipe(start_pipe) != 0)
+			fatal("pipe");
 		for (int slot = 0; slot < count; slot++)
 			if (fork() == 0) {
-				close(gate[1]);
-				if (read(gate[0], &word, 1) != 0)
+				close(start_pipe[1]);
+				if (read(start_pipe[0], &word, 1) != 0)
 					_exit(2);
-				close(gate[0]);
+				close(start_pipe[0]);
 				_exit(break_in(method, semlock, slot));
 			}
-		close(gate[0]);
-		close(gate[1]); /* go */
+		close(start_pipe[0]);
+		close(start_pipe[1]); /* go */
 		while (wait(NULL) > 0)
 			atomic_fetch_add(&board->ended, 1);
 		won = atomic_load(&board->winners);

@@ -36,7 +36,7 @@ static void start(struct contest *contest, int slot)
 	one->form = naive_is(contest->method) ? NULL : form_pick(slot);
 	one->pid = fork();
 	if (one->pid < 0)
-		trouble("fork");
+		fatal("fork");
 	if (one->pid > 0)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -159,7 +159,7 @@ static void one_ended(struct contest *contest, pid_t pid, int status)
 
 /* So long without progress: STUCK.  A busy machine takes its time; the naive, which do get stuck,
  * are not to take a test's. */
-static int64_t patience(const struct contest *contest)
+static int64_t stuck_after(const struct contest *contest)
 {
 	return (naive_is(contest->method) ? 10000 : 60000) * MS;
 }
@@ -174,7 +174,7 @@ static void wait_for_one(struct contest *contest)
 		one_ended(contest, pid, status);
 		return;
 	}
-	contest->stuck = now - atomic_load(&board->last_ns) > patience(contest);
+	contest->stuck = now - atomic_load(&board->last_ns) > stuck_after(contest);
 	if (now - contest->woken > 20 * MS) {
 		contest->woken = now;
 		wake(contest);
@@ -189,7 +189,7 @@ static long rounds(void)
 
 static void run_down(struct contest *contest)
 {
-	int64_t end = now_ns() + patience(contest);
+	int64_t end = now_ns() + stuck_after(contest);
 	int left = contest->count, status;
 
 	for (int slot = 0; slot < contest->count && contest->stuck; slot++)

@@ -18,7 +18,7 @@ injected() {
 	[[ $out == *" 0 bad" ]]
 }
 
-@test "no memory, no descriptors, no boot id: nobody alive is taken for dead" {
+@test "no memory, no descriptors, no boot id: no living holder is taken for dead" {
 	injected --only="symlink: -n, held"
 }
 
@@ -46,7 +46,7 @@ injected() {
 	injected --places --error=EIO --only="--who, held"
 }
 
-@test "--hold, and what is to stand by the lock cannot start: one line, the lock is free" {
+@test "--hold whose placeholder cannot start: one line, the lock is free" {
 	tracing
 	mkfifo open
 	exec {open}<>open

@@ -142,7 +142,7 @@ static char *copy_of(const char *text)
 	char *copy = strdup(text);
 
 	if (copy == NULL)
-		trouble("no memory");
+		fatal("no memory");
 	return copy;
 }
 
@@ -192,7 +192,7 @@ static int open_lock(void)
 	int fd = open("lock", O_RDWR | O_CREAT, 0666);
 
 	if (fd < 0 || dup2(fd, 20) < 0)
-		trouble("lock");
+		fatal("lock");
 	close(fd);
 	return 20;
 }
@@ -217,7 +217,7 @@ int lock_by_descriptor(int slot, const char *mode, char **argv)
 	atomic_store(&board->semlock[slot], (int)pid);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			trouble("waitpid");
+			fatal("waitpid");
 	atomic_store(&board->semlock[slot], 0);
 	if (WIFSIGNALED(status))
 		return 128 + WTERMSIG(status);
@@ -236,7 +236,7 @@ static bool make_file(const char *text)
 	bool made;
 
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		trouble("lock");
+		fatal("lock");
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	made = linkat(AT_FDCWD, path, AT_FDCWD, "lock", AT_SYMLINK_FOLLOW) == 0;
 	close(fd);

@@ -55,7 +55,7 @@ int say_if_held(const char *method)
 	int fd = open("ran", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
 	if (fd < 0 || write(fd, word, 5) != 5)
-		trouble("ran");
+		fatal("ran");
 	close(fd);
 	return 0;
 }

@@ -38,7 +38,7 @@ static bool take_part(int witness, struct flock want, int slot)
 		struct flock other = want;
 
 		if (fcntl(witness, F_GETLK, &other) != 0 || tries > 50000)
-			trouble("witness");
+			fatal("witness");
 		if (other.l_type == F_UNLCK)
 			continue;
 		if (!dying(other.l_pid)) {
@@ -81,12 +81,12 @@ static void count(int slot)
 	long value = 0;
 
 	if (counter < 0 || pread(counter, &value, sizeof value, 0) < 0)
-		trouble("counter");
+		fatal("counter");
 	if (slot % 2 == 0)
 		pause_us(slot * 20);
 	value++;
 	if (pwrite(counter, &value, sizeof value, 0) != sizeof value)
-		trouble("counter");
+		fatal("counter");
 	atomic_fetch_add(&board->done, 1);
 }
 
@@ -96,7 +96,7 @@ int go_inside(int slot, const char *mode)
 	struct flock nothing = part(F_UNLCK, 0, 0);
 
 	if (witness < 0)
-		trouble("witness");
+		fatal("witness");
 	atomic_store(&board->command[slot], (int)getpid());
 	take_witness(witness, mode[0], slot);
 	note_entry(mode[0], slot);

@@ -64,7 +64,7 @@ finds_what_is() {
 	done
 }
 
-@test "the same semlock, not broken, passes: it is not the torture that fails" {
+@test "an unbroken semlock passes: the torture itself does not fail" {
 	for method in flock excl; do in_a_room $method "$TORTURE" $method "$BROKEN" 200 20 8 7; done
 }
 

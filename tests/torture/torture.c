@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	int status;
 
 	if (realpath("/proc/self/exe", path) == NULL)
-		trouble("/proc/self/exe");
+		fatal("/proc/self/exe");
 	self = path;
 	status = play_part(argc, argv);
 	if (status >= 0)

@@ -39,7 +39,7 @@ int64_t now_ns(void);
 void pause_us(long us);
 unsigned pick(unsigned n); /* at random, from 0 to N - 1 */
 void seed(unsigned long long number);
-void trouble(const char *what) __attribute__((noreturn)); /* with errno; exits 2 */
+void fatal(const char *what) __attribute__((noreturn)); /* with errno; exits 2 */
 unsigned note(int what, pid_t pid, int slot); /* WHAT: a letter, for the log; returns its number */
 void show_events(unsigned end);                /* those before number END */
 
