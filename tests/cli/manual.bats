@@ -115,6 +115,99 @@ honours() {
 	same environment manual given
 }
 
+# The rows of COMING FROM FLOCK: what, flock(1), semlock, with tabs between them.
+flock_rows() {
+	section semlock.1 'COMING FROM FLOCK' | awk '/^\.TS/ { inside = 1 } /^\.TE/ { inside = 0 }
+		inside && !/^(\.|T[{}]|l[w ]|\t)/ { printf "%s%s", $0, ++n % 3 ? "\t" : "\n" }'
+}
+
+# row STATUS PROGRAM ARGUMENT...: the cell has this status, and PROGRAM ends with it
+row() {
+	local cell=$1 want=$2
+	[[ " $cell" =~ [^0-9]$want([^0-9]|$) ]] || complain "'$cell' is not $want" || return
+	shift 2
+	expect_status "$want" "$@"
+}
+
+@test "COMING FROM FLOCK: what a status can show is so, and the rest has a test" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	mkfifo fifo
+	: >gone
+	exec 8<gone
+	rm gone
+	flock_rows >rows
+	[ "$(wc -l <rows)" -eq 22 ] || complain "$(cat rows)"
+	while IFS=$'\t' read -r what theirs ours; do
+		case $what in
+		"-w 10s, 2m, 1h")
+			row "$theirs" 64 "$system" -w 10s l true
+			for program in "$FLOCK" "$SEMLOCK"; do
+				for time in 10s 2m 1h; do expect_status 0 "$program" -w $time l true; done
+			done
+			;;
+		"a FIFO as LOCK")
+			[ "$theirs" = hangs ]
+			expect_status 124 timeout .3 "$system" -n fifo true
+			for program in "$FLOCK" "$SEMLOCK"; do row "$ours" 66 "$program" -n fifo true; done
+			;;
+		"LOCK -- COMMAND")
+			row "$theirs" 69 "$system" l -- true
+			for program in "$FLOCK" "$SEMLOCK"; do expect_status 0 "$program" l -- true; done
+			;;
+		"COMMAND cannot be run")
+			for program in "$FLOCK" "$system"; do row "$theirs" 69 "$program" l nosuch; done
+			row "$ours" 127 "$SEMLOCK" l nosuch
+			row "$ours" 126 "$SEMLOCK" l /etc/passwd
+			;;
+		"COMMAND empty, or begins with a dash")
+			for command in '' -x; do
+				for program in "$FLOCK" "$system"; do row "$theirs" 69 "$program" l "$command" x; done
+				row "$ours" 64 "$SEMLOCK" l "$command" x
+			done
+			;;
+		"LOCK empty")
+			for program in "$FLOCK" "$system"; do row "$theirs" 66 "$program" '' true; done
+			row "$ours" 64 "$SEMLOCK" '' true
+			;;
+		"-u LOCK COMMAND")
+			for program in "$FLOCK" "$system"; do expect_status 3 "$program" -u l sh -c 'exit 3'; done
+			row "$ours" 64 "$SEMLOCK" -u l true
+			;;
+		"-w -1")
+			for program in "$FLOCK" "$system"; do row "$theirs" 71 "$program" -w -1 l true; done
+			row "$ours" 64 "$SEMLOCK" -w -1 l true
+			;;
+		"FD of a deleted file")
+			for program in "$FLOCK" "$system"; do expect_status 0 "$program" 8; done
+			row "$ours" 65 "$SEMLOCK" 8
+			;;
+		"a lock that an ancestor holds")
+			for program in "$FLOCK" "$system"; do
+				expect_status 124 "$program" l timeout .3 "$program" l true
+			done
+			row "$ours" 64 "$SEMLOCK" l "$SEMLOCK" l true
+			;;
+		"signal to it") tested run/signals ;;
+		"order of waiters") tested lock/order ;;
+		"-o, then KILL") tested run/close ;;
+		"lock file deleted by its holder at the end") tested lock/deleted ;;
+		"-w, with SIGALRM blocked") tested lock/timeout ;;
+		"another user's link in /tmp" | "standard input closed") tested lock/hostile ;;
+		"environment") tested run/environment ;;
+		"a URL as LOCK") tested lock/reject ;;
+		"--verbose" | "messages begin with") tested cli/drop-in ;;
+		"a busy lock") tested run/waiting-line ;;
+		*) complain "no test for the row: $what" ;;
+		esac
+	done <rows
+	exec 8<&-
+}
+
+tested() {
+	[ -s "$SOURCE/tests/$1.bats" ]
+}
+
 # examples PAGE: its blocks between .EX and .EE, as files example.1, example.2 ..., which work in this
 # directory instead of /tmp, /run and /run/lock, and find "semlock" and the commands here.  The
 # helpers of locks on a server are contrib/locksmith-demo.
