@@ -4,11 +4,13 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 prepare() {
 	PAGES=$(echo "$SOURCE"/man/semlock*.[17])
+	PROSE="$PAGES $SOURCE/contrib/foreachmail/foreachmail.1"
 }
 
 # words PAGE: the page without its typography
 words() {
-	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g; s/\\(dq/"/g' "$SOURCE/man/$1"
+	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g; s/\\(dq/"/g' \
+		"$(find "$SOURCE/man" "$SOURCE/contrib/foreachmail" -name "$1")"
 }
 
 # section PAGE NAME: the lines of that section
@@ -373,7 +375,7 @@ sentences() {
 }
 
 @test "no sentence of the manual is longer than 45 words" {
-	for page in $PAGES; do
+	for page in $PROSE; do
 		words "${page##*/}" | sentences | awk 'NF > 45 { print NF ":" $0 }' >long
 		[ ! -s long ] || complain "$page: $(cat long)"
 	done
@@ -382,7 +384,7 @@ sentences() {
 }
 
 @test "no sentence of the manual, README, NEWS and --help has a who or whoever" {
-	for page in $PAGES; do
+	for page in $PROSE; do
 		words "${page##*/}" | sed 's/^/x /'
 	done | cat - "$SOURCE/README" "$SOURCE/NEWS" <("$SEMLOCK" --help) | grep -nE '(^|[^A-Za-z-])[Ww]ho(ever|m)?\b' |
 		grep -v 'says who' >found || :
