@@ -23,6 +23,7 @@ static const char help[] =
     "How long to wait:\n"
     "  -n, --nb, --nonblock, --nonblocking  do not wait: fail at once\n"
     "  -w, --wait, --timeout=SECS  wait at most SECS: 10, .5, 1e1, 500ms, 10s, 2m, 1h\n"
+    "      --queue-max=N      wait only if fewer than N others wait\n"
     "  -E, --conflict-exit-code=N  exit status if the lock is busy (default: 1)\n"
     "      --replace[=SIG]    stop the holder (default: TERM), and take its place\n"
     "      --toggle[=SIG]     if held, stop the holder, and do not run COMMAND\n"
