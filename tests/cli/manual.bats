@@ -383,7 +383,7 @@ sentences() {
 	[ "$(sentences <page | awk 'NF > 45' | wc -l)" -eq 1 ]
 }
 
-@test "no sentence of the manual, README, NEWS and --help has a who or whoever" {
+@test "the sentences of the manual, README, NEWS and --help have nouns for their subjects" {
 	for page in $PROSE; do
 		words "${page##*/}" | sed 's/^/x /'
 	done | cat - "$SOURCE/README" "$SOURCE/NEWS" <("$SEMLOCK" --help) | grep -nE '(^|[^A-Za-z-])[Ww]ho(ever|m)?\b' |
