@@ -16,77 +16,60 @@ static const char help[] =
     "       semlock [OPTION...] LOCK -c 'SHELL COMMAND'\n"
     "       semlock [OPTION...] FD\n"
     "       semlock --hold [OPTION...] LOCK\n"
-    "       semlock --who [--json] LOCK...\n"
+    "       semlock --who [--json] [LOCK...]\n"
     "       semlock --check LOCK\n"
-    "Run COMMAND while holding LOCK, a file, a directory, or the URL of a lock on a\n"
-    "server; or lock the open descriptor FD of the calling shell, and leave it so.\n"
-    "\n"
+    "Run COMMAND while holding LOCK: a file, a directory, or a URL.  Or lock FD, an\n"
+    "open descriptor of the calling shell.\n"
     "How long to wait:\n"
-    "  -n, --nb, --nonblock, --nonblocking\n"
-    "                        not at all: fail at once\n"
-    "  -w, --wait, --timeout=SECS\n"
-    "                        so long at most: 10, .5, 1e1, 500ms, 9s, 2m, 1h, 1d\n"
-    "  -E, --conflict-exit-code=N\n"
-    "                        exit status when the lock is not to be had (1)\n"
-    "      --replace[=SIG]   stop who holds it, by SIG (TERM), and take its place\n"
-    "      --toggle[=SIG]    if it is held, stop who holds it, and do not run COMMAND\n"
-    "\n"
+    "  -n, --nb, --nonblock, --nonblocking  do not wait: fail at once\n"
+    "  -w, --wait, --timeout=SECS  wait at most SECS: 10, .5, 1e1, 500ms, 10s, 2m, 1h\n"
+    "      --queue-max=N      wait only if fewer than N others wait\n"
+    "  -E, --conflict-exit-code=N  exit status if the lock is busy (default: 1)\n"
+    "      --replace[=SIG]    stop the holder (default: TERM), and take its place\n"
+    "      --toggle[=SIG]     if held, stop the holder, and do not run COMMAND\n"
     "Which lock:\n"
-    "  -x, -e, --exclusive   nobody else at the same time (the default)\n"
-    "  -s, --shared          together with other shared holders\n"
-    "  -j, --slots=N         up to N holders at once; SEMLOCK_SLOT tells them apart\n"
-    "  -f, --file=LOCK       this lock as well: all or none, and no deadlock; each\n"
-    "                        with the -s or -x that stands before it\n"
-    "      --name=NAME       instead of LOCK: the lock NAME in your own directory\n"
-    "      --fd=N            instead of LOCK: the open descriptor N; COMMAND is run\n"
-    "      --nested          if an outer semlock holds LOCK, run COMMAND under that\n"
-    "      --mode=OCTAL      permissions of a lock file that is made\n"
-    "      --rm              remove the lock file at the end, if nobody wants it\n"
-    "\n"
+    "  -x, -e, --exclusive    exclude all other holders (default)\n"
+    "  -s, --shared           admit other shared holders\n"
+    "  -j, --slots=N          admit N holders; SEMLOCK_SLOT numbers them from 0\n"
+    "  -f, --file=LOCK        take this lock as well: all or none, without deadlock\n"
+    "      --name=NAME        in place of LOCK: the lock NAME in your own directory\n"
+    "      --fd=N             in place of LOCK: the open descriptor N\n"
+    "      --nested           run COMMAND under the lock of an outer semlock\n"
+    "      --mode=OCTAL       permissions of a lock file that is created\n"
+    "      --rm               remove the lock file at the end, if it is not in use\n"
     "How to lock:\n"
-    "  -m, --method=METHOD   see below (flock; of a URL, its own)\n"
-    "      --fcntl           the same as -m ofd\n"
-    "      --start=BYTE, --length=BYTES\n"
-    "                        a part of the file (0: to the end)\n"
-    "      --init            with rename: make the token, if there is none\n"
-    "      --stale=SECS      take a lock made of files over if its holder cannot be\n"
-    "                        asked and gave no sign of life for so long; of an FTP\n"
-    "                        directory, if it was empty for so long (600)\n"
-    "      --ttl=SECS        lease of a lock on a server; each has its own default\n"
-    "\n"
+    "  -m, --method=METHOD    one of those below (default: flock)\n"
+    "      --fcntl            the same as -m ofd\n"
+    "      --start=BYTE, --length=BYTES  a part of the file (length 0: to its end)\n"
+    "      --init             with rename: create the token, if there is none\n"
+    "      --stale=SECS       take over from a holder without a sign of life for SECS\n"
+    "      --ttl=SECS         lease of a lock on a server\n"
     "How to run COMMAND:\n"
-    "  -c, --command STRING  behind LOCK: run STRING by $SHELL, else /bin/sh\n"
-    "  -o, --close           what COMMAND leaves behind does not keep the lock\n"
-    "  -F, --no-fork         become COMMAND instead of watching over it\n"
-    "      --run-timeout=SECS\n"
-    "                        end COMMAND after so long; exit status 124\n"
-    "      --signal=SIG      by this signal (TERM)\n"
-    "      --kill-after=SECS and by KILL so long after that; also with --replace\n"
-    "      --on-lost=WHAT    if somebody takes a lock made of files away: warn, or\n"
-    "                        a signal to COMMAND, such as term\n"
-    "\n"
+    "  -c, --command STRING   after LOCK: run STRING with $SHELL, or /bin/sh\n"
+    "  -o, --close            do not let COMMAND inherit the lock\n"
+    "  -F, --no-fork          become COMMAND: no second process\n"
+    "      --min-hold=SECS    keep LOCK for SECS, also if COMMAND ends sooner\n"
+    "      --run-timeout=SECS  end COMMAND after SECS; exit status 124\n"
+    "      --signal=SIG       the signal of --run-timeout (default: TERM)\n"
+    "      --kill-after=SECS  KILL, SECS after that signal; also with --replace\n"
+    "      --on-lost=WHAT     if a lock made of files is removed: warn, or signal SIG\n"
     "Without COMMAND:\n"
-    "      --hold[=PID]      print OK once LOCK is held; let it go when standard\n"
-    "                        input ends, or process PID\n"
-    "  -u, --unlock          unlock FD\n"
-    "      --who             who holds each LOCK, and who waits; take none of them\n"
-    "      --json            the same for programs\n"
-    "      --check           does a lock there really exclude?  Tries it\n"
-    "\n"
+    "      --hold[=PID]       print OK; hold LOCK until end of input, or of PID\n"
+    "  -u, --unlock           unlock FD\n"
+    "      --who              print holders and waiters of LOCK, or of all locks of\n"
+    "                         semlocks here; with --json, as JSON\n"
+    "      --check            try whether a lock there excludes\n"
     "What is said:\n"
-    "  -q, --quiet           nothing about a lock that is busy\n"
-    "  -v, --verbose         what happens\n"
-    "      --status-fd=N     on descriptor N: a line for each event\n"
-    "  -h, --help            this\n"
-    "  -V, --version         the version\n"
-    "\n";
+    "  -q, --quiet            nothing about a busy lock\n"
+    "  -v, --verbose          what happens\n"
+    "      --status-fd=N      a line for each event, on descriptor N\n"
+    "  -h, -V, --help, --version  this text; the version\n";
 
 static const char epilogue[] =
-    "\n"
-    "Exit status: COMMAND's own; 128+n if signal n ended it; 1, or -E's, if the lock\n"
-    "is busy; 124 run timeout; 126, 127 COMMAND cannot be run; 64 usage; 65 cannot be\n"
-    "locked; 66 cannot be opened; 69 not available; 70 internal; 71 system; 73 cannot\n"
-    "be made; 76 lost; 77 not permitted.  All of this, and examples: semlock(1).\n";
+    "Exit status: COMMAND's own, 128+n if signal n ended it; 1 (-E): busy; 124: run\n"
+    "timeout; 126, 127: COMMAND cannot be run; 64 usage, 65 not lockable, 66 cannot\n"
+    "open, 69 unavailable, 70 internal, 71 system, 73 cannot create, 76 lost, 77 not\n"
+    "permitted.  More, with examples: semlock(1).\n";
 
 static noreturn void end_output(void)
 {
@@ -98,14 +81,17 @@ static noreturn void end_output(void)
 static void print_methods(void)
 {
 	const struct method *method;
+	bool of_files = false;
 
-	puts("METHOD is one of these, with the options that go with it:");
-	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		printf("  %-9s%-3s%-3s%-8s%-3s%s\n", method->name,
-		    (method->can & CAN_SHARE) != 0 ? "-s" : "",
-		    (method->can & CAN_SLOTS) != 0 ? "-j" : "",
-		    (method->can & CAN_RANGE) != 0 ? "--start" : "",
-		    (method->can & CAN_FD) != 0 ? "FD" : "", method->what);
+	printf("METHOD:");
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
+		if (!of_files && (method->can & LEAVES_RECORD) != 0) {
+			of_files = true;
+			printf("; made of files:");
+		}
+		printf(" %s", method->name);
+	}
+	putchar('\n');
 }
 
 static int is_locksmith(const struct dirent *entry)
@@ -119,7 +105,7 @@ static void print_schemes(void)
 	struct dirent **found;
 	int count = scandir(locksmith_directory(), &found, is_locksmith, alphasort);
 
-	printf("\nA URL is SCHEME://[USER@]HOST/NAME, and needs semlock-locksmith-SCHEME.\n"
+	printf("URL: SCHEME://[USER@]HOST/NAME, by semlock-locksmith-SCHEME.\n"
 	       "Installed for SCHEME:\n ");
 	for (int i = 0; i < count; i++)
 		printf(" %s", found[i]->d_name + strlen(LOCKSMITH_PREFIX));

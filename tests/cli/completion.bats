@@ -92,7 +92,7 @@ completes() {
 
 @test "methods are those of --help" {
 	# shellcheck disable=SC2046 # words
-	completes "semlock -m " $("$SEMLOCK" --help | sed '1,/^METHOD is one of/d; /^$/,$d' | sed -n 's/^  \([a-z0-9]\+\)  .*/\1/p')
+	completes "semlock -m " $("$SEMLOCK" --help | sed -n 's/; made of files://; s/^METHOD: //p')
 	completes "semlock -n --method=ex" excl
 	completes "semlock --method mk" mkdir
 }

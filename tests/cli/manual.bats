@@ -1,16 +1,21 @@
 #!/usr/bin/env bats
-# What semlock(1) and --help say is what the program does.
+# What the manual and --help say is what the program does.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 prepare() {
-	page=$SOURCE/man/semlock.1
-	# the words of the page without their typography
-	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g' "$page" >words
+	PAGES=$(echo "$SOURCE"/man/semlock*.[17])
+	PROSE="$PAGES $SOURCE/contrib/foreachmail/foreachmail.1"
 }
 
-# section NAME: its lines
+# words PAGE: the page without its typography
+words() {
+	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g; s/\\(dq/"/g' \
+		"$(find "$SOURCE/man" "$SOURCE/contrib/foreachmail" -name "$1")"
+}
+
+# section PAGE NAME: the lines of that section
 section() {
-	awk -v name="$1" '/^\.SH / { inside = $0 == ".SH " name } inside' words
+	words "$1" | awk -v name="$2" '/^\.SH / { inside = $0 == ".SH " name } inside'
 }
 
 long_options() {
@@ -29,7 +34,7 @@ same() {
 
 @test "the manual has every option of the program, and no other" {
 	known_options >program
-	section OPTIONS | sed '/^\.BR flock/d' | long_options >manual
+	section semlock.1 OPTIONS | sed '/^\.BR flock/d' | long_options >manual
 	same "long options" program manual
 }
 
@@ -41,13 +46,15 @@ same() {
 
 @test "--help and the manual have the same short options" {
 	"$SEMLOCK" --help | grep -oE '^ +-[A-Za-z](, -[A-Za-z])*' | grep -oE -- '-[A-Za-z]' | sort -u >help
-	section OPTIONS | grep -E '^\.B[IR]? "?-[A-Za-z]' | sed -E 's/--[a-z-]+//g' |
+	section semlock.1 OPTIONS | grep -E '^\.B[IR]? "?-[A-Za-z]' | sed -E 's/--[a-z-]+//g' |
 		grep -oE -- '-[A-Za-z]\b' | sort -u >manual
 	same "short options" help manual
 }
 
-@test "--help fits on a terminal of 80 columns" {
-	"$SEMLOCK" --help | awk 'length > 80' >wide
+@test "--help fits on a screen of 60 lines and 80 columns" {
+	"$SEMLOCK" --help >help
+	[ "$(wc -l <help)" -le 60 ] || complain "$(wc -l <help) lines"
+	awk 'length > 80' help >wide
 	[ ! -s wide ] || complain "$(cat wide)"
 }
 
@@ -71,20 +78,37 @@ same() {
 
 @test "the exit statuses in the manual are those in exitcode.h" {
 	grep -oE 'EXIT_[A-Z]+ = [0-9]+' "$SOURCE/src/report/exitcode.h" | grep -oE '[0-9]+$' | sort -n >header
-	section '"EXIT STATUS"' >status
-	section 'EXIT STATUS' >>status
+	section semlock.1 'EXIT STATUS' >status
 	grep -oE '^\.B [0-9]+$' status | grep -oE '[0-9]+' | sort -n >manual
 	same "exit statuses" header manual
 }
 
-@test "the methods in the manual are those in --help" {
-	"$SEMLOCK" --help | sed -n '/^METHOD/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p' | sort >help
-	section METHODS | awk '/^\.TP/ { getline; print $2 }' | sort >manual
+@test "the table of methods in the manual: those of --help, with the options that each honours" {
+	"$SEMLOCK" --help | sed -n 's/; made of files://; s/^METHOD: //p' | tr ' ' '\n' | sort >help
+	words semlock-methods.7 | awk -F'\t' 'NF > 4 && $2 ~ /^(yes|no)$/' >table
+	cut -f1 table | sort >manual
 	same methods help manual
+	exec 8>>descriptor
+	while IFS=$'\t' read -r method shared slots start descriptor _; do
+		honours "$shared" "$method" -s l true
+		honours "$slots" "$method" -j 2 l true
+		honours "$start" "$method" --start 5 l true
+		honours "$descriptor" "$method" 8
+	done <table
+	exec 8>&-
+}
+
+# honours yes|no METHOD ARGUMENT...
+honours() {
+	local want=$1 method=$2
+	shift 2
+	rm -rf l
+	[ "$want" = yes ] && want=0 || want=64
+	expect_status "$want" "$SEMLOCK" -m "$method" "$@"
 }
 
 @test "the environment in the manual is the one that the command gets" {
-	section ENVIRONMENT | grep -oE '^\.B SEMLOCK_[A-Z]+' | cut -d' ' -f2 | sort -u >manual
+	section semlock-scripting.7 ENVIRONMENT | grep -oE '^\.B SEMLOCK_[A-Z]+' | cut -d' ' -f2 | sort -u >manual
 	{
 		"$SEMLOCK" l env
 		"$SEMLOCK" -j 2 slot.l env
@@ -93,57 +117,216 @@ same() {
 	same environment manual given
 }
 
-# examples: the blocks of the section EXAMPLES, as files example.1, example.2 ..., which
-# work in this directory instead of /tmp and /run/lock, and find "semlock" here.
+# The rows of COMING FROM FLOCK: what, flock(1), semlock, with tabs between them.
+flock_rows() {
+	section semlock.1 'COMING FROM FLOCK' | awk '/^\.TS/ { inside = 1 } /^\.TE/ { inside = 0 }
+		inside && !/^(\.|T[{}]|l[w ]|\t)/ { printf "%s%s", $0, ++n % 3 ? "\t" : "\n" }'
+}
+
+# row STATUS PROGRAM ARGUMENT...: the cell has this status, and PROGRAM ends with it
+row() {
+	local cell=$1 want=$2
+	[[ " $cell" =~ [^0-9]$want([^0-9]|$) ]] || complain "'$cell' is not $want" || return
+	shift 2
+	expect_status "$want" "$@"
+}
+
+@test "COMING FROM FLOCK: what a status can show is so, and the rest has a test" {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	mkfifo fifo
+	: >gone
+	exec 8<gone
+	rm gone
+	flock_rows >rows
+	[ "$(wc -l <rows)" -eq 22 ] || complain "$(cat rows)"
+	while IFS=$'\t' read -r what theirs ours; do
+		case $what in
+		"-w 10s, 2m, 1h")
+			row "$theirs" 64 "$system" -w 10s l true
+			for program in "$FLOCK" "$SEMLOCK"; do
+				for time in 10s 2m 1h; do expect_status 0 "$program" -w $time l true; done
+			done
+			;;
+		"a FIFO as LOCK")
+			[ "$theirs" = hangs ]
+			expect_status 124 timeout .3 "$system" -n fifo true
+			for program in "$FLOCK" "$SEMLOCK"; do row "$ours" 66 "$program" -n fifo true; done
+			;;
+		"LOCK -- COMMAND")
+			row "$theirs" 69 "$system" l -- true
+			for program in "$FLOCK" "$SEMLOCK"; do expect_status 0 "$program" l -- true; done
+			;;
+		"COMMAND cannot be run")
+			for program in "$FLOCK" "$system"; do row "$theirs" 69 "$program" l nosuch; done
+			row "$ours" 127 "$SEMLOCK" l nosuch
+			row "$ours" 126 "$SEMLOCK" l /etc/passwd
+			;;
+		"COMMAND empty, or begins with a dash")
+			for command in '' -x; do
+				for program in "$FLOCK" "$system"; do row "$theirs" 69 "$program" l "$command" x; done
+				row "$ours" 64 "$SEMLOCK" l "$command" x
+			done
+			;;
+		"LOCK empty")
+			for program in "$FLOCK" "$system"; do row "$theirs" 66 "$program" '' true; done
+			row "$ours" 64 "$SEMLOCK" '' true
+			;;
+		"-u LOCK COMMAND")
+			for program in "$FLOCK" "$system"; do expect_status 3 "$program" -u l sh -c 'exit 3'; done
+			row "$ours" 64 "$SEMLOCK" -u l true
+			;;
+		"-w -1")
+			for program in "$FLOCK" "$system"; do row "$theirs" 71 "$program" -w -1 l true; done
+			row "$ours" 64 "$SEMLOCK" -w -1 l true
+			;;
+		"FD of a deleted file")
+			for program in "$FLOCK" "$system"; do expect_status 0 "$program" 8; done
+			row "$ours" 65 "$SEMLOCK" 8
+			;;
+		"a lock that an ancestor holds")
+			for program in "$FLOCK" "$system"; do
+				expect_status 124 "$program" l timeout .3 "$program" l true
+			done
+			row "$ours" 64 "$SEMLOCK" l "$SEMLOCK" l true
+			;;
+		"signal to it") tested run/signals ;;
+		"order of waiters") tested lock/order ;;
+		"-o, then KILL") tested run/close ;;
+		"lock file deleted by its holder at the end") tested lock/deleted ;;
+		"-w, with SIGALRM blocked") tested lock/timeout ;;
+		"another user's link in /tmp" | "standard input closed") tested lock/hostile ;;
+		"environment") tested run/environment ;;
+		"a URL as LOCK") tested lock/reject ;;
+		"--verbose" | "messages begin with") tested cli/drop-in ;;
+		"a busy lock") tested run/waiting-line ;;
+		*) complain "no test for the row: $what" ;;
+		esac
+	done <rows
+	exec 8<&-
+}
+
+tested() {
+	[ -s "$SOURCE/tests/$1.bats" ]
+}
+
+# examples PAGE: its blocks between .EX and .EE, as files example.1, example.2 ..., which work in this
+# directory instead of /tmp, /run and /run/lock, and find "semlock" and the commands here.  The
+# helpers of locks on a server are contrib/locksmith-demo.
 examples() {
-	section EXAMPLES | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
-	sed -i -e "s|/tmp/|$PWD/|g; s|/run/lock/|$PWD/|g" -e 's|^[*0-9/]* [*] [*] [*] [*] *||' example.*
-	mkdir data
+	rm -f example.*
+	words "$1" | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
+	sed -i -e "s|/tmp/|$PWD/|g; s|/run/lock/|$PWD/|g; s|/run/|$PWD/|g" -e 's|^[*0-9/]* [*] [*] [*] [*] *||' example.*
+	[ "$(grep -c '^\.EX' "$SOURCE/man/$1")" -eq "$(find . -name 'example.*' | wc -l)" ]
+	mkdir -p data helpers
 	seq 3 >table
-	printf '#!/bin/sh\nexit 0\n' >bin/make-report
-	chmod +x bin/make-report
+	for name in bin/make-report bin/job job; do
+		printf '#!/bin/sh\nexit 0\n' >$name
+		chmod +x $name
+	done
+	for scheme in etcd postgresql sftp; do
+		printf '#!/bin/bash\nexec "%s" "${@:1:$#-1}" "demo://%s"\n' "$SOURCE/contrib/locksmith-demo" "$PWD/remote.lock" \
+			>helpers/semlock-locksmith-$scheme
+		chmod +x helpers/semlock-locksmith-$scheme
+	done
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 	PATH=$PWD/bin:$PATH
 }
 
-@test "the examples in the manual work, in sh and in bash" {
-	examples
-	[ -e example.5 ]
+# shells EXAMPLE: those that it is for
+shells() {
+	echo dash bash
+	if grep -q '8>&8' "$1"; then
+		echo zsh mksh ksh93
+	elif grep -q '^exec 8>>' "$1"; then
+		echo zsh
+	fi
+}
+
+run_examples() {
+	local example shell
+	examples "$1"
 	for example in example.*; do
-		for shell in dash bash; do
+		for shell in $(shells "$example"); do
+			command -v "$shell" >/dev/null || skip "no $shell on this machine"
 			{
-				echo "#!$(command -v $shell)"
+				echo "#!$(command -v "$shell")"
 				cat "$example"
 			} >script
 			chmod +x script
+			rm -f hold.in hold.out
 			expect_status 0 ./script
-			[ ! -s .err ] || complain "$(cat "$example")" "said: $err"
+			[ ! -s .err ] || complain "$shell" "$(cat "$example")" "said: $err"
 		done
 	done
 }
 
+@test "the examples of semlock(1) work" {
+	run_examples semlock.1
+	[ -e example.13 ]
+}
+
+@test "the examples of semlock-scripting(7) work, in each shell that they are for" {
+	run_examples semlock-scripting.7
+	[ -e example.7 ]
+}
+
+@test "the examples of semlock-servers(7) work, with an engine that needs no server" {
+	run_examples semlock-servers.7
+}
+
+@test "the example of semlock-locksmith(7) works, with such an engine" {
+	examples semlock-servers.7
+	section semlock-locksmith.7 EXAMPLE | sed -n "s,^\$ sleep 10 | /usr/libexec,sleep .1 | $PWD/helpers,p" >script
+	[ "$(wc -l <script)" -eq 1 ]
+	expect_status 0 sh script
+	section semlock-locksmith.7 EXAMPLE | grep -oE '^(LOCKSMITH|OK|FREE)\b' >manual
+	grep -oE '^[A-Z]+' .out >said
+	same "what the program says" said manual
+}
+
+@test "a busy lock and a failed command: the example tells one from the other" {
+	examples semlock-scripting.7
+	example=$(grep -l 'echo "busy"' example.*)
+	expect_status 0 sh "$example"
+	expect_out ''
+	hold_lock job.lock
+	expect_status 0 sh "$example"
+	expect_out busy
+	let_go
+}
+
 @test "the examples of a script that locks itself refuse a second run" {
-	examples
-	mapfile -t own < <(grep -l 'exec semlock' example.*)
-	[ ${#own[@]} -eq 2 ]
+	cat >both <<-'EOF'
+		semlock.1
+		semlock-scripting.7
+	EOF
 	export PROBE
-	for example in "${own[@]}"; do
-		{
-			echo '#!/bin/sh'
-			cat "$example"
-			echo '"$PROBE" hold holder.up holder.down'
-		} >script
-		chmod +x script
-		fifos holder
-		start holder ./script
-		ready holder
-		expect_status 1 ./script
-		let_go
-		rm holder.up holder.down
-	done
+	n=0
+	while read -r page; do
+		examples "$page"
+		mapfile -t own < <(grep -l 'exec semlock' example.*)
+		for example in "${own[@]}"; do
+			n=$((n + 1))
+			{
+				echo '#!/bin/sh'
+				cat "$example"
+				echo '"$PROBE" hold holder.up holder.down'
+			} >script
+			chmod +x script
+			fifos holder
+			start holder ./script
+			ready holder
+			expect_status 1 ./script
+			let_go
+			rm holder.up holder.down
+		done
+	done <both
+	[ $n -eq 3 ]
 }
 
 @test "the example for cron is silent, and fine, while the lock is held" {
-	examples
+	examples semlock.1
 	cron=$(grep -l 'make-report' example.*)
 	hold_lock report.lock
 	rm bin/make-report
@@ -152,17 +335,82 @@ examples() {
 	let_go
 }
 
-@test "the page is without faults" {
+@test "the pages are without faults" {
 	command -v mandoc >/dev/null || command -v groff >/dev/null || skip "neither mandoc nor groff is here"
-	if command -v mandoc >/dev/null; then
-		mandoc -Tlint -Wwarning "$page"
-	else
-		[ -z "$(groff -man -Tascii -ww -z "$page" 2>&1)" ]
-	fi
+	for page in $PAGES; do
+		if command -v mandoc >/dev/null; then
+			mandoc -Tlint "$page" || complain "$page"
+		else
+			[ -z "$(groff -t -man -Tascii -ww -z "$page" 2>&1)" ]
+		fi
+	done
+}
+
+@test "semlock(1) is at most 480 lines, its examples begin before line 330, and no page is too wide" {
+	command -v groff >/dev/null || skip "no groff is here"
+	for page in $PAGES; do
+		GROFF_NO_SGR=1 groff -t -man -Tascii -rLL=78n "$page" 2>complaints | col -bx >shown
+		[ ! -s complaints ] || complain "$(cat complaints)"
+		awk 'length > 80' shown >wide
+		[ ! -s wide ] || complain "$page: $(cat wide)"
+		[[ $page == */semlock.1 ]] || continue
+		[ "$(wc -l <shown)" -le 480 ]
+		[ "$(grep -n '^EXAMPLES' shown | cut -d: -f1)" -lt 330 ]
+	done
+}
+
+# sentences: of a page in man's macros, one in a line; tables and blocks as they are printed left out
+sentences() {
+	awk '
+		function finish() { if (text != "") print text; text = "" }
+		/^\.(EX|nf|TS)/ { finish(); raw = 1 }
+		/^\.(EE|fi|TE)/ { raw = 0; next }
+		raw || /^\.(TH|na|ad|PD|\\")/ { next }
+		/^\.(SH|SS|PP|IP|TP|RS|RE|br)/ { finish(); tag = /^\.TP/; next }
+		{ sub(/^\.[BIR]+ /, ""); gsub(/"/, ""); text = text " " $0 }
+		tag { tag = 0; finish(); next }
+		{ while (match(text, /[.?!]\)? +[A-Z]/)) { print substr(text, 1, RSTART); text = substr(text, RSTART + 1) } }
+		/[.?!]\)?$/ { finish() }
+		END { finish() }'
+}
+
+@test "no sentence of the manual is longer than 45 words" {
+	for page in $PROSE; do
+		words "${page##*/}" | sentences | awk 'NF > 45 { print NF ":" $0 }' >long
+		[ ! -s long ] || complain "$page: $(cat long)"
+	done
+	printf 'one %.0s' {1..46} >page
+	[ "$(sentences <page | awk 'NF > 45' | wc -l)" -eq 1 ]
+}
+
+@test "the sentences of the manual, README, NEWS and --help have nouns for their subjects" {
+	for page in $PROSE; do
+		words "${page##*/}" | sed 's/^/x /'
+	done | cat - "$SOURCE/README" "$SOURCE/NEWS" <("$SEMLOCK" --help) | grep -nE '(^|[^A-Za-z-])[Ww]ho(ever|m)?\b' |
+		grep -v 'says who' >found || :
+	[ ! -s found ] || complain "$(cat found)"
+}
+
+@test "each page names the others, and there is no reference to a page that is not there" {
+	for page in $PAGES; do
+		words "${page##*/}" | grep -oE '\bsemlock-[a-z]+ ?\([17]\)|^\.BR semlock-[a-z]+' | grep -oE 'semlock-[a-z]+' | sort -u |
+			while read -r name; do
+				[ -e "$SOURCE/man/$name.7" ] || [[ $name == semlock-locksmith* ]] || echo "$page: $name"
+			done
+	done >missing
+	[ ! -s missing ] || complain "$(cat missing)"
+	for page in $PAGES; do
+		name=${page##*/}
+		[ "$name" = semlock.1 ] || section semlock.1 'SEE ALSO' | grep -q "${name%.7}" || complain "semlock(1) does not name $name"
+		grep -q "man/$name" "$SOURCE/man/local.mk" || complain "man/local.mk does not name $name"
+		grep -q "/$name" "$SOURCE/contrib/packaging/debian/semlock.manpages" || complain "the package lacks $name"
+	done
 }
 
 @test "--version is the version of the page" {
 	version=$("$SEMLOCK" --version)
 	[[ $version == semlock*[0-9].[0-9]* ]]
-	grep -q "\"semlock ${version##* }\"" words
+	for page in $PAGES; do
+		grep -q "\"semlock ${version##* }\"" "$page" || complain "$page"
+	done
 }

@@ -108,7 +108,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 }
 
 @test "off a terminal, why a lock was refused, and nothing else: the manual's line for cron" {
-	recipe=$(man -l "$SOURCE/man/semlock.1" | col -b | sed -n 's,/run/x.lock,l,g; s/^ *\(semlock -n -E 75 .*\)/\1/p' | sed 's/ job; / sh -c "exit 3"; /')
+	recipe=$(sed -n 's/\\-/-/g; /^semlock -n -E 75 .*x.lock/,/^exit/p' "$SOURCE/man/semlock-scripting.7" |
+		sed 's,/run/x.lock,l,g; s/ job; / sh -c "exit 3"; /')
 	[[ $recipe == semlock*--who* ]] || complain "$recipe"
 	PATH=$PWD/bin:$PATH expect_status 3 sh -c "$recipe"
 	expect_silent

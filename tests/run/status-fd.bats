@@ -188,7 +188,7 @@ with_status() {
 
 @test "every line that the manual has comes in these tests, and no other" {
 	awk '/^\.SH "?STATUS LINES/ { inside = 1; next } /^\.SH/ { inside = 0 }
-		inside && /^\.TP/ { getline; sub(/\\-/, "-", $2); print $2 }' "$SOURCE/man/semlock.1" | sort -u >manual
+		inside && /^\.TP/ { getline; sub(/\\-/, "-", $2); sub(/"/, "", $2); print $2 }' "$SOURCE/man/semlock-scripting.7" | sort -u >manual
 	[ -s manual ]
 	grep -oE '(says|with_status [0-9]+) "[^"]*"|expect_out .*acquired|= "?[a-z-]+,.*|"(nested|lost)[^"]*"' "$BATS_TEST_FILENAME" |
 		grep -oE '\b(acquired|busy|exit|failed|lost|nested|not-run|run-timeout|signal|stopped|timeout)\b' | sort -u >here
