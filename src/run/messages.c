@@ -16,8 +16,8 @@ bool messages_owners(struct owners *found, const struct lock *lock)
 
 	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
-	owners_keep_meeting(found, lock);
-	occupants_name_callers(found);
+	owners_keep_overlapping(found, lock);
+	owners_name_callers(found);
 	return true;
 }
 

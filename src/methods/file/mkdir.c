@@ -15,7 +15,6 @@
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
-#include "sys/rename_noreplace.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
 
