@@ -111,9 +111,3 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 137 "$BROKEN" l sh -c 'kill -KILL $$'
 	expect_free l
 }
-
-@test "only the command line, --who and --check may end the program; all else returns a status" {
-	found=$(cd "$SOURCE/src" && grep -nE '\b(die|exit)\(' $(find main.c run owners methods lock sys -name '*.c' ! -name who.c ! -name check.c)) ||
-		[ $? -eq 1 ]
-	[ -z "$found" ] || complain "$found"
-}
