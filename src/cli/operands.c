@@ -98,7 +98,7 @@ void operands_locks(struct request *request, const struct reading *reading, char
 {
 	request->nlocks = 0;
 	if (reading->name != NULL)
-		request->locks[request->nlocks++].name = user_lock(reading->name, false);
+		request->locks[request->nlocks++] = (struct wanted){.name = user_lock(reading->name, false), .of_user = true};
 	else if (words[0] == NULL)
 		die(EXIT_USAGE, "%s: which LOCK? (see --help)", request->who ? "--who" : "--check");
 	for (; *words != NULL; words++) {

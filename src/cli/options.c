@@ -154,7 +154,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->become = true;
 		break;
 	case 'f':
-		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode};
+		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode, false};
 		break;
 	case 'j':
 		request->slots = value_slots(optarg);

@@ -13,6 +13,7 @@ struct wanted {
 	const char *name; /* NULL: descriptor FD */
 	int fd;
 	enum lock_mode mode;
+	bool of_user; /* by --name: its directory is created with the first lock in it */
 };
 
 struct request {

@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -273,11 +274,12 @@ static int compare_slots(const void *one, const void *two)
 static int show_lock(const struct request *request, const struct wanted *wanted, bool first)
 {
 	struct lock lock = {.method = request->method, .name = wanted->name, .fd = -1};
-	struct owners found;
+	struct owners found = {0};
 	struct error error;
 	int status;
 
-	if (find_owners(&found, &lock, request->method_named, &error) != 0) {
+	if (!(wanted->of_user && access(wanted->name, F_OK) != 0 && errno == ENOENT) &&
+	    find_owners(&found, &lock, request->method_named, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}

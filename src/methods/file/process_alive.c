@@ -129,9 +129,12 @@ bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;
 
-	return process_read(pid, &process) &&
-	       (object->st_uid == 0 || object->st_uid == process.real_user ||
-		   (process_read(process.parent, &parent) && object->st_uid == parent.real_user));
+	if (object->st_uid == 0)
+		return true;
+	if (!process_read(pid, &process)) /* once it has ended, nobody is signalled by its number */
+		return kill(pid, 0) != 0 && errno == ESRCH;
+	return object->st_uid == process.real_user ||
+	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);
 }
 
 bool record_trusted(const struct stat *object, pid_t pid)

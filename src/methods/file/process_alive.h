@@ -44,7 +44,8 @@ void record_verdict_ask(const struct record *record, struct facts *facts, pid_t 
 
 /* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
  * no process signal PID, nor run a command under its lock: any user can name any process.  (A
- * daemon takes another effective user for a moment, and is that user's for none.) */
+ * daemon takes another effective user for a moment, and is that user's for none.)  True as well once
+ * PID has ended. */
 bool owner_trusted(const struct stat *object, pid_t pid);
 
 /* The same, for what is written in OBJECT: no other user may write to it either. */
