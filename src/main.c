@@ -38,7 +38,7 @@ static bool dies_with_semlock(const struct request *request)
 static const char *stuck_reason(const struct request *request)
 {
 	if ((request->method->can & ON_SERVER) != 0)
-		return "the server could not be told that the lock is free; it will be when the lease ends";
+		return "cannot release the lock: the server did not answer; it is free when the lease ends";
 	return "not let go: a semlock that took it for abandoned has been stopped, and keeps its guard; "
 	       "it is free when that one goes on, or ends";
 }
@@ -51,7 +51,7 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	lockset_forget(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++)
-		if (locks[i].stuck)
+		if (locks[i].stuck && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: %s", messages_label(request, &locks[i]), stuck_reason(request));
 	if (request->remove && (request->method->can & LEAVES_RECORD) == 0)
 		for (unsigned i = 0; i < request->nlocks; i++)

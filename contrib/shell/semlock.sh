@@ -102,7 +102,7 @@ with_lock() {
 	if _lock_find "$_lock_file"; then
 		eval "_lock_name=\$_lock_mode_$_lock_at"
 		if [ "$_lock_name$_lock_mode" = -s-x ]; then
-			_lock_refuse 'held shared by this shell: it would wait for itself'
+			_lock_refuse 'held shared by this shell: waiting for it would never end'
 			return
 		fi
 		"$@"
@@ -127,7 +127,7 @@ with_lock() {
 lock_acquire() {
 	_lock_parse "$@" || return
 	if _lock_find "$_lock_file"; then
-		_lock_refuse 'held by this shell already: it would wait for itself'
+		_lock_refuse 'held by this shell already: waiting for it would never end'
 		return
 	fi
 	_lock_fd=8

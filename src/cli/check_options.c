@@ -77,7 +77,7 @@ static void refuse_for_files(const struct request *request)
 	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
 	refuse_if(request->exact_mode && request->method == method_named("symlink"),
 	    "--mode: a symbolic link has no permissions");
-	refuse_if(request->become, "-F: somebody must stay to remove the lock file; leave it out");
+	refuse_if(request->become, "-F: semlock has to stay, to remove the lock file; leave one out");
 }
 
 static void refuse_for_servers(const struct request *request)
@@ -88,7 +88,7 @@ static void refuse_for_servers(const struct request *request)
 	refuse_if(request->ttl > 0 && request->ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
 	if (!on_server)
 		return;
-	refuse_if(request->become, "-F: somebody must stay to watch the lease; leave it out");
+	refuse_if(request->become, "-F: semlock has to stay, to renew the lease; leave one out");
 	refuse_if(request->remove, "--rm: on a server nothing is left behind that could be removed");
 	refuse_if(request->exact_mode, "--mode: on a server semlock makes no file");
 	refuse_if(request->preempt != PREEMPT_NOT,

@@ -80,7 +80,7 @@ void verdict_text(const struct owner *holder, char *text, size_t size)
 	    [DOUBT_NAMESPACE] = "(in another PID namespace)",
 	    [DOUBT_NOBODY] = "(not named in the lock)",
 	    [DOUBT_RANGE] = "(no such number on this system)",
-	    [DOUBT_ILLEGIBLE] = "(named where we may not read)",
+	    [DOUBT_ILLEGIBLE] = "(cannot be read)",
 	    [DOUBT_FLOCK] = "(ended; another has its flock)",
 	    [DOUBT_OWNER] = "(cannot be seen)",
 	    [DOUBT_NUMBER] = "(cannot be seen)",
@@ -113,17 +113,17 @@ void doubt_text(const struct owner *holder, char *text, size_t size)
 		snprintf(text, size, "process %ld of another PID namespace is not within reach", pid);
 		break;
 	case DOUBT_NOBODY:
-		snprintf(text, size, "the lock does not say which process it is");
+		snprintf(text, size, "the lock names no process");
 		break;
 	case DOUBT_RANGE:
 		snprintf(text, size, "the lock names process %ld, which is more than kernel.pid_max here", pid);
 		break;
 	case DOUBT_ILLEGIBLE:
-		snprintf(text, size, "we may not read who it is");
+		snprintf(text, size, "its record cannot be read: permission denied");
 		break;
 	case DOUBT_FLOCK:
 		snprintf(text, size,
-		    "process %ld has ended, and somebody else has the lock under flock", pid);
+		    "process %ld has ended, but another process holds a flock on the lock", pid);
 		break;
 	case DOUBT_OWNER:
 		snprintf(text, size,
@@ -174,7 +174,7 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	else if (first->host[0] != '\0')
 		server_text(first, text, size);
 	else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0)
-		snprintf(text, size, "held, and nobody is named in it");
+		snprintf(text, size, "held; the lock names no holder");
 	else if (first->process.pid == 0 || first->process.command_length == 0)
 		unseen_text(first, text, size);
 	else

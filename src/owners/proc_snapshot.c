@@ -63,7 +63,7 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE,
-		    "this system does not tell who holds a lock: cannot read /proc/locks");
+		    "cannot find the holder: cannot read /proc/locks");
 	while (fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;

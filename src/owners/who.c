@@ -110,7 +110,7 @@ static const char *state_of(const struct owners *found)
 	case DEAD:
 		return "left behind, and free to take";
 	case UNKNOWN:
-		return "held or left behind, which is not to be told from here";
+		return "unknown: the holder cannot be checked from this host";
 	}
 	return "held";
 }

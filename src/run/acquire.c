@@ -43,10 +43,10 @@ static int refuse_nesting(const struct request *request, const struct lock *lock
 
 	error_say(&error, ERROR_USAGE, "held %sby %s: %s%s",
 	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", by,
-	    nesting == NESTING_LESS ? "to have it in this mode, it would wait for itself"
+	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
 	    : nesting == NESTING_QUEUES
-		? "if another process waited between the two, it would wait for itself"
-		: "it would wait for itself",
+		? "waiting for it would never end if another process waited between the two"
+		: "waiting for it would never end",
 	    can_nest ? "; --nested runs the command under that lock" : "");
 	return result_of_error(request, lock, &error);
 }
@@ -58,7 +58,7 @@ static int refuse_under(const struct request *request, const struct lock *lock, 
 
 	process_read(pid, &holder);
 	process_command(&holder, command, sizeof command, 40);
-	snprintf(by, sizeof by, "process %ld (%s), under which this one runs", (long)pid, command);
+	snprintf(by, sizeof by, "process %ld (%s), an ancestor of this one", (long)pid, command);
 	return refuse_nesting(request, lock, nesting, by);
 }
 

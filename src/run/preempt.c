@@ -246,7 +246,7 @@ static int check_seen(struct preempt_state *state)
 		state->nobody_since = clock_now();
 	else if (++state->looks >= 10 && clock_now() - state->nobody_since > SECOND)
 		return error_say(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: it is not to be seen from here");
+		    "cannot stop the holder: it is on another host or in another PID namespace");
 	return 0;
 }
 

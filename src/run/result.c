@@ -15,14 +15,14 @@ static int status_not_run(const struct request *request, int errnum)
 {
 	status_fd_event("not-run %s", status_fd_errno(errnum));
 	if (request->command == NULL) {
-		complain("%s: cannot stand by it: %s", request->label, strerror(errnum));
+		complain("%s: cannot fork the process that holds it: %s", request->label, strerror(errnum));
 		return EXIT_SYSTEM;
 	}
 	if (request->as_flock) {
 		complain("failed to execute %s: %s", request->command[0], strerror(errnum));
 		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
 	}
-	complain("%s: cannot run it: %s%s", request->command[0], strerror(errnum),
+	complain("%s: cannot run: %s%s", request->command[0], strerror(errnum),
 	    errnum == ENOENT && request->command[1] == NULL && strpbrk(request->command[0], " \t\n") != NULL
 		? "; a shell command stands behind -c" : "");
 	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;

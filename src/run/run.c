@@ -134,7 +134,7 @@ struct monitors {
 
 static void report_loss(const struct lock *lock)
 {
-	complain("%s: somebody has taken the lock away from the command that runs", lock->name);
+	complain("%s: another process has removed the lock while the command runs", lock->name);
 }
 
 /* Without --stale and --on-lost, a heartbeat that cannot be started is only a warning. */

@@ -465,8 +465,8 @@ told() {
 			expect_status 1 "$SEMLOCK" $way "$URL" "$SEMLOCK" $with "$URL" touch ran
 		done
 	done
-	refused 64 "under which this one runs" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
-	refused 64 "under which this one runs" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
+	refused 64 "an ancestor of this one" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
+	refused 64 "an ancestor of this one" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
 	refused 64 "if another process waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
 	[ ! -e ran ]
 	[ "$(count)" -eq 0 ]
@@ -475,7 +475,7 @@ told() {
 @test "asked for once more by another user's command: likewise" {
 	root_only "to be two users"
 	for way in -x -o; do
-		refused 64 "under which this one runs" "$SEMLOCK" $way "$URL" \
+		refused 64 "an ancestor of this one" "$SEMLOCK" $way "$URL" \
 			setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" "$URL" true
 	done
 }
@@ -486,7 +486,7 @@ told() {
 	ended outer 137
 	in_file status .
 	[ "$(cat status)" -eq 64 ]
-	grep -q "under which this one runs" said
+	grep -q "an ancestor of this one" said
 	[ ! -e ran ]
 }
 

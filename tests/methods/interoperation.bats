@@ -95,7 +95,7 @@ broken_by() {
 	touch -d '1 hour ago' l.lock
 	expect_status 0 "$@"
 	ended holder 76
-	grep -q "somebody has taken the lock away" holder.err
+	grep -q "another process has removed the lock" holder.err
 	[ -e l.lock ] # theirs
 	rm -f l.lock ./*.up ./*.down
 }

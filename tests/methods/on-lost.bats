@@ -31,7 +31,7 @@ robbed() {
 		for what in term kill; do
 			robbed --on-lost=$what
 			ended holder 76
-			grep -q "^semlock: l: somebody has taken the lock away" holder.err
+			grep -q "^semlock: l: another process has removed the lock" holder.err
 			rm -rf l ./*.up ./*.down
 		done
 	done
@@ -54,7 +54,7 @@ robbed() {
 @test "--on-lost=warn says so at once, lets the command run, and ends with 76" {
 	for method in $METHODS; do
 		robbed --on-lost=warn
-		eventually grep -q "^semlock: l: somebody has taken the lock away" holder.err
+		eventually grep -q "^semlock: l: another process has removed the lock" holder.err
 		kill -0 "${COMMAND[holder]}"
 		release holder
 		ended holder 76

@@ -152,7 +152,7 @@ lets_nobody_in() {
 	chown 65534 his
 	[ "$(as_nobody his/sudo -pc 'id -u')" = 0 ] || skip "programs do not change their user here (nosuid)"
 	for method in excl link mkdir symlink; do
-		refused 64 "under which this one runs" \
+		refused 64 "an ancestor of this one" \
 			as_nobody "$SEMLOCK" -o -m $method his/l his/sudo -pc \
 			'exec setpriv --reuid=0 --clear-groups sh -c "timeout 20 \"\$0\" -m \$1 his/l true; exit \$?" "$0" "$1"' \
 			"$SEMLOCK" $method

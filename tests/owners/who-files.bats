@@ -194,7 +194,7 @@ living_stranger() {
 }
 
 in_doubt() {
-	said 1 "l: held or left behind, which is not to be told from here, 0 waiting" -m "$method" l || return
+	said 1 "l: unknown: the holder cannot be checked from this host, 0 waiting" -m "$method" l || return
 	grep -q "$1" .out || complain "should say '$1':" "$out" || return
 	json -m "$method" l
 	grep -qx '\[0\].held boolean true' .flat
@@ -238,9 +238,9 @@ in_doubt() {
 	touch -d '1 second' l
 	said 1 "l: held, 0 waiting" -m excl l
 	grep -q "(not named in the lock)" .out
-	refused 1 "l: held, and nobody is named in it" "$SEMLOCK" -v -n -m excl l true
+	refused 1 "l: held; the lock names no holder" "$SEMLOCK" -v -n -m excl l true
 	touch -d '10 seconds ago' l # after the last boot
-	refused 1 "l: held, or left behind: the lock does not say which process it is" "$SEMLOCK" -v -n -m excl l true
+	refused 1 "l: held, or left behind: the lock names no process" "$SEMLOCK" -v -n -m excl l true
 }
 
 @test "locks of dotlockfile(1) and of procmail's lockfile(1)" {
@@ -321,14 +321,14 @@ both_wait() {
 		hold_lock -m "$method" --mode 0600 l
 		expect_status 1 as_nobody "$SEMLOCK" --who -m "$method" l
 		grep -q "^l: held, 0 waiting" .out
-		grep -q "^held  *? .*(named where we may not read)" .out
+		grep -q "^held  *? .*(cannot be read)" .out
 		let_go
 		rm ./*.up ./*.down
 	done
 	echo $$ >l
 	chmod 600 l
 	expect_status 1 as_nobody "$SEMLOCK" --who -m excl l
-	grep -q "(named where we may not read)" .out
+	grep -q "(cannot be read)" .out
 }
 
 @test "a holder in another PID namespace: by its number here, and its command" {

@@ -14,7 +14,7 @@ at_once() {
 		method=${way#-?}
 		case $way in *-m*|-j*) method=${way##*-} method=-$method ;; *) method= ;; esac
 		# shellcheck disable=SC2086
-		refused 64 "under which this one runs" "$SEMLOCK" $way l "$SEMLOCK" $method l true
+		refused 64 "an ancestor of this one" "$SEMLOCK" $way l "$SEMLOCK" $method l true
 	done
 }
 
@@ -183,8 +183,8 @@ between() {
 
 @test "all bytes of a file, and a slot, which is a byte of it too, would wait for each other: 64" {
 	for method in ofd posix; do
-		refused 64 "it would wait for itself" "$SEMLOCK" -m $method l "$SEMLOCK" -j 2 l touch ran
-		refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method l touch ran
+		refused 64 "would never end" "$SEMLOCK" -m $method l "$SEMLOCK" -j 2 l touch ran
+		refused 64 "would never end" "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method l touch ran
 		at_once 1 "$SEMLOCK" -m $method l "$SEMLOCK" -w 60 -j 2 l touch ran
 		at_once 1 "$SEMLOCK" -j 2 l "$SEMLOCK" -m $method -w 60 l touch ran
 		expect_status 0 "$SEMLOCK" -m $method --length 5 l "$SEMLOCK" -n -j 2 l true
@@ -215,7 +215,7 @@ between() {
 
 @test "a slot under a shared lock is no wait, nor a shared one under a slot with --nested" {
 	expect_status 5 "$SEMLOCK" -s l "$SEMLOCK" -n -j 2 l sh -c 'exit 5'
-	refused 64 "it would wait for itself" "$SEMLOCK" -j 2 l "$SEMLOCK" -s l touch ran
+	refused 64 "would never end" "$SEMLOCK" -j 2 l "$SEMLOCK" -s l touch ran
 	[ ! -e ran ]
 	expect_status 5 "$SEMLOCK" -j 2 l "$SEMLOCK" --nested -s l sh -c 'exit 5'
 }
@@ -234,7 +234,7 @@ between() {
 		expect_status 0 "${outer[@]}" "${inner[@]}" 0 --length 10 l true
 		expect_status 0 "${outer[@]}" "${inner[@]}" 20 l true
 		expect_status 0 "${outer[@]}" "${inner[@]}" 12 --length 8 --nested l true
-		refused 64 "under which this one runs" "${outer[@]}" "${inner[@]}" 12 --length 8 l touch ran
+		refused 64 "an ancestor of this one" "${outer[@]}" "${inner[@]}" 12 --length 8 l touch ran
 		for bytes in "9 --length 11" "10 --length 11" "0"; do
 			# shellcheck disable=SC2086 # words
 			refused 64 "in part" "${outer[@]}" "${inner[@]}" $bytes --nested l touch ran
@@ -250,7 +250,7 @@ between() {
 			# shellcheck disable=SC2086 # a word or none
 			expect_status 5 "${outer[@]}" "$SEMLOCK" -m "$method" -s --start 0 $nested l sh -c 'exit 5'
 			# shellcheck disable=SC2086
-			refused 64 "it would wait for itself" "${outer[@]}" "$SEMLOCK" -m "$method" --start 0 $nested l touch ran
+			refused 64 "would never end" "${outer[@]}" "$SEMLOCK" -m "$method" --start 0 $nested l touch ran
 		done
 	done
 	[ ! -e ran ]
@@ -290,7 +290,7 @@ METHODS="excl link mkdir symlink rename"
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		for way in "" -o; do
 			# shellcheck disable=SC2086
-			refused 64 "under which this one runs" "$SEMLOCK" $way -m $method l "$SEMLOCK" -m $method l true
+			refused 64 "an ancestor of this one" "$SEMLOCK" $way -m $method l "$SEMLOCK" -m $method l true
 			# shellcheck disable=SC2086
 			at_once 1 "$SEMLOCK" $way -m $method l "$SEMLOCK" -n -m $method l true
 			# shellcheck disable=SC2086
@@ -315,7 +315,7 @@ METHODS="excl link mkdir symlink rename"
 
 @test "locks made of files: an ancestor's number alone proves nothing" {
 	echo $$ >l
-	refused 64 "it would wait for itself" "$SEMLOCK" -m excl --nested l touch ran
+	refused 64 "would never end" "$SEMLOCK" -m excl --nested l touch ran
 	expect_status 1 "$SEMLOCK" -n -m excl --nested l touch ran
 	expect_status 64 "$SEMLOCK" other "$SEMLOCK" -m excl --nested l touch ran
 	[ ! -e ran ]

@@ -136,7 +136,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 @test "a holder outside of our PID namespace: 69, and it lives on" {
 	namespaces --pid --fork --mount-proc
 	hold_lock l
-	refused 69 "cannot stop the holder: it is not to be seen from here" \
+	refused 69 "cannot stop the holder: it is on another host or in another PID namespace" \
 		unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --replace l touch ran
 	[ ! -e ran ]
 	let_go
@@ -421,7 +421,7 @@ unproven() {
 	for method in excl link mkdir rename; do
 		unproven $method "${PID[other]}" "the lock names process ${PID[other]}, and nothing proves"
 		unproven $method "${PID[other]}"$'\n'elsewhere$'\n' "process ${PID[other]} on host elsewhere"
-		unproven $method 0 "the lock does not say which process"
+		unproven $method 0 "the lock names no process"
 	done
 	unproven symlink "${PID[other]}" "the lock names process"
 	unproven symlink "me@$(uname -n).${PID[other]}:1" "the lock names process"

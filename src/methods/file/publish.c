@@ -93,7 +93,7 @@ enum outcome publish_claim(const struct lock *lock, int fd, struct error *error)
 
 	for (int tries = 0; call_try_flock(fd) != 0 && errno == EWOULDBLOCK; tries++) {
 		if (tries == 1000) {
-			error_set(error, ERROR_CREATE, "somebody keeps the new lock file locked");
+			error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
 			if (lockdir_same(file, file->base, fd)) /* or it is another's by now */
 				call_unlink(file->directory, file->base,
 				    file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);

@@ -79,7 +79,7 @@ bool takeover_is_ancestor(const struct record *record, const struct stat *carrie
 	    !record_trusted(carrier, record->pid))
 		return false;
 	error_say(error, ERROR_USAGE,
-	    "held by process %ld, under which this one runs: it would wait for itself",
+	    "held by process %ld, an ancestor of this one: waiting for it would never end",
 	    (long)record->pid);
 	return true;
 }
