@@ -572,7 +572,7 @@ told() {
 }
 
 @test "no server, no helper: 69, in one line" {
-	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
+	refused 69 "127.0.0.1" "$SEMLOCK" -n etcd://127.0.0.1:1/nightly true
 	SEMLOCK_LOCKSMITH_DIR=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true
 }
 
