@@ -406,9 +406,10 @@ declare -gA smith
 
 # told LINE...: a helper that has nothing but these to tell
 told() {
-	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "$@" END >helper
-	chmod +x helper
-	SEMLOCK_LOCKSMITH=$PWD/helper
+	mkdir helpers
+	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "LOCKSMITH 1 shared slots order token" "$@" END >helpers/semlock-locksmith-etcd
+	chmod +x helpers/semlock-locksmith-etcd
+	SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 }
 
 @test "--who: whatever a server tells of its holders leaves the terminal alone, and no number is cut" {
