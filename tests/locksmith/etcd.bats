@@ -596,7 +596,7 @@ told() {
 	exec {in}>in {up}<up
 	read -r -t "$PATIENCE" line <&"$up"
 	[[ "$line" =~ ^OK\ token=([0-9]+)$ ]] || complain "$line"
-	[ "${BASH_REMATCH[1]}" = "$(ctl get nightly/ --prefix -w json | jq '.kvs[0].create_revision')" ]
+	[ "${BASH_REMATCH[1]}" = "$(ctl get "nightly#held/" --prefix -w json | jq '.kvs[0].create_revision')" ]
 	expect_status 1 "$SEMLOCK" -n "$URL" true
 	ctl lease revoke "$(lease)" >/dev/null
 	ended holder 76
