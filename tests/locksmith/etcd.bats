@@ -508,8 +508,8 @@ told() {
 
 @test "another lock under a lock is another lock" {
 	expect_status 0 "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL/3" true
-	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" l "$SEMLOCK" "$URL" true
-	refused 64 "under which" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
+	refused 64 "an ancestor" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" l "$SEMLOCK" "$URL" true
+	refused 64 "an ancestor" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
 }
 
 @test "SEMLOCK_HELD is not believed: another process has the lock, or none any more" {
@@ -573,7 +573,7 @@ told() {
 }
 
 @test "no server, no helper: 69, in one line" {
-	refused 69 "127.0.0.1" "$SEMLOCK" etcd://127.0.0.1:1/nightly true
+	refused 69 "127.0.0.1" "$SEMLOCK" -n etcd://127.0.0.1:1/nightly true
 	SEMLOCK_LOCKSMITH_DIR=$PWD/nothing refused 69 "cannot start" "$SEMLOCK" "$URL" true
 }
 

@@ -90,6 +90,7 @@ postgresql_stop_all() {
 	for name in "${!PG_PID[@]}"; do
 		kill -CONT "${PG_PID[$name]}" 2>/dev/null
 		kill -QUIT "${PG_PID[$name]}" 2>/dev/null
+		[ "$name" != pooler ] || kill -KILL "${PG_PID[$name]}" 2>/dev/null # it leaves QUIT ignored, if it is
 		wait "${PG_PID[$name]}" 2>/dev/null
 	done
 	[ -z "$PG_HOME" ] || rm -rf "$PG_HOME"
