@@ -4,7 +4,9 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
 	src/lock/attempt.c src/lock/attempt.h \
+	src/owners/asked.c src/owners/asked.h \
 	src/owners/check.c src/owners/check.h \
+	src/owners/look.c src/owners/look.h \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h \
@@ -31,6 +33,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/run/messages.c src/run/messages.h \
+	src/run/min_hold.c src/run/min_hold.h \
 	src/sys/mounts.c src/sys/mounts.h \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/run/nesting.c src/run/nesting.h \

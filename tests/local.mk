@@ -100,6 +100,7 @@ LOCAL_BATS = \
 	tests/methods/methods.bats \
 	tests/models/models.bats \
 	tests/cli/name.bats \
+	tests/run/min-hold.bats \
 	tests/run/nested.bats \
 	tests/methods/on-lost.bats \
 	tests/lock/order.bats \
@@ -107,6 +108,7 @@ LOCAL_BATS = \
 	tests/promises.bats \
 	tests/contrib/python.bats \
 	tests/cli/readme.bats \
+	tests/lock/queue-max.bats \
 	tests/lock/queue.bats \
 	tests/lock/queue-users.bats \
 	tests/lock/reject.bats \
@@ -122,6 +124,7 @@ LOCAL_BATS = \
 	tests/run/toggle.bats \
 	tests/torture/torture.bats \
 	tests/run/waiting-line.bats \
+	tests/owners/who-all.bats \
 	tests/owners/who-files.bats \
 	tests/owners/who.bats
 

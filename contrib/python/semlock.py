@@ -105,7 +105,7 @@ class Sem:
         if self._socket is None:
             return False
         end = self._end()
-        if end != "exit 0":
+        if not re.match(r"exit 0\b", end):
             raise Lost(f"{self.lock}: the lock was lost: {self._why(end)}")
         return True
 
@@ -132,7 +132,7 @@ class Sem:
         if getattr(self, "_socket", None) is None:
             return
         end = self._end()
-        if end != "exit 0":
+        if not re.match(r"exit 0\b", end):
             warnings.warn(f"{self.lock}: the lock was lost: {self._why(end)}", RuntimeWarning)
 
     def _start(self):

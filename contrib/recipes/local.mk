@@ -1,10 +1,13 @@
 # Scripts to copy from.  They are documentation, and run by tests/recipes*.bats.
 recipesdir = $(docdir)/recipes
 RECIPE_FILES = \
+	contrib/recipes/build-slot \
 	contrib/recipes/cluster-job \
+	contrib/recipes/cluster-once \
 	contrib/recipes/counter \
 	contrib/recipes/counter-race \
 	contrib/recipes/data-file \
+	contrib/recipes/gpu \
 	contrib/recipes/limits \
 	contrib/recipes/loud-after \
 	contrib/recipes/mailbox \
@@ -18,7 +21,8 @@ RECIPE_FILES = \
 	contrib/recipes/queue \
 	contrib/recipes/reject \
 	contrib/recipes/section \
-	contrib/recipes/self-lock
+	contrib/recipes/self-lock \
+	contrib/recipes/shared-log
 dist_recipes_SCRIPTS = $(RECIPE_FILES)
 # make installcheck asks each script for its --help, and these are examples, which would do their work.
 AM_INSTALLCHECK_STD_OPTIONS_EXEMPT = $(RECIPE_FILES)
@@ -27,6 +31,8 @@ dist_recipes_DATA = \
 	contrib/recipes/crontab \
 	contrib/recipes/guard \
 	contrib/recipes/procmailrc \
+	contrib/recipes/queued-daemon.service \
+	contrib/recipes/queued@.service \
 	contrib/recipes/report.service \
 	contrib/recipes/report.timer
 

@@ -141,6 +141,14 @@ static void refuse_for_slots(const struct request *request, const struct reading
 	    "-j: each slot is a byte, and --length has room for fewer");
 }
 
+static void refuse_for_queue_max(const struct request *request)
+{
+	refuse_if((request->method->can & ON_SERVER) != 0,
+	    "--queue-max: semlock cannot count the waiters of a lock on a server; use -n or -w");
+	refuse_if(request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT,
+	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");
+}
+
 static void refuse_nonsense(const struct request *request, const struct reading *reading)
 {
 	bool by_fd = request->locks[0].name == NULL;
@@ -154,6 +162,9 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse_if(request->who && reading->acts,
 	    "--who only looks: beside it there may be --json, -m, --fcntl and --name, and nothing "
 	    "else");
+	refuse_if(request->who && request->nlocks == 0 && request->method_named, "--who: -m and --fcntl go with a LOCK");
+	if (request->nlocks == 0)
+		return;
 	refuse_for_files(request);
 	refuse_for_servers(request);
 	refuse_for_hold(request, reading);
@@ -163,6 +174,11 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "-F and --rm: nobody is left to remove the file; leave one out");
 	refuse_if(request->become && reading->limited,
 	    "-F and --run-timeout: nobody is left to stop the command; leave one out");
+	if (request->queue_max >= 0)
+		refuse_for_queue_max(request);
+	if (request->min_hold > 0)
+		refuse_if(request->become || request->unlock || (request->command == NULL && !request->hold),
+		    "--min-hold: semlock must stay to hold the lock; leave out -F and -u, and name a command");
 	refuse_if(reading->limited && request->command == NULL && !request->who,
 	    "--run-timeout: there is no command to stop");
 	refuse_if(request->signal != 0 && !reading->limited, "--signal goes with --run-timeout");

@@ -99,8 +99,8 @@ void operands_locks(struct request *request, const struct reading *reading, char
 	request->nlocks = 0;
 	if (reading->name != NULL)
 		request->locks[request->nlocks++] = (struct wanted){.name = user_lock(reading->name, false), .of_user = true};
-	else if (words[0] == NULL)
-		die(EXIT_USAGE, "%s: which LOCK? (see --help)", request->who ? "--who" : "--check");
+	else if (words[0] == NULL && request->check)
+		die(EXIT_USAGE, "--check: which LOCK? (see --help)");
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",

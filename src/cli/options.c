@@ -18,9 +18,9 @@
 
 enum {
 	OPT_FCNTL = 256, OPT_CHECK, OPT_FD, OPT_HOLD, OPT_INIT, OPT_JSON, OPT_KILL_AFTER,
-	OPT_LENGTH, OPT_MODE, OPT_NAME, OPT_NESTED, OPT_ON_LOST, OPT_REPLACE, OPT_RM,
-	OPT_RUN_TIMEOUT, OPT_SIGNAL, OPT_STALE, OPT_START, OPT_STATUS_FD, OPT_TOGGLE, OPT_TTL,
-	OPT_WHO,
+	OPT_LENGTH, OPT_MIN_HOLD, OPT_MODE, OPT_NAME, OPT_NESTED, OPT_ON_LOST, OPT_QUEUE_MAX,
+	OPT_REPLACE, OPT_RM, OPT_RUN_TIMEOUT, OPT_SIGNAL, OPT_STALE, OPT_START, OPT_STATUS_FD,
+	OPT_TOGGLE, OPT_TTL, OPT_WHO,
 };
 
 /* Beginnings that flock(1) takes for one of its options.  Here other options begin so, too; and to
@@ -43,6 +43,7 @@ static const struct option long_options[] = {
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
     {"method", required_argument, NULL, 'm'},
+    {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
     {"mode", required_argument, NULL, OPT_MODE},
     {"name", required_argument, NULL, OPT_NAME},
     {"nb", no_argument, NULL, 'n'},
@@ -51,6 +52,7 @@ static const struct option long_options[] = {
     {"nonblock", no_argument, NULL, 'n'},
     {"nonblocking", no_argument, NULL, 'n'},
     {"on-lost", required_argument, NULL, OPT_ON_LOST},
+    {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
     {"quiet", no_argument, NULL, 'q'},
     {"replace", optional_argument, NULL, OPT_REPLACE},
     {"rm", no_argument, NULL, OPT_RM},
@@ -180,6 +182,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->range.length = value_size("--length", optarg, INT64_MAX);
 		reading->range_asked = true;
 		break;
+	case OPT_MIN_HOLD:
+		request->min_hold = value_time("--min-hold", optarg);
+		break;
 	case OPT_MODE:
 		request->create_mode = value_mode(optarg);
 		request->exact_mode = true;
@@ -212,6 +217,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case OPT_STATUS_FD:
 		if (status_fd_use(value_fd("--status-fd", optarg)) != 0)
 			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
+		break;
+	case OPT_QUEUE_MAX:
+		request->queue_max = value_queue_max(optarg);
 		break;
 	case OPT_REPLACE:
 		request->preempt = PREEMPT_REPLACE;
@@ -297,6 +305,7 @@ void request_read(struct request *request, int argc, char **argv)
 	    .as_flock = argc > 0 && called_flock(argv[0]),
 	    .method = &method_flock,
 	    .wait = -1,
+	    .queue_max = -1,
 	    .busy_status = EXIT_BUSY,
 	    .create_mode = 0666,
 	};
@@ -312,4 +321,50 @@ void request_read(struct request *request, int argc, char **argv)
 	check_options(request, &reading);
 	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
+}
+
+/* Of --fcntl, --start and --length, none overrides -m. */
+static void read_lock_option(struct options_lock *lock, int option)
+{
+	switch (option) {
+	case 'f':
+		lock->more[lock->nmore++] = optarg;
+		break;
+	case 'm':
+		lock->method = method_named(optarg);
+		lock->method_named = true;
+		break;
+	case OPT_FCNTL:
+	case OPT_START:
+	case OPT_LENGTH:
+		if (!lock->method_named)
+			lock->method = method_named("ofd");
+		lock->method_named = true;
+		break;
+	case OPT_NAME:
+		lock->name = optarg;
+		break;
+	case OPT_FD:
+		lock->fd = optarg;
+		break;
+	}
+}
+
+bool options_read_lock(struct options_lock *lock, int argc, char **argv)
+{
+	int option;
+
+	lock->method = &method_flock;
+	lock->method_named = false;
+	lock->name = lock->fd = NULL;
+	lock->nmore = 0;
+	opterr = 0;
+	optind = 0; /* begin again */
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0 && option != 'c') {
+		if (option == OPT_WHO || option == OPT_CHECK || option == '?' || option == ':')
+			return false;
+		read_lock_option(lock, option);
+	}
+	lock->operand = argv[optind];
+	return lock->method != NULL;
 }

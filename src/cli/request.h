@@ -27,7 +27,8 @@ struct request {
 	struct range range;
 	bool unlock;
 	bool nonblocking;
-	int64_t wait; /* ns; -1: no limit */
+	int64_t wait;  /* ns; -1: no limit */
+	int queue_max; /* wait only if fewer waiters are in the queue; -1: no limit */
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */
 	bool close_fd, become, remove;
@@ -44,6 +45,7 @@ struct request {
 	enum { PREEMPT_NOT, PREEMPT_REPLACE, PREEMPT_TOGGLE } preempt;
 	int preempt_signal;    /* for the holder */
 	int64_t run_timeout;   /* ns; 0: none */
+	int64_t min_hold;      /* ns; 0: none */
 	int64_t kill_after;    /* ns; 0: never */
 	int signal;            /* of --run-timeout; 0: TERM */
 	bool who, check, json; /* only look */

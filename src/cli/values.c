@@ -109,6 +109,15 @@ unsigned value_slots(const char *text)
 	return (unsigned)slots;
 }
 
+int value_queue_max(const char *text)
+{
+	long most = parse_number(text, INT_MAX);
+
+	if (most < 0)
+		die(EXIT_USAGE, "--queue-max %s: not a number of waiters, from 0", text);
+	return (int)most;
+}
+
 mode_t value_mode(const char *text)
 {
 	unsigned long mode;

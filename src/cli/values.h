@@ -32,6 +32,9 @@ int value_signal(const char *option, const char *text);
 /* -j: 1 to SLOTS_MOST. */
 unsigned value_slots(const char *text);
 
+/* --queue-max: a number from 0. */
+int value_queue_max(const char *text);
+
 /* --mode: octal, up to 0777. */
 mode_t value_mode(const char *text);
 

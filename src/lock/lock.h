@@ -75,6 +75,8 @@ struct lock {
 	struct locksmith *smith; /* the helper that holds a lock on a server */
 	long long token;         /* the fencing token; -1: none */
 	char server_text[SERVER_TEXT_SIZE]; /* the helper's last line about the holder; "": none */
+	bool admitted;  /* we have had a place in the queue (wait_options.places) */
+	bool crowded;   /* all places are taken */
 	bool lost;      /* taken away from us ... */
 	bool lost_said; /* ... and the user has been told */
 	bool stuck;     /* the release failed, for example because the server did not answer */
@@ -84,6 +86,7 @@ struct lock {
 struct wait_options {
 	struct deadline deadline; /* if it has passed already: do not wait */
 	bool try_once;
+	unsigned places; /* wait only if fewer waiters are in the queue; 0: no limit */
 	bool passes; /* wait for no earlier waiter, but have a place in the queue */
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */

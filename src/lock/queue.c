@@ -124,13 +124,13 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	return true;
 }
 
-/* Two replacers that read the same time could both take themselves for the first: if there is a later
- * ticket in front than its own, a replacer draws again. */
-static bool is_last_in_front(const struct queue *queue)
+/* Two replacers that read the same time could both take themselves for the first, and two counted waiters
+ * for the one that gets the last place: if there is a later ticket of its kind, each of them draws again. */
+static bool is_last_drawn(const struct queue *queue, bool front)
 {
 	int64_t later;
 
-	return !find_ticket(queue, queue->ticket + 1, QUEUE_ORDINARY, &later);
+	return !find_ticket(queue, queue->ticket + 1, front ? QUEUE_ORDINARY : INT64_MAX, &later);
 }
 
 /* The process that removes the file locks the whole of it, which takes no time, unless that process is
@@ -146,7 +146,7 @@ static int draw_ticket(struct queue *queue, bool front, const struct deadline *d
 		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
 		if (lock_byte(queue->fd, F_OFD_SETLK, F_WRLCK, queue->ticket) == 0) {
 			CRASH_POINT("queue.drawn");
-			if (!front || is_last_in_front(queue))
+			if ((!front && !queue->counted) || is_last_drawn(queue, front))
 				return 0;
 			lock_byte(queue->fd, F_OFD_SETLK, F_UNLCK, queue->ticket);
 		} else if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0) {
@@ -215,6 +215,29 @@ bool queue_preceded(const struct queue *queue)
 	int64_t ticket;
 
 	return find_ticket(queue, 0, queue->ticket, &ticket);
+}
+
+/* The number of tickets in [FROM, TO), or MOST if there are more. */
+static unsigned count_tickets(const struct queue *queue, int64_t from, int64_t to, unsigned most)
+{
+	int64_t found;
+	unsigned before;
+
+	if (most == 0 || !find_ticket(queue, from, to, &found))
+		return 0;
+	before = count_tickets(queue, from, found, most - 1);
+	return before + 1 + count_tickets(queue, found + 1, to, most - 1 - before);
+}
+
+/* A process that draws again has, for a moment, an earlier ticket than its last one: look twice. */
+bool queue_full(const struct queue *queue, unsigned most)
+{
+	static const struct timespec a_moment = {0, MILLISECOND};
+
+	if (count_tickets(queue, 0, queue->ticket, most) < most)
+		return false;
+	nanosleep(&a_moment, NULL);
+	return count_tickets(queue, 0, queue->ticket, most) >= most;
 }
 
 /* The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at

@@ -27,6 +27,7 @@ struct queue {
 	int64_t last;    /* the hint at the ticket drawn before ours; 0: search */
 	int64_t look_at; /* when to look whether the lock is deserted: ns, on clock_now()'s clock */
 	bool beaten;     /* a look found it deserted until another process took it */
+	bool counted;    /* draw only the last ticket of all: queue_full() will count those before it */
 	bool cleared;    /* a queue file that cannot be trusted has been removed */
 };
 
@@ -50,6 +51,9 @@ bool queue_empty(const struct queue *queue);
 
 /* Is there a ticket before ours? */
 bool queue_preceded(const struct queue *queue);
+
+/* Are MOST tickets before ours, or more?  QUEUE is counted. */
+bool queue_full(const struct queue *queue, unsigned most);
 
 enum turn {
 	TURN_OURS,    /* no ticket is before ours any more */

@@ -191,6 +191,23 @@ static bool skips_queue(const struct lock *lock, const struct wait_options *wait
 	return wait->passes || (lock->name == NULL && held_more(lock));
 }
 
+/* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
+static bool is_crowded(struct lock *lock, const struct queue *queue, unsigned places)
+{
+	lock->crowded = places > 0 && !lock->admitted && queue_full(queue, places);
+	lock->admitted = !lock->crowded;
+	return lock->crowded;
+}
+
+/* There is no ticket to be had.  --queue-max cannot be kept then, unless the time was up. */
+static enum outcome take_without_ticket(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	if (wait->places == 0 || deadline_left(&wait->deadline) == 0)
+		return take_as_head(lock, wait, error);
+	error_say(error, ERROR_UNAVAILABLE, "its queue cannot be used, so --queue-max cannot be kept");
+	return FAILED;
+}
+
 /* STATE is that of QUEUE.  To skip the queue needs a ticket, too: later waiters wait behind it, and a
  * writer gets in among readers. */
 static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum queue_state state,
@@ -201,9 +218,12 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum qu
 
 	if (wait->waits != NULL)
 		wait->waits(lock, wait->context);
+	queue->counted = wait->places > 0;
 	if (state == QUEUE_UNUSABLE ||
 	    !queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
-		return take_as_head(lock, wait, error);
+		return take_without_ticket(lock, wait, error);
+	if (is_crowded(lock, queue, wait->places))
+		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
 	skips = skips_queue(lock, wait); /* before a conversion drops a part of what is held */
 	outcome = convert(lock, error);
 	if (outcome != BUSY)

@@ -55,9 +55,36 @@ static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock
 	return true;
 }
 
+/* /proc/locks, read once for several locks; NULL: each look reads it. */
+static char *list_text;
+
+void proc_snapshot_limit(const pid_t *processes, size_t count)
+{
+	enum { STEP = 65536 };
+	size_t size = 0;
+	ssize_t got = 0;
+	int fd = processes == NULL ? -1 : open("/proc/locks", O_RDONLY | O_CLOEXEC);
+	char *text;
+
+	free(list_text);
+	list_text = NULL;
+	open_fds_limit(processes, count);
+	while (fd >= 0 && (text = realloc(list_text, size + STEP + 1)) != NULL) {
+		list_text = text;
+		got = read(fd, list_text + size, STEP);
+		size += got > 0 ? (size_t)got : 0;
+		list_text[size] = '\0';
+		if (got <= 0)
+			break;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 static int read_list(struct proc_snapshot *snapshot, struct error *error)
 {
-	FILE *locks = fopen("/proc/locks", "re");
+	bool once = list_text != NULL && *list_text != '\0';
+	FILE *locks = once ? fmemopen(list_text, strlen(list_text), "r") : fopen("/proc/locks", "re");
 	char line[256];
 	struct listed_lock entry = {0};
 
@@ -106,9 +133,12 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 static int fill_snapshot(struct proc_snapshot *snapshot, struct error *error)
 {
 	struct proc_snapshot earlier = *snapshot;
-	int result = read_list(&earlier, error);
+	int result = list_text == NULL ? read_list(&earlier, error) : 0;
 
-	if (result == 0) {
+	if (list_text != NULL) {
+		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+		result = read_list(snapshot, error);
+	} else if (result == 0) {
 		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
 		result = read_list(snapshot, error);
 		keep_common(snapshot, &earlier);

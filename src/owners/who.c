@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "methods/server/server.h"
+#include "owners/asked.h"
 #include "owners/json.h"
+#include "owners/look.h"
 #include "owners/owner_text.h"
-#include "owners/owners_look.h"
-#include "owners/probe.h"
-#include "owners/sources.h"
-#include "owners/verify.h"
+#include "owners/owners.h"
+#include "owners/proc_snapshot.h"
 #include "owners/who.h"
 #include "report/error.h"
 #include "report/exitcode.h"
@@ -103,7 +103,7 @@ static void print_row(const struct owner *owner, size_t turn)
 static const char *state_of(const struct owners *found)
 {
 	if (found->holders == 0)
-		return "free";
+		return found->unseen ? "asked for here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
 		break;
@@ -126,8 +126,7 @@ static void print_table(const char *label, const struct owners *found)
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);
 	if (found->unseen)
-		printf("     Some of this is in other users' processes, and not to be seen by this "
-		       "one.\n");
+		printf("     Some of this is in processes that are not to be seen from here.\n");
 }
 
 static void json_number_or_null(const char *key, long long number, bool known)
@@ -223,52 +222,25 @@ static void print_json(const char *label, const struct owners *found, bool first
 	printf("}");
 }
 
-/* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
-static bool is_link(const struct owners *found, const char *name)
-{
-	struct lock lock = {.method = method_named("link"), .name = name};
-	struct probe probe;
-	struct error ignored;
-	bool pid_only = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
-		       probe.info.there && probe.info.record.kind == RECORD_PID &&
-		       verify_names(&found->list[0], &probe.info.record);
-
-	if (found->holders == 1)
-		probe_close(&probe);
-	return pid_only;
-}
-
-/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
-static int find_any_owners(struct owners *found, struct lock *lock, struct error *error)
-{
-	const struct method *recorded = probe_method(lock->name);
-
-	if (recorded == NULL) {
-		if (owners_look(found, lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
-			return -1;
-		if (!is_link(found, lock->name))
-			return 0;
-		owners_forget(found);
-		recorded = method_named("link");
-	}
-	lock->method = recorded;
-	return owners_look(found, lock, 0, error);
-}
-
-static int find_owners(struct owners *found, struct lock *lock, bool method_named, struct error *error)
-{
-	if (server_method(lock->name) != NULL)
-		lock->method = server_method(lock->name);
-	if ((lock->method->can & ON_SERVER) != 0)
-		return server_owners_ask(found, lock, error);
-	if (!method_named)
-		return find_any_owners(found, lock, error);
-	return owners_look(found, lock, owners_kinds(lock), error);
-}
-
 static int compare_slots(const void *one, const void *two)
 {
 	return ((const struct owner *)one)->slot - ((const struct owner *)two)->slot;
+}
+
+static int print_lock(const struct request *request, const char *name, struct owners *found, bool first)
+{
+	int status;
+
+	if (found->holders > 0 && found->list[0].mode == MODE_SLOT)
+		qsort(found->list, found->holders, sizeof found->list[0], compare_slots);
+	owners_name_callers(found);
+	if (request->json)
+		print_json(name, found, first);
+	else
+		print_table(name, found);
+	status = owners_held(found) ? EXIT_BUSY : EXIT_SUCCESS;
+	owners_forget(found);
+	return status;
 }
 
 static int show_lock(const struct request *request, const struct wanted *wanted, bool first)
@@ -276,23 +248,68 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 	struct lock lock = {.method = request->method, .name = wanted->name, .fd = -1};
 	struct owners found = {0};
 	struct error error;
-	int status;
 
 	if (!(wanted->of_user && access(wanted->name, F_OK) != 0 && errno == ENOENT) &&
-	    find_owners(&found, &lock, request->method_named, &error) != 0) {
+	    look_by_name(&found, &lock, request->method_named, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
-	if (found.holders > 0 && found.list[0].mode == MODE_SLOT)
-		qsort(found.list, found.holders, sizeof found.list[0], compare_slots);
-	owners_name_callers(&found);
-	if (request->json)
-		print_json(wanted->name, &found, first);
-	else
-		print_table(wanted->name, &found);
-	status = owners_held(&found) ? EXIT_BUSY : EXIT_SUCCESS;
-	owners_forget(&found);
-	return status;
+	return print_lock(request, wanted->name, &found, first);
+}
+
+/* Look into the semlock processes and their children; into all processes if those leave an owner unseen. */
+static int look_near(struct owners *found, const struct all_asked *all, const struct asked *asked)
+{
+	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
+	struct error ignored;
+	int result = look_by_name(found, &lock, asked->method_named, &ignored);
+
+	if (result != 0 || !found->unseen)
+		return result;
+	owners_forget(found);
+	proc_snapshot_limit(NULL, 0);
+	result = look_by_name(found, &lock, asked->method_named, &ignored);
+	proc_snapshot_limit(all->processes, all->nprocesses);
+	return result;
+}
+
+static bool is_first(const struct all_asked *all, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (strcmp(all->list[i].name, all->list[j].name) == 0)
+			return false;
+	return true;
+}
+
+/* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
+static int show_all(const struct request *request)
+{
+	struct all_asked all;
+	struct owners found;
+	int worst = EXIT_SUCCESS;
+	bool first = true;
+
+	asked_find(&all);
+	proc_snapshot_limit(all.processes, all.nprocesses);
+	for (size_t i = 0; i < all.count; i++) {
+		if (!is_first(&all, i))
+			continue;
+		found = (struct owners){0};
+		if (server_method(all.list[i].name) != NULL)
+			asked_of_server(&all, i, &found);
+		else if (look_near(&found, &all, &all.list[i]) != 0)
+			continue;
+		if (found.count == 0)
+			continue;
+		if (print_lock(request, all.list[i].name, &found, first) == EXIT_BUSY)
+			worst = EXIT_BUSY;
+		first = false;
+	}
+	if (all.unseen)
+		complain("some locks of other users' processes cannot be seen by this one");
+	if (all.failed)
+		die(EXIT_SYSTEM, "no memory");
+	return worst;
 }
 
 int who(const struct request *request)
@@ -302,6 +319,8 @@ int who(const struct request *request)
 
 	if (request->json)
 		printf("[");
+	if (request->nlocks == 0)
+		worst = show_all(request);
 	for (unsigned i = 0; i < request->nlocks; i++) {
 		status = show_lock(request, &request->locks[i], first);
 		first = first && status > EXIT_BUSY;

@@ -1,18 +1,18 @@
 /* report/status_fd.h - --status-fd: events for programs, one line each.
  *
- *	acquired            semlock holds the lock
+ *	acquired waited=S   semlock holds the lock, after S seconds
  *	busy                the lock is held, and waiting was not asked for
  *	timeout             the lock was still held when the wait's time was up
  *	stopped PID         --replace or --toggle has signalled process PID; one line for each
  *	nested              an ancestor holds the lock, and the command runs under it (--nested)
  *	not-run ERRNO       the command could not be started, ENOENT for instance
  *	run-timeout         --run-timeout has ended the command; exit or signal follows
- *	exit N              the command has ended with status N
- *	signal N            signal N has ended the command
+ *	exit N held=S       the command has ended with status N; the lock was held for S seconds
+ *	signal N held=S     signal N has ended the command
  *	lost                the lock was lost while the command ran; exit or signal stands before
  *	failed N            semlock itself ends with status N; the reason is on standard error
  *
- * Later versions may add kinds of line; these stay as they are. */
+ * Later versions may add kinds of line, and words at the end of these; the rest stays as it is. */
 #ifndef SEMLOCK_REPORT_STATUS_FD_H
 #define SEMLOCK_REPORT_STATUS_FD_H
 
@@ -29,6 +29,10 @@ int status_fd_use(int fd);
  * SIGPIPE and errno are as before. */
 #define status_fd_event(...) (status_fd < 0 ? (void)0 : status_fd_write(__VA_ARGS__))
 void status_fd_write(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* A duration of NS nanoseconds in a line: seconds, with three digits behind the point. */
+#define STATUS_FD_SECONDS "%lld.%03lld"
+#define STATUS_FD_TIME(ns) (long long)((ns) / 1000000000), (long long)((ns) % 1000000000 / 1000000)
 
 /* The symbol of ERRNUM, an errno of execve(2): "ENOENT"; for any other its number, in a static buffer. */
 const char *status_fd_errno(int errnum);

@@ -6,6 +6,7 @@
 #include "run/result.h"
 #include "report/status_fd.h"
 #include "run/messages.h"
+#include "run/min_hold.h"
 #include "run/nesting.h"
 #include "run/acquire.h"
 #include "run/progress.h"
@@ -20,18 +21,22 @@ static int report_busy(const struct request *request, const struct lock *lock, c
 	return request->busy_status;
 }
 
+/* SINCE: when semlock began, or 0: not asked for. */
 static int report_taken(const struct request *request, int64_t since)
 {
 	if (request->verbose)
 		messages_taken(request, since);
-	status_fd_event("acquired");
+	if (since != 0) {
+		held_begins();
+		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(clock_now() - since));
+	}
 	return ACQUIRED;
 }
 
 /* Does the wait end by itself?  Then a lock that an ancestor holds is busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
-	return (request->nonblocking || request->wait >= 0) && request->preempt == PREEMPT_NOT;
+	return (request->nonblocking || request->wait >= 0 || request->queue_max == 0) && request->preempt == PREEMPT_NOT;
 }
 
 /* Waiting for LOCK would never end: the holder, named BY, waits for this command. */
@@ -183,6 +188,8 @@ static int take_locks(const struct request *request, struct lock *locks, struct 
 		return report_taken(request, since);
 	if (outcome == BUSY && waiting->nesting > NESTING_SHARES)
 		return busy_by_inheritance(request, culprit, waiting, under_ancestor);
+	if (culprit->crowded)
+		waiting->wait->try_once = true; /* busy, not timeout */
 	if (outcome == BUSY && error.kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), error.text); /* waiting longer would not help */
 	return outcome == BUSY ? report_busy(request, culprit, wait) : result_of_error(request, culprit, &error);
@@ -197,11 +204,13 @@ int acquire(const struct request *request, struct lock *locks, bool *under_ances
 	};
 	struct wait_options wait = {
 	    .deadline = {.never = true},
-	    .try_once = request->nonblocking || request->wait == 0,
+	    .try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
+	    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
 	    .waits = begin_waiting,
 	    .context = &waiting,
 	};
-	int64_t since = request->verbose ? clock_now() : 0; /* a process's first use of the clock is slow */
+	bool timed = request->verbose || request->min_hold > 0 || status_fd >= 0;
+	int64_t since = timed ? clock_now() : 0; /* a process's first use of the clock is slow */
 	int status = ACQUIRED;
 
 	if (request->wait >= 0)
@@ -213,7 +222,10 @@ int acquire(const struct request *request, struct lock *locks, bool *under_ances
 	if (status == ACQUIRED && !*under_ancestor)
 		status = request->preempt != PREEMPT_NOT ? take_by_preemption(request, locks, &waiting, since)
 						 : take_locks(request, locks, &waiting, since, under_ancestor);
-	if (*under_ancestor)
+	if (*under_ancestor) {
+		if (timed)
+			held_begins();
 		status_fd_event("nested");
+	}
 	return status;
 }

@@ -9,6 +9,7 @@
 #include "report/status_fd.h"
 #include "report/exitcode.h"
 #include "run/messages.h"
+#include "run/min_hold.h"
 #include "report/error.h"
 
 static int status_not_run(const struct request *request, int errnum)
@@ -30,10 +31,13 @@ static int status_not_run(const struct request *request, int errnum)
 
 int result_status(const struct request *request, const struct result *result)
 {
+	int64_t held = held_time();
+
 	if (result->timed_out)
 		status_fd_event("run-timeout");
 	if (result->how != ENDED_NOT_RUN)
-		status_fd_event(result->how == ENDED_SIGNAL ? "signal %d" : "exit %d", result->code);
+		status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
+		    result->code, STATUS_FD_TIME(held));
 	if (result->timed_out && !result->received && !(result->killed && result->how == ENDED_SIGNAL))
 		return EXIT_RUNTIMEOUT;
 	switch (result->how) {

@@ -9,6 +9,7 @@
 #include "run/environment.h"
 #include "run/hold.h"
 #include "run/messages.h"
+#include "run/min_hold.h"
 #include "run/progress.h"
 #include "run/relay.h"
 #include "run/result.h"
@@ -241,6 +242,8 @@ int run(struct job *job)
 	if (job->command.tie)
 		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
 	failed = run_command(&job->command, &result, &error) != 0;
+	if (!failed && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
+		held_at_least(request->min_hold);
 	stop_monitors(&monitors);
 	if (failed)
 		return result_of_error(request, NULL, &error);

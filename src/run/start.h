@@ -37,6 +37,7 @@ struct result {
 	bool timed_out; /* the limit was reached, and the command was signalled */
 	bool killed;    /* the last signal for that was SIGKILL */
 	int code;       /* exit status, signal number, or errno of the exec */
+	bool asked;     /* semlock has received a signal that asks to end */
 	bool received;  /* semlock has received the signal that ended the command, too */
 };
 

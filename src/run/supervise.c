@@ -230,6 +230,7 @@ struct result supervise(const struct command *command, pid_t pid)
 		signo = next_signal(supervised, &info);
 		if (signo > 0)
 			sigaddset(&supervised->got, signo);
+		result.asked = result.asked || asks_to_end(signo);
 		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
 			failure = info.si_value.sival_int;
 		if (signo == SIGCHLD)

@@ -140,11 +140,27 @@ static bool is_younger_child(pid_t pid, void *context)
 	return true;
 }
 
+void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *context)
+{
+	char what[32], text[4096], *next = text, *end;
+	bool whole;
+	ssize_t got;
+
+	snprintf(what, sizeof what, "task/%ld/children", (long)pid);
+	got = read_about(pid, what, text, sizeof text);
+	whole = got >= 0 && got < (ssize_t)sizeof text - 1;
+	for (pid_t child; whole && (child = (pid_t)strtol(next, &end, 10)) > 0; next = end)
+		if (!see(child, context))
+			return;
+	if (!whole)
+		process_each(see, context);
+}
+
 pid_t process_youngest_child(pid_t pid)
 {
 	struct child_search search = {.parent = pid};
 
-	process_each(is_younger_child, &search);
+	process_children(pid, is_younger_child, &search);
 	return search.found;
 }
 

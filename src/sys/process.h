@@ -34,6 +34,10 @@ bool process_lives(pid_t pid);
 /* Read all of it.  A process without arguments gets its name as its command. */
 bool process_read(pid_t pid, struct process *process);
 
+/* Call SEE with the pid of each child that PID's first thread has, until it returns false; where the
+ * kernel does not list children, with that of each process. */
+void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *context);
+
 /* PID's youngest child, or 0. */
 pid_t process_youngest_child(pid_t pid);
 

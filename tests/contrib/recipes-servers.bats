@@ -36,6 +36,28 @@ with_servers() {
 	[ "$out" -gt "$(cat token)" ]
 }
 
+@test "crontab and cluster-once: one machine of three runs the job, once" {
+	read -r line < <(grep -o 'CLUSTER=.* cluster-once clean-up' "$RECIPES/crontab")
+	[ -n "$line" ]
+	printf '#!/bin/sh\necho ran >>runs\n' >bin/clean-up
+	chmod +x bin/clean-up
+	: >runs
+	export PERIOD=6s
+	if ! with_servers; then
+		refused 69 etcd:// sh -c "$line"
+		[ ! -s runs ]
+		return
+	fi
+	etcd_single
+	for machine in a b c; do
+		start $machine sh -c "${line/etcd1,etcd2,etcd3/$ETCD}"
+	done
+	for machine in a b c; do
+		ended $machine 0
+	done
+	[ "$(wc -l <runs)" -eq 1 ]
+}
+
 @test "self-lock with a lock on etcd: one at a time" {
 	if ! with_servers; then
 		self_lock_with etcd://etcd1/job

@@ -34,6 +34,38 @@ verify() {
 	[ "$status" -ne 0 ]
 }
 
+@test "systemd: queued@.service and queued-daemon.service are without faults" {
+	systemd_root
+	cp "$RECIPES"/queued* root/etc/systemd/system/
+	cp root/usr/local/bin/make-report root/usr/local/bin/convert
+	cp root/usr/local/bin/make-report root/usr/local/bin/my-daemon
+	expect_status 0 env SYSTEMD_LOG_TARGET=console systemd-analyze verify --root="$PWD/root" queued@one.service queued-daemon.service
+	expect_silent
+}
+
+# What ExecStart= of UNIT says, for the instance NAME.
+start_of() {
+	sed -n 's/^ExecStart=//p' "$RECIPES/$1" | sed "s|%t|$PWD|g; s|%i|$2|g"
+}
+
+@test "systemd: jobs that queue run one after another, and one that is stopped leaves the queue" {
+	printf '#!/bin/sh\nexec "%s" hold "$1.up" "$1.down"\n' "$PROBE" >bin/convert
+	chmod +x bin/convert
+	cp bin/convert bin/my-daemon
+	for name in one two three; do
+		fifos $name
+		read -ra words <<<"$(start_of queued@.service $name)"
+		start $name "${words[@]}"
+		if [ $name = one ]; then ready one; else "$PROBE" blocked "${PID[$name]}"; fi
+	done
+	[ "${COMMAND[one]}" -eq "${PID[one]}" ] # -F: systemd's main process is the job's
+	kill -TERM "${PID[two]}"
+	ended two 143
+	let_go one
+	ready three
+	let_go three
+}
+
 # What ExecStart= says, with systemd's %t, as systemd starts it: no shell, one word after another.
 exec_start() {
 	local words

@@ -357,3 +357,41 @@ job() {
 	expect_out "backed up"
 	[ -z "$(cron_job 4 2>/dev/null)" ]
 }
+
+@test "build-slot: as many as there are slots, the next waits, and a build within a build does not" {
+	export BUILD_LOCK=$PWD/slots BUILD_SLOTS=2
+	stand one build-slot
+	stand two build-slot
+	behind three build-slot
+	let_go one
+	ready three
+	let_go two
+	let_go three
+	rm ./*.up ./*.down
+	export BUILD_SLOTS=1
+	expect_status 5 build-slot build-slot sh -c 'echo $SEMLOCK_SLOT; exit 5'
+	expect_out 0
+}
+
+@test "gpu: each has one for itself, and waits while all are taken" {
+	job nvidia-smi 'printf "GPU 0\nGPU 1\n"'
+	export GPU_LOCK=$PWD/pool
+	stand one gpu
+	expect_status 3 gpu sh -c 'echo $CUDA_VISIBLE_DEVICES; exit 3'
+	expect_out 1
+	stand two gpu
+	behind three gpu
+	let_go one
+	ready three
+	let_go two
+	let_go three
+}
+
+@test "shared-log: what many say at once comes in one piece from each, and statuses are theirs" {
+	job speaks 'for _ in 1 2 3 4 5 6 7 8 9; do yes "$1" | head -n 300000; done'
+	seq 6 | xargs -P 6 -n 1 shared-log log speaks
+	[ "$(uniq log | wc -l)" -eq 6 ] || complain "$(uniq -c log)"
+	[ "$(wc -l <log)" -eq 16200000 ]
+	expect_status 7 shared-log log sh -c 'echo last; exit 7'
+	[ "$(tail -n 1 log)" = last ]
+}

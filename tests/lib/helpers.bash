@@ -156,6 +156,12 @@ ready() {
 	esac
 }
 
+# untimed: the lines of --status-fd, without the figures that each of these has to have
+untimed() {
+	sed -E 's/^(acquired|(exit|signal) [0-9]+)$/& without a time/
+		s/^(acquired) waited=[0-9]+\.[0-9]{3}$/\1/; s/^((exit|signal) [0-9]+) held=[0-9]+\.[0-9]{3}$/\1/'
+}
+
 fifos() {
 	mkfifo "$1.up" "$1.down"
 }

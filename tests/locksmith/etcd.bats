@@ -584,10 +584,49 @@ told() {
 	fi
 }
 
+@test "--who without LOCK: the holder and the waiter on this machine" {
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" "$URL" true
+	eventually has_key 2
+	expect_status 1 "$SEMLOCK" --who
+	grep -A3 "^$URL: held, 1 waiting" .out >lines
+	grep -q "^held  *${COMMAND[holder]} " lines
+	grep -q "^ *1\. *${PID[waiter]} " lines
+	let_go
+	ended waiter 0
+	start one "$SEMLOCK" --min-hold=1h "$URL" true
+	eventually has_key 1
+	eventually held_here
+	kill -TERM "${PID[one]}"
+	ended one 0
+}
+
+has_key() { [ "$(count)" -eq "$1" ]; }
+held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^held  *${PID[one]} "; }
+
+@test "--min-hold: of three that start at once one runs, and none before the time is up" {
+	: >runs
+	for one in a b c; do
+		start $one "$SEMLOCK" -n --ttl=3 --min-hold=4 "$URL" sh -c 'echo ran >>runs'
+	done
+	for one in a b c; do
+		wait "${PID[$one]}" || [ $? -eq 1 ]
+	done
+	[ "$(wc -l <runs)" -eq 1 ] || complain "$(wc -l <runs) runs"
+	[ "$(count)" -eq 0 ]
+	start one "$SEMLOCK" --min-hold=1h "$URL" sh -c 'echo $$ >command; exit 4'
+	eventually [ -s command ]
+	"$PROBE" gone "$(cat command)"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	kill -TERM "${PID[one]}"
+	ended one 4
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
 @test "--run-timeout and --status-fd go with a server's lock" {
 	expect_status 124 "$SEMLOCK" --run-timeout=.2 "$URL" sleep 60
 	"$SEMLOCK" --status-fd=9 "$URL" sh -c 'exit 3' 9>events || true
-	[ "$(xargs <events)" = "acquired exit 3" ]
+	[ "$(untimed <events | xargs)" = "acquired exit 3" ]
 }
 
 @test "--hold holds it, and is stopped when it is lost" {

@@ -94,7 +94,7 @@ robbed() {
 	take_away
 	release holder
 	ended holder 76
-	[ "$(tr '\n' ' ' <events)" = "acquired exit 0 lost " ] || complain "$(cat events)"
+	[ "$(untimed <events | tr '\n' ' ')" = "acquired exit 0 lost " ] || complain "$(cat events)"
 }
 
 @test "where the lock cannot be watched: --on-lost is 71, and the command does not run" {

@@ -455,7 +455,6 @@ json() {
 		refused 64 --who "$SEMLOCK" --who $option l
 	done
 	refused 64 --json "$SEMLOCK" --json l true
-	refused 64 --who "$SEMLOCK" --who
 }
 
 @test "a lock that cannot be looked at: 66, and the others are shown" {

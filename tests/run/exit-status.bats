@@ -100,12 +100,12 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 @test "where vfork shares no memory: a command that cannot be run, and one that ends as if" {
 	BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 	refused 127 "nosuch: cannot run: No such file" "$BROKEN" --status-fd=6 l nosuch 6>events
-	[ "$(cat events)" = $'acquired\nnot-run ENOENT' ] || complain "$(cat events)"
+	[ "$(untimed <events)" = $'acquired\nnot-run ENOENT' ] || complain "$(cat events)"
 	refused 126 "/etc/passwd: cannot run: Permission denied" "$BROKEN" l /etc/passwd
 	refused 127 nosuch "$BROKEN" --run-timeout=60 l nosuch
 	for status in 0 1 2 13 126 127; do
 		expect_status $status "$BROKEN" --status-fd=6 l sh -c "exit $status" 6>events
-		[ "$(cat events)" = $'acquired\nexit '$status ] || complain "$(cat events)"
+		[ "$(untimed <events)" = $'acquired\nexit '$status ] || complain "$(cat events)"
 	done
 	expect_status 127 "$BROKEN" l sh -c nosuch
 	expect_status 137 "$BROKEN" l sh -c 'kill -KILL $$'

@@ -67,7 +67,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "a free lock is taken, and no process is signalled" {
 	expect_status 0 "$SEMLOCK" --status-fd 1 --replace l true
-	[ "$(tr '\n' , <.out)" = "acquired,exit 0," ]
+	[ "$(untimed <.out | tr '\n' ,)" = "acquired,exit 0," ]
 }
 
 @test "a command that ignores TERM: waited for, and KILLed after --kill-after" {
@@ -395,7 +395,7 @@ token() {
 		*) sed -e "1s/.*/${PID[other]}/" whole >l && rm whole ;;
 		esac
 		expect_status 0 "$SEMLOCK" --status-fd 1 -m $method --replace l true
-		[ "$(tr '\n' , <.out)" = "acquired,exit 0," ] || complain "$method: $out"
+		[ "$(untimed <.out | tr '\n' ,)" = "acquired,exit 0," ] || complain "$method: $out"
 		kill -0 "${PID[other]}"
 		[ ! -e l ]
 	done

@@ -5,7 +5,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 # events ARGS...: what semlock ARGS says on --status-fd, in one line, in $events
 events() {
 	capture "$SEMLOCK" --status-fd 7 "$@" 7>.events
-	events=$(tr '\n' , <.events)
+	events=$(untimed <.events | tr '\n' ,)
 }
 
 # says EVENTS ARGS...
@@ -96,7 +96,7 @@ came_in_time() {
 
 @test "nested" {
 	capture "$SEMLOCK" l "$SEMLOCK" --nested --status-fd 1 l sh -c 'exit 4'
-	[ "$(tr '\n' , <.out)" = "nested,exit 4," ]
+	[ "$(untimed <.out | tr '\n' ,)" = "nested,exit 4," ]
 }
 
 @test "a descriptor: acquired" {
@@ -112,17 +112,17 @@ came_in_time() {
 	start one "$SEMLOCK" --status-fd 7 l "$PROBE" hold one.up one.down
 	ready one
 	read -r -t "$PATIENCE" line <&7
-	[ "$line" = acquired ]
+	[ "$(untimed <<<"$line")" = acquired ]
 	[ ! -e "/proc/${COMMAND[one]}/fd/7" ]
 	let_go one
 	read -r -t "$PATIENCE" line <&7
-	[ "$line" = "exit 0" ]
+	[ "$(untimed <<<"$line")" = "exit 0" ]
 	exec 7>&-
 }
 
 @test "standard output may be the descriptor, and stays the command's as well" {
 	expect_status 0 "$SEMLOCK" --status-fd 1 l echo hello
-	[ "$(tr '\n' , <.out)" = "acquired,hello,exit 0," ]
+	[ "$(untimed <.out | tr '\n' ,)" = "acquired,hello,exit 0," ]
 }
 
 @test "a reader that has gone does no harm" {
@@ -183,19 +183,34 @@ with_status() {
 	chmod 666 l
 	capture setpriv --reuid=54321 --regid=54321 --clear-groups prlimit --nproc=0:0 "$SEMLOCK" --status-fd 1 l true
 	[ "$status" -eq 71 ] || complain "$status" "$err"
-	expect_out $'acquired\nfailed 71'
+	[ "$(untimed <.out)" = $'acquired\nfailed 71' ] || complain "$out"
 }
 
 @test "every line that the manual has comes in these tests, and no other" {
 	awk '/^\.SH "?STATUS LINES/ { inside = 1; next } /^\.SH/ { inside = 0 }
 		inside && /^\.TP/ { getline; sub(/\\-/, "-", $2); sub(/"/, "", $2); print $2 }' "$SOURCE/man/semlock-scripting.7" | sort -u >manual
 	[ -s manual ]
-	grep -oE '(says|with_status [0-9]+) "[^"]*"|expect_out .*acquired|= "?[a-z-]+,.*|"(nested|lost)[^"]*"' "$BATS_TEST_FILENAME" |
+	grep -oE '(says|with_status [0-9]+) "[^"]*"|acquired.nfailed|= "?[a-z-]+,.*|"(nested|lost)[^"]*"' "$BATS_TEST_FILENAME" |
 		grep -oE '\b(acquired|busy|exit|failed|lost|nested|not-run|run-timeout|signal|stopped|timeout)\b' | sort -u >here
 	diff manual here
-	grep -ohE 'status_fd_event\((result->how == ENDED_SIGNAL \? )?"[a-z-]+|: "exit|\? "busy" : "timeout' "$SOURCE"/src/run/*.c |
+	grep -ohE 'status_fd_event\("[a-z-]+|ENDED_SIGNAL \? "signal" : "exit|\? "busy" : "timeout' "$SOURCE"/src/run/*.c |
 		grep -oE '"[a-z-]+' | tr -d '"' | sort -u >source
 	diff manual source
+}
+
+@test "how long the wait was, and how long the lock was held" {
+	hold_lock l
+	fifos one
+	start one "$SEMLOCK" --status-fd 7 l "$PROBE" hold one.up one.down 7>events
+	"$PROBE" blocked "${PID[one]}"
+	sleep .3
+	let_go
+	ready one
+	sleep .2
+	let_go one
+	ended one 0
+	awk -F '[ =]' '$1 == "acquired" { waited = $3 } $1 == "exit" { held = $4 }
+		END { exit !(waited >= .3 && waited < 30 && held >= .2 && held < 30) }' events || complain "$(cat events)"
 }
 
 @test "a descriptor that is not open is refused" {

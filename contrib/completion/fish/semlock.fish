@@ -10,8 +10,8 @@ function __semlock_operands
             case --
                 set -e words[1]
                 break
-            case --conflict-exit-code --fd --file --kill-after --length --method --mode \
-                    --name --on-lost --run-timeout --signal --slots --stale --start --status-fd \
+            case --conflict-exit-code --fd --file --kill-after --length --method --min-hold --mode \
+                    --name --on-lost --queue-max --run-timeout --signal --slots --stale --start --status-fd \
                     --timeout --ttl --wait
                 set -q words[2]; or return 1
                 set -e words[1]
@@ -124,6 +124,7 @@ complete -c semlock -n __semlock_at_options -l nb -d 'Do not wait'
 complete -c semlock -n __semlock_at_options -l nonblocking -d 'Do not wait'
 complete -c semlock -n __semlock_at_options -s w -l wait -x -d 'Wait at most SECS'
 complete -c semlock -n __semlock_at_options -l timeout -x -d 'Wait at most SECS'
+complete -c semlock -n __semlock_at_options -l queue-max -x -d 'Wait only if fewer than N others wait'
 complete -c semlock -n __semlock_at_options -s E -l conflict-exit-code -x -d 'Exit status if the lock is busy'
 complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_signals)' -d 'Stop the holder, and take its place'
 complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_signals)' -d 'Stop the holder, or run COMMAND'
@@ -134,6 +135,7 @@ complete -c semlock -n __semlock_at_options -s F -l no-fork -d 'Become COMMAND, 
 complete -c semlock -n __semlock_at_options -l run-timeout -x -d 'End COMMAND after SECS'
 complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_signals)' -d 'The signal of --run-timeout'
 complete -c semlock -n __semlock_at_options -l kill-after -x -d 'KILL, SECS after the signal'
+complete -c semlock -n __semlock_at_options -l min-hold -x -d 'Keep the lock for SECS, also if COMMAND ends sooner'
 complete -c semlock -n __semlock_at_options -l hold -d 'Hold LOCK until standard input ends'
 complete -c semlock -n __semlock_at_options -l fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'Lock this open descriptor'
 complete -c semlock -n __semlock_at_options -s u -l unlock -d 'Unlock the descriptor'

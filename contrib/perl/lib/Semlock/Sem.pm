@@ -35,7 +35,7 @@ sub unlock {
 
 	return 0 unless $self->{socket} && $self->{owner} == $$;
 	my $end = $self->_end;
-	return 1 if $end eq 'exit 0';
+	return 1 if $end =~ /^exit 0\b/;
 	croak "$self->{lock}: the lock was lost: " . $self->_why($end);
 }
 
@@ -60,7 +60,7 @@ sub DESTROY {
 
 	return unless $self->{socket} && $self->{owner} == $$;
 	my $end = $self->_end;
-	return if !$self->{taken} || $end eq 'exit 0';
+	return if !$self->{taken} || $end =~ /^exit 0\b/;
 	carp "$self->{lock}: the lock was lost: " . $self->_why($end);
 }
 

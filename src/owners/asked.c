@@ -1,0 +1,206 @@
+#include <config.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/user_lock.h"
+#include "methods/server/locksmith.h"
+#include "methods/server/server.h"
+#include "owners/asked.h"
+
+/* The command line of a semlock process. */
+struct words {
+	pid_t pid;
+	int argc;
+	char *argv[OPTIONS_WORDS + 1];
+	char line[65536];
+	struct options_lock lock;
+};
+
+static bool add_process(struct all_asked *all, pid_t pid)
+{
+	pid_t *list = realloc(all->processes, (all->nprocesses + 1) * sizeof *list);
+
+	if (list == NULL) {
+		all->failed = true;
+		return false;
+	}
+	all->processes = list;
+	list[all->nprocesses++] = pid;
+	return true;
+}
+
+static bool see(pid_t pid, void *context)
+{
+	static const char semlock[] = "semlock\n";
+	char path[64], name[16];
+	int fd;
+	bool is_one;
+
+	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	is_one = fd >= 0 && read(fd, name, sizeof name) == sizeof semlock - 1 &&
+		 memcmp(name, semlock, sizeof semlock - 1) == 0;
+	if (fd >= 0)
+		close(fd); /* one read(2) is enough: there may be thousands */
+	return !is_one || pid == getpid() || add_process(context, pid);
+}
+
+static bool link_text(pid_t pid, const char *what, char *text)
+{
+	char path[64];
+	ssize_t length;
+
+	snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, what);
+	length = readlink(path, text, PATH_MAX - 1);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+static bool add(struct all_asked *all, const struct words *words, const char *name)
+{
+	char directory[PATH_MAX] = "", *whole = NULL;
+	bool relative = *name != '/' && server_method(name) == NULL;
+	struct asked *list = realloc(all->list, (all->count + 1) * sizeof *list);
+
+	if (list != NULL)
+		all->list = list;
+	if (relative && !link_text(words->pid, "cwd", directory)) {
+		all->unseen = true;
+		return true;
+	}
+	if (list == NULL || asprintf(&whole, "%s%s%s", directory, relative ? "/" : "", name) < 0) {
+		all->failed = true;
+		return false;
+	}
+	list[all->count++] = (struct asked){whole, words->lock.method, words->lock.method_named, words->pid};
+	return true;
+}
+
+static void read_words(struct words *words, pid_t pid)
+{
+	char path[64];
+	ssize_t length;
+
+	words->pid = pid;
+	words->argc = 0;
+	snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
+	length = process_file(path, words->line, sizeof words->line);
+	for (ssize_t at = 0; at < length && words->argc < OPTIONS_WORDS;
+	     at += (ssize_t)strlen(words->line + at) + 1)
+		words->argv[words->argc++] = words->line + at;
+	words->argv[words->argc] = NULL;
+}
+
+static bool look_at(struct all_asked *all, struct words *words)
+{
+	const struct options_lock *lock = &words->lock;
+	const char *first;
+	char descriptor[32], path[PATH_MAX];
+	struct error ignored;
+
+	if (words->argc < 2 || !options_read_lock(&words->lock, words->argc, words->argv))
+		return true;
+	if (lock->name != NULL) {
+		first = names_path(lock->name, false, &ignored);
+	} else if (lock->fd != NULL) {
+		snprintf(descriptor, sizeof descriptor, "fd/%.8s", lock->fd);
+		first = link_text(words->pid, descriptor, path) ? path : NULL;
+		all->unseen = all->unseen || first == NULL;
+	} else {
+		first = lock->operand;
+	}
+	if (first != NULL && !add(all, words, first))
+		return false;
+	for (size_t i = 0; i < lock->nmore; i++)
+		if (!add(all, words, lock->more[i]))
+			return false;
+	return true;
+}
+
+struct children {
+	struct all_asked *all; /* to add them to; or NULL */
+	pid_t parent, helper, other;
+};
+
+static bool see_child(pid_t pid, void *context)
+{
+	struct children *children = context;
+	struct procfs_stat stat;
+
+	if (!process_stat(pid, &stat) || stat.parent != children->parent)
+		return true;
+	if (strncmp(stat.name, LOCKSMITH_PREFIX, 15) == 0)
+		children->helper = pid;
+	else
+		children->other = pid;
+	return children->all == NULL || add_process(children->all, pid);
+}
+
+void asked_find(struct all_asked *all)
+{
+	static struct words words;
+	size_t semlocks;
+
+	*all = (struct all_asked){0};
+	process_each(see, all);
+	semlocks = all->nprocesses;
+	for (size_t i = 0; i < semlocks && !all->failed; i++) {
+		read_words(&words, all->processes[i]);
+		if (look_at(all, &words))
+			process_children(words.pid, see_child, &(struct children){.all = all, .parent = words.pid});
+	}
+}
+
+/* The lease's timer is there while the lock is held, also when the command has ended (--min-hold). */
+static bool has_timer(pid_t pid)
+{
+	char what[32], text[PATH_MAX];
+
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(what, sizeof what, "fd/%d", fd);
+		if (link_text(pid, what, text) && strcmp(text, "anon_inode:[timerfd]") == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_run(struct owners *found, const struct asked *asked, const struct children *children, bool waits)
+{
+	struct owner *one = owners_add(found);
+
+	if (one == NULL)
+		return;
+	one->waits = waits;
+	one->method = server_method(asked->name)->name;
+	process_read(children->other > 0 ? children->other : asked->pid, &one->process);
+	one->supervisor = children->other > 0 ? asked->pid : 0;
+	one->since = process_start(one->process.started);
+	one->since_exact = true;
+	found->holders += !waits;
+}
+
+/* Of the processes of one run (a relay, --hold), the one that has the helper counts. */
+void asked_of_server(const struct all_asked *all, size_t i, struct owners *found)
+{
+	const char *name = all->list[i].name;
+	struct children children;
+	bool holds;
+
+	*found = (struct owners){0};
+	for (int waits = 0; waits < 2; waits++)
+		for (size_t j = i; j < all->count; j++) {
+			children = (struct children){.parent = all->list[j].pid};
+			if (strcmp(all->list[j].name, name) == 0)
+				process_children(all->list[j].pid, see_child, &children);
+			holds = children.other > 0 || has_timer(all->list[j].pid);
+			if (children.helper > 0 && holds == (waits == 0))
+				add_run(found, &all->list[j], &children, waits != 0);
+		}
+	found->unseen = found->holders == 0; /* on another machine */
+}

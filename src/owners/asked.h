@@ -1,0 +1,34 @@
+/* owners/asked.h - which locks the semlock processes of this machine were asked for, by their command lines. */
+#ifndef SEMLOCK_OWNERS_ASKED_H
+#define SEMLOCK_OWNERS_ASKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "owners/owners.h"
+
+/* One lock of one process. */
+struct asked {
+	char *name; /* with its directory, or a URL */
+	const struct method *method;
+	bool method_named;
+	pid_t pid;
+};
+
+struct all_asked {
+	struct asked *list;
+	size_t count;
+	pid_t *processes; /* these, and their children */
+	size_t nprocesses;
+	bool unseen; /* some are in directories that we may not look at */
+	bool failed; /* no memory: some are missing */
+};
+
+void asked_find(struct all_asked *all);
+
+/* Those who hold and those who wait for the lock on a server that entry I of ALL names, as far as this
+ * machine knows: the server is not asked. */
+void asked_of_server(const struct all_asked *all, size_t i, struct owners *found);
+
+#endif

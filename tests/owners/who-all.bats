@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# --who without LOCK: every lock that a semlock of this machine holds or waits for.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# shows LOCK PID WAITING [PID]: LOCK is there once, held by PID, with so many waiting, of whom the first is PID
+shows() {
+	[ "$(grep -c "^$1: " .out)" -eq 1 ] || complain "$1 is not there once:" "$out" || return
+	grep -A2 "^$1: held, $3 waiting" .out | grep -q "^held  *$2 " || complain "$1:" "$out" || return
+	[ $# -lt 4 ] || grep -A3 "^$1: held" .out | grep -q "^ *1\. *$4 " || complain "$1:" "$out"
+}
+
+@test "kernel locks, slots, locks made of files, and their waiters" {
+	"$SEMLOCK" --init -m rename rename true
+	for method in flock ofd posix excl link mkdir symlink rename; do
+		hold_as $method -m $method $method
+	done
+	hold_as slot -j 2 slots
+	hold_as apart -o apart
+	hold_as two -f also also-too
+	queue_as waiter flock
+	start behind "$SEMLOCK" -m symlink symlink true
+	eventually has_two symlink
+	expect_status 1 "$SEMLOCK" --who
+	for method in ofd posix excl link mkdir rename; do
+		shows "$PWD/$method" "${COMMAND[$method]}" 0
+	done
+	shows "$PWD/flock" "${COMMAND[flock]}" 1 "${PID[waiter]}"
+	shows "$PWD/symlink" "${COMMAND[symlink]}" 1 "${PID[behind]}"
+	shows "$PWD/slots" "${COMMAND[slot]}" 0
+	shows "$PWD/apart" "${COMMAND[apart]}" 0
+	shows "$PWD/also" "${COMMAND[two]}" 0
+	shows "$PWD/also-too" "${COMMAND[two]}" 0
+}
+
+# has_two LOCK: one holds it, and one waits
+has_two() {
+	"$SEMLOCK" --who | grep -q "^$PWD/$1: held, 1 waiting"
+}
+
+@test "--name, --fd, and a lock of another directory" {
+	mkdir elsewhere
+	export XDG_RUNTIME_DIR=$PWD/run
+	mkdir -m 0700 run
+	hold_as named --name=report
+	exec 8>of-fd
+	hold_as descriptor --fd=8
+	exec 8>&-
+	fifos far
+	start far sh -c 'cd elsewhere && exec "$0" far.lock "$1" hold ../far.up ../far.down' "$SEMLOCK" "$PROBE"
+	ready far
+	expect_status 1 "$SEMLOCK" --who
+	shows "$PWD/run/semlock/report" "${COMMAND[named]}" 0
+	shows "$PWD/of-fd" "${COMMAND[descriptor]}" 0
+	shows "$PWD/elsewhere/far.lock" "${COMMAND[far]}" 0
+}
+
+@test "a holder that is no semlock is seen through the semlock that waits" {
+	fifos holder
+	start holder flock theirs "$PROBE" hold holder.up holder.down
+	ready holder
+	queue_as waiter theirs
+	expect_status 1 "$SEMLOCK" --who
+	shows "$PWD/theirs" "${COMMAND[holder]}" 1 "${PID[waiter]}"
+}
+
+@test "JSON is what --who LOCK prints" {
+	hold_lock l
+	queue_as waiter l
+	expect_status 1 "$SEMLOCK" --who --json "$PWD/l"
+	cp .out one
+	expect_status 1 "$SEMLOCK" --who --json
+	/usr/bin/python3 - one .out <<-'END'
+		import json, sys
+		one, every = (json.load(open(name)) for name in sys.argv[1:])
+		assert one[0] in every, every
+	END
+}
+
+@test "nothing is held: 0, and no line" {
+	root_only "makes a namespace"
+	expect_status 0 unshare -p -f --mount-proc "$SEMLOCK" --who
+	expect_silent
+	expect_status 0 unshare -p -f --mount-proc "$SEMLOCK" --who --json
+	expect_out "[]"
+}
+
+@test "an ordinary user sees what is there to be seen, and is told that there is more" {
+	root_only "is another user"
+	chmod 755 .
+	hold_lock relative.lock
+	mkfifo their.up their.down
+	chmod 666 their.up their.down
+	start their setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" -s /tmp "$PROBE" hold their.up their.down
+	ready their
+	capture setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" --who
+	[ "$status" -eq 1 ]
+	shows /tmp "${COMMAND[their]}" 0
+	[[ $err == *"cannot be seen"* ]]
+	[[ $out != *relative.lock* ]]
+}
+
+@test "-m goes with a LOCK" {
+	refused 64 "-m" "$SEMLOCK" --who -m flock
+	refused 64 "--check: which LOCK" "$SEMLOCK" --check
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bats
+# --min-hold: the lock is kept until it has been held for so long, though the command ends sooner.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+# contenders ARGS...: three at once, each with -n and --min-hold=2; how many of them ran, in $ran
+contenders() {
+	: >runs
+	for one in a b c; do
+		start $one "$SEMLOCK" -n --min-hold=2 "$@" sh -c 'echo ran >>runs'
+	done
+	for one in a b c; do
+		wait "${PID[$one]}" || [ $? -eq 1 ]
+	done
+	ran=$(wc -l <runs)
+}
+
+@test "of three that start at once one runs, by each method" {
+	"$SEMLOCK" --init -m rename rename true
+	for method in flock ofd posix excl link mkdir symlink rename; do
+		contenders -m $method $method
+		[ "$ran" -eq 1 ] || complain "$method: $ran runs"
+		expect_status 0 "$SEMLOCK" -n -m $method $method true
+	done
+	contenders -o close
+	[ "$ran" -eq 1 ]
+	contenders -f one two
+	[ "$ran" -eq 1 ]
+}
+
+# held_for ARGS...: how long the lock was held, in ms, in $held; the status is semlock's
+held_for() {
+	capture "$SEMLOCK" --status-fd=7 "$@" 7>events
+	held=$(sed -n 's/.* held=\([0-9]*\)\.\([0-9]*\)$/\1\2/p' events)
+	held=$((10#$held))
+}
+
+@test "the status is the command's, and a command that takes longer is not waited for" {
+	held_for --min-hold=.3 l sh -c 'exit 7'
+	[ "$status" -eq 7 ]
+	[ "$held" -ge 300 ]
+	held_for --min-hold=300ms l sh -c 'kill -KILL $$'
+	[ "$status" -eq 137 ]
+	[ "$held" -ge 300 ]
+	held_for --min-hold=.3 --run-timeout=.1 l sleep 60
+	[ "$status" -eq 124 ]
+	[ "$held" -ge 300 ]
+	held_for --min-hold=.1 l sleep .3
+	[ "$held" -lt 30000 ]
+	held_for l true
+	[ "$held" -lt 30000 ]
+}
+
+@test "a command that is not there is no reason to keep others from theirs" {
+	expect_status 127 timeout 30 "$SEMLOCK" --min-hold=1h l nosuch
+}
+
+# waits_on NAME: its command has ended, and the lock is held all the same
+waits_on() {
+	eventually [ -s runs ]
+	"$PROBE" gone "$(cat runs)"
+	expect_status 1 "$SEMLOCK" -n "${lock[@]}" true
+}
+
+@test "a signal ends the wait, and the status is the command's all the same" {
+	for signal in TERM INT HUP QUIT; do
+		for method in flock symlink posix; do
+			rm -f runs
+			lock=(-m "$method" "$method")
+			start one "$SEMLOCK" --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs; exit 4'
+			waits_on one
+			kill -$signal "${PID[one]}"
+			ended one 4
+			expect_status 0 "$SEMLOCK" -n "${lock[@]}" true
+		done
+	done
+}
+
+@test "one that is ignored does not: nohup" {
+	lock=(l)
+	start one "$PROBE" with-ignored HUP -- "$SEMLOCK" --min-hold=1h l sh -c 'echo $$ >runs'
+	waits_on one
+	kill -HUP "${PID[one]}"
+	"$PROBE" state "${PID[one]}" S
+	expect_status 1 "$SEMLOCK" -n l true
+	kill -TERM "${PID[one]}"
+	ended one 0
+}
+
+@test "semlock that was told to end while the command ran does not wait" {
+	hold_lock --min-hold=1h l
+	kill -TERM "${PID[holder]}"
+	ended holder 143
+}
+
+@test "-o: if the outer process is killed, the lock is let go" {
+	lock=(l)
+	start one "$SEMLOCK" -o --min-hold=1h l sh -c 'echo $$ >runs'
+	waits_on one
+	kill -KILL "${PID[one]}"
+	expect_status 0 "$SEMLOCK" -w 30 l true
+}
+
+@test "signs of life go on" {
+	lock=(-m mkdir l)
+	start one "$SEMLOCK" --stale=.4 --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs'
+	waits_on one
+	touch -d '1 hour ago' l
+	eventually [ l -nt runs ]
+	kill -TERM "${PID[one]}"
+	ended one 0
+}
+
+@test "--hold and --nested have it, too" {
+	held_for --hold --min-hold=.3 l </dev/null
+	[ "$status" -eq 0 ]
+	[ "$held" -ge 300 ]
+	expect_status 0 "$SEMLOCK" --status-fd=7 l "$SEMLOCK" --nested --min-hold=.3 l true 7>events
+	[ "$(sed -n 's/.* held=//p' events | tr -d .)" -ge 300 ]
+}
+
+@test "refused where semlock does not stay" {
+	refused 64 --min-hold "$SEMLOCK" --min-hold=1 -F l touch ran
+	refused 64 --min-hold "$SEMLOCK" --min-hold=1 8 8>l
+	refused 64 --min-hold "$SEMLOCK" --min-hold=1 -u --fd=8 touch ran 8>l
+	refused 64 --min-hold "$SEMLOCK" --min-hold=0 l touch ran
+	refused 64 --min-hold "$SEMLOCK" --min-hold=-1 l touch ran
+	[ ! -e ran ]
+}
