@@ -285,7 +285,8 @@ def started(calls, places):
     """How many of them the loader made, and what else runs before main()."""
     mine = [i for i, call in enumerate(calls) if call.pid == calls[0].pid]
     if places:
-        return next((i for i in mine if calls[i].within("main")), None)
+        # main() may have left its frame to who(), its last call.
+        return next((i for i in mine if calls[i].within("main") or calls[i].within("who")), None)
     if not any("ld.so.cache" in call.rest for call in calls):
         return 0
     return next((i + 1 for i in mine if calls[i].name == "munmap"), 0)
