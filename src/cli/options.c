@@ -16,13 +16,6 @@
 #include "report/status_fd.h"
 #include "sys/memory.h"
 
-enum {
-	OPT_FCNTL = 256, OPT_CHECK, OPT_FD, OPT_HOLD, OPT_INIT, OPT_JSON, OPT_KILL_AFTER,
-	OPT_LENGTH, OPT_MIN_HOLD, OPT_MODE, OPT_NAME, OPT_NESTED, OPT_ON_LOST, OPT_QUEUE_MAX,
-	OPT_REPLACE, OPT_RM, OPT_RUN_TIMEOUT, OPT_SIGNAL, OPT_STALE, OPT_START, OPT_STATUS_FD,
-	OPT_TOGGLE, OPT_TTL, OPT_WHO,
-};
-
 /* Beginnings that flock(1) takes for one of its options.  Here other options begin so, too; and to
  * musl's getopt_long(), two spellings of one option are ambiguous. */
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
@@ -274,13 +267,18 @@ static bool only_looks(int option)
 	       option == OPT_FCNTL || option == OPT_NAME || option == 'h' || option == 'V';
 }
 
+int options_next(int argc, char **argv)
+{
+	opterr = 0;
+	return getopt_long(argc, argv, letters, long_options, NULL);
+}
+
 static void read_options(struct request *request, struct reading *reading, int argc, char **argv)
 {
 	int option;
 
-	opterr = 0;
 	do {
-		option = getopt_long(argc, argv, letters, long_options, NULL);
+		option = options_next(argc, argv);
 		if (option == ':')
 			die(EXIT_USAGE, "%s: its value is missing (see --help)",
 			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
@@ -321,50 +319,4 @@ void request_read(struct request *request, int argc, char **argv)
 	check_options(request, &reading);
 	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
-}
-
-/* Of --fcntl, --start and --length, none overrides -m. */
-static void read_lock_option(struct options_lock *lock, int option)
-{
-	switch (option) {
-	case 'f':
-		lock->more[lock->nmore++] = optarg;
-		break;
-	case 'm':
-		lock->method = method_named(optarg);
-		lock->method_named = true;
-		break;
-	case OPT_FCNTL:
-	case OPT_START:
-	case OPT_LENGTH:
-		if (!lock->method_named)
-			lock->method = method_named("ofd");
-		lock->method_named = true;
-		break;
-	case OPT_NAME:
-		lock->name = optarg;
-		break;
-	case OPT_FD:
-		lock->fd = optarg;
-		break;
-	}
-}
-
-bool options_read_lock(struct options_lock *lock, int argc, char **argv)
-{
-	int option;
-
-	lock->method = &method_flock;
-	lock->method_named = false;
-	lock->name = lock->fd = NULL;
-	lock->nmore = 0;
-	opterr = 0;
-	optind = 0; /* begin again */
-	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0 && option != 'c') {
-		if (option == OPT_WHO || option == OPT_CHECK || option == '?' || option == ':')
-			return false;
-		read_lock_option(lock, option);
-	}
-	lock->operand = argv[optind];
-	return lock->method != NULL;
 }

@@ -8,21 +8,15 @@
  * with EXIT_SUCCESS for --help and --version. */
 void request_read(struct request *request, int argc, char **argv);
 
-enum { OPTIONS_WORDS = 256 };
-
-/* The locks that the command line of another semlock names.  Its words are not copied. */
-struct options_lock {
-	const struct method *method;
-	bool method_named;
-	const char *name;    /* --name; NULL */
-	const char *fd;      /* --fd; NULL */
-	const char *operand; /* the first word behind the options; NULL */
-	const char *more[OPTIONS_WORDS]; /* those of -f */
-	size_t nmore;
+/* Options without a letter. */
+enum {
+	OPT_FCNTL = 256, OPT_CHECK, OPT_FD, OPT_HOLD, OPT_INIT, OPT_JSON, OPT_KILL_AFTER,
+	OPT_LENGTH, OPT_MIN_HOLD, OPT_MODE, OPT_NAME, OPT_NESTED, OPT_ON_LOST, OPT_QUEUE_MAX,
+	OPT_REPLACE, OPT_RM, OPT_RUN_TIMEOUT, OPT_SIGNAL, OPT_STALE, OPT_START, OPT_STATUS_FD,
+	OPT_TOGGLE, OPT_TTL, OPT_WHO,
 };
 
-/* Read the OPTIONS_WORDS words at most of ARGV, which a semlock has accepted already, into LOCK.  Reorders
- * nothing and prints nothing.  Returns false if that semlock takes no lock. */
-bool options_read_lock(struct options_lock *lock, int argc, char **argv);
+/* getopt_long(3) for semlock's options, without its messages. */
+int options_next(int argc, char **argv);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/lock_options.h"
 #include "cli/user_lock.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
@@ -17,9 +17,9 @@
 struct words {
 	pid_t pid;
 	int argc;
-	char *argv[OPTIONS_WORDS + 1];
+	char *argv[LOCK_OPTIONS_WORDS + 1];
 	char line[65536];
-	struct options_lock lock;
+	struct lock_options lock;
 };
 
 static bool add_process(struct all_asked *all, pid_t pid)
@@ -35,7 +35,8 @@ static bool add_process(struct all_asked *all, pid_t pid)
 	return true;
 }
 
-static bool see(pid_t pid, void *context)
+/* One read(2) for each process: there may be thousands. */
+static bool see_process(pid_t pid, void *context)
 {
 	static const char semlock[] = "semlock\n";
 	char path[64], name[16];
@@ -47,7 +48,7 @@ static bool see(pid_t pid, void *context)
 	is_one = fd >= 0 && read(fd, name, sizeof name) == sizeof semlock - 1 &&
 		 memcmp(name, semlock, sizeof semlock - 1) == 0;
 	if (fd >= 0)
-		close(fd); /* one read(2) is enough: there may be thousands */
+		close(fd);
 	return !is_one || pid == getpid() || add_process(context, pid);
 }
 
@@ -62,7 +63,7 @@ static bool link_text(pid_t pid, const char *what, char *text)
 	return length > 0;
 }
 
-static bool add(struct all_asked *all, const struct words *words, const char *name)
+static bool add_lock(struct all_asked *all, const struct words *words, const char *name)
 {
 	char directory[PATH_MAX] = "", *whole = NULL;
 	bool relative = *name != '/' && server_method(name) == NULL;
@@ -91,20 +92,20 @@ static void read_words(struct words *words, pid_t pid)
 	words->argc = 0;
 	snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
 	length = process_file(path, words->line, sizeof words->line);
-	for (ssize_t at = 0; at < length && words->argc < OPTIONS_WORDS;
+	for (ssize_t at = 0; at < length && words->argc < LOCK_OPTIONS_WORDS;
 	     at += (ssize_t)strlen(words->line + at) + 1)
 		words->argv[words->argc++] = words->line + at;
 	words->argv[words->argc] = NULL;
 }
 
-static bool look_at(struct all_asked *all, struct words *words)
+static bool add_locks(struct all_asked *all, struct words *words)
 {
-	const struct options_lock *lock = &words->lock;
+	const struct lock_options *lock = &words->lock;
 	const char *first;
 	char descriptor[32], path[PATH_MAX];
 	struct error ignored;
 
-	if (words->argc < 2 || !options_read_lock(&words->lock, words->argc, words->argv))
+	if (words->argc < 2 || !lock_options_read(&words->lock, words->argc, words->argv))
 		return true;
 	if (lock->name != NULL) {
 		first = names_path(lock->name, false, &ignored);
@@ -115,17 +116,18 @@ static bool look_at(struct all_asked *all, struct words *words)
 	} else {
 		first = lock->operand;
 	}
-	if (first != NULL && !add(all, words, first))
+	if (first != NULL && !add_lock(all, words, first))
 		return false;
 	for (size_t i = 0; i < lock->nmore; i++)
-		if (!add(all, words, lock->more[i]))
+		if (!add_lock(all, words, lock->more[i]))
 			return false;
 	return true;
 }
 
 struct children {
-	struct all_asked *all; /* to add them to; or NULL */
-	pid_t parent, helper, other;
+	struct all_asked *all; /* add them to its processes; NULL: only find HELPER and OTHER */
+	pid_t parent;
+	pid_t helper, other; /* the locksmith, and any other child; 0: none */
 };
 
 static bool see_child(pid_t pid, void *context)
@@ -135,7 +137,7 @@ static bool see_child(pid_t pid, void *context)
 
 	if (!process_stat(pid, &stat) || stat.parent != children->parent)
 		return true;
-	if (strncmp(stat.name, LOCKSMITH_PREFIX, 15) == 0)
+	if (strncmp(stat.name, LOCKSMITH_PREFIX, 15) == 0) /* the kernel cuts names */
 		children->helper = pid;
 	else
 		children->other = pid;
@@ -148,16 +150,16 @@ void asked_find(struct all_asked *all)
 	size_t semlocks;
 
 	*all = (struct all_asked){0};
-	process_each(see, all);
+	process_each(see_process, all);
 	semlocks = all->nprocesses;
 	for (size_t i = 0; i < semlocks && !all->failed; i++) {
 		read_words(&words, all->processes[i]);
-		if (look_at(all, &words))
+		if (add_locks(all, &words))
 			process_children(words.pid, see_child, &(struct children){.all = all, .parent = words.pid});
 	}
 }
 
-/* The lease's timer is there while the lock is held, also when the command has ended (--min-hold). */
+/* While a lock on a server is held, its lease has a timer, also after the command has ended (--min-hold). */
 static bool has_timer(pid_t pid)
 {
 	char what[32], text[PATH_MAX];
@@ -185,7 +187,7 @@ static void add_run(struct owners *found, const struct asked *asked, const struc
 	found->holders += !waits;
 }
 
-/* Of the processes of one run (a relay, --hold), the one that has the helper counts. */
+/* A run may be several semlock processes (a relay, --hold): the one whose child is the helper counts. */
 void asked_of_server(const struct all_asked *all, size_t i, struct owners *found)
 {
 	const char *name = all->list[i].name;

@@ -1,4 +1,4 @@
-/* owners/asked.h - which locks the semlock processes of this machine were asked for, by their command lines. */
+/* owners/asked.h - the locks that this machine's semlock processes were asked for, by their command lines. */
 #ifndef SEMLOCK_OWNERS_ASKED_H
 #define SEMLOCK_OWNERS_ASKED_H
 
@@ -21,13 +21,14 @@ struct all_asked {
 	size_t count;
 	pid_t *processes; /* these, and their children */
 	size_t nprocesses;
-	bool unseen; /* some are in directories that we may not look at */
+	bool unseen; /* some command lines could not be followed: permission to look at the process is missing */
 	bool failed; /* no memory: some are missing */
 };
 
+/* Search all processes. */
 void asked_find(struct all_asked *all);
 
-/* Those who hold and those who wait for the lock on a server that entry I of ALL names, as far as this
+/* Fill FOUND with the holders and waiters of the lock on a server that entry I of ALL names, as far as this
  * machine knows: the server is not asked. */
 void asked_of_server(const struct all_asked *all, size_t i, struct owners *found);
 

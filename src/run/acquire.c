@@ -24,11 +24,14 @@ static int report_busy(const struct request *request, const struct lock *lock, c
 /* SINCE: when semlock began, or 0: not asked for. */
 static int report_taken(const struct request *request, int64_t since)
 {
+	int64_t waited;
+
 	if (request->verbose)
 		messages_taken(request, since);
 	if (since != 0) {
 		held_begins();
-		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(clock_now() - since));
+		waited = clock_now() - since;
+		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
 	}
 	return ACQUIRED;
 }

@@ -20,8 +20,8 @@ int64_t held_time(void)
 	return began == 0 ? 0 : clock_now() - began;
 }
 
-/* A blocked signal is queued even if it is ignored, as HUP is under nohup(1): leave it out.  SIGCONT:
- * the relay has been killed. */
+/* A blocked signal is queued even if it is ignored, as HUP is under nohup(1): leave it out.  SIGCONT comes
+ * when the relay has been killed. */
 static void end_signals(sigset_t *signals)
 {
 	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -34,7 +34,7 @@ static void end_signals(sigset_t *signals)
 			sigaddset(signals, enough[i]);
 }
 
-/* A key of the terminal may stop semlock: there is no command any more that it would stop with. */
+/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command, which has ended. */
 static void let_stop(void)
 {
 	sigset_t stop;
@@ -58,6 +58,6 @@ void held_at_least(int64_t duration)
 		pause = (struct timespec){(time_t)(left / SECOND), (long)(left % SECOND)};
 		signo = sigtimedwait(&signals, NULL, &pause);
 		if (signo < 0 && errno != EAGAIN && errno != EINTR)
-			nanosleep(&pause, NULL); /* a sandbox denies the call */
+			nanosleep(&pause, NULL); /* sigtimedwait(2) is refused, by a sandbox, say */
 	}
 }
