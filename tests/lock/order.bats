@@ -174,13 +174,17 @@ prepare() {
 	done
 }
 
-# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, for a busy machine.
+# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, in one of three tries, for a busy machine.
+# A waiter that the tickets hold up stays out in all of them.
 passed() {
 	local began most=$1
 	shift
-	began=$(date +%s%N)
-	expect_status 0 "$@"
-	[ $(($(date +%s%N) - began)) -lt $((most * 1000000000 + 1000000000)) ] || complain "it took too long: $*"
+	for _ in 1 2 3; do
+		began=$(date +%s%N)
+		expect_status 0 "$@" || return
+		[ $(($(date +%s%N) - began)) -ge $((most * 1000000000 + 1000000000)) ] || return 0
+	done
+	complain "it took too long: $*"
 }
 
 @test "whatever a process does with tickets, a single waiter is in within two seconds, ten within five" {
@@ -213,24 +217,31 @@ passed() {
 	done
 }
 
-@test "twenty looping -n callers overtake no waiter" {
+callers_beside_waiters() {
 	local i
-	starts_many
-	hold_lock l
+	rm -f log stop holder.up holder.down
+	hold_lock l || return
 	for i in $(seq 20); do
 		start "waiter$i" "$SEMLOCK" l sh -c 'echo waiter >>log; sleep .005'
-		"$PROBE" blocked "${PID[waiter$i]}"
+		"$PROBE" blocked "${PID[waiter$i]}" || return
 	done
 	for i in $(seq 20); do
 		# shellcheck disable=SC2016
 		start "caller$i" bash -c 'until [ -e stop ]; do "$0" -n l sh -c "echo caller >>log"; done; exit 0' "$SEMLOCK"
 	done
-	let_go
-	for i in $(seq 20); do ended "waiter$i" 0; done
-	eventually grep -q caller log
+	let_go || return
+	for i in $(seq 20); do ended "waiter$i" 0 || return; done
+	eventually grep -q caller log || return
 	touch stop
-	for i in $(seq 20); do ended "caller$i" 0; done
+	for i in $(seq 20); do ended "caller$i" 0 || return; done
 	[ "$(head -n 20 log | sort | uniq -c | tr -s ' ')" = " 20 waiter" ] || complain "$(head -n 20 log)"
+}
+
+# A waiter that a busy machine keeps from running for as long as -n looks cannot be told from a stopped one:
+# hence three tries.  Without the looks, each try has some five overtakes.
+@test "twenty looping -n callers overtake no waiter" {
+	starts_many
+	callers_beside_waiters || callers_beside_waiters || callers_beside_waiters
 }
 
 @test "a stopped waiter is passed by, and is next when it goes on" {
