@@ -17,10 +17,10 @@ static void choose_by_url(struct request *request, const struct reading *reading
 
 	for (unsigned i = 0; i < request->nlocks && !request->as_flock; i++) {
 		const char *name = request->locks[i].name;
-		bool may_be_url = name != NULL && strstr(name, "://") != NULL;
+		bool may_be_url = name != NULL && strchr(name, ':') != NULL;
 		const struct method *method = may_be_url ? server_method(name) : NULL;
 
-		if (name != NULL && server_mistyped(name))
+		if (may_be_url && server_mistyped(name))
 			die(EXIT_USAGE, "%s: a URL has two slashes after its colon; a file of this "
 					"name is ./%s", name, name);
 		if (method != NULL && request->nlocks > 1 && !request->who)
