@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "sys/deadline.h"
+#include "sys/descriptor.h"
 #include "sys/pipe_holders.h"
 #include "sys/process.h"
 #include "run/relay.h"
@@ -37,6 +38,18 @@ static bool has_children(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+/* In the holder: wait until the relay has blocked its signals.  Once there is a command, a signal to the relay
+ * is the command's; until then it ends both. */
+static void await_relay(int ends[2])
+{
+	char none;
+
+	close(ends[1]);
+	while (read(ends[0], &none, 1) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+}
+
 /* A shell may have started jobs, and then have become semlock (exec): only a child that is younger than the
  * holder counts as the holder's.  A start time is in clock ticks. */
 static void spare_elders(pid_t holder)
@@ -53,9 +66,12 @@ pid_t relay_start(struct error *error)
 	pid_t parent = getpid(), pid;
 	bool elders = has_children();
 	sigset_t set, before;
+	int ends[2];
 
 	if (child_begins_namespace())
 		return 0;
+	if (descriptor_pipe(ends) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 	/* Block no other signal: one from the keyboard between here and the fork would reach the relay alone,
 	 * which does not pass it on. */
 	sigemptyset(&set);
@@ -69,6 +85,8 @@ pid_t relay_start(struct error *error)
 	if (pid > 0) {
 		sigfillset(&set);
 		sigprocmask(SIG_BLOCK, &set, NULL);
+		close(ends[0]);
+		close(ends[1]);
 		if (elders)
 			spare_elders(pid);
 		return pid;
@@ -78,6 +96,7 @@ pid_t relay_start(struct error *error)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	relay = parent;
+	await_relay(ends);
 	sigaction(SIGCHLD, &child, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;

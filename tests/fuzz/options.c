@@ -105,7 +105,8 @@ static void locks(const struct request *o, int count)
 {
 	bool on_server = (o->method->can & ON_SERVER) != 0;
 
-	MUST(o->nlocks > 0 && o->nlocks <= (unsigned)count + 1 && o->label != NULL);
+	MUST(o->nlocks <= (unsigned)count + 1);
+	MUST(o->who || (o->nlocks > 0 && o->label != NULL)); /* --who alone: all locks */
 	for (unsigned i = 0; i < o->nlocks; i++)
 		MUST(o->locks[i].name != NULL || (i == 0 && o->locks[i].fd >= 0));
 	MUST(!on_server || o->nlocks == 1);

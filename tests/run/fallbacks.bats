@@ -156,7 +156,7 @@ refusing() {
 			expect_status 1 "$SEMLOCK" --who -m $method "$lock"
 			grep -q "^held *${COMMAND[holder]} " .out || complain "$error, $method: $out"
 			start waiter "$SEMLOCK" -m $method "$lock" touch ran
-			until pid=$(pgrep -P "${PID[waiter]}"); do # strace's child
+			until pid=$(pgrep -P "${PID[waiter]}" semlock); do # strace's child, once it is semlock
 				kill -0 "${PID[waiter]}" || complain "$error, $method: $(cat waiter.err)" || return
 				"$PROBE" pause 5
 			done

@@ -38,7 +38,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	argv[0] = path;
 	execv(path, (char *const *)(uintptr_t)argv);
 	length = snprintf(line, sizeof line,
-	    "LOCKSMITH %d\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
+	    "LOCKSMITH %d shared slots order token\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
 	    "of this name is ./NAME\n",
 	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme,
 	    locksmith_directory(), strerror(errno));
