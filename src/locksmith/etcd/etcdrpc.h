@@ -21,7 +21,7 @@ enum etcd_reply {
 struct etcd {
 	const struct url *url;
 	char base[URL_HOSTS][300];
-	char failed[URL_HOSTS][100]; /* each endpoint's failure in this call; "": none */
+	char failed[URL_HOSTS][200]; /* each endpoint's failure in this call; "": none */
 	bool away;		     /* an endpoint may answer later */
 	unsigned int current; /* the endpoint that is asked first */
 	struct transfer transfer;
