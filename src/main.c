@@ -39,8 +39,8 @@ static const char *stuck_reason(const struct request *request)
 {
 	if ((request->method->can & ON_SERVER) != 0)
 		return "cannot release the lock: the server did not answer; it is free when the lease ends";
-	return "not let go: a semlock that took it for abandoned has been stopped, and keeps its guard; "
-	       "it is free when that one goes on, or ends";
+	return "cannot release the lock: another semlock was stopped while taking it over (--stale): continue that "
+	       "process, or end it";
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */

@@ -29,8 +29,8 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 static int say_deleted(struct error *error)
 {
 	return error_say(error, ERROR_LOCKABLE,
-	    "the file behind this descriptor has been deleted, and whoever opens its name "
-	    "locks another: open it again");
+	    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
+	    "descriptor again");
 }
 
 int lock_open(struct lock *lock, struct error *error)

@@ -139,7 +139,7 @@ static bool print_scope(const struct place *place, const struct method *method)
 	bool needs_stale = scope == SCOPE_EVERYWHERE && (method->can & LEAVES_RECORD) != 0;
 
 	printf("%-8s %s%s\n", method->name, words[scope],
-	    needs_stale ? "; their dead are known by --stale alone" : "");
+	    needs_stale ? "; a dead holder on another machine is recognised with --stale only" : "");
 	return scope != SCOPE_HERE_ONLY;
 }
 

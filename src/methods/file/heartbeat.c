@@ -161,7 +161,7 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 	if (heartbeat->sources != NULL && !FAULT_POINT("heartbeat.pipe") && descriptor_pipe(heartbeat->stop) == 0 &&
 	    start_thread(heartbeat) == 0)
 		return 0;
-	error_set(error, ERROR_SYSTEM, "nobody can look after the lock while the command runs");
+	error_set(error, ERROR_SYSTEM, "cannot monitor the lock while the command runs");
 	heartbeat_forget(heartbeat);
 	return -1;
 }
