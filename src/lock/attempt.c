@@ -46,9 +46,9 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	enum outcome outcome;
 
 	if (deadline->never)
-		alarm_off();
+		wakeup_off();
 	do {
-		if (!deadline->never && alarm_set(deadline_left(deadline), error) != 0)
+		if (!deadline->never && wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
 		outcome = lock->method->take(lock, SLEEP, error); /* K2 */
 		if (outcome == BUSY && deadline_left(deadline) == 0)
@@ -135,7 +135,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		CRASH_POINT("attempt.free");
 		if (*seen >= looks->count / 2 && *seen % 4 == 0 && has_sleeper(lock))
 			return BUSY;
-		alarm_off(); /* a tick would end the pause */
+		wakeup_off(); /* a tick would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}

@@ -40,7 +40,6 @@ enum {
 struct method {
 	const char *name; /* as typed after -m */
 	unsigned can;
-	const char *what; /* for --help, in a few words */
 
 	/* A kernel lock, of LOCK->fd; the last two with CAN_SLOTS, take and drop also with LEAVES_RECORD.
 	 *

@@ -136,7 +136,7 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 	atomic_store(&wait->over, true);
 	while (atomic_load(&wait->running) > 0) {
 		for (unsigned i = 0; i < started; i++)
-			pthread_kill(waiters[i].thread, alarm_signal());
+			pthread_kill(waiters[i].thread, wakeup_signal());
 		nanosleep(&a_moment, NULL);
 	}
 	for (unsigned i = 0; i < started; i++)
@@ -184,8 +184,8 @@ enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, str
 		error_set(error, ERROR_SYSTEM, "cannot wait for a slot");
 		return FAILED;
 	}
-	alarm_off();
-	alarm_listen();
+	wakeup_off();
+	wakeup_listen();
 	init_wait(&wait, lock);
 	started = start_threads(&wait, waiters);
 	wait_for_threads(&wait, deadline, started);

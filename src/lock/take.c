@@ -91,7 +91,7 @@ static enum outcome take_by_preemption(struct lock *lock, const struct wait_opti
 {
 	enum outcome outcome;
 
-	alarm_off();
+	wakeup_off();
 	do {
 		outcome = attempt_try(lock, error);
 		if (outcome != BUSY)
@@ -262,7 +262,7 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 	outcome = try_in_order(lock, queue, state, wait, error);
 	if (outcome == BUSY && !wait->try_once) {
 		outcome = take_waiting(lock, queue, state, wait, error);
-		alarm_off();
+		wakeup_off();
 	}
 	return outcome;
 }

@@ -22,7 +22,7 @@ static ssize_t barrier_receive(int fd, void *data, size_t size)
 	return got;
 }
 
-/* In the child.  alarm_off() first: the command gets the signals as semlock got them, not as its timer
+/* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its timer
  * changed them. */
 static void await_release(const struct start_barrier *barrier, const sigset_t *before, sigset_t *mask)
 {
@@ -30,7 +30,7 @@ static void await_release(const struct start_barrier *barrier, const sigset_t *b
 	char word;
 
 	sigprocmask(SIG_SETMASK, before, NULL);
-	alarm_off();
+	wakeup_off();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, mask);
 	if (barrier_receive(barrier->socket, &word, 1) != 1)

@@ -323,7 +323,6 @@ static bool rename_owned(struct lock *lock)
 const struct method method_rename = {
     .name = "rename",
     .can = LEAVES_RECORD | NEEDS_INIT,
-    .what = "a token that is renamed away; --init makes it",
     .open = rename_open,
     .take = rename_take,
     FILE_METHOD_COMMON,

@@ -266,7 +266,6 @@ static void symlink_beat(struct lock *lock)
 const struct method method_symlink = {
     .name = "symlink",
     .can = LEAVES_RECORD,
-    .what = "a symbolic link that points to the holder's PID",
     .open = symlink_open,
     .take = symlink_take,
     FILE_METHOD_COMMON,

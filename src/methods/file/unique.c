@@ -266,7 +266,6 @@ static void unique_let_go(struct lock *lock)
 static const struct method method_rename_unique = {
     .name = "rename",
     .can = LEAVES_RECORD | NEEDS_INIT | NEEDS_MONITOR,
-    .what = "a token that is renamed away to a name of its own",
     .open = unique_open,
     .take = unique_take,
     FILE_METHOD_COMMON,

@@ -128,7 +128,6 @@ static int fcntl_drop_slot(struct lock *lock, unsigned slot)
 const struct method method_ofd = {
     .name = "ofd",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
-    .what = "fcntl(2) lock of the open file description; --fcntl",
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,
@@ -139,7 +138,6 @@ const struct method method_ofd = {
 const struct method method_posix = {
     .name = "posix",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
-    .what = "fcntl(2) lock of the process, as dpkg, mail programs",
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,

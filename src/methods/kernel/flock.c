@@ -87,7 +87,6 @@ static int flock_drop_slot(struct lock *lock, unsigned slot)
 
 const struct method method_flock = {
     .name = "flock",
-    .what = "flock(2), as flock(1)",
     .access = flock_access,
     .take = flock_take,
     .drop = flock_drop,
