@@ -91,31 +91,13 @@ int value_on_lost(const char *text)
 	return signo;
 }
 
-int value_status(const char *text)
+long value_number(const char *option, const char *text, const char *what, long least, long most)
 {
-	long status = parse_number(text, 255);
+	long number = parse_number(text, most);
 
-	if (status < 0)
-		die(EXIT_USAGE, "-E %s: not an exit status, 0 to 255", text);
-	return (int)status;
-}
-
-unsigned value_slots(const char *text)
-{
-	long slots = parse_number(text, SLOTS_MOST);
-
-	if (slots < 1)
-		die(EXIT_USAGE, "-j %s: not a number of slots, 1 to %d", text, SLOTS_MOST);
-	return (unsigned)slots;
-}
-
-int value_queue_max(const char *text)
-{
-	long most = parse_number(text, INT_MAX);
-
-	if (most < 0)
-		die(EXIT_USAGE, "--queue-max %s: not a number of waiters, from 0", text);
-	return (int)most;
+	if (number < least)
+		die(EXIT_USAGE, "%s %s: not %s, %ld to %ld", option, text, what, least, most);
+	return number;
 }
 
 mode_t value_mode(const char *text)

@@ -1,7 +1,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -37,26 +36,13 @@ static void await_release(const struct start_barrier *barrier, const sigset_t *b
 		_exit(EXIT_FAILURE);
 }
 
-static int make_socket(int ends[2])
-{
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-		return -1;
-	for (int i = 0; i < 2; i++) {
-		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-		ends[i] = descriptor_above_standard(ends[i]);
-		if (ends[i] < 0)
-			return -1;
-	}
-	return 0;
-}
-
 pid_t start_barrier_start(struct start_barrier *barrier, sigset_t *mask)
 {
 	sigset_t all, before;
 	int ends[2];
 	pid_t pid;
 
-	if (make_socket(ends) != 0)
+	if (descriptor_socket_pair(ends) != 0)
 		return -1;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
