@@ -6,7 +6,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/asked.c src/owners/asked.h \
 	src/owners/check.c src/owners/check.h \
-	src/owners/look.c src/owners/look.h \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h \
@@ -47,7 +46,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
 	src/run/progress.c src/run/progress.h \
-	src/owners/verify.c src/owners/verify.h \
 	src/lock/queue.c src/lock/queue.h \
 	src/lock/queuefile.c src/lock/queuefile.h \
 	src/owners/lock_scope.c src/owners/lock_scope.h \

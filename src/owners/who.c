@@ -11,9 +11,8 @@
 #include "methods/server/server.h"
 #include "owners/asked.h"
 #include "owners/json.h"
-#include "owners/look.h"
 #include "owners/owner_text.h"
-#include "owners/owners.h"
+#include "owners/owners_look.h"
 #include "owners/proc_snapshot.h"
 #include "owners/who.h"
 #include "report/error.h"
@@ -250,7 +249,7 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 	struct error error;
 
 	if (!(wanted->of_user && access(wanted->name, F_OK) != 0 && errno == ENOENT) &&
-	    look_by_name(&found, &lock, request->method_named, &error) != 0) {
+	    owners_look_by_name(&found, &lock, request->method_named, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
@@ -262,13 +261,13 @@ static int look_near(struct owners *found, const struct all_asked *all, const st
 {
 	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
 	struct error ignored;
-	int result = look_by_name(found, &lock, asked->method_named, &ignored);
+	int result = owners_look_by_name(found, &lock, asked->method_named, &ignored);
 
 	if (result != 0 || !found->unseen)
 		return result;
 	owners_forget(found);
 	proc_snapshot_limit(NULL, 0);
-	result = look_by_name(found, &lock, asked->method_named, &ignored);
+	result = owners_look_by_name(found, &lock, asked->method_named, &ignored);
 	proc_snapshot_limit(all->processes, all->nprocesses);
 	return result;
 }

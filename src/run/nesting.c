@@ -60,29 +60,13 @@ static bool is_this_descriptor(const struct lock *lock, const struct owner *hold
 	return false;
 }
 
-struct bytes {
-	long long first, last;
-};
-
-/* The bytes that LOCK is to have; of slots, one each. */
-static struct bytes requested_bytes(const struct lock *lock)
-{
-	struct bytes bytes = {lock->range.start, LLONG_MAX};
-
-	if (lock->slots > 0)
-		bytes.last = bytes.first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		bytes.last = bytes.first + lock->range.length - 1;
-	return bytes;
-}
-
 /* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another kind, or a
  * slot beyond those of LOCK, has none of them. */
 enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
 {
-	struct bytes bytes = requested_bytes(lock);
+	struct bytes bytes = owners_bytes(lock);
 
 	if ((holder->kind & owners_kinds(lock)) == 0 && holder->kind != 0)
 		return NO_BYTE;
@@ -99,7 +83,7 @@ static bool conflicts_at_slot(const struct lock *lock, const struct owner *holde
 {
 	bool ranged = (lock->method->can & CAN_RANGE) != 0;
 	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
-	struct bytes bytes = ranged ? requested_bytes(lock) : (struct bytes){holder->first, holder->last};
+	struct bytes bytes = ranged ? owners_bytes(lock) : (struct bytes){holder->first, holder->last};
 
 	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
 		  : lock->slots == 0 || holder->kind == KIND_FLOCK)
