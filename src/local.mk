@@ -42,7 +42,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/path.c src/sys/path.h \
 	src/cli/lock_options.c src/cli/lock_options.h \
 	src/cli/request.h src/cli/options.c src/cli/options.h \
-	src/sys/pidfd.c src/sys/pidfd.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
 	src/run/progress.c src/run/progress.h \
@@ -58,7 +57,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
 	src/owners/owner_text.c src/owners/owner_text.h \
 	src/lock/lockset.c src/lock/lockset.h \
-	src/sys/signals.c src/sys/signals.h \
 	src/lock/slots.c src/lock/slots.h \
 	src/run/targets.c src/run/targets.h \
 	src/report/text.c src/report/text.h \
@@ -92,7 +90,6 @@ semlock_LDADD = $(STATIC_LIBS)
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
-	src/sys/pidfd.c src/sys/pidfd.h \
 	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \

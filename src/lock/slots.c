@@ -48,7 +48,7 @@ static enum outcome try_slots(struct lock *lock, unsigned first, struct error *e
 /* A caller's descriptor gets no second slot. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
-	if (lock->name == NULL && (lock->slot = held_slot(lock)) >= 0)
+	if (lock->name == NULL && (lock->slot = held_read(lock).slot) >= 0)
 		return TAKEN;
 	return try_slots(lock, 0, error);
 }

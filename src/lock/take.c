@@ -82,7 +82,7 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 	static const struct looks looks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
 	int seen;
 
-	if (lock->name == NULL && held_mode(lock) != HELD_NONE)
+	if (lock->name == NULL && held_read(lock).mode != HELD_NONE)
 		return BUSY;
 	return attempt_deserted(lock, &looks, &seen, error);
 }
@@ -157,14 +157,14 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 /* A caller's descriptor gets what it carries already, and less than that, before all waiters. */
 static enum outcome take_again(struct lock *lock, struct error *error)
 {
-	enum held_mode held;
+	struct held held;
 
 	if (lock->name != NULL)
 		return BUSY;
+	held = held_read(lock);
 	if (lock->slots > 0)
-		return held_slot(lock) < 0 ? BUSY : attempt_try(lock, error);
-	held = held_mode(lock);
-	if (held == HELD_EXCLUSIVE || (held == HELD_SHARED && lock->mode == SHARED))
+		return held.slot < 0 ? BUSY : attempt_try(lock, error);
+	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->mode == SHARED))
 		return lock->method->take(lock, TRY, error);
 	return BUSY;
 }
@@ -176,7 +176,7 @@ static enum outcome convert(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
 
-	if (lock->name != NULL || lock->slots > 0 || held_mode(lock) == HELD_NONE)
+	if (lock->name != NULL || lock->slots > 0 || held_read(lock).mode == HELD_NONE)
 		return BUSY;
 	outcome = take_again(lock, error);
 	if (outcome == BUSY)
@@ -188,7 +188,7 @@ static enum outcome convert(struct lock *lock, struct error *error)
  * skip the queue. */
 static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
 {
-	return wait->passes || (lock->name == NULL && held_more(lock));
+	return wait->passes || (lock->name == NULL && held_read(lock).more);
 }
 
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */

@@ -11,7 +11,6 @@
 #include "run/acquire.h"
 #include "run/progress.h"
 #include "run/preempt.h"
-#include "owners/owner_text.h"
 #include "lock/lockset.h"
 
 static int report_busy(const struct request *request, const struct lock *lock, const struct wait_options *wait)
@@ -148,8 +147,7 @@ static int take_by_preemption(const struct request *request, struct lock *lock, 
 	enum outcome outcome = request->preempt == PREEMPT_TOGGLE ? toggle_take(lock, &preemption, &error)
 							   : replace_take(lock, &preemption, &error);
 
-	if (waiting->progress.begun)
-		progress_end();
+	progress_end();
 	if (outcome == TAKEN)
 		return report_taken(request, since);
 	if (outcome == BUSY)
@@ -185,8 +183,7 @@ static int take_locks(const struct request *request, struct lock *locks, struct 
 				   ? lockset_take(locks, request->nlocks, wait, &culprit, &error)
 				   : lock_take(locks, wait, &error);
 
-	if (waiting->progress.begun)
-		progress_end();
+	progress_end();
 	if (outcome == TAKEN)
 		return report_taken(request, since);
 	if (outcome == BUSY && waiting->nesting > NESTING_SHARES)

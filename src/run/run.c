@@ -108,7 +108,7 @@ static pid_t start_child(struct child *child, struct error *error)
 
 	if (give_locks(job, error) != 0)
 		return -1;
-	return command_prepare(&job->command, progress_blocks(), error);
+	return command_prepare(&job->command, progress_caller_mask(), error);
 }
 
 int job_make(struct job *job, const struct request *request, struct error *error)

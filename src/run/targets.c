@@ -10,7 +10,7 @@
 
 #include "lock/queuefile.h"
 #include "sys/open_fds.h"
-#include "sys/pidfd.h"
+#include "sys/process.h"
 #include "run/targets.h"
 
 /* A zombie still takes signals, and has released its locks. */

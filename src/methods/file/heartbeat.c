@@ -9,7 +9,6 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "methods/file/heartbeat.h"
-#include "sys/pidfd.h"
 #include "sys/process.h"
 #include "report/error.h"
 
