@@ -312,6 +312,6 @@ void request_read(struct request *request, int argc, char **argv)
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	check_options(request, &reading);
-	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
+	if (request->slots > 0 && (request->method->can & CAN_RANGE) == 0 && request->method->server == NULL)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 }

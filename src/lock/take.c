@@ -37,8 +37,8 @@ int lock_open(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
 	lock->lost = false;
-	if (lock->method->open != NULL)
-		return lock->method->open(lock, error);
+	if (lock->method->file != NULL)
+		return lock->method->file->open(lock, error);
 	if (lock->name != NULL) {
 		lock->fd = -1;
 		return lockfile_open(lock, error);
@@ -50,7 +50,7 @@ int lock_open(struct lock *lock, struct error *error)
 
 bool lock_current(const struct lock *lock)
 {
-	return lock->entry != NULL ? lock->method->current(lock) : lockfile_current(lock);
+	return lock->entry != NULL ? lock->method->file->current(lock) : lockfile_current(lock);
 }
 
 /* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
@@ -165,7 +165,7 @@ static enum outcome take_again(struct lock *lock, struct error *error)
 	if (lock->slots > 0)
 		return held.slot < 0 ? BUSY : attempt_try(lock, error);
 	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->mode == SHARED))
-		return lock->method->take(lock, TRY, error);
+		return lock->method->kernel->take(lock, TRY, error);
 	return BUSY;
 }
 
@@ -180,7 +180,7 @@ static enum outcome convert(struct lock *lock, struct error *error)
 		return BUSY;
 	outcome = take_again(lock, error);
 	if (outcome == BUSY)
-		lock->method->drop(lock, error);
+		lock->method->kernel->drop(lock, error);
 	return outcome;
 }
 
@@ -240,8 +240,6 @@ static enum outcome try_in_order(struct lock *lock, const struct queue *queue,
 {
 	enum outcome outcome;
 
-	if (state != QUEUE_OPEN && lock->slots == 0)
-		return lock->method->take(lock, TRY, error);
 	if (state != QUEUE_OPEN || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
 		return attempt_try(lock, error);
 	outcome = take_again(lock, error);
@@ -290,8 +288,8 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 {
 	enum outcome outcome = FAILED;
 
-	if (lock->method->await != NULL) {
-		outcome = lock->method->await(lock, wait, error);
+	if (lock->method->server != NULL) {
+		outcome = lock->method->server->await(lock, wait, error);
 		if (outcome != TAKEN)
 			lock_forget(lock);
 		return outcome;
@@ -310,8 +308,10 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 
 void lock_forget(struct lock *lock)
 {
-	if (lock->method->release != NULL) {
-		lock->method->release(lock);
+	const struct method *method = lock->method;
+
+	if (method->kernel == NULL) {
+		(method->file != NULL ? method->file->release : method->server->release)(lock);
 		return;
 	}
 	if (lock->name == NULL || lock->fd < 0)
@@ -325,5 +325,5 @@ int lock_undo(struct lock *lock, struct error *error)
 {
 	if (identify_descriptor(lock, error) != 0)
 		return -1;
-	return lock->method->drop(lock, error);
+	return lock->method->kernel->drop(lock, error);
 }

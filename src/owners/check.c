@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
@@ -101,13 +102,13 @@ static bool excludes(const struct method *first, const struct method *second, co
 
 	error_say(error, ERROR_UNAVAILABLE, "two at the same time");
 	if (open_pair(pair, first, second, path, error) &&
-	    first->take(&pair[0], TRY, error) == TAKEN) {
+	    attempt_try(&pair[0], error) == TAKEN) {
 		if (FAULT_POINT("check.lost"))
-			first->drop(&pair[0], error);
-		busy = second->take(&pair[1], TRY, error) == BUSY;
+			attempt_drop(&pair[0]);
+		busy = attempt_try(&pair[1], error) == BUSY;
 		CRASH_POINT("check.tried");
-		if (busy && first->drop(&pair[0], error) == 0)
-			taken = second->take(&pair[1], TRY, error) == TAKEN;
+		attempt_drop(&pair[0]);
+		taken = busy && attempt_try(&pair[1], error) == TAKEN;
 	}
 	lock_forget(&pair[0]);
 	lock_forget(&pair[1]);
@@ -120,7 +121,7 @@ static enum lock_scope lock_scope(const struct place *place, const struct method
 
 	if (!place->mounted)
 		return SCOPE_UNKNOWN;
-	if ((method->can & LEAVES_RECORD) != 0)
+	if (method->file != NULL)
 		return lock_scope_of_names(&place->mount);
 	return lock_scope_of(&place->mount, owners_kinds(&lock) == KIND_FLOCK ? KIND_FLOCK : KIND_POSIX);
 }
@@ -136,7 +137,7 @@ static bool print_scope(const struct place *place, const struct method *method)
 	    "excludes on this machine; whether others see it is not known",
 	};
 	enum lock_scope scope = lock_scope(place, method);
-	bool needs_stale = scope == SCOPE_EVERYWHERE && (method->can & LEAVES_RECORD) != 0;
+	bool needs_stale = scope == SCOPE_EVERYWHERE && method->file != NULL;
 
 	printf("%-8s %s%s\n", method->name, words[scope],
 	    needs_stale ? "; a dead holder on another machine is recognised with --stale only" : "");
@@ -180,7 +181,7 @@ static bool try_names(const struct place *place, const struct method *method)
 
 static bool try_method(const struct place *place, const struct method *method)
 {
-	return (method->can & LEAVES_RECORD) != 0 ? try_names(place, method)
+	return method->file != NULL ? try_names(place, method)
 						  : try_kernel_lock(place, method);
 }
 
@@ -191,7 +192,7 @@ static bool try_methods(const struct place *place, const struct request *request
 	bool good = false, excluding;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if ((method->can & ON_SERVER) != 0 ||
+		if (method->server != NULL ||
 		    (request->method_named && method != request->method))
 			continue;
 		excluding = try_method(place, method);
@@ -233,14 +234,14 @@ int check(const struct request *request)
 {
 	struct place place = {
 	    .name = request->locks[0].name,
-	    .is_a_name = request->method_named && (request->method->can & LEAVES_RECORD) != 0,
+	    .is_a_name = request->method_named && request->method->file != NULL,
 	};
 	struct start_barrier barrier = {0};
 	sigset_t mask, all, before;
 	struct error error;
 	bool good;
 
-	if ((request->method->can & ON_SERVER) != 0)
+	if (request->method->server != NULL)
 		return check_server(request);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before); /* an interrupted check would leave its files behind */

@@ -28,12 +28,12 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	struct proc_snapshot snapshot;
 
 	*found = (struct owners){0};
-	if ((lock->method->can & ON_SERVER) != 0) {
+	if (lock->method->server != NULL) {
 		if (lock->server_text[0] != '\0')
 			server_owners_add(found, lock->method->name, lock->server_text, false);
 		return 0;
 	}
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return record_owners_look(found, lock, error);
 	for (int tries = 0; tries < 4; tries++) {
 		owners_forget(found);
@@ -91,7 +91,7 @@ int owners_look_by_name(struct owners *found, struct lock *lock, bool method_nam
 {
 	if (server_method(lock->name) != NULL)
 		lock->method = server_method(lock->name);
-	if ((lock->method->can & ON_SERVER) != 0)
+	if (lock->method->server != NULL)
 		return server_owners_ask(found, lock, error);
 	if (!method_named)
 		return look_at_any(found, lock, error);
@@ -112,7 +112,7 @@ bool owners_verify(const struct lock *lock, pid_t pid)
 	struct open_fds open_fds = {0};
 	bool verified = false;
 
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return record_owners_verify(lock, pid);
 	open_fds_of(&open_fds, pid, &file, 1);
 	for (size_t i = 0; i < open_fds.count; i++)

@@ -17,15 +17,15 @@ int probe_open(struct probe *probe, const struct lock *lock, struct error *error
 	    .fd = -1,
 	    .slot = -1,
 	};
-	if (probe->lock.method->open(&probe->lock, error) != 0)
+	if (probe->lock.method->file->open(&probe->lock, error) != 0)
 		return -1;
-	return probe->lock.method->inspect(&probe->lock, &probe->info, error);
+	return probe->lock.method->file->inspect(&probe->lock, &probe->info, error);
 }
 
 void probe_close(struct probe *probe)
 {
 	lock_info_forget(&probe->info);
-	probe->lock.method->release(&probe->lock);
+	probe->lock.method->file->release(&probe->lock);
 }
 
 static bool says_so(const struct method *method, const char *name)
@@ -45,7 +45,7 @@ const struct method *probe_method(const char *name)
 	const struct method *method;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if (method->inspect != NULL && says_so(method, name))
+		if (method->file != NULL && says_so(method, name))
 			return method;
 	return NULL;
 }

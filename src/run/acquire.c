@@ -92,7 +92,7 @@ static int check_nesting(const struct request *request, const struct lock *locks
 			wait->try_once = true;
 			/* Do not ask the server, unless a slot may be free: the command has not
 			 * inherited SEMLOCK_PASSWORD. */
-			if ((locks[i].method->can & ON_SERVER) != 0 && locks[i].slots == 0)
+			if (locks[i].method->server != NULL && locks[i].slots == 0)
 				return report_busy(request, &locks[i], wait);
 		}
 	}

@@ -18,7 +18,7 @@ static bool in_environment(const struct lock *lock)
 	struct stat file;
 	char entry[64];
 
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return getenv("SEMLOCK_LOCK") != NULL; /* the record says the rest */
 	if (held == NULL)
 		return false;
@@ -140,7 +140,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 /* The kinds of kernel lock to search for: all, for they share the file's one queue. */
 static unsigned kernel_kinds(const struct lock *lock)
 {
-	return (lock->method->can & LEAVES_RECORD) != 0 ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
+	return lock->method->file != NULL ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
 }
 
 enum nesting nesting_look(const struct lock *lock, pid_t *holder)
@@ -151,7 +151,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 	struct error ignored;
 	pid_t above;
 
-	if ((lock->method->can & ON_SERVER) != 0)
+	if (lock->method->server != NULL)
 		return look_on_server(lock, holder);
 	if (!in_environment(lock) || owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
@@ -201,7 +201,7 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 	struct error ignored;
 	int own;
 
-	if (kernel_kinds(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_descriptor(lock) ||
+	if (kernel_kinds(lock) == 0 || lock->method->server != NULL || !has_locked_descriptor(lock) ||
 	    owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {

@@ -46,8 +46,8 @@ static void make_locks(struct job *job)
 		    .fd = request->locks[i].fd,
 		    .slot = -1,
 		};
-		if (request->method->access != NULL)
-			job->locks[i].access = request->method->access(&job->locks[i]);
+		if (request->method->kernel != NULL)
+			job->locks[i].access = request->method->kernel->access(&job->locks[i]);
 	}
 }
 
@@ -71,7 +71,7 @@ static struct command make_command(const struct request *request)
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .passed = request->locks[0].name != NULL &&
-		      (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
+		      request->method->kernel != NULL,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
@@ -151,7 +151,7 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	    .command = job->child.pid,
 	    .report = report_loss,
 	};
-	if ((request->method->can & LEAVES_RECORD) == 0 || heartbeat_start(heartbeat, error) == 0)
+	if (request->method->file == NULL || heartbeat_start(heartbeat, error) == 0)
 		return 0;
 	if (request->stale > 0 || request->on_lost != 0)
 		return -1;
