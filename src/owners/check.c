@@ -144,45 +144,28 @@ static bool print_scope(const struct place *place, const struct method *method)
 	return scope != SCOPE_HERE_ONLY;
 }
 
-/* A posix lock does not exclude its own process: the second lock is then an OFD lock, which it excludes. */
-static bool try_kernel_lock(const struct place *place, const struct method *method)
+/* A kernel lock is tried on the scratch file; a lock made of files under a new name beside it, which the release
+ * removes, but for rename's token.  A posix lock does not exclude its own process: the second lock is then an
+ * OFD lock, which it excludes. */
+static bool try_method(const struct place *place, const struct method *method)
 {
-	const struct method *second = method;
+	const struct method *second = (method->can & OWNED_BY_PROCESS) != 0 ? method_named("ofd") : method;
+	char name[PATH_MAX + 8];
 	struct error error;
+	bool good;
 
 	if (place->is_directory && (method->can & CAN_RANGE) != 0) {
 		printf("%-8s cannot lock a directory\n", method->name);
 		return false;
 	}
-	if ((method->can & OWNED_BY_PROCESS) != 0)
-		second = method_named("ofd");
-	if (excludes(method, second, place->scratch, &error))
-		return print_scope(place, method);
-	print_line("%-8s does not exclude: %s", method->name, error.text);
-	return false;
-}
-
-/* Lock a new name beside the scratch file.  The release removes it, but for rename's token file. */
-static bool try_names(const struct place *place, const struct method *method)
-{
-	char name[PATH_MAX + 8];
-	struct error error;
-	bool good;
-
-	snprintf(name, sizeof name, "%s.lock", place->scratch);
-	good = excludes(method, method, name, &error);
+	snprintf(name, sizeof name, "%s%s", place->scratch, method->file != NULL ? ".lock" : "");
+	good = excludes(method, second, name, &error);
 	if ((method->can & NEEDS_INIT) != 0)
 		unlink(name);
 	if (good)
 		return print_scope(place, method);
 	print_line("%-8s does not exclude: %s", method->name, error.text);
 	return false;
-}
-
-static bool try_method(const struct place *place, const struct method *method)
-{
-	return method->file != NULL ? try_names(place, method)
-						  : try_kernel_lock(place, method);
 }
 
 /* Try all methods, or the one of -m.  Returns whether that, or the default, excludes here. */

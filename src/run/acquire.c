@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "run/result.h"
 #include "report/status_fd.h"
@@ -20,16 +21,26 @@ static int report_busy(const struct request *request, const struct lock *lock, c
 	return request->busy_status;
 }
 
+/* As flock, in flock(1)'s words and on its stream. */
+static void say_taken(const struct request *request, int64_t took)
+{
+	long long seconds = took / SECOND, us = took % SECOND / 1000;
+
+	if (request->as_flock)
+		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds", seconds, us);
+	else
+		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
+}
+
 /* SINCE: when semlock began, or 0: not asked for. */
 static int report_taken(const struct request *request, int64_t since)
 {
-	int64_t waited;
+	int64_t waited = since == 0 ? 0 : clock_now() - since;
 
 	if (request->verbose)
-		messages_taken(request, since);
+		say_taken(request, waited);
 	if (since != 0) {
 		held_begins();
-		waited = clock_now() - since;
 		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
 	}
 	return ACQUIRED;
@@ -126,8 +137,8 @@ static void say_stopped(pid_t pid, const void *context)
 {
 	const struct request *request = context;
 
-	if (request->verbose)
-		messages_stopped(request, pid);
+	if (request->verbose && !request->as_flock)
+		complain("%s: stopped process %ld", request->label, (long)pid);
 	status_fd_event("stopped %ld", (long)pid);
 }
 

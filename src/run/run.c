@@ -8,7 +8,6 @@
 
 #include "run/environment.h"
 #include "run/hold.h"
-#include "run/messages.h"
 #include "run/min_hold.h"
 #include "run/progress.h"
 #include "run/relay.h"
@@ -221,6 +220,14 @@ static int run_command(struct command *command, struct result *result, struct er
 	return 0;
 }
 
+static void say_running(const struct request *request)
+{
+	if (request->as_flock)
+		tell(STDOUT_FILENO, "executing %s", request->command[0]);
+	else
+		complain("%s: running %s", request->label, request->command[0]);
+}
+
 int run(struct job *job)
 {
 	const struct request *request = job->request;
@@ -232,7 +239,7 @@ int run(struct job *job)
 	if (prepare_command(job, &error) != 0)
 		return result_of_error(request, NULL, &error);
 	if (request->verbose && !request->hold)
-		messages_running(request);
+		say_running(request);
 	if (request->become)
 		return become(job);
 	if (start_monitors(&monitors, job, &error) != 0) {
