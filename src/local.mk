@@ -38,7 +38,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
-	src/cli/operands.c src/cli/operands.h \
+	src/cli/operands.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/cli/lock_options.c src/cli/lock_options.h \
 	src/cli/request.h src/cli/options.c src/cli/options.h \
@@ -52,7 +52,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/preempt.c src/run/preempt.h \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
-	src/cli/check_options.c src/cli/check_options.h \
+	src/cli/check_options.c \
 	src/run/run.c src/run/run.h \
 	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
 	src/owners/owner_text.c src/owners/owner_text.h \

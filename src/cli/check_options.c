@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/check_options.h"
+#include "cli/reading.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "report/error.h"

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/check_options.h"
-#include "cli/operands.h"
 #include "cli/options.h"
+#include "cli/reading.h"
 #include "cli/usage.h"
 #include "cli/values.h"
 #include "methods/kernel/kernel_methods.h"

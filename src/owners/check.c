@@ -184,6 +184,13 @@ static bool try_methods(const struct place *place, const struct request *request
 	return good;
 }
 
+static int end_output(bool good)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
+}
+
 static void hear_check(const char *line, void *context)
 {
 	bool *good = context;
@@ -208,9 +215,7 @@ static int check_server(const struct request *request)
 		complain("%s: %s", lock.name, error.text);
 		return exit_status_of(error.kind);
 	}
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
+	return end_output(good);
 }
 
 int check(const struct request *request)
@@ -245,7 +250,5 @@ int check(const struct request *request)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (children[1].pid < 0)
 		die(EXIT_SYSTEM, "cannot start a process");
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
+	return end_output(good);
 }

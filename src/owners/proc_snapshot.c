@@ -55,7 +55,9 @@ static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock
 	return true;
 }
 
-/* /proc/locks, read once for several locks; NULL: each look reads it. */
+/* The processes to look into, and /proc/locks, read once for several locks.  NULL: all; each look reads it. */
+static const pid_t *limit;
+static size_t nlimit;
 static char *list_text;
 
 void proc_snapshot_limit(const pid_t *processes, size_t count)
@@ -65,7 +67,8 @@ void proc_snapshot_limit(const pid_t *processes, size_t count)
 
 	free(list_text);
 	list_text = NULL;
-	open_fds_limit(processes, count);
+	limit = processes;
+	nlimit = count;
 	if (locks == NULL)
 		return;
 	if (getdelim(&list_text, &size, '\0', locks) <= 0) { /* the whole of it; or none is locked */
@@ -123,6 +126,14 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 	snapshot->nlisted = kept;
 }
 
+static void find_open_fds(struct proc_snapshot *snapshot)
+{
+	if (limit == NULL)
+		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+	for (size_t i = 0; limit != NULL && i < nlimit; i++)
+		open_fds_of(&snapshot->open_fds, limit[i], snapshot->files, snapshot->nfiles);
+}
+
 static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char queue[QUEUE_PATH_SIZE];
@@ -136,7 +147,7 @@ static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock
 	earlier = *snapshot;
 	result = twice ? read_list(&earlier, error) : 0;
 	if (result == 0) {
-		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+		find_open_fds(snapshot);
 		result = read_list(snapshot, error);
 		if (twice)
 			keep_common(snapshot, &earlier);
