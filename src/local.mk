@@ -5,7 +5,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
 	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/asked.c src/owners/asked.h \
-	src/owners/check.c src/owners/check.h \
+	src/owners/check.c \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h \

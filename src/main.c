@@ -13,7 +13,6 @@
 #include "run/relay.h"
 #include "run/result.h"
 #include "run/run.h"
-#include "owners/check.h"
 #include "owners/who.h"
 #include "cli/options.h"
 #include "lock/lockfile.h"

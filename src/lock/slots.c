@@ -136,7 +136,7 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 	atomic_store(&wait->over, true);
 	while (atomic_load(&wait->running) > 0) {
 		for (unsigned i = 0; i < started; i++)
-			pthread_kill(waiters[i].thread, wakeup_signal());
+			pthread_kill(waiters[i].thread, WAKEUP_SIGNAL);
 		nanosleep(&a_moment, NULL);
 	}
 	for (unsigned i = 0; i < started; i++)

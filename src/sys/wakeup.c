@@ -9,8 +9,6 @@
 #include "sys/deadline.h"
 #include "sys/wakeup.h"
 
-#define WAKEUP_SIGNAL SIGRTMIN
-
 static void wakeup_fire(int signo);
 
 static bool listening;
@@ -19,11 +17,6 @@ static atomic_bool ticking;
 static atomic_int pause_ms;
 static struct sigaction old_action;
 static sigset_t old_mask;
-
-int wakeup_signal(void)
-{
-	return WAKEUP_SIGNAL;
-}
 
 void wakeup_listen(void)
 {

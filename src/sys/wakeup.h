@@ -8,6 +8,7 @@
 #ifndef SEMLOCK_SYS_WAKEUP_H
 #define SEMLOCK_SYS_WAKEUP_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "report/error.h"
@@ -16,9 +17,10 @@
  * moves the first.  Returns 0, or -1 with ERROR filled: no timer is left. */
 int wakeup_set(int64_t after, struct error *error);
 
-/* Let the signal wakeup_signal() interrupt calls that sleep, whatever sends it, until wakeup_off(). */
+#define WAKEUP_SIGNAL SIGRTMIN
+
+/* Let WAKEUP_SIGNAL interrupt calls that sleep, whatever sends it, until wakeup_off(). */
 void wakeup_listen(void);
-int wakeup_signal(void);
 
 /* Stop the timer, and restore the signal's disposition and the mask. */
 void wakeup_off(void);
