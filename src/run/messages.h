@@ -2,7 +2,7 @@
 #ifndef SEMLOCK_RUN_MESSAGES_H
 #define SEMLOCK_RUN_MESSAGES_H
 
-#include "cli/options.h"
+#include "cli/request.h"
 #include "owners/owners.h"
 
 /* Fill FOUND with the owners of LOCK as a message names them.  Returns false when they cannot be found; else
