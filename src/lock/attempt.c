@@ -34,18 +34,6 @@ void attempt_drop(struct lock *lock)
 		(method->kernel != NULL ? method->kernel->drop : method->file->drop)(lock, &ignored);
 }
 
-enum outcome attempt_try(struct lock *lock, struct error *error)
-{
-	enum outcome outcome = takes_whole(lock) ? take_whole(lock, TRY, error) : TAKEN;
-
-	if (outcome != TAKEN || lock->slots == 0)
-		return outcome;
-	outcome = slots_try(lock, error);
-	if (outcome != TAKEN)
-		attempt_drop(lock);
-	return outcome;
-}
-
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
  * The queue's timer must be off: each tick would cost the place among waiters outside of the queue. */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
@@ -67,16 +55,23 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
 {
-	enum outcome outcome = takes_whole(lock) ? sleep_in_call(lock, deadline, error) : TAKEN;
+	enum outcome outcome = TAKEN;
 
+	if (takes_whole(lock))
+		outcome = deadline == NULL ? take_whole(lock, TRY, error) : sleep_in_call(lock, deadline, error);
 	if (outcome != TAKEN || lock->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
-	if (outcome == BUSY)
+	if (outcome == BUSY && deadline != NULL)
 		outcome = slots_sleep(lock, deadline, error);
 	if (outcome != TAKEN)
 		attempt_drop(lock);
 	return outcome;
+}
+
+enum outcome attempt_try(struct lock *lock, struct error *error)
+{
+	return attempt_sleep(lock, NULL, error);
 }
 
 /* TAKEN: LOCK is free.  It is not kept. */
