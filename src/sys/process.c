@@ -8,12 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "report/text.h"
 #include "sys/deadline.h"
 #include "sys/process.h"
+
+/* For older headers; the numbers are the same on every architecture. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 ssize_t process_file(const char *path, char *text, size_t size)
 {
@@ -220,4 +229,14 @@ void process_command(const struct process *process, char *text, size_t size, siz
 	for (size_t i = start; i < length; i++)
 		line[i - start] = process->command[i] == '\0' ? ' ' : process->command[i];
 	text_printable(text, size, line, length - start, columns);
+}
+
+int pidfd_of(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int pidfd_send(int fd, int signo)
+{
+	return (int)syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
 }
