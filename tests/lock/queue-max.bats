@@ -3,17 +3,14 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "with as many waiting as may, the next is refused at once; with fewer it waits" {
-	local method began
+	local method
 	for method in flock ofd posix excl mkdir symlink "flock -j1"; do
 		read -ra way <<<"-m $method l.${method%% *}"
 		hold_lock "${way[@]}"
 		fifos waiter
 		start waiter "$SEMLOCK" --queue-max=1 "${way[@]}" "$PROBE" hold waiter.up waiter.down
 		"$PROBE" blocked "${PID[waiter]}"
-		began=$(date +%s%N)
-		expect_status 9 "$SEMLOCK" --queue-max=1 -E 9 "${way[@]}" touch ran
-		took=$((($(date +%s%N) - began) / 1000000))
-		[ "$took" -lt 100 ] || echo "$took" >>slow
+		refused_within_100_ms "${way[@]}"
 		expect_silent
 		expect_status 1 "$SEMLOCK" --queue-max=1 -w 60 --status-fd=1 "${way[@]}" touch ran
 		expect_out busy
@@ -28,7 +25,18 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 		rm ./*.up ./*.down
 	done
 	[ ! -e ran ]
-	[ ! -e slow ] || [ "$(wc -l <slow)" -lt 3 ] || complain "it took so many ms: $(xargs <slow)"
+}
+
+# A busy machine may be late, again and again; a wait that is built in is late each time.
+refused_within_100_ms() {
+	local began took tries
+	for tries in {1..100}; do
+		began=$(date +%s%N)
+		expect_status 9 "$SEMLOCK" --queue-max=1 -E 9 "$@" touch ran || return
+		took=$((($(date +%s%N) - began) / 1000000))
+		[ "$took" -ge 100 ] || return 0
+	done
+	complain "$*: refused after $took ms, the last of $tries times"
 }
 
 @test "0 is like -n" {
