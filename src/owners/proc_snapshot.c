@@ -78,12 +78,13 @@ void proc_snapshot_limit(const pid_t *processes, size_t count)
 	fclose(locks);
 }
 
-static int read_list(struct proc_snapshot *snapshot, struct error *error)
+static int read_list_once(struct proc_snapshot *snapshot, struct error *error)
 {
 	FILE *locks = list_text != NULL ? fmemopen(list_text, strlen(list_text), "r") : fopen("/proc/locks", "re");
 	char line[256];
 	struct listed_lock entry = {0};
 
+	snapshot->nlisted = 0;
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE,
 		    "cannot find the holder: cannot read /proc/locks");
@@ -98,6 +99,25 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 	}
 	fclose(locks);
 	return 0;
+}
+
+static bool lists_lock(const struct proc_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->nlisted; i++)
+		if (snapshot->listed[i].file == SNAPSHOT_LOCK)
+			return true;
+	return false;
+}
+
+/* While /proc/locks changes, a read of it can leave out a line: no lock is free because one read has none. */
+static int read_list(struct proc_snapshot *snapshot, struct error *error)
+{
+	int reads = list_text != NULL || snapshot->nfiles == 0 ? 1 : 4, result;
+
+	do {
+		result = read_list_once(snapshot, error);
+	} while (--reads > 0 && result == 0 && !lists_lock(snapshot));
+	return result;
 }
 
 static bool same_lock(const struct listed_lock *a, const struct listed_lock *b)
