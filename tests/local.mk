@@ -98,6 +98,7 @@ LOCAL_BATS = \
 	tests/locksmith/helper-model.bats \
 	tests/cli/manual.bats \
 	tests/methods/methods.bats \
+	tests/methods/network-file-systems.bats \
 	tests/models/models.bats \
 	tests/cli/name.bats \
 	tests/run/min-hold.bats \

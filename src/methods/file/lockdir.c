@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
+#include "sys/file_system.h"
 #include "sys/path.h"
 #include "sys/retry.h"
 #include "methods/file/host_id.h"
@@ -33,33 +33,6 @@
 #define SWEEP_AGE_SHARED (86400 * SECOND)
 
 /* ---- the directory ---- */
-
-/* A file system that is not in this list (a network's, FUSE, one shared with a virtual machine's
- * host) may be used by other kernels: neither its locks nor a record's boot and PID prove anything. */
-static bool is_local(int fd)
-{
-	static const unsigned long kinds[] = {
-	    0xEF53,     /* ext2, 3, 4 */
-	    0x58465342, /* xfs */
-	    0x9123683E, /* btrfs */
-	    0xCA451A4E, /* bcachefs */
-	    0xF2F52010, /* f2fs */
-	    0x2FC12FC1, /* zfs */
-	    0x01021994, /* tmpfs */
-	    0x858458F6, /* ramfs */
-	    0x794C7630, /* overlay */
-	    0x4D44,     /* FAT */
-	    0x2011BAB0, /* exFAT */
-	};
-	struct statfs status;
-
-	if (FAULT_POINT("lockdir.local") || fstatfs(fd, &status) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (((unsigned long)status.f_type & 0xFFFFFFFF) == kinds[i])
-			return true;
-	return false;
-}
 
 /* The directory and the name identify the lock.  A user who may write and search in the directory may
  * take the lock, as a reader may lock a file: the queue goes by these permissions. */
@@ -100,7 +73,7 @@ int lockdir_open(struct lock *lock, const struct object *object, struct error *e
 	lock->directory = file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
 	if (file->directory < 0)
 		return error_set(error, ERROR_OPEN, "cannot open its directory");
-	file->local = is_local(file->directory);
+	file->local = file_system_of(file->directory) == FS_LOCAL;
 	return note_identity(lock, error);
 }
 
