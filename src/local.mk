@@ -28,6 +28,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
+	src/lock/limits.c src/lock/limits.h \
 	src/lock/lockfile.c src/lock/lockfile.h \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
