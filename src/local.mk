@@ -51,7 +51,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/verify.c src/owners/verify.h \
 	src/lock/queue.c src/lock/queue.h \
 	src/lock/queuefile.c src/lock/queuefile.h \
-	src/owners/lock_scope.c src/owners/lock_scope.h \
+	src/lock/lock_scope.c src/lock/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/run/preempt.c src/run/preempt.h \
 	src/report/error.c src/report/error.h \

@@ -15,7 +15,7 @@
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 #include "owners/check.h"
-#include "owners/lock_scope.h"
+#include "lock/lock_scope.h"
 #include "owners/owners.h"
 #include "report/error.h"
 #include "report/exitcode.h"

@@ -1,16 +1,23 @@
 #include <config.h>
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/mounts.h"
 #include "sys/process.h"
+
+#ifndef SYS_statx /* its number differs by architecture: treat it as unknown to the kernel */
+#define SYS_statx -1
+#endif
 
 static const struct {
 	unsigned long magic;
@@ -63,4 +70,13 @@ enum file_system file_system_of(int fd)
 		if (((unsigned long)status.f_type & 0xFFFFFFFF) == types[i].magic)
 			return types[i].kind == FS_LOCAL && may_be_9p(fd) ? FS_NETWORK : types[i].kind;
 	return FS_SHARED;
+}
+
+int file_system_ask(int directory, const char *name)
+{
+	const int ask = 0x2000 /* AT_STATX_FORCE_SYNC */ | 0x1000 /* AT_EMPTY_PATH */ | AT_SYMLINK_NOFOLLOW;
+	const unsigned times = 0x40; /* STATX_MTIME */
+	_Alignas(8) char answer[256]; /* struct statx, which older headers lack */
+
+	return (int)syscall(SYS_statx, directory, name, ask, times, answer);
 }

@@ -14,4 +14,8 @@ enum file_system {
  * system: FS_SHARED. */
 enum file_system file_system_of(int fd);
 
+/* Have the server, if there is one, say anew what fstat(2) and the like will answer for NAME in DIRECTORY, or
+ * for DIRECTORY if NAME is empty.  Returns 0, or -1 with errno set: ENOSYS before Linux 4.11. */
+int file_system_ask(int directory, const char *name);
+
 #endif

@@ -18,8 +18,10 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/file_system.h"
+#include "sys/mounts.h"
 #include "sys/path.h"
 #include "sys/retry.h"
+#include "lock/lock_scope.h"
 #include "methods/file/host_id.h"
 #include "methods/file/lockdir.h"
 
@@ -50,6 +52,31 @@ static int note_identity(struct lock *lock, struct error *error)
 	return 0;
 }
 
+/* Processes that take over by age exclude each other by flock(2): not on a directory, which is locked for
+ * this machine alone, nor where that is so of files. */
+static int note_file_system(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+	enum file_system kind = file_system_of(file->directory);
+	struct procfs_mount mount;
+	bool known;
+
+	file->local = kind == FS_LOCAL;
+	if (lock->stale == 0 || file->local)
+		return 0;
+	if (file->object->type == S_IFDIR)
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
+		    "safely: use -m excl or link");
+	known = mounts_find(file->directory, &mount);
+	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
+		    "guards a takeover", mount.point);
+	file->by_age = kind == FS_NFS && !(known && strcmp(mount.type, "nfs4") == 0);
+	return 0;
+}
+
 int lockdir_open(struct lock *lock, const struct object *object, struct error *error)
 {
 	const char *slash = strrchr(lock->name, '/'), *path;
@@ -73,8 +100,14 @@ int lockdir_open(struct lock *lock, const struct object *object, struct error *e
 	lock->directory = file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
 	if (file->directory < 0)
 		return error_set(error, ERROR_OPEN, "cannot open its directory");
-	file->local = file_system_of(file->directory) == FS_LOCAL;
-	return note_identity(lock, error);
+	return note_file_system(lock, error) != 0 ? -1 : note_identity(lock, error);
+}
+
+int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status)
+{
+	if (lock->stale > 0 && !lock->file->local && file_system_ask(directory, name) != 0)
+		return -1;
+	return fstatat(directory, name, status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
 
 /* While we waited, another directory may have got the path: a newcomer goes there. */
@@ -92,6 +125,8 @@ bool lockdir_same(const struct file_lock *file, const char *name, int fd)
 {
 	struct stat named, open;
 
+	if (!file->local)
+		file_system_ask(file->directory, ""); /* if it has changed, its names are looked up anew */
 	return fstat(fd, &open) == 0 &&
 	       fstatat(file->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
