@@ -173,3 +173,30 @@ power() {
 	grep -q 'openat.*INJECTED' trace
 	[ ! -e ran ]
 }
+
+@test "a kernel lock that the server has given to another machine while the command ran: 76, and said" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	hold_as first l
+	hold_as second -m ofd l # on NFS it would not have got in: a flock locks the same bytes
+	release first
+	ended first 76
+	[ "$(cat first.err)" = "semlock: l: the lock was lost while the command ran" ]
+	release second
+	ended second 0
+	for method in flock ofd posix; do
+		for mode in -x -s; do expect_status 3 "$SEMLOCK" -m $method $mode l sh -c 'exit 3'; done
+	done
+	expect_status 3 "$SEMLOCK" -m ofd -j 2 l sh -c 'exit 3'
+}
+
+@test "a kernel lock whose descriptor the server refuses, because it was another machine's for a time: 76" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	expect_status 76 strace -o trace -P "$PWD/l" -e inject=pread64:error=EIO "$CRASHABLE_SEMLOCK" l true
+	grep -q 'F_SETFL, .*O_DIRECT' trace
+	expect_status 0 strace -o trace -P "$PWD/l" "$CRASHABLE_SEMLOCK" l true
+	unset SEMLOCK_CRASH
+	expect_status 0 strace -o trace -P "$PWD/l" -e inject=pread64:error=EIO "$CRASHABLE_SEMLOCK" l true
+}
