@@ -200,3 +200,16 @@ power() {
 	unset SEMLOCK_CRASH
 	expect_status 0 strace -o trace -P "$PWD/l" -e inject=pread64:error=EIO "$CRASHABLE_SEMLOCK" l true
 }
+
+@test "--who of a kernel lock that another machine holds on NFS: held there, and not free" {
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	: >l
+	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
+	expect_out "l: free"
+	hold_lock -m ofd l # no flock: as the other machine's is seen
+	expect_status 1 "$CRASHABLE_SEMLOCK" --who -m flock l
+	[[ $out = "l: held on another machine, 0 waiting"* ]] || complain "$out"
+	expect_status 1 "$CRASHABLE_SEMLOCK" --who --json -m flock l
+	let_go
+	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
+}
