@@ -213,3 +213,14 @@ power() {
 	let_go
 	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
 }
+
+@test "a file system on which a linked file counts as another one (sshfs): refused with 69, and nothing is left" {
+	export SEMLOCK_CRASH="file_system.shared:fail=1 publish.identity:fail=1"
+	for method in excl link; do
+		refused 69 "-m mkdir or symlink" "$CRASHABLE_SEMLOCK" -m $method l touch ran
+		expect_status 69 "$CRASHABLE_SEMLOCK" --check -m $method l
+		[ -z "$(find . -name '*l*' ! -path '*/bin*')" ]
+	done
+	[ ! -e ran ]
+	for method in mkdir symlink; do expect_status 0 "$CRASHABLE_SEMLOCK" -m $method l true; done
+}
