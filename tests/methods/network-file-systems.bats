@@ -224,3 +224,15 @@ power() {
 	[ ! -e ran ]
 	for method in mkdir symlink; do expect_status 0 "$CRASHABLE_SEMLOCK" -m $method l true; done
 }
+
+@test "on an NFS server itself, a client's lock with a PID that is dead here is not taken over" {
+	for method in excl link; do
+		sh -c 'echo $$' >l
+		hold_lock -m ofd l # as a client's flock is seen there
+		expect_status 1 "$SEMLOCK" -n -m $method l touch ran
+		let_go
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		[ ! -e ran ]
+		rm -f ./*.up ./*.down
+	done
+}
