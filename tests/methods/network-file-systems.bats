@@ -150,6 +150,17 @@ power() {
 	[ ! -e ran ]
 }
 
+@test "after a kernel lock on NFS is taken, its directory is looked at anew, before the name is" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for method in flock ofd; do
+		SEMLOCK_CRASH=file_system.nfs:fail=1 expect_status 0 strace -o trace "$CRASHABLE_SEMLOCK" -m $method l true
+		sed -E '1,/^(flock|fcntl)\(.*(LOCK_EX|F_OFD_SETLK).* = 0/d; /"l", /q' trace | grep -q '^statx(.*AT_STATX_FORCE_SYNC'
+		expect_status 0 strace -o trace "$CRASHABLE_SEMLOCK" -m $method l true
+		if grep statx trace; then complain "a call more on a local file system"; fi
+	done
+}
+
 @test "before a name is removed on a network file system, its directory is looked at anew" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
