@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "lock/attempt.h"
+#include "lock/limits.h"
+#include "lock/lock_scope.h"
 #include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
-#include "owners/lock_scope.h"
 #include "owners/owners.h"
 #include "owners/who.h"
 #include "report/error.h"
@@ -33,6 +34,7 @@ struct place {
 	char scratch[PATH_MAX]; /* a new file on the same file system */
 	bool is_a_name; /* the lock is made of files: a name, never followed */
 	bool is_directory;
+	bool on_network;   /* see limits_of_network() */
 	bool mounted;      /* MOUNT is known */
 	struct procfs_mount mount;
 };
@@ -71,6 +73,7 @@ static int make_scratch(struct place *place, struct error *error)
 		return error_set(error, errno == ENOENT || errno == ENOTDIR ? ERROR_OPEN : ERROR_CREATE,
 		    "cannot try: cannot make a file beside it");
 	place->mounted = mounts_find(fd, &place->mount);
+	place->on_network = limits_of_network(&(struct lock){.fd = fd});
 	close(fd);
 	return 0;
 }
@@ -156,6 +159,10 @@ static bool try_method(const struct place *place, const struct method *method)
 
 	if (place->is_directory && (method->can & CAN_RANGE) != 0) {
 		printf("%-8s cannot lock a directory\n", method->name);
+		return false;
+	}
+	if (method->kernel != NULL && place->is_directory && place->on_network) {
+		printf("%-8s cannot lock a directory for other machines\n", method->name);
 		return false;
 	}
 	snprintf(name, sizeof name, "%s%s", place->scratch, method->file != NULL ? ".lock" : "");

@@ -42,7 +42,9 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 
 static void unseen_text(const struct owner *owner, char *text, size_t size)
 {
-	if (owner->taker > 0)
+	if (owner->doubt == DOUBT_MACHINE)
+		snprintf(text, size, "held on another machine");
+	else if (owner->taker > 0)
 		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
 		    (long)owner->taker);
 	else
@@ -81,6 +83,7 @@ static const struct {
 } doubts[] = {
     [DOUBT_NONE] = {"", "", NULL},
     [DOUBT_HOST] = {"", "process ", " on host "}, /* and the host */
+    [DOUBT_MACHINE] = {"(on another machine)", "the holder is on another machine", NULL},
     [DOUBT_NAMESPACE] = {"(in another PID namespace)", "process ", " of another PID namespace is not within reach"},
     [DOUBT_NOBODY] = {"(not named in the lock)", "the lock names no process", NULL},
     [DOUBT_RANGE] = {"(no such number on this system)", "the lock names process ",

@@ -25,6 +25,7 @@ struct member {
 enum doubt {
 	DOUBT_NONE,
 	DOUBT_HOST,      /* on another host */
+	DOUBT_MACHINE,   /* the same, and no more is known (a kernel lock on NFS) */
 	DOUBT_NAMESPACE, /* in another PID namespace, or hidden from this one */
 	DOUBT_NOBODY,    /* the record names no process */
 	DOUBT_RANGE,     /* its PID is higher than kernel.pid_max */

@@ -57,6 +57,8 @@ int publish_describe(struct lock *lock, struct error *error)
 /* A3, D1: no other process can have it flocked, unless a temporary name let it open the object. */
 static int flock_object(struct lock *lock, struct error *error)
 {
+	if (lock->file->by_age)
+		return 0;
 	for (int tries = 0; call_try_flock(lock->fd) != 0; tries++) {
 		if (errno == EWOULDBLOCK && tries < 1000)
 			lockdir_nap(MILLISECOND);
@@ -138,7 +140,7 @@ static void flock_by_name(struct lock *lock)
 	struct file_lock *file = lock->file;
 	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
 
-	if (file->local)
+	if (file->local || file->by_age)
 		return;
 	file->second = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
@@ -147,13 +149,38 @@ static void flock_by_name(struct lock *lock)
 	file->second = -1;
 }
 
+/* Where the name does not mean our object (sshfs numbers files by their names), no loss could be told from
+ * a lock that is held. */
+static enum outcome refuse_identity(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+	int fd = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	struct record record = {.kind = RECORD_JUNK};
+
+	if (fd < 0)
+		return AGAIN;
+	file->object->read(fd, &record);
+	close(fd);
+	if (record.pid != file->record.pid)
+		return AGAIN; /* another process has removed ours and taken the lock */
+	call_unlink(file->directory, file->base, 0);
+	error_say(error, ERROR_UNAVAILABLE,
+	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
+	return FAILED;
+}
+
 static enum outcome publish(struct lock *lock, struct error *error)
 {
 	enum outcome outcome = lock->file->object->publish(lock, error);
 
+	if (outcome == TAKEN && !lock->file->local && lock->file->object->type == S_IFREG &&
+	    (FAULT_POINT("publish.identity") || !lockdir_same(lock->file, lock->file->base, lock->fd)))
+		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
 		lock->file->held = true;
 		CRASH_POINT("publish.published");
+		if (lock->file->by_age)
+			flock(lock->fd, LOCK_UN); /* of publish_claim() */
 		flock_by_name(lock);
 	}
 	return outcome;
@@ -187,6 +214,20 @@ void publish_beat(struct lock *lock)
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
 
+/* By age, a process that has found our lock old may be about to remove whatever has its name: the release
+ * waits for it, for a second at most. */
+static bool is_guarded(const struct lock *lock)
+{
+	int tries = 1000;
+
+	while (lock->file->by_age && call_try_flock(lock->fd) != 0 && errno == EWOULDBLOCK) {
+		if (tries-- == 0)
+			return false;
+		lockdir_nap(MILLISECOND);
+	}
+	return true;
+}
+
 /* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
  * LOCK_UN lets go of the flock for all processes that share it, because waiters sleep in it, and what the
  * command has left behind may have inherited it. */
@@ -194,7 +235,9 @@ static void remove_object(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 
-	if (lockdir_same(file, file->base, lock->fd)) {
+	if (!is_guarded(lock)) {
+		lock->stuck = true; /* a dead holder's, for the next one to take over */
+	} else if (lockdir_same(file, file->base, lock->fd)) {
 		CRASH_POINT("publish.release");
 		if (file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
 			lock->lost = true;

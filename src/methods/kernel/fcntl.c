@@ -129,6 +129,7 @@ static const struct kernel_method fcntl_method = {
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,
+    .owned = kernel_lock_owned,
     .take_slot = fcntl_take_slot,
     .drop_slot = fcntl_drop_slot,
 };
