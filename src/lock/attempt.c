@@ -30,8 +30,12 @@ void attempt_drop(struct lock *lock)
 	struct error ignored;
 
 	slots_drop(lock);
-	if (takes_whole(lock)) /* the rest of the range may be the caller's */
-		(method->kernel != NULL ? method->kernel->drop : method->file->drop)(lock, &ignored);
+	if (!takes_whole(lock))
+		return; /* the rest of the range may be the caller's */
+	if (method->kernel != NULL)
+		method->kernel->drop(lock, &ignored);
+	else
+		method->file->drop(lock, &ignored);
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
