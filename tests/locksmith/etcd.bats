@@ -278,6 +278,21 @@ next_beside_none() {
 	next_beside_none sudo "$SEMLOCK" --ttl=5 "etcd://$ETCD/sudo" sudo -n
 }
 
+@test "a revoked lease: what the command has left behind is gone before the next holder begins" {
+	local lease
+	stray_under holder "$SEMLOCK" --ttl=60 "$URL"
+	lease=$(lease)
+	fifos next
+	start next "$SEMLOCK" -v "$URL" "$PROBE" hold next.up next.down
+	waits_for next "waiting: held by"
+	ctl lease revoke "$lease" >/dev/null
+	ready next
+	dead "$(cat holder.stray)"
+	dead "${COMMAND[holder]}"
+	ended holder 76
+	let_go next
+}
+
 @test "a lost lock with -o: semlock has ended all that the command has started, and no other child of its own" {
 	fifos holder
 	start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" -o --ttl=60 "$URL" \
