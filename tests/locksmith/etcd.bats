@@ -422,7 +422,7 @@ declare -gA smith
 # told LINE...: a helper that has nothing but these to tell
 told() {
 	mkdir helpers
-	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "LOCKSMITH 1 shared slots order token" "$@" END >helpers/semlock-locksmith-etcd
+	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "LOCKSMITH 1 shared slots order token queue-max" "$@" END >helpers/semlock-locksmith-etcd
 	chmod +x helpers/semlock-locksmith-etcd
 	SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 }
@@ -538,6 +538,78 @@ told() {
 	for held in x 0:0:exclusive : f:1:shared "a  b"; do
 		SEMLOCK_HELD=$held expect_status 0 "$SEMLOCK" -n "$URL" true
 	done
+}
+
+# in_queue N: so many keys are in the queue, that of the holder among them.
+in_queue() { [ "$(count)" -eq "$1" ]; }
+
+@test "--queue-max: with as many waiting as may, the next is refused at once; with fewer it waits" {
+	local way
+	for way in "" -s -j1; do
+		hold_lock ${way/-s/-x} "$URL"
+		fifos waiter
+		fifos third
+		start waiter "$SEMLOCK" --queue-max=1 $way "$URL" "$PROBE" hold waiter.up waiter.down
+		eventually in_queue 2
+		expect_status 9 "$SEMLOCK" --queue-max=1 -E 9 $way "$URL" touch ran
+		expect_silent
+		expect_status 1 "$SEMLOCK" --queue-max=1 -w 60 --status-fd=1 $way "$URL" touch ran
+		expect_out busy
+		expect_status 1 "$SEMLOCK" --queue-max=0 $way "$URL" touch ran
+		start third "$SEMLOCK" --queue-max=2 $way "$URL" "$PROBE" hold third.up third.down
+		eventually in_queue 3
+		let_go
+		ready waiter
+		let_go waiter
+		ready third
+		let_go third
+		rm ./*.up ./*.down
+	done
+	[ ! -e ran ]
+	expect_status 0 "$SEMLOCK" --queue-max=1 "$URL" true
+}
+
+@test "--queue-max: of 20 that start at once 3 wait, and 17 are refused" {
+	local pid status refused=0 all=()
+	starts_many
+	hold_lock "$URL"
+	for _ in {1..20}; do
+		"$SEMLOCK" --queue-max=3 -E 75 "$URL" sh -c 'echo ran >>runs' 3>&- &
+		all+=($!)
+	done
+	# Those that are refused have ended, and the queue stays as it is.
+	eventually leaves 3 "${all[@]}"
+	let_go
+	for pid in "${all[@]}"; do
+		status=0
+		wait "$pid" || status=$?
+		[ $status -ne 75 ] || refused=$((refused + 1))
+	done
+	[ "$(wc -l <runs)" -eq 3 ] || complain "$(wc -l <runs) ran"
+	[ $refused -eq 17 ] || complain "$refused were refused"
+}
+
+# leaves N PID...: so many of those are left.
+leaves() {
+	local most=$1 pid left=0
+	shift
+	for pid; do ! kill -0 "$pid" 2>/dev/null || left=$((left + 1)); done
+	[ $left -eq "$most" ]
+}
+
+@test "--queue-max counts etcdctl's waiters, and refuses what the engine does not offer" {
+	local other
+	hold_lock "$URL"
+	ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly true >/dev/null 2>&1 3>&- </dev/null &
+	other=$!
+	eventually in_queue 2
+	expect_status 1 "$SEMLOCK" --queue-max=1 "$URL" touch ran
+	let_go
+	wait $other
+	told "OK lease=15000000000 deadline=9223372036854775807"
+	sed -i 's/ queue-max//' helpers/semlock-locksmith-etcd
+	refused 64 "--queue-max: etcd:// does not offer it" "$SEMLOCK" --queue-max=1 "$URL" touch ran
+	[ ! -e ran ]
 }
 
 @test "what a server has nothing to do with is refused" {

@@ -123,10 +123,33 @@ static enum wait enter(struct etcdlock *k)
 	return k->marked ? WAIT_HELD : WAIT_TAKEN;
 }
 
+/* Our key has its place: exact, also if many begin at the same time. */
+static enum wait count_waiters(struct etcdlock *k)
+{
+	const json_t *kvs, *marks;
+	unsigned int waiting;
+	json_t *answer;
+
+	if (k->options->queue_max == 0 || !k->place.blocked)
+		return WAIT_HELD;
+	switch (etcdlock_range(k, clock_min(answer_by(k), k->deadline), &answer, &kvs, &marks)) {
+	case ETCD_OK:
+		waiting = etcdqueue_waiting(kvs, marks, k->revision);
+		json_decref(answer);
+		return waiting < k->options->queue_max ? WAIT_HELD : WAIT_BUSY;
+	case ETCD_FATAL:
+		return WAIT_FAILED;
+	default:
+		return WAIT_AGAIN;
+	}
+}
+
 static enum wait take_turn(struct etcdlock *k)
 {
-	enum wait w;
+	enum wait w = count_waiters(k);
 
+	if (w != WAIT_HELD)
+		return w;
 	do {
 		w = k->marked ? WAIT_HELD : wait_in_queue(k);
 		if (w == WAIT_HELD && !k->marked)

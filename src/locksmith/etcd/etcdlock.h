@@ -70,7 +70,7 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 /* Revokes *lease, which removes its keys. GONE: there was no such lease any more. */
 enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t until);
 
-/* For --who: all keys of the lock, in order, and all marks, of one revision. The caller frees *answer,
+/* For --who and --queue-max: all keys of the lock, in order, and all marks, of one revision. The caller frees *answer,
    which has both. */
 enum etcd_reply etcdlock_range(
     struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks);

@@ -227,6 +227,20 @@ bool etcdqueue_holds(const json_t *keys, const json_t *marks, size_t i)
 	return value_of(kv)[0] == '\0' ? i == 0 : etcdqueue_pair(marks, kv);
 }
 
+unsigned int etcdqueue_waiting(const json_t *keys, const json_t *marks, int64_t revision)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < json_array_size(keys); i++) {
+		const json_t *kv = json_array_get(keys, i);
+
+		if (etcdqueue_int(kv, "create_revision") < revision && !etcdqueue_is_mark(kv) &&
+		    !etcdqueue_holds(keys, marks, i))
+			n++;
+	}
+	return n;
+}
+
 bool etcdqueue_is_mark(const json_t *kv)
 {
 	char key[700];

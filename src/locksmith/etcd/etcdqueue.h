@@ -62,6 +62,9 @@ const json_t *etcdqueue_kvs(const json_t *responses, size_t i);
    the first and another program's. */
 bool etcdqueue_holds(const json_t *keys, const json_t *marks, size_t i);
 
+/* How many keys made before that revision wait; KEYS has all in order. */
+unsigned int etcdqueue_waiting(const json_t *keys, const json_t *marks, int64_t revision);
+
 /* True if another one of KVS was put by the same holder as kv. */
 bool etcdqueue_pair(const json_t *kvs, const json_t *kv);
 
