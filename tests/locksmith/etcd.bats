@@ -740,6 +740,56 @@ held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^h
 	[ -e ran ]
 }
 
+# no_answer WORDS: -n and a short -w are 69 with these WORDS, in less than three seconds.
+no_answer() {
+	local began took wait
+	for wait in -n "-w .1"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "$1" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ $took -lt 3000 ] || complain "$wait: $took ms"
+	done
+	[ ! -e ran ]
+}
+
+has_no_room() { ! ctl put full x >/dev/null 2>&1; }
+
+@test "an etcd without room: 69 at once, also without -n; a holder lets go all the same" {
+	etcd_stop_all 2>/dev/null || :
+	rm -r "$DIR/s1"
+	etcd_single --quota-backend-bytes 200000
+	URL=etcd://$ETCD/nightly
+	hold_lock "$URL"
+	while head -c 100000 /dev/zero | tr '\0' x | ctl put full >/dev/null 2>&1; do :; done
+	eventually has_no_room
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	let_go
+	no_answer "database space exceeded"
+	refused 69 "database space exceeded" "$SEMLOCK" "$URL" touch ran
+	[ "$(count)" -eq 0 ]
+}
+
+@test "an etcd without a leader: 69; with -n within three seconds; -w waits for one" {
+	local leader name
+	etcd_three
+	URL=etcd://$ETCD/nightly
+	expect_status 0 "$SEMLOCK" "$URL" true
+	for name in n1 n2; do kill -STOP "${ETCD_PID[$name]}"; done
+	eventually leaderless n3
+	no_answer ""
+	fifos waiter
+	start waiter "$SEMLOCK" -w 100 "$URL" "$PROBE" hold waiter.up waiter.down
+	for name in n1 n2; do kill -CONT "${ETCD_PID[$name]}"; done
+	ready waiter
+	let_go waiter
+}
+
+# leaderless NAME: that member knows of no leader.
+leaderless() {
+	curl -s --max-time 2 "http://127.0.0.1:${ETCD_CLIENT[$1]}/v3/maintenance/status" -d '{}' | grep -q "no leader"
+}
+
 @test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
 	local began took
 	kill -STOP "${ETCD_PID[s1]}"
