@@ -710,6 +710,10 @@ held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^h
 	expect_status 0 "$SEMLOCK" -n "$URL" true
 }
 
+@test "--min-hold: hosts whose clocks differ run the job once" {
+	clocks_differ
+}
+
 @test "--run-timeout and --status-fd go with a server's lock" {
 	expect_status 124 "$SEMLOCK" --run-timeout=.2 "$URL" sleep 60
 	"$SEMLOCK" --status-fd=9 "$URL" sh -c 'exit 3' 9>events || true
