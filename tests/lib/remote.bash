@@ -48,7 +48,7 @@ shifted() {
 }
 
 need_shifted_clocks() {
-	"${CC:-cc}" -shared -fPIC -o shifted.so "$SOURCE/tests/lib/shifted_clock.c" 2>/dev/null || skip "no compiler"
+	"${CC:-cc}" -I "$LOCKSMITH_DIR" -shared -fPIC -o shifted.so "$SOURCE/tests/lib/shifted_clock.c" 2>/dev/null || skip "no compiler"
 	if under_valgrind || [ $(($(shifted 3600 date +%s) - $(date +%s))) -lt 1800 ] ||
 		[ "$("$SEMLOCK" --version)" != "$(shifted 1 "$SEMLOCK" --version 2>&1)" ]; then
 		skip "no LD_PRELOAD with this build"

@@ -1,5 +1,6 @@
 /* For LD_PRELOAD: a wall clock that is wrong by $CLOCK_SHIFT seconds.  All other clocks are right. */
-#define _GNU_SOURCE
+#include <config.h>
+
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
