@@ -94,7 +94,6 @@ leaves() {
 }
 
 @test "refused where there is no queue to count" {
-	refused 64 --queue-max "$SEMLOCK" --queue-max=1 etcd://127.0.0.1:1/l touch ran
 	refused 64 --queue-max "$SEMLOCK" --queue-max=1 -f m l touch ran
 	refused 64 --queue-max "$SEMLOCK" --queue-max=1 --replace l touch ran
 	refused 64 --queue-max "$SEMLOCK" --queue-max=1 --toggle l touch ran

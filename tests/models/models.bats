@@ -60,6 +60,7 @@ in_python() {
 @test "an etcd that forgets renewals: without marks, or with half of their rules, two are inside" {
 	in_python lease "no marks" 0 1
 	in_python lease "a mark is made without a key" 0 1
+	in_python lease "the age of the lease of a mark" 0 1
 	in_python lease "the lease of a mark is renewed" 0 1
 }
 
