@@ -30,7 +30,7 @@ import time
 KERNEL = ("flock", "ofd", "posix")
 FILES = ("excl", "link", "mkdir", "symlink", "rename")
 STATUSES = {0, 1, 65, 66, 69, 71, 73, 76, 77, 126, 127}
-HANG = 8
+HANG = 60
 QUICK, PATIENCE = 0.06, 3  # seconds until semlock surely waits; until it does with its stack being looked at
 
 OPEN = "EACCES EPERM EMFILE ENFILE ENOMEM ENOSPC EROFS EIO ELOOP ENAMETOOLONG EDQUOT EINTR"
