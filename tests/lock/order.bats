@@ -192,7 +192,7 @@ passed() {
 	most=$((most * 1000 + 1000 + 20 * took))
 	for _ in 1 2 3; do
 		took "$@" || return
-		[ $took -ge $most ] || return 0
+		[ "$took" -ge "$most" ] || return 0
 	done
 	complain "it took $took ms, not $most: $*"
 }
