@@ -67,22 +67,30 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 	tests/models/semlock_file.pml tests/models/semlock_init.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
+# They take a minute or more: run first, for at the end one of them would be waited for alone.
+LONG_BATS = \
+	tests/methods/crash.bats \
+	tests/lock/order.bats \
+	tests/torture/faults.bats \
+	tests/cli/completion.bats \
+	tests/torture/torture.bats \
+	tests/methods/file-systems.bats \
+	tests/owners/who-files.bats \
+	tests/run/replace.bats \
+	tests/methods/methods.bats
+
 LOCAL_BATS = \
 	tests/cli/bad-input.bats \
 	tests/run/become.bats \
 	tests/owners/check.bats \
 	tests/run/close.bats \
-	tests/cli/completion.bats \
 	tests/lock/conversion.bats \
-	tests/methods/crash.bats \
 	tests/lock/deleted.bats \
 	tests/cli/drop-in.bats \
 	tests/locksmith/engine.bats \
 	tests/run/environment.bats \
 	tests/run/exit-status.bats \
 	tests/run/fallbacks.bats \
-	tests/methods/file-systems.bats \
-	tests/torture/faults.bats \
 	tests/lock/fd.bats \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
@@ -97,14 +105,12 @@ LOCAL_BATS = \
 	tests/methods/lock-made-of-files.bats \
 	tests/locksmith/helper-model.bats \
 	tests/cli/manual.bats \
-	tests/methods/methods.bats \
 	tests/methods/network-file-systems.bats \
 	tests/models/models.bats \
 	tests/cli/name.bats \
 	tests/run/min-hold.bats \
 	tests/run/nested.bats \
 	tests/methods/on-lost.bats \
-	tests/lock/order.bats \
 	tests/contrib/perl.bats \
 	tests/promises.bats \
 	tests/contrib/python.bats \
@@ -113,7 +119,6 @@ LOCAL_BATS = \
 	tests/lock/queue.bats \
 	tests/lock/queue-users.bats \
 	tests/lock/reject.bats \
-	tests/run/replace.bats \
 	tests/run/run-timeout.bats \
 	tests/lock/lockset.bats \
 	tests/lock/shared.bats \
@@ -123,29 +128,27 @@ LOCAL_BATS = \
 	tests/run/status-fd.bats \
 	tests/lock/timeout.bats \
 	tests/run/toggle.bats \
-	tests/torture/torture.bats \
 	tests/run/waiting-line.bats \
 	tests/owners/who-all.bats \
-	tests/owners/who-files.bats \
 	tests/owners/who.bats
 
 # They start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
-	tests/locksmith/helper-etcd.bats \
 	tests/locksmith/helper-ftp.bats \
-	tests/locksmith/helper-fuzz.bats \
-	tests/locksmith/helper-parts.bats \
-	tests/locksmith/helper-servers.bats \
-	tests/contrib/objects-on-a-server.bats \
+	tests/locksmith/helper-etcd.bats \
 	tests/locksmith/etcd.bats \
 	tests/locksmith/ftp.bats \
+	tests/locksmith/helper-servers.bats \
+	tests/locksmith/stress.bats \
 	tests/locksmith/other-servers.bats \
-	tests/locksmith/stress.bats
+	tests/locksmith/helper-fuzz.bats \
+	tests/locksmith/helper-parts.bats \
+	tests/contrib/objects-on-a-server.bats
 
 # And this one only where there is the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/locksmith/postgresql.bats
 
-BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
+BATS_FILES = $(LONG_BATS) $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
 # What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
@@ -168,8 +171,10 @@ AM_TESTS_ENVIRONMENT = \
 	BROKEN='$(abs_top_builddir)/tests/semlock-broken$(EXEEXT)'; export BROKEN; \
 	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
 
-# The longest first: at the end one of them would be waited for alone.
 TESTS =
+if HAVE_BATS
+TESTS += $(LONG_BATS)
+endif
 if HAVE_POSTGRESQL
 if HAVE_BATS
 TESTS += $(POSTGRESQL_BATS)
