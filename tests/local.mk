@@ -57,6 +57,17 @@ FAULTS =
 faults: all tests/torture/torture$(EXEEXT)
 	python3 $(srcdir)/tests/torture/faults.py $(FAULTS) semlock$(EXEEXT) tests/torture/torture$(EXEEXT)
 
+# make mutants FILE=src/lock/queue.c SAMPLE=30 SEED=1: which changed lines does no test notice?
+FILE =
+SAMPLE = 0
+mutants:
+	python3 $(srcdir)/tests/mutants --sample=$(SAMPLE) --seed=$(SEED) $(srcdir) $(FILE)
+# The tests themselves, one line for each as it ends: make tap TESTS=tests/lock/queue.bats
+tap:
+	@$(AM_TESTS_ENVIRONMENT) cd $(srcdir) && $(BATS) --tap $(TESTS)
+.PHONY: mutants tap
+EXTRA_DIST += tests/mutants
+
 # make models LEVEL=2: the big ones as well
 LEVEL = 1
 models:
@@ -107,6 +118,7 @@ LOCAL_BATS = \
 	tests/cli/manual.bats \
 	tests/methods/network-file-systems.bats \
 	tests/models/models.bats \
+	tests/mutants.bats \
 	tests/cli/name.bats \
 	tests/run/min-hold.bats \
 	tests/run/nested.bats \
