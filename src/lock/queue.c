@@ -241,13 +241,15 @@ bool queue_full(const struct queue *queue, unsigned most)
 }
 
 /* The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at
- * the lock, nor keep it busy. */
+ * the lock, nor keep it busy, nor have it give the lock back again and again. */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 	struct error ignored;
 	int64_t before, left, look;
 
+	if (clock_now() >= queue->look_at)
+		return TURN_LOOK;
 	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
 		left = deadline_left(deadline);
 		look = queue->look_at - clock_now();

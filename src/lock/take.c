@@ -120,6 +120,7 @@ static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
 	if (!queue_preceded(queue))
 		return false;
 	attempt_drop(lock);
+	CRASH_POINT("lock.given-back");
 	lock->lost = false; /* of no account: no command has run */
 	return true;
 }

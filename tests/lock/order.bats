@@ -2,6 +2,7 @@
 # Waiters are served in the order in which they came, and nothing in the way costs more than order.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
 # An inode may have been another lock's, whose waiters were all killed.
 prepare() {
@@ -215,6 +216,33 @@ passed() {
 		done
 		rm ./*.up ./*.down
 	done
+}
+
+has_run_or_stopped() {
+	[ -e ran ] || [[ $(cat "/proc/${PID[waiter]}/stat") == *") T "* ]]
+}
+
+@test "a ticket that is there whenever a waiter has just taken the lock keeps it out for a second, not for ever" {
+	local end
+	hold_lock l
+	SEMLOCK_CRASH="lock.transit:stop lock.given-back:stop" start waiter "$CRASHABLE_SEMLOCK" l touch ran
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go
+	"$PROBE" state "${PID[waiter]}" T
+	end=$((SECONDS + 20))
+	until [ -e ran ]; do
+		[ $SECONDS -lt $end ] || complain "it gives the lock back, again and again" || return
+		fifos hostile
+		start hostile "$PROBE" fcntl-hold "$(queue_of l)" ofd write 1 1 hostile.up hostile.down
+		ready hostile
+		kill -CONT "${PID[waiter]}"
+		eventually has_run_or_stopped
+		let_go hostile
+		kill -CONT "${PID[waiter]}"
+		eventually has_run_or_stopped
+		rm hostile.up hostile.down
+	done
+	ended waiter 0
 }
 
 callers_beside_waiters() {
