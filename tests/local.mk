@@ -271,8 +271,8 @@ EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/b
 	tests/torture/locksmith tests/torture/locksmith.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
-PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/postgresql.py tests/models/queue.py \
-	tests/models/replace.py
+PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/lease.py \
+	tests/models/postgresql.py tests/models/queue.py tests/models/replace.py tests/models/trust.py
 .PHONY: models-python
 models: models-python
 models-python:
