@@ -63,10 +63,19 @@ inner() {
 	pgrep -P "${PID[$1]}" -f '^[^ ]*semlock[^ ]* .*-m posix' || echo "${PID[$1]}"
 }
 
+# sleeps_on PID: it is asleep, and sleeps on for a while: it waits for something, and not only in passing
+sleeps_on() {
+	local before
+	before=$(grep -E '^State:.*S|ctxt' "/proc/$1/status") || return
+	"$PROBE" pause 10
+	[[ $before == State* && $before == "$(grep -E '^State:|ctxt' "/proc/$1/status")" ]]
+}
+
 # come_to_rest NAME: it sleeps, is stopped, or has ended.
 come_to_rest() {
-	local state end=$((SECONDS + PATIENCE))
-	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" 2>/dev/null && [[ $state != [STZ] ]]; do
+	local state pid end=$((SECONDS + PATIENCE))
+	pid=$(inner "$1")
+	while read -r _ _ state _ <"/proc/$pid/stat" 2>/dev/null && [[ $state != [TZ] ]] && ! sleeps_on "$pid"; do
 		[ $SECONDS -lt $end ] || complain "$1 does not come to rest" || return
 	done 2>/dev/null
 }
