@@ -184,3 +184,26 @@ refusing() {
 	done
 	[ ! -e ran ]
 }
+
+@test "where descriptors cannot be closed all at once, a helper has none of the caller's all the same" {
+	mkdir helpers
+	printf '#!/bin/sh\nls -l /proc/$$/fd >fds\nexit 1\n' >helpers/semlock-locksmith-demo
+	chmod +x helpers/semlock-locksmith-demo
+	for error in ENOSYS EPERM; do
+		refusing $error close_range
+		SEMLOCK_LOCKSMITH_DIR=$PWD/helpers capture "$SEMLOCK" -n demo://host/l true 9>theirs
+		[ -s fds ]
+		! grep theirs fds || complain "$error"
+		rm fds
+	done
+}
+
+@test "where descriptors cannot be compared, semlock and its command are one holder" {
+	hold_lock l
+	for error in ENOSYS EPERM; do
+		refusing $error kcmp
+		expect_status 1 "$SEMLOCK" --who l
+		[ "$(grep -c "^held" .out)" -eq 1 ] || complain "$error: $out"
+	done
+	let_go
+}
