@@ -185,6 +185,17 @@ refusing() {
 	[ ! -e ran ]
 }
 
+@test "without process descriptors all that a command has started ends with a killed semlock" {
+	for error in ENOSYS EPERM; do
+		rm -f child
+		refusing $error pidfd_open,pidfd_send_signal
+		start traced "$SEMLOCK" -o l sh -c 'sleep 1000 & echo $! >new; mv new child; wait'
+		eventually [ -e child ]
+		kill -KILL "$(pgrep -P "${PID[traced]}" semlock)"
+		"$PROBE" gone "$(cat child)" || complain "$error"
+	done
+}
+
 @test "where descriptors cannot be closed all at once, a helper has none of the caller's all the same" {
 	mkdir helpers
 	printf '#!/bin/sh\nls -l /proc/$$/fd >fds\nexit 1\n' >helpers/semlock-locksmith-demo
