@@ -1,6 +1,8 @@
 #include <config.h>
 
+#include "methods/server/server.h"
 #include "owners/owners_look.h"
+#include "owners/probe.h"
 #include "owners/sources.h"
 
 /* The first in the queue for a slot has the shared lock of all slots already, and no slot yet. */
@@ -26,12 +28,12 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	struct proc_snapshot snapshot;
 
 	*found = (struct owners){0};
-	if ((lock->method->can & ON_SERVER) != 0) {
+	if (lock->method->server != NULL) {
 		if (lock->server_text[0] != '\0')
 			server_owners_add(found, lock->method->name, lock->server_text, false);
 		return 0;
 	}
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return record_owners_look(found, lock, error);
 	for (int tries = 0; tries < 4; tries++) {
 		owners_forget(found);
@@ -53,6 +55,49 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	return 0;
 }
 
+/* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
+static bool is_link(const struct owners *found, const char *name)
+{
+	struct lock lock = {.method = method_named("link"), .name = name};
+	struct probe probe;
+	struct error ignored;
+	bool pid_only = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
+		       probe.info.there && probe.info.record.kind == RECORD_PID &&
+		       probe_names(&found->list[0], &probe.info.record);
+
+	if (found->holders == 1)
+		probe_close(&probe);
+	return pid_only;
+}
+
+/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
+static int look_at_any(struct owners *found, struct lock *lock, struct error *error)
+{
+	const struct method *recorded = probe_method(lock->name);
+
+	if (recorded == NULL) {
+		if (owners_look(found, lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
+			return -1;
+		if (!is_link(found, lock->name))
+			return 0;
+		owners_forget(found);
+		recorded = method_named("link");
+	}
+	lock->method = recorded;
+	return owners_look(found, lock, 0, error);
+}
+
+int owners_look_by_name(struct owners *found, struct lock *lock, bool method_named, struct error *error)
+{
+	if (server_method(lock->name) != NULL)
+		lock->method = server_method(lock->name);
+	if (lock->method->server != NULL)
+		return server_owners_ask(found, lock, error);
+	if (!method_named)
+		return look_at_any(found, lock, error);
+	return owners_look(found, lock, owners_kinds(lock), error);
+}
+
 static bool conflicts_with(const struct procfs_lock *held, const struct lock *lock)
 {
 	struct owner holder = {0};
@@ -67,7 +112,7 @@ bool owners_verify(const struct lock *lock, pid_t pid)
 	struct open_fds open_fds = {0};
 	bool verified = false;
 
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return record_owners_verify(lock, pid);
 	open_fds_of(&open_fds, pid, &file, 1);
 	for (size_t i = 0; i < open_fds.count; i++)

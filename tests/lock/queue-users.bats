@@ -15,7 +15,7 @@ tidy() {
 	rm -rf "$place"
 }
 
-# queue_by UID[:GID] NAME ARGS...: queue_as, by the user UID, who is in no other group (but GID)
+# queue_by UID[:GID] NAME ARGS...: queue_as, by the user UID without any other group (but GID)
 queue_by() {
 	local user=$1 name=$2
 	shift 2
