@@ -25,7 +25,6 @@ struct contest {
 	long every, next; /* so many entries from one kill to the next */
 	int64_t began, limit, woken;
 	int64_t halted[MOST]; /* until when it is to stay stopped */
-	int64_t doubtful;     /* until when a waiter may have been stopped for long with the lock in its hand */
 	pid_t hostile;
 	bool stuck;
 };
@@ -124,8 +123,6 @@ static void halt(struct contest *contest)
 	    pick(replacer_is_in(contest) ? 8 : 1000) != 0)
 		return;
 	contest->halted[slot] = now_ns() + (pick(64) == 0 ? 1500 : 1 + pick(50)) * MS;
-	if (contest->halted[slot] > now_ns() + 1000 * MS)
-		contest->doubtful = contest->halted[slot] + 2000 * MS;
 	note('P', one->pid, slot);
 	kill(one->pid, SIGSTOP);
 	atomic_fetch_add(&board->halts, 1);
@@ -164,20 +161,19 @@ static void complain_of(const struct contender *one, int status)
 		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-/* 69: a waiter that takes a dead one's lock over, and is stopped right there, is a holder after a second;
- * but nothing in the lock proves that it is one, so --replace does not signal it. */
-static bool is_refused(const struct contest *contest, const struct contender *one, int status)
+/* 69: a waiter that takes a dead one's lock over, and is stopped or kept waiting right there, is a holder
+ * after a second; but nothing in the lock proves that it is one, so --replace does not signal it. */
+static bool is_refused(const struct contender *one, int status)
 {
-	if (!form_replaces(one->form) || !WIFEXITED(status) || WEXITSTATUS(status) != 69 ||
-	    now_ns() > contest->doubtful)
+	if (!form_replaces(one->form) || !WIFEXITED(status) || WEXITSTATUS(status) != 69)
 		return false;
 	atomic_fetch_add(&board->refusals, 1);
 	return true;
 }
 
-static bool expected(const struct contest *contest, const struct contender *one, int slot, int status)
+static bool expected(const struct contender *one, int slot, int status)
 {
-	if (one->form != NULL && is_refused(contest, one, status))
+	if (one->form != NULL && is_refused(one, status))
 		return true;
 	if (one->form != NULL)
 		return form_expects(one->form, status, user_is_other(slot));
@@ -195,7 +191,7 @@ static void one_ended(struct contest *contest, pid_t pid, int status)
 			continue;
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 76)
 			atomic_fetch_add(&board->lost, 1);
-		if (!expected(contest, one, slot, status))
+		if (!expected(one, slot, status))
 			complain_of(one, status);
 		contest->halted[slot] = 0;
 		start(contest, slot);

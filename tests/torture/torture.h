@@ -22,7 +22,7 @@ struct board {
 	atomic_long breakers, winners, ended; /* of breakers.c */
 	atomic_long kills, stops, terms, deleted;
 	atomic_long halts;          /* waiters left stopped, mostly while a replacer was inside */
-	atomic_long refusals;       /* of --replace, because such a waiter had the lock */
+	atomic_long refusals;       /* of --replace, because such a waiter had the lock: few */
 	atomic_long bursts, blocks; /* of the hostile one */
 	atomic_int command[MOST]; /* whom a contender has inside now */
 	atomic_int semlock[MOST]; /* where the contender is not semlock itself: its semlock */

@@ -70,6 +70,6 @@ int verdict(const char *method, int count, int64_t took, bool stuck, bool litter
 	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9);
 	if (atomic_load(&board->overlaps) > 0)
 		show_overlap();
-	return stuck || litter || updates != 0 || atomic_load(&board->overlaps) > 0 ||
+	return stuck || litter || atomic_load(&board->refusals) > 1 + rounds() / 1000 || updates != 0 || atomic_load(&board->overlaps) > 0 ||
 	       atomic_load(&board->lost) > 0 || atomic_load(&board->failures) > 0;
 }
