@@ -24,13 +24,14 @@ tests_semlock_crashable_CPPFLAGS = $(AM_CPPFLAGS) -DENABLE_CRASH_POINTS=1
 check_PROGRAMS += tests/torture/torture
 tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/torture.h \
 	tests/torture/board.c tests/torture/breakers.c tests/torture/contend.c tests/torture/forms.c \
-	tests/torture/held.c tests/torture/inside.c tests/torture/process.c tests/torture/naive.c tests/torture/naive.h
+	tests/torture/held.c tests/torture/inside.c tests/torture/process.c tests/torture/naive.c tests/torture/naive.h \
+	tests/torture/users.c tests/torture/verdict.c
 
 # semlock with a hole in it, which the torture has to find
 check_PROGRAMS += tests/semlock-broken
 tests_semlock_broken_SOURCES = $(semlock_SOURCES) tests/torture/broken.c
 tests_semlock_broken_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=lockfile_current,--wrap=lockdir_same,--wrap=flock,--wrap=vfork
+	-Wl,--wrap=lockfile_current,--wrap=lockdir_same,--wrap=attempt_deserted,--wrap=flock,--wrap=vfork
 
 # make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1 TORTURE_SECONDS=600
 METHOD = flock ofd posix excl link mkdir symlink rename
@@ -289,8 +290,8 @@ EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/b
 	tests/torture/locksmith tests/torture/locksmith.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
-PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/postgresql.py tests/models/queue.py \
-	tests/models/replace.py
+PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/lease.py \
+	tests/models/postgresql.py tests/models/queue.py tests/models/replace.py tests/models/trust.py
 .PHONY: models-python
 models: models-python
 models-python:

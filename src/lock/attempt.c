@@ -136,7 +136,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	enum outcome outcome;
 
 	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = look_if_free(lock, error);
+		outcome = look_if_free(lock, error); /* Q5 */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
@@ -146,7 +146,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}
-	outcome = attempt_try(lock, error);
+	outcome = attempt_try(lock, error); /* Q6 */
 	if (outcome == TAKEN && looks->hold > 0)
 		nanosleep(&(struct timespec){0, (long)looks->hold}, NULL);
 	if (outcome == TAKEN && has_sleeper(lock)) {

@@ -75,10 +75,18 @@ a_moment() {
 	! read -r -t .002 -u 9
 }
 
+# sleeps_on PID: it is asleep, and sleeps on for a while: it waits for something, and not only in passing
+sleeps_on() {
+	local before
+	before=$(grep -E '^State:.*S|ctxt' "/proc/$1/status") || return
+	"$PROBE" pause 10
+	[[ $before == State* && $before == "$(grep -E '^State:|ctxt' "/proc/$1/status")" ]]
+}
+
 # come_to_rest NAME: it sleeps, is stopped, or has ended.
 come_to_rest() {
 	local state inner end=$((SECONDS + PATIENCE))
-	while state_of "$1" && [[ $state != [STZ] ]]; do
+	while state_of "$1" && [[ $state != [TZ] ]] && ! sleeps_on "$inner"; do
 		a_moment
 		[ $SECONDS -lt $end ] || complain "$1 does not come to rest" || return
 	done 2>/dev/null
@@ -305,7 +313,7 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|attempt\.free|check\.|unique\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.free|check\.|unique\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 

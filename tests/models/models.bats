@@ -21,7 +21,7 @@ steps() {
 }
 
 @test "every step of a model is named in the code, where the list says" {
-	[ "$(steps | wc -l)" -eq 44 ]
+	[ "$(steps | wc -l)" -eq 52 ]
 	steps | while read -r label place; do
 		grep -rqwi --include="*.[ch]" "${label/-/ }" "$SOURCE/$place" || echo "$label is not in $place"
 	done >missing
@@ -53,6 +53,14 @@ in_python() {
 
 @test "--replace: no waiter is started or stopped for it, and the naive ways fail" {
 	in_python replace "" 6 6
+}
+
+@test "a deserted lock is had in spite of all tickets, and no living waiter is overtaken; the naive ways fail" {
+	in_python deserted "" 12 11
+}
+
+@test "the users that can open a lock, and no others, can open its queue; the naive ways fail" {
+	in_python trust "" 1 8
 }
 
 @test "the lease: counted from the question; the naive ways fail" {

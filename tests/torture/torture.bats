@@ -67,6 +67,33 @@ finds_what_is() {
 	finds_what_is uncompared link 30000 3000 # the rarest
 }
 
+@test "a semlock that goes by tickets alone is found out: a hostile one keeps it out for ever" {
+	mkdir room
+	SEMLOCK_BROKEN=obedient TORTURE_STUCK=10 TORTURE_SECONDS=400 \
+		capture sh -c 'cd room && exec "$@"' "" "$TORTURE" flock "$BROKEN" 1000000 1000 8 7
+	[ "$status" -eq 1 ] && [[ $out == *STUCK* ]] || complain "ended with $status: $out" "$err"
+}
+
+# In a directory that the other user can reach, as it must be able to reach the build.
+prepare() {
+	place=$(mktemp -d /tmp/semlock-torture.XXXXXX)
+}
+
+tidy() {
+	rm -rf "$place"
+}
+
+@test "contenders of two users, one of them hostile to the queue: nothing overlaps, is lost or stuck" {
+	root_only "to be two users"
+	as_nobody test -x "$TORTURE" -a -x "$SEMLOCK" || skip "another user cannot reach this build"
+	for method in flock mkdir; do
+		chmod 755 "$place"
+		expect_status 0 sh -c 'cd "$0" && exec "$@"' "$place" "$TORTURE" $method "$SEMLOCK" 400 40 8 13
+		[[ $out == *"two users"* ]] || complain "$out"
+		rm -rf "${place:?}"/*
+	done
+}
+
 @test "an unbroken semlock passes: the torture itself does not fail" {
 	for method in flock excl; do in_a_room $method "$TORTURE" $method "$BROKEN" 200 20 8 7; done
 }
