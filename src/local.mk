@@ -81,7 +81,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
 	src/methods/file/rename_token.c src/methods/file/rename_token.h \
 	src/methods/file/excl.c src/methods/file/link.c src/methods/file/mkdir.c \
-	src/methods/file/rename.c src/methods/file/symlink.c src/methods/file/unique.c
+	src/methods/file/rename.c src/methods/file/symlink.c
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)

@@ -76,7 +76,7 @@ models:
 .PHONY: torture faults models
 EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/PROMISES tests/models/README tests/models/run tests/models/suite.txt \
 	tests/models/existlock.pml tests/models/flock_unlink.pml tests/models/open_noexcl.pml \
-	tests/models/semlock_file.pml tests/models/semlock_init.pml tests/models/semlock_rename.pml \
+	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
 # They take a minute or more: run first, for at the end one of them would be waited for alone.

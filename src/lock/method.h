@@ -30,8 +30,7 @@ enum {
 	CAN_FD = 8,            /* lock a caller's descriptor */
 	OWNED_BY_PROCESS = 16, /* the lock is semlock's own and dies with it: no child inherits it */
 	NEEDS_INIT = 32,       /* the lock must have been made once, by --init */
-	BEATS = 64,            /* other programs take over a lock that looks old: heartbeat unasked */
-	NEEDS_MONITOR = 128    /* a loss cannot be detected at release: monitor while held */
+	BEATS = 64             /* other programs take over a lock that looks old: heartbeat unasked */
 };
 
 /* A kernel lock, of LOCK->fd. */

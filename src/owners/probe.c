@@ -126,7 +126,7 @@ static bool is_recorded(const struct lock_info *info, pid_t pid)
 	struct procfs_stat stat;
 
 	return info->legible && record->kind == RECORD_FULL && record->pid == pid &&
-	       record_trusted(&info->carrier, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
+	       record_trusted(&info->status, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
 	       record->pidns == host_id()->pidns && !probe_other_host(record) &&
 	       process_stat(pid, &stat) && stat.started == record->start &&
 	       !procfs_ended(stat.state);
@@ -137,7 +137,7 @@ bool probe_verify(const struct lock *lock, pid_t pid)
 	struct probe probe;
 	struct error ignored;
 	bool holds = probe_open(&probe, lock, &ignored) == 0 && probe.info.there &&
-		     owner_trusted(&probe.info.carrier, pid) &&
+		     owner_trusted(&probe.info.status, pid) &&
 		     (has_flock(&probe.info, pid) || is_recorded(&probe.info, pid));
 
 	probe_close(&probe);

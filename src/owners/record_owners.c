@@ -62,7 +62,7 @@ static enum doubt record_doubt(const struct lock_info *info, enum verdict verdic
 		return DOUBT_NOBODY;
 	if (host_id()->pid_max > 0 && record->pid > host_id()->pid_max)
 		return DOUBT_RANGE;
-	if (verdict == ALIVE && !record_trusted(&info->carrier, record->pid))
+	if (verdict == ALIVE && !record_trusted(&info->status, record->pid))
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
@@ -143,7 +143,7 @@ static void name_flocked(struct owners *found, const struct lock_info *info)
 {
 	struct owner *holder = &found->list[0];
 
-	if (holder->nmembers > 0 && !is_trusted(holder, &info->carrier))
+	if (holder->nmembers > 0 && !is_trusted(holder, &info->status))
 		holder->doubt = DOUBT_OWNER;
 	if (!probe_names(holder, &info->record) || !name_command(holder, &info->record))
 		return;

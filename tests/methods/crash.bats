@@ -303,7 +303,7 @@ refused_everywhere() {
 }
 
 # What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
-# is about it), what passes by a stopped waiter (order.bats), --check (check.bats), and names of its own (below).
+# is about it), what passes by a stopped waiter (order.bats), and --check (check.bats).
 @test "every point of the source is on one of these ways" {
 	local method way passed
 	: >own.reached
@@ -313,31 +313,6 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.free|check\.|unique\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.free|check\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
-}
-
-# points FILE...: the crash points of these files of src/
-points() {
-	(cd "$SOURCE/src" && grep -hoE 'CRASH_POINT\("[^"]*"\)' "$@") | sed 's/.*"\(.*\)".*/\1/'
-}
-
-@test "rename with names of its own, killed between any two steps" {
-	unique=file_system.shared:fail=5
-	"$SEMLOCK" -m rename --init l true
-	[ -n "$(points methods/file/unique.c)" ]
-	for point in $(points methods/file/unique.c sys/start_barrier.c); do
-		expect_status 0 "$SEMLOCK" -m rename --init l true
-		[ "$point" != unique.made ] || rm l
-		for state in free stale; do
-			SEMLOCK_CRASH="$unique $point:kill" capture "$CRASHABLE_SEMLOCK" -m rename --init l true
-			[ "$status" -ne 137 ] || echo "$point" >>killed
-			SEMLOCK_CRASH=$unique expect_status 0 "$CRASHABLE_SEMLOCK" -w 60 -m rename l true
-			left=$(ls -d .l* l.* 2>/dev/null || true)
-			[ -z "$left" ] || complain "killed at $point, $state, leaves $left"
-			SEMLOCK_CRASH=$unique capture "$CRASHABLE_SEMLOCK" -m rename l sh -c 'kill -KILL $PPID $$'
-		done
-		SEMLOCK_CRASH=$unique expect_status 0 "$CRASHABLE_SEMLOCK" -w 60 -m rename l true || complain "killed at $point"
-		grep -qx "$point" killed || complain "$point is never reached"
-	done
 }

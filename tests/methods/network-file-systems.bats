@@ -81,6 +81,26 @@ on_nfs() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" -m mkdir --stale 5 l true
 }
 
+@test "rename, whose token would be guarded by flock(2), is refused where other machines may use it: 69, no command runs" {
+	: >token
+	for elsewhere in nfs shared; do
+		export SEMLOCK_CRASH=file_system.$elsewhere:fail=1
+		for options in "" -n "-w 5" --init "--stale 5"; do
+			# shellcheck disable=SC2086 # a list of words
+			refused 69 "use -m link or excl" "$CRASHABLE_SEMLOCK" -m rename $options l touch ran
+		done
+		refused 69 "use -m link or excl" "$CRASHABLE_SEMLOCK" -n -m rename token touch ran
+		refused 69 "use -m link or excl" "$CRASHABLE_SEMLOCK" --who -m rename token
+		expect_status 69 "$CRASHABLE_SEMLOCK" --check -m rename token
+		grep -q '^rename   does not exclude: .*use -m link or excl' .out
+		expect_status 0 "$CRASHABLE_SEMLOCK" --check -m link token
+	done
+	unset SEMLOCK_CRASH
+	[ ! -e ran ]
+	[ "$(find . -name '*l*' ! -path '*/bin*' ! -name '*.*')" = "" ]
+	expect_status 0 "$CRASHABLE_SEMLOCK" -n -m rename token true
+}
+
 @test "--stale is refused where flock(2) is this machine's alone by the mount options: 69" {
 	namespaces --mount
 	mkdir on

@@ -347,14 +347,13 @@ both_wait() {
 	done
 }
 
-# As on a network file system: flock(2) is not believed, and a token has a name of its own.
+# As on a network file system: flock(2) is not believed.
 @test "where flock(2) is not to be believed: by the record" {
 	mkdir crash
 	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
 	SEMLOCK=$PWD/crash/semlock
 	export SEMLOCK_CRASH=file_system.shared:fail=5
-	for method in $METHODS; do
-		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
+	for method in excl link mkdir symlink; do
 		hold_lock -m "$method" l
 		queue_as one -m "$method" l
 		said 1 "l: held, 1 waiting" -m "$method" l
@@ -371,7 +370,7 @@ both_wait() {
 		wait "${PID[one]}" || [ $? -eq 143 ]
 		exec 5>&-
 		rm -f ./*.up ./*.down
-		[ "$method" = rename ] || rm -rf l
+		rm -rf l
 	done
 }
 

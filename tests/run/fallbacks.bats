@@ -86,26 +86,22 @@ works() {
 	refused 66 "two tokens" "$SEMLOCK" -m rename l true
 }
 
-@test "rename where the token cannot be flocked, or not everybody would meet it" {
+@test "rename where the token cannot be flocked: 69, no command runs, and --init leaves no token" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
-	for failing in rename.flock:fail=37 file_system.shared:fail=5; do
-		export SEMLOCK_CRASH=$failing
-		expect_status 0 "$SEMLOCK" -m rename --init l sh -c 'ls -d l.held.$$.* && [ ! -e l ]'
-		works rename
+	export SEMLOCK_CRASH=rename.flock:fail=37
+	for options in "" -n "-w 5"; do
+		# shellcheck disable=SC2086 # a list of words
+		refused 69 "use -m link or excl" "$SEMLOCK" $options -m rename --init l touch ran
+		[ ! -e l ]
+		: >l
+		# shellcheck disable=SC2086
+		refused 69 "No locks available" "$SEMLOCK" $options -m rename l touch ran
+		rm l
 	done
-}
-
-@test "a token that is away under a name of its own keeps out commands that go by flock, and comes back" {
-	"$SEMLOCK" -m rename --init l true
-	fifos other
-	SEMLOCK_CRASH=rename.flock:fail=95 start other "$CRASHABLE_SEMLOCK" -m rename l "$PROBE" hold other.up other.down
-	ready other
-	expect_status 1 "$SEMLOCK" -n -m rename --init l touch ran
-	start waiter "$SEMLOCK" -m rename l sh -c '[ ! -e l ]'
-	"$PROBE" blocked "${PID[waiter]}"
-	let_go other
-	ended waiter 0
-	[ -e l ] && [ ! -e ran ]
+	expect_status 69 "$SEMLOCK" --check -m rename l
+	grep -q '^rename   does not exclude: flock(2)' .out
+	[ ! -e ran ]
+	[ -z "$(find . -name '*l.*' -o -name '.semlock*')" ]
 }
 
 @test "a lock file that cannot be written: 73, and nothing is left" {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -26,16 +25,6 @@ static bool record_locked(void)
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
 }
 
-/* lock.held, or a name of its own behind that, where flock(2) is not to be trusted. */
-static bool renamed(void)
-{
-	glob_t found;
-	struct stat status;
-
-	return lstat("lock", &status) != 0 && glob("lock.held*", GLOB_NOSORT, NULL, &found) == 0 &&
-	       found.gl_pathc == 1;
-}
-
 static bool is_held(const char *method)
 {
 	struct stat status;
@@ -45,7 +34,7 @@ static bool is_held(const char *method)
 	if (strcmp(method, "ofd") == 0 || strcmp(method, "posix") == 0)
 		return record_locked();
 	if (strcmp(method, "rename") == 0)
-		return renamed();
+		return lstat("lock", &status) != 0 && lstat("lock.held", &status) == 0;
 	return lstat("lock", &status) == 0;
 }
 

@@ -109,16 +109,6 @@ static int64_t beat_interval(const struct lock *locks, unsigned count, int64_t s
 	return every;
 }
 
-static bool heartbeat_needed(const struct heartbeat *heartbeat)
-{
-	if (heartbeat->every != INT64_MAX || heartbeat->on_lost != 0)
-		return true;
-	for (unsigned i = 0; i < heartbeat->count; i++)
-		if ((heartbeat->locks[i].method->can & NEEDS_MONITOR) != 0)
-			return true;
-	return false;
-}
-
 /* Signals are blocked in the thread: the main thread waits for them. */
 static int start_thread(struct heartbeat *heartbeat)
 {
@@ -153,7 +143,8 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
 	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
 	heartbeat->running = false;
-	if (heartbeat->command <= 0 || heartbeat->locks->method->file == NULL || !heartbeat_needed(heartbeat))
+	if (heartbeat->command <= 0 || heartbeat->locks->method->file == NULL ||
+	    (heartbeat->every == INT64_MAX && heartbeat->on_lost == 0))
 		return 0;
 	heartbeat->process = pidfd_of(heartbeat->command);
 	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);

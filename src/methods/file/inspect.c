@@ -54,7 +54,6 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 		if ((info->status.st_mode & S_IFMT) != file->object->type)
 			return inspect_not_a_lock(lock, error);
 		info->there = true;
-		info->carrier = info->status;
 		takeover_note_linking(&info->status);
 		if (inspect_record(lock, name, info))
 			return 1;
@@ -84,12 +83,11 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 	if (fstatat(file->directory, file->base, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : error_set(error, ERROR_OPEN, "cannot look at it");
 	info->there = info->legible = true;
-	info->carrier = info->status;
 	record_read(&info->record, target, (size_t)length);
 	return 0;
 }
 
-/* The token is away, under one of several names, or at home.  During a rename(2) no name may show:
+/* The token is away or at home.  During a rename(2) no name may show:
  * look again. */
 int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error)
 {
@@ -105,16 +103,8 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 			takeover_note_naming(&info->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
-		if (rename_token_is_there(file, file->base, &token))
+		if (fstatat(file->directory, file->base, &token, AT_SYMLINK_NOFOLLOW) == 0)
 			return S_ISREG(token.st_mode) ? 0 : inspect_not_a_lock(lock, error);
-		if (rename_token_find_away(file, "", held) > 0 &&
-		    rename_token_is_there(file, held, &info->status)) {
-			info->there = info->legible = true;
-			rename_token_read_name(file, held, &info->record);
-			if (fstat(file->directory, &info->carrier) != 0)
-				return error_set(error, ERROR_OPEN, "cannot look at its directory");
-			return 0;
-		}
 	}
 	return error_say(error, ERROR_OPEN,
 	    "there is no token, neither under this name nor with .held behind it");

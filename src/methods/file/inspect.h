@@ -15,7 +15,6 @@ struct lock_info {
 	bool legible;         /* RECORD could be read */
 	struct record record;
 	struct stat status;   /* of the file, the directory or the link */
-	struct stat carrier;  /* of what the record is written in: as STATUS, or the lock's directory */
 	int object;           /* an O_PATH descriptor of what the holder has under flock(2); -1: none */
 	bool local;           /* the file system is this kernel's alone */
 };

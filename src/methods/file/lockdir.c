@@ -62,6 +62,10 @@ static int note_file_system(struct lock *lock, struct error *error)
 	bool known;
 
 	file->local = kind == FS_LOCAL;
+	if (!file->local && (lock->method->can & NEEDS_INIT) != 0)
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "rename: on a file system that other machines may use, flock(2) may not guard the token: "
+		    "use -m link or excl");
 	if (lock->stale == 0 || file->local)
 		return 0;
 	if (file->object->type == S_IFDIR)
@@ -69,7 +73,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
 	known = mounts_find(file->directory, &mount);
-	if (known && (lock->method->can & NEEDS_INIT) == 0 && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
+	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
 		    "guards a takeover", mount.point);
@@ -177,7 +181,7 @@ static uint32_t where_we_are(void)
 	return hash(hash(hash(2166136261u, host_id()->host), host_id()->boot), pidns);
 }
 
-uint32_t lockdir_random(void)
+static uint32_t random_number(void)
 {
 	static uint32_t count;
 	uint32_t number = 0;
@@ -199,7 +203,7 @@ void lockdir_temporary_name(struct file_lock *file, const char *kind)
 
 	temporary_prefix(file, prefix);
 	snprintf(file->temporary, sizeof file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
-	    (long)getpid(), where_we_are(), lockdir_random());
+	    (long)getpid(), where_we_are(), random_number());
 }
 
 static int create_nameless(const struct file_lock *file, mode_t mode)

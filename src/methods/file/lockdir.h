@@ -32,8 +32,6 @@ struct file_lock {
 	int second;     /* where flock(2) depends on the name: the lock, opened by its name; -1 */
 	int notify;     /* inotify on the directory, while a foreign holder has the lock; -1 */
 	int64_t pause;  /* ns of the last sleep for a foreign holder; 0: none yet */
-	char away[NAME_SIZE]; /* the name of our token while we hold it: see unique.c */
-	unsigned beats;       /* signs of life given under it */
 };
 
 /* What distinguishes one kind of lock object from another. */
@@ -98,9 +96,6 @@ int64_t lockdir_mtime(const struct stat *status);
 
 /* Read up to SIZE bytes from the beginning of FD.  Returns how many. */
 size_t lockdir_read_file(int fd, char *text, size_t size);
-
-/* A random number. */
-uint32_t lockdir_random(void);
 
 /* Sleep for DURATION ns, less than a second.  Returns 0, or -1 when a signal came. */
 int lockdir_nap(int64_t duration);

@@ -34,8 +34,6 @@ static int rename_open(struct lock *lock, struct error *error)
 {
 	if (lockdir_open(lock, &rename_object, error) != 0)
 		return -1;
-	if (!lock->file->local)
-		rename_unique_instead(lock);
 	if (strlen(lock->file->base) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
@@ -63,27 +61,6 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot open the token");
 }
 
-/* A holder that cannot rely on flock(2) has the token away under a unique name: then LOCK's method
- * changes to that of unique.c.  Returns the token's descriptor, or -1: with LOCK's method changed, or
- * errno set. */
-static int find_token(struct lock *lock)
-{
-	char name[NAME_SIZE];
-	int fd = -1;
-
-	for (int looks = 0; looks < 10; looks++) { /* the token may come back between two of them */
-		fd = rename_token_open(lock->file);
-		if (fd >= 0 || errno != ENOENT)
-			return fd;
-		if (rename_token_find_away(lock->file, "", name) > 0) {
-			rename_unique_instead(lock);
-			return -1;
-		}
-	}
-	errno = ENOENT;
-	return -1;
-}
-
 /* Does LOCK.held mean the token that is open as LOCK->fd? */
 static bool is_held(const struct lock *lock)
 {
@@ -100,9 +77,7 @@ static int rename_prepare(struct lock *lock, struct error *error)
 
 	if (lock->fd >= 0)
 		return 0;
-	fd = find_token(lock);
-	if (lock->method != &method_rename)
-		return 0;
+	fd = rename_token_open(file);
 	if (fd < 0 && errno == ENOENT && lock->init) {
 		if (rename_token_make(lock, error) != 0)
 			return -1;
@@ -131,18 +106,6 @@ static void rename_close(struct lock *lock)
 
 /* ---- taking it ---- */
 
-static enum outcome lock_token(struct lock *lock, enum wait wait)
-{
-	if (!FAULT_POINT("rename.flock") &&
-	    (wait == TRY ? call_try_flock(lock->fd) : flock(lock->fd, LOCK_EX)) == 0)
-		return TAKEN;
-	if (errno == EWOULDBLOCK || errno == EINTR)
-		return BUSY;
-	rename_close(lock); /* no flock here: go by unique names */
-	rename_unique_instead(lock);
-	return AGAIN;
-}
-
 static int rename_write(struct lock *lock, struct error *error)
 {
 	char text[RECORD_LONGEST];
@@ -155,7 +118,7 @@ static int rename_write(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* The token could not be renamed, errno says why.  ENOENT: a process without flock(2) was faster. */
+/* The token could not be renamed, errno says why.  ENOENT: a script was faster. */
 static enum outcome rename_failed(struct lock *lock, struct error *error)
 {
 	int errnum = errno;
@@ -243,7 +206,7 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = lock_token(lock, wait);
+	enum outcome outcome = rename_token_flock(lock->fd, wait, error);
 
 	if (outcome != TAKEN)
 		return outcome;
@@ -273,8 +236,6 @@ static enum outcome rename_take(struct lock *lock, enum wait wait, struct error 
 	do {
 		if (rename_prepare(lock, error) != 0)
 			return FAILED;
-		if (lock->method != &method_rename)
-			return lock->method->file->take(lock, wait, error);
 		if (wait == SLEEP && (rename_is_ancestor(lock, error) || publish_describe(lock, error) != 0))
 			return FAILED;
 		outcome = rename_attempt(lock, wait, error);
@@ -287,11 +248,7 @@ static bool rename_idle(struct lock *lock)
 	struct error ignored;
 	bool free;
 
-	if (rename_prepare(lock, &ignored) != 0)
-		return false;
-	if (lock->method != &method_rename)
-		return lock->method->file->idle(lock);
-	if (lock_token(lock, TRY) != TAKEN)
+	if (rename_prepare(lock, &ignored) != 0 || rename_token_flock(lock->fd, TRY, &ignored) != TAKEN)
 		return false;
 	free = lockdir_same(lock->file, lock->file->base, lock->fd);
 	flock(lock->fd, LOCK_UN);
