@@ -28,13 +28,14 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
+	src/lock/limits.c src/lock/limits.h \
 	src/lock/lockfile.c src/lock/lockfile.h \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/run/messages.c src/run/messages.h \
 	src/run/min_hold.c src/run/min_hold.h \
-	src/sys/mounts.c src/sys/mounts.h \
+	src/sys/mounts.c src/sys/mounts.h src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
@@ -50,7 +51,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/verify.c src/owners/verify.h \
 	src/lock/queue.c src/lock/queue.h \
 	src/lock/queuefile.c src/lock/queuefile.h \
-	src/owners/lock_scope.c src/owners/lock_scope.h \
+	src/lock/lock_scope.c src/lock/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/run/preempt.c src/run/preempt.h \
 	src/report/error.c src/report/error.h \

@@ -5,6 +5,7 @@
 
 #include "lock/attempt.h"
 #include "lock/held_mode.h"
+#include "lock/limits.h"
 #include "lock/lockfile.h"
 #include "lock/queue.h"
 #include "lock/queuefile.h"
@@ -41,11 +42,11 @@ int lock_open(struct lock *lock, struct error *error)
 		return lock->method->open(lock, error);
 	if (lock->name != NULL) {
 		lock->fd = -1;
-		return lockfile_open(lock, error);
+		return lockfile_open(lock, error) != 0 ? -1 : limits_check(lock, error);
 	}
 	if (identify_descriptor(lock, error) != 0)
 		return -1;
-	return lockfile_current(lock) ? 0 : say_deleted(error);
+	return lockfile_current(lock) ? limits_check(lock, error) : say_deleted(error);
 }
 
 bool lock_current(const struct lock *lock)

@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/limits.h"
 #include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 #include "owners/check.h"
-#include "owners/lock_scope.h"
+#include "lock/lock_scope.h"
 #include "owners/owners.h"
 #include "report/error.h"
 #include "report/exitcode.h"
@@ -32,6 +33,7 @@ struct place {
 	char scratch[PATH_MAX]; /* a new file on the same file system */
 	bool is_a_name; /* the lock is made of files: a name, never followed */
 	bool is_directory;
+	bool on_network;   /* see limits_of_network() */
 	bool mounted;      /* MOUNT is known */
 	struct procfs_mount mount;
 };
@@ -70,6 +72,7 @@ static int make_scratch(struct place *place, struct error *error)
 		return error_set(error, errno == ENOENT || errno == ENOTDIR ? ERROR_OPEN : ERROR_CREATE,
 		    "cannot try: cannot make a file beside it");
 	place->mounted = mounts_find(fd, &place->mount);
+	place->on_network = limits_of_network(&(struct lock){.fd = fd});
 	close(fd);
 	return 0;
 }
@@ -151,6 +154,10 @@ static bool try_kernel_lock(const struct place *place, const struct method *meth
 
 	if (place->is_directory && (method->can & CAN_RANGE) != 0) {
 		printf("%-8s cannot lock a directory\n", method->name);
+		return false;
+	}
+	if (place->is_directory && place->on_network) {
+		printf("%-8s cannot lock a directory for other machines\n", method->name);
 		return false;
 	}
 	if ((method->can & OWNED_BY_PROCESS) != 0)

@@ -139,7 +139,7 @@ row() {
 	exec 8<gone
 	rm gone
 	flock_rows >rows
-	[ "$(wc -l <rows)" -eq 22 ] || complain "$(cat rows)"
+	[ "$(wc -l <rows)" -eq 23 ] || complain "$(cat rows)"
 	while IFS=$'\t' read -r what theirs ours; do
 		case $what in
 		"-w 10s, 2m, 1h")
@@ -196,6 +196,7 @@ row() {
 		"lock file deleted by its holder at the end") tested lock/deleted ;;
 		"-w, with SIGALRM blocked") tested lock/timeout ;;
 		"another user's link in /tmp" | "standard input closed") tested lock/hostile ;;
+		"a directory on NFS") tested methods/network-file-systems ;;
 		"environment") tested run/environment ;;
 		"a URL as LOCK") tested lock/reject ;;
 		"--verbose" | "messages begin with") tested cli/drop-in ;;

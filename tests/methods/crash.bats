@@ -296,7 +296,7 @@ points() {
 }
 
 @test "rename with names of its own, killed between any two steps" {
-	unique=lockdir.local:fail=5
+	unique=file_system.shared:fail=5
 	"$SEMLOCK" -m rename --init l true
 	[ -n "$(points methods/file/unique.c)" ]
 	for point in $(points methods/file/unique.c sys/start_barrier.c); do

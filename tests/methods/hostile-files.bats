@@ -57,7 +57,7 @@ left_alone() {
 }
 
 @test "a FIFO, a directory or a link where a token is that was renamed away" {
-	for unique in '' lockdir.local:fail=5; do
+	for unique in '' file_system.shared:fail=5; do
 		for object in "mkfifo" "mkdir" "ln -s victim"; do
 			echo precious >victim
 			$object l.held

@@ -129,7 +129,7 @@ held_name() {
 }
 
 @test "rename with names of its own: taken over by age, once, and the late holder hears of it" {
-	export SEMLOCK_CRASH=lockdir.local:fail=5
+	export SEMLOCK_CRASH=file_system.shared:fail=5
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
 	mv l l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
@@ -149,7 +149,7 @@ held_name() {
 }
 
 @test "rename with names of its own: a beat is a new name" {
-	export SEMLOCK_CRASH=lockdir.local:fail=5
+	export SEMLOCK_CRASH=file_system.shared:fail=5
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
 	hold_lock --stale .2 -m rename l
@@ -164,7 +164,7 @@ held_name() {
 }
 
 @test "rename with names of its own: two tokens become one" {
-	export SEMLOCK_CRASH=lockdir.local:fail=5
+	export SEMLOCK_CRASH=file_system.shared:fail=5
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
 	hold_lock -m rename l
@@ -188,7 +188,7 @@ held_name() {
 }
 
 @test "rename with names of its own: a waiter leaves a second token alone, and sleeps" {
-	export SEMLOCK_CRASH=lockdir.local:fail=5
+	export SEMLOCK_CRASH=file_system.shared:fail=5
 	away=l.held.4711.5.00000000-0000-0000-0000-000000000000.1.7.00000000.elsewhere
 	: >$away
 	: >l
@@ -203,7 +203,7 @@ held_name() {
 }
 
 @test "rename with names of its own: a refusal and --who name the holder" {
-	export SEMLOCK_CRASH=lockdir.local:fail=5
+	export SEMLOCK_CRASH=file_system.shared:fail=5
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	"$SEMLOCK" -m rename --init l true
 	expect_status 0 "$SEMLOCK" -m rename --who l

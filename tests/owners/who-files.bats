@@ -352,7 +352,7 @@ both_wait() {
 	mkdir crash
 	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
 	SEMLOCK=$PWD/crash/semlock
-	export SEMLOCK_CRASH=lockdir.local:fail=5
+	export SEMLOCK_CRASH=file_system.shared:fail=5
 	for method in $METHODS; do
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		hold_lock -m "$method" l

@@ -9,8 +9,8 @@ FAILING=(
 	"plainfile.linkat:fail=2"
 	"lockdir.tmpfile:fail=21 plainfile.link:fail=1"
 	"lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22"
-	"lockdir.local:fail=5"
-	"lockdir.local:fail=5 lockdir.tmpfile:fail=95"
+	"file_system.shared:fail=5"
+	"file_system.shared:fail=5 lockdir.tmpfile:fail=95"
 )
 
 works() {
@@ -88,7 +88,7 @@ works() {
 
 @test "rename where the token cannot be flocked, or not everybody would meet it" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
-	for failing in rename.flock:fail=37 lockdir.local:fail=5; do
+	for failing in rename.flock:fail=37 file_system.shared:fail=5; do
 		export SEMLOCK_CRASH=$failing
 		expect_status 0 "$SEMLOCK" -m rename --init l sh -c 'ls -d l.held.$$.* && [ ! -e l ]'
 		works rename

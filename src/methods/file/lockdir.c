@@ -12,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
+#include "sys/file_system.h"
+#include "sys/mounts.h"
 #include "sys/path.h"
 #include "sys/retry.h"
+#include "lock/lock_scope.h"
 #include "methods/file/host_id.h"
 #include "methods/file/lockdir.h"
 
@@ -34,33 +36,6 @@
 
 /* ---- the directory ---- */
 
-/* A file system that is not in this list (a network's, FUSE, one shared with a virtual machine's
- * host) may be used by other kernels: neither its locks nor a record's boot and PID prove anything. */
-static bool is_local(int fd)
-{
-	static const unsigned long kinds[] = {
-	    0xEF53,     /* ext2, 3, 4 */
-	    0x58465342, /* xfs */
-	    0x9123683E, /* btrfs */
-	    0xCA451A4E, /* bcachefs */
-	    0xF2F52010, /* f2fs */
-	    0x2FC12FC1, /* zfs */
-	    0x01021994, /* tmpfs */
-	    0x858458F6, /* ramfs */
-	    0x794C7630, /* overlay */
-	    0x4D44,     /* FAT */
-	    0x2011BAB0, /* exFAT */
-	};
-	struct statfs status;
-
-	if (FAULT_POINT("lockdir.local") || fstatfs(fd, &status) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (((unsigned long)status.f_type & 0xFFFFFFFF) == kinds[i])
-			return true;
-	return false;
-}
-
 /* The directory and the name identify the lock.  A user who may write and search in the directory may
  * take the lock, as a reader may lock a file: the queue goes by these permissions. */
 static int note_identity(struct lock *lock, struct error *error)
@@ -74,6 +49,31 @@ static int note_identity(struct lock *lock, struct error *error)
 	lock->owner = status.st_uid;
 	lock->group = status.st_gid;
 	lock->permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
+	return 0;
+}
+
+/* Processes that take over by age exclude each other by flock(2): not on a directory, which is locked for
+ * this machine alone, nor where that is so of files. */
+static int note_file_system(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+	enum file_system kind = file_system_of(file->directory);
+	struct procfs_mount mount;
+	bool known;
+
+	file->local = kind == FS_LOCAL;
+	if (lock->stale == 0 || file->local)
+		return 0;
+	if (file->object->type == S_IFDIR)
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
+		    "safely: use -m excl or link");
+	known = mounts_find(file->directory, &mount);
+	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
+		    "guards a takeover", mount.point);
+	file->by_age = kind == FS_NFS && !(known && strcmp(mount.type, "nfs4") == 0);
 	return 0;
 }
 
@@ -100,8 +100,14 @@ int lockdir_open(struct lock *lock, const struct object *object, struct error *e
 	lock->directory = file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
 	if (file->directory < 0)
 		return error_set(error, ERROR_OPEN, "cannot open its directory");
-	file->local = is_local(file->directory);
-	return note_identity(lock, error);
+	return note_file_system(lock, error) != 0 ? -1 : note_identity(lock, error);
+}
+
+int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status)
+{
+	if (lock->stale > 0 && !lock->file->local && file_system_ask(directory, name) != 0)
+		return -1;
+	return fstatat(directory, name, status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
 
 /* While we waited, another directory may have got the path: a newcomer goes there. */
@@ -119,6 +125,8 @@ bool lockdir_same(const struct file_lock *file, const char *name, int fd)
 {
 	struct stat named, open;
 
+	if (!file->local)
+		file_system_ask(file->directory, ""); /* if it has changed, its names are looked up anew */
 	return fstat(fd, &open) == 0 &&
 	       fstatat(file->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;

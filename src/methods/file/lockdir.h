@@ -21,6 +21,8 @@ struct file_lock {
 	int directory;               /* O_PATH */
 	const char *base;            /* the lock's name in it */
 	bool local;     /* the file system is this kernel's alone: its locks and PIDs prove something */
+	bool by_age;    /* NFS 3 with --stale, where a dead machine's flock stays: the object is under flock(2)
+			 * only while a process removes it, and signs of life alone prove life */
 	bool held;
 	bool ready;     /* our object is made, flocked, and names the command */
 	bool inherited; /* the command has its descriptor */
@@ -57,6 +59,11 @@ struct object {
 /* Split LOCK's name, open its directory, and make LOCK->file, for OBJECT.  Returns 0, or -1 with
  * ERROR filled. */
 int lockdir_open(struct lock *lock, const struct object *object, struct error *error);
+
+/* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age may count.
+ * With --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1 with
+ * errno set. */
+int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status);
 
 /* A method's current: does LOCK's name still lead into that directory? */
 bool lockdir_current(const struct lock *lock);

@@ -63,17 +63,15 @@ int plainfile_remove(struct lock *lock, int fd)
 }
 
 /* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
- * stat(2) says of the name can be old there: open(2) asks the server.  (A link count of two proves
- * nothing: somebody may just have copied the directory with hard links.) */
+ * stat(2) says of the name can be old there, and on CIFS wrong, if a removed file still has it: open(2)
+ * asks the server.  (A link count of two proves nothing: somebody may just have copied the directory with
+ * hard links.) */
 static bool is_linked(const struct lock *lock)
 {
 	const struct file_lock *file = lock->file;
-	int fd;
-
-	if (lockdir_same(file, file->base, lock->fd))
-		return true;
-	fd = call_open(file->directory, file->base,
+	int fd = call_open(file->directory, file->base,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+
 	if (fd < 0)
 		return false;
 	close(fd);

@@ -57,6 +57,8 @@ int publish_describe(struct lock *lock, struct error *error)
 /* A3, D1: no other process can have it flocked, unless a temporary name let it open the object. */
 static int flock_object(struct lock *lock, struct error *error)
 {
+	if (lock->file->by_age)
+		return 0;
 	for (int tries = 0; call_try_flock(lock->fd) != 0; tries++) {
 		if (errno == EWOULDBLOCK && tries < 1000)
 			lockdir_nap(MILLISECOND);
@@ -138,7 +140,7 @@ static void flock_by_name(struct lock *lock)
 	struct file_lock *file = lock->file;
 	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
 
-	if (file->local)
+	if (file->local || file->by_age)
 		return;
 	file->second = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
@@ -154,6 +156,8 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	if (outcome == TAKEN) {
 		lock->file->held = true;
 		CRASH_POINT("publish.published");
+		if (lock->file->by_age)
+			flock(lock->fd, LOCK_UN); /* of publish_claim() */
 		flock_by_name(lock);
 	}
 	return outcome;
@@ -187,6 +191,20 @@ void publish_beat(struct lock *lock)
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
 
+/* By age, a process that has found our lock old may be about to remove whatever has its name: the release
+ * waits for it, for a second at most. */
+static bool is_guarded(const struct lock *lock)
+{
+	int tries = 1000;
+
+	while (lock->file->by_age && call_try_flock(lock->fd) != 0 && errno == EWOULDBLOCK) {
+		if (tries-- == 0)
+			return false;
+		lockdir_nap(MILLISECOND);
+	}
+	return true;
+}
+
 /* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
  * LOCK_UN lets go of the flock for all processes that share it, because waiters sleep in it, and what the
  * command has left behind may have inherited it. */
@@ -194,7 +212,9 @@ static void remove_object(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 
-	if (lockdir_same(file, file->base, lock->fd)) {
+	if (!is_guarded(lock)) {
+		lock->stuck = true; /* a dead holder's, for the next one to take over */
+	} else if (lockdir_same(file, file->base, lock->fd)) {
 		CRASH_POINT("publish.release");
 		if (file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
 			lock->lost = true;

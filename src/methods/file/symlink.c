@@ -80,7 +80,7 @@ static enum verdict symlink_judge(struct lock *lock, const char *target, size_t 
     struct record *record, struct stat *status)
 {
 	record_read(record, target, length);
-	if (fstatat(lock->file->directory, lock->file->base, status, AT_SYMLINK_NOFOLLOW) != 0)
+	if (lockdir_status(lock, lock->file->directory, lock->file->base, status) != 0)
 		return ALIVE; /* gone, or changed: look again */
 	return takeover_judge(lock, record, status, 0);
 }

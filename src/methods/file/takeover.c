@@ -147,7 +147,8 @@ static enum outcome open_existing(struct lock *lock, struct existing *existing, 
 static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 {
 	lock->file->object->read(existing->fd, &existing->record);
-	fstat(existing->fd, &existing->status);
+	if (lockdir_status(lock, existing->fd, "", &existing->status) != 0)
+		return ALIVE; /* its age is not known */
 	takeover_note_linking(&existing->status);
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
@@ -168,7 +169,7 @@ static enum outcome flock_existing(struct lock *lock, struct existing *existing,
 {
 	if (call_try_flock(existing->fd) == 0)
 		return TAKEN;
-	if (errno != EWOULDBLOCK)
+	if (errno != EWOULDBLOCK || lock->file->by_age)
 		return leave_existing(lock, existing, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
@@ -206,6 +207,8 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 		return BUSY;
 	if (verdict == ALIVE && takeover_is_ancestor(&existing->record, &existing->status, error))
 		return FAILED;
+	if (lock->file->by_age && !takeover_allowed(lock, verdict, &existing->status))
+		return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
 	outcome = flock_existing(lock, existing, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;

@@ -1,6 +1,6 @@
-/* owners/lock_scope.h - which machines a lock on a file system excludes, by its type and mount options. */
-#ifndef SEMLOCK_OWNERS_LOCK_SCOPE_H
-#define SEMLOCK_OWNERS_LOCK_SCOPE_H
+/* lock/lock_scope.h - which machines a lock on a file system excludes, by its type and mount options. */
+#ifndef SEMLOCK_LOCK_LOCK_SCOPE_H
+#define SEMLOCK_LOCK_LOCK_SCOPE_H
 
 #include "sys/proc.h"
 

@@ -1,0 +1,21 @@
+/* sys/file_system.h - is a file system this kernel's alone? */
+#ifndef SEMLOCK_SYS_FILE_SYSTEM_H
+#define SEMLOCK_SYS_FILE_SYSTEM_H
+
+enum file_system {
+	FS_LOCAL,   /* no other kernel uses it */
+	FS_NFS,     /* a server has it.  There flock(2) of a file locks all its bytes, as fcntl(2) does; of a
+		     * directory it locks for this kernel alone */
+	FS_NETWORK, /* the same on another network file system: CIFS, 9p */
+	FS_SHARED   /* other kernels may use it: FUSE, and all that are not known here */
+};
+
+/* The kind of file system that the file of FD (O_PATH will do) is on.  Without an answer from the
+ * system: FS_SHARED. */
+enum file_system file_system_of(int fd);
+
+/* Have the server, if there is one, say anew what fstat(2) and the like will answer for NAME in DIRECTORY, or
+ * for DIRECTORY if NAME is empty.  Returns 0, or -1 with errno set: ENOSYS before Linux 4.11. */
+int file_system_ask(int directory, const char *name);
+
+#endif

@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# What cannot be promised where other machines use the same files.  The file system is a local one
+# here, and semlock is told that it is not.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+
+tidy() {
+	if mountpoint -q on; then umount -l on; fi
+}
+
+# mounted_as TYPE OPTIONS CMD...: CMD, which reads in /proc that on/ is mounted so.
+mounted_as() {
+	local type=$1 options=$2
+	shift 2
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount sh -c '
+		sed "s|\( /[^ ]*/on \)\([^ ]*\)\(.*\) - [^ ]* \([^ ]*\) .*|\1\2\3 - $0 \4 $1|" \
+			/proc/self/mountinfo >mountinfo &&
+		printf "nodev\t%s\n" "$0" | cat /proc/filesystems - >filesystems &&
+		mount --bind filesystems /proc/filesystems && mount --bind mountinfo /proc/$$/mountinfo || exit
+		shift
+		exec "$@"' "$type" "$options" "$@"
+}
+
+@test "9p, whose files are of the server's file system by fstatfs(2): a bare PID of another machine is not dead" {
+	namespaces --mount
+	mkdir on
+	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	sh -c 'echo $$' >on/l
+	mounted_as 9p rw true || skip "nothing can be mounted over /proc here"
+	expect_status 1 mounted_as 9p rw,trans=virtio "$SEMLOCK" -n -m link on/l true
+	expect_status 0 mounted_as tmpfs rw "$SEMLOCK" -n -m link on/l true
+}
+
+on_nfs() {
+	SEMLOCK_CRASH="file_system.nfs:fail=1 ${SEMLOCK_CRASH-}" "$@"
+}
+
+@test "--rm is refused where other machines may see a removed file for a while: 69, and the file stays" {
+	for method in flock ofd posix; do
+		for elsewhere in nfs shared; do
+			SEMLOCK_CRASH=file_system.$elsewhere:fail=1 refused 69 --rm \
+				"$CRASHABLE_SEMLOCK" --rm -m $method l touch ran
+		done
+	done
+	[ -e l ]
+	[ ! -e ran ]
+	expect_status 0 "$CRASHABLE_SEMLOCK" --rm l true
+	[ ! -e l ]
+}
+
+@test "a directory on a network file system is refused, 65, also as a descriptor; --check says the same" {
+	mkdir d
+	on_nfs refused 65 "lock a file" "$CRASHABLE_SEMLOCK" d touch ran
+	exec 7<d
+	on_nfs refused 65 "lock a file" "$CRASHABLE_SEMLOCK" 7
+	exec 7<&-
+	[ ! -e ran ]
+	on_nfs expect_status 69 "$CRASHABLE_SEMLOCK" --check -m flock d
+	grep -qx 'flock    cannot lock a directory for other machines' .out
+	on_nfs expect_status 0 "$CRASHABLE_SEMLOCK" --check -m flock d/l
+	expect_status 0 "$CRASHABLE_SEMLOCK" d true
+}
+
+@test "slots of flock, which exclude each other on a network file system, are refused: 69; those of ofd are not" {
+	on_nfs refused 69 "-m ofd" "$CRASHABLE_SEMLOCK" -j 3 l touch ran
+	[ ! -e ran ]
+	on_nfs expect_status 0 "$CRASHABLE_SEMLOCK" -j 3 -m ofd l true
+	on_nfs expect_status 0 "$CRASHABLE_SEMLOCK" l true
+}
+
+@test "mkdir with --stale, whose guard would be a flock on a directory, is refused where other machines may take over: 69" {
+	for elsewhere in nfs shared; do
+		export SEMLOCK_CRASH=file_system.$elsewhere:fail=1
+		refused 69 "-m excl or link" "$CRASHABLE_SEMLOCK" -m mkdir --stale 5 l touch ran
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m mkdir l true
+	done
+	unset SEMLOCK_CRASH
+	[ ! -e ran ]
+	expect_status 0 "$CRASHABLE_SEMLOCK" -m mkdir --stale 5 l true
+}
+
+@test "--stale is refused where flock(2) is this machine's alone by the mount options: 69" {
+	namespaces --mount
+	mkdir on
+	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	mounted_as nfs rw true || skip "nothing can be mounted over /proc here"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	for method in excl link symlink; do
+		for options in nfs:local_lock=all nfs:local_lock=flock cifs:nobrl; do
+			refused 69 "other machines do not see" mounted_as "${options%:*}" "rw,${options#*:}" \
+				"$CRASHABLE_SEMLOCK" -m $method --stale 5 on/l touch ran
+		done
+		expect_status 0 mounted_as nfs4 rw,local_lock=none "$CRASHABLE_SEMLOCK" -m $method --stale 5 on/l true
+	done
+	[ ! -e ran ]
+}
+
+# power STOP or CONT: the holder and its command, as on a machine without power
+power() {
+	kill -"$1" "${PID[holder]}" "${COMMAND[holder]}"
+}
+
+@test "NFS 3, where the flock of a machine without power stays: --stale takes over by the signs of life alone" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	hold_lock -m link --stale .2 l
+	expect_status 1 "$SEMLOCK" -w 1 -m link --stale 30 l touch ran
+	expect_status 1 "$SEMLOCK" -n -m link --stale 30 l touch ran
+	power STOP
+	expect_status 1 "$SEMLOCK" -n -m link --stale 10m l touch ran
+	expect_status 0 "$SEMLOCK" -w 60 -m link --stale .2 l touch ran
+	power CONT
+	release holder
+	ended holder 76
+	[ ! -e l ]
+	[ -z "$(find . -name '.l*')" ]
+}
+
+@test "NFS 3: a holder whose lock a stopped semlock is removing by age leaves it to that one, and says so" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	hold_lock -m link --stale 1h l
+	touch -d '1 hour ago' l
+	SEMLOCK_CRASH="$SEMLOCK_CRASH takeover.compared:stop" start breaker "$SEMLOCK" -m link --stale 30m l touch ran
+	"$PROBE" state "${PID[breaker]}" T
+	release holder
+	ended holder 0
+	[ "$(grep -c '^semlock: l: not let go' holder.err)" = 1 ]
+	expect_status 1 "$SEMLOCK" -n -m link l touch second
+	kill -CONT "${PID[breaker]}"
+	ended breaker 0
+	[ -e ran ]
+	[ ! -e second ]
+	[ ! -e l ]
+}
+
+@test "the age of a lock is asked of the server, not of a cache: where that cannot be, nothing is taken over by age" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	for method in excl link symlink; do
+		if [ $method = symlink ]; then ln -s "4711:5:x:1:1@elsewhere" l; else echo 4711 >l; fi
+		touch -h -d '1 hour ago' l
+		expect_status 1 strace -f -o trace -e inject=statx:error=ENOSYS "$CRASHABLE_SEMLOCK" -n -m $method --stale 30m l touch ran
+		grep -q 'statx(.*AT_STATX_FORCE_SYNC' trace
+		expect_status 0 "$CRASHABLE_SEMLOCK" -n -m $method --stale 30m l true
+	done
+	[ ! -e ran ]
+}
+
+@test "before a name is removed on a network file system, its directory is looked at anew" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	for method in excl link; do
+		expect_status 0 strace -o trace "$CRASHABLE_SEMLOCK" -m $method l true
+		sed '/^unlinkat(.*"l", 0)/q' trace | tail -5 | grep -q '^statx(.*AT_STATX_FORCE_SYNC'
+	done
+}
+
+@test "a name that a removed file still has, and that cannot be opened, is not ours (CIFS)" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	SEMLOCK_CRASH="lockdir.tmpfile:fail=95 publish.flocked:stop" \
+		start taker strace -qq -o trace -P l -e inject=openat:error=ENOENT:when=2 "$CRASHABLE_SEMLOCK" -n -m excl l touch ran
+	until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do kill -0 "${PID[taker]}"; done
+	ln .l.semlock.* l
+	kill -CONT "$(pgrep -P "${PID[taker]}" semlock)"
+	ended taker 1
+	grep -q 'linkat.*EEXIST' trace
+	grep -q 'openat.*INJECTED' trace
+	[ ! -e ran ]
+}
