@@ -31,8 +31,8 @@ slots() { # LOCK METHOD KEY
 		on "$machine" "semlock -n -j 3 -m $2 $1 inside $key wait" & holders+=($!)
 		eventually 300 entered_or_ended "$key" "$machine" $!
 		if ! entered "$key" "$machine"; then
-			[[ $key == *-1 ]]
 			expect_end 64,65,69 $!
+			[[ $key == *-1 ]]
 			return
 		fi
 	done

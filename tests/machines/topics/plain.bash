@@ -24,7 +24,7 @@ one_waits() { # LOCK METHOD KEY
 	on a "hold $3 semlock -m $2 $1 inside $3 wait" & holder=$!
 	until_entered "$3" a
 	expect 1 on b "semlock -n -m $2 $1 true"
-	on b "semlock -w 60 -m $2 $1 inside $3 wait" & waiter=$!
+	on b "semlock -w 600 -m $2 $1 inside $3 wait" & waiter=$!
 	until_waits b "$2" "$1"
 	case " $kernel_methods " in
 	*" $2 "*) on a "slay $3"; expect_end 9 "$holder" ;;

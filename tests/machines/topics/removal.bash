@@ -8,7 +8,7 @@ removed() { # LOCK METHOD
 	on a "ls $(dirname "$1") >/dev/null; semlock --rm -m $2 $1 true" || status=$?
 	case $status in
 	64 | 69) return ;;
-	0) on server "! test -e /keep/export/${1#/n*/}" ;;
+	0) expect 1 on server "test -e /keep/export/${1#/n*/}" ;;
 	*) return "$status" ;;
 	esac
 }
@@ -21,7 +21,7 @@ removed_under_a_waiter() { # LOCK METHOD KEY
 	on a "semlock --rm -m $2 $1 inside $3 wait" & first=$!
 	eventually 300 entered_or_ended "$3" a "$first"
 	if ! entered "$3" a; then expect_end 64,69 "$first"; return; fi
-	on b "semlock -w 60 -m $2 $1 inside $3 wait" & waiter=$!
+	on b "semlock -w 600 -m $2 $1 inside $3 wait" & waiter=$!
 	until_waits b "$2" "$1"
 	sleep 1		# from its place in the line to the call that sleeps
 	link b off

@@ -1,6 +1,15 @@
 # takeover.bash - a dead holder's lock, and machines that take it over late, or see its age late.
 # shellcheck shell=bash
 
+# --stale may be refused with a method.
+is_allowed() { # METHOD DIRECTORY
+	local status=0
+	new_lock "$1" "$2/allowed-$1"
+	on a "semlock -m $1 --stale=2 $2/allowed-$1 true" || status=$?
+	echo "status $status"
+	[[ $status != 69 ]]
+}
+
 # The lock of a third machine's dead holder: made on the server's own disk, and old.
 leave_dead_lock() { # DIRECTORY METHOD NAME KEY
 	on server "mkdir -p /keep/export/$1 && cd /keep/export/$1 && case $2 in rename) semlock -m rename --init $3 true;; esac
@@ -13,7 +22,8 @@ late_breaker() { # VERSION METHOD CALLS KEY
 	local late at=/n$1/takeover$1 lock=/n$1/takeover$1/$4 entered=
 	leave_dead_lock "takeover$1" "$2" "$4" "$4"
 	on a "ls $at" && on b "ls $at"
-	on b "strace -qq -o /tmp/$4 -e trace=$3 -e inject=$3:delay_enter=8000000:when=1 semlock -m $2 --stale=2 -w 60 $lock inside $4 wait" & late=$!
+	is_allowed "$2" "$at" || return 0
+	on b "strace -qq -o /tmp/$4 -e trace=$3 -e inject=$3:delay_enter=8000000:when=1 semlock -m $2 --stale=2 -w 600 $lock inside $4 wait" & late=$!
 	eventually 300 on b "grep -q . /tmp/$4"
 	on a "semlock -m $2 --stale=2 -n $lock inside $4 wait" & early=$!
 	until_entered "$4" b 600 || :
@@ -27,6 +37,7 @@ late_breaker() { # VERSION METHOD CALLS KEY
 # A mount that never looks at a changed time again does not make a living holder old.
 cached_ages() { # VERSION METHOD KEY
 	local holder lock=/n$1/takeover$1/$3
+	is_allowed "$2" "/n$1/takeover$1" || return 0
 	new_lock "$2" "$lock"
 	on a "semlock -m $2 --stale=6 $lock inside $3 wait" & holder=$!
 	until_entered "$3" a
