@@ -74,7 +74,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/who.c src/owners/who.h \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
-	src/methods/kernel/fcntl.c \
+	src/methods/kernel/fcntl.c src/methods/kernel/owned.c \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
 	src/methods/file/filemethods.h \
 	src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \

@@ -43,11 +43,21 @@ static const char *stuck_reason(const struct request *request)
 	       "it is free when that one goes on, or ends";
 }
 
+/* On NFS, the server may have given a kernel lock away while the command ran. */
+static void look_for_losses(const struct request *request, struct lock *locks)
+{
+	for (unsigned i = 0; i < request->nlocks && (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0; i++)
+		locks[i].lost = !request->method->owned(&locks[i]);
+}
+
 /* Release LOCKS.  Returns what becomes of STATUS. */
 static int release_locks(const struct request *request, struct lock *locks, int status)
 {
-	if (ends_by_exit(request))
+	if (request->unlock)
 		return status;
+	look_for_losses(request, locks);
+	if (ends_by_exit(request))
+		return result_if_lost(request, locks, status);
 	lockset_forget(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++)

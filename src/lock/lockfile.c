@@ -12,6 +12,7 @@
 #include "lock/safe_open.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
+#include "sys/file_system.h"
 #include "sys/path.h"
 
 /* Without O_CLOEXEC from the start, which saves a call: with a kernel lock, we exec only the command. */
@@ -188,12 +189,28 @@ static bool is_inode(const struct lock *lock, const struct stat *file)
 	return file->st_dev == lock->device && file->st_ino == lock->inode;
 }
 
+/* On NFS a name in the cache can mean a file that another machine has removed.  If the directory is found to
+ * have changed, its names are looked up anew. */
+static void ask_for_name(const struct lock *lock)
+{
+	char space[PATH_MAX];
+	const char *path = path_directory(lock->name, space);
+	int directory = path == NULL ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (directory < 0)
+		return;
+	file_system_ask(directory, "");
+	close(directory);
+}
+
 bool lockfile_current(const struct lock *lock)
 {
 	struct stat now;
 
 	if (lock->name == NULL)
 		return lock->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
+	if (file_system_nfs(lock->fd, lock->device))
+		ask_for_name(lock);
 	return stat(lock->name, &now) == 0 && is_inode(lock, &now);
 }
 

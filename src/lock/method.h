@@ -42,15 +42,17 @@ struct method {
 	unsigned can;
 	const char *what; /* for --help, in a few words */
 
-	/* A kernel lock, of LOCK->fd; the last two with CAN_SLOTS, take and drop also with LEAVES_RECORD.
+	/* A kernel lock, of LOCK->fd; the last two with CAN_SLOTS, take, drop and owned also with LEAVES_RECORD.
 	 *
 	 * access: how the file must be opened: O_RDONLY or O_RDWR.
 	 * take: with SLEEP, BUSY means that a signal ended the sleep.
 	 * drop: unlock, for every process that shares the open description; 0, or -1 with ERROR filled.
+	 * owned: if the lock was taken, is it still ours?
 	 * take_slot, drop_slot: the same for slot SLOT alone; never AGAIN. */
 	int (*access)(const struct lock *lock);
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
 	int (*drop)(struct lock *lock, struct error *error);
+	bool (*owned)(struct lock *lock);
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	int (*drop_slot)(struct lock *lock, unsigned slot);
 
@@ -61,7 +63,6 @@ struct method {
 	 *	called again.  NULL: nothing to make.
 	 * idle: is the lock free, or its holder dead?
 	 * current: does the lock's name still lead into the directory that was opened?
-	 * owned: if the lock was taken, is it still ours?
 	 * beat: if so, give a sign of life.
 	 * inspect: fill INFO with what the lock says of its holder.
 	 * listen: a descriptor that becomes readable when the lock may have changed; or -1.
@@ -70,7 +71,6 @@ struct method {
 	int (*prepare)(struct lock *lock, struct error *error);
 	bool (*idle)(struct lock *lock);
 	bool (*current)(const struct lock *lock);
-	bool (*owned)(struct lock *lock);
 	void (*beat)(struct lock *lock);
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 	int (*listen)(struct lock *lock);

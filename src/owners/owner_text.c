@@ -42,7 +42,9 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 
 static void unseen_text(const struct owner *owner, char *text, size_t size)
 {
-	if (owner->taker > 0)
+	if (owner->doubt == DOUBT_HOST)
+		snprintf(text, size, "held on another machine");
+	else if (owner->taker > 0)
 		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
 		    (long)owner->taker);
 	else
@@ -107,7 +109,10 @@ void doubt_text(const struct owner *holder, char *text, size_t size)
 	case DOUBT_NONE:
 		break;
 	case DOUBT_HOST:
-		snprintf(text, size, "process %ld on host %s is not within reach", pid, holder->host);
+		if (pid == 0)
+			snprintf(text, size, "the holder is on another machine");
+		else
+			snprintf(text, size, "process %ld on host %s is not within reach", pid, holder->host);
 		break;
 	case DOUBT_NAMESPACE:
 		snprintf(text, size, "process %ld of another PID namespace is not within reach", pid);

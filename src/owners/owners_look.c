@@ -1,7 +1,13 @@
 #include <config.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lock/lockfile.h"
 #include "owners/owners_look.h"
 #include "owners/sources.h"
+#include "sys/file_system.h"
 
 /* The first in the queue for a slot has the shared lock of all slots already, and no slot yet. */
 static bool waits_for_slot(const struct owners *found, const struct owner *holder)
@@ -19,6 +25,43 @@ static void drop_slot_waiters(struct owners *found)
 	for (size_t i = found->holders; i > 0; i--)
 		if (waits_for_slot(found, &found->list[i - 1]))
 			owners_drop(found, i - 1);
+}
+
+/* Open LOCK's file, if it is a regular one on NFS; else -1: to open another could do something. */
+static int open_on_nfs(const struct lock *lock)
+{
+	int path = open(lock->name, O_PATH | O_CLOEXEC), fd = -1;
+	struct stat file;
+
+	if (path >= 0 && fstat(path, &file) == 0 && S_ISREG(file.st_mode) && file_system_nfs(path, file.st_dev))
+		fd = open(lock->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (path >= 0)
+		close(path);
+	return fd;
+}
+
+/* No process here holds LOCK: on NFS, one on another machine may. */
+static void add_elsewhere(struct owners *found, const struct lock *lock)
+{
+	struct lock look = *lock;
+	struct owner *owner = NULL;
+
+	if (found->count > 0)
+		return;
+	look.slot = -1;
+	if (look.fd < 0)
+		look.fd = open_on_nfs(lock);
+	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->method->owned(&look))
+		owner = owners_add(found);
+	if (owner != NULL) {
+		owner->method = lock->method->name;
+		owner->kind = owners_kinds(lock);
+		owner->slot = -1;
+		owner->doubt = DOUBT_HOST;
+		found->holders = 1;
+	}
+	if (look.fd >= 0 && look.fd != lock->fd)
+		close(look.fd);
 }
 
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
@@ -40,6 +83,7 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 			return -1;
 		}
 		kernel_owners_add(found, &snapshot, kinds);
+		add_elsewhere(found, lock);
 		waiters_add(found, &snapshot, kinds);
 		drop_slot_waiters(found);
 		found->failed = found->failed || snapshot.open_fds.failed;

@@ -106,6 +106,8 @@ static const char *state_of(const struct owners *found)
 		return found->unseen ? "asked for here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
+		if (found->list[0].doubt == DOUBT_HOST)
+			return "held on another machine";
 		break;
 	case DEAD:
 		return "left behind, and free to take";

@@ -19,6 +19,8 @@
 #define SYS_statx -1
 #endif
 
+enum { NFS = 0x6969 };
+
 static const struct {
 	unsigned long magic;
 	enum file_system kind;
@@ -37,7 +39,7 @@ static const struct {
     {0x3153464A, FS_LOCAL}, /* jfs */
     {0x52654973, FS_LOCAL}, /* reiserfs */
     {0x3434, FS_LOCAL},     /* nilfs2 */
-    {0x6969, FS_NFS},
+    {NFS, FS_NFS},
     {0xFF534D42, FS_NETWORK}, /* CIFS */
     {0xFE534D42, FS_NETWORK}, /* SMB 2, 3 */
     {0x01021997, FS_NETWORK}, /* 9p */
@@ -70,6 +72,15 @@ enum file_system file_system_of(int fd)
 		if (((unsigned long)status.f_type & 0xFFFFFFFF) == types[i].magic)
 			return types[i].kind == FS_LOCAL && may_be_9p(fd) ? FS_NETWORK : types[i].kind;
 	return FS_SHARED;
+}
+
+bool file_system_nfs(int fd, dev_t device)
+{
+	struct statfs status;
+
+	return FAULT_POINT("file_system.nfs") ||
+	       (major(device) == 0 && fstatfs(fd, &status) == 0 &&
+		((unsigned long)status.f_type & 0xFFFFFFFF) == NFS);
 }
 
 int file_system_ask(int directory, const char *name)

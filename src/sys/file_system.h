@@ -2,6 +2,9 @@
 #ifndef SEMLOCK_SYS_FILE_SYSTEM_H
 #define SEMLOCK_SYS_FILE_SYSTEM_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 enum file_system {
 	FS_LOCAL,   /* no other kernel uses it */
 	FS_NFS,     /* a server has it.  There flock(2) of a file locks all its bytes, as fcntl(2) does; of a
@@ -13,6 +16,9 @@ enum file_system {
 /* The kind of file system that the file of FD (O_PATH will do) is on.  Without an answer from the
  * system: FS_SHARED. */
 enum file_system file_system_of(int fd);
+
+/* Is FD's file, on DEVICE, on NFS?  One system call, and none for a disk. */
+bool file_system_nfs(int fd, dev_t device);
 
 /* Have the server, if there is one, say anew what fstat(2) and the like will answer for NAME in DIRECTORY, or
  * for DIRECTORY if NAME is empty.  Returns 0, or -1 with errno set: ENOSYS before Linux 4.11. */

@@ -150,6 +150,17 @@ power() {
 	[ ! -e ran ]
 }
 
+@test "after a kernel lock on NFS is taken, its directory is looked at anew, before the name is" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for method in flock ofd; do
+		SEMLOCK_CRASH=file_system.nfs:fail=1 expect_status 0 strace -o trace "$CRASHABLE_SEMLOCK" -m $method l true
+		sed -E '1,/^(flock|fcntl)\(.*(LOCK_EX|F_OFD_SETLK).* = 0/d; /"l", /q' trace | grep -q '^statx(.*AT_STATX_FORCE_SYNC'
+		expect_status 0 strace -o trace "$CRASHABLE_SEMLOCK" -m $method l true
+		if grep statx trace; then complain "a call more on a local file system"; fi
+	done
+}
+
 @test "before a name is removed on a network file system, its directory is looked at anew" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -172,4 +183,67 @@ power() {
 	grep -q 'linkat.*EEXIST' trace
 	grep -q 'openat.*INJECTED' trace
 	[ ! -e ran ]
+}
+
+@test "a kernel lock that the server has given to another machine while the command ran: 76, and said" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	hold_as first l
+	hold_as second -m ofd l # on NFS it would not have got in: a flock locks the same bytes
+	release first
+	ended first 76
+	[ "$(cat first.err)" = "semlock: l: the lock was lost while the command ran" ]
+	release second
+	ended second 0
+	for method in flock ofd posix; do
+		for mode in -x -s; do expect_status 3 "$SEMLOCK" -m $method $mode l sh -c 'exit 3'; done
+	done
+	expect_status 3 "$SEMLOCK" -m ofd -j 2 l sh -c 'exit 3'
+}
+
+@test "a kernel lock whose descriptor the server refuses, because it was another machine's for a time: 76" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	expect_status 76 strace -o trace -P "$PWD/l" -e inject=pread64:error=EIO "$CRASHABLE_SEMLOCK" l true
+	grep -q 'F_SETFL, .*O_DIRECT' trace
+	expect_status 0 strace -o trace -P "$PWD/l" "$CRASHABLE_SEMLOCK" l true
+	unset SEMLOCK_CRASH
+	expect_status 0 strace -o trace -P "$PWD/l" -e inject=pread64:error=EIO "$CRASHABLE_SEMLOCK" l true
+}
+
+@test "--who of a kernel lock that another machine holds on NFS: held there, and not free" {
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	: >l
+	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
+	expect_out "l: free"
+	hold_lock -m ofd l # no flock: as the other machine's is seen
+	expect_status 1 "$CRASHABLE_SEMLOCK" --who -m flock l
+	[[ $out = "l: held on another machine, 0 waiting"* ]] || complain "$out"
+	expect_status 1 "$CRASHABLE_SEMLOCK" --who --json -m flock l
+	let_go
+	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
+}
+
+@test "a file system on which a linked file counts as another one (sshfs): refused with 69, and nothing is left" {
+	export SEMLOCK_CRASH="file_system.shared:fail=1 publish.identity:fail=1"
+	for method in excl link; do
+		refused 69 "-m mkdir or symlink" "$CRASHABLE_SEMLOCK" -m $method l touch ran
+		expect_status 69 "$CRASHABLE_SEMLOCK" --check -m $method l
+		[ -z "$(find . -name '*l*' ! -path '*/bin*')" ]
+	done
+	[ ! -e ran ]
+	for method in mkdir symlink; do expect_status 0 "$CRASHABLE_SEMLOCK" -m $method l true; done
+}
+
+@test "on an NFS server itself, a client's lock with a PID that is dead here is not taken over" {
+	for method in excl link; do
+		sh -c 'echo $$' >l
+		hold_lock -m ofd l # as a client's flock is seen there
+		expect_status 1 "$SEMLOCK" -n -m $method l touch ran
+		let_go
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		[ ! -e ran ]
+		rm -f ./*.up ./*.down
+	done
 }

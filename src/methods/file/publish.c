@@ -149,10 +149,33 @@ static void flock_by_name(struct lock *lock)
 	file->second = -1;
 }
 
+/* Where the name does not mean our object (sshfs numbers files by their names), no loss could be told from
+ * a lock that is held. */
+static enum outcome refuse_identity(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+	int fd = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	struct record record = {.kind = RECORD_JUNK};
+
+	if (fd < 0)
+		return AGAIN;
+	file->object->read(fd, &record);
+	close(fd);
+	if (record.pid != file->record.pid)
+		return AGAIN; /* another process has removed ours and taken the lock */
+	call_unlink(file->directory, file->base, 0);
+	error_say(error, ERROR_UNAVAILABLE,
+	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
+	return FAILED;
+}
+
 static enum outcome publish(struct lock *lock, struct error *error)
 {
 	enum outcome outcome = lock->file->object->publish(lock, error);
 
+	if (outcome == TAKEN && !lock->file->local && lock->file->object->type == S_IFREG &&
+	    (FAULT_POINT("publish.identity") || !lockdir_same(lock->file, lock->file->base, lock->fd)))
+		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
 		lock->file->held = true;
 		CRASH_POINT("publish.published");

@@ -164,11 +164,21 @@ static enum outcome leave_existing(struct lock *lock, const struct existing *exi
 	return foreign_holder_await(lock->file, pid, false);
 }
 
+/* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be alive
+ * there. */
+static bool has_record_lock(int fd)
+{
+	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(fd, F_OFD_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
+}
+
 /* I3.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
-		return TAKEN;
+		return lock->file->local && has_record_lock(existing->fd) ? leave_existing(lock, existing, wait, 0)
+									 : TAKEN;
 	if (errno != EWOULDBLOCK || lock->file->by_age)
 		return leave_existing(lock, existing, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)

@@ -132,6 +132,7 @@ const struct method method_ofd = {
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,
+    .owned = kernel_lock_owned,
     .take_slot = fcntl_take_slot,
     .drop_slot = fcntl_drop_slot,
 };
@@ -143,6 +144,7 @@ const struct method method_posix = {
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,
+    .owned = kernel_lock_owned,
     .take_slot = fcntl_take_slot,
     .drop_slot = fcntl_drop_slot,
 };

@@ -91,6 +91,7 @@ const struct method method_flock = {
     .access = flock_access,
     .take = flock_take,
     .drop = flock_drop,
+    .owned = kernel_lock_owned,
     .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
     .take_slot = flock_take_slot,
     .drop_slot = flock_drop_slot,

@@ -3,6 +3,7 @@
 #ifndef SEMLOCK_METHODS_KERNEL_KERNEL_METHODS_H
 #define SEMLOCK_METHODS_KERNEL_KERNEL_METHODS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "lock/method.h"
@@ -10,6 +11,9 @@
 extern const struct method method_flock;
 extern const struct method method_ofd;
 extern const struct method method_posix;
+
+/* A method's owned.  Only on NFS the system is asked. */
+bool kernel_lock_owned(struct lock *lock);
 
 /* Lock or unlock (TYPE: F_WRLCK, F_RDLCK, F_UNLCK) the byte at OFFSET of FD by COMMAND, an fcntl(2)
  * locking command.  BUSY: held by another process, or a signal came; FAILED: with errno set. */
