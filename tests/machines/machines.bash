@@ -11,18 +11,18 @@ sockets = [socket.create_server(("127.0.0.1", 0)) for _ in sys.argv[1:]]
 print(*(s.getsockname()[1] for s in sockets))' "${machines[@]}"
 }
 
-# Two ends of a wire are two sockets: each end may come and go.  card END OTHER-END LAST-BYTE [ID]
+# Two ends of a wire are two sockets: each end may come and go.  card END OTHER-END LAST-BYTES
 card() {
 	echo -netdev "dgram,id=wire-$1,local.type=unix,local.path=$WORK/$1.wire,remote.type=unix,remote.path=$WORK/$2.wire" \
-		-device "virtio-net-pci,netdev=wire-$1,id=card-$1,mac=52:54:00:00:00:$3"
+		-device "virtio-net-pci,netdev=wire-$1,id=card-$1,mac=52:54:00:00:$3"
 }
 
 # machine_start MACHINE - machine_wait waits until it is up.
 machine_start() {
 	local cards
 	case $1 in
-	server) cards="$(card server-a a 0a) $(card server-b b 0b)" ;;
-	*) cards=$(card "$1" "server-$1" 01) ;;
+	server) cards="$(card server-a a 00:0a) $(card server-b b 00:0b)" ;;
+	*) cards=$(card "$1" "server-$1" "0$1:01") ;;
 	esac
 	if [[ ! -e $WORK/$1.disk ]]; then
 		truncate -s 128M "$WORK/$1.disk"
