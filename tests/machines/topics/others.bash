@@ -1,4 +1,4 @@
-# others.bash - file systems beside NFS that two machines can share: 9p, CIFS, sshfs.
+# others.bash - file systems beside NFS that two machines can share: 9p and sshfs.
 # shellcheck shell=bash
 
 # A method that is not refused excludes the other machine, and its holder ends well.
@@ -25,20 +25,8 @@ same_name() {
 	return $status
 }
 
-# The dead one's lock goes to one of two, who come at the same time.
-one_takes_over() { # LOCK METHOD KEY
-	local machine pids=()
-	on a "hold $3-dead semlock -m $2 $1 inside $3-dead wait" & pids=($!)
-	eventually 300 entered_or_ended "$3-dead" a $!
-	if ! entered "$3-dead" a; then expect_end 64,65,69 $!; return; fi
-	on a "slay $3-dead"
-	wait "${pids[@]}" || :
-	pids=()
-	for machine in a a b b; do
-		on "$machine" "semlock --stale=4 -w 30 -m $2 $1 inside $3 1500" & pids+=($!)
-	done
-	for machine in "${pids[@]}"; do expect_end 0 "$machine"; done
-	never_two "$3"
+sshfs_start() {
+	for machine in a b; do on "$machine" "mkdir -p /sshfs; sshfs server:/keep/export /sshfs"; done
 }
 
 topic_others() {
@@ -48,19 +36,8 @@ topic_others() {
 		check "9p, $method: another machine is refused, or the method is" excludes_or_refused "/shared/9p/$method" "$method" "9p-$method"
 		check "9p, $method: so is one of the same name" same_name "/shared/9p/same-$method" "$method" "9p-same-$method"
 	done
-	on server "modprobe ksmbd; mkdir -p /keep/smb /run/ksmbd; printf '[global]\nmap to guest = bad user\n[share]\npath = /keep/smb\nread only = no\nguest ok = yes\n' >/etc/ksmbd/ksmbd.conf
-		ksmbd.adduser -a root -p root 2>/dev/null; ksmbd.mountd"
-	for machine in a b; do
-		on $machine "mkdir -p /smb; modprobe cifs; mount -i -t cifs //server/share /smb -o ip=10.9.0.1,user=root,pass=root,vers=3.1.1"
-	done
-	for method in $kernel_methods $file_methods; do
-		check "CIFS, $method: another machine is refused, or the method is" excludes_or_refused "/smb/$method" "$method" "cifs-$method"
-	done
+	check 'sshfs: two machines share a directory' sshfs_start
 	for method in $file_methods; do
-		check "CIFS, $method: a dead one's lock goes to one" one_takes_over "/smb/dead-$method" "$method" "cifs-dead-$method"
-	done
-	for machine in a b; do on $machine "mkdir -p /sshfs; sshfs server:/keep/export /sshfs"; done
-	for method in $kernel_methods $file_methods; do
 		check "sshfs, $method: another machine is refused, or the method is" \
 			excludes_or_refused "/sshfs/sshfs-$method" "$method" "sshfs-$method"
 	done
