@@ -19,15 +19,17 @@ check() {
 	fi
 }
 
-# eventually TENTHS COMMAND... - the command succeeds within that many tenths of a second, and what it takes.
+note() {
+	echo "# $*"
+}
+
+# eventually TENTHS COMMAND... - the command succeeds within that time; it is tried once at least.
 eventually() {
-	local tries
-	for ((tries = $1; tries > 0; tries--)); do
-		if "${@:2}"; then return; fi
+	local end=$((EPOCHSECONDS + 1 + $1 / 10))
+	until "${@:2}"; do
+		((EPOCHSECONDS < end)) || { echo "not within $1 tenths of a second: ${*:2}"; return 1; }
 		sleep 0.1
 	done
-	echo "not within $1 tenths of a second: ${*:2}"
-	return 1
 }
 
 # expect STATUS[,STATUS...] COMMAND... - the command ends with one of them.
@@ -52,7 +54,7 @@ entered() {
 }
 
 until_entered() { # KEY HOST [TENTHS]
-	eventually "${3:-300}" entered "$1" "$2" || { events "$1"; return 1; }
+	eventually "${3:-600}" entered "$1" "$2" || { events "$1"; return 1; }
 }
 
 # A command that is refused never enters.
@@ -73,7 +75,7 @@ let_go() { # KEY HOST
 }
 
 until_waits() { # HOST METHOD LOCK [NUMBER]
-	eventually 300 on "$1" "semlock --who -m $2 $3 | grep -c waiting | grep -qx ${4:-1}"
+	eventually 600 on "$1" "semlock --who -m $2 $3 | grep -c waiting | grep -qx ${4:-1}"
 }
 
 # The release of a lock made of files is no event for another machine: its name goes from the cache when

@@ -6,7 +6,7 @@ directory_lock() { # DIRECTORY KEY
 	local holder
 	on a "mkdir -p $1"
 	on a "semlock $1 inside $2 wait" & holder=$!
-	eventually 300 entered_or_ended "$2" a "$holder"
+	eventually 600 entered_or_ended "$2" a "$holder"
 	if ! entered "$2" a; then expect_end 64,65,69 "$holder"; return; fi
 	on b "ls $1"
 	expect 1 on b "semlock -n $1 true"
@@ -29,7 +29,7 @@ slots() { # LOCK METHOD KEY
 	for key in "$3-1 a" "$3-2 b" "$3-3 a"; do
 		machine=${key#* } key=${key% *}
 		on "$machine" "semlock -n -j 3 -m $2 $1 inside $key wait" & holders+=($!)
-		eventually 300 entered_or_ended "$key" "$machine" $!
+		eventually 600 entered_or_ended "$key" "$machine" $!
 		if ! entered "$key" "$machine"; then
 			expect_end 64,65,69 $!
 			[[ $key == *-1 ]]

@@ -6,7 +6,7 @@ excludes_or_refused() { # LOCK METHOD KEY
 	local holder
 	case $2 in rename) on a "semlock -m rename --init $1 true" || : ;; esac
 	on a "semlock -m $2 $1 inside $3 wait" & holder=$!
-	eventually 300 entered_or_ended "$3" a "$holder"
+	eventually 600 entered_or_ended "$3" a "$holder"
 	if ! entered "$3" a; then expect_end 64,65,69 "$holder"; return; fi
 	on b "ls $(dirname "$1") >/dev/null"
 	expect 1,69 on b "semlock -n -m $2 $1 inside $3 wait"
@@ -17,16 +17,14 @@ excludes_or_refused() { # LOCK METHOD KEY
 
 # The same, where the machines cannot be told apart.
 same_name() {
-	local status=0
 	on b "hostname a"
-	( set -e; excludes_or_refused "$@" )
-	status=$?
-	on b "hostname b"
-	return $status
+	trap 'on b "hostname b"' EXIT
+	excludes_or_refused "$@"
 }
 
+# Its cache of a directory would hide for seconds that a token has been renamed.
 sshfs_start() {
-	for machine in a b; do on "$machine" "mkdir -p /sshfs; sshfs server:/keep/export /sshfs"; done
+	for machine in a b; do on "$machine" "mkdir -p /sshfs; sshfs -o dir_cache=no server:/keep/export /sshfs"; done
 }
 
 topic_others() {

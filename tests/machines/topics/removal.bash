@@ -20,7 +20,7 @@ removed_under_a_waiter() { # LOCK METHOD KEY
 	late=${1/\/removal/-cached\/removal}
 	on b ": >$late; cat $late"
 	on a "semlock --rm -m $2 $1 inside $3 wait" & first=$!
-	eventually 300 entered_or_ended "$3" a "$first"
+	eventually 600 entered_or_ended "$3" a "$first"
 	if ! entered "$3" a; then expect_end 64,69 "$first"; return; fi
 	on b "semlock -m $2 $late inside $3 wait" & waiter=$!
 	until_waits b "$2" "$late"
@@ -28,7 +28,7 @@ removed_under_a_waiter() { # LOCK METHOD KEY
 	expect_end 0 "$first"
 	on a "semlock -w 5 --rm -m $2 $1 inside $3 wait" & second=$!
 	until_entered "$3" b 600
-	eventually 300 two_or_ended "$3" "$second"
+	eventually 600 two_or_ended "$3" "$second"
 	let_go "$3" a
 	let_go "$3" b
 	expect_end 0 "$waiter"
