@@ -5,8 +5,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
 	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/asked.c src/owners/asked.h \
-	src/owners/check.c src/owners/check.h \
-	src/owners/look.c src/owners/look.h \
+	src/owners/check.c \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h \
@@ -40,15 +39,13 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
-	src/cli/operands.c src/cli/operands.h \
+	src/cli/operands.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/cli/lock_options.c src/cli/lock_options.h \
 	src/cli/request.h src/cli/options.c src/cli/options.h \
-	src/sys/pidfd.c src/sys/pidfd.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
 	src/run/progress.c src/run/progress.h \
-	src/owners/verify.c src/owners/verify.h \
 	src/lock/queue.c src/lock/queue.h \
 	src/lock/queuefile.c src/lock/queuefile.h \
 	src/lock/lock_scope.c src/lock/lock_scope.h \
@@ -56,12 +53,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/preempt.c src/run/preempt.h \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
-	src/cli/check_options.c src/cli/check_options.h \
+	src/cli/check_options.c \
 	src/run/run.c src/run/run.h \
 	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
 	src/owners/owner_text.c src/owners/owner_text.h \
 	src/lock/lockset.c src/lock/lockset.h \
-	src/sys/signals.c src/sys/signals.h \
 	src/lock/slots.c src/lock/slots.h \
 	src/run/targets.c src/run/targets.h \
 	src/report/text.c src/report/text.h \
@@ -95,7 +91,6 @@ semlock_LDADD = $(STATIC_LIBS)
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
-	src/sys/pidfd.c src/sys/pidfd.h \
 	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \

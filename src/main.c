@@ -13,7 +13,6 @@
 #include "run/relay.h"
 #include "run/result.h"
 #include "run/run.h"
-#include "owners/check.h"
 #include "owners/who.h"
 #include "cli/options.h"
 #include "lock/lockfile.h"
@@ -25,7 +24,7 @@
  * release, that saves a call. */
 static bool ends_by_exit(const struct request *request)
 {
-	return !request->remove && (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0;
+	return !request->remove && request->method->kernel != NULL;
 }
 
 /* The command inherits no descriptor that would keep the lock when semlock is killed. */
@@ -37,17 +36,17 @@ static bool dies_with_semlock(const struct request *request)
 
 static const char *stuck_reason(const struct request *request)
 {
-	if ((request->method->can & ON_SERVER) != 0)
+	if (request->method->server != NULL)
 		return "cannot release the lock: the server did not answer; it is free when the lease ends";
-	return "not let go: a semlock that took it for abandoned has been stopped, and keeps its guard; "
-	       "it is free when that one goes on, or ends";
+	return "cannot release the lock: another semlock was stopped while taking it over (--stale): continue that "
+	       "process, or end it";
 }
 
 /* On NFS, the server may have given a kernel lock away while the command ran. */
 static void look_for_losses(const struct request *request, struct lock *locks)
 {
-	for (unsigned i = 0; i < request->nlocks && (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0; i++)
-		locks[i].lost = !request->method->owned(&locks[i]);
+	for (unsigned i = 0; request->method->kernel != NULL && i < request->nlocks; i++)
+		locks[i].lost = !request->method->kernel->owned(&locks[i]);
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */
@@ -63,7 +62,7 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	for (unsigned i = 0; i < request->nlocks; i++)
 		if (locks[i].stuck && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: %s", messages_label(request, &locks[i]), stuck_reason(request));
-	if (request->remove && (request->method->can & LEAVES_RECORD) == 0)
+	if (request->remove && request->method->file == NULL)
 		for (unsigned i = 0; i < request->nlocks; i++)
 			if (!lockfile_remove(&locks[i]))
 				complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));

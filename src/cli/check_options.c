@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/check_options.h"
+#include "cli/reading.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "report/error.h"
@@ -60,12 +60,12 @@ static void refuse_for_files(const struct request *request)
 {
 	refuse_if(request->init && (request->method->can & NEEDS_INIT) == 0,
 	    "--init: only -m rename has a token that must be there");
-	refuse_if(request->stale > 0 && (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
+	refuse_if(request->stale > 0 && request->method->kernel != NULL,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
-	refuse_if(request->on_lost != 0 && (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
+	refuse_if(request->on_lost != 0 && request->method->kernel != NULL,
 	    "--on-lost: nobody can take this lock away from its holder");
-	if ((request->method->can & LEAVES_RECORD) == 0)
+	if (request->method->file == NULL)
 		return;
 	refuse_if(request->locks[0].name == NULL,
 	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
@@ -82,7 +82,7 @@ static void refuse_for_files(const struct request *request)
 
 static void refuse_for_servers(const struct request *request)
 {
-	bool on_server = (request->method->can & ON_SERVER) != 0;
+	bool on_server = request->method->server != NULL;
 
 	refuse_if(request->ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
 	refuse_if(request->ttl > 0 && request->ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
@@ -143,7 +143,7 @@ static void refuse_for_slots(const struct request *request, const struct reading
 
 static void refuse_for_queue_max(const struct request *request)
 {
-	refuse_if((request->method->can & ON_SERVER) != 0,
+	refuse_if(request->method->server != NULL,
 	    "--queue-max: semlock cannot count the waiters of a lock on a server; use -n or -w");
 	refuse_if(request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT,
 	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");

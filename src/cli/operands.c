@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/operands.h"
+#include "cli/reading.h"
 #include "cli/user_lock.h"
 #include "cli/values.h"
 #include "report/error.h"

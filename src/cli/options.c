@@ -1,13 +1,13 @@
 #include <config.h>
 
 #include <getopt.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli/check_options.h"
-#include "cli/operands.h"
 #include "cli/options.h"
+#include "cli/reading.h"
 #include "cli/usage.h"
 #include "cli/values.h"
 #include "methods/kernel/kernel_methods.h"
@@ -120,13 +120,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 {
 	switch (option) {
 	case 's':
-		reading->mode = SHARED;
-		reading->mode_given = true;
-		request->unlock = false;
-		break;
 	case 'e':
 	case 'x':
-		reading->mode = EXCLUSIVE;
+		reading->mode = option == 's' ? SHARED : EXCLUSIVE;
 		reading->mode_given = true;
 		request->unlock = false;
 		break;
@@ -140,7 +136,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->wait = value_wait(optarg, request->as_flock ? EXIT_SYSTEM : EXIT_USAGE);
 		break;
 	case 'E':
-		request->busy_status = value_status(optarg);
+		request->busy_status = (int)value_number("-E", optarg, "an exit status", 0, 255);
 		break;
 	case 'o':
 		request->close_fd = true;
@@ -152,7 +148,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode, false};
 		break;
 	case 'j':
-		request->slots = value_slots(optarg);
+		request->slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
 		break;
 	case 'm':
 		request->method = value_method(optarg);
@@ -212,15 +208,13 @@ static bool take_option(struct request *request, struct reading *reading, int op
 			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
 		break;
 	case OPT_QUEUE_MAX:
-		request->queue_max = value_queue_max(optarg);
+		request->queue_max = (int)value_number("--queue-max", optarg, "a number of waiters", 0, INT_MAX);
 		break;
 	case OPT_REPLACE:
-		request->preempt = PREEMPT_REPLACE;
-		request->preempt_signal = value_signal("--replace", optarg == NULL ? "TERM" : optarg);
-		break;
 	case OPT_TOGGLE:
-		request->preempt = PREEMPT_TOGGLE;
-		request->preempt_signal = value_signal("--toggle", optarg == NULL ? "TERM" : optarg);
+		request->preempt = option == OPT_REPLACE ? PREEMPT_REPLACE : PREEMPT_TOGGLE;
+		request->preempt_signal = optarg == NULL ? SIGTERM
+		    : value_signal(option == OPT_REPLACE ? "--replace" : "--toggle", optarg);
 		break;
 	case OPT_RUN_TIMEOUT:
 		request->run_timeout = value_duration("--run-timeout", optarg);
@@ -317,6 +311,6 @@ void request_read(struct request *request, int argc, char **argv)
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	check_options(request, &reading);
-	if (request->slots > 0 && (request->method->can & (CAN_RANGE | ON_SERVER)) == 0)
+	if (request->slots > 0 && (request->method->can & CAN_RANGE) == 0 && request->method->server == NULL)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 }

@@ -51,14 +51,4 @@ struct request {
 	bool who, check, json; /* only look */
 };
 
-/* What the command line says beside its request, to check it by. */
-struct reading {
-	enum lock_mode mode; /* of the next lock to be named */
-	const char *name;    /* --name; NULL */
-	int fd;              /* --fd */
-	bool limited, kills; /* --run-timeout, --kill-after */
-	bool acts;           /* an option that does not go with --who and --check */
-	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
-};
-
 #endif

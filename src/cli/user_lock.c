@@ -50,46 +50,28 @@ static const char *runtime_directory(void)
 static int check_directory(const char *directory, bool create, struct error *error)
 {
 	if (create && mkdir(directory, 0700) != 0 && errno != EEXIST)
-		return error_set(error, ERROR_CREATE, "cannot create the directory");
+		return error_set(error, ERROR_CREATE, "cannot create the directory %.100s", directory);
 	if (access(directory, F_OK) != 0 && !create)
 		return 0; /* then no lock in it is held */
 	if (!is_private(directory, S_IRWXG | S_IRWXO))
 		return error_say(error, ERROR_OPEN,
-		    "not a directory of ours alone, with mode 0700: not to be trusted");
-	return 0;
-}
-
-static int make_path(char *path, const char *name, bool create, struct error *error)
-{
-	const char *runtime = runtime_directory();
-	size_t used;
-
-	if (check_lock_name(name, error) != 0)
-		return -1;
-	if (runtime != NULL)
-		snprintf(path, PATH_MAX, "%s/semlock", runtime);
-	else
-		snprintf(path, PATH_MAX, "/tmp/semlock-%lu", (unsigned long)geteuid());
-	if (check_directory(path, create, error) != 0) {
-		used = strlen(error->text);
-		snprintf(error->text + used, sizeof error->text - used, " (%.100s)", path);
-		return -1;
-	}
-	used = strlen(path);
-	snprintf(path + used, PATH_MAX - used, "/%s", name);
+		    "not a directory of ours alone, with mode 0700: not to be trusted (%.100s)", directory);
 	return 0;
 }
 
 const char *names_path(const char *name, bool create, struct error *error)
 {
-	char *path = calloc(1, PATH_MAX);
+	const char *runtime = runtime_directory();
+	char directory[PATH_MAX], *path;
 
-	if (path == NULL) {
-		error_set(error, ERROR_SYSTEM, "cannot name it");
+	if (runtime != NULL)
+		snprintf(directory, sizeof directory, "%s/semlock", runtime);
+	else
+		snprintf(directory, sizeof directory, "/tmp/semlock-%lu", (unsigned long)geteuid());
+	if (check_lock_name(name, error) != 0 || check_directory(directory, create, error) != 0)
 		return NULL;
-	}
-	if (make_path(path, name, create, error) == 0)
+	if (asprintf(&path, "%s/%s", directory, name) >= 0)
 		return path;
-	free(path);
+	error_set(error, ERROR_SYSTEM, "cannot name it");
 	return NULL;
 }

@@ -3,15 +3,16 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/values.h"
 #include "methods/file/heartbeat.h"
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "sys/deadline.h"
-#include "sys/signals.h"
 
 /* Decimal digits and nothing else, up to MOST; or -1. */
 static long parse_number(const char *text, long most)
@@ -24,6 +25,44 @@ static long parse_number(const char *text, long most)
 	errno = 0;
 	value = strtol(text, &end, 10);
 	return *end == '\0' && errno == 0 && value <= most ? value : -1;
+}
+
+static const struct {
+	const char *name;
+	int number;
+} signal_names[] = {
+    {"ABRT", SIGABRT},
+    {"ALRM", SIGALRM},
+    {"CONT", SIGCONT},
+    {"HUP", SIGHUP},
+    {"INT", SIGINT},
+    {"KILL", SIGKILL},
+    {"PIPE", SIGPIPE},
+    {"QUIT", SIGQUIT},
+    {"STOP", SIGSTOP},
+    {"TERM", SIGTERM},
+    {"TSTP", SIGTSTP},
+    {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},
+    {"WINCH", SIGWINCH},
+};
+
+/* The number of "TERM", "SIGTERM", "term" or "15"; -1: no such signal. */
+static int parse_signal(const char *text)
+{
+	char *end;
+	long number;
+
+	if (isdigit((unsigned char)*text)) {
+		number = strtol(text, &end, 10);
+		return *end == '\0' && number > 0 && number < NSIG ? (int)number : -1;
+	}
+	if (strncasecmp(text, "SIG", 3) == 0)
+		text += 3;
+	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)
+		if (strcasecmp(text, signal_names[i].name) == 0)
+			return signal_names[i].number;
+	return -1;
 }
 
 const struct method *value_method(const char *name)
@@ -72,7 +111,7 @@ int64_t value_time(const char *option, const char *text)
 
 int value_signal(const char *option, const char *text)
 {
-	int signo = signals_number(text);
+	int signo = parse_signal(text);
 
 	if (signo < 0)
 		die(EXIT_USAGE, "%s %s: not a signal, such as TERM, INT, 9", option, text);
@@ -81,7 +120,7 @@ int value_signal(const char *option, const char *text)
 
 int value_on_lost(const char *text)
 {
-	int signo = signals_number(text);
+	int signo = parse_signal(text);
 
 	if (strcmp(text, "warn") == 0)
 		return LOST_WARN;
@@ -91,31 +130,13 @@ int value_on_lost(const char *text)
 	return signo;
 }
 
-int value_status(const char *text)
+long value_number(const char *option, const char *text, const char *what, long least, long most)
 {
-	long status = parse_number(text, 255);
+	long number = parse_number(text, most);
 
-	if (status < 0)
-		die(EXIT_USAGE, "-E %s: not an exit status, 0 to 255", text);
-	return (int)status;
-}
-
-unsigned value_slots(const char *text)
-{
-	long slots = parse_number(text, SLOTS_MOST);
-
-	if (slots < 1)
-		die(EXIT_USAGE, "-j %s: not a number of slots, 1 to %d", text, SLOTS_MOST);
-	return (unsigned)slots;
-}
-
-int value_queue_max(const char *text)
-{
-	long most = parse_number(text, INT_MAX);
-
-	if (most < 0)
-		die(EXIT_USAGE, "--queue-max %s: not a number of waiters, from 0", text);
-	return (int)most;
+	if (number < least)
+		die(EXIT_USAGE, "%s %s: not %s, %ld to %ld", option, text, what, least, most);
+	return number;
 }
 
 mode_t value_mode(const char *text)

@@ -23,17 +23,11 @@ int64_t value_time(const char *option, const char *text);
 /* --on-lost: LOST_WARN, or a signal's number. */
 int value_on_lost(const char *text);
 
-/* -E: 0 to 255. */
-int value_status(const char *text);
-
 /* --signal, --replace, --toggle: a signal's number, from its name or number. */
 int value_signal(const char *option, const char *text);
 
-/* -j: 1 to SLOTS_MOST. */
-unsigned value_slots(const char *text);
-
-/* --queue-max: a number from 0. */
-int value_queue_max(const char *text);
+/* A whole number from LEAST, which is not negative, to MOST; WHAT is its name in the message: "an exit status". */
+long value_number(const char *option, const char *text, const char *what, long least, long most);
 
 /* --mode: octal, up to 0777. */
 mode_t value_mode(const char *text);

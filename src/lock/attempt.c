@@ -17,18 +17,26 @@ static bool takes_whole(const struct lock *lock)
 	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
 }
 
+static enum outcome take_whole(struct lock *lock, enum wait wait, struct error *error)
+{
+	const struct method *method = lock->method;
+
+	return (method->kernel != NULL ? method->kernel->take : method->file->take)(lock, wait, error);
+}
+
 void attempt_drop(struct lock *lock)
 {
+	const struct method *method = lock->method;
 	struct error ignored;
 
 	slots_drop(lock);
 	if (takes_whole(lock)) /* the rest of the range may be the caller's */
-		lock->method->drop(lock, &ignored);
+		(method->kernel != NULL ? method->kernel->drop : method->file->drop)(lock, &ignored);
 }
 
 enum outcome attempt_try(struct lock *lock, struct error *error)
 {
-	enum outcome outcome = takes_whole(lock) ? lock->method->take(lock, TRY, error) : TAKEN;
+	enum outcome outcome = takes_whole(lock) ? take_whole(lock, TRY, error) : TAKEN;
 
 	if (outcome != TAKEN || lock->slots == 0)
 		return outcome;
@@ -46,13 +54,13 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	enum outcome outcome;
 
 	if (deadline->never)
-		alarm_off();
+		wakeup_off();
 	do {
-		if (!deadline->never && alarm_set(deadline_left(deadline), error) != 0)
+		if (!deadline->never && wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
-		outcome = lock->method->take(lock, SLEEP, error); /* K2 */
+		outcome = take_whole(lock, SLEEP, error); /* K2 */
 		if (outcome == BUSY && deadline_left(deadline) == 0)
-			return lock->method->take(lock, TRY, error);
+			return take_whole(lock, TRY, error);
 	} while (outcome == BUSY);
 	return outcome;
 }
@@ -76,8 +84,8 @@ static enum outcome look_if_free(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
 
-	if (lock->method->idle != NULL)
-		return lock->method->idle(lock) ? TAKEN : BUSY;
+	if (lock->method->file != NULL)
+		return lock->method->file->idle(lock) ? TAKEN : BUSY;
 	outcome = attempt_try(lock, error);
 	if (outcome == TAKEN)
 		attempt_drop(lock);
@@ -135,7 +143,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		CRASH_POINT("attempt.free");
 		if (*seen >= looks->count / 2 && *seen % 4 == 0 && has_sleeper(lock))
 			return BUSY;
-		alarm_off(); /* a tick would end the pause */
+		wakeup_off(); /* a tick would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}

@@ -1,43 +1,15 @@
 #include <config.h>
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lock/held_mode.h"
-#include "sys/proc.h"
+#include "sys/process.h"
 
 static bool has_range(const struct lock *lock)
 {
 	return (lock->method->can & CAN_RANGE) != 0;
-}
-
-/* Put /proc/self/fdinfo/FD into TEXT, of SIZE bytes; "" if it cannot be read. */
-static void read_fdinfo(int fd, char *text, size_t size)
-{
-	char path[64];
-	ssize_t got;
-	int info;
-
-	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-	info = open(path, O_RDONLY | O_CLOEXEC);
-	got = info < 0 ? 0 : read(info, text, size - 1);
-	if (info >= 0)
-		close(info);
-	text[got > 0 ? got : 0] = '\0';
-}
-
-/* The next lock of the text at *REST, which moves on. */
-static bool next_held(char **rest, struct procfs_lock *held)
-{
-	char *line;
-
-	while ((line = strsep(rest, "\n")) != NULL)
-		if (procfs_lock_line(line, held))
-			return true;
-	return false;
 }
 
 static bool covers(const struct procfs_lock *held, const struct range *range)
@@ -47,23 +19,11 @@ static bool covers(const struct procfs_lock *held, const struct range *range)
 	return held->first <= (long long)range->start && held->last >= last;
 }
 
-static enum held_mode held_mode_of(const struct lock *lock, const struct procfs_lock *held)
+static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock *held)
 {
 	if (held->kind != (has_range(lock) ? KIND_OFD : KIND_FLOCK))
 		return HELD_NONE;
 	return held->exclusive && covers(held, &lock->range) ? HELD_EXCLUSIVE : HELD_SHARED;
-}
-
-enum held_mode held_mode(const struct lock *lock)
-{
-	enum held_mode mode = HELD_NONE;
-	char text[4096], *rest = text;
-	struct procfs_lock held;
-
-	read_fdinfo(lock->fd, text, sizeof text);
-	while (mode == HELD_NONE && next_held(&rest, &held))
-		mode = held_mode_of(lock, &held);
-	return mode;
 }
 
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
@@ -79,28 +39,31 @@ static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 	return held->last < first || (length > 0 && held->first >= first + length && !of_slots);
 }
 
-bool held_more(const struct lock *lock)
+/* The slot of LOCK that HELD is; -1: none. */
+static int slot_of(const struct lock *lock, const struct procfs_lock *held)
 {
-	char text[4096], *rest = text;
-	struct procfs_lock held;
+	long long slot = held->first - (has_range(lock) ? (long long)lock->range.start : (long long)FLOCK_FIRST_SLOT);
 
-	read_fdinfo(lock->fd, text, sizeof text);
-	while (next_held(&rest, &held))
-		if (is_more(lock, &held))
-			return true;
-	return false;
+	return held->kind == KIND_OFD && held->exclusive && slot >= 0 && slot < (long long)lock->slots ? (int)slot : -1;
 }
 
-int held_slot(const struct lock *lock)
+struct held held_read(const struct lock *lock)
 {
-	long long first = has_range(lock) ? lock->range.start : FLOCK_FIRST_SLOT;
-	char text[4096], *rest = text;
-	struct procfs_lock held;
+	struct held held = {.mode = HELD_NONE, .slot = -1};
+	char path[64], text[4096], *rest = text, *line;
+	struct procfs_lock one;
 
-	read_fdinfo(lock->fd, text, sizeof text);
-	while (next_held(&rest, &held))
-		if (held.kind == KIND_OFD && held.exclusive && held.first >= first &&
-		    held.first < first + (long long)lock->slots)
-			return (int)(held.first - first);
-	return -1;
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", lock->fd);
+	if (process_file(path, text, sizeof text) < 0)
+		return held;
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		if (!procfs_lock_line(line, &one))
+			continue;
+		if (held.mode == HELD_NONE)
+			held.mode = mode_of(lock, &one);
+		if (held.slot < 0)
+			held.slot = slot_of(lock, &one);
+		held.more = held.more || is_more(lock, &one);
+	}
+	return held;
 }

@@ -7,14 +7,13 @@
 
 enum held_mode { HELD_NONE, HELD_SHARED, HELD_EXCLUSIVE };
 
-/* The lock of LOCK's kind that LOCK->fd carries.  An exclusive one of a part of LOCK's range counts
- * as shared. */
-enum held_mode held_mode(const struct lock *lock);
+struct held {
+	enum held_mode mode; /* of LOCK's kind; an exclusive lock of a part of its range counts as shared */
+	bool more;           /* a lock of another kind as well, or of other bytes than LOCK's */
+	int slot;            /* of LOCK, from 0; -1: none */
+};
 
-/* Does LOCK->fd carry a lock of another kind as well, or of other bytes than LOCK's? */
-bool held_more(const struct lock *lock);
-
-/* The slot of LOCK that LOCK->fd carries, from 0; -1: none. */
-int held_slot(const struct lock *lock);
+/* What LOCK->fd carries. */
+struct held held_read(const struct lock *lock);
 
 #endif

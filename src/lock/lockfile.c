@@ -238,12 +238,12 @@ bool lockfile_remove(struct lock *lock)
 	again.mode = EXCLUSIVE;
 	again.slots = 0;
 	again.range = (struct range){0, 0}; /* other parts of the file are others' locks */
-	again.access = again.method->access(&again);
+	again.access = again.method->kernel->access(&again);
 	again.fd = open(again.name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
 	if (fstat(again.fd, &opened) == 0 && is_inode(lock, &opened) &&
-	    again.method->take(&again, TRY, &error) == TAKEN)
+	    again.method->kernel->take(&again, TRY, &error) == TAKEN)
 		remove_name(&again, &file);
 	close(again.fd);
 	return file.st_size == 0;

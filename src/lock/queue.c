@@ -258,7 +258,7 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 		if (woken % 64 == 0)
 			nanosleep(&a_moment, NULL);
 		/* If the system has no timer left, a waiter without a deadline only misses its look. */
-		if (alarm_set(left < look ? left : look, &ignored) != 0 && !deadline->never)
+		if (wakeup_set(left < look ? left : look, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
 		if (lock_byte(queue->fd, F_OFD_SETLKW, F_RDLCK, before) == 0)
 			continue;

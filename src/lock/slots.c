@@ -38,7 +38,7 @@ static enum outcome try_slots(struct lock *lock, unsigned first, struct error *e
 	enum outcome outcome = BUSY;
 
 	for (unsigned slot = first; slot < lock->slots && outcome == BUSY; slot++) {
-		outcome = lock->method->take_slot(lock, slot, TRY, error);
+		outcome = lock->method->kernel->take_slot(lock, slot, TRY, error);
 		if (outcome == TAKEN)
 			lock->slot = (int)slot;
 	}
@@ -48,7 +48,7 @@ static enum outcome try_slots(struct lock *lock, unsigned first, struct error *e
 /* A caller's descriptor gets no second slot. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
-	if (lock->name == NULL && (lock->slot = held_slot(lock)) >= 0)
+	if (lock->name == NULL && (lock->slot = held_read(lock).slot) >= 0)
 		return TAKEN;
 	return try_slots(lock, 0, error);
 }
@@ -60,7 +60,7 @@ void slots_drop(struct lock *lock)
 
 	for (unsigned slot = 0; slot < lock->slots; slot++)
 		if (all || lock->slot == (int)slot)
-			lock->method->drop_slot(lock, slot);
+			lock->method->kernel->drop_slot(lock, slot);
 	lock->slot = -1;
 }
 
@@ -76,7 +76,7 @@ static void report_outcome(struct slot_waiter *waiter, enum outcome outcome, con
 		if (outcome == TAKEN)
 			wait->lock->slot = (int)waiter->slot;
 	} else if (outcome == TAKEN) { /* one slot must be ours, not two */
-		wait->lock->method->drop_slot(wait->lock, waiter->slot);
+		wait->lock->method->kernel->drop_slot(wait->lock, waiter->slot);
 	}
 	pthread_cond_signal(&wait->changed);
 	pthread_mutex_unlock(&wait->mutex);
@@ -90,7 +90,7 @@ static void *sleep_on_slot(void *argument)
 	struct error error = {0};
 
 	while (outcome == BUSY && !atomic_load(&wait->over))
-		outcome = wait->lock->method->take_slot(wait->lock, waiter->slot, SLEEP, &error);
+		outcome = wait->lock->method->kernel->take_slot(wait->lock, waiter->slot, SLEEP, &error);
 	if (outcome != BUSY)
 		report_outcome(waiter, outcome, &error);
 	atomic_fetch_sub(&wait->running, 1);
@@ -136,7 +136,7 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 	atomic_store(&wait->over, true);
 	while (atomic_load(&wait->running) > 0) {
 		for (unsigned i = 0; i < started; i++)
-			pthread_kill(waiters[i].thread, alarm_signal());
+			pthread_kill(waiters[i].thread, WAKEUP_SIGNAL);
 		nanosleep(&a_moment, NULL);
 	}
 	for (unsigned i = 0; i < started; i++)
@@ -184,8 +184,8 @@ enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, str
 		error_set(error, ERROR_SYSTEM, "cannot wait for a slot");
 		return FAILED;
 	}
-	alarm_off();
-	alarm_listen();
+	wakeup_off();
+	wakeup_listen();
 	init_wait(&wait, lock);
 	started = start_threads(&wait, waiters);
 	wait_for_threads(&wait, deadline, started);

@@ -30,16 +30,16 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 static int say_deleted(struct error *error)
 {
 	return error_say(error, ERROR_LOCKABLE,
-	    "the file behind this descriptor has been deleted, and whoever opens its name "
-	    "locks another: open it again");
+	    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
+	    "descriptor again");
 }
 
 int lock_open(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
 	lock->lost = false;
-	if (lock->method->open != NULL)
-		return lock->method->open(lock, error);
+	if (lock->method->file != NULL)
+		return lock->method->file->open(lock, error);
 	if (lock->name != NULL) {
 		lock->fd = -1;
 		return lockfile_open(lock, error) != 0 ? -1 : limits_check(lock, error);
@@ -51,7 +51,7 @@ int lock_open(struct lock *lock, struct error *error)
 
 bool lock_current(const struct lock *lock)
 {
-	return lock->entry != NULL ? lock->method->current(lock) : lockfile_current(lock);
+	return lock->entry != NULL ? lock->method->file->current(lock) : lockfile_current(lock);
 }
 
 /* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
@@ -83,7 +83,7 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 	static const struct looks looks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
 	int seen;
 
-	if (lock->name == NULL && held_mode(lock) != HELD_NONE)
+	if (lock->name == NULL && held_read(lock).mode != HELD_NONE)
 		return BUSY;
 	return attempt_deserted(lock, &looks, &seen, error);
 }
@@ -92,7 +92,7 @@ static enum outcome take_by_preemption(struct lock *lock, const struct wait_opti
 {
 	enum outcome outcome;
 
-	alarm_off();
+	wakeup_off();
 	do {
 		outcome = attempt_try(lock, error);
 		if (outcome != BUSY)
@@ -158,15 +158,15 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 /* A caller's descriptor gets what it carries already, and less than that, before all waiters. */
 static enum outcome take_again(struct lock *lock, struct error *error)
 {
-	enum held_mode held;
+	struct held held;
 
 	if (lock->name != NULL)
 		return BUSY;
+	held = held_read(lock);
 	if (lock->slots > 0)
-		return held_slot(lock) < 0 ? BUSY : attempt_try(lock, error);
-	held = held_mode(lock);
-	if (held == HELD_EXCLUSIVE || (held == HELD_SHARED && lock->mode == SHARED))
-		return lock->method->take(lock, TRY, error);
+		return held.slot < 0 ? BUSY : attempt_try(lock, error);
+	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->mode == SHARED))
+		return lock->method->kernel->take(lock, TRY, error);
 	return BUSY;
 }
 
@@ -177,11 +177,11 @@ static enum outcome convert(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
 
-	if (lock->name != NULL || lock->slots > 0 || held_mode(lock) == HELD_NONE)
+	if (lock->name != NULL || lock->slots > 0 || held_read(lock).mode == HELD_NONE)
 		return BUSY;
 	outcome = take_again(lock, error);
 	if (outcome == BUSY)
-		lock->method->drop(lock, error);
+		lock->method->kernel->drop(lock, error);
 	return outcome;
 }
 
@@ -189,7 +189,7 @@ static enum outcome convert(struct lock *lock, struct error *error)
  * skip the queue. */
 static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
 {
-	return wait->passes || (lock->name == NULL && held_more(lock));
+	return wait->passes || (lock->name == NULL && held_read(lock).more);
 }
 
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
@@ -241,8 +241,6 @@ static enum outcome try_in_order(struct lock *lock, const struct queue *queue,
 {
 	enum outcome outcome;
 
-	if (state != QUEUE_OPEN && lock->slots == 0)
-		return lock->method->take(lock, TRY, error);
 	if (state != QUEUE_OPEN || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
 		return attempt_try(lock, error);
 	outcome = take_again(lock, error);
@@ -263,7 +261,7 @@ static enum outcome take_in_order(struct lock *lock, struct queue *queue,
 	outcome = try_in_order(lock, queue, state, wait, error);
 	if (outcome == BUSY && !wait->try_once) {
 		outcome = take_waiting(lock, queue, state, wait, error);
-		alarm_off();
+		wakeup_off();
 	}
 	return outcome;
 }
@@ -291,8 +289,8 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 {
 	enum outcome outcome = FAILED;
 
-	if (lock->method->await != NULL) {
-		outcome = lock->method->await(lock, wait, error);
+	if (lock->method->server != NULL) {
+		outcome = lock->method->server->await(lock, wait, error);
 		if (outcome != TAKEN)
 			lock_forget(lock);
 		return outcome;
@@ -311,8 +309,10 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 
 void lock_forget(struct lock *lock)
 {
-	if (lock->method->release != NULL) {
-		lock->method->release(lock);
+	const struct method *method = lock->method;
+
+	if (method->kernel == NULL) {
+		(method->file != NULL ? method->file->release : method->server->release)(lock);
 		return;
 	}
 	if (lock->name == NULL || lock->fd < 0)
@@ -326,5 +326,5 @@ int lock_undo(struct lock *lock, struct error *error)
 {
 	if (identify_descriptor(lock, error) != 0)
 		return -1;
-	return lock->method->drop(lock, error);
+	return lock->method->kernel->drop(lock, error);
 }

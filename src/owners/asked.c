@@ -1,6 +1,5 @@
 #include <config.h>
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,21 +34,14 @@ static bool add_process(struct all_asked *all, pid_t pid)
 	return true;
 }
 
-/* One read(2) for each process: there may be thousands. */
 static bool see_process(pid_t pid, void *context)
 {
-	static const char semlock[] = "semlock\n";
-	char path[64], name[16];
-	int fd;
-	bool is_one;
+	char path[64], name[32];
 
 	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	is_one = fd >= 0 && read(fd, name, sizeof name) == sizeof semlock - 1 &&
-		 memcmp(name, semlock, sizeof semlock - 1) == 0;
-	if (fd >= 0)
-		close(fd);
-	return !is_one || pid == getpid() || add_process(context, pid);
+	if (process_file(path, name, sizeof name) < 0 || strcmp(name, "semlock\n") != 0 || pid == getpid())
+		return true;
+	return add_process(context, pid);
 }
 
 static bool link_text(pid_t pid, const char *what, char *text)

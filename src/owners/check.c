@@ -10,13 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "lock/limits.h"
+#include "lock/lock_scope.h"
 #include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
-#include "owners/check.h"
-#include "lock/lock_scope.h"
 #include "owners/owners.h"
+#include "owners/who.h"
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "sys/crash_points.h"
@@ -104,13 +105,13 @@ static bool excludes(const struct method *first, const struct method *second, co
 
 	error_say(error, ERROR_UNAVAILABLE, "two at the same time");
 	if (open_pair(pair, first, second, path, error) &&
-	    first->take(&pair[0], TRY, error) == TAKEN) {
+	    attempt_try(&pair[0], error) == TAKEN) {
 		if (FAULT_POINT("check.lost"))
-			first->drop(&pair[0], error);
-		busy = second->take(&pair[1], TRY, error) == BUSY;
+			attempt_drop(&pair[0]);
+		busy = attempt_try(&pair[1], error) == BUSY;
 		CRASH_POINT("check.tried");
-		if (busy && first->drop(&pair[0], error) == 0)
-			taken = second->take(&pair[1], TRY, error) == TAKEN;
+		attempt_drop(&pair[0]);
+		taken = busy && attempt_try(&pair[1], error) == TAKEN;
 	}
 	lock_forget(&pair[0]);
 	lock_forget(&pair[1]);
@@ -123,7 +124,7 @@ static enum lock_scope lock_scope(const struct place *place, const struct method
 
 	if (!place->mounted)
 		return SCOPE_UNKNOWN;
-	if ((method->can & LEAVES_RECORD) != 0)
+	if (method->file != NULL)
 		return lock_scope_of_names(&place->mount);
 	return lock_scope_of(&place->mount, owners_kinds(&lock) == KIND_FLOCK ? KIND_FLOCK : KIND_POSIX);
 }
@@ -139,56 +140,39 @@ static bool print_scope(const struct place *place, const struct method *method)
 	    "excludes on this machine; whether others see it is not known",
 	};
 	enum lock_scope scope = lock_scope(place, method);
-	bool needs_stale = scope == SCOPE_EVERYWHERE && (method->can & LEAVES_RECORD) != 0;
+	bool needs_stale = scope == SCOPE_EVERYWHERE && method->file != NULL;
 
 	printf("%-8s %s%s\n", method->name, words[scope],
-	    needs_stale ? "; their dead are known by --stale alone" : "");
+	    needs_stale ? "; a dead holder on another machine is recognised with --stale only" : "");
 	return scope != SCOPE_HERE_ONLY;
 }
 
-/* A posix lock does not exclude its own process: the second lock is then an OFD lock, which it excludes. */
-static bool try_kernel_lock(const struct place *place, const struct method *method)
+/* A kernel lock is tried on the scratch file; a lock made of files under a new name beside it, which the release
+ * removes, but for rename's token.  A posix lock does not exclude its own process: the second lock is then an
+ * OFD lock, which it excludes. */
+static bool try_method(const struct place *place, const struct method *method)
 {
-	const struct method *second = method;
+	const struct method *second = (method->can & OWNED_BY_PROCESS) != 0 ? method_named("ofd") : method;
+	char name[PATH_MAX + 8];
 	struct error error;
+	bool good;
 
 	if (place->is_directory && (method->can & CAN_RANGE) != 0) {
 		printf("%-8s cannot lock a directory\n", method->name);
 		return false;
 	}
-	if (place->is_directory && place->on_network) {
+	if (method->kernel != NULL && place->is_directory && place->on_network) {
 		printf("%-8s cannot lock a directory for other machines\n", method->name);
 		return false;
 	}
-	if ((method->can & OWNED_BY_PROCESS) != 0)
-		second = method_named("ofd");
-	if (excludes(method, second, place->scratch, &error))
-		return print_scope(place, method);
-	print_line("%-8s does not exclude: %s", method->name, error.text);
-	return false;
-}
-
-/* Lock a new name beside the scratch file.  The release removes it, but for rename's token file. */
-static bool try_names(const struct place *place, const struct method *method)
-{
-	char name[PATH_MAX + 8];
-	struct error error;
-	bool good;
-
-	snprintf(name, sizeof name, "%s.lock", place->scratch);
-	good = excludes(method, method, name, &error);
+	snprintf(name, sizeof name, "%s%s", place->scratch, method->file != NULL ? ".lock" : "");
+	good = excludes(method, second, name, &error);
 	if ((method->can & NEEDS_INIT) != 0)
 		unlink(name);
 	if (good)
 		return print_scope(place, method);
 	print_line("%-8s does not exclude: %s", method->name, error.text);
 	return false;
-}
-
-static bool try_method(const struct place *place, const struct method *method)
-{
-	return (method->can & LEAVES_RECORD) != 0 ? try_names(place, method)
-						  : try_kernel_lock(place, method);
 }
 
 /* Try all methods, or the one of -m.  Returns whether that, or the default, excludes here. */
@@ -198,13 +182,20 @@ static bool try_methods(const struct place *place, const struct request *request
 	bool good = false, excluding;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if ((method->can & ON_SERVER) != 0 ||
+		if (method->server != NULL ||
 		    (request->method_named && method != request->method))
 			continue;
 		excluding = try_method(place, method);
 		good = good || (method == request->method && excluding);
 	}
 	return good;
+}
+
+static int end_output(bool good)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
 }
 
 static void hear_check(const char *line, void *context)
@@ -231,23 +222,21 @@ static int check_server(const struct request *request)
 		complain("%s: %s", lock.name, error.text);
 		return exit_status_of(error.kind);
 	}
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
+	return end_output(good);
 }
 
 int check(const struct request *request)
 {
 	struct place place = {
 	    .name = request->locks[0].name,
-	    .is_a_name = request->method_named && (request->method->can & LEAVES_RECORD) != 0,
+	    .is_a_name = request->method_named && request->method->file != NULL,
 	};
 	struct start_barrier barrier = {0};
 	sigset_t mask, all, before;
 	struct error error;
 	bool good;
 
-	if ((request->method->can & ON_SERVER) != 0)
+	if (request->method->server != NULL)
 		return check_server(request);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before); /* an interrupted check would leave its files behind */
@@ -268,7 +257,5 @@ int check(const struct request *request)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (children[1].pid < 0)
 		die(EXIT_SYSTEM, "cannot start a process");
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
+	return end_output(good);
 }

@@ -42,7 +42,7 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 
 static void unseen_text(const struct owner *owner, char *text, size_t size)
 {
-	if (owner->doubt == DOUBT_HOST)
+	if (owner->doubt == DOUBT_MACHINE)
 		snprintf(text, size, "held on another machine");
 	else if (owner->taker > 0)
 		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
@@ -76,69 +76,48 @@ static void server_text(const struct owner *owner, char *text, size_t size)
 	}
 }
 
+/* VERDICT: in the place of a command.  BEFORE and BEHIND the PID: why the holder cannot be signalled; without
+ * BEHIND there is no PID. */
+static const struct {
+	const char *verdict, *before, *behind;
+} doubts[] = {
+    [DOUBT_NONE] = {"", "", NULL},
+    [DOUBT_HOST] = {"", "process ", " on host "}, /* and the host */
+    [DOUBT_MACHINE] = {"(on another machine)", "the holder is on another machine", NULL},
+    [DOUBT_NAMESPACE] = {"(in another PID namespace)", "process ", " of another PID namespace is not within reach"},
+    [DOUBT_NOBODY] = {"(not named in the lock)", "the lock names no process", NULL},
+    [DOUBT_RANGE] = {"(no such number on this system)", "the lock names process ",
+	", which is more than kernel.pid_max here"},
+    [DOUBT_ILLEGIBLE] = {"(cannot be read)", "its record cannot be read: permission denied", NULL},
+    [DOUBT_FLOCK] = {"(ended; another has its flock)", "process ",
+	" has ended, but another process holds a flock on the lock"},
+    [DOUBT_OWNER] = {"(cannot be seen)", "the lock names process ", ", and another user can have written that"},
+    [DOUBT_NUMBER] = {"(cannot be seen)", "the lock names process ",
+	", and nothing proves that it is still the same"},
+};
+
 void verdict_text(const struct owner *holder, char *text, size_t size)
 {
-	static const char *const doubts[] = {
-	    [DOUBT_NAMESPACE] = "(in another PID namespace)",
-	    [DOUBT_NOBODY] = "(not named in the lock)",
-	    [DOUBT_RANGE] = "(no such number on this system)",
-	    [DOUBT_ILLEGIBLE] = "(cannot be read)",
-	    [DOUBT_FLOCK] = "(ended; another has its flock)",
-	    [DOUBT_OWNER] = "(cannot be seen)",
-	    [DOUBT_NUMBER] = "(cannot be seen)",
-	};
-	const char *words = "";
-
-	if (holder->verdict == UNKNOWN && holder->doubt == DOUBT_HOST) {
+	if (holder->verdict == UNKNOWN && holder->doubt == DOUBT_HOST)
 		snprintf(text, size, "(on host %.21s)", holder->host);
-		return;
-	}
-	if (holder->verdict == DEAD)
-		words = "(has ended; free to take)";
+	else if (holder->verdict == DEAD)
+		snprintf(text, size, "(has ended; free to take)");
 	else if (holder->verdict == UNKNOWN || holder->process.command_length == 0)
-		words = doubts[holder->doubt] == NULL ? "" : doubts[holder->doubt];
-	snprintf(text, size, "%s", words);
+		snprintf(text, size, "%s", doubts[holder->doubt].verdict);
+	else
+		text[0] = '\0';
 }
 
 void doubt_text(const struct owner *holder, char *text, size_t size)
 {
-	long pid = (long)holder->process.pid;
+	const char *before = doubts[holder->doubt].before, *behind = doubts[holder->doubt].behind;
 
-	text[0] = '\0';
-	switch (holder->doubt) {
-	case DOUBT_NONE:
-		break;
-	case DOUBT_HOST:
-		if (pid == 0)
-			snprintf(text, size, "the holder is on another machine");
-		else
-			snprintf(text, size, "process %ld on host %s is not within reach", pid, holder->host);
-		break;
-	case DOUBT_NAMESPACE:
-		snprintf(text, size, "process %ld of another PID namespace is not within reach", pid);
-		break;
-	case DOUBT_NOBODY:
-		snprintf(text, size, "the lock names no process");
-		break;
-	case DOUBT_RANGE:
-		snprintf(text, size, "the lock names process %ld, which is more than kernel.pid_max here", pid);
-		break;
-	case DOUBT_ILLEGIBLE:
-		snprintf(text, size, "its record cannot be read: permission denied");
-		break;
-	case DOUBT_FLOCK:
-		snprintf(text, size,
-		    "process %ld has ended, but another process holds a flock on the lock", pid);
-		break;
-	case DOUBT_OWNER:
-		snprintf(text, size,
-		    "the lock names process %ld, and another user can have written that", pid);
-		break;
-	case DOUBT_NUMBER:
-		snprintf(text, size,
-		    "the lock names process %ld, and nothing proves that it is still the same", pid);
-		break;
-	}
+	if (behind == NULL)
+		snprintf(text, size, "%s", before);
+	else if (holder->doubt == DOUBT_HOST)
+		snprintf(text, size, "%s%ld%s%s is not within reach", before, (long)holder->process.pid, behind, holder->host);
+	else
+		snprintf(text, size, "%s%ld%s", before, (long)holder->process.pid, behind);
 }
 
 /* Of a lock made of files whose holder is not known to live. */

@@ -81,25 +81,28 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 	owner->last = slot ? LLONG_MAX : lock->last;
 }
 
+struct bytes owners_bytes(const struct lock *lock)
+{
+	struct bytes bytes = {lock->range.start, LLONG_MAX};
+
+	if (lock->slots > 0)
+		bytes.last = bytes.first + (long long)lock->slots - 1;
+	else if (lock->range.length > 0)
+		bytes.last = bytes.first + lock->range.length - 1;
+	return bytes;
+}
+
 bool owner_overlaps(const struct owner *owner, const struct lock *lock)
 {
-	long long first = lock->range.start, last = LLONG_MAX;
+	struct bytes bytes = owners_bytes(lock);
 
-	if ((lock->method->can & CAN_RANGE) == 0)
-		return true;
-	if (lock->slots > 0)
-		last = first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		last = first + lock->range.length - 1;
-	return owner->first <= last && owner->last >= first;
+	return (lock->method->can & CAN_RANGE) == 0 || (owner->first <= bytes.last && owner->last >= bytes.first);
 }
 
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
-	if ((lock->method->can & CAN_RANGE) == 0)
-		return true;
-	return owner_overlaps(owner, lock) &&
-	       (owner->mode != MODE_SHARED || lock->mode != SHARED);
+	return (lock->method->can & CAN_RANGE) == 0 ||
+	       (owner_overlaps(owner, lock) && (owner->mode != MODE_SHARED || lock->mode != SHARED));
 }
 
 void owners_keep_overlapping(struct owners *found, const struct lock *lock)

@@ -25,6 +25,7 @@ struct member {
 enum doubt {
 	DOUBT_NONE,
 	DOUBT_HOST,      /* on another host */
+	DOUBT_MACHINE,   /* the same, and no more is known (a kernel lock on NFS) */
 	DOUBT_NAMESPACE, /* in another PID namespace, or hidden from this one */
 	DOUBT_NOBODY,    /* the record names no process */
 	DOUBT_RANGE,     /* its PID is higher than kernel.pid_max */
@@ -83,6 +84,13 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 
 /* Is OWNER's lock held through process PID? */
 bool owner_has(const struct owner *owner, pid_t pid);
+
+struct bytes {
+	long long first, last; /* LLONG_MAX: to the end of the file */
+};
+
+/* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
+struct bytes owners_bytes(const struct lock *lock);
 
 /* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
 bool owner_overlaps(const struct owner *owner, const struct lock *lock);

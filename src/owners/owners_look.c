@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "lock/lockfile.h"
+#include "methods/server/server.h"
 #include "owners/owners_look.h"
+#include "owners/probe.h"
 #include "owners/sources.h"
 #include "sys/file_system.h"
 
@@ -51,13 +53,13 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 	look.slot = -1;
 	if (look.fd < 0)
 		look.fd = open_on_nfs(lock);
-	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->method->owned(&look))
+	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->method->kernel->owned(&look))
 		owner = owners_add(found);
 	if (owner != NULL) {
 		owner->method = lock->method->name;
 		owner->kind = owners_kinds(lock);
 		owner->slot = -1;
-		owner->doubt = DOUBT_HOST;
+		owner->doubt = DOUBT_MACHINE;
 		found->holders = 1;
 	}
 	if (look.fd >= 0 && look.fd != lock->fd)
@@ -69,12 +71,12 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	struct proc_snapshot snapshot;
 
 	*found = (struct owners){0};
-	if ((lock->method->can & ON_SERVER) != 0) {
+	if (lock->method->server != NULL) {
 		if (lock->server_text[0] != '\0')
 			server_owners_add(found, lock->method->name, lock->server_text, false);
 		return 0;
 	}
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return record_owners_look(found, lock, error);
 	for (int tries = 0; tries < 4; tries++) {
 		owners_forget(found);
@@ -97,6 +99,49 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	return 0;
 }
 
+/* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
+static bool is_link(const struct owners *found, const char *name)
+{
+	struct lock lock = {.method = method_named("link"), .name = name};
+	struct probe probe;
+	struct error ignored;
+	bool pid_only = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
+		       probe.info.there && probe.info.record.kind == RECORD_PID &&
+		       probe_names(&found->list[0], &probe.info.record);
+
+	if (found->holders == 1)
+		probe_close(&probe);
+	return pid_only;
+}
+
+/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
+static int look_at_any(struct owners *found, struct lock *lock, struct error *error)
+{
+	const struct method *recorded = probe_method(lock->name);
+
+	if (recorded == NULL) {
+		if (owners_look(found, lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
+			return -1;
+		if (!is_link(found, lock->name))
+			return 0;
+		owners_forget(found);
+		recorded = method_named("link");
+	}
+	lock->method = recorded;
+	return owners_look(found, lock, 0, error);
+}
+
+int owners_look_by_name(struct owners *found, struct lock *lock, bool method_named, struct error *error)
+{
+	if (server_method(lock->name) != NULL)
+		lock->method = server_method(lock->name);
+	if (lock->method->server != NULL)
+		return server_owners_ask(found, lock, error);
+	if (!method_named)
+		return look_at_any(found, lock, error);
+	return owners_look(found, lock, owners_kinds(lock), error);
+}
+
 static bool conflicts_with(const struct procfs_lock *held, const struct lock *lock)
 {
 	struct owner holder = {0};
@@ -111,7 +156,7 @@ bool owners_verify(const struct lock *lock, pid_t pid)
 	struct open_fds open_fds = {0};
 	bool verified = false;
 
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return record_owners_verify(lock, pid);
 	open_fds_of(&open_fds, pid, &file, 1);
 	for (size_t i = 0; i < open_fds.count; i++)

@@ -9,6 +9,10 @@
  * Returns 0, or -1 with ERROR filled: the file cannot be reached, or /proc does not tell. */
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
 
+/* The same for LOCK, whose name and method are set, and that need not be open; a server is asked.  Without
+ * METHOD_NAMED, a lock of any method counts. */
+int owners_look_by_name(struct owners *found, struct lock *lock, bool method_named, struct error *error);
+
 /* Does process PID, at this moment, keep LOCK from being taken: by a kernel lock in one of its
  * descriptors, or as the one holder of a lock made of files?  To be asked after PID's pidfd was
  * opened: if that process has ended since, a signal reaches no process, whatever PID is by then. */

@@ -1,6 +1,11 @@
 #include <config.h>
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "owners/probe.h"
+#include "sys/open_fds.h"
 
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {
@@ -12,15 +17,15 @@ int probe_open(struct probe *probe, const struct lock *lock, struct error *error
 	    .fd = -1,
 	    .slot = -1,
 	};
-	if (probe->lock.method->open(&probe->lock, error) != 0)
+	if (probe->lock.method->file->open(&probe->lock, error) != 0)
 		return -1;
-	return probe->lock.method->inspect(&probe->lock, &probe->info, error);
+	return probe->lock.method->file->inspect(&probe->lock, &probe->info, error);
 }
 
 void probe_close(struct probe *probe)
 {
 	lock_info_forget(&probe->info);
-	probe->lock.method->release(&probe->lock);
+	probe->lock.method->file->release(&probe->lock);
 }
 
 static bool says_so(const struct method *method, const char *name)
@@ -40,7 +45,101 @@ const struct method *probe_method(const char *name)
 	const struct method *method;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if (method->inspect != NULL && says_so(method, name))
+		if (method->file != NULL && says_so(method, name))
 			return method;
 	return NULL;
+}
+
+static bool of_this_namespace(const struct record *record)
+{
+	return record->pidns == 0 || record->pidns == host_id()->pidns;
+}
+
+static bool is_in_namespace(pid_t pid, uint64_t pidns)
+{
+	char path[40];
+	struct stat namespace;
+
+	snprintf(path, sizeof path, "/proc/%ld/ns/pid", (long)pid);
+	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
+}
+
+/* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
+static bool is_named(pid_t member, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	if (!of_this_namespace(record))
+		return is_in_namespace(member, record->pidns);
+	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
+	    (record->start != 0 && record->start != stat.started))
+		return false;
+	return member == record->pid || member == stat.parent;
+}
+
+bool probe_names(const struct owner *owner, const struct record *record)
+{
+	for (size_t i = 0; i < owner->nmembers; i++)
+		if (is_named(owner->members[i].pid, record))
+			return true;
+	return owner->nmembers == 0 && owner->taker > 0 && is_named(owner->taker, record);
+}
+
+/* A waiter takes the flock for a moment as well, to judge a lock without a flock or to take it from
+ * a dead holder; no other process inherits that flock.  The holder's flock is its command's as well,
+ * or its taker has ended: then the kernel, in a PID namespace, names no taker (0). */
+bool probe_is_holder(const struct owner *owner, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	if (owner->nmembers > 1 || probe_names(owner, record))
+		return true;
+	if (owner->nmembers == 0) /* taker 0: in another PID namespace */
+		return owner->taker <= 0 || !process_stat(owner->taker, &stat);
+	return !owner_has(owner, owner->taker);
+}
+
+bool probe_other_host(const struct record *record)
+{
+	return (record->host[0] != '\0' && strcmp(record->host, host_id()->host) != 0) ||
+	       (record->machine[0] != '\0' && strcmp(record->machine, host_id()->machine) != 0);
+}
+
+static bool has_flock(const struct lock_info *info, pid_t pid)
+{
+	struct identity object = {info->status.st_dev, info->status.st_ino};
+	struct open_fds open_fds = {0};
+	bool has = false;
+
+	if (info->object < 0)
+		return false;
+	open_fds_of(&open_fds, pid, &object, 1);
+	for (size_t i = 0; i < open_fds.count; i++)
+		has = has || (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK);
+	open_fds_forget(&open_fds);
+	return has;
+}
+
+static bool is_recorded(const struct lock_info *info, pid_t pid)
+{
+	const struct record *record = &info->record;
+	struct procfs_stat stat;
+
+	return info->legible && record->kind == RECORD_FULL && record->pid == pid &&
+	       record_trusted(&info->carrier, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
+	       record->pidns == host_id()->pidns && !probe_other_host(record) &&
+	       process_stat(pid, &stat) && stat.started == record->start &&
+	       !procfs_ended(stat.state);
+}
+
+bool probe_verify(const struct lock *lock, pid_t pid)
+{
+	struct probe probe;
+	struct error ignored;
+	bool holds = probe_open(&probe, lock, &ignored) == 0 && probe.info.there &&
+		     owner_trusted(&probe.info.carrier, pid) &&
+		     (has_flock(&probe.info, pid) || is_recorded(&probe.info, pid));
+
+	probe_close(&probe);
+	return holds;
 }

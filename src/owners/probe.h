@@ -1,9 +1,10 @@
-/* owners/probe.h - a lock made of files, opened only to be looked at. */
+/* owners/probe.h - a lock made of files, opened only to be looked at; and which process holds it. */
 #ifndef SEMLOCK_OWNERS_PROBE_H
 #define SEMLOCK_OWNERS_PROBE_H
 
 #include "lock/lock.h"
 #include "methods/file/inspect.h"
+#include "owners/owners.h"
 #include "report/error.h"
 
 struct probe {
@@ -17,6 +18,22 @@ struct probe {
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error);
 
 void probe_close(struct probe *probe);
+
+/* Does RECORD name a process through which OWNER has the lock's file under flock(2), or a child of
+ * such a process? */
+bool probe_names(const struct owner *owner, const struct record *record);
+
+/* OWNER has the lock's file under flock(2): as the lock's holder, not as a waiter?  RECORD is the
+ * file's. */
+bool probe_is_holder(const struct owner *owner, const struct record *record);
+
+/* Is RECORD another host's, as far as it says? */
+bool probe_other_host(const struct record *record);
+
+/* Does process PID, which was found to be LOCK's holder, hold it still?  Root or PID's user must own
+ * the lock; and PID has it under flock(2), or is named in its record by PID and start, of this boot
+ * and PID namespace. */
+bool probe_verify(const struct lock *lock, pid_t pid);
 
 /* The method of the lock NAME, if a full record in it tells; else NULL. */
 const struct method *probe_method(const char *name);

@@ -55,39 +55,36 @@ static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock
 	return true;
 }
 
-/* /proc/locks, read once for several locks; NULL: each look reads it. */
+/* The processes to look into, and /proc/locks, read once for several locks.  NULL: all; each look reads it. */
+static const pid_t *limit;
+static size_t nlimit;
 static char *list_text;
 
 void proc_snapshot_limit(const pid_t *processes, size_t count)
 {
-	enum { STEP = 65536 };
+	FILE *locks = processes == NULL ? NULL : fopen("/proc/locks", "re");
 	size_t size = 0;
-	ssize_t got = 0;
-	int fd = processes == NULL ? -1 : open("/proc/locks", O_RDONLY | O_CLOEXEC);
-	char *text;
 
 	free(list_text);
 	list_text = NULL;
-	open_fds_limit(processes, count);
-	while (fd >= 0 && (text = realloc(list_text, size + STEP + 1)) != NULL) {
-		list_text = text;
-		got = read(fd, list_text + size, STEP);
-		size += got > 0 ? (size_t)got : 0;
-		list_text[size] = '\0';
-		if (got <= 0)
-			break;
+	limit = processes;
+	nlimit = count;
+	if (locks == NULL)
+		return;
+	if (getdelim(&list_text, &size, '\0', locks) <= 0) { /* the whole of it; or none is locked */
+		free(list_text);
+		list_text = NULL;
 	}
-	if (fd >= 0)
-		close(fd);
+	fclose(locks);
 }
 
-static int read_list(struct proc_snapshot *snapshot, struct error *error)
+static int read_list_once(struct proc_snapshot *snapshot, struct error *error)
 {
-	bool once = list_text != NULL && *list_text != '\0';
-	FILE *locks = once ? fmemopen(list_text, strlen(list_text), "r") : fopen("/proc/locks", "re");
+	FILE *locks = list_text != NULL ? fmemopen(list_text, strlen(list_text), "r") : fopen("/proc/locks", "re");
 	char line[256];
 	struct listed_lock entry = {0};
 
+	snapshot->nlisted = 0;
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE,
 		    "cannot find the holder: cannot read /proc/locks");
@@ -102,6 +99,25 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 	}
 	fclose(locks);
 	return 0;
+}
+
+static bool lists_lock(const struct proc_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->nlisted; i++)
+		if (snapshot->listed[i].file == SNAPSHOT_LOCK)
+			return true;
+	return false;
+}
+
+/* While /proc/locks changes, a read of it can leave out a line: no lock is free because one read has none. */
+static int read_list(struct proc_snapshot *snapshot, struct error *error)
+{
+	int reads = list_text != NULL || snapshot->nfiles == 0 ? 1 : 4, result;
+
+	do {
+		result = read_list_once(snapshot, error);
+	} while (--reads > 0 && result == 0 && !lists_lock(snapshot));
+	return result;
 }
 
 static bool same_lock(const struct listed_lock *a, const struct listed_lock *b)
@@ -130,18 +146,31 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 	snapshot->nlisted = kept;
 }
 
-static int fill_snapshot(struct proc_snapshot *snapshot, struct error *error)
+static void find_open_fds(struct proc_snapshot *snapshot)
 {
-	struct proc_snapshot earlier = *snapshot;
-	int result = list_text == NULL ? read_list(&earlier, error) : 0;
+	if (limit == NULL)
+		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+	for (size_t i = 0; limit != NULL && i < nlimit; i++)
+		open_fds_of(&snapshot->open_fds, limit[i], snapshot->files, snapshot->nfiles);
+}
 
-	if (list_text != NULL) {
-		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
+{
+	char queue[QUEUE_PATH_SIZE];
+	struct proc_snapshot earlier;
+	bool twice = list_text == NULL;
+	mode_t mode;
+	int result;
+
+	queuefile_path(lock, queue);
+	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
+	earlier = *snapshot;
+	result = twice ? read_list(&earlier, error) : 0;
+	if (result == 0) {
+		find_open_fds(snapshot);
 		result = read_list(snapshot, error);
-	} else if (result == 0) {
-		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
-		result = read_list(snapshot, error);
-		keep_common(snapshot, &earlier);
+		if (twice)
+			keep_common(snapshot, &earlier);
 	}
 	free(earlier.listed);
 	return result;
@@ -164,7 +193,7 @@ static bool can_be_created(const struct lock *lock)
 
 int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
-	char descriptor[32], queue[QUEUE_PATH_SIZE];
+	char descriptor[32];
 	struct lock copy = *lock;
 	mode_t mode;
 
@@ -180,24 +209,20 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 		    S_ISFIFO(mode) ? "FIFO" : "socket");
 	copy.device = snapshot->files[SNAPSHOT_LOCK].device;
 	copy.inode = snapshot->files[SNAPSHOT_LOCK].inode;
-	queuefile_path(&copy, queue);
-	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
-	return fill_snapshot(snapshot, error);
+	return fill_snapshot(snapshot, &copy, error);
 }
 
 /* Without an object, files[SNAPSHOT_LOCK] stays zero and no line is about it. */
 int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object,
     struct error *error)
 {
-	char descriptor[32], queue[QUEUE_PATH_SIZE];
+	char descriptor[32];
 	mode_t mode;
 
 	*snapshot = (struct proc_snapshot){0};
 	if (object >= 0 && identify_file(snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
-	queuefile_path(lock, queue);
-	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
-	return fill_snapshot(snapshot, error);
+	return fill_snapshot(snapshot, lock, error);
 }
 
 void proc_snapshot_forget(struct proc_snapshot *snapshot)

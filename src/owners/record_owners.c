@@ -1,7 +1,6 @@
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,7 +8,6 @@
 #include "owners/probe.h"
 #include "owners/proc_snapshot.h"
 #include "owners/sources.h"
-#include "owners/verify.h"
 #include "sys/deadline.h"
 
 /* HOLDER becomes the recorded command, with the semlock that waits for it to end. */
@@ -68,7 +66,7 @@ static enum doubt record_doubt(const struct lock_info *info, enum verdict verdic
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return verify_other_host(record) || !info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return probe_other_host(record) || !info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
 static void copy_record(struct owner *holder, const struct record *record)
@@ -147,7 +145,7 @@ static void name_flocked(struct owners *found, const struct lock_info *info)
 
 	if (holder->nmembers > 0 && !is_trusted(holder, &info->carrier))
 		holder->doubt = DOUBT_OWNER;
-	if (!verify_names(holder, &info->record) || !name_command(holder, &info->record))
+	if (!probe_names(holder, &info->record) || !name_command(holder, &info->record))
 		return;
 	found->unseen = false;
 	if (holder->nmembers > 0)
@@ -162,7 +160,7 @@ static bool keep_holder(struct owners *found, const struct record *record)
 	size_t all = found->count;
 
 	for (size_t i = found->count; i > 0; i--)
-		if (!verify_is_holder(&found->list[i - 1], record))
+		if (!probe_is_holder(&found->list[i - 1], record))
 			owners_drop(found, i - 1);
 	return found->count == all;
 }
@@ -221,5 +219,5 @@ bool record_owners_verify(const struct lock *lock, pid_t pid)
 		     owner_has(&found.list[0], pid);
 
 	owners_forget(&found);
-	return holds && verify_now(lock, pid);
+	return holds && probe_verify(lock, pid);
 }

@@ -11,9 +11,8 @@
 #include "methods/server/server.h"
 #include "owners/asked.h"
 #include "owners/json.h"
-#include "owners/look.h"
 #include "owners/owner_text.h"
-#include "owners/owners.h"
+#include "owners/owners_look.h"
 #include "owners/proc_snapshot.h"
 #include "owners/who.h"
 #include "report/error.h"
@@ -106,7 +105,7 @@ static const char *state_of(const struct owners *found)
 		return found->unseen ? "asked for here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
-		if (found->list[0].doubt == DOUBT_HOST)
+		if (found->list[0].doubt == DOUBT_MACHINE)
 			return "held on another machine";
 		break;
 	case DEAD:
@@ -131,7 +130,8 @@ static void print_table(const char *label, const struct owners *found)
 		printf("     Some of this is in processes that are not to be seen from here.\n");
 }
 
-static void json_number_or_null(const char *key, long long number, bool known)
+/* A member of an object, with the comma behind it: a number, text, a time in ns after 1970. */
+static void json_number(const char *key, long long number, bool known)
 {
 	if (known)
 		printf("\"%s\": %lld, ", key, number);
@@ -139,62 +139,49 @@ static void json_number_or_null(const char *key, long long number, bool known)
 		printf("\"%s\": null, ", key);
 }
 
-static void json_user(const struct process *process)
+static void json_text(const char *key, const char *text)
 {
-	char name[64];
-
-	json_number_or_null("uid", (long long)process->user,
-	    process->pid != 0 && process->user != (uid_t)-1);
-	user_text(process, name, sizeof name);
-	printf("\"user\": ");
-	if (strcmp(name, "?") == 0)
+	printf("\"%s\": ", key);
+	if (text == NULL)
 		printf("null");
 	else
-		json_string(stdout, name, strlen(name));
+		json_string(stdout, text, strlen(text));
+	printf(", ");
 }
 
-static void json_mode(const struct owner *owner)
+static void json_time(const char *key, int64_t moment)
 {
-	static const char *const modes[] = {"null", "\"exclusive\"", "\"shared\"", "\"slot\""};
-
-	printf(", \"method\": ");
-	if (owner->method == NULL)
-		printf("null");
-	else
-		json_string(stdout, owner->method, strlen(owner->method));
-	printf(", \"mode\": %s, ", modes[owner->mode]);
-	json_number_or_null("slot", owner->slot, owner->slot >= 0);
-	json_number_or_null("start", owner->first, owner->kind != 0);
-	json_number_or_null("length", owner->last - owner->first + 1,
-	    owner->kind != 0 && owner->last != LLONG_MAX);
+	printf("\"%s\": ", key);
+	json_moment(stdout, moment);
+	printf(", ");
 }
 
 static void json_owner(const struct owner *owner)
 {
 	static const char *const alive[] = {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
+	static const char *const modes[] = {NULL, "exclusive", "shared", "slot"};
 	const struct process *process = &owner->process;
-	char host[256] = "";
+	char host[256] = "", user[64];
 
 	gethostname(host, sizeof host - 1);
+	user_text(process, user, sizeof user);
 	printf("{");
-	json_number_or_null("pid", process->pid, process->pid != 0);
-	json_number_or_null("watcher", owner->supervisor, owner->supervisor != 0);
-	json_number_or_null("taker", owner->taker, owner->taker != 0);
-	json_user(process);
-	printf(", \"alive\": %s, ", alive[owner->verdict]);
-	printf("\"host\": ");
-	json_string(stdout, owner->host[0] == '\0' ? host : owner->host,
-	    strlen(owner->host[0] == '\0' ? host : owner->host));
-	json_mode(owner);
-	printf("\"since\": ");
-	json_moment(stdout, owner->since_exact ? owner->since : 0);
-	printf(", \"started\": ");
-	json_moment(stdout, process->pid == 0 || process->started == 0
-				? 0
-				: process_start(process->started));
-	printf(", \"touched\": ");
-	json_moment(stdout, owner->touched);
-	printf(", \"command\": ");
+	json_number("pid", process->pid, process->pid != 0);
+	json_number("watcher", owner->supervisor, owner->supervisor != 0);
+	json_number("taker", owner->taker, owner->taker != 0);
+	json_number("uid", (long long)process->user, process->pid != 0 && process->user != (uid_t)-1);
+	json_text("user", strcmp(user, "?") == 0 ? NULL : user);
+	printf("\"alive\": %s, ", alive[owner->verdict]);
+	json_text("host", owner->host[0] == '\0' ? host : owner->host);
+	json_text("method", owner->method);
+	json_text("mode", modes[owner->mode]);
+	json_number("slot", owner->slot, owner->slot >= 0);
+	json_number("start", owner->first, owner->kind != 0);
+	json_number("length", owner->last - owner->first + 1, owner->kind != 0 && owner->last != LLONG_MAX);
+	json_time("since", owner->since_exact ? owner->since : 0);
+	json_time("started", process->pid == 0 || process->started == 0 ? 0 : process_start(process->started));
+	json_time("touched", owner->touched);
+	printf("\"command\": ");
 	if (process->pid == 0 || process->command_length == 0)
 		printf("null");
 	else
@@ -252,7 +239,7 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 	struct error error;
 
 	if (!(wanted->of_user && access(wanted->name, F_OK) != 0 && errno == ENOENT) &&
-	    look_by_name(&found, &lock, request->method_named, &error) != 0) {
+	    owners_look_by_name(&found, &lock, request->method_named, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
@@ -264,13 +251,13 @@ static int look_near(struct owners *found, const struct all_asked *all, const st
 {
 	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
 	struct error ignored;
-	int result = look_by_name(found, &lock, asked->method_named, &ignored);
+	int result = owners_look_by_name(found, &lock, asked->method_named, &ignored);
 
 	if (result != 0 || !found->unseen)
 		return result;
 	owners_forget(found);
 	proc_snapshot_limit(NULL, 0);
-	result = look_by_name(found, &lock, asked->method_named, &ignored);
+	result = owners_look_by_name(found, &lock, asked->method_named, &ignored);
 	proc_snapshot_limit(all->processes, all->nprocesses);
 	return result;
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "run/result.h"
 #include "report/status_fd.h"
@@ -11,7 +12,6 @@
 #include "run/acquire.h"
 #include "run/progress.h"
 #include "run/preempt.h"
-#include "owners/owner_text.h"
 #include "lock/lockset.h"
 
 static int report_busy(const struct request *request, const struct lock *lock, const struct wait_options *wait)
@@ -21,16 +21,26 @@ static int report_busy(const struct request *request, const struct lock *lock, c
 	return request->busy_status;
 }
 
+/* As flock, in flock(1)'s words and on its stream. */
+static void say_taken(const struct request *request, int64_t took)
+{
+	long long seconds = took / SECOND, us = took % SECOND / 1000;
+
+	if (request->as_flock)
+		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds", seconds, us);
+	else
+		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
+}
+
 /* SINCE: when semlock began, or 0: not asked for. */
 static int report_taken(const struct request *request, int64_t since)
 {
-	int64_t waited;
+	int64_t waited = since == 0 ? 0 : clock_now() - since;
 
 	if (request->verbose)
-		messages_taken(request, since);
+		say_taken(request, waited);
 	if (since != 0) {
 		held_begins();
-		waited = clock_now() - since;
 		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
 	}
 	return ACQUIRED;
@@ -93,7 +103,7 @@ static int check_nesting(const struct request *request, const struct lock *locks
 			wait->try_once = true;
 			/* Do not ask the server, unless a slot may be free: the command has not
 			 * inherited SEMLOCK_PASSWORD. */
-			if ((locks[i].method->can & ON_SERVER) != 0 && locks[i].slots == 0)
+			if (locks[i].method->server != NULL && locks[i].slots == 0)
 				return report_busy(request, &locks[i], wait);
 		}
 	}
@@ -127,8 +137,8 @@ static void say_stopped(pid_t pid, const void *context)
 {
 	const struct request *request = context;
 
-	if (request->verbose)
-		messages_stopped(request, pid);
+	if (request->verbose && !request->as_flock)
+		complain("%s: stopped process %ld", request->label, (long)pid);
 	status_fd_event("stopped %ld", (long)pid);
 }
 
@@ -148,8 +158,7 @@ static int take_by_preemption(const struct request *request, struct lock *lock, 
 	enum outcome outcome = request->preempt == PREEMPT_TOGGLE ? toggle_take(lock, &preemption, &error)
 							   : replace_take(lock, &preemption, &error);
 
-	if (waiting->progress.begun)
-		progress_end();
+	progress_end();
 	if (outcome == TAKEN)
 		return report_taken(request, since);
 	if (outcome == BUSY)
@@ -185,8 +194,7 @@ static int take_locks(const struct request *request, struct lock *locks, struct 
 				   ? lockset_take(locks, request->nlocks, wait, &culprit, &error)
 				   : lock_take(locks, wait, &error);
 
-	if (waiting->progress.begun)
-		progress_end();
+	progress_end();
 	if (outcome == TAKEN)
 		return report_taken(request, since);
 	if (outcome == BUSY && waiting->nesting > NESTING_SHARES)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "lock/lock.h"
-#include "cli/options.h"
+#include "cli/request.h"
 
 enum { ACQUIRED = -1 };
 

@@ -13,7 +13,7 @@
 #include "sys/descriptor.h"
 #include "report/exitcode.h"
 #include "run/hold.h"
-#include "sys/pidfd.h"
+#include "sys/process.h"
 #include "report/error.h"
 
 enum { OWNER_POLL = 1000 }; /* ms between two checks of an owner without a pidfd */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sys/deadline.h"
 #include "run/messages.h"
 #include "owners/owners_look.h"
 #include "report/error.h"
@@ -29,32 +28,6 @@ const char *messages_label(const struct request *request, const struct lock *loc
 		return lock->name == NULL ? request->label : lock->name;
 	lock_text(lock, text, sizeof text);
 	return text;
-}
-
-void messages_taken(const struct request *request, int64_t since)
-{
-	int64_t took = clock_now() - since;
-
-	if (request->as_flock)
-		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds",
-		    (long long)(took / SECOND), (long long)(took % SECOND / 1000));
-	else
-		complain("%s: taken after %lld.%06lld s", request->label, (long long)(took / SECOND),
-		    (long long)(took % SECOND / 1000));
-}
-
-void messages_running(const struct request *request)
-{
-	if (request->as_flock)
-		tell(STDOUT_FILENO, "executing %s", request->command[0]);
-	else
-		complain("%s: running %s", request->label, request->command[0]);
-}
-
-void messages_stopped(const struct request *request, pid_t pid)
-{
-	if (!request->as_flock)
-		complain("%s: stopped process %ld", request->label, (long)pid);
 }
 
 /* The holder at this moment, which may be another than the one that LOCK was busy for. */

@@ -1,12 +1,8 @@
-/* run/messages.h - messages about a lock that is taken or busy.
- *
- * As flock, in flock(1)'s words and on flock(1)'s stream. */
+/* run/messages.h - messages about a lock that is busy; as flock, in flock(1)'s words. */
 #ifndef SEMLOCK_RUN_MESSAGES_H
 #define SEMLOCK_RUN_MESSAGES_H
 
-#include <stdint.h>
-
-#include "cli/options.h"
+#include "cli/request.h"
 #include "owners/owners.h"
 
 /* Fill FOUND with the owners of LOCK as a message names them.  Returns false when they cannot be found; else
@@ -15,15 +11,6 @@ bool messages_owners(struct owners *found, const struct lock *lock);
 
 /* What messages call LOCK; the text may be overwritten by the next call. */
 const char *messages_label(const struct request *request, const struct lock *lock);
-
-/* For --verbose: the lock was taken after a wait that began at SINCE, ns on clock_now()'s clock. */
-void messages_taken(const struct request *request, int64_t since);
-
-/* For --verbose: the command starts. */
-void messages_running(const struct request *request);
-
-/* For --verbose, unless as flock: process PID has been signalled (--replace, --toggle). */
-void messages_stopped(const struct request *request, pid_t pid);
 
 /* LOCK is busy, and held by such a process: on a terminal, or with --verbose; never with -q.
  * WAITED: the wait's time is up. */

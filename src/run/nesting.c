@@ -1,6 +1,5 @@
 #include <config.h>
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ static bool in_environment(const struct lock *lock)
 	struct stat file;
 	char entry[64];
 
-	if ((lock->method->can & LEAVES_RECORD) != 0)
+	if (lock->method->file != NULL)
 		return getenv("SEMLOCK_LOCK") != NULL; /* the record says the rest */
 	if (held == NULL)
 		return false;
@@ -60,29 +59,13 @@ static bool is_this_descriptor(const struct lock *lock, const struct owner *hold
 	return false;
 }
 
-struct bytes {
-	long long first, last;
-};
-
-/* The bytes that LOCK is to have; of slots, one each. */
-static struct bytes requested_bytes(const struct lock *lock)
-{
-	struct bytes bytes = {lock->range.start, LLONG_MAX};
-
-	if (lock->slots > 0)
-		bytes.last = bytes.first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		bytes.last = bytes.first + lock->range.length - 1;
-	return bytes;
-}
-
 /* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another kind, or a
  * slot beyond those of LOCK, has none of them. */
 enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
 {
-	struct bytes bytes = requested_bytes(lock);
+	struct bytes bytes = owners_bytes(lock);
 
 	if ((holder->kind & owners_kinds(lock)) == 0 && holder->kind != 0)
 		return NO_BYTE;
@@ -99,7 +82,7 @@ static bool conflicts_at_slot(const struct lock *lock, const struct owner *holde
 {
 	bool ranged = (lock->method->can & CAN_RANGE) != 0;
 	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
-	struct bytes bytes = ranged ? requested_bytes(lock) : (struct bytes){holder->first, holder->last};
+	struct bytes bytes = ranged ? owners_bytes(lock) : (struct bytes){holder->first, holder->last};
 
 	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
 		  : lock->slots == 0 || holder->kind == KIND_FLOCK)
@@ -157,7 +140,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 /* The kinds of kernel lock to search for: all, for they share the file's one queue. */
 static unsigned kernel_kinds(const struct lock *lock)
 {
-	return (lock->method->can & LEAVES_RECORD) != 0 ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
+	return lock->method->file != NULL ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
 }
 
 enum nesting nesting_look(const struct lock *lock, pid_t *holder)
@@ -168,7 +151,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 	struct error ignored;
 	pid_t above;
 
-	if ((lock->method->can & ON_SERVER) != 0)
+	if (lock->method->server != NULL)
 		return look_on_server(lock, holder);
 	if (!in_environment(lock) || owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
@@ -218,7 +201,7 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 	struct error ignored;
 	int own;
 
-	if (kernel_kinds(lock) == 0 || (lock->method->can & ON_SERVER) != 0 || !has_locked_descriptor(lock) ||
+	if (kernel_kinds(lock) == 0 || lock->method->server != NULL || !has_locked_descriptor(lock) ||
 	    owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
 	for (size_t i = 0; i < found.holders && nesting <= NESTING_SHARES; i++) {

@@ -7,7 +7,6 @@
 #define SEMLOCK_RUN_NESTING_H
 
 #include "lock/lock.h"
-#include "owners/owners.h"
 
 enum nesting {
 	NESTING_NONE,   /* no ancestor holds the lock, or the request is for its very descriptor */

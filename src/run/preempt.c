@@ -30,7 +30,8 @@ static int cannot_signal(struct error *error, pid_t pid)
 {
 	if (errno == EPERM)
 		return error_say(error, ERROR_PERMISSION,
-		    "cannot stop the holder: process %ld is another user's", (long)pid);
+		    "cannot stop the holder: process %ld is another user's; run semlock as that user, or as root",
+		    (long)pid);
 	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
 }
 
@@ -80,7 +81,8 @@ static int refuse_own_caller(struct preempt_state *state, const struct owner *ho
 		pid = holder->members[i].pid;
 		if (pid == getpid() || process_descends(getpid(), pid))
 			return error_say(state->error, ERROR_USAGE,
-			    "held by process %ld, from which this very command was started",
+			    "cannot stop the holder: process %ld is an ancestor of this command, which would end "
+			    "with it; run the command outside of the lock",
 			    (long)pid);
 	}
 	return 0;
@@ -117,7 +119,7 @@ static int check_doubt(struct preempt_state *state, const struct owner *holder)
 		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s", doubt);
 	if (holder->process.pid == 0)
 		return error_say(state->error, ERROR_PERMISSION,
-		    "cannot stop the holder: it is a process that we may not look into");
+		    "cannot stop the holder: permission to see its process is missing; run semlock as its user, or as root");
 	return 1;
 }
 

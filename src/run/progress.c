@@ -247,16 +247,15 @@ void progress_waits(const struct lock *lock, void *context)
 		return;
 	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
 	host_id(); /* found once, and kept: not by two threads at a time */
-	wanted->begun = start_drawing();
-	if (!wanted->begun) {
+	if (!start_drawing()) {
 		free(state);
 		state = NULL;
 	}
 }
 
-const sigset_t *progress_blocks(void)
+const sigset_t *progress_caller_mask(void)
 {
-	return state != NULL ? &state->watched : NULL;
+	return state != NULL ? &state->caller : NULL;
 }
 
 void progress_end(void)

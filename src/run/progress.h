@@ -17,16 +17,15 @@
 struct progress {
 	bool verbose, live;       /* asked for: a message; the line that is redrawn */
 	struct deadline deadline; /* of the wait */
-	bool begun;               /* filled: progress_end() has something to do */
 };
 
 /* LOCK is busy, and the wait for it begins.  CONTEXT: a struct progress, which has to last until
  * progress_end().  May be called again for another lock.  If no thread can be started there is no line. */
 void progress_waits(const struct lock *lock, void *context);
 
-/* The signals that the calling thread has blocked for the line's sake: a process that is started meanwhile
- * must not inherit them blocked.  NULL: none. */
-const sigset_t *progress_blocks(void);
+/* The signal mask that the caller of progress_waits() had, for a process that is started meanwhile: for the
+ * line's sake, more signals are blocked now.  NULL: there is no line. */
+const sigset_t *progress_caller_mask(void);
 
 /* The wait is over: end the thread, erase the line.  Does nothing if there is none. */
 void progress_end(void);

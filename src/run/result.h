@@ -4,7 +4,7 @@
 
 #include "run/start.h"
 #include "lock/lock.h"
-#include "cli/options.h"
+#include "cli/request.h"
 
 /* The status for the command's RESULT.  Writes the event; a message too, if the command never ran. */
 int result_status(const struct request *request, const struct result *result);

@@ -8,7 +8,6 @@
 
 #include "run/environment.h"
 #include "run/hold.h"
-#include "run/messages.h"
 #include "run/min_hold.h"
 #include "run/progress.h"
 #include "run/relay.h"
@@ -46,8 +45,8 @@ static void make_locks(struct job *job)
 		    .fd = request->locks[i].fd,
 		    .slot = -1,
 		};
-		if (request->method->access != NULL)
-			job->locks[i].access = request->method->access(&job->locks[i]);
+		if (request->method->kernel != NULL)
+			job->locks[i].access = request->method->kernel->access(&job->locks[i]);
 	}
 }
 
@@ -71,7 +70,7 @@ static struct command make_command(const struct request *request)
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .passed = request->locks[0].name != NULL &&
-		      (request->method->can & (LEAVES_RECORD | ON_SERVER)) == 0,
+		      request->method->kernel != NULL,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
@@ -108,7 +107,7 @@ static pid_t start_child(struct child *child, struct error *error)
 
 	if (give_locks(job, error) != 0)
 		return -1;
-	return command_prepare(&job->command, progress_blocks(), error);
+	return command_prepare(&job->command, progress_caller_mask(), error);
 }
 
 int job_make(struct job *job, const struct request *request, struct error *error)
@@ -151,7 +150,7 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	    .command = job->child.pid,
 	    .report = report_loss,
 	};
-	if ((request->method->can & LEAVES_RECORD) == 0 || heartbeat_start(heartbeat, error) == 0)
+	if (request->method->file == NULL || heartbeat_start(heartbeat, error) == 0)
 		return 0;
 	if (request->stale > 0 || request->on_lost != 0)
 		return -1;
@@ -221,6 +220,14 @@ static int run_command(struct command *command, struct result *result, struct er
 	return 0;
 }
 
+static void say_running(const struct request *request)
+{
+	if (request->as_flock)
+		tell(STDOUT_FILENO, "executing %s", request->command[0]);
+	else
+		complain("%s: running %s", request->label, request->command[0]);
+}
+
 int run(struct job *job)
 {
 	const struct request *request = job->request;
@@ -232,7 +239,7 @@ int run(struct job *job)
 	if (prepare_command(job, &error) != 0)
 		return result_of_error(request, NULL, &error);
 	if (request->verbose && !request->hold)
-		messages_running(request);
+		say_running(request);
 	if (request->become)
 		return become(job);
 	if (start_monitors(&monitors, job, &error) != 0) {

@@ -4,7 +4,7 @@
 
 #include "run/start.h"
 #include "lock/lock.h"
-#include "cli/options.h"
+#include "cli/request.h"
 
 struct job {
 	const struct request *request;

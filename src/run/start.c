@@ -14,8 +14,7 @@
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
-#include "sys/pidfd.h"
-#include "sys/signals.h"
+#include "sys/process.h"
 
 /* What semlock changes before the fork, and the command gets back. */
 struct inheritance {
@@ -162,7 +161,7 @@ static pid_t start_now(struct command *command, const struct inheritance *given,
 	return pid;
 }
 
-pid_t command_prepare(struct command *command, const sigset_t *unblock, struct error *error)
+pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error)
 {
 	struct inheritance given = {0};
 	pid_t pid;
@@ -170,8 +169,8 @@ pid_t command_prepare(struct command *command, const sigset_t *unblock, struct e
 	if (command->tie)
 		note_parent(&given);
 	pid = start_barrier_start(&command->start_barrier, &given.mask);
-	if (pid == 0 && unblock != NULL)
-		signals_take_out(&given.mask, unblock);
+	if (pid == 0 && mask != NULL)
+		given.mask = *mask;
 	if (pid == 0)
 		start_barrier_fail(&command->start_barrier, exec_in_child(command, &given));
 	if (pid < 0)

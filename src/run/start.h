@@ -42,9 +42,8 @@ struct result {
 };
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process
- * before.  It inherits the descriptors that are open now.  UNBLOCK (or NULL): signals that are blocked now,
- * and not for the command.  Returns the PID, or -1 with ERROR filled. */
-pid_t command_prepare(struct command *command, const sigset_t *unblock, struct error *error);
+ * before.  It inherits the descriptors that are open now, and the signal MASK; NULL: the present one.  Returns the PID, or -1 with ERROR filled. */
+pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error);
 
 /* End a prepared COMMAND, which never runs.  Does nothing if none was prepared. */
 void command_cancel(struct command *command);

@@ -10,7 +10,7 @@
 
 #include "lock/queuefile.h"
 #include "sys/open_fds.h"
-#include "sys/pidfd.h"
+#include "sys/process.h"
 #include "run/targets.h"
 
 /* A zombie still takes signals, and has released its locks. */
@@ -105,14 +105,6 @@ void targets_forget(struct targets *targets)
 	*targets = (struct targets){0};
 }
 
-static bool is_member(const struct owner *holder, pid_t pid)
-{
-	for (size_t i = 0; i < holder->nmembers; i++)
-		if (holder->members[i].pid == pid)
-			return true;
-	return false;
-}
-
 bool targets_of_flock(const struct owner *holder)
 {
 	struct procfs_stat supervisor;
@@ -125,9 +117,9 @@ pid_t targets_choose(const struct owner *holder, int signo)
 {
 	struct procfs_stat supervisor;
 
-	if (holder->supervisor == 0 || !is_member(holder, holder->supervisor))
+	if (holder->supervisor == 0 || !owner_has(holder, holder->supervisor))
 		return holder->process.pid;
-	if (!is_member(holder, holder->process.pid))
+	if (!owner_has(holder, holder->process.pid))
 		return targets_of_flock(holder) ? holder->process.pid : holder->supervisor;
 	if (signo != SIGKILL && process_stat(holder->supervisor, &supervisor) &&
 	    strcmp(supervisor.name, "semlock") == 0)

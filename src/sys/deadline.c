@@ -1,6 +1,6 @@
 #include <config.h>
 
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,37 +31,6 @@ int64_t clock_realtime(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
-static const char *read_digits(const char *p, double *value, int *count, double *scale)
-{
-	for (; *p >= '0' && *p <= '9'; p++, ++*count) {
-		*value = *value * 10 + (*p - '0');
-		*scale *= 10;
-	}
-	return p;
-}
-
-/* "e5", "E-3", in at most 700 steps: more than a double's range. */
-static const char *read_exponent(const char *p, double *value)
-{
-	const char *start = p;
-	double power = 0, unused = 1;
-	bool negative;
-	int count = 0;
-
-	if (*p != 'e' && *p != 'E')
-		return p;
-	p++;
-	negative = *p == '-';
-	if (*p == '-' || *p == '+')
-		p++;
-	p = read_digits(p, &power, &count, &unused);
-	if (count == 0)
-		return start;
-	for (int i = 0; i < 700 && i < power; i++)
-		*value = negative ? *value / 10 : *value * 10;
-	return p;
-}
-
 static bool apply_suffix(const char *p, double *value)
 {
 	static const struct {
@@ -77,29 +46,24 @@ static bool apply_suffix(const char *p, double *value)
 	return false;
 }
 
+/* strtod(3) reads more than decimal numbers: "0x1", "inf", " 1". */
 bool duration_parse(const char *text, int64_t *duration)
 {
-	double value = 0, fraction = 0, scale = 1, unused = 1;
-	bool negative = *text == '-';
-	int count = 0;
-	const char *p = *text == '-' || *text == '+' ? text + 1 : text;
+	const char *digits = *text == '-' || *text == '+' ? text + 1 : text;
+	double value;
+	char *end;
 
-	p = read_digits(p, &value, &count, &unused);
-	if (*p == '.')
-		p = read_digits(p + 1, &fraction, &count, &scale);
-	if (count == 0)
+	if (strspn(digits, "0123456789.") == 0 || digits[1] == 'x' || digits[1] == 'X')
 		return false;
-	if (scale < 1e300)
-		value += fraction / scale;
-	p = read_exponent(p, &value);
-	if (!apply_suffix(p, &value))
+	value = strtod(digits, &end);
+	if (end == digits || !apply_suffix(end, &value))
 		return false;
 	if (value > CENTURY)
 		value = CENTURY;
 	*duration = (int64_t)(value * (double)SECOND);
 	if (*duration == 0 && value > 0)
 		*duration = 1; /* "1e-12" is not 0, which means not to wait */
-	if (negative)
+	if (*text == '-')
 		*duration = -*duration;
 	return true;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,10 +27,8 @@ int descriptor_above_standard(int fd)
 	return higher;
 }
 
-int descriptor_pipe(int ends[2])
+static int keep_private(int ends[2])
 {
-	if (pipe(ends) != 0)
-		return -1;
 	for (int i = 0; i < 2; i++)
 		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
 	ends[0] = descriptor_above_standard(ends[0]);
@@ -40,6 +39,16 @@ int descriptor_pipe(int ends[2])
 		if (ends[i] >= 0)
 			close(ends[i]);
 	return -1;
+}
+
+int descriptor_pipe(int ends[2])
+{
+	return pipe(ends) == 0 ? keep_private(ends) : -1;
+}
+
+int descriptor_socket_pair(int ends[2])
+{
+	return socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0 ? keep_private(ends) : -1;
 }
 
 void descriptor_close_others(void)

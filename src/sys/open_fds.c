@@ -115,15 +115,6 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *fi
 	closedir(open);
 }
 
-static const pid_t *limit;
-static size_t nlimit;
-
-void open_fds_limit(const pid_t *processes, size_t count)
-{
-	limit = processes;
-	nlimit = count;
-}
-
 struct walk {
 	struct open_fds *open_fds;
 	const struct identity *files;
@@ -143,10 +134,7 @@ void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsi
 	struct walk walk = {open_fds, files, count};
 
 	*open_fds = (struct open_fds){0};
-	for (size_t i = 0; limit != NULL && i < nlimit; i++)
-		add_process(limit[i], &walk);
-	if (limit == NULL)
-		process_each(add_process, &walk);
+	process_each(add_process, &walk);
 }
 
 void open_fds_forget(struct open_fds *open_fds)

@@ -38,9 +38,6 @@ struct identity {
 /* Look through all processes for descriptors on the COUNT files at FILES. */
 void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsigned count);
 
-/* From now on open_fds_find() looks through these COUNT processes alone; NULL: through all. */
-void open_fds_limit(const pid_t *processes, size_t count);
-
 /* Add process PID's descriptors alone. */
 void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *files, unsigned count);
 

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/pidfd.h"
 #include "sys/pipe_holders.h"
 #include "sys/process.h"
 

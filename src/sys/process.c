@@ -8,12 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "report/text.h"
 #include "sys/deadline.h"
 #include "sys/process.h"
+
+/* For older headers; the numbers are the same on every architecture. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 ssize_t process_file(const char *path, char *text, size_t size)
 {
@@ -188,13 +197,27 @@ bool process_descends(pid_t pid, pid_t elder)
 	return false;
 }
 
+/* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or a start would
+ * be told a second later by one run than by another. */
+static void read_clocks(struct timespec *up, struct timespec *now)
+{
+	struct timespec after;
+	int tries = 0;
+
+	do {
+		clock_gettime(CLOCK_BOOTTIME, up);
+		clock_gettime(CLOCK_REALTIME, now);
+		clock_gettime(CLOCK_BOOTTIME, &after);
+	} while ((after.tv_sec - up->tv_sec) * SECOND + after.tv_nsec - up->tv_nsec > MILLISECOND / 10 &&
+		 ++tries < 10);
+}
+
 int64_t process_start(unsigned long long started)
 {
 	struct timespec now, up;
 	int64_t age;
 
-	clock_gettime(CLOCK_BOOTTIME, &up);
-	clock_gettime(CLOCK_REALTIME, &now);
+	read_clocks(&up, &now);
 	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick_ns();
 	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (age > 0 ? age : 0);
 }
@@ -220,4 +243,14 @@ void process_command(const struct process *process, char *text, size_t size, siz
 	for (size_t i = start; i < length; i++)
 		line[i - start] = process->command[i] == '\0' ? ' ' : process->command[i];
 	text_printable(text, size, line, length - start, columns);
+}
+
+int pidfd_of(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int pidfd_send(int fd, int signo)
+{
+	return (int)syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
 }

@@ -58,4 +58,11 @@ int64_t process_start(unsigned long long started);
  * characters. */
 void process_command(const struct process *process, char *text, size_t size, size_t columns);
 
+/* A descriptor of the process PID, readable once that has ended; closed at exec.  Returns -1 with errno
+ * set: ESRCH, no such process; ENOSYS, no pidfds in this kernel. */
+int pidfd_of(pid_t pid);
+
+/* Send the signal SIGNO to the process of FD.  Returns 0, or -1 with errno set. */
+int pidfd_send(int fd, int signo);
+
 #endif

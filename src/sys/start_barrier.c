@@ -1,7 +1,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,7 +21,7 @@ static ssize_t barrier_receive(int fd, void *data, size_t size)
 	return got;
 }
 
-/* In the child.  alarm_off() first: the command gets the signals as semlock got them, not as its timer
+/* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its timer
  * changed them. */
 static void await_release(const struct start_barrier *barrier, const sigset_t *before, sigset_t *mask)
 {
@@ -30,24 +29,11 @@ static void await_release(const struct start_barrier *barrier, const sigset_t *b
 	char word;
 
 	sigprocmask(SIG_SETMASK, before, NULL);
-	alarm_off();
+	wakeup_off();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, mask);
 	if (barrier_receive(barrier->socket, &word, 1) != 1)
 		_exit(EXIT_FAILURE);
-}
-
-static int make_socket(int ends[2])
-{
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-		return -1;
-	for (int i = 0; i < 2; i++) {
-		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-		ends[i] = descriptor_above_standard(ends[i]);
-		if (ends[i] < 0)
-			return -1;
-	}
-	return 0;
 }
 
 pid_t start_barrier_start(struct start_barrier *barrier, sigset_t *mask)
@@ -56,7 +42,7 @@ pid_t start_barrier_start(struct start_barrier *barrier, sigset_t *mask)
 	int ends[2];
 	pid_t pid;
 
-	if (make_socket(ends) != 0)
+	if (descriptor_socket_pair(ends) != 0)
 		return -1;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);

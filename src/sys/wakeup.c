@@ -9,9 +9,7 @@
 #include "sys/deadline.h"
 #include "sys/wakeup.h"
 
-#define ALARM_SIGNAL SIGRTMIN
-
-static void alarm_wake(int signo);
+static void wakeup_fire(int signo);
 
 static bool listening;
 /* Read in the handler, in any of several waiting threads. */
@@ -20,30 +18,25 @@ static atomic_int pause_ms;
 static struct sigaction old_action;
 static sigset_t old_mask;
 
-int alarm_signal(void)
+void wakeup_listen(void)
 {
-	return ALARM_SIGNAL;
-}
-
-void alarm_listen(void)
-{
-	struct sigaction action = {.sa_handler = alarm_wake}; /* no SA_RESTART: calls must return */
-	sigset_t only_alarm;
+	struct sigaction action = {.sa_handler = wakeup_fire}; /* no SA_RESTART: calls must return */
+	sigset_t only_wakeup;
 
 	if (listening)
 		return;
 	listening = true;
-	sigaction(ALARM_SIGNAL, &action, &old_action);
-	sigemptyset(&only_alarm);
-	sigaddset(&only_alarm, ALARM_SIGNAL);
-	sigprocmask(SIG_UNBLOCK, &only_alarm, &old_mask);
+	sigaction(WAKEUP_SIGNAL, &action, &old_action);
+	sigemptyset(&only_wakeup);
+	sigaddset(&only_wakeup, WAKEUP_SIGNAL);
+	sigprocmask(SIG_UNBLOCK, &only_wakeup, &old_mask);
 }
 
 static timer_t timer;
 
 static int create_timer(struct error *error)
 {
-	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = ALARM_SIGNAL};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
 
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot set a timer");
@@ -59,7 +52,7 @@ static void fire_after(int64_t after)
 
 /* The delivery interrupts the call.  The pause doubles: at a constant pace, a process that is traced, or that
  * hardly runs, would do nothing but handle the signal. */
-static void alarm_wake(int signo)
+static void wakeup_fire(int signo)
 {
 	int saved = errno, ms = pause_ms;
 
@@ -71,9 +64,9 @@ static void alarm_wake(int signo)
 	errno = saved;
 }
 
-int alarm_set(int64_t after, struct error *error)
+int wakeup_set(int64_t after, struct error *error)
 {
-	alarm_listen();
+	wakeup_listen();
 	if (!ticking && create_timer(error) != 0)
 		return -1;
 	ticking = true;
@@ -82,15 +75,15 @@ int alarm_set(int64_t after, struct error *error)
 	return 0;
 }
 
-void alarm_off(void)
+void wakeup_off(void)
 {
 	if (ticking) {
 		ticking = false;
 		timer_delete(timer);
 	}
-	/* A pending signal is delivered to alarm_wake() now, and not to the command. */
+	/* A pending signal is delivered to wakeup_fire() now, and not to the command. */
 	if (listening) {
-		sigaction(ALARM_SIGNAL, &old_action, NULL);
+		sigaction(WAKEUP_SIGNAL, &old_action, NULL);
 		sigprocmask(SIG_SETMASK, &old_mask, NULL);
 	}
 	listening = false;

@@ -8,19 +8,21 @@
 #ifndef SEMLOCK_SYS_WAKEUP_H
 #define SEMLOCK_SYS_WAKEUP_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "report/error.h"
 
-/* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until alarm_off(); a second alarm_set()
+/* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until wakeup_off(); a second wakeup_set()
  * moves the first.  Returns 0, or -1 with ERROR filled: no timer is left. */
-int alarm_set(int64_t after, struct error *error);
+int wakeup_set(int64_t after, struct error *error);
 
-/* Let the signal alarm_signal() interrupt calls that sleep, whatever sends it, until alarm_off(). */
-void alarm_listen(void);
-int alarm_signal(void);
+#define WAKEUP_SIGNAL SIGRTMIN
+
+/* Let WAKEUP_SIGNAL interrupt calls that sleep, whatever sends it, until wakeup_off(). */
+void wakeup_listen(void);
 
 /* Stop the timer, and restore the signal's disposition and the mask. */
-void alarm_off(void);
+void wakeup_off(void);
 
 #endif

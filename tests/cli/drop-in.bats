@@ -78,13 +78,13 @@ named_flock() {
 
 # What util-linux's own test flock/close expects of a flock that has --fd, which the system's may not.
 @test "-o closes the descriptor of --fd for the command, and without it the command has it" {
-	exec 10<>l
-	expect_status 65 "$FLOCK" --exclusive --close --fd 10 --command "$FLOCK --exclusive --nonblock --fd 10 true"
-	[ "$err" = "flock: 10: Bad file descriptor" ] || complain "$err"
+	exec 9<>l
+	expect_status 65 "$FLOCK" --exclusive --close --fd 9 --command "$FLOCK --exclusive --nonblock --fd 9 true"
+	[ "$err" = "flock: 9: Bad file descriptor" ] || complain "$err"
 	expect_out ''
-	expect_status 0 "$FLOCK" --exclusive --fd 10 --command "$FLOCK --exclusive --nonblock --fd 10 true"
+	expect_status 0 "$FLOCK" --exclusive --fd 9 --command "$FLOCK --exclusive --nonblock --fd 9 true"
 	expect_silent
-	exec 10>&-
+	exec 9>&-
 }
 
 @test "a file that may only be written takes an exclusive --fcntl" {

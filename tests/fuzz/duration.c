@@ -2,8 +2,6 @@
  * digits say; one that is refused leaves the variable alone. */
 #include <config.h>
 
-#include <locale.h>
-
 #include "sys/deadline.h"
 #include "fuzz.h"
 
@@ -36,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (duration_parse(text, &duration)) {
 		MUST(duration <= LONGEST && duration >= -LONGEST);
+		MUST(text[strcspn(text, " \t\nxXnNpP")] == '\0'); /* "0x1", "inf", " 1" */
 		MUST(*text == '-' ? duration <= 0 : duration >= 0);
 		compare_with_libc(text, duration);
 		deadline = deadline_after(duration < 0 ? 0 : duration);

@@ -103,7 +103,7 @@ static void values(const struct request *o)
 
 static void locks(const struct request *o, int count)
 {
-	bool on_server = (o->method->can & ON_SERVER) != 0;
+	bool on_server = o->method->server != NULL;
 
 	MUST(o->nlocks <= (unsigned)count + 1);
 	MUST(o->who || (o->nlocks > 0 && o->label != NULL)); /* --who alone: all locks */
@@ -124,10 +124,10 @@ static void together(const struct request *o)
 	MUST(!o->become || (!o->remove && !o->close_fd && o->run_timeout == 0));
 	MUST(o->slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
 	MUST((o->range.start == 0 && o->range.length == 0) || (can & CAN_RANGE) != 0);
-	MUST(o->stale == 0 || (can & (LEAVES_RECORD | ON_SERVER)) != 0);
-	MUST(o->ttl == 0 || (can & ON_SERVER) != 0);
+	MUST(o->stale == 0 || o->method->kernel == NULL);
+	MUST(o->ttl == 0 || o->method->server != NULL);
 	MUST(o->locks[0].name != NULL || (can & CAN_FD) != 0);
-	MUST((can & LEAVES_RECORD) == 0 || (o->locks[0].mode == EXCLUSIVE && o->slots == 0));
+	MUST(o->method->file == NULL || (o->locks[0].mode == EXCLUSIVE && o->slots == 0));
 }
 
 static int cut(char *text, char **words)

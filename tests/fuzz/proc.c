@@ -8,7 +8,7 @@
 #include "sys/proc.h"
 #include "lock/lock_scope.h"
 
-#include "lock/held_mode.c" /* for held_mode_of() */
+#include "lock/held_mode.c" /* for mode_of() */
 
 static void lock_line(const char *line)
 {
@@ -28,7 +28,7 @@ static void fdinfo_line(const char *line)
 	for (int i = 0; i < 2; i++) {
 		method.can = i == 0 ? 0 : CAN_RANGE;
 		lock.range.length = i == 0 ? 0 : 10;
-		if (procfs_lock_line(line, &seen) && held_mode_of(&lock, &seen) != HELD_NONE)
+		if (procfs_lock_line(line, &seen) && mode_of(&lock, &seen) != HELD_NONE)
 			MUST(seen.kind == (i == 0 ? KIND_FLOCK : KIND_OFD));
 	}
 }

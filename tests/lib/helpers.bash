@@ -18,10 +18,7 @@ source "$SOURCE/tests/lib/watchdog.bash"
 setup() {
 	watch_over || return
 	exec </dev/null # make -j gives all jobs but one an input that has been hung up
-	chmod 755 .
-	mkdir bin
-	ln -s "$SEMLOCK" bin/semlock
-	ln -s "$SEMLOCK" bin/flock
+	"$PROBE" room "$SEMLOCK"
 	FLOCK=$PWD/bin/flock
 	[ -s "$CONFIG" ] || complain "no $CONFIG: what this build can do is not known" || return
 	if declare -F prepare >/dev/null; then prepare; fi
@@ -30,7 +27,6 @@ setup() {
 teardown() {
 	if declare -F tidy >/dev/null; then tidy; fi
 	watched
-	forget_queues
 }
 
 queue_directory() {
@@ -41,15 +37,6 @@ queue_directory() {
 # Where the queue of the lock file $1 is.
 queue_of() {
 	printf '%s/semlock-%x-%x\n' "$(queue_directory)" "$(stat -c %d "$1")" "$(stat -c %i "$1")"
-}
-
-# Inode numbers come back: a later test's lock must not find this one's queue.
-forget_queues() {
-	local device inode queues
-	queues=$(queue_directory)
-	find "$BATS_TEST_TMPDIR" -printf '%D %i\n' | while read -r device inode; do
-		printf '%s/semlock-%x-%x\n' "$queues" "$device" "$inode"
-	done | xargs rm -rf
 }
 
 # util-linux's own flock, to prove a test right; empty where there is none.
@@ -64,13 +51,12 @@ complain() {
 	return 1
 }
 
-# capture CMD...: its status in $status, what it printed in $out and $err.
+# capture CMD...: its status in $status, what it printed in $out and $err.  (bash tells of a NUL there.)
 # (Descriptor 3 is bats' own: who keeps it open keeps bats waiting.)
 capture() {
 	status=0
 	"$@" >.out 2>.err 3>&- 4>&- || status=$?
-	out=$(tr -d '\0' <.out)
-	err=$(tr -d '\0' <.err)
+	{ out=$(<.out) err=$(<.err); } 2>/dev/null
 }
 
 # expect_status N CMD...

@@ -1,4 +1,5 @@
-/* probe-sweep.c - ends what a test has left running: all that works in the test's own directory. */
+/* probe-sweep.c - makes the directory of a test, and ends what the test has left: all that works in
+ * that directory, and the queues of the locks there. */
 #include <config.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "probe.h"
 
@@ -83,13 +85,66 @@ static int sweep(const char *name)
 	return killed;
 }
 
+/* Inode numbers come back: a later test's lock must not find this one's queue. */
+static void forget_queue(const struct stat *file)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, QUEUE_DIRECTORY "/semlock-%llx-%llx",
+	    (unsigned long long)file->st_dev, (unsigned long long)file->st_ino);
+	if (unlink(path) != 0 && (errno == EISDIR || errno == EPERM))
+		rmdir(path);
+}
+
+/* A directory that is closed to its owner would keep bats from removing the test's own. */
+static void tidy(const char *path, dev_t device)
+{
+	char below[PATH_MAX];
+	struct dirent *entry;
+	struct stat file;
+	DIR *dir;
+
+	if (lstat(path, &file) != 0)
+		return;
+	forget_queue(&file);
+	if (!S_ISDIR(file.st_mode) || file.st_dev != device)
+		return;
+	if ((file.st_mode & 0700) != 0700)
+		chmod(path, (file.st_mode & 07777) | 0700);
+	dir = opendir(path);
+	while (dir != NULL && (entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		    snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below)
+			tidy(below, device);
+	if (dir != NULL)
+		closedir(dir);
+}
+
 /* sweep DIR: kills all processes whose working directory is DIR or below, save the
- * caller and its ancestors; prints how many kills that took. */
+ * caller and its ancestors; prints how many kills that took.  Then removes the queues of
+ * whatever is in DIR, and opens the directories there to their owner. */
 int cmd_sweep(int argc, char **argv)
 {
+	struct stat dir;
+
 	if (argc != 2)
 		misuse("sweep DIR");
 	printf("%d\n", sweep(argv[1]));
+	if (lstat(argv[1], &dir) != 0)
+		fail("cannot look at", argv[1]);
+	tidy(argv[1], dir.st_dev);
+	return 0;
+}
+
+/* room SEMLOCK: makes the working directory one for a test: open to other users, with SEMLOCK by
+ * both its names in bin. */
+int cmd_room(int argc, char **argv)
+{
+	if (argc != 2)
+		misuse("room SEMLOCK");
+	if (chmod(".", 0755) != 0 || mkdir("bin", 0755) != 0 || symlink(argv[1], "bin/semlock") != 0 ||
+	    symlink(argv[1], "bin/flock") != 0)
+		fail("cannot make", "bin");
 	return 0;
 }
 

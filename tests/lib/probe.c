@@ -33,6 +33,7 @@ static const struct {
 	{ "blocked", cmd_blocked },
 	{ "state", cmd_state },
 	{ "gone", cmd_gone },
+	{ "room", cmd_room },
 	{ "sweep", cmd_sweep },
 	{ "watchdog", cmd_watchdog },
 	{ "signals", cmd_signals },

@@ -50,6 +50,7 @@ int cmd_blocked(int argc, char **argv);
 int cmd_state(int argc, char **argv);
 int cmd_gone(int argc, char **argv);
 
+int cmd_room(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_watchdog(int argc, char **argv);
 

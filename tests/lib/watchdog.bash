@@ -13,12 +13,10 @@ watch_over() {
 	disown
 }
 
-# For teardown: ends that, and whatever is left.  A directory that is closed to its owner would keep
-# bats from removing the test's own.
+# For teardown: ends that, and whatever is left.
 watched() {
 	kill -KILL "$WATCHDOG"
 	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
 	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
-	find "$BATS_TEST_TMPDIR" -xdev -type d ! -perm -700 -exec chmod u+rwx {} + 2>/dev/null
 	[ -z "${BARE-}" ] || rm -rf "$BARE"
 }

@@ -239,7 +239,7 @@ END
 @test "a descriptor whose file was deleted excludes no other command: refused with 65, but not under the name flock" {
 	exec 8>l
 	rm l
-	refused 65 8 "$SEMLOCK" 8
+	refused 65 "its file has been deleted or replaced, and programs that open the name lock another file" "$SEMLOCK" 8
 	expect_status 0 "$FLOCK" 8
 	exec 8>&-
 }

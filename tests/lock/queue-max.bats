@@ -3,17 +3,14 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "with as many waiting as may, the next is refused at once; with fewer it waits" {
-	local method began
+	local method
 	for method in flock ofd posix excl mkdir symlink "flock -j1"; do
 		read -ra way <<<"-m $method l.${method%% *}"
 		hold_lock "${way[@]}"
 		fifos waiter
 		start waiter "$SEMLOCK" --queue-max=1 "${way[@]}" "$PROBE" hold waiter.up waiter.down
 		"$PROBE" blocked "${PID[waiter]}"
-		began=$(date +%s%N)
-		expect_status 9 "$SEMLOCK" --queue-max=1 -E 9 "${way[@]}" touch ran
-		took=$((($(date +%s%N) - began) / 1000000))
-		[ "$took" -lt 100 ] || echo "$took" >>slow
+		refused_within_100_ms "${way[@]}"
 		expect_silent
 		expect_status 1 "$SEMLOCK" --queue-max=1 -w 60 --status-fd=1 "${way[@]}" touch ran
 		expect_out busy
@@ -28,7 +25,18 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 		rm ./*.up ./*.down
 	done
 	[ ! -e ran ]
-	[ ! -e slow ] || [ "$(wc -l <slow)" -lt 3 ] || complain "it took so many ms: $(xargs <slow)"
+}
+
+# A busy machine may be late, again and again; a wait that is built in is late each time.
+refused_within_100_ms() {
+	local began took tries
+	for tries in {1..100}; do
+		began=$(date +%s%N)
+		expect_status 9 "$SEMLOCK" --queue-max=1 -E 9 "$@" touch ran || return
+		took=$((($(date +%s%N) - began) / 1000000))
+		[ "$took" -ge 100 ] || return 0
+	done
+	complain "$*: refused after $took ms, the last of $tries times"
 }
 
 @test "0 is like -n" {
@@ -38,23 +46,29 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 0 "$SEMLOCK" --queue-max=0 l true
 }
 
-@test "200 that start at once: one runs, 5 wait, 195 are refused" {
+@test "200 that start at once: one runs, 5 wait, 194 are refused" {
 	starts_many
-	hold_as first l
+	mkfifo gate
 	for i in {1..200}; do
-		"$SEMLOCK" --queue-max=5 -E 75 l sh -c 'echo ran >>runs' 3>&- &
+		"$SEMLOCK" --queue-max=5 -E 75 l sh -c 'echo ran >>runs; read -r line <gate' 3>&- &
 		all[i]=$!
 	done
-	eventually leaves 5
-	let_go first
-	refused=0
+	eventually leaves 6
+	[ "$(wc -l <runs)" -eq 1 ] || complain "$(wc -l <runs) ran at once"
+	exec 7<>gate
+	printf '\n\n\n\n\n\n' >&7
+	refused=0 done=0
 	for pid in "${all[@]}"; do
 		status=0
 		wait "$pid" || status=$?
-		if [ $status -eq 75 ]; then refused=$((refused + 1)); fi
+		case $status in
+		0) done=$((done + 1)) ;;
+		75) refused=$((refused + 1)) ;;
+		esac
 	done
-	[ "$(wc -l <runs)" -eq 5 ] || complain "$(wc -l <runs) ran"
-	[ $refused -eq 195 ] || complain "$refused were refused"
+	exec 7>&-
+	[ "$(wc -l <runs)" -eq 6 ] || complain "$(wc -l <runs) ran"
+	[ "$done $refused" = "6 194" ] || complain "$done ran and $refused were refused"
 }
 
 # leaves N: so many of those in all are left

@@ -15,7 +15,7 @@ tidy() {
 	rm -rf "$place"
 }
 
-# queue_by UID NAME ARGS...: queue_as, by the user UID, who is in no other group
+# queue_by UID NAME ARGS...: queue_as, by the user UID without any other group
 queue_by() {
 	local uid=$1 name=$2
 	shift 2

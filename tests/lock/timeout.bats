@@ -2,7 +2,8 @@
 # -w: so long and no longer.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-STORM=${STORM:-10000}
+STORM=1000
+[ -z "${THOROUGH-}" ] || STORM=10000
 
 # limit N: the time limit that -w TEXT becomes, as the kernel is told it, lies in [LOW, HIGH].
 limit() {

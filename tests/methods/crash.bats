@@ -72,7 +72,7 @@ come_to_rest() {
 }
 
 # After "wait": the one who had the lock has it still, and lets it go.  It has not let go before
-# holder_ended: who is stopped while it takes a dead one's lock over keeps that one up, too.
+# holder_ended: a waiter that is stopped during a takeover keeps the lock from the holder, too.
 end_of_wait() {
 	[ "$1" = wait ] || return 0
 	come_to_rest crashed
@@ -96,7 +96,7 @@ first_in() {
 	[ -n "$first" ] || complain "somebody else got in: $line"
 }
 
-# two_waiters METHOD [POINT]: who dies at a point called ".empty" leaves a lock without a record,
+# two_waiters METHOD [POINT]: a process that dies at a point called ".empty" leaves a lock without a record,
 # which is for --stale to take over: that is documented.
 two_waiters() {
 	local one two patience=()
@@ -146,7 +146,7 @@ passed() {
 	passed=$(sort -u own.log)
 }
 
-# Who waits does not come by all the points each time: whether it finds the holder just dead, or
+# A waiter does not pass all the points each time: whether it finds the holder just dead, or
 # the lock gone already, is a matter of moments.
 killed_at() {
 	scene "$3" "$2" && crash "$2" "$3" "$1:kill" true && end_of_wait "$2" "$3" || return
@@ -175,7 +175,7 @@ go_on() {
 	done 2>/dev/null
 }
 
-# All three do their work, whoever has come first.
+# All three do their work, in whatever order they came.
 stopped_at() {
 	scene "$3" "$2" && crash "$2" "$3" "$1:stop" "$PROBE" inside room 3 && end_of_wait "$2" "$3" &&
 		stopped_or_over crashed "$2" || return

@@ -127,7 +127,7 @@ power() {
 	"$PROBE" state "${PID[breaker]}" T
 	release holder
 	ended holder 0
-	[ "$(grep -c '^semlock: l: not let go' holder.err)" = 1 ]
+	[ "$(grep -c '^semlock: l: cannot release the lock' holder.err)" = 1 ]
 	expect_status 1 "$SEMLOCK" -n -m link l touch second
 	kill -CONT "${PID[breaker]}"
 	ended breaker 0

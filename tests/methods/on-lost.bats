@@ -103,16 +103,16 @@ robbed() {
 		export SEMLOCK_CRASH=$failing
 		for method in $METHODS; do
 			for what in --on-lost=warn --on-lost=kill "--stale=10"; do
-				refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" "$what" -m "$method" "l.$method" touch ran
+				refused 71 "cannot monitor the lock" "$CRASHABLE_SEMLOCK" "$what" -m "$method" "l.$method" touch ran
 				[ ! -e ran ]
 				[ ! -L "l.$method" ]
 				[ "$method" = rename ] || [ ! -e "l.$method" ]
 			done
 		done
-		refused 71 "nobody can look after" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
+		refused 71 "cannot monitor the lock" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
 		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # where it is done unasked
 		[ "$(wc -l <.err)" -eq 1 ]
-		grep -q "^semlock: l.link: nobody can look after" .err
+		grep -q "^semlock: l.link: cannot monitor the lock" .err
 		rm ran
 		expect_status 0 "$CRASHABLE_SEMLOCK" -m excl l.excl true
 		expect_silent

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who is alive, who is dead, and of whom it cannot be told: the table, and real situations.
+# Which process is alive, which is dead, and which cannot be judged: the table, and real situations.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 LIVENESS=${LIVENESS:-$SOURCE/build/tests/liveness-check}

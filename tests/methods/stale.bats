@@ -314,7 +314,7 @@ child() {
 	"$PROBE" state "$breaker" T
 	release holder
 	ended holder 0
-	[ "$(grep -c '^semlock: l: not let go' holder.err)" = 1 ]
+	[ "$(grep -c '^semlock: l: cannot release the lock: another semlock was stopped' holder.err)" = 1 ]
 	[ -L l ]
 	[ ! -e ran ]
 	kill -CONT "$breaker"

@@ -71,8 +71,10 @@ has_two() {
 	expect_status 1 "$SEMLOCK" --who --json
 	/usr/bin/python3 - one .out <<-'END'
 		import json, sys
-		one, every = (json.load(open(name)) for name in sys.argv[1:])
-		assert one[0] in every, every
+		def timeless(fields): # a start on the edge of a second is told as one second or as the next
+		    return {k: v is None if k in ("since", "started", "touched") else v for k, v in fields.items()}
+		one, every = (json.load(open(name), object_hook=timeless) for name in sys.argv[1:])
+		assert one[0] in every, (one, every)
 	END
 }
 

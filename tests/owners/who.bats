@@ -221,6 +221,18 @@ json() {
 	let_go one
 }
 
+@test "a read of /proc/locks that leaves out its line, as may happen while others change it, makes no lock free" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	as_nobody strace -o /dev/null true 2>/dev/null || skip "strace cannot trace here"
+	hold_as one l
+	chmod 0 l
+	for read in 1 2 3; do
+		expect_status 1 as_nobody strace -qq -o /dev/null -P /proc/locks -e inject=read:retval=0:when=$read "$SEMLOCK" --who l
+	done
+	let_go one
+}
+
 @test "a holder whose user has no name: by the number" {
 	root_only "to be another user"
 	: >l

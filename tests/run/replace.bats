@@ -129,7 +129,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	root_only "to be two users"
 	hold_lock l
 	chmod 666 l
-	refused 77 "holder" as_nobody "$SEMLOCK" --replace l true
+	refused 77 "permission to see its process is missing; run semlock as its user, or as root" as_nobody "$SEMLOCK" --replace l true
 	let_go
 }
 
@@ -144,6 +144,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "our own caller is never signalled: 64" {
 	expect_status 5 bash -c 'exec 8>l; "$0" 8; "$0" --replace l true; [ $? -eq 64 ] && exit 5' "$SEMLOCK"
+	grep -q "an ancestor of this command, which would end with it" .err
 	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --replace l true
 	expect_status 64 "$SEMLOCK" l "$SEMLOCK" --toggle l true
 }
@@ -486,7 +487,7 @@ unproven() {
 	chmod 777 .
 	for method in excl mkdir symlink; do
 		hold_lock -m $method l
-		refused 77 "another user's" as_nobody "$SEMLOCK" -m $method --replace l true
+		refused 77 "another user's; run semlock as that user, or as root" as_nobody "$SEMLOCK" -m $method --replace l true
 		let_go
 		rm ./*.up ./*.down
 	done

@@ -49,8 +49,9 @@ static void see_it_stopped(void)
 	watchdog_lost();
 	while (!protocol_released() && !watchdog_act())
 		loop_pause(clock_min(watchdog_next(), boottime_now() + NS_PER_S / 20));
-	/* A killed process needs a moment to close the pipe. */
-	for (end = boottime_now() + NS_PER_S; !protocol_released() && boottime_now() < end;)
+	/* A killed process needs a moment to close the pipe, and on a busy machine semlock needs more.  If the
+	 * helper ended before, the lock would stay until the end of its lease. */
+	for (end = boottime_now() + 10 * NS_PER_S; !protocol_released() && boottime_now() < end;)
 		loop_pause(boottime_now() + NS_PER_S / 50);
 }
 

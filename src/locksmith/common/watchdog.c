@@ -5,7 +5,6 @@
 #include "locksmith/common/clock.h"
 #include "sys/pipe_holders.h"
 #include "sys/process.h"
-#include "sys/pidfd.h"
 #include "sys/proc.h"
 
 #include <errno.h>

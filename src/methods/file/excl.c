@@ -34,8 +34,8 @@ static int excl_open(struct lock *lock, struct error *error)
 
 const struct method method_excl = {
     .name = "excl",
-    .can = LEAVES_RECORD,
-    .what = "a file with the holder's PID, as O_EXCL makes it",
-    .open = excl_open,
-    FILE_METHOD_FUNCTIONS,
+    .file = &(const struct file_method){
+	.open = excl_open,
+	FILE_METHOD_FUNCTIONS,
+    },
 };

@@ -17,7 +17,7 @@ extern const struct method method_symlink;
 /* Put rename without flock(2) in the place of LOCK's method rename: see unique.c. */
 void rename_unique_instead(struct lock *lock);
 
-/* Of every struct method of a lock made of files. */
+/* Of every struct file_method. */
 #define FILE_METHOD_COMMON \
 	.drop = publish_drop, .listen = foreign_holder_listen, .current = lockdir_current, \
 	.release = publish_release

@@ -16,7 +16,7 @@
 
 #include "sys/deadline.h"
 #include "methods/file/foreign_holder.h"
-#include "sys/pidfd.h"
+#include "sys/process.h"
 
 #define LONGEST_PAUSE (SECOND / 10)
 

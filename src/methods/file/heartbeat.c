@@ -9,7 +9,6 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "methods/file/heartbeat.h"
-#include "sys/pidfd.h"
 #include "sys/process.h"
 #include "report/error.h"
 
@@ -33,7 +32,7 @@ static void signal_command(const struct heartbeat *heartbeat)
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
-	if (lock->lost || lock->method->owned(lock) || !process_lives(heartbeat->command))
+	if (lock->lost || lock->method->file->owned(lock) || !process_lives(heartbeat->command))
 		return;
 	lock->lost = true;
 	signal_command(heartbeat); /* first: the message may block */
@@ -66,14 +65,14 @@ static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *
 			drain_events(sources[i].fd);
 		check_lock(heartbeat, &heartbeat->locks[i]);
 		if (beat && !heartbeat->locks[i].lost)
-			heartbeat->locks[i].method->beat(&heartbeat->locks[i]);
+			heartbeat->locks[i].method->file->beat(&heartbeat->locks[i]);
 	}
 }
 
 /* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
 static int listen_for_changes(const struct heartbeat *heartbeat, struct lock *lock)
 {
-	return heartbeat->on_lost == 0 ? -1 : lock->method->listen(lock);
+	return heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock);
 }
 
 static struct deadline next_beat(const struct heartbeat *heartbeat)
@@ -154,14 +153,14 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
 	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
 	heartbeat->running = false;
-	if (heartbeat->command <= 0 || heartbeat->locks->method->owned == NULL || !heartbeat_needed(heartbeat))
+	if (heartbeat->command <= 0 || heartbeat->locks->method->file == NULL || !heartbeat_needed(heartbeat))
 		return 0;
 	heartbeat->process = pidfd_of(heartbeat->command);
 	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);
 	if (heartbeat->sources != NULL && !FAULT_POINT("heartbeat.pipe") && descriptor_pipe(heartbeat->stop) == 0 &&
 	    start_thread(heartbeat) == 0)
 		return 0;
-	error_set(error, ERROR_SYSTEM, "nobody can look after the lock while the command runs");
+	error_set(error, ERROR_SYSTEM, "cannot monitor the lock while the command runs");
 	heartbeat_forget(heartbeat);
 	return -1;
 }

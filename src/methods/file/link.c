@@ -39,8 +39,9 @@ static int link_open(struct lock *lock, struct error *error)
 
 const struct method method_link = {
     .name = "link",
-    .can = LEAVES_RECORD | BEATS,
-    .what = "a file made by link(2), as mail programs; NFS",
-    .open = link_open,
-    FILE_METHOD_FUNCTIONS,
+    .can = BEATS,
+    .file = &(const struct file_method){
+	.open = link_open,
+	FILE_METHOD_FUNCTIONS,
+    },
 };

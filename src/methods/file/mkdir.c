@@ -258,8 +258,8 @@ static int mkdir_open(struct lock *lock, struct error *error)
 
 const struct method method_mkdir = {
     .name = "mkdir",
-    .can = LEAVES_RECORD,
-    .what = "a directory, as of mkdir(1), with a record in it",
-    .open = mkdir_open,
-    FILE_METHOD_FUNCTIONS,
+    .file = &(const struct file_method){
+	.open = mkdir_open,
+	FILE_METHOD_FUNCTIONS,
+    },
 };

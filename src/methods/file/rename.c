@@ -274,7 +274,7 @@ static enum outcome rename_take(struct lock *lock, enum wait wait, struct error 
 		if (rename_prepare(lock, error) != 0)
 			return FAILED;
 		if (lock->method != &method_rename)
-			return lock->method->take(lock, wait, error);
+			return lock->method->file->take(lock, wait, error);
 		if (wait == SLEEP && (rename_is_ancestor(lock, error) || publish_describe(lock, error) != 0))
 			return FAILED;
 		outcome = rename_attempt(lock, wait, error);
@@ -290,7 +290,7 @@ static bool rename_idle(struct lock *lock)
 	if (rename_prepare(lock, &ignored) != 0)
 		return false;
 	if (lock->method != &method_rename)
-		return lock->method->idle(lock);
+		return lock->method->file->idle(lock);
 	if (lock_token(lock, TRY) != TAKEN)
 		return false;
 	free = lockdir_same(lock->file, lock->file->base, lock->fd);
@@ -322,14 +322,15 @@ static bool rename_owned(struct lock *lock)
 
 const struct method method_rename = {
     .name = "rename",
-    .can = LEAVES_RECORD | NEEDS_INIT,
-    .what = "a token that is renamed away; --init makes it",
-    .open = rename_open,
-    .take = rename_take,
-    FILE_METHOD_COMMON,
-    .prepare = rename_prepare,
-    .idle = rename_idle,
-    .inspect = inspect_rename,
-    .owned = rename_owned,
-    .beat = publish_beat,
+    .can = NEEDS_INIT,
+    .file = &(const struct file_method){
+	.open = rename_open,
+	.take = rename_take,
+	FILE_METHOD_COMMON,
+	.prepare = rename_prepare,
+	.idle = rename_idle,
+	.inspect = inspect_rename,
+	.owned = rename_owned,
+	.beat = publish_beat,
+    },
 };

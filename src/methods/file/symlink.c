@@ -265,13 +265,13 @@ static void symlink_beat(struct lock *lock)
 
 const struct method method_symlink = {
     .name = "symlink",
-    .can = LEAVES_RECORD,
-    .what = "a symbolic link that points to the holder's PID",
-    .open = symlink_open,
-    .take = symlink_take,
-    FILE_METHOD_COMMON,
-    .idle = symlink_idle,
-    .inspect = inspect_symlink,
-    .owned = symlink_owned,
-    .beat = symlink_beat,
+    .file = &(const struct file_method){
+	.open = symlink_open,
+	.take = symlink_take,
+	FILE_METHOD_COMMON,
+	.idle = symlink_idle,
+	.inspect = inspect_symlink,
+	.owned = symlink_owned,
+	.beat = symlink_beat,
+    },
 };

@@ -265,15 +265,16 @@ static void unique_let_go(struct lock *lock)
 
 static const struct method method_rename_unique = {
     .name = "rename",
-    .can = LEAVES_RECORD | NEEDS_INIT | NEEDS_MONITOR,
-    .what = "a token that is renamed away to a name of its own",
-    .open = unique_open,
-    .take = unique_take,
-    FILE_METHOD_COMMON,
-    .idle = unique_idle,
-    .inspect = inspect_rename,
-    .owned = unique_owned,
-    .beat = unique_beat,
+    .can = NEEDS_INIT | NEEDS_MONITOR,
+    .file = &(const struct file_method){
+	.open = unique_open,
+	.take = unique_take,
+	FILE_METHOD_COMMON,
+	.idle = unique_idle,
+	.inspect = inspect_rename,
+	.owned = unique_owned,
+	.beat = unique_beat,
+    },
 };
 
 void rename_unique_instead(struct lock *lock)

@@ -125,10 +125,7 @@ static int fcntl_drop_slot(struct lock *lock, unsigned slot)
 	return fcntl_byte(lock->fd, command_for(lock, TRY), F_UNLCK, offset) == TAKEN ? 0 : -1;
 }
 
-const struct method method_ofd = {
-    .name = "ofd",
-    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
-    .what = "fcntl(2) lock of the open file description; --fcntl",
+static const struct kernel_method fcntl_method = {
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,
@@ -137,14 +134,14 @@ const struct method method_ofd = {
     .drop_slot = fcntl_drop_slot,
 };
 
+const struct method method_ofd = {
+    .name = "ofd",
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
+    .kernel = &fcntl_method,
+};
+
 const struct method method_posix = {
     .name = "posix",
     .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
-    .what = "fcntl(2) lock of the process, as dpkg, mail programs",
-    .access = fcntl_access,
-    .take = fcntl_take,
-    .drop = fcntl_drop,
-    .owned = kernel_lock_owned,
-    .take_slot = fcntl_take_slot,
-    .drop_slot = fcntl_drop_slot,
+    .kernel = &fcntl_method,
 };

@@ -87,12 +87,13 @@ static int flock_drop_slot(struct lock *lock, unsigned slot)
 
 const struct method method_flock = {
     .name = "flock",
-    .what = "flock(2), as flock(1)",
-    .access = flock_access,
-    .take = flock_take,
-    .drop = flock_drop,
-    .owned = kernel_lock_owned,
     .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
-    .take_slot = flock_take_slot,
-    .drop_slot = flock_drop_slot,
+    .kernel = &(const struct kernel_method){
+	.access = flock_access,
+	.take = flock_take,
+	.drop = flock_drop,
+	.owned = kernel_lock_owned,
+	.take_slot = flock_take_slot,
+	.drop_slot = flock_drop_slot,
+    },
 };

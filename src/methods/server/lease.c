@@ -13,7 +13,6 @@
 #include "sys/descriptor.h"
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
-#include "sys/pidfd.h"
 #include "sys/process.h"
 #include "report/error.h"
 

@@ -337,7 +337,6 @@ int server_ask(const struct lock *lock, const char *what, server_line hear, void
 
 const struct method method_on_server = {
     .name = "server",
-    .can = CAN_SHARE | CAN_SLOTS | ON_SERVER,
-    .await = server_await,
-    .release = server_release,
+    .can = CAN_SHARE | CAN_SLOTS,
+    .server = &(const struct server_method){server_await, server_release},
 };

@@ -1,0 +1,28 @@
+/* cli/reading.h - the command line while it is read: options.c, then operands.c, then check_options.c.  Nonsense
+ * ends the program with EXIT_USAGE, and a message. */
+#ifndef SEMLOCK_CLI_READING_H
+#define SEMLOCK_CLI_READING_H
+
+#include "cli/request.h"
+
+/* What the command line says beside its request, to check it by. */
+struct reading {
+	enum lock_mode mode; /* of the next lock to be named */
+	const char *name;    /* --name; NULL */
+	int fd;              /* --fd */
+	bool limited, kills; /* --run-timeout, --kill-after */
+	bool acts;           /* an option that does not go with --who and --check */
+	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
+};
+
+/* WORDS, ended by NULL: LOCK and a command, or FD alone; behind --fd or --name, a command;
+ * behind --hold, LOCK. */
+void operands_read(struct request *request, const struct reading *reading, char **words);
+
+/* Behind --who and --check: locks and nothing else. */
+void operands_locks(struct request *request, const struct reading *reading, char **words);
+
+/* Choose REQUEST's method, and refuse options that cannot be honoured together: none is ignored. */
+void check_options(struct request *request, const struct reading *reading);
+
+#endif
