@@ -1,7 +1,8 @@
 /* inside KEY MILLISECONDS|wait [COUNTER] - the command under a lock: tells the referee when it comes and
  * goes.  In between it raises the number in the file COUNTER, in steps, and stays: for a time, or until
  * the referee lets it go.  99: another one is inside; 98: no referee; 97: the counter fails. */
-#define _POSIX_C_SOURCE 200809L
+#include <config.h>
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
