@@ -33,6 +33,7 @@ late_breaker() { # VERSION METHOD CALLS KEY
 	sleep 5
 	on a "semlock -m $2 --stale=2 -n $lock inside $4 wait" & early=$!
 	eventually 600 entered_or_ended "$4" b "$late"
+	eventually 600 entered_or_ended "$4" a "$early"
 	never_two "$4"
 	let_go "$4" a
 	let_go "$4" b
