@@ -29,25 +29,34 @@ dist_zshcompletion_DATA = contrib/completion/zsh/_semlock
 fishcompletiondir = $(datadir)/fish/vendor_completions.d
 dist_fishcompletion_DATA = contrib/completion/fish/semlock.fish
 
-# ---- Debian packages ----
+# ---- packages ----
+PACKAGE_TESTS = \
+	contrib/packaging/debian/tests/foreachmail \
+	contrib/packaging/debian/tests/libsemlock-perl \
+	contrib/packaging/debian/tests/python3-semlock \
+	contrib/packaging/debian/tests/semlock \
+	contrib/packaging/debian/tests/semlock-locksmith-etcd \
+	contrib/packaging/debian/tests/semlock-locksmith-ftp \
+	contrib/packaging/debian/tests/semlock-locksmith-postgresql
 EXTRA_DIST += \
 	contrib/packaging/build \
 	contrib/packaging/debian/changelog \
 	contrib/packaging/debian/control \
 	contrib/packaging/debian/copyright \
+	contrib/packaging/debian/foreachmail.install contrib/packaging/debian/foreachmail.manpages \
+	contrib/packaging/debian/libsemlock-perl.install \
+	contrib/packaging/debian/python3-semlock.install \
 	contrib/packaging/debian/rules \
-	contrib/packaging/debian/semlock-etcd.install contrib/packaging/debian/semlock-etcd.lintian-overrides \
-	contrib/packaging/debian/semlock-ftp.install contrib/packaging/debian/semlock-ftp.lintian-overrides \
-	contrib/packaging/debian/semlock-postgresql.install contrib/packaging/debian/semlock-postgresql.lintian-overrides \
+	contrib/packaging/debian/semlock-locksmith-etcd.install contrib/packaging/debian/semlock-locksmith-etcd.links \
+	contrib/packaging/debian/semlock-locksmith-ftp.install contrib/packaging/debian/semlock-locksmith-ftp.links \
+	contrib/packaging/debian/semlock-locksmith-postgresql.install contrib/packaging/debian/semlock-locksmith-postgresql.links \
 	contrib/packaging/debian/semlock.docs \
-	contrib/packaging/debian/semlock.install \
-	contrib/packaging/debian/semlock.lintian-overrides \
+	contrib/packaging/debian/semlock.install contrib/packaging/debian/semlock.lintian-overrides \
 	contrib/packaging/debian/semlock.manpages \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
-	contrib/packaging/debian/tests/semlock \
-	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
-	contrib/packaging/debian/tests/semlock-postgresql
+	contrib/packaging/semlock.spec \
+	$(PACKAGE_TESTS)
 
 # ---- make lint: the shell, the manual, and what another compiler would not see ----
 SHELL_FILES = \
@@ -60,9 +69,7 @@ SHELL_FILES = \
 	contrib/install-packages \
 	contrib/locksmith-demo \
 	contrib/packaging/build \
-	contrib/packaging/debian/tests/semlock \
-	contrib/packaging/debian/tests/semlock-etcd contrib/packaging/debian/tests/semlock-ftp \
-	contrib/packaging/debian/tests/semlock-postgresql \
+	$(PACKAGE_TESTS) \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \

@@ -24,13 +24,14 @@ tests_semlock_crashable_CPPFLAGS = $(AM_CPPFLAGS) -DENABLE_CRASH_POINTS=1
 check_PROGRAMS += tests/torture/torture
 tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/torture.h \
 	tests/torture/board.c tests/torture/breakers.c tests/torture/contend.c tests/torture/forms.c \
-	tests/torture/held.c tests/torture/inside.c tests/torture/process.c tests/torture/naive.c tests/torture/naive.h
+	tests/torture/held.c tests/torture/inside.c tests/torture/process.c tests/torture/naive.c tests/torture/naive.h \
+	tests/torture/users.c tests/torture/verdict.c
 
 # semlock with a hole in it, which the torture has to find
 check_PROGRAMS += tests/semlock-broken
 tests_semlock_broken_SOURCES = $(semlock_SOURCES) tests/torture/broken.c
 tests_semlock_broken_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=lockfile_current,--wrap=lockdir_same,--wrap=flock,--wrap=vfork
+	-Wl,--wrap=lockfile_current,--wrap=lockdir_same,--wrap=attempt_deserted,--wrap=flock,--wrap=vfork
 
 # make torture METHOD=excl ACQUISITIONS=100000 KILLS=1000 SEED=1 TORTURE_SECONDS=600
 METHOD = flock ofd posix excl link mkdir symlink rename
@@ -57,6 +58,17 @@ FAULTS =
 faults: all tests/torture/torture$(EXEEXT)
 	python3 $(srcdir)/tests/torture/faults.py $(FAULTS) semlock$(EXEEXT) tests/torture/torture$(EXEEXT)
 
+# make mutants FILE=src/lock/queue.c SAMPLE=30 SEED=1: which changed lines does no test notice?
+FILE =
+SAMPLE = 0
+mutants:
+	python3 $(srcdir)/tests/mutants --sample=$(SAMPLE) --seed=$(SEED) $(srcdir) $(FILE)
+# The tests themselves, one line for each as it ends: make tap TESTS=tests/lock/queue.bats
+tap:
+	@$(AM_TESTS_ENVIRONMENT) cd $(srcdir) && $(BATS) --tap $(TESTS)
+.PHONY: mutants tap
+EXTRA_DIST += tests/mutants
+
 # make models LEVEL=2: the big ones as well
 LEVEL = 1
 models:
@@ -67,22 +79,30 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 	tests/models/semlock_file.pml tests/models/semlock_init.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
+# They take a minute or more: run first, for at the end one of them would be waited for alone.
+LONG_BATS = \
+	tests/methods/crash.bats \
+	tests/lock/order.bats \
+	tests/torture/faults.bats \
+	tests/cli/completion.bats \
+	tests/torture/torture.bats \
+	tests/methods/file-systems.bats \
+	tests/owners/who-files.bats \
+	tests/run/replace.bats \
+	tests/methods/methods.bats
+
 LOCAL_BATS = \
 	tests/cli/bad-input.bats \
 	tests/run/become.bats \
 	tests/owners/check.bats \
 	tests/run/close.bats \
-	tests/cli/completion.bats \
 	tests/lock/conversion.bats \
-	tests/methods/crash.bats \
 	tests/lock/deleted.bats \
 	tests/cli/drop-in.bats \
 	tests/locksmith/engine.bats \
 	tests/run/environment.bats \
 	tests/run/exit-status.bats \
 	tests/run/fallbacks.bats \
-	tests/methods/file-systems.bats \
-	tests/torture/faults.bats \
 	tests/lock/fd.bats \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
@@ -97,14 +117,13 @@ LOCAL_BATS = \
 	tests/methods/lock-made-of-files.bats \
 	tests/locksmith/helper-model.bats \
 	tests/cli/manual.bats \
-	tests/methods/methods.bats \
 	tests/methods/network-file-systems.bats \
 	tests/models/models.bats \
+	tests/mutants.bats \
 	tests/cli/name.bats \
 	tests/run/min-hold.bats \
 	tests/run/nested.bats \
 	tests/methods/on-lost.bats \
-	tests/lock/order.bats \
 	tests/contrib/perl.bats \
 	tests/promises.bats \
 	tests/contrib/python.bats \
@@ -113,7 +132,6 @@ LOCAL_BATS = \
 	tests/lock/queue.bats \
 	tests/lock/queue-users.bats \
 	tests/lock/reject.bats \
-	tests/run/replace.bats \
 	tests/run/run-timeout.bats \
 	tests/lock/lockset.bats \
 	tests/lock/shared.bats \
@@ -123,29 +141,27 @@ LOCAL_BATS = \
 	tests/run/status-fd.bats \
 	tests/lock/timeout.bats \
 	tests/run/toggle.bats \
-	tests/torture/torture.bats \
 	tests/run/waiting-line.bats \
 	tests/owners/who-all.bats \
-	tests/owners/who-files.bats \
 	tests/owners/who.bats
 
 # They start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
-	tests/locksmith/helper-etcd.bats \
 	tests/locksmith/helper-ftp.bats \
-	tests/locksmith/helper-fuzz.bats \
-	tests/locksmith/helper-parts.bats \
-	tests/locksmith/helper-servers.bats \
-	tests/contrib/objects-on-a-server.bats \
+	tests/locksmith/helper-etcd.bats \
 	tests/locksmith/etcd.bats \
 	tests/locksmith/ftp.bats \
+	tests/locksmith/helper-servers.bats \
+	tests/locksmith/stress.bats \
 	tests/locksmith/other-servers.bats \
-	tests/locksmith/stress.bats
+	tests/locksmith/helper-fuzz.bats \
+	tests/locksmith/helper-parts.bats \
+	tests/contrib/objects-on-a-server.bats
 
 # And this one only where there is the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/locksmith/postgresql.bats
 
-BATS_FILES = $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
+BATS_FILES = $(LONG_BATS) $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
 # What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
@@ -168,8 +184,10 @@ AM_TESTS_ENVIRONMENT = \
 	BROKEN='$(abs_top_builddir)/tests/semlock-broken$(EXEEXT)'; export BROKEN; \
 	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
 
-# The longest first: at the end one of them would be waited for alone.
 TESTS =
+if HAVE_BATS
+TESTS += $(LONG_BATS)
+endif
 if HAVE_POSTGRESQL
 if HAVE_BATS
 TESTS += $(POSTGRESQL_BATS)
@@ -194,7 +212,7 @@ say-no-postgresql:
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/README tests/lib/README tests/lib/completion.py tests/lib/helpers.bash tests/lib/stray.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/README tests/lib/README tests/lib/completion.py tests/lib/helpers.bash tests/lib/shifted_clock.c tests/lib/stray.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make static: semlock-static, one file that needs nothing ----
 # Built in a tree of its own, and again when the source has changed.
@@ -272,8 +290,8 @@ EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/b
 	tests/torture/locksmith tests/torture/locksmith.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
-PYTHON_MODELS = tests/models/ftp.py tests/models/gate.py tests/models/lease.py tests/models/postgresql.py tests/models/queue.py \
-	tests/models/replace.py
+PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/lease.py \
+	tests/models/postgresql.py tests/models/queue.py tests/models/replace.py tests/models/trust.py
 .PHONY: models-python
 models: models-python
 models-python:

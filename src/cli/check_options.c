@@ -143,8 +143,6 @@ static void refuse_for_slots(const struct request *request, const struct reading
 
 static void refuse_for_queue_max(const struct request *request)
 {
-	refuse_if(request->method->server != NULL,
-	    "--queue-max: semlock cannot count the waiters of a lock on a server; use -n or -w");
 	refuse_if(request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT,
 	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");
 }

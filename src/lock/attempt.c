@@ -30,20 +30,12 @@ void attempt_drop(struct lock *lock)
 	struct error ignored;
 
 	slots_drop(lock);
-	if (takes_whole(lock)) /* the rest of the range may be the caller's */
-		(method->kernel != NULL ? method->kernel->drop : method->file->drop)(lock, &ignored);
-}
-
-enum outcome attempt_try(struct lock *lock, struct error *error)
-{
-	enum outcome outcome = takes_whole(lock) ? take_whole(lock, TRY, error) : TAKEN;
-
-	if (outcome != TAKEN || lock->slots == 0)
-		return outcome;
-	outcome = slots_try(lock, error);
-	if (outcome != TAKEN)
-		attempt_drop(lock);
-	return outcome;
+	if (!takes_whole(lock))
+		return; /* the rest of the range may be the caller's */
+	if (method->kernel != NULL)
+		method->kernel->drop(lock, &ignored);
+	else
+		method->file->drop(lock, &ignored);
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
@@ -67,16 +59,23 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
 {
-	enum outcome outcome = takes_whole(lock) ? sleep_in_call(lock, deadline, error) : TAKEN;
+	enum outcome outcome = TAKEN;
 
+	if (takes_whole(lock))
+		outcome = deadline == NULL ? take_whole(lock, TRY, error) : sleep_in_call(lock, deadline, error);
 	if (outcome != TAKEN || lock->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
-	if (outcome == BUSY)
+	if (outcome == BUSY && deadline != NULL)
 		outcome = slots_sleep(lock, deadline, error);
 	if (outcome != TAKEN)
 		attempt_drop(lock);
 	return outcome;
+}
+
+enum outcome attempt_try(struct lock *lock, struct error *error)
+{
+	return attempt_sleep(lock, NULL, error);
 }
 
 /* TAKEN: LOCK is free.  It is not kept. */
@@ -137,7 +136,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	enum outcome outcome;
 
 	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = look_if_free(lock, error);
+		outcome = look_if_free(lock, error); /* Q5 */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
@@ -147,7 +146,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}
-	outcome = attempt_try(lock, error);
+	outcome = attempt_try(lock, error); /* Q6 */
 	if (outcome == TAKEN && looks->hold > 0)
 		nanosleep(&(struct timespec){0, (long)looks->hold}, NULL);
 	if (outcome == TAKEN && has_sleeper(lock)) {

@@ -7,7 +7,7 @@
 /* Take LOCK, and a slot of it if it has slots, without sleeping. */
 enum outcome attempt_try(struct lock *lock, struct error *error);
 
-/* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed. */
+/* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed.  NULL: do not sleep. */
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);
 
 /* Unlock LOCK, and keep it open. */

@@ -172,7 +172,7 @@ static void exchange_hint(struct queue *queue)
 		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
-/* Before we had our ticket, the last process to leave may have removed the file: then draw from another
+/* Q1.  Before we had our ticket, the last process to leave may have removed the file: then draw from another
  * one, which newcomers will find. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
@@ -240,14 +240,16 @@ bool queue_full(const struct queue *queue, unsigned most)
 	return count_tickets(queue, 0, queue->ticket, most) >= most;
 }
 
-/* The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at
- * the lock, nor keep it busy. */
+/* Q2.  The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at
+ * the lock, nor keep it busy, nor have it give the lock back again and again. */
 enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 	struct error ignored;
 	int64_t before, left, look;
 
+	if (clock_now() >= queue->look_at)
+		return TURN_LOOK;
 	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
 		left = deadline_left(deadline);
 		look = queue->look_at - clock_now();
@@ -283,7 +285,7 @@ static bool is_last(const struct queue *queue, const struct lock *lock)
 	return lock_all(queue, F_WRLCK) && queuefile_check(queue->fd, lock) == TRUSTED;
 }
 
-/* Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has a copy of
+/* Q4.  Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has a copy of
  * the descriptor. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {

@@ -73,6 +73,7 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	       found.st_ino == lock->inode;
 }
 
+/* Q7 */
 static struct openness openness_of(const struct lock *lock)
 {
 	struct openness open = {0600, lock->group};
@@ -111,6 +112,7 @@ static bool is_made_by_ours(const struct stat *file, const struct lock *lock, co
 	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
 }
 
+/* Q8 */
 enum trust queuefile_check(int fd, const struct lock *lock)
 {
 	struct openness open = openness_of(lock);

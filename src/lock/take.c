@@ -112,7 +112,7 @@ static enum outcome take_as_head(struct lock *lock, const struct wait_options *w
 	return attempt_sleep(lock, &wait->deadline, error);
 }
 
-/* With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
+/* Q3.  With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
  * lock belongs to that ticket's owner, which sees by our ticket that the lock is only in transit, and
  * does not stop us for it.  So our ticket is given up after this look, not before. */
 static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
@@ -121,6 +121,7 @@ static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
 	if (!queue_preceded(queue))
 		return false;
 	attempt_drop(lock);
+	CRASH_POINT("lock.given-back");
 	lock->lost = false; /* of no account: no command has run */
 	return true;
 }

@@ -109,14 +109,19 @@ static bool lists_lock(const struct proc_snapshot *snapshot)
 	return false;
 }
 
-/* While /proc/locks changes, a read of it can leave out a line: no lock is free because one read has none. */
+/* While /proc/locks changes, a read of it can leave out a line, or give one twice: read it until two reads in
+ * a row give as many.  And no lock is free because a read or two have none. */
 static int read_list(struct proc_snapshot *snapshot, struct error *error)
 {
-	int reads = list_text != NULL || snapshot->nfiles == 0 ? 1 : 4, result;
+	int reads = list_text != NULL || snapshot->nfiles == 0 ? 1 : 6, result = read_list_once(snapshot, error);
+	bool steady = false;
+	size_t before;
 
-	do {
+	while (--reads > 0 && result == 0 && !(steady && (lists_lock(snapshot) || reads < 3))) {
+		before = snapshot->nlisted;
 		result = read_list_once(snapshot, error);
-	} while (--reads > 0 && result == 0 && !lists_lock(snapshot));
+		steady = snapshot->nlisted == before;
+	}
 	return result;
 }
 

@@ -84,15 +84,6 @@ void print_line(const char *fmt, ...)
 	puts(line);
 }
 
-void complain(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	write_message(STDERR_FILENO, fmt, args);
-	va_end(args);
-}
-
 void tell(int fd, const char *fmt, ...)
 {
 	va_list args;

@@ -3,6 +3,7 @@
 #define SEMLOCK_REPORT_ERROR_H
 
 #include <stdnoreturn.h>
+#include <unistd.h>
 
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
@@ -37,12 +38,12 @@ int error_say(struct error *error, enum kind kind, const char *fmt, ...) PRINTF_
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 
-/* Print "PROGRAM: ..." as one line on standard error, in one write, so that the lines of several
- * processes do not mix.  Control characters are replaced.  errno stays, and a failure is ignored. */
-void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
-
-/* The same, on descriptor FD. */
+/* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several processes do not
+ * mix.  Control characters are replaced.  errno stays, and a failure is ignored. */
 void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The same, on standard error. */
+#define complain(...) tell(STDERR_FILENO, __VA_ARGS__)
 
 /* Print a line on standard output, buffered; control characters are replaced. */
 void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);

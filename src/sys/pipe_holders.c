@@ -69,11 +69,12 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 	return true;
 }
 
-/* The pidfd is opened before the look: the signal then reaches the process that was looked at. */
+/* The pidfd is opened before the look: the signal then reaches the process that was looked at.  An old kernel
+ * (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
 static bool signal_holder(const struct holder_search *search, pid_t pid, int signo)
 {
 	int fd = pidfd_of(pid);
-	bool found = (fd >= 0 || errno == ENOSYS) && is_holder(search, pid);
+	bool found = (fd >= 0 || errno != ESRCH) && is_holder(search, pid);
 
 	if (found && fd >= 0)
 		pidfd_send(fd, signo);

@@ -11,6 +11,7 @@ prepare() {
 	mkdir helpers
 	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
+	lines=() wanted=()
 	sed -n '/^static const struct option long_options/,/^};/p' "$SOURCE/src/cli/options.c" >table
 }
 
@@ -34,14 +35,29 @@ completed() {
 	ways=$(sed 's/^--[a-z-]*=\(.\)/\1/; s/\([^=]\)=$/\1/; /^$/d' <<<"$out")
 }
 
-# completes LINE WAY...: these are all there are, in every shell.
+# completes LINE WAY...: these are all there are, in every shell, as all_complete looks at once: a shell
+# that has loaded its completions has other lines typed into it as well.
 completes() {
-	local line=$1 shell
+	lines+=("$1")
 	shift
+	wanted+=("$(printf '%s\n' "$@" | sort)")
+}
+
+all_complete() {
+	local shell way got n
 	for shell in $SHELLS; do
-		completed "$shell" "$line" || return
-		[ "$(sort <<<"$ways")" = "$(printf '%s\n' "$@" == | sort)" ] ||
-			complain "$shell: $line" "$ways" "instead of $*" || return
+		completed "$shell" "${lines[@]}" || return
+		n=0 got=
+		while IFS= read -r way; do
+			if [ "$way" != == ]; then
+				got+=$way$'\n'
+				continue
+			fi
+			[ "$(sort <<<"${got%$'\n'}")" = "${wanted[n]}" ] ||
+				complain "$shell: ${lines[n]}" "$got" "instead of ${wanted[n]}" || return
+			n=$((n + 1)) got=
+		done <<<"$ways"
+		[ "$n" -eq ${#lines[@]} ] || complain "$shell: only $n lines" || return
 	done
 }
 
@@ -95,6 +111,7 @@ completes() {
 	completes "semlock -m " $("$SEMLOCK" --help | sed -n 's/; made of files://; s/^METHOD: //p')
 	completes "semlock -n --method=ex" excl
 	completes "semlock --method mk" mkdir
+	all_complete
 }
 
 @test "signals, what --on-lost does, names" {
@@ -105,6 +122,7 @@ completes() {
 	completes "semlock --on-lost=" kill term warn
 	completes "semlock --on-lost w" warn
 	completes "semlock --name=" nightly
+	all_complete
 }
 
 @test "a file's name is never run, and a stranger's directory not looked into" {
@@ -133,6 +151,7 @@ completes() {
 	completes "semlock --who a.lock a." a.lock
 	completes "semlock --check a." a.lock
 	completes "semlock --hold a." a.lock
+	all_complete
 }
 
 @test "the command, and then what the command's own completion says" {
@@ -144,6 +163,7 @@ completes() {
 	completes "semlock --name=x grep --recursi" --recursive
 	completes "semlock --method=flock -f ftp://h/x a.lock -- grep --recursi" --recursive
 	completes "semlock a.lock -" -c --command
+	all_complete
 }
 
 # bash-completion finds the file by its name, and zsh and fish by their rules.

@@ -15,13 +15,13 @@ tidy() {
 	rm -rf "$place"
 }
 
-# queue_by UID NAME ARGS...: queue_as, by the user UID without any other group
+# queue_by UID[:GID] NAME ARGS...: queue_as, by the user UID without any other group (but GID)
 queue_by() {
-	local uid=$1 name=$2
+	local user=$1 name=$2
 	shift 2
 	fifos "$name"
 	chmod 666 "$name.up" "$name.down"
-	start "$name" setpriv --reuid="$uid" --regid="$uid" --clear-groups \
+	start "$name" setpriv --reuid="${user%:*}" --regid="${user%:*}" --groups="${user#*:}" \
 		"$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
 	"$PROBE" blocked "${PID[$name]}"
 }
@@ -86,6 +86,23 @@ opens() {
 	let_go late
 	ready three
 	let_go three
+}
+
+@test "the queue that a member of the lock's group has made serves the other members" {
+	root_only "to be two users"
+	chgrp 7 "$place/l"
+	chmod 660 "$place/l"
+	hold_lock "$place/l"
+	queue_by 65534:7 one "$place/l"
+	queue_is 660 65534
+	queue_by 1:7 two "$place/l"
+	ls -l "/proc/${PID[two]}/fd" | grep -q "$(queue_of "$place/l")" || complain "it waits outside of the queue"
+	let_go
+	ready one
+	"$PROBE" blocked "${PID[two]}"
+	let_go one
+	ready two
+	let_go two
 }
 
 @test "a queue that a killed user's command left serves the next, and readers starve no writer" {

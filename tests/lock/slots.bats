@@ -302,6 +302,19 @@ those_who_disagree() {
 	expect_out "waiters 40 killed 10 served 30 inversions 0"
 }
 
+@test "a waiter for a slot sleeps until one is free" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_as first -j2 l
+	hold_as second -j2 l
+	start waiter strace -f -qq -e trace=futex,fcntl -o calls "$SEMLOCK" -j2 l true
+	eventually grep -qs F_OFD_SETLKW calls
+	for i in {1..10}; do expect_status 1 "$SEMLOCK" -n l true; done
+	let_go first
+	ended waiter 0
+	[ "$(wc -l <calls)" -lt 150 ] || complain "$(wc -l <calls) calls, as" "$(tail -n 20 calls)"
+}
+
 @test "never more than three inside, whichever process is killed, and all three slots stay in use" {
 	starts_many
 	local method

@@ -278,6 +278,21 @@ next_beside_none() {
 	next_beside_none sudo "$SEMLOCK" --ttl=5 "etcd://$ETCD/sudo" sudo -n
 }
 
+@test "a revoked lease: what the command has left behind is gone before the next holder begins" {
+	local lease
+	stray_under holder "$SEMLOCK" --ttl=60 "$URL"
+	lease=$(lease)
+	fifos next
+	start next "$SEMLOCK" -v "$URL" "$PROBE" hold next.up next.down
+	waits_for next "waiting: held by"
+	ctl lease revoke "$lease" >/dev/null
+	ready next
+	dead "$(cat holder.stray)"
+	dead "${COMMAND[holder]}"
+	ended holder 76
+	let_go next
+}
+
 @test "a lost lock with -o: semlock has ended all that the command has started, and no other child of its own" {
 	fifos holder
 	start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" -o --ttl=60 "$URL" \
@@ -407,7 +422,7 @@ declare -gA smith
 # told LINE...: a helper that has nothing but these to tell
 told() {
 	mkdir helpers
-	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "LOCKSMITH 1 shared slots order token" "$@" END >helpers/semlock-locksmith-etcd
+	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "LOCKSMITH 1 shared slots order token queue-max" "$@" END >helpers/semlock-locksmith-etcd
 	chmod +x helpers/semlock-locksmith-etcd
 	SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 }
@@ -525,6 +540,78 @@ told() {
 	done
 }
 
+# in_queue N: so many keys are in the queue, that of the holder among them.
+in_queue() { [ "$(count)" -eq "$1" ]; }
+
+@test "--queue-max: with as many waiting as may, the next is refused at once; with fewer it waits" {
+	local way
+	for way in "" -s -j1; do
+		hold_lock ${way/-s/-x} "$URL"
+		fifos waiter
+		fifos third
+		start waiter "$SEMLOCK" --queue-max=1 $way "$URL" "$PROBE" hold waiter.up waiter.down
+		eventually in_queue 2
+		expect_status 9 "$SEMLOCK" --queue-max=1 -E 9 $way "$URL" touch ran
+		expect_silent
+		expect_status 1 "$SEMLOCK" --queue-max=1 -w 60 --status-fd=1 $way "$URL" touch ran
+		expect_out busy
+		expect_status 1 "$SEMLOCK" --queue-max=0 $way "$URL" touch ran
+		start third "$SEMLOCK" --queue-max=2 $way "$URL" "$PROBE" hold third.up third.down
+		eventually in_queue 3
+		let_go
+		ready waiter
+		let_go waiter
+		ready third
+		let_go third
+		rm ./*.up ./*.down
+	done
+	[ ! -e ran ]
+	expect_status 0 "$SEMLOCK" --queue-max=1 "$URL" true
+}
+
+@test "--queue-max: of 20 that start at once 3 wait, and 17 are refused" {
+	local pid status refused=0 all=()
+	starts_many
+	hold_lock "$URL"
+	for _ in {1..20}; do
+		"$SEMLOCK" --queue-max=3 -E 75 "$URL" sh -c 'echo ran >>runs' 3>&- &
+		all+=($!)
+	done
+	# Those that are refused have ended, and the queue stays as it is.
+	eventually leaves 3 "${all[@]}"
+	let_go
+	for pid in "${all[@]}"; do
+		status=0
+		wait "$pid" || status=$?
+		[ $status -ne 75 ] || refused=$((refused + 1))
+	done
+	[ "$(wc -l <runs)" -eq 3 ] || complain "$(wc -l <runs) ran"
+	[ $refused -eq 17 ] || complain "$refused were refused"
+}
+
+# leaves N PID...: so many of those are left.
+leaves() {
+	local most=$1 pid left=0
+	shift
+	for pid; do ! kill -0 "$pid" 2>/dev/null || left=$((left + 1)); done
+	[ $left -eq "$most" ]
+}
+
+@test "--queue-max counts etcdctl's waiters, and refuses what the engine does not offer" {
+	local other
+	hold_lock "$URL"
+	ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly true >/dev/null 2>&1 3>&- </dev/null &
+	other=$!
+	eventually in_queue 2
+	expect_status 1 "$SEMLOCK" --queue-max=1 "$URL" touch ran
+	let_go
+	wait $other
+	told "OK lease=15000000000 deadline=9223372036854775807"
+	sed -i 's/ queue-max//' helpers/semlock-locksmith-etcd
+	refused 64 "--queue-max: etcd:// does not offer it" "$SEMLOCK" --queue-max=1 "$URL" touch ran
+	[ ! -e ran ]
+}
+
 @test "what a server has nothing to do with is refused" {
 	for option in -F --rm --mode=600 --toggle --replace --on-lost=warn --fcntl \
 		--start=1 --init --stale=5 "-f other" "-m flock"; do
@@ -623,6 +710,10 @@ held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^h
 	expect_status 0 "$SEMLOCK" -n "$URL" true
 }
 
+@test "--min-hold: hosts whose clocks differ run the job once" {
+	clocks_differ
+}
+
 @test "--run-timeout and --status-fd go with a server's lock" {
 	expect_status 124 "$SEMLOCK" --run-timeout=.2 "$URL" sleep 60
 	"$SEMLOCK" --status-fd=9 "$URL" sh -c 'exit 3' 9>events || true
@@ -651,6 +742,56 @@ held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^h
 	etcd_start s1
 	ended waiter 0
 	[ -e ran ]
+}
+
+# no_answer WORDS: -n and a short -w are 69 with these WORDS, in less than three seconds.
+no_answer() {
+	local began took wait
+	for wait in -n "-w .1"; do
+		began=$(now)
+		# shellcheck disable=SC2086 # two words
+		refused 69 "$1" "$SEMLOCK" $wait "$URL" touch ran
+		took=$((($(now) - began) / 1000000))
+		[ $took -lt 3000 ] || complain "$wait: $took ms"
+	done
+	[ ! -e ran ]
+}
+
+has_no_room() { ! ctl put full x >/dev/null 2>&1; }
+
+@test "an etcd without room: 69 at once, also without -n; a holder lets go all the same" {
+	etcd_stop_all 2>/dev/null || :
+	rm -r "$DIR/s1"
+	etcd_single --quota-backend-bytes 200000
+	URL=etcd://$ETCD/nightly
+	hold_lock "$URL"
+	while head -c 100000 /dev/zero | tr '\0' x | ctl put full >/dev/null 2>&1; do :; done
+	eventually has_no_room
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	let_go
+	no_answer "database space exceeded"
+	refused 69 "database space exceeded" "$SEMLOCK" "$URL" touch ran
+	[ "$(count)" -eq 0 ]
+}
+
+@test "an etcd without a leader: 69; with -n within three seconds; -w waits for one" {
+	local leader name
+	etcd_three
+	URL=etcd://$ETCD/nightly
+	expect_status 0 "$SEMLOCK" "$URL" true
+	for name in n1 n2; do kill -STOP "${ETCD_PID[$name]}"; done
+	eventually leaderless n3
+	no_answer ""
+	fifos waiter
+	start waiter "$SEMLOCK" -w 100 "$URL" "$PROBE" hold waiter.up waiter.down
+	for name in n1 n2; do kill -CONT "${ETCD_PID[$name]}"; done
+	ready waiter
+	let_go waiter
+}
+
+# leaderless NAME: that member knows of no leader.
+leaderless() {
+	curl -s --max-time 2 "http://127.0.0.1:${ETCD_CLIENT[$1]}/v3/maintenance/status" -d '{}' | grep -q "no leader"
 }
 
 @test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {

@@ -461,3 +461,7 @@ later() {
 	refused 64 "--stale" "$SEMLOCK" --stale=5 "$URL" touch ran
 	[ ! -e ran ]
 }
+
+@test "--min-hold: hosts whose clocks differ run the job once" {
+	clocks_differ
+}

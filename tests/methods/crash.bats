@@ -36,6 +36,7 @@ stale() {
 }
 
 scene() {
+	METHOD=$1
 	rm -rf l l.held .l.semlock.*.* room
 	if [ "$1" = rename ]; then "$SEMLOCK" -m rename --init l true; fi
 	for file in "${BYSTANDERS[@]}"; do echo "not to be touched" >"$file"; done
@@ -57,16 +58,36 @@ crash() {
 		-m "$method" "${options[@]}" l "$@"
 }
 
-# inner NAME: the semlock that does the work: with -m posix it is the child of the one that was
-# started (src/run/relay.h).
+# inner NAME: the semlock that does the work, in $inner: with -m posix it is the child of the one that
+# was started (src/run/relay.h).
 inner() {
-	pgrep -P "${PID[$1]}" -f '^[^ ]*semlock[^ ]* .*-m posix' || echo "${PID[$1]}"
+	inner=${PID[$1]}
+	[ "$METHOD" != posix ] || inner=$(pgrep -P "$inner" -f '^[^ ]*semlock[^ ]* .*-m posix') || inner=${PID[$1]}
+}
+
+# state_of NAME: that one's, in $state.  Returns 1 if it has ended.
+state_of() {
+	inner "$1"
+	read -r _ _ state _ 2>/dev/null <"/proc/$inner/stat"
+}
+
+a_moment() {
+	! read -r -t .002 -u 9
+}
+
+# sleeps_on PID: it is asleep, and sleeps on for a while: it waits for something, and not only in passing
+sleeps_on() {
+	local before
+	before=$(grep -E '^State:.*S|ctxt' "/proc/$1/status") || return
+	"$PROBE" pause 10
+	[[ $before == State* && $before == "$(grep -E '^State:|ctxt' "/proc/$1/status")" ]]
 }
 
 # come_to_rest NAME: it sleeps, is stopped, or has ended.
 come_to_rest() {
-	local state end=$((SECONDS + PATIENCE))
-	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" 2>/dev/null && [[ $state != [STZ] ]]; do
+	local state inner end=$((SECONDS + PATIENCE))
+	while state_of "$1" && [[ $state != [TZ] ]] && ! sleeps_on "$inner"; do
+		a_moment
 		[ $SECONDS -lt $end ] || complain "$1 does not come to rest" || return
 	done 2>/dev/null
 }
@@ -88,11 +109,14 @@ holder_ended() {
 
 # first_in NAME...: one of these is in, and the others are not; its name is in $first.
 first_in() {
-	local name parent
+	local name parent inner
 	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
 	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
 	first=
-	for name; do if [ "$(inner "$name")" = "$parent" ]; then first=$name; fi; done
+	for name; do
+		inner "$name"
+		if [ "$inner" = "$parent" ]; then first=$name; fi
+	done
 	[ -n "$first" ] || complain "somebody else got in: $line"
 }
 
@@ -161,17 +185,19 @@ killed_at() {
 
 # stopped_or_over NAME WAY: it stands at the point; or, where it was waiting, did not come by it.
 stopped_or_over() {
-	local state='' end=$((SECONDS + PATIENCE))
-	while read -r _ _ state _ <"/proc/$(inner "$1")/stat" && [[ $state != T && ($2 != wait || $state != Z) ]]; do
+	local state='' inner end=$((SECONDS + PATIENCE))
+	while state_of "$1" && [[ $state != T && ($2 != wait || $state != Z) ]]; do
+		a_moment
 		[ $SECONDS -lt $end ] || complain "$1 is neither stopped nor over" || return
 	done 2>/dev/null
 }
 
 # It may come by the point again, and stop again.
 go_on() {
-	local state pid
-	while pid=$(inner "$1") && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" != Z ]; do
-		if [ "$state" = T ]; then kill -CONT "$pid"; fi
+	local state inner
+	while state_of "$1" && [ "$state" != Z ]; do
+		if [ "$state" = T ]; then kill -CONT "$inner"; fi
+		a_moment
 	done 2>/dev/null
 }
 
@@ -202,8 +228,9 @@ refused_at() {
 }
 
 prepare() {
-	mkfifo own.up holder.down w1.down w2.down
+	mkfifo own.up own.quiet holder.down w1.down w2.down
 	exec 8<>own.up	# that it is open keeps what is in it
+	exec 9<>own.quiet
 	grep -rhoE '(CRASH|FAULT)_POINT\("[^"]*"\)' "$SOURCE/src" >own.points
 	sed 's/.*"\(.*\)".*/\1/' own.points | sort -u >own.all
 	grep CRASH own.points | sed 's/.*"\(.*\)".*/\1/' | sort -u >own.crash
@@ -286,7 +313,7 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|attempt\.free|check\.|unique\.|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.free|check\.|unique\.|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }
 

@@ -1,4 +1,4 @@
-"""Every interleaving of a protocol, breadth first: for queue.py, gate.py, lease.py, postgresql.py.
+"""Every interleaving of a protocol, breadth first.
 
 A model is a function from a state (anything hashable) to a list of (name of the step, next state),
 and one from a state to what is wrong with it, or None. Between two steps anything may happen.

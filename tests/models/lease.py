@@ -8,7 +8,8 @@ may be stopped or cut off; only a semlock's own timer is believed to be in time.
 commands are ever inside, and of two holders the later has the higher token. The naive ways go wrong.
 
 "Forgetful": etcd may end a lease at any moment that is to be renewed, and say of one that has ended that it is.
-The first client then makes a mark before it runs, under a lease that is never renewed. A renewal is believed when
+The first client then makes a mark before it runs, under a lease that is never renewed, and that may have been
+granted long before: it holds the lock no longer than that. If the lock is free, key and mark are made at once. A renewal is believed when
 the mark was put under a new lease after it, which takes the key to be there still. Nobody enters past a mark.
 """
 import collections
@@ -48,11 +49,15 @@ def model(naive="", marks=False):
 
             mine = next((k for k in s.keys if k[0] == i), None)
             if c.step == "idle":
-                to("ask", step="asked", asked=s.now)
+                to("ask", step="asked", asked=s.now, lease=s.now + LEASE if marks else 0)
             # The server does it, whenever the request arrives; a lease that has ended takes no key.
             if c.asked is not None and not c.done:
                 if c.step == "asked":
-                    to("put", keys=s.keys + ((i, s.revision, s.now + LEASE),), revision=s.revision + 1, done=True)
+                    key = (i, s.revision, s.now + LEASE)
+                    to("put", keys=s.keys + (key,), revision=s.revision + 1, done=True)
+                    if marks and s.now < c.lease and not s.keys and not s.marks:
+                        to("put both", keys=(key,), revision=s.revision + 1, done=True, marks=((i, c.lease),),
+                           token=s.revision)
                 elif mine or s.forgets is not None:
                     to("prolong", done=True, keys=tuple(
                         (k[0], k[1], s.now + LEASE) if k == mine else k for k in s.keys))
@@ -67,8 +72,8 @@ def model(naive="", marks=False):
             if c.done == believed:
                 counted_from = s.now if naive == "from the answer" else c.asked
                 if c.step == "asked":
-                    to("granted", step="look", until=counted_from + LEASE, asked=None, done=False,
-                       token=mine[1] if mine else 0)
+                    to("granted", step="start" if c.token else "look", until=counted_from + LEASE, asked=None, done=False,
+                       token=c.token or (mine[1] if mine else 0))
                 else:
                     to("prolonged", until=counted_from + LEASE, asked=None, done=False)
             if c.step == "look" and s.now < c.until and c.token:
@@ -76,13 +81,15 @@ def model(naive="", marks=False):
                 if turn and not marks:
                     to("mine", step="start")
                 elif turn and not others(s, i):
+                    to("mine, under the old lease", step="mark", asked=None, done=False)
                     # What is asked for at the same time, and its answer, is not waited for.
                     to("mine", step="mark", lease=s.now + LEASE, asked=None, done=False)
                 elif mine is None:
                     to("lost my place", step="over", until=0, asked=None, done=False)
             # The mark is made only while the key is there.
             if c.step == "mark" and s.now < c.lease and (mine or naive == "a mark without a key"):
-                to("mark", step="start", marks=s.marks + ((i, c.lease),))
+                to("mark", step="start", marks=s.marks + ((i, c.lease),),
+                   until=c.until if naive == "the age of the mark's lease" else min(c.until, c.lease))
             if c.step == "start":  # between the look and the command any time may pass
                 if s.now < c.until or naive == "no timer":
                     to("run", step="inside", highest=max(s.highest, c.token))
@@ -150,6 +157,8 @@ CASES = [
          naive="the mark's lease is renewed"),
     case("naive: forgetful, the key is kept between lease and mark", False, 2, forgets=1, marks=True,
          naive="keep and mark"),
+    case("naive: forgetful, the age of the lease of a mark is not counted", False, 2, forgets=1, marks=True,
+         naive="the age of the mark's lease"),
     case("naive: forgetful, a mark is made without a key", False, 2, forgets=1, marks=True,
          naive="a mark without a key"),
 ]

@@ -63,6 +63,15 @@ has_two() {
 	shows "$PWD/theirs" "${COMMAND[holder]}" 1 "${PID[waiter]}"
 }
 
+@test "a lock that no process holds is left out, also if one was asked for a file of that name before" {
+	hold_lock l
+	mv l moved
+	: >l
+	capture "$SEMLOCK" --who
+	[[ $out != *"$PWD/l: "* ]] || complain "$out"
+	let_go
+}
+
 @test "JSON is what --who LOCK prints" {
 	hold_lock l
 	queue_as waiter l

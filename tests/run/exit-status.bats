@@ -111,3 +111,12 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 137 "$BROKEN" l sh -c 'kill -KILL $$'
 	expect_free l
 }
+
+@test "a lock call that fails: 71, and what failed before why; as flock, in flock(1)'s words" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	refused 71 "l: cannot lock: No locks available" strace -qq -o trace -e inject=flock:error=ENOLCK "$SEMLOCK" l touch ran
+	expect_status 71 strace -qq -o trace -e inject=flock:error=ENOLCK "$FLOCK" l touch ran
+	[ "$err" = "flock: l: No locks available" ] || complain "$err"
+	[ ! -e ran ]
+}

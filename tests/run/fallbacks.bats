@@ -184,3 +184,37 @@ refusing() {
 	done
 	[ ! -e ran ]
 }
+
+@test "without process descriptors all that a command has started ends with a killed semlock" {
+	for error in ENOSYS EPERM; do
+		rm -f child
+		refusing $error pidfd_open,pidfd_send_signal
+		start traced "$SEMLOCK" -o l sh -c 'sleep 1000 & echo $! >new; mv new child; wait'
+		eventually [ -e child ]
+		kill -KILL "$(pgrep -P "${PID[traced]}" semlock)"
+		"$PROBE" gone "$(cat child)" || complain "$error"
+	done
+}
+
+@test "where descriptors cannot be closed all at once, a helper has none of the caller's all the same" {
+	mkdir helpers
+	printf '#!/bin/sh\nls -l /proc/$$/fd >fds\nexit 1\n' >helpers/semlock-locksmith-demo
+	chmod +x helpers/semlock-locksmith-demo
+	for error in ENOSYS EPERM; do
+		refusing $error close_range
+		SEMLOCK_LOCKSMITH_DIR=$PWD/helpers capture "$SEMLOCK" -n demo://host/l true 9>theirs
+		[ -s fds ]
+		! grep theirs fds || complain "$error"
+		rm fds
+	done
+}
+
+@test "where descriptors cannot be compared, semlock and its command are one holder" {
+	hold_lock l
+	for error in ENOSYS EPERM; do
+		refusing $error kcmp
+		expect_status 1 "$SEMLOCK" --who l
+		[ "$(grep -c "^held" .out)" -eq 1 ] || complain "$error: $out"
+	done
+	let_go
+}

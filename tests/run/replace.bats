@@ -106,11 +106,30 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 }
 
 @test "the holder ends by itself just then: the lock is taken, and no process is signalled" {
-	for _ in $(seq 10); do
-		start old "$SEMLOCK" l true
-		expect_status 0 "$SEMLOCK" --replace l true
-		wait "${PID[old]}" || [ $? -eq 143 ]
+	crashable
+	for point in replace.looked replace.aimed replace.proven; do
+		hold_as old l
+		SEMLOCK_CRASH=$point:stop start new "$SEMLOCK" --replace l touch ran
+		"$PROBE" state "${PID[new]}" T
+		let_go old
+		kill -CONT "${PID[new]}"
+		ended new 0
+		rm ran old.up old.down
 	done
+}
+
+@test "a ticket before the replacer's, of a process that does nothing, delays the replacer, and no more" {
+	hold_as old l
+	queue_as killed l
+	kill -KILL "${PID[killed]}"
+	ended killed 137
+	fifos hostile
+	start hostile "$PROBE" fcntl-hold "$(queue_of l)" ofd write 1 1 hostile.up hostile.down
+	ready hostile
+	hold_as new --replace l
+	ended old 143
+	let_go hostile
+	let_go new
 }
 
 @test "of many at once never two run, and one is left" {

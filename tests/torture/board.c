@@ -15,7 +15,7 @@ static unsigned long long random_state = 1;
 
 void open_board(int flags)
 {
-	int fd = open("board", flags | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open("board", flags | O_RDWR | O_CLOEXEC, 0666);
 
 	if (fd < 0 || ftruncate(fd, sizeof(struct board)) != 0)
 		fatal("board");
@@ -81,6 +81,8 @@ static const char *word_for(int what)
 	case 'K': return "is sent SIGKILL";
 	case 'S': return "is sent SIGSTOP";
 	case 'T': return "is sent SIGTERM";
+	case 'P': return "is left stopped";
+	case 'H': return "blocks the queue";
 	case 'O': return "FINDS ANOTHER INSIDE";
 	}
 	return "?";

@@ -5,6 +5,7 @@
  * SEMLOCK_BROKEN=unguarded: a dead holder's lock is looked at, and then unlinked: no flock
  * guards it, and its name is not compared again.
  * SEMLOCK_BROKEN=uncompared: an flock guards it, and its name is not compared again.
+ * SEMLOCK_BROKEN=obedient: a lock is never found deserted, whatever tickets lie before it.
  * Always: vfork(2) is only fork(2), as under qemu-user.  That breaks nothing. */
 #include <config.h>
 
@@ -14,14 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
-struct lock;
+#include "lock/attempt.h"
+
 struct file_lock;
 
 bool __real_lockfile_current(const struct lock *lock);
 bool __real_lockdir_same(const struct file_lock *file, const char *name, int fd);
 int __real_flock(int fd, int operation);
+enum outcome __real_attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct error *error);
 bool __wrap_lockfile_current(const struct lock *lock);
 bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd);
+enum outcome __wrap_attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct error *error);
 int __wrap_flock(int fd, int operation);
 pid_t __wrap_vfork(void);
 
@@ -47,6 +51,14 @@ bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd)
 		return __real_lockdir_same(file, name, fd);
 	nanosleep(&a_moment, NULL);
 	return true;
+}
+
+enum outcome __wrap_attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct error *error)
+{
+	if (!broken("obedient"))
+		return __real_attempt_deserted(lock, looks, seen, error);
+	*seen = 0;
+	return BUSY;
 }
 
 int __wrap_flock(int fd, int operation)

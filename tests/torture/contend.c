@@ -24,6 +24,8 @@ struct contest {
 	int count;
 	long every, next; /* so many entries from one kill to the next */
 	int64_t began, limit, woken;
+	int64_t halted[MOST]; /* until when it is to stay stopped */
+	pid_t hostile;
 	bool stuck;
 };
 
@@ -39,10 +41,12 @@ static void start(struct contest *contest, int slot)
 		fatal("fork");
 	if (one->pid > 0)
 		return;
+	if (freopen("messages", "a", stderr) == NULL)
+		_exit(2);
+	if (one->form != NULL)
+		user_become(slot);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
-		_exit(2);
-	if (freopen("messages", "a", stderr) == NULL)
 		_exit(2);
 	snprintf(number, sizeof number, "%d", slot);
 	if (one->form == NULL)
@@ -76,10 +80,10 @@ static void strike(const struct contender *one, int slot, int signo, int what)
 }
 
 /* A command that was stopped stops its semlock, too: all go on. */
-static void wake(struct contest *contest)
+static void wake(struct contest *contest, int64_t now)
 {
 	for (int slot = 0; slot < contest->count; slot++)
-		if (is_stopped(contest->contenders[slot].pid))
+		if (contest->halted[slot] <= now && is_stopped(contest->contenders[slot].pid))
 			kill(contest->contenders[slot].pid, SIGCONT);
 }
 
@@ -100,12 +104,36 @@ static void stop(struct contest *contest, int slot)
 	atomic_fetch_add(&board->stops, 1);
 }
 
+static bool replacer_is_in(const struct contest *contest)
+{
+	for (int slot = 0; slot < contest->count; slot++)
+		if (form_replaces(contest->contenders[slot].form) && atomic_load(&board->command[slot]) != 0)
+			return true;
+	return false;
+}
+
+/* Stop a waiter, mostly for less time than the others give it.  (It may be the next holder just now.) */
+static void halt(struct contest *contest)
+{
+	int slot = (int)pick((unsigned)contest->count);
+	const struct contender *one = &contest->contenders[slot];
+
+	if (one->form == NULL || immortal(one) || atomic_load(&board->command[slot]) != 0 ||
+	    atomic_load(&board->inside) < atomic_load(&board->halts) * 20 ||
+	    pick(replacer_is_in(contest) ? 8 : 1000) != 0)
+		return;
+	contest->halted[slot] = now_ns() + (pick(64) == 0 ? 1500 : 1 + pick(50)) * MS;
+	note('P', one->pid, slot);
+	kill(one->pid, SIGSTOP);
+	atomic_fetch_add(&board->halts, 1);
+}
+
 static void do_harm(struct contest *contest)
 {
 	int slot = (int)pick((unsigned)contest->count);
 	const struct contender *one = &contest->contenders[slot];
 
-	if (contest->every == 0 || atomic_load(&board->inside) < contest->next)
+	if (atomic_load(&board->inside) < contest->next)
 		return;
 	contest->next += contest->every;
 	pause_us((long)pick(800));
@@ -133,10 +161,22 @@ static void complain_of(const struct contender *one, int status)
 		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-static bool expected(const struct contender *one, int status)
+/* 69: a waiter that takes a dead one's lock over, and is stopped or kept waiting right there, is a holder
+ * after a second; but nothing in the lock proves that it is one, so --replace does not signal it. */
+static bool is_refused(const struct contender *one, int status)
 {
+	if (!form_replaces(one->form) || !WIFEXITED(status) || WEXITSTATUS(status) != 69)
+		return false;
+	atomic_fetch_add(&board->refusals, 1);
+	return true;
+}
+
+static bool expected(const struct contender *one, int slot, int status)
+{
+	if (one->form != NULL && is_refused(one, status))
+		return true;
 	if (one->form != NULL)
-		return form_expects(one->form, status);
+		return form_expects(one->form, status, user_is_other(slot));
 	if (WIFSIGNALED(status))
 		return WTERMSIG(status) == SIGKILL;
 	return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 137;
@@ -151,8 +191,9 @@ static void one_ended(struct contest *contest, pid_t pid, int status)
 			continue;
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 76)
 			atomic_fetch_add(&board->lost, 1);
-		if (!expected(one, status))
+		if (!expected(one, slot, status))
 			complain_of(one, status);
+		contest->halted[slot] = 0;
 		start(contest, slot);
 	}
 }
@@ -161,6 +202,10 @@ static void one_ended(struct contest *contest, pid_t pid, int status)
  * are not to take a test's. */
 static int64_t stuck_after(const struct contest *contest)
 {
+	const char *seconds = getenv("TORTURE_STUCK");
+
+	if (seconds != NULL)
+		return atol(seconds) * 1000 * MS;
 	return (naive_is(contest->method) ? 10000 : 60000) * MS;
 }
 
@@ -177,14 +222,9 @@ static void wait_for_one(struct contest *contest)
 	contest->stuck = now - atomic_load(&board->last_ns) > stuck_after(contest);
 	if (now - contest->woken > 20 * MS) {
 		contest->woken = now;
-		wake(contest);
+		wake(contest, now);
 	}
 	pause_us((long)pick(300));
-}
-
-static long rounds(void)
-{
-	return atomic_load(&board->done) + atomic_load(&board->shared);
 }
 
 static void run_down(struct contest *contest)
@@ -205,7 +245,7 @@ static void run_down(struct contest *contest)
 			continue;
 		if (pid < 0)
 			return;
-		wake(contest);
+		wake(contest, INT64_MAX);
 		pause_us(1000);
 		if (now_ns() > end && !contest->stuck) {
 			contest->stuck = true;
@@ -215,7 +255,7 @@ static void run_down(struct contest *contest)
 	}
 }
 
-/* ---- the verdict ---- */
+/* ---- the end of it ---- */
 
 /* The last acquisitions, without kills, take over what the killed have left, and sweep. */
 static void calm_down(struct contest *contest)
@@ -229,65 +269,6 @@ static void calm_down(struct contest *contest)
 		start(contest, 0);
 		waitpid(contest->contenders[0].pid, &status, 0);
 	}
-}
-
-static bool is_kernel(const char *method)
-{
-	return strcmp(method, "flock") == 0 || strcmp(method, "ofd") == 0 || strcmp(method, "posix") == 0;
-}
-
-static bool left_over(const char *method)
-{
-	int code = system("test -z \"$(ls -A | grep -vE '^(board|messages|witness|counter|lock)$')\"");
-
-	if (code == 0 && strcmp(method, "rename") != 0 && !is_kernel(method))
-		code = access("lock", F_OK) == 0;
-	return code != 0;
-}
-
-/* Who is killed or terminated may have counted and not said so; nothing else may be off. */
-static long updates_lost(void)
-{
-	FILE *file = fopen("counter", "r");
-	long value = 0, done = atomic_load(&board->done);
-
-	if (file != NULL && fread(&value, sizeof value, 1, file) != 1)
-		value = 0;
-	if (file != NULL)
-		fclose(file);
-	if (value < done)
-		return done - value;
-	return value - done > atomic_load(&board->kills) + atomic_load(&board->terms) ? value - done : 0;
-}
-
-static void show_overlap(void)
-{
-	unsigned number = atomic_load(&board->overlap);
-
-	printf("overlap: process %d came in while %d was inside; what came before that:\n",
-	    atomic_load(&board->event[number % EVENTS].pid), atomic_load(&board->met));
-	show_events(number + 1);
-}
-
-static int verdict(const struct contest *contest, bool litter)
-{
-	int64_t took = now_ns() - contest->began;
-	long updates = updates_lost();
-
-	printf("%s: %ld acquisitions (%ld of them shared or slots) by %d in %.1f s; %ld kills, %ld stops, "
-	       "%ld terms, %ld lock files deleted\n",
-	    contest->method, rounds(), atomic_load(&board->shared), contest->count,
-	    (double)took / 1e9, atomic_load(&board->kills), atomic_load(&board->stops),
-	    atomic_load(&board->terms), atomic_load(&board->deleted));
-	printf("%s: %ld overlaps, %ld lost, %ld updates lost, %ld failures, %s, %s; longest time "
-	       "without progress %.3f s\n",
-	    contest->method, atomic_load(&board->overlaps), atomic_load(&board->lost), updates,
-	    atomic_load(&board->failures), contest->stuck ? "STUCK" : "not stuck",
-	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9);
-	if (atomic_load(&board->overlaps) > 0)
-		show_overlap();
-	return contest->stuck || litter || updates != 0 || atomic_load(&board->overlaps) > 0 ||
-	       atomic_load(&board->lost) > 0 || atomic_load(&board->failures) > 0;
 }
 
 static bool over(const struct contest *contest, long wanted)
@@ -310,14 +291,20 @@ int contend(const char *method, const char *semlock, long wanted, long kills, in
 	atomic_store(&board->last_ns, contest.began);
 	for (int slot = 0; slot < count; slot++)
 		start(&contest, slot);
+	if (!naive_is(method))
+		contest.hostile = hostile_start();
 	while (!over(&contest, wanted)) {
 		wait_for_one(&contest);
-		do_harm(&contest);
+		if (contest.every > 0) {
+			do_harm(&contest);
+			halt(&contest);
+		}
 	}
+	hostile_end(contest.hostile);
 	run_down(&contest);
 	if (!contest.stuck && !naive_is(method) && atomic_load(&board->overlaps) == 0) {
 		calm_down(&contest);
 		litter = left_over(method);
 	}
-	return verdict(&contest, litter);
+	return verdict(method, count, now_ns() - contest.began, contest.stuck, litter);
 }

@@ -125,13 +125,20 @@ bool form_may_be_killed(const struct form *form)
 	return (form->flags & IMMORTAL) == 0;
 }
 
-/* 65: the descriptor form was given a file that has been deleted in the meantime. */
-bool form_expects(const struct form *form, int status)
+bool form_replaces(const struct form *form)
+{
+	return strcmp(form->name, "replace") == 0;
+}
+
+/* 65: the descriptor form was given a file that has been deleted in the meantime.
+ * 77: the holder is another user's. */
+bool form_expects(const struct form *form, int status, bool other)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
 	return (form->flags & PEER) != 0 || code == 0 || code == 128 + SIGKILL ||
 	       code == 128 + SIGTERM || (code == 1 && (form->flags & MAY_FAIL) != 0) ||
+	       (code == 77 && form_replaces(form) && other) ||
 	       (code == 65 && (strcmp(form->name, "fd") == 0 || strcmp(form->name, "number") == 0));
 }
 

@@ -77,7 +77,7 @@ static void note_entry(char mode, int slot)
 
 static void count(int slot)
 {
-	int counter = open("counter", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int counter = open("counter", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	long value = 0;
 
 	if (counter < 0 || pread(counter, &value, sizeof value, 0) < 0)
@@ -92,7 +92,7 @@ static void count(int slot)
 
 int go_inside(int slot, const char *mode)
 {
-	int witness = open("witness", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int witness = open("witness", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	struct flock nothing = part(F_UNLCK, 0, 0);
 
 	if (witness < 0)

@@ -11,7 +11,10 @@
  * -F, -o, a descriptor, a deadline, shared, in a slot, ...; each time in another one.
  * TORTURE_FORMS=command,peer,...: in these alone; without it, in all but those of other
  * programs.  (Those do not look whether a lock file has been deleted: so not both at once.)
- * TORTURE_SECONDS: no longer than that. */
+ * TORTURE_SECONDS: no longer than that.  TORTURE_STUCK: so many seconds without an entry are too many.
+ *
+ * Where this is root, every second contender is another user.  A hostile process locks bytes of the
+ * queue, and waiters are stopped for a while, most of all while one that has replaced another is in. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -85,6 +88,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "torture: %s waits for the lock: it is no breaker\n", argv[2]);
 		return 2;
 	}
+	users_begin(argv[strcmp(argv[1], "breakers") == 0 ? 3 : 2]);
 	open_board(O_CREAT | O_TRUNC);
 	if (strcmp(argv[1], "breakers") == 0)
 		return breakers(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]));

@@ -21,6 +21,9 @@ struct board {
 	atomic_long overlaps, lost, failures;
 	atomic_long breakers, winners, ended; /* of breakers.c */
 	atomic_long kills, stops, terms, deleted;
+	atomic_long halts;          /* waiters left stopped, mostly while a replacer was inside */
+	atomic_long refusals;       /* of --replace, because such a waiter had the lock: few */
+	atomic_long bursts, blocks; /* of the hostile one */
 	atomic_int command[MOST]; /* whom a contender has inside now */
 	atomic_int semlock[MOST]; /* where the contender is not semlock itself: its semlock */
 	atomic_llong last_ns, longest_ns; /* when somebody was let in, and the longest time without */
@@ -62,7 +65,9 @@ void form_exec(const struct form *form, const char *method, const char *semlock,
     __attribute__((noreturn));
 const char *form_name(const struct form *form);
 bool form_may_be_killed(const struct form *form); /* without leaving what nobody takes over */
-bool form_expects(const struct form *form, int status); /* as of waitpid */
+/* STATUS: as of waitpid.  OTHER: the contender may not signal all the others. */
+bool form_expects(const struct form *form, int status, bool other);
+bool form_replaces(const struct form *form);
 int open_and_exec(char **argv);                   /* LOCK as descriptor 20, for ARGV */
 int lock_by_descriptor(int slot, const char *mode, char **argv);
 int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, excl, ... */
@@ -70,6 +75,19 @@ int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, exc
 /* held.c: does anybody hold the lock of METHOD on the name lock, for all that can be seen from
  * here?  Adds "held" or "FREE" to the file ran. */
 int say_if_held(const char *method);
+
+/* users.c */
+void users_begin(const char *semlock); /* if we are root, and another user can do all of this here: two */
+bool user_is_other(int slot);
+void user_become(int slot); /* for the process of that contender */
+pid_t hostile_start(void);  /* takes tickets of the queue */
+void hostile_end(pid_t hostile); /* 0: there is none */
+
+/* verdict.c */
+long rounds(void); /* that are done */
+bool left_over(const char *method);
+/* Print the figures; returns 0, or 1 when something was wrong.  TOOK: ns. */
+int verdict(const char *method, int count, int64_t took, bool stuck, bool litter);
 
 /* contend.c: returns 0, or 1 when something was wrong. */
 int contend(const char *method, const char *semlock, long wanted, long kills, int count);

@@ -14,7 +14,7 @@
 struct engine {
 	const char *name;    /* "etcd": the program is semlock-locksmith-NAME */
 	const char *schemes; /* "etcd etcds": the URLs that it takes */
-	const char *words;   /* what it offers, of "shared slots order token" */
+	const char *words;   /* what it offers, of "shared slots order token queue-max" */
 
 	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *failure filled. */
 	int (*parse)(const char *text, struct url *url, struct failure *failure);

@@ -23,6 +23,7 @@ const char options_help[] =
     "never)\n"
     "  --wait[=SECS]             wait for it, at most so long (the default: for ever)\n"
     "  --no-wait                 do not wait\n"
+    "  --queue-max=N             wait only if fewer than N others wait (etcd)\n"
     "  --pid=PID, --note=TEXT    what others are told about the holder\n"
     "  --who                     say who holds it, take nothing\n"
     "  --check                   try whether the server is fit for locks\n";
@@ -34,6 +35,7 @@ enum {
 	OPT_STALE,
 	OPT_WAIT,
 	OPT_NO_WAIT,
+	OPT_QUEUE_MAX,
 	OPT_PID,
 	OPT_NOTE,
 	OPT_WHO,
@@ -46,6 +48,7 @@ static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE
     {"slots", required_argument, NULL, OPT_SLOTS}, {"ttl", required_argument, NULL, OPT_TTL},
     {"stale", required_argument, NULL, OPT_STALE},
     {"wait", optional_argument, NULL, OPT_WAIT}, {"no-wait", no_argument, NULL, OPT_NO_WAIT},
+    {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
     {"pid", required_argument, NULL, OPT_PID}, {"note", required_argument, NULL, OPT_NOTE},
     {"who", no_argument, NULL, OPT_WHO}, {"check", no_argument, NULL, OPT_CHECK},
     {"help", no_argument, NULL, OPT_HELP}, {"version", no_argument, NULL, OPT_VERSION},
@@ -59,13 +62,13 @@ static int parse_number(const char *text, long least, long most, long *n)
 	return end == text || *end != '\0' || *n < least || *n > most ? -1 : 0;
 }
 
-static int parse_slots(struct options *o, const char *text)
+static int parse_count(const char *text, long most, unsigned int *count)
 {
 	long n;
 
-	if (parse_number(text, 1, 100000, &n) != 0)
+	if (parse_number(text, 1, most, &n) != 0)
 		return -1;
-	o->slots = (unsigned int)n;
+	*count = (unsigned int)n;
 	return 0;
 }
 
@@ -107,7 +110,7 @@ static int parse_option(struct options *o, int option, const char *argument)
 	case OPT_MODE:
 		return parse_mode(o, argument);
 	case OPT_SLOTS:
-		return parse_slots(o, argument);
+		return parse_count(argument, 100000, &o->slots);
 	case OPT_TTL:
 		return parse_ttl(o, argument);
 	case OPT_STALE:
@@ -120,6 +123,8 @@ static int parse_option(struct options *o, int option, const char *argument)
 	case OPT_NO_WAIT:
 		o->no_wait = true;
 		return 0;
+	case OPT_QUEUE_MAX:
+		return parse_count(argument, INT32_MAX, &o->queue_max);
 	case OPT_PID:
 		return parse_number(argument, 1, INT32_MAX, &o->pid);
 	case OPT_NOTE:

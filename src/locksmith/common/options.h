@@ -16,6 +16,7 @@ struct options {
 	enum action action;
 	enum lease_mode mode;
 	unsigned int slots; /* LEASE_SLOTS: how many may hold at once */
+	unsigned int queue_max; /* wait only if fewer others wait; 0: no limit */
 	int64_t ttl;	    /* nanoseconds, like all times here; 0: the engine's default */
 	int64_t stale;	    /* age at which a lock directory without a token is removed; 0: never */
 	bool stale_given;

@@ -184,7 +184,7 @@ static void etcd_end(bool stopped)
 const struct engine engine = {
     .name = "etcd",
     .schemes = "etcd etcds",
-    .words = "shared slots order token",
+    .words = "shared slots order token queue-max",
     .parse = etcdctl_url,
     .start = transfer_init,
     .run = etcd_run,

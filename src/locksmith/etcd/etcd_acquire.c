@@ -15,7 +15,7 @@ enum wait {
 	WAIT_HELD,
 	WAIT_BUSY,
 	WAIT_SILENT, /* no endpoint answers; our place in the queue is unknown */
-	WAIT_TAKEN,  /* our place is as before; another holder has taken that slot number */
+	WAIT_TAKEN,  /* a key is before ours, or another holder has taken that slot number */
 	WAIT_AGAIN,  /* our place was lost: begin again */
 	WAIT_FAILED
 };
@@ -93,6 +93,9 @@ static enum wait wait_in_queue(struct etcdlock *k)
 				return WAIT_AGAIN;
 			keep_at = boottime_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
 		}
+		/* The predecessor has gone. To enter is to look; but a slot's number is not known before. */
+		if (k->watch.deleted && k->options->mode != LEASE_SLOTS)
+			return WAIT_HELD;
 		if (!watch_is_good(k) || boottime_now() >= clock_min(look_at, k->options->until)) {
 			w = look_again(k);
 			look_at = boottime_now() + 2 * k->ttl;
@@ -101,15 +104,15 @@ static enum wait wait_in_queue(struct etcdlock *k)
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
 }
 
-/* No key is before ours: prolong the lease if half of it is over, and make the mark, without which the
-   lock is not held. */
+/* No key is before ours, or the nearest one has gone: prolong the lease if half of it is over, and make the mark,
+   without which the lock is not held. */
 static enum wait enter(struct etcdlock *k)
 {
 	enum etcd_reply reply = ETCD_OK;
 
 	if (k->deadline - boottime_now() < k->ttl / 2)
 		reply = etcdlock_keep(k, clock_min(answer_by(k), k->deadline));
-	if (reply == ETCD_OK)
+	if (reply == ETCD_OK && k->mark_deadline - boottime_now() < k->ttl / 3 * 2)
 		reply = etcdmark_lease(k, clock_min(answer_by(k), k->deadline));
 	if (reply == ETCD_OK)
 		reply = etcdmark_enter(k, clock_min(answer_by(k), k->deadline));
@@ -117,21 +120,54 @@ static enum wait enter(struct etcdlock *k)
 		return WAIT_FAILED;
 	if (reply != ETCD_OK)
 		return WAIT_AGAIN;
-	if (k->marked)
+	return k->marked ? WAIT_HELD : WAIT_TAKEN;
+}
+
+/* Our key has its place: exact, also if many begin at the same time. */
+static enum wait count_waiters(struct etcdlock *k)
+{
+	const json_t *kvs, *marks;
+	unsigned int waiting;
+	json_t *answer;
+
+	if (k->options->queue_max == 0 || !k->place.blocked)
 		return WAIT_HELD;
-	return look_again(k) == WAIT_FAILED ? WAIT_FAILED : WAIT_TAKEN;
+	switch (etcdlock_range(k, clock_min(answer_by(k), k->deadline), &answer, &kvs, &marks)) {
+	case ETCD_OK:
+		waiting = etcdqueue_waiting(kvs, marks, k->revision);
+		json_decref(answer);
+		return waiting < k->options->queue_max ? WAIT_HELD : WAIT_BUSY;
+	case ETCD_FATAL:
+		return WAIT_FAILED;
+	default:
+		return WAIT_AGAIN;
+	}
 }
 
 static enum wait take_turn(struct etcdlock *k)
 {
-	enum wait w;
+	enum wait w = count_waiters(k);
 
+	if (w != WAIT_HELD)
+		return w;
 	do {
-		w = wait_in_queue(k);
-		if (w == WAIT_HELD)
+		w = k->marked ? WAIT_HELD : wait_in_queue(k);
+		if (w == WAIT_HELD && !k->marked)
 			w = enter(k);
 	} while (w == WAIT_TAKEN);
 	return w;
+}
+
+/* The leases of our key and of our mark, in the time of one. */
+static enum etcd_reply get_leases(struct etcdlock *k)
+{
+	enum etcd_reply reply;
+
+	etcdmark_lease_start(k);
+	reply = etcdlock_grant(k, answer_by(k));
+	/* The same endpoint has answered: the other answer is near. */
+	etcdmark_lease_take(k, reply == ETCD_OK && k->etcd.sent == 1 ? boottime_now() + NS_PER_S : 0);
+	return reply;
 }
 
 /* Looks first, and makes the key only if the lock is free and no key was put since: busy leaves no trace.
@@ -144,7 +180,7 @@ static enum wait at_once(struct etcdlock *k)
 	if (reply == ETCD_OK && k->place.blocked)
 		return WAIT_BUSY;
 	if (reply == ETCD_OK)
-		reply = etcdlock_grant(k, answer_by(k));
+		reply = get_leases(k);
 	if (reply == ETCD_OK)
 		reply = etcdlock_queue(k, k->seen, answer_by(k), &made);
 	if (reply == ETCD_GONE)
@@ -156,7 +192,7 @@ static enum wait at_once(struct etcdlock *k)
 
 static enum wait in_turn(struct etcdlock *k)
 {
-	enum etcd_reply reply = etcdlock_grant(k, answer_by(k));
+	enum etcd_reply reply = get_leases(k);
 	bool made;
 
 	if (reply == ETCD_OK)

@@ -22,23 +22,32 @@ void etcdlock_keys(struct etcdlock *k)
 	etcdqueue_keys(&k->marks, marks, k->options->mode);
 }
 
-enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until)
+bool etcdlock_granted(const json_t *answer, int64_t *seconds, int64_t *id)
 {
 	int64_t asked = *seconds;
-	json_t *answer;
-	enum etcd_reply reply;
 
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
-	    json_pack("{s:o}", "TTL", etcdlock_number(asked)), until, &answer);
-	if (reply != ETCD_OK)
-		return reply;
 	*id = etcdqueue_int(answer, "ID");
 	/* The server may give more than was asked for. */
 	*seconds = etcdqueue_int(answer, "TTL");
+	if (*id == 0 || *seconds < asked || *seconds > LONGEST_SECONDS)
+		*id = 0;
+	return *id != 0;
+}
+
+enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until)
+{
+	json_t *answer;
+	enum etcd_reply reply;
+	bool granted;
+
+	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
+	    json_pack("{s:o}", "TTL", etcdlock_number(*seconds)), until, &answer);
+	if (reply != ETCD_OK)
+		return reply;
+	granted = etcdlock_granted(answer, seconds, id);
 	json_decref(answer);
-	if (*id != 0 && *seconds >= asked && *seconds <= LONGEST_SECONDS)
+	if (granted)
 		return ETCD_OK;
-	*id = 0;
 	failure_set(&k->etcd.failure, EXIT_UNAVAILABLE, "the server granted no lease");
 	return ETCD_FATAL;
 }
@@ -90,11 +99,13 @@ enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 	return reply;
 }
 
-static void note_place(struct etcdlock *k, const json_t *answer)
+static int64_t store_revision(const json_t *answer)
 {
-	const json_t *responses = json_object_get(answer, "responses");
+	return etcdqueue_int(json_object_get(answer, "header"), "revision");
+}
 
-	k->seen = etcdqueue_int(json_object_get(answer, "header"), "revision");
+void etcdlock_note_place(struct etcdlock *k, const json_t *responses)
+{
 	etcdqueue_place(responses, &k->keys, &k->marks, k->options, &k->place);
 }
 
@@ -121,9 +132,16 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 	if (reply != ETCD_OK)
 		return reply;
 	k->place.found = is_ours(k, answer, own);
-	note_place(k, answer);
+	k->seen = store_revision(answer);
+	etcdlock_note_place(k, json_object_get(answer, "responses"));
 	json_decref(answer);
 	return ETCD_OK;
+}
+
+static json_t *put_under(const struct etcdlock *k, const char *key, int64_t lease)
+{
+	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", k->value, "lease",
+	    etcdlock_number(lease));
 }
 
 /* The look comes before the put: the keys that it finds are before ours. */
@@ -131,16 +149,57 @@ static json_t *look_and_put(struct etcdlock *k)
 {
 	json_t *all = etcdqueue_questions(&k->keys, &k->marks, k->options, INT64_MAX);
 
-	json_array_append_new(all,
-	    json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", k->key, "value", k->value,
-		"lease", etcdlock_number(k->lease)));
+	json_array_append_new(all, put_under(k, k->key, k->lease));
 	return all;
+}
+
+/* If the lock is free: key and mark at once. A slot has no number before the look. */
+static json_t *enter_or_queue(struct etcdlock *k)
+{
+	if (k->mark_lease == 0 || k->options->mode == LEASE_SLOTS)
+		return look_and_put(k);
+	return json_pack("[{s:{s:o, s:[o, o], s:o}}]", "request_txn", "compare",
+	    etcdqueue_free(&k->keys, &k->marks, k->options->mode, INT64_MAX), "success",
+	    put_under(k, k->key, k->lease), put_under(k, k->mark, k->mark_lease), "failure", look_and_put(k));
+}
+
+static void note_marked(struct etcdlock *k, int64_t revision)
+{
+	k->marked = true;
+	k->mark_made = revision;
+	k->deadline = clock_min(k->deadline, k->mark_deadline);
+}
+
+/* The responses to enter_or_queue. */
+static void note_queued(struct etcdlock *k, const json_t *answer)
+{
+	const json_t *responses = json_object_get(answer, "responses");
+	const json_t *inner = json_object_get(json_array_get(responses, 0), "response_txn");
+
+	k->revision = k->seen = store_revision(answer);
+	k->place = (struct etcdqueue_place){.found = true};
+	if (inner != NULL && json_is_true(json_object_get(inner, "succeeded")))
+		note_marked(k, k->revision);
+	else
+		etcdlock_note_place(k, inner != NULL ? json_object_get(inner, "responses") : responses);
+}
+
+/* Our key is there if the reply to an earlier request was lost; the mark is with it, or was not made. */
+static enum etcd_reply note_not_queued(struct etcdlock *k, const json_t *answer, int64_t until)
+{
+	const json_t *responses = json_object_get(answer, "responses");
+	const json_t *key = json_array_get(etcdqueue_kvs(responses, 0), 0);
+	const json_t *mark = json_array_get(etcdqueue_kvs(responses, 1), 0);
+
+	k->revision = etcdqueue_int(key, "create_revision");
+	if (k->revision > 0 && k->mark_lease != 0 && etcdqueue_int(mark, "lease") == k->mark_lease)
+		note_marked(k, etcdqueue_int(mark, "create_revision"));
+	return k->revision > 0 ? etcdlock_look(k, k->revision, until) : ETCD_OK;
 }
 
 enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made)
 {
 	json_t *compare, *body, *answer;
-	const json_t *old;
 	enum etcd_reply reply;
 
 	if (unless_newer >= 0)
@@ -150,22 +209,15 @@ enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t
 	else
 		compare = json_pack("{s:s, s:s, s:s, s:s}", "key", k->key, "target", "CREATE",
 		    "result", "EQUAL", "create_revision", "0");
-	/* If the reply is lost and the call repeated, the failure branch finds our key. */
-	body = json_pack("{s:[o], s:o, s:[{s:{s:s}}]}", "compare", compare, "success",
-	    look_and_put(k), "failure", "request_range", "key", k->key);
+	body = json_pack("{s:[o], s:o, s:[{s:{s:s}}, {s:{s:s}}]}", "compare", compare, "success",
+	    enter_or_queue(k), "failure", "request_range", "key", k->key, "request_range", "key", k->mark);
 	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
-	if (json_is_true(json_object_get(answer, "succeeded"))) {
-		k->revision = etcdqueue_int(json_object_get(answer, "header"), "revision");
-		k->place.found = true;
-		note_place(k, answer);
-	} else {
-		old = json_array_get(etcdqueue_kvs(json_object_get(answer, "responses"), 0), 0);
-		k->revision = etcdqueue_int(old, "create_revision");
-		if (k->revision > 0)
-			reply = etcdlock_look(k, k->revision, until);
-	}
+	if (json_is_true(json_object_get(answer, "succeeded")))
+		note_queued(k, answer);
+	else
+		reply = note_not_queued(k, answer, until);
 	json_decref(answer);
 	*made = k->revision > 0;
 	return reply;

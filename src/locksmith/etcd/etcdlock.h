@@ -25,6 +25,7 @@ struct etcdlock {
 	int64_t revision;   /* our key's create_revision: our place in the queue */
 	int64_t seen;	    /* revision of the store at the last look */
 	int64_t mark_lease; /* our mark's; 0: none */
+	int64_t mark_deadline; /* boottime_now(); that lease cannot end before */
 	int64_t mark_made;  /* its create_revision: the fencing token */
 	bool marked;	    /* the mark was made, and not removed since */
 	int slot;	    /* -1: none */
@@ -32,6 +33,8 @@ struct etcdlock {
 	char key[ETCD_KEY], mark[ETCD_KEY]; /* ours, in base64, */
 	char value[ETCD_KEY];		    /* and the value of both */
 	struct etcdqueue_place place;
+	struct transfer grant; /* of the mark's lease, in the background */
+	struct buffer granted; /* the answer */
 };
 
 /* An integer for a request: a JSON number would lose its last digits on the way. */
@@ -39,6 +42,10 @@ json_t *etcdlock_number(int64_t n);
 
 /* Fills k->keys and k->marks with the ranges of k->name. */
 void etcdlock_keys(struct etcdlock *k);
+
+/* Reads an answer to a request for a lease of at least *seconds; sets *id, and *seconds to what the server granted.
+   False: it granted none. */
+bool etcdlock_granted(const json_t *answer, int64_t *seconds, int64_t *id);
 
 /* Gets a lease of at least *seconds; sets *seconds to what the server granted. */
 enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until);
@@ -49,8 +56,12 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until);
 /* Prolongs that lease: OK, or GONE, or SILENT. */
 enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until);
 
-/* Puts our key at the end of the queue, and looks at its place. With unless_newer >= 0 only if no key of
-   the lock was put after that revision; *made is false if one was. */
+/* Notes our place in the queue, from the responses to etcdqueue_questions. */
+void etcdlock_note_place(struct etcdlock *k, const json_t *responses);
+
+/* Puts our key at the end of the queue, and looks at its place; if the lock is free and there is a lease for
+   our mark, puts that too, and k->marked is set. With unless_newer >= 0 only if no key of the lock was put
+   after that revision; *made is false if one was. */
 enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made);
 
 /* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new key. */
@@ -59,7 +70,7 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 /* Revokes *lease, which removes its keys. GONE: there was no such lease any more. */
 enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t until);
 
-/* For --who: all keys of the lock, in order, and all marks, of one revision. The caller frees *answer,
+/* For --who and --queue-max: all keys of the lock, in order, and all marks, of one revision. The caller frees *answer,
    which has both. */
 enum etcd_reply etcdlock_range(
     struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LONGEST_GRANT ((size_t)64 * 1024)
+
 /* The condition that KEY was made at that revision; 0: that there is no KEY. */
 static json_t *made_at(const char *key, int64_t revision)
 {
@@ -49,9 +51,45 @@ static enum etcd_reply transact(struct etcdlock *k, json_t *body, int64_t until,
 
 enum etcd_reply etcdmark_lease(struct etcdlock *k, int64_t until)
 {
-	int64_t seconds = k->ttl / NS_PER_S;
+	int64_t seconds = k->ttl / NS_PER_S, sent = boottime_now();
+	enum etcd_reply reply = etcdlock_lease(k, &seconds, &k->mark_lease, until);
 
-	return etcdlock_lease(k, &seconds, &k->mark_lease, until);
+	if (reply == ETCD_OK)
+		k->mark_deadline = sent + k->ttl;
+	return reply;
+}
+
+void etcdmark_lease_start(struct etcdlock *k)
+{
+	char url[400], body[40];
+
+	k->mark_lease = 0;
+	k->mark_deadline = boottime_now() + k->ttl;
+	snprintf(url, sizeof url, "%s/v3/lease/grant", k->etcd.base[k->etcd.current]);
+	snprintf(body, sizeof body, "{\"TTL\":\"%lld\"}", (long long)((k->ttl + NS_PER_S - 1) / NS_PER_S));
+	k->granted.limit = LONGEST_GRANT;
+	if (http_open(&k->grant, &k->granted) != 0)
+		return;
+	http_prepare(&k->grant, url, k->etcd.headers, body);
+	transfer_start(&k->grant);
+}
+
+void etcdmark_lease_take(struct etcdlock *k, int64_t until)
+{
+	int64_t seconds = k->ttl / NS_PER_S;
+	json_t *answer;
+
+	if (k->grant.easy != NULL)
+		transfer_wait(until, &k->grant.ended, NULL);
+	if (k->grant.ended && k->grant.result == CURLE_OK) {
+		answer = json_loads(buffer_text(&k->granted), JSON_DISABLE_EOF_CHECK, NULL);
+		etcdlock_granted(answer, &seconds, &k->mark_lease);
+		json_decref(answer);
+	}
+	if (k->mark_lease == 0)
+		k->mark_deadline = 0;
+	transfer_close(&k->grant);
+	buffer_clear(&k->granted);
 }
 
 static void name_slot(struct etcdlock *k)
@@ -63,32 +101,52 @@ static void name_slot(struct etcdlock *k)
 	k->slot = (int)k->place.slot;
 }
 
+static json_t *enter_request(struct etcdlock *k)
+{
+	json_t *compare = json_pack("[o, o]", made_at(k->key, k->revision), made_at(k->mark, 0));
+	json_t *success = json_array(), *failure, *free;
+
+	if (k->place.blocked) {
+		free = etcdqueue_free(&k->keys, &k->marks, k->options->mode, k->revision);
+		json_array_extend(compare, free);
+		json_decref(free);
+	}
+	/* This wakes the next waiter for a slot in the queue, which is the first now. */
+	if (k->options->mode == LEASE_SLOTS)
+		json_array_append_new(success, put_request(k, k->key, k->lease));
+	json_array_append_new(success, put_request(k, k->mark, k->mark_lease));
+	failure = etcdqueue_questions(&k->keys, &k->marks, k->options, k->revision);
+	json_array_insert_new(failure, 0, get_request(k->mark));
+	json_array_insert_new(failure, 1, get_request(k->key));
+	return json_pack("{s:o, s:o, s:o}", "compare", compare, "success", success, "failure", failure);
+}
+
 enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
 {
-	json_t *success = json_array(), *answer;
 	enum etcd_reply reply;
+	json_t *answer, *responses;
 	bool done;
 
-	if (k->options->mode == LEASE_SLOTS) {
+	if (k->options->mode == LEASE_SLOTS)
 		name_slot(k);
-		/* This wakes the next waiter in the queue, which is the first now. */
-		json_array_append_new(success, put_request(k, k->key, k->lease));
-	}
-	json_array_append_new(success, put_request(k, k->mark, k->mark_lease));
-	reply = transact(k,
-	    json_pack("{s:[o, o], s:o, s:[o, o]}", "compare", made_at(k->key, k->revision),
-		made_at(k->mark, 0), "success", success, "failure", get_request(k->mark), get_request(k->key)),
-	    until, &answer, &done);
+	reply = transact(k, enter_request(k), until, &answer, &done);
 	if (reply != ETCD_OK)
 		return reply;
 	k->seen = etcdqueue_int(json_object_get(answer, "header"), "revision");
 	/* After a lost reply the mark may be there already. */
 	k->marked = done || response_int(answer, 0, "lease") == k->mark_lease;
 	k->mark_made = done ? k->seen : response_int(answer, 0, "create_revision");
-	if (!done && response_int(answer, 1, "create_revision") != k->revision)
-		reply = ETCD_GONE;
+	if (k->marked)
+		k->deadline = clock_min(k->deadline, k->mark_deadline);
+	k->place.found = done || response_int(answer, 1, "create_revision") == k->revision;
+	if (!k->marked) {
+		responses = json_object_get(answer, "responses");
+		json_array_remove(responses, 0);
+		json_array_remove(responses, 0);
+		etcdlock_note_place(k, responses);
+	}
 	json_decref(answer);
-	return reply;
+	return k->place.found ? ETCD_OK : ETCD_GONE;
 }
 
 enum etcd_reply etcdmark_renew(struct etcdlock *k, int64_t until)

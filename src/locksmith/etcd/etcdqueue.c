@@ -91,6 +91,32 @@ json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcd
 	return all;
 }
 
+/* The condition that each key of a range has a create_revision that is EQUAL to, or GREATER than, that one. */
+static json_t *all_made(const char *first, const char *end, const char *result, int64_t revision)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", first, "range_end", end, "target", "CREATE",
+	    "result", result, "create_revision", json_sprintf("%" PRId64, revision));
+}
+
+/* No key: etcd compares a range without keys as a key that was made at 0. */
+static json_t *none_in(const char *first, const char *end)
+{
+	return all_made(first, end, "EQUAL", 0);
+}
+
+json_t *etcdqueue_free(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
+    enum lease_mode mode, int64_t revision)
+{
+	/* Our own key is among all: the range is not empty. */
+	bool ours = mode == LEASE_EXCLUSIVE && revision != INT64_MAX;
+
+	/* The marks first, which are few: if there is one, etcd does not read the keys. */
+	return json_pack("[o, o, o, o]", none_in(marks->all.first, marks->fellows.first),
+	    none_in(marks->fellows.end, marks->all.end), none_in(keys->all.first, keys->fellows.first),
+	    ours ? all_made(keys->all.first, keys->all.end, "GREATER", revision - 1)
+		 : none_in(keys->fellows.end, keys->all.end));
+}
+
 const json_t *etcdqueue_kvs(const json_t *responses, size_t i)
 {
 	const json_t *response = json_array_get(responses, i);
@@ -199,6 +225,20 @@ bool etcdqueue_holds(const json_t *keys, const json_t *marks, size_t i)
 	const json_t *kv = json_array_get(keys, i);
 
 	return value_of(kv)[0] == '\0' ? i == 0 : etcdqueue_pair(marks, kv);
+}
+
+unsigned int etcdqueue_waiting(const json_t *keys, const json_t *marks, int64_t revision)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < json_array_size(keys); i++) {
+		const json_t *kv = json_array_get(keys, i);
+
+		if (etcdqueue_int(kv, "create_revision") < revision && !etcdqueue_is_mark(kv) &&
+		    !etcdqueue_holds(keys, marks, i))
+			n++;
+	}
+	return n;
 }
 
 bool etcdqueue_is_mark(const json_t *kv)

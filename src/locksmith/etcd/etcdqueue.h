@@ -46,6 +46,11 @@ void etcdqueue_keys(struct etcdqueue_keys *keys, const char *name, enum lease_mo
 json_t *etcdqueue_questions(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
     const struct options *o, int64_t before);
 
+/* The conditions under which a key made at that revision (INT64_MAX: of a newcomer) has nothing to wait for.
+   Without slots; a shared key may have nothing to wait for without them. */
+json_t *etcdqueue_free(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
+    enum lease_mode mode, int64_t revision);
+
 /* Fills *place, except place->found, from the responses to them. */
 void etcdqueue_place(const json_t *responses, const struct etcdqueue_keys *keys,
     const struct etcdqueue_keys *marks, const struct options *o, struct etcdqueue_place *place);
@@ -56,6 +61,9 @@ const json_t *etcdqueue_kvs(const json_t *responses, size_t i);
 /* True if KEYS, which holds all in order, have one at i that holds the lock: it has its mark, or it is
    the first and another program's. */
 bool etcdqueue_holds(const json_t *keys, const json_t *marks, size_t i);
+
+/* How many keys made before that revision wait; KEYS has all in order. */
+unsigned int etcdqueue_waiting(const json_t *keys, const json_t *marks, int64_t revision);
 
 /* True if another one of KVS was put by the same holder as kv. */
 bool etcdqueue_pair(const json_t *kvs, const json_t *kv);

@@ -111,6 +111,11 @@ static enum etcd_reply refusal_reply(struct etcd *e, int status, const json_t *a
 	}
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return etcd_fatal(e, EXIT_NOTPERMITTED, text);
+	/* Every member says so until somebody has made room: with -w that is waited for. */
+	if (strstr(text, "space exceeded") != NULL) {
+		failure_away(&e->failure, "%s", line);
+		return ETCD_FATAL;
+	}
 	if (status == 404 || status == 400 || status == 403 || status == 405 || status == 401)
 		return etcd_fatal(e, EXIT_UNAVAILABLE, line);
 	/* No leader, timed out, overloaded: the next endpoint, or the next moment. */

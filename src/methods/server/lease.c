@@ -226,8 +226,9 @@ static void stop_leftovers(struct lease *lease)
 	while (left && now < give_up) {
 		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
 		nanosleep(&a_moment, NULL);
-		/* A process that was reaped may have forked during the search. */
-		left = pipe_holders_reap() || !locksmith_let_go(lease->lock->smith) || left;
+		/* A process that was reaped may have forked during the search. While one lives, keep IN open: at the
+		 * end of its input the helper removes what keeps the next holder waiting. */
+		left = pipe_holders_reap() || left || !locksmith_let_go(lease->lock->smith);
 		now = clock_boottime();
 	}
 	say_refused(lease);

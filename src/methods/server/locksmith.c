@@ -38,7 +38,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	argv[0] = path;
 	execv(path, (char *const *)(uintptr_t)argv);
 	length = snprintf(line, sizeof line,
-	    "LOCKSMITH %d shared slots order token\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
+	    "LOCKSMITH %d shared slots order token queue-max\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
 	    "of this name is ./NAME\n",
 	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme,
 	    locksmith_directory(), strerror(errno));
@@ -143,7 +143,7 @@ const char *locksmith_says(const char *line, const char *word)
 
 static unsigned offer_bit(const char *word)
 {
-	static const char *const words[] = {"shared", "slots", "order", "token"};
+	static const char *const words[] = {"shared", "slots", "order", "token", "queue-max"};
 
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(word, words[i]) == 0)

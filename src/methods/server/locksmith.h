@@ -26,7 +26,7 @@ enum {
 #define LOCKSMITH_PREFIX "semlock-locksmith-"
 
 /* What a helper offers in its first line. */
-enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8 };
+enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8, OFFERS_QUEUE_MAX = 16 };
 
 struct locksmith {
 	pid_t pid;

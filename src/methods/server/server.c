@@ -23,7 +23,7 @@ enum { MOST_WORDS = 16 };
 struct words {
 	const char *list[MOST_WORDS];
 	size_t count;
-	char text[6][48];
+	char text[7][48];
 	size_t texts;
 };
 
@@ -41,6 +41,14 @@ static void add_duration(struct words *words, const char *option, int64_t time)
 	add_word(words, text);
 }
 
+static void add_number(struct words *words, const char *option, unsigned number)
+{
+	char *text = words->text[words->texts++];
+
+	snprintf(text, sizeof words->text[0], "%s=%u", option, number);
+	add_word(words, text);
+}
+
 /* The helper refuses a time of more than 100 days: leave a longer one out. */
 static void add_wait_options(struct words *words, const struct wait_options *wait)
 {
@@ -50,18 +58,16 @@ static void add_wait_options(struct words *words, const struct wait_options *wai
 		add_word(words, "--no-wait");
 	else if (left < 86400 * SECOND * 90)
 		add_duration(words, "--wait", left);
+	if (wait->places > 0)
+		add_number(words, "--queue-max", wait->places);
 }
 
 static void add_lock_options(struct words *words, const struct lock *lock)
 {
-	char *text = words->text[words->texts++];
-
-	if (lock->slots > 0) {
-		snprintf(text, sizeof words->text[0], "--slots=%u", lock->slots);
-		add_word(words, text);
-	} else if (lock->mode == SHARED) {
+	if (lock->slots > 0)
+		add_number(words, "--slots", lock->slots);
+	else if (lock->mode == SHARED)
 		add_word(words, "--mode=shared");
-	}
 	if (lock->ttl > 0)
 		add_duration(words, "--ttl", lock->ttl);
 	if (lock->stale > 0)
@@ -103,11 +109,6 @@ static int helper_lost(const char *text, struct error *error)
 	return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
 }
 
-static void keep_server_text(struct lock *lock, const char *who)
-{
-	snprintf(lock->server_text, sizeof lock->server_text, "%s", who);
-}
-
 static void note_taken(struct lock *lock, const char *line)
 {
 	long long number;
@@ -120,14 +121,15 @@ static void note_taken(struct lock *lock, const char *line)
 		lock->slot = (int)number;
 }
 
-static int check_offers(const struct lock *lock, struct error *error)
+static int check_offers(const struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	unsigned need = lock->slots > 0 ? OFFERS_SLOTS : lock->mode == SHARED ? OFFERS_SHARED : 0;
+	unsigned offers = lock->smith->offers;
+	const char *missing = lock->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
+			      : lock->slots == 0 && lock->mode == SHARED && (offers & OFFERS_SHARED) == 0 ? "-s"
+			      : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max" : NULL;
 
-	if ((lock->smith->offers & need) == need)
-		return 0;
-	return error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", lock->slots > 0 ? "-j" : "-s",
-	    lock->method->name);
+	return missing == NULL ? 0
+			       : error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->method->name);
 }
 
 /* Tell the helper the command's PID before the command may run: if semlock is killed, the helper stops
@@ -193,7 +195,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	until.at += GRACE;
 	if (wait->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
 		until = deadline_after(TRY_LIMIT);
-	if (locksmith_greet(lock->smith, &until, error) != 0 || check_offers(lock, error) != 0)
+	if (locksmith_greet(lock->smith, &until, error) != 0 || check_offers(lock, wait, error) != 0)
 		return FAILED;
 	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
@@ -201,7 +203,8 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			return start_command(lock, error);
 		}
 		if ((text = locksmith_says(line, "BUSY")) != NULL) {
-			keep_server_text(lock, text);
+			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
+			lock->crowded = wait->places > 0 && deadline_left(&wait->deadline) > 0;
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, "ERR")) != NULL) {
@@ -209,7 +212,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			return FAILED;
 		}
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
-			keep_server_text(lock, text);
+			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				until = deadline_never();
 			else if (wait->waits != NULL)

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+"""A deserted lock (src/lock/attempt.c, take.c): tickets say who is next, the lock itself whether anybody comes.
+
+For every interleaving, in time that goes by ticks: with -n a free lock is had whatever tickets lie
+before it; a waiter is in soon after the lock is free, whatever a hostile process does with tickets; a
+replacer behind such a ticket stops the holder all the same; and none of them enters before an older
+living waiter. Each case named naive leaves out one check, and goes wrong.
+
+A living process does what it can do within PROMPT ticks; a command runs for longer than the time
+between two looks. (A machine so busy that this is not so costs order.)
+
+H holds at first, L until it is stopped. W waits. T is stopped with its ticket. X moves a ticket before
+all others as it likes. R replaces. N is a caller with -n. A name that ends in s wants the lock shared.
+"""
+import collections
+import explore
+
+PROMPT = 4        # ticks in which a living process does what it can do
+LOOKS = 8         # so many, one a tick, find a deserted lock free
+HOLD = 1          # ticks for which it is held then, to see whether a process comes to sleep before it
+FIRST, AGAIN = 3, 1  # ticks until a waiter looks, and looks again
+SHORT, LONG = 2, 3   # ticks for which a command runs
+BOUND = 2 * (FIRST + LOOKS + HOLD + 3 * PROMPT)  # ticks in which the lock is had, if it is free
+
+# owners: of the lock. hostile: is there a ticket of X? idle: ticks since the lock is free for those who wait.
+State = collections.namedtuple("State", "owners hostile idle procs")
+# due: ticks until it must act; clock: until it looks; looks: that found the lock free; rounds: of looks.
+# old: the waiters that were there before it. told: to stop.
+Process = collections.namedtuple("Process", "step due clock looks rounds old told")
+WAITS = ("asleep", "head", "looking", "hold", "transit")
+DONE = ("end", "refused", "new")
+
+
+def model(names, naive="", slowly=False):
+    everyone = range(len(names))
+    hostile = "X" in names
+
+    def shared(i):
+        return names[i][-1] == "s"
+
+    def taken(s, i):
+        """Is the lock held by a process that excludes I?"""
+        return any(j != i and not (shared(i) and shared(j)) for j in s.owners)
+
+    def sleeper(s, i):
+        return naive != "no sleepers" and any(
+            j != i and s.procs[j].step == "head" and names[j][0] != "T" for j in everyone)
+
+    def ticket(s, j):
+        return names[j][0] in "WTR" and s.procs[j].step in WAITS
+
+    def preceded(s, i):
+        return s.hostile or any(ticket(s, j) and (j < i or names[i][0] == "N") and j != i for j in everyone)
+
+    def actions(s, i):
+        """What I can do: (name, changes of the owners, changes of its own)."""
+        p, kind = s.procs[i], names[i][0]
+        mine, without = s.owners | {i}, s.owners - {i}
+        looking = dict(step="looking", looks=0, clock=0)
+        back = dict(step="refused") if kind == "N" else dict(step="asleep", clock=AGAIN, rounds=p.rounds + (p.rounds < 2))
+        if kind in "TX" or p.step in ("end", "refused"):
+            return []
+        if p.step == "new":
+            if taken(s, i):
+                return [("is refused", s.owners, dict(step="refused"))]
+            if not preceded(s, i) or naive == "no looks":
+                return [("takes", mine, dict(step="run", clock=LONG))]
+            return [("is refused", s.owners, dict(step="refused"))] if naive == "obeys" else [("looks", s.owners, looking)]
+        if p.step == "asleep":
+            if not preceded(s, i):
+                return [("is first", s.owners, dict(step="head"))]
+            if p.clock > 0 or naive == "never":
+                return []
+            if kind == "R" and p.rounds >= 2 and taken(s, i) and naive != "turn":
+                return [("stops", s.owners, dict(rounds=0, clock=AGAIN, told=True))]
+            return [("looks", s.owners, looking)]
+        if p.step == "head":
+            if kind == "R" and taken(s, i) and not p.told:
+                return [("stops", s.owners, dict(told=True))]
+            return [] if taken(s, i) else [("takes", mine, dict(step="transit"))]
+        if p.step == "transit":
+            if preceded(s, i):
+                if p.clock == 0 and naive != "gives back":
+                    return [("gives back, looks", without, looking)]
+                return [("gives back", without, dict(step="asleep"))]
+            return [("runs", s.owners, dict(step="run", clock=LONG))]
+        if p.step == "looking":
+            if p.due:
+                return []
+            if taken(s, i) or (p.looks >= LOOKS // 2 and sleeper(s, i)):
+                return [("sees it busy", s.owners, back)]
+            if p.looks >= (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
+                return [("takes", mine, dict(step="hold", clock=HOLD))]
+            if slowly:
+                return [("sees it free", mine, dict(step="peek"))]
+            return [("sees it free", s.owners, dict(looks=p.looks + 1, due=1))]
+        if p.step == "peek":
+            return [("lets go", without, dict(step="looking", looks=p.looks + 1, due=1))]
+        if p.step == "hold":
+            if p.clock > 0:
+                return []
+            if sleeper(s, i) or (naive == "yields" and preceded(s, i)):
+                return [("gives back", without, back)]
+            return [("runs", s.owners, dict(step="run", clock=LONG))]
+        told = any(q.told for q in s.procs)
+        if kind == "L":
+            return [("ends", without, dict(step="end"))] if told else []
+        return [("ends", without, dict(step="end"))] if p.clock <= LONG - SHORT else []
+
+    def must(s, i):
+        """May no tick pass before I acts?"""
+        p = s.procs[i]
+        if p.step in ("looking", "peek"):
+            return True
+        if p.step in ("hold", "run"):
+            return p.clock == 0
+        return p.step not in DONE and p.due == 0
+
+    def steps(s):
+        out = []
+        for i, p in enumerate(s.procs):
+            for name, owners, own in actions(s, i):
+                after = dict(due=PROMPT)
+                after.update(own)
+                if after.get("step") == "looking" and p.step not in ("looking", "peek"):
+                    after["due"] = 0
+                procs = list(s.procs)
+                procs[i] = p._replace(**after)
+                if p.step == "new":  # it comes now: who is here was here before
+                    procs[i] = procs[i]._replace(old=frozenset(
+                        j for j in everyone if names[j][0] in "WR" and s.procs[j].step in ("asleep", "head")))
+                out.append(("%s %s" % (names[i], name), s._replace(owners=frozenset(owners), procs=tuple(procs))))
+        if hostile:
+            procs = s.procs
+            if naive == "moves":
+                procs = tuple(p._replace(clock=FIRST) if p.step == "asleep" else p for p in procs)
+            out.append(("X moves", s._replace(hostile=not s.hostile, procs=procs)))
+        late = [i for i in everyone if actions(s, i) and must(s, i)]
+        going = any(p.step not in DONE and names[i][0] not in "TX" for i, p in enumerate(s.procs))
+        if going and not late:
+            waits = any(p.step in WAITS and names[i][0] in "WR" for i, p in enumerate(s.procs))
+            runs = any(p.step == "run" and (names[i][0] != "L" or "R" not in [n[0] for n in names])
+                       for i, p in enumerate(s.procs))
+            idle = min(s.idle + 1, BOUND + 1) if waits and not runs else 0
+            out.append(("tick", s._replace(idle=idle, procs=tuple(
+                p._replace(clock=max(p.clock - 1, 0),
+                           due=max(p.due - 1, 0) if p.step == "looking" or actions(s, i) else PROMPT)
+                for i, p in enumerate(s.procs)))))
+        return out
+
+    strict = not hostile and not any(n[0] == "T" for n in names)
+
+    def wrong(s, following):
+        if s.idle > BOUND:
+            return "the lock is free, and nobody gets it"
+        for i, p in enumerate(s.procs):
+            if p.step != "run" or names[i][0] in "HL" or not strict:
+                continue
+            older = p.old if names[i][0] == "N" else range(i)
+            for j in older:
+                if names[j][0] in "WR" and s.procs[j].step in WAITS:
+                    return "%s enters before %s" % (names[i], names[j])
+        callers = [p for n, p in zip(names, s.procs) if n[0] == "N"]
+        if not following and callers and all(p.step == "refused" for p in callers) and \
+                all(n[0] in "NTX" for n in names):
+            return "the lock is free, and refused"
+        return None
+
+    return steps, wrong
+
+
+def case(name, holds, names, **how):
+    names = names.split()
+    first = {"H": "run", "L": "run", "N": "new", "T": "asleep", "X": "new"}
+    procs = tuple(Process(first.get(n[0], "asleep"), PROMPT, LONG if n[0] in "HL" else FIRST, 0, 0,
+                          frozenset(), False) for n in names)
+    owners = frozenset(i for i, n in enumerate(names) if n[0] in "HL")
+    return (name, holds, State(owners, False, 0, procs)) + model(names, **how)
+
+
+CASES = [
+    case("-n beside two waiters", True, "H W1 W2 N"),
+    case("two with -n beside a waiter", True, "H W1 N1 N2"),
+    case("-n -s beside a waiter for all of it", True, "Ls W1 Ns"),
+    case("-n and a stopped waiter", True, "T N"),
+    case("-n and a hostile ticket", True, "X N"),
+    case("three with -n, that see each other look", True, "T N1 N2 N3", slowly=True),
+    case("naive: -n obeys each ticket", False, "T N", naive="obeys"),
+    case("naive: -n takes what it finds free", False, "H W1 N", naive="no looks"),
+    case("naive: -n looks once", False, "H W1 W2 N", naive="one look"),
+    case("naive: -n looks for no sleeper", False, "Ls W1 Ns", naive="no sleepers"),
+    case("three waiters", True, "H W1 W2 W3"),
+    case("a reader behind a writer", True, "Ls W1 Ws"),
+    case("a waiter behind a stopped one", True, "H T W1"),
+    case("a waiter and a hostile ticket", True, "H X W1"),
+    case("two waiters behind a stopped one", True, "H T W1 W2"),
+    case("a replacer and a hostile ticket", True, "L X R"),
+    case("naive: a waiter never looks", False, "H T W1", naive="never"),
+    case("naive: a waiter looks once", False, "H W1 W2 W3", naive="one look"),
+    case("naive: a waiter looks for no sleeper", False, "Ls W1 Ws", naive="no sleepers"),
+    case("naive: a ticket that moves sets the clock back", False, "H X W1", naive="moves"),
+    case("naive: a deserted lock is given back to an earlier ticket", False, "H X W1", naive="yields"),
+    case("naive: after giving it back, a waiter does not ask the clock", False, "H X W1", naive="gives back"),
+    case("naive: a replacer waits for its turn", False, "L X R", naive="turn"),
+]
+
+if __name__ == "__main__":
+    explore.main(CASES)
