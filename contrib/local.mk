@@ -78,6 +78,7 @@ SHELL_FILES = \
 	tests/lib/remote.bash \
 	tests/lib/under-valgrind \
 	tests/lib/watchdog.bash \
+	$(MACHINES_SHELL) \
 	$(BATS_FILES)
 
 .PHONY: lint lint-shell lint-man lint-c lint-tests

@@ -302,4 +302,14 @@ EXTRA_DIST += $(PYTHON_MODELS) tests/models/explore.py
 
 EXTRA_DIST += tests/lib/under-valgrind
 
+# Virtual machines on a real network: contrib/check nfs.
+MACHINES_SHELL = \
+	tests/machines/build tests/machines/init tests/machines/run \
+	tests/machines/checks.bash tests/machines/machines.bash \
+	tests/machines/guest/contend tests/machines/guest/hold tests/machines/guest/slay \
+	tests/machines/topics/directory.bash tests/machines/topics/failures.bash tests/machines/topics/others.bash \
+	tests/machines/topics/plain.bash tests/machines/topics/removal.bash tests/machines/topics/takeover.bash \
+	tests/machines/topics/unreachable.bash
+EXTRA_DIST += $(MACHINES_SHELL) tests/machines/README tests/machines/inside.c tests/machines/referee.py
+
 include tests/fuzz/local.mk

@@ -96,7 +96,7 @@ opens() {
 	queue_by 65534:7 one "$place/l"
 	queue_is 660 65534
 	queue_by 1:7 two "$place/l"
-	ls -l "/proc/${PID[two]}/fd" | grep -q "$(queue_of "$place/l")" || complain "it waits outside of the queue"
+	find "/proc/${PID[two]}/fd" -lname "$(queue_of "$place/l")" | grep -q . || complain "it waits outside of the queue"
 	let_go
 	ready one
 	"$PROBE" blocked "${PID[two]}"

@@ -307,7 +307,7 @@ those_who_disagree() {
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_as first -j2 l
 	hold_as second -j2 l
-	start waiter strace -f -qq -e trace=futex,fcntl -o calls "$SEMLOCK" -j2 l true
+	start waiter strace -f -qq -e 'trace=/^(futex|fcntl)' -o calls "$SEMLOCK" -j2 l true
 	eventually grep -qs F_OFD_SETLKW calls
 	for i in {1..10}; do expect_status 1 "$SEMLOCK" -n l true; done
 	let_go first
