@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 kernel_methods='flock ofd posix'
-file_methods='excl link mkdir rename symlink'
+file_methods='excl link mkdir symlink'
 
 # check SENTENCE FUNCTION ARG... - one test, which may run beside others.  As in bats, the function ends at
 # the first command that fails; what it printed is shown then.
@@ -80,9 +80,8 @@ until_waits() { # HOST METHOD LOCK [NUMBER]
 
 # The release of a lock made of files is no event for another machine: its name goes from the cache when
 # the directory is read.
-new_lock() { # METHOD LOCK
-	case $1 in rename) on a "semlock -m rename --init $2 true" ;; esac
-	on b "ls $(dirname "$2")" >/dev/null
+new_lock() { # LOCK
+	on b "ls $(dirname "$1")" >/dev/null
 }
 
 mount_on() { # MACHINE VERSION [OPTION] - at /nVERSION, or /nVERSION-OPTION

@@ -46,7 +46,7 @@ slots() { # LOCK METHOD KEY
 # A job on the server, by the path on its own disk, and one by the network.
 server_and_client() { # METHOD KEY
 	local holder lock=/n4.2/directory/server-$1
-	new_lock "$1" "$lock"
+	new_lock "$lock"
 	on a "semlock -m $1 $lock inside $2 wait" & holder=$!
 	until_entered "$2" a
 	expect 1 on server "semlock -n -m $1 /keep/export/directory/server-$1 true"

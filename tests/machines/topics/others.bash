@@ -4,7 +4,6 @@
 # A method that is not refused excludes the other machine, and its holder ends well.
 excludes_or_refused() { # LOCK METHOD KEY
 	local holder
-	case $2 in rename) on a "semlock -m rename --init $1 true" || : ;; esac
 	on a "semlock -m $2 $1 inside $3 wait" & holder=$!
 	eventually 600 entered_or_ended "$3" a "$holder"
 	if ! entered "$3" a; then expect_end 64,65,69 "$holder"; return; fi
@@ -22,7 +21,7 @@ same_name() {
 	excludes_or_refused "$@"
 }
 
-# Its cache of a directory would hide for seconds that a token has been renamed.
+# Its cache of a directory would hide for seconds that a lock has been taken.
 sshfs_start() {
 	for machine in a b; do on "$machine" "mkdir -p /sshfs; sshfs -o dir_cache=no server:/keep/export /sshfs"; done
 }

@@ -4,7 +4,7 @@
 # --stale may be refused with a method.
 is_allowed() { # METHOD DIRECTORY
 	local status=0
-	new_lock "$1" "$2/allowed-$1"
+	new_lock "$2/allowed-$1"
 	on a "semlock -m $1 --stale=2 $2/allowed-$1 true" || status=$?
 	echo "status $status"
 	[[ $status != 69 ]]
@@ -13,7 +13,7 @@ is_allowed() { # METHOD DIRECTORY
 # a's command was killed, and its lock is old for the clock of the server.
 leave_dead_lock() { # LOCK METHOD KEY
 	local holder
-	new_lock "$2" "$1"
+	new_lock "$1"
 	on a "hold $3-dead semlock -m $2 --stale=2 $1 inside $3-dead wait" & holder=$!
 	until_entered "$3-dead" a
 	on a "slay $3-dead"
@@ -45,7 +45,7 @@ late_breaker() { # VERSION METHOD CALLS KEY
 cached_ages() { # VERSION METHOD KEY
 	local holder lock=/n$1/takeover$1/$3
 	is_allowed "$2" "/n$1/takeover$1" || return 0
-	new_lock "$2" "$lock"
+	new_lock "$lock"
 	on a "semlock -m $2 --stale=6 $lock inside $3 wait" & holder=$!
 	until_entered "$3" a
 	on b "cd /n$1-cached/takeover$1; ls -la >/dev/null; stat $3* >/dev/null || :"
@@ -57,7 +57,7 @@ cached_ages() { # VERSION METHOD KEY
 
 # The call by which a method takes a dead one's lock away.
 removing_call() { # METHOD
-	case $1 in mkdir | rename) echo renameat ;; *) echo unlinkat ;; esac
+	case $1 in mkdir) echo renameat ;; *) echo unlinkat ;; esac
 }
 
 topic_takeover() {
