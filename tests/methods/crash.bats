@@ -220,6 +220,7 @@ refused_at() {
 	wait "${PID[crashed]}" || status=$?
 	case $4-$status in
 	*-0) [ -e room ] ;;
+	4-69) [[ $3-$1 = rename-file_system.* ]] && [ ! -e room ] ;; # no call failed: another file system
 	4-*) false ;;
 	*-65 | *-66 | *-69 | *-71 | *-73) [ ! -e room ] && [ "$(grep -c '^semlock: ' crashed.err)" -eq 1 ] ;;
 	*) false ;;
