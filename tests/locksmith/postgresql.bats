@@ -430,6 +430,10 @@ later() {
 		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
 		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
 	END
+	expect_status 1 "$SEMLOCK" --who
+	grep -A3 "^$URL: held, 1 waiting" .out >lines
+	grep -q "^held  *${COMMAND[holder]} " lines
+	grep -q "^ *1\. *${PID[waiter]} " lines
 	release holder
 	ended holder 0
 	ended waiter 0
