@@ -6,7 +6,7 @@
 many() { # LOCK METHOD KEY
 	local rounds=${ROUNDS:-4} contenders=${CONTENDERS:-2} killed=1 machine pids=()
 	case $2 in link | mkdir) killed=0 ;; esac
-	new_lock "$2" "$1"
+	new_lock "$1"
 	for machine in a b; do
 		on "$machine" "timeout 300 contend $3 $rounds $1.count $contenders $killed semlock -m $2 $1" & pids+=($!)
 	done >"$WORK/$3"
@@ -21,7 +21,7 @@ many() { # LOCK METHOD KEY
 # The kernel's locks end with the holder; a lock made of files is released.
 one_waits() { # LOCK METHOD KEY
 	local holder waiter
-	new_lock "$2" "$1"
+	new_lock "$1"
 	on a "hold $3 semlock -m $2 $1 inside $3 wait" & holder=$!
 	until_entered "$3" a
 	expect 1 on b "semlock -n -m $2 $1 true"
@@ -39,7 +39,7 @@ one_waits() { # LOCK METHOD KEY
 
 one_dies() { # LOCK METHOD KEY
 	local holder
-	new_lock "$2" "$1"
+	new_lock "$1"
 	on a "hold $3 semlock -m $2 $1 inside $3 wait" & holder=$!
 	until_entered "$3" a
 	on a "slay $3"
