@@ -106,8 +106,7 @@ power_cut() {
 	for case in 3-flock 3-ofd 3-posix; do
 		check "NFS ${case/-/, }: the holder's power is cut: the other machine waits" not_yet "power-$case"
 	done
-	machine_start a
-	machine_wait a
+	machines_up a
 	for case in 3-flock 3-ofd 3-posix; do
 		check "NFS ${case/-/, }: the holder's machine is up again: the other one is in" came_after_reboot "power-$case"
 	done
