@@ -307,8 +307,8 @@ MACHINES_SHELL = \
 	tests/machines/build tests/machines/init tests/machines/run \
 	tests/machines/checks.bash tests/machines/machines.bash \
 	tests/machines/guest/contend tests/machines/guest/hold tests/machines/guest/slay \
-	tests/machines/topics/directory.bash tests/machines/topics/failures.bash tests/machines/topics/others.bash \
-	tests/machines/topics/plain.bash tests/machines/topics/removal.bash tests/machines/topics/takeover.bash \
+	tests/machines/topics/failures.bash tests/machines/topics/others.bash tests/machines/topics/plain.bash \
+	tests/machines/topics/refused.bash tests/machines/topics/slots.bash tests/machines/topics/takeover.bash \
 	tests/machines/topics/unreachable.bash
 EXTRA_DIST += $(MACHINES_SHELL) tests/machines/README tests/machines/inside.c tests/machines/referee.py
 

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 
 kernel_methods='flock ofd posix'
-file_methods='excl link mkdir symlink'
+file_methods='excl link mkdir symlink'	# rename is refused: topics/refused.bash
+stale_methods='excl link symlink'
 
 # check SENTENCE FUNCTION ARG... - one test, which may run beside others.  As in bats, the function ends at
 # the first command that fails; what it printed is shown then.
@@ -75,7 +76,7 @@ let_go() { # KEY HOST
 }
 
 until_waits() { # HOST METHOD LOCK [NUMBER]
-	eventually 600 on "$1" "semlock --who -m $2 $3 | grep -c waiting | grep -qx ${4:-1}"
+	eventually 600 on "$1" "semlock --who -m $2 $3 | grep -q '[^0-9]${4:-1} waiting'"
 }
 
 # The release of a lock made of files is no event for another machine: its name goes from the cache when

@@ -53,7 +53,10 @@ on() {
 machine_wait() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do
-		if grep -qs '^up' "$WORK/$1.console" && on "$1" true; then return; fi
+		if grep -qs '^up' "$WORK/$1.console" && on "$1" true; then
+			on "$1" 'for try in 1 2 3; do ! busybox ping -c 1 -W 5 server >/dev/null || exit 0; done; exit 1' && return
+			break
+		fi
 		kill -0 "${qemu_pid[$1]}" || break
 		sleep 0.1
 	done
@@ -87,11 +90,26 @@ link() {
 	END
 }
 
+# Now and then a machine comes up that the server's packets do not reach: it is started anew.
+machines_up() { # MACHINE...
+	local machine try
+	for try in 1 2 3; do
+		for machine; do machine_start "$machine"; done
+		if all_wait "$@"; then return; fi
+		echo "# try $try: not all machines are up"
+		for machine; do power_off "$machine"; done
+	done
+	return 1
+}
+
+all_wait() { # MACHINE...
+	local machine
+	for machine; do machine_wait "$machine" || return; done
+}
+
 machines_start() {
 	read -r 'ssh_port[server]' 'ssh_port[a]' 'ssh_port[b]' < <(free_ports)
-	local machine
-	for machine in "${machines[@]}"; do machine_start "$machine"; done
-	for machine in "${machines[@]}"; do machine_wait "$machine" || return; done
+	machines_up "${machines[@]}"
 }
 
 machines_stop() {

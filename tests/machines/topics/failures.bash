@@ -4,10 +4,10 @@
 STALE=12	# seconds without a sign of life
 
 # A case is VERSION-METHOD.
-failure_cases() {
+failure_cases() { # METHODS
 	local version method
 	for version in 3 4.2; do
-		for method in $kernel_methods $file_methods; do echo "$version-$method"; done
+		for method in $1; do echo "$version-$method"; done
 	done
 }
 
@@ -28,16 +28,6 @@ case_start() { # MACHINE TOPIC CASE [STALE]
 	} &
 }
 
-case_settled() { # TOPIC CASE
-	entered "$1-$2" a || [[ -s $WORK/$1-$2.a ]]
-}
-
-# A combination that is refused is none that can go wrong.
-case_refused() { # TOPIC CASE
-	! entered "$1-$2" a
-	expect_case_end 64,69 a "$@"
-}
-
 expect_case_end() { # STATUS[,STATUS...] MACHINE TOPIC CASE
 	eventually 600 test -s "$WORK/$3-$4.$2"
 	cat "$WORK/$3-$4.$2.errors"
@@ -48,21 +38,21 @@ case_status() { # MACHINE TOPIC CASE
 	return "$(<"$WORK/$2-$3.$1")"
 }
 
-# a holds the lock of each case, and b waits for it.  Leaves the cases that were not refused in `cases`.
+all_entered() { # TOPIC
+	local case
+	for case in $cases; do until_entered "$1-$case" a; done
+}
+
+# a holds the lock of each of the cases, and b waits for it.
 cases_start() { # TOPIC [STALE]
 	local version case looks=
 	for version in 3 4.2; do
 		on a "mkdir -p /n$version/$1"
 		on b "ls /n$version/$1" >/dev/null
 	done
-	for case in $(failure_cases); do case_start a "$1" "$case" "${2-}"; done
-	cases=()
-	for case in $(failure_cases); do
-		eventually 600 case_settled "$1" "$case"
-		if entered "$1-$case" a; then cases+=("$case"); continue; fi
-		check "NFS ${case/-/, }: ${2:+--stale }is refused" case_refused "$1" "$case"
-	done
-	for case in "${cases[@]}"; do
+	for case in $cases; do case_start a "$1" "$case" "${2-}"; done
+	check "NFS: one machine takes the locks, for $1" all_entered "$1"
+	for case in $cases; do
 		case_start b "$1" "$case" "${2-}"
 		looks+="until semlock --who -m ${case#*-} /n${case%-*}/$1/$case | grep -q waiting; do sleep 0.3; done;"
 	done
@@ -71,11 +61,10 @@ cases_start() { # TOPIC [STALE]
 
 cases_end() { # TOPIC
 	local case
-	for case in "${cases[@]}"; do
+	for case in $cases; do
 		if until_entered "$1-$case" b 300 >/dev/null; then let_go "$1-$case" b; else note "$case: b never came"; fi
 	done
 	on b 'pkill semlock'
-	cases=()
 }
 
 # b's command came within LIMIT seconds of EPOCH, and a's was gone by then.
@@ -100,11 +89,12 @@ came_after_reboot() { # KEY
 
 # NFS 3 has no leases: the server frees a dead machine's kernel locks when that machine is up again.
 power_cut() {
-	local case off
+	local case off cases
+	cases=$(failure_cases "$kernel_methods $stale_methods")
 	cases_start power "$STALE"
 	power_off a
 	off=$EPOCHSECONDS
-	for case in "${cases[@]}"; do
+	for case in $cases; do
 		if ! is_kernel "$case"; then
 			check "NFS ${case/-/, }: the holder's power is cut: with --stale the other machine is in" \
 				came_within "power-$case" "$off" $((4 * STALE))
@@ -116,8 +106,7 @@ power_cut() {
 	for case in 3-flock 3-ofd 3-posix; do
 		check "NFS ${case/-/, }: the holder's power is cut: the other machine waits" not_yet "power-$case"
 	done
-	machine_start a
-	machine_wait a
+	machines_up a
 	for case in 3-flock 3-ofd 3-posix; do
 		check "NFS ${case/-/, }: the holder's machine is up again: the other one is in" came_after_reboot "power-$case"
 	done
@@ -137,13 +126,14 @@ kept() { # CASE
 }
 
 cut_off() {
-	local case
+	local case cases
+	cases=$(failure_cases "$kernel_methods $file_methods")
 	cases_start cut
 	link a off
 	sleep $((2 * LEASE + LEASE / 2))	# what is tested is that nothing happens in the meantime
 	link a on
 	eventually 900 on a "timeout 20 stat /n3/cut /n4.2/cut >/dev/null"
-	for case in "${cases[@]}"; do
+	for case in $cases; do
 		let_go "cut-$case" a
 		if is_kernel "$case" && [[ $case == 4* ]]; then
 			check "NFS ${case/-/, }: the holder is cut off for two leases, another one is in: status 76" lost "$case"

@@ -1,13 +1,14 @@
 # plain.bash - plain use: many at one lock, one that is refused and waits, one that dies.
 # shellcheck shell=bash
 
-# Commands of link are not killed: a bare PID of a dead process is no proof over NFS.
+# Commands of link are not killed: a bare PID of a dead process is no proof over NFS.  Nor are those of mkdir:
+# there a directory can be left empty, and then it belongs to nobody.
 many() { # LOCK METHOD KEY
 	local rounds=${ROUNDS:-4} contenders=${CONTENDERS:-2} killed=1 machine pids=()
-	[[ $2 != link ]] || killed=0
+	case $2 in link | mkdir) killed=0 ;; esac
 	new_lock "$1"
 	for machine in a b; do
-		on "$machine" "contend $3 $rounds $1.count $contenders $killed semlock -m $2 $1" & pids+=($!)
+		on "$machine" "timeout 300 contend $3 $rounds $1.count $contenders $killed semlock -m $2 $1" & pids+=($!)
 	done >"$WORK/$3"
 	wait "${pids[@]}"
 	cat "$WORK/$3"
@@ -47,15 +48,9 @@ one_dies() { # LOCK METHOD KEY
 	expect 0 on a "semlock -n -m $2 $1 true"
 }
 
-refused_rename() { # TOKEN
-	on a ": >$1"
-	expect 69 on a "semlock -n -m rename $1 true"
-}
-
 plain() { # VERSION
 	local at=/n$1/plain$1 method
 	on a "mkdir -p $at"
-	check "NFS $1, rename: is refused" refused_rename "$at/token"
 	for method in $kernel_methods $file_methods; do
 		check "NFS $1, $method: two machines, some killed: one at a time" many "$at/many-$method" "$method" "many-$1-$method"
 		check "NFS $1, $method: another machine is refused, waits, and is next" one_waits "$at/one-$method" "$method" "one-$1-$method"
