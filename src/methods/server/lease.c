@@ -214,21 +214,32 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	return 0;
 }
 
-/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.
- * A process of another user that cannot be killed is waited for one second at most. */
+/* How long what is left is waited for, in ns: one second for a process of another user, which cannot be
+ * killed; ten for one that forks faster than the search finds it, or that the kernel keeps from ending. */
+static int64_t leftovers_time(const struct lease *lease)
+{
+	return lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND;
+}
+
+/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
 	int64_t now = clock_boottime();
-	int64_t give_up = (now > lease->kill_at ? now : lease->kill_at) + SECOND;
-	bool left = true;
+	int64_t since = now > lease->kill_at ? now : lease->kill_at;
+	bool left = true, reaped;
 
-	while (left && now < give_up) {
+	while (left && now < since + leftovers_time(lease)) {
 		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
-		nanosleep(&a_moment, NULL);
-		/* A process that was reaped may have forked during the search. While one lives, keep IN open: at the
-		 * end of its input the helper removes what keeps the next holder waiting. */
-		left = pipe_holders_reap() || left || !locksmith_let_go(lease->lock->smith);
+		/* A process that was reaped may have forked during the search: search again, and at once when it
+		 * is to be killed, or its child has forked as well. */
+		reaped = pipe_holders_reap();
+		if (!reaped || now < lease->kill_at)
+			nanosleep(&a_moment, NULL);
+		reaped = pipe_holders_reap() || reaped;
+		/* While one lives, keep IN open: at the end of its input the helper removes what keeps the next
+		 * holder waiting. */
+		left = reaped || left || !locksmith_let_go(lease->lock->smith);
 		now = clock_boottime();
 	}
 	say_refused(lease);
