@@ -31,8 +31,11 @@ failing() {
 	esac
 }
 
+# A command that has not ended yet still has the token's flock: the next one would wait, and pass points
+# that it does not pass another time.
 stale() {
-	capture "$SEMLOCK" -w 60 -m "$1" l sh -c 'kill -KILL $PPID $$'
+	capture "$SEMLOCK" -w 60 -m "$1" l sh -c 'echo $$ && kill -KILL $PPID $$'
+	"$PROBE" gone "$out"
 }
 
 scene() {
