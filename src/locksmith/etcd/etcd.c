@@ -13,6 +13,7 @@
 
 #define DEFAULT_TTL (15 * NS_PER_S)
 #define LEAST_ENDPOINT_TIMEOUT (300 * NS_PER_MS)
+#define FIRST_TIMEOUT (5 * NS_PER_S / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * NS_PER_S)
 
 /* Says the holders whose key has gone; they come first. */
@@ -145,7 +146,7 @@ static struct etcdlock the_lock; /* too large for the stack */
 static int etcd_run(const struct options *o, struct failure *failure)
 {
 	struct etcdlock *k = &the_lock;
-	int64_t endpoint_timeout;
+	int64_t endpoint_timeout, first_timeout;
 	int status;
 
 	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
@@ -157,9 +158,12 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? k->ttl / 6 : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	etcdlock_keys(k);
-	if (o->no_wait) /* a silent endpoint leaves time for the others */
-		endpoint_timeout = clock_min(endpoint_timeout, (o->answer_by - boottime_now()) / o->url.hosts);
-	if (etcdrpc_open(&k->etcd, &o->url, endpoint_timeout,
+	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
+	if (o->no_wait) { /* a silent endpoint leaves time for the others */
+		first_timeout = clock_min(first_timeout, (o->answer_by - boottime_now()) / o->url.hosts);
+		endpoint_timeout = clock_min(endpoint_timeout, first_timeout);
+	}
+	if (etcdrpc_open(&k->etcd, &o->url, first_timeout, endpoint_timeout,
 		clock_min(boottime_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
 		*failure = k->etcd.failure;
 		status = failure->status;

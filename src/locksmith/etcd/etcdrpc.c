@@ -186,7 +186,8 @@ static enum etcd_reply call_endpoints(
 	e->away = false;
 	memset(e->failed, 0, sizeof e->failed);
 	for (unsigned int tries = 1;; tries++) {
-		reply = ask_endpoint(e, path, body, clock_min(until, boottime_now() + e->endpoint_timeout), answer);
+		reply = ask_endpoint(e, path, body,
+		    clock_min(until, boottime_now() + (e->reached ? e->endpoint_timeout : e->first_timeout)), answer);
 		if (reply != ETCD_OK && may_log_in && must_log_in(e, *answer)) {
 			may_log_in = false;
 			json_decref(*answer);
@@ -291,9 +292,11 @@ static void make_endpoints(struct etcd *e)
 	e->current = (unsigned int)getpid() % e->url->hosts;
 }
 
-enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t endpoint_timeout, int64_t until)
+enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
+    int64_t until)
 {
-	*e = (struct etcd){.url = url, .endpoint_timeout = endpoint_timeout, .answer.limit = LONGEST_ANSWER};
+	*e = (struct etcd){.url = url, .first_timeout = first_timeout, .endpoint_timeout = endpoint_timeout,
+	    .answer.limit = LONGEST_ANSWER};
 	make_endpoints(e);
 	if (http_open(&e->transfer, &e->answer) != 0)
 		return etcd_fatal(e, EXIT_INTERNAL, "out of memory");

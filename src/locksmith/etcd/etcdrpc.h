@@ -28,16 +28,17 @@ struct etcd {
 	struct buffer answer;
 	struct curl_slist *headers;
 	struct login login;
-	int64_t endpoint_timeout; /* with one endpoint, nanoseconds */
+	int64_t first_timeout, endpoint_timeout; /* with one endpoint, before and after the first answer; nanoseconds */
 	unsigned int sent; /* requests of the last call; above 1, an earlier one may have been done */
 	bool reached;      /* an endpoint has answered */
 	const bool *abort; /* set by a watch: break the call off; may be NULL */
 	struct failure failure;
 };
 
-/* Prepares, and logs in if a user is named. OK or FATAL. */
-enum etcd_reply etcdrpc_open(
-    struct etcd *e, const struct url *url, int64_t endpoint_timeout, int64_t until);
+/* Prepares, and logs in until that moment if a user is named. OK or FATAL. An endpoint may take first_timeout for
+   its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
+enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
+    int64_t until);
 
 /* Posts body (whose reference is taken) to path. On OK *answer is the reply, to be given back with
    json_decref. Goes through the endpoints again and again until that moment. */
