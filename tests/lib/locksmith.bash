@@ -6,6 +6,8 @@
 # tell NAME TEXT        sends it a line
 # unlock NAME           ends its input and waits for it; sets STATUS
 # ended NAME            waits for one that ends by itself; sets STATUS
+# with_lease TTL CMD... CMD with a $ttl that is long enough
+# fill NAME, drain NAME leaves no room for its lines; makes room
 # field LINE KEY        the value of KEY=... in a line
 # now                   CLOCK_BOOTTIME in nanoseconds
 # watch_over, watched   for setup and teardown: see watchdog.bash
@@ -17,6 +19,7 @@ LOCKSMITH_DIR=${LOCKSMITH_DIR-}
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
 LINE_SECONDS=60 # a test that waits longer for a line has failed
 export SEMLOCK_LOOK_EVERY=0.1 # what a helper with crash points takes instead of two seconds
+export SEMLOCK_ANSWER_WITHIN=60 # and with --no-wait instead of two and a half, which a busy machine may need
 # shellcheck source=tests/lib/watchdog.bash
 source "$SOURCE/tests/lib/watchdog.bash"
 
@@ -117,6 +120,24 @@ smiths_stop_all() {
 	done
 	return 0
 }
+
+# Tries CMD with a $ttl of TTL seconds, and if it fails with three and with nine times as much.  For what has to
+# happen before a lease has ended, or a part of one: a machine that has other work to do may be late for a short one.
+# What is wrong is wrong with any.  (In CMD, "||" is needed, and a lock of its own for each $ttl.)
+with_lease() {
+	local ttl least=$1 LINE_SECONDS PATIENCE
+	shift
+	for ttl in "$least" $((3 * least)) $((9 * least)); do
+		LINE_SECONDS=$((60 + 2 * ttl)) PATIENCE=$((60 + 2 * ttl))
+		if "$@"; then return; fi
+		if declare -F smiths_stop_all >/dev/null; then smiths_stop_all; fi
+	done
+	complain "this failed with each lease, up to $ttl seconds: $*"
+}
+
+# A byte at a time, up to the last one of the pipe's, whatever is in there already; it does not wait for room.
+fill() { dd if=/dev/zero of="$DIR/$1.out" bs=1 oflag=nonblock 2>/dev/null || true; }
+drain() { head -c 65536 <&"${SMITH_OUT[$1]}" >/dev/null; }
 
 # Waits until a line that matches the pattern is in the file; the server's log, mostly.
 in_file() {

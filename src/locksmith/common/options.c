@@ -11,6 +11,7 @@
 
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
 #define NO_WAIT (5 * NS_PER_S / 2)
+#define POLL_INTERVAL (2 * NS_PER_S) /* between two looks */
 #define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
 
 const char options_help[] =
@@ -91,17 +92,18 @@ static int parse_ttl(struct options *o, const char *text)
 	return 0;
 }
 
-/* The time between two looks, in ns; shorter for the tests. */
-static int64_t poll_interval(void)
+/* USUAL, a time in ns; for the tests, the one in the variable NAME. */
+static int64_t unless_tested(const char *name, int64_t usual)
 {
-	int64_t asked = 2 * NS_PER_S;
 #ifdef ENABLE_CRASH_POINTS
-	const char *text = getenv("SEMLOCK_LOOK_EVERY");
+	const char *text = getenv(name);
 
 	if (text != NULL)
-		clock_parse(text, &asked);
+		clock_parse(text, &usual);
+#else
+	(void)name;
 #endif
-	return asked;
+	return usual;
 }
 
 static int parse_option(struct options *o, int option, const char *argument)
@@ -149,12 +151,12 @@ static int parse_option(struct options *o, int option, const char *argument)
 
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure)
 {
-	int64_t now = boottime_now();
+	int64_t now = boottime_now(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
 	int option, which = 0;
 
 	*o = (struct options){.mode = LEASE_EXCLUSIVE,
 	    .stale = 600 * NS_PER_S,
-	    .interval = poll_interval(),
+	    .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL),
 	    .wait = NEVER,
 	    .pid = (long)getppid(),
 	    .note = ""};
@@ -175,9 +177,9 @@ int options_parse(int argc, char **argv, struct options *o, struct failure *fail
 		return failure_set(failure, EXIT_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
 		o->mode = LEASE_SLOTS;
-	o->until = o->no_wait ? now + NO_WAIT : o->wait == NEVER ? NEVER : now + o->wait;
+	o->until = o->no_wait ? now + no_wait : o->wait == NEVER ? NEVER : now + o->wait;
 	o->answer_by = o->no_wait || o->wait == NEVER	   ? o->until
-		       : o->wait + LAST_ANSWER < NO_WAIT ? now + NO_WAIT
+		       : o->wait + LAST_ANSWER < no_wait ? now + no_wait
 							     : o->until + LAST_ANSWER;
 	o->url_text = argv[optind];
 	return 0;
