@@ -34,6 +34,12 @@ restart() {
 	server "--port=$PORT"
 }
 
+# break_token LOCK: removes the token, which a heartbeat may rename at the same moment.
+break_token() {
+	local end=$((SECONDS + LINE_SECONDS))
+	until rmdir "$ROOT/$1"/* 2>/dev/null; do ((SECONDS < end)) || return; done
+}
+
 fault() { : >"$DIR/faults/$1"; }
 mend() { rm -f "$DIR/faults/$1"; }
 
@@ -66,25 +72,29 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ ! -e "$ROOT/L" ]
 }
 
+# How often its token in L has been renamed.
+beats() { ls "$ROOT/L" | cut -d. -f4 | grep . || echo 0; }
+
 @test "FREE and LOST are the last word, also to a reader that had no room for them" {
 	server
-	local word in
+	local word in beaten
 	for word in FREE LOST; do
-		smith a --ttl=2 "$URL/L"
+		smith a --ttl=6 "$URL/L"
 		expect a OK
-		head -c 65536 /dev/zero >"$DIR/a.out"
+		fill a
 		# It has beaten, and could not say so.
-		until ls "$ROOT"/L/sl1.x.2.[1-9]* >/dev/null 2>&1; do read -r -t 0.02 <> <(:) || true; done
+		beaten=$(beats)
+		until [ "$(beats)" -gt "$beaten" ]; do read -r -t 0.02 <> <(:) || true; done
 		in=${SMITH_IN[a]}
 		if [ $word = FREE ]; then
 			exec {in}>&-
 			until [ ! -e "$ROOT/L" ]; do read -r -t 0.02 <> <(:) || true; done
 		else
-			rmdir "$ROOT"/L/*
+			break_token L
 			in_file "$DIR/log" "^RNFR .* 550"
 		fi
 		read -r -t 0.2 <> <(:) || true
-		head -c 65536 <&"${SMITH_OUT[a]}" >/dev/null
+		drain a
 		until_line a $word
 		ended a
 		if IFS= read -r -t 0.1 -u "${SMITH_OUT[a]}" LINE; then
@@ -191,7 +201,8 @@ mend() { rm -f "$DIR/faults/$1"; }
 	expect a HELD
 	[ "$(field "$LINE" deadline)" -gt "$first" ]
 	expect a HELD
-	[[ $(ls "$ROOT/L") == sl1.x.4.[2-9].* ]]
+	[ "$(beats)" -ge 2 ]
+	[[ $(ls "$ROOT/L") == sl1.x.4.* ]]
 }
 
 @test "a killed holder is taken over after its ttl, a living one never" {
@@ -230,7 +241,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	server
 	smith a --ttl=6 "$URL/L"
 	expect a OK
-	rmdir "$ROOT"/L/*
+	break_token L
 	until_line a LOST
 	[[ $LINE == *"taken over"* ]]
 	unlock a
@@ -248,25 +259,36 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
 }
 
-@test "the server's clock is set forward: -n takes nothing from a holder that renews its lock" {
-	server
-	smith a --ttl=8 "$URL/L"
-	expect a OK
-	expect a HELD
-	touch -d '-1 hour' "$ROOT/L"
-	run_smith --no-wait "$URL/L"
-	[ "$status" -eq 1 ]
-	expect a HELD
+nothing_taken() {
+	smith a --ttl=8 "$URL/$1" && expect a OK && expect a HELD || return
+	touch -d '-1 hour' "$ROOT/$1"
+	run_smith --no-wait "$URL/$1"
+	[ "$status" -eq 1 ] && expect a HELD || return
 	unlock a
 	[ "$STATUS" -eq 0 ]
+}
+
+@test "the server's clock is set forward: -n takes nothing from a holder that renews its lock" {
+	server
+	# A renewal that is a second late, on a busy machine, is none.
+	nothing_taken one || nothing_taken two || nothing_taken three
+}
+
+# with_wait ARG...: it has waited, and gives up.  (A short time may be over before it has asked once.)
+with_wait() {
+	local room
+	for room in 3 12 48; do
+		smith z --wait=$room "$@"
+		until_line z BUSY
+		[[ $PASSED != "WAIT "* ]] || return 0
+	done
+	return 1
 }
 
 @test "a directory without a token goes after --stale, and never with --stale=0" {
 	server
 	mkdir "$ROOT/L"
-	smith z --stale=0 --wait=3 "$URL/L"
-	expect z WAIT
-	expect z BUSY
+	with_wait --stale=0 "$URL/L"
 	smith a --stale=0.5 "$URL/L"
 	expect a WAIT
 	expect a NOTE
@@ -277,9 +299,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "a directory with other things in it is never taken" {
 	server
 	mkdir -p "$ROOT/L/something"
-	smith a --stale=0.2 --wait=3 "$URL/L"
-	expect a WAIT
-	expect a BUSY
+	with_wait --stale=0.2 "$URL/L"
 	[ -d "$ROOT/L/something" ]
 }
 
@@ -305,7 +325,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 @test "an acquirer that slept between lock and token takes nothing from a plain client that came then" {
 	server
 	fault stop-PWD
-	smith a --stale=0.3 --wait=5 "$URL/L"
+	smith a --stale=0.3 --wait=600 "$URL/L"
 	in_file "$DIR/log" "stop PWD"
 	fault skip-one-MKD
 	fault stop-MKD
@@ -375,14 +395,15 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 @test "a request that never arrived is sent again" {
 	server
-	smith a --ttl=9 "$URL/L"
-	expect a OK
-	fault miss-RNFR
-	expect a HELD
-	grep -q "^miss RNFR" "$DIR/log"
-	fault 421-RNFR
-	expect a HELD
-	grep -q "^421 RNFR" "$DIR/log"
+	local fault
+	for fault in miss 421; do
+		fault $fault-RNFR
+		smith a --ttl=9 "$URL/L"
+		expect a OK
+		expect a HELD
+		grep -q "^$fault RNFR" "$DIR/log"
+		unlock a
+	done
 }
 
 @test "the server is restarted while the lock is held: held on" {
@@ -397,35 +418,31 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ ! -e "$ROOT/L" ]
 }
 
-@test "the server goes for good: LOST before the deadline" {
-	server
-	smith a --ttl=9 "$URL/L"
-	expect a OK
-	local deadline
+# lost_before_the_deadline SIGNAL LINE: SIGNAL is what the server gets.
+lost_before_the_deadline() {
+	local deadline lost
+	[ -z "$SERVER" ] || kill -KILL "$SERVER" 2>/dev/null || true
+	rm -rf "$DIR/root"
+	server || return
+	smith a --ttl="$ttl" "$URL/L" && expect a OK || return
 	deadline=$(field "$LINE" deadline)
-	kill -KILL "$SERVER"
+	kill "-$1" "$SERVER"
 	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
-	[[ $LINE == "LOST the server did not answer in time" ]]
-	[ "$(now)" -lt "$deadline" ]
+	lost=$(now)
+	# shellcheck disable=SC2053 # a pattern
+	[[ $LINE == $2 ]] || complain "$LINE" || return
 	unlock a
-	[ "$STATUS" -eq 76 ]
+	[ "$STATUS" -eq 76 ] && [ "$lost" -lt "$deadline" ]
+}
+
+@test "the server goes for good: LOST before the deadline" {
+	with_lease 9 lost_before_the_deadline KILL "LOST the server did not answer in time"
 }
 
 @test "a server that stops answering is not waited for beyond the lease" {
-	server
-	smith a --ttl=9 "$URL/L"
-	expect a OK
-	kill -STOP "$SERVER"
-	local deadline
-	deadline=$(field "$LINE" deadline)
-	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
-		deadline=$(field "$LINE" deadline)
-	done
-	[[ $LINE == LOST* ]]
-	[ "$(now)" -lt "$deadline" ]
-	kill -CONT "$SERVER"
+	with_lease 9 lost_before_the_deadline STOP "LOST*"
 }
 
 @test "521 for a directory that exists, a long greeting, no STAT" {
@@ -619,6 +636,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 
 # core COMMAND...: a stand-in for semlock on fd 5/6; sets CORE, SMITH and COMMAND
 core() {
+	rm -f "$DIR/core.in" "$DIR/core.out"
 	mkfifo "$DIR/core.in" "$DIR/core.out"
 	exec 5<>"$DIR/core.in" 6<>"$DIR/core.out"
 	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/core.py" "$@" <"$DIR/core.in" >"$DIR/core.out" &
@@ -640,20 +658,21 @@ gone() {
 	done
 }
 
-@test "semlock is SIGKILLed: the lock stays until the command ends, and no longer" {
-	server
-	core "$(locksmith_of "$URL/L")" --ttl=4 "$URL/L" -- sleep 1000
+kept_for_the_command() {
+	core "$(locksmith_of "$URL/$ttl")" --ttl="$ttl" "$URL/$ttl" -- sleep 1000 || return
 	kill -KILL "$CORE"; wait "$CORE" || true
 	# Longer than the lease: it is renewed for the command's sake.
-	smith b --ttl=2 --wait=8 "$URL/L"
-	expect b WAIT
-	expect b BUSY
-	kill -0 "$COMMAND"
+	smith b --ttl=2 --wait=$((2 * ttl)) "$URL/$ttl" || return
+	until_line b BUSY && [[ $PASSED == "WAIT "* ]] || return
+	kill -0 "$COMMAND" || return
 	kill -KILL "$COMMAND"
-	smith c "$URL/L"
-	until_line c OK
-	gone "$SMITH"
-	none -q "taken over" <<<"$PASSED"
+	smith c "$URL/$ttl" && until_line c OK || return
+	gone "$SMITH" && none -q "taken over" <<<"$PASSED"
+}
+
+@test "semlock is SIGKILLed: the lock stays until the command ends, and no longer" {
+	server
+	with_lease 4 kept_for_the_command
 }
 
 @test "semlock is SIGKILLed and the lock is lost: the command is stopped before anybody enters" {
@@ -682,7 +701,7 @@ gone() {
 	server
 	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sleep 1000
 	kill -STOP "$CORE"
-	rmdir "$ROOT"/L/*
+	break_token L
 	gone "$COMMAND"
 	kill -KILL "$CORE"; wait "$CORE" || true
 }
@@ -692,30 +711,36 @@ gone() {
 	core "$(locksmith_of "$URL/L")" --ttl=3 "$URL/L" -- sh -c "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo \$\$ >$DIR/left; exec sleep 1000' & wait"
 	in_file "$DIR/left" .
 	kill -STOP "$CORE"
-	rmdir "$ROOT"/L/*
+	break_token L
 	gone "$COMMAND"
 	gone "$SMITH"
 	gone "$(cat "$DIR/left")"
 	kill -KILL "$CORE"; wait "$CORE" || true
 }
 
-@test "after UNLOCK the command has no lock to lose, however long the release takes" {
-	server
-	smith a --ttl=2 "$URL/L"
-	expect a OK
+no_lock_to_lose() {
+	local command status=0
+	smith a --ttl="$ttl" "$URL/$ttl" && expect a OK || return
 	sleep 1000 3>&- 4>&- &
-	local command=$!
+	command=$!
 	tell a "CHILD $command"
-	until_line a CHILD
+	until_line a CHILD || return
+	: >"$DIR/log"
 	fault stop-RMD
 	tell a UNLOCK
-	in_file "$DIR/log" "stop RMD"
-	read -r -t 2.5 <> <(:) || true
+	in_file "$DIR/log" "stop RMD" || return
+	read -r -t "$ttl.5" <> <(:) || true
 	mend stop-RMD
-	until_line a FREE
+	until_line a FREE || return
 	ended a
-	kill "$command" # it lives
-	wait "$command" || [ $? -eq 143 ]
+	kill "$command" || return # it lives
+	wait "$command" || status=$?
+	[ $status -eq 143 ]
+}
+
+@test "after UNLOCK the command has no lock to lose, however long the release takes" {
+	server
+	with_lease 2 no_lock_to_lose
 }
 
 @test "a command that did not inherit the pipe: the lock ends with semlock" {
@@ -735,7 +760,7 @@ gone() {
 	left=$(cat "$DIR/left")
 	kill -KILL "$CORE"; wait "$CORE" || true
 	kill -0 "$left"
-	rmdir "$ROOT"/L/*
+	break_token L
 	gone "$left"
 	gone "$SMITH"
 }
