@@ -27,7 +27,7 @@ tls_server() {
 # What must be so with all of them.
 all_of_it() {
 	expect_status 0 "$SEMLOCK" --check "$1"
-	expect_status 7 "$SEMLOCK" --ttl=3 "$1" sh -c 'exit 7'
+	expect_status 7 "$SEMLOCK" --ttl=9 "$1" sh -c 'exit 7'
 	hold_lock --ttl=10 "$1"
 	expect_status 1 "$SEMLOCK" -n "$1" touch ran
 	expect_status 1 "$SEMLOCK" --who "$1"
