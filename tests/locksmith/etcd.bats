@@ -173,21 +173,28 @@ stopped_soon() {
 @test "no process reads standard error: the command of a lost lock is told to end all the same" {
 	mkfifo unread
 	exec {unread}<>unread
-	head -c 65536 /dev/zero >unread
 	cat >heeds <<-'END'
 		exec 2>/dev/null
 		trap 'echo told >told; exit' TERM
 		echo $$ >up
 		while :; do sleep 0.05; done
 	END
-	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" --ttl=60 "$URL" sh heeds
-	in_file up .
-	ctl lease revoke "$(lease)" >/dev/null
-	gone "$(cat up)"
-	[ -e told ]
-	head -c 65536 <&"$unread" >/dev/null
-	ended holder 76
+	# A command that has not ended a second after it was told to is killed, which on a busy machine may be too soon.
+	eventually told_to_end
 	exec {unread}>&-
+}
+
+told_to_end() {
+	rm -f up told
+	head -c 65536 /dev/zero >unread
+	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" --ttl=60 "$URL" sh heeds
+	in_file up . || return
+	ctl lease revoke "$(lease)" >/dev/null
+	gone "$(cat up)" || return
+	head -c 65536 <&"$unread" >/dev/null
+	ended holder 76 || return
+	while read -r -t .1 _ <&"$unread"; do :; done # what it has said
+	[ -e told ]
 }
 
 @test "processes that fork faster than semlock looks are gone all the same when semlock has ended" {
@@ -209,11 +216,11 @@ stopped_soon() {
 }
 
 @test "a helper that is killed: the command is stopped before the lease ends, exit 76" {
-	hold_lock --ttl=20 "$URL"
+	hold_lock --ttl=120 "$URL"
 	before=$(now)
 	kill -KILL "$(helper_of holder)"
 	ended holder 76
-	[ $(($(now) - before)) -lt 10000000000 ]
+	[ $(($(now) - before)) -lt 60000000000 ]
 	grep -q "its helper has ended" holder.err
 }
 
@@ -247,35 +254,34 @@ dead() {
 	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ] || complain "process $1 lives"
 }
 
-# next_beside_none NAME COMMAND...: the lease ends, for a helper that is stopped; when the next
-# holder begins, nothing of the one before is alive.
+# next_beside_none OPTIONS COMMAND...: the lease ends, for a helper that is stopped; when the next
+# holder begins, nothing of the one before is alive.  (What heeds no TERM is killed a tenth of the lease before its
+# end, which is little on a busy machine.)
 next_beside_none() {
-	local name=$1 smith next=next-$1
+	local options=$1 name=held$ttl next=next$ttl smith left=0
 	shift
-	stray_under "$name" "$@"
-	smith=$(pgrep -f "semlock-locksmith.*$ETCD/$name\$")
-	kill -STOP "$smith"
+	# shellcheck disable=SC2086 # perhaps none
+	stray_under "$name" "$SEMLOCK" $options --ttl="$ttl" "etcd://$ETCD/$name" "$@" || return
+	smith=$(pgrep -f "semlock-locksmith.*$ETCD/$name\$") && kill -STOP "$smith" || return
 	fifos "$next"
 	start "$next" "$SEMLOCK" "etcd://$ETCD/$name" "$PROBE" hold "$next.up" "$next.down"
-	ready "$next"
-	dead "$(cat "$name.stray")"
-	dead "${COMMAND[$name]}"
+	ready "$next" || return
+	if ! dead "$(cat "$name.stray")" || ! dead "${COMMAND[$name]}"; then left=1; fi
 	kill -CONT "$smith"
-	ended "$name" 76
-	let_go "$next"
+	ended "$name" 76 && let_go "$next" && [ $left -eq 0 ]
 }
 
 @test "a process that has left its session and closed everything is gone before the next holder begins" {
-	next_beside_none plain "$SEMLOCK" --ttl=5 "etcd://$ETCD/plain"
+	with_lease 5 next_beside_none ""
 }
 
 @test "with -o, what the command has started is gone before the next holder begins" {
-	next_beside_none closed "$SEMLOCK" -o --ttl=5 "etcd://$ETCD/closed"
+	with_lease 5 next_beside_none -o
 }
 
 @test "under sudo, what the command has started is gone before the next holder begins" {
 	sudo -n true 2>/dev/null || skip "sudo wants a password here"
-	next_beside_none sudo "$SEMLOCK" --ttl=5 "etcd://$ETCD/sudo" sudo -n
+	with_lease 5 next_beside_none "" sudo -n
 }
 
 @test "a revoked lease: what the command has left behind is gone before the next holder begins" {
@@ -333,7 +339,7 @@ declare -gA smith
 
 @test "frozen with its command and its helper until long after the lease: 76, whichever goes on first" {
 	for first in command semlock helper; do
-		start $first "$SEMLOCK" --ttl=2 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
+		start $first "$SEMLOCK" --ttl=8 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
 		in_file $first.pid .
 		smith[$first]=$(pgrep -f "semlock-locksmith.*$ETCD/$first\$")
 		kill -STOP "${smith[$first]}" "${PID[$first]}" "$(cat $first.pid)"
@@ -363,21 +369,15 @@ declare -gA smith
 }
 
 @test "semlock killed: the lock is kept until the command ends, beyond its lease" {
-	hold_lock --ttl=4 "$URL"
-	kill -KILL "${PID[holder]}"
-	ended holder 137
-	expect_status 1 "$SEMLOCK" -w 8 "$URL" touch ran
-	kill -0 "${COMMAND[holder]}"
-	[ ! -e ran ]
-	release holder
-	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+	with_lease 4 kept_for_the_command
 }
 
 @test "what the command leaves behind keeps the lock, with -o it does not" {
 	fifos one
+	exec {down}<>one.down # what is said to it stays in there
 	expect_status 0 "$SEMLOCK" "$URL" sh -c "'$PROBE' hold one.up one.down </dev/null >/dev/null 2>&1 &"
 	expect_status 1 "$SEMLOCK" -n "$URL" true
-	printf . 1<>one.down
+	printf . >&"$down"
 	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
 	fifos two
 	expect_status 0 "$SEMLOCK" -o "$URL" sh -c "'$PROBE' hold two.up two.down </dev/null >/dev/null 2>&1 &"
@@ -630,20 +630,24 @@ leaves() {
 	refused 69 "127.0.0.1" "$SEMLOCK" --check etcd://127.0.0.1:1/nightly
 }
 
-@test "a waiter is stopped, gets the lock and goes on after more than its lease: it has it" {
-	hold_lock "$URL"
+goes_on_late() {
+	local url=$URL$ttl before
+	rm -f holder.* waiter.*
+	hold_lock "$url" || return
 	fifos waiter
-	start waiter "$SEMLOCK" -v --ttl=2 "$URL" "$PROBE" hold waiter.up waiter.down
-	waits_for waiter "waiting: held by"
+	start waiter "$SEMLOCK" -v --ttl="$ttl" "$url" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by" || return
 	kill -STOP "${PID[waiter]}"
-	release holder
-	until [ -n "$(ctl get nightly#held/ --prefix --keys-only)" ]; do :; done
+	let_go
+	until [ -n "$(ctl get "nightly$ttl#held/" --prefix --keys-only)" ]; do :; done
 	before=$(now)
-	until [ $(($(now) - before)) -gt 2500000000 ]; do "$PROBE" pause 50; done
+	until [ $(($(now) - before)) -gt $((ttl * 1250000000)) ]; do "$PROBE" pause 50; done
 	kill -CONT "${PID[waiter]}"
-	ready waiter
-	release waiter
-	ended waiter 0
+	ready waiter && let_go waiter
+}
+
+@test "a waiter is stopped, gets the lock and goes on after more than its lease: it has it" {
+	with_lease 2 goes_on_late
 }
 
 @test "the lease is over before the command could be started: it is not, exit 76" {
@@ -691,15 +695,26 @@ leaves() {
 has_key() { [ "$(count)" -eq "$1" ]; }
 held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^held  *${PID[one]} "; }
 
-@test "--min-hold: of three that start at once one runs, and none before the time is up" {
+# Those that are late for the time of the one that runs, on a busy machine, run as well, but not before it is up.
+one_of_three() {
+	local one busy=0 last=-1000000 at
 	: >runs
 	for one in a b c; do
-		start $one "$SEMLOCK" -n --ttl=3 --min-hold=4 "$URL" sh -c 'echo ran >>runs'
+		start $one "$SEMLOCK" -n --ttl="$ttl" --min-hold=$((ttl + 1)) "$URL" sh -c 'cut -d" " -f1 /proc/uptime >>runs'
 	done
 	for one in a b c; do
-		wait "${PID[$one]}" || [ $? -eq 1 ]
+		wait "${PID[$one]}" || { [ $? -eq 1 ] && busy=$((busy + 1)); }
 	done
-	[ "$(wc -l <runs)" -eq 1 ] || complain "$(wc -l <runs) runs"
+	while read -r at; do
+		[ $((${at/./} - last)) -ge $((ttl * 50)) ] || echo "$last $at" >>early # it is noted after a moment
+		last=${at/./}
+	done <runs
+	[ "$(wc -l <runs)" -eq 1 ] && [ $busy -eq 2 ] || complain "$(wc -l <runs) runs"
+}
+
+@test "--min-hold: of three that start at once one runs, and none before the time is up" {
+	with_lease 3 one_of_three
+	[ ! -e early ]
 	[ "$(count)" -eq 0 ]
 	start one "$SEMLOCK" --min-hold=1h "$URL" sh -c 'echo $$ >command; exit 4'
 	eventually [ -s command ]
@@ -746,13 +761,10 @@ held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^h
 
 # no_answer WORDS: -n and a short -w are 69 with these WORDS, in less than three seconds.
 no_answer() {
-	local began took wait
+	local wait
 	for wait in -n "-w .1"; do
-		began=$(now)
 		# shellcheck disable=SC2086 # two words
-		refused 69 "$1" "$SEMLOCK" $wait "$URL" touch ran
-		took=$((($(now) - began) / 1000000))
-		[ $took -lt 3000 ] || complain "$wait: $took ms"
+		refused_within 3000 "$1" "$SEMLOCK" $wait "$URL" touch ran || return
 	done
 	[ ! -e ran ]
 }
@@ -764,7 +776,7 @@ has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 	rm -r "$DIR/s1"
 	etcd_single --quota-backend-bytes 200000
 	URL=etcd://$ETCD/nightly
-	hold_lock "$URL"
+	hold_lock --ttl=60 "$URL" # a renewal would fail
 	while head -c 100000 /dev/zero | tr '\0' x | ctl put full >/dev/null 2>&1; do :; done
 	eventually has_no_room
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
@@ -795,16 +807,12 @@ leaderless() {
 }
 
 @test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
-	local began took
 	kill -STOP "${ETCD_PID[s1]}"
-	for wait in -n "-w .1" "-w 3"; do
-		began=$(now)
+	for wait in -n "-w .1"; do
 		# shellcheck disable=SC2086 # two words
-		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
-		took=$((($(now) - began) / 1000000))
-		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
-		[ $took -lt 4500 ] || complain "$wait: $took ms"
+		refused_within 3000 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
 	done
+	refused_within 4500 "no answer in time" "$SEMLOCK" -w 3 "$URL" touch ran
 	kill -CONT "${ETCD_PID[s1]}"
 	[ ! -e ran ]
 }

@@ -117,7 +117,8 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 
 @test "the token removed behind its back: the command is stopped, exit 76" {
 	hold_lock --ttl=4 "$URL"
-	rm -r "$ROOT/nightly"
+	# A heartbeat may rename it at the same moment.
+	until rm -rf "$ROOT/nightly" 2>/dev/null; do kill -0 "${PID[holder]}"; done
 	ended holder 76
 	grep -q "the lock is lost: .*stopping the command" holder.err
 }
@@ -143,14 +144,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "semlock killed: the lock is kept until the command ends" {
-	hold_lock --ttl=4 "$URL"
-	kill -KILL "${PID[holder]}"
-	ended holder 137
-	expect_status 1 "$SEMLOCK" -w 8 "$URL" touch ran
-	kill -0 "${COMMAND[holder]}"
-	[ ! -e ran ]
-	release holder
-	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+	with_lease 4 kept_for_the_command
 }
 
 @test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {
@@ -217,16 +211,12 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "a server that accepts and says nothing: 69, and not 1; with -n within three seconds" {
-	local began took
 	kill -STOP "$SERVER"
-	for wait in -n "-w .1" "-w 3"; do
-		began=$(now)
+	for wait in -n "-w .1"; do
 		# shellcheck disable=SC2086 # two words
-		refused 69 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
-		took=$((($(now) - began) / 1000000))
-		[ "$wait" = "-w 3" ] || [ $took -lt 3000 ] || complain "$wait: $took ms"
-		[ $took -lt 4500 ] || complain "$wait: $took ms"
+		refused_within 3000 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
 	done
+	refused_within 4500 "no answer in time" "$SEMLOCK" -w 3 "$URL" touch ran
 	kill -CONT "$SERVER"
 	[ ! -e ran ]
 }
