@@ -42,18 +42,23 @@ with_servers() {
 	printf '#!/bin/sh\necho ran >>runs\n' >bin/clean-up
 	chmod +x bin/clean-up
 	: >runs
-	export PERIOD=6s
 	if ! with_servers; then
-		refused 69 etcd:// sh -c "$line"
+		PERIOD=6s refused 69 etcd:// sh -c "$line"
 		[ ! -s runs ]
 		return
 	fi
 	etcd_single
-	for machine in a b c; do
-		start $machine sh -c "${line/etcd1,etcd2,etcd3/$ETCD}"
-	done
-	for machine in a b c; do
-		ended $machine 0
+	# On a busy machine one of them may begin when a short period is over.
+	for PERIOD in 6s 30s; do
+		export PERIOD
+		: >runs
+		for machine in a b c; do
+			start $machine sh -c "${line/etcd1,etcd2,etcd3/$ETCD}"
+		done
+		for machine in a b c; do
+			ended $machine 0
+		done
+		[ "$(wc -l <runs)" -ne 1 ] || break
 	done
 	[ "$(wc -l <runs)" -eq 1 ]
 }

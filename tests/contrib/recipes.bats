@@ -240,6 +240,7 @@ too_long() {
 		[ ! -e ran ]
 		kill -KILL "${PID[one]}" "${COMMAND[one]}"
 		"$PROBE" gone "${PID[one]}"
+		"$PROBE" gone "${COMMAND[one]}"
 		expect_status 0 ./marker $method $mark true
 		expect_silent
 		[ ! -e $there ]
@@ -267,6 +268,7 @@ too_long() {
 	[ ! -e ran ]
 	kill -KILL "${PID[one]}" "${COMMAND[one]}"
 	"$PROBE" gone "${PID[one]}"
+	"$PROBE" gone "${COMMAND[one]}"
 	expect_status 0 ./pid-file p touch ran
 	[ -e ran ]
 	[ ! -e p ]

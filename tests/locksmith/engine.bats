@@ -124,15 +124,19 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	[ ! -e ran ]
 }
 
+# On a busy machine it may be late: it has to be soon once.
+refused_soon() {
+	local began=$SECONDS
+	refused 69 "has not answered in time" "$SEMLOCK" "$@" && [ $((SECONDS - began)) -le 4 ]
+}
+
 @test "an engine that says nothing: -n and a short -w are 69 within three seconds and a bit, not busy" {
 	engine mute <<<'cat'
 	engine slow <<<'echo LOCKSMITH 1 shared; cat'
 	for scheme in mute slow; do
 		for wait in -n "-w .1"; do
-			SECONDS=0
 			# shellcheck disable=SC2086 # two words
-			refused 69 "has not answered in time" "$SEMLOCK" $wait $scheme://h/l touch ran
-			[ $SECONDS -le 4 ] || complain "$scheme $wait: $SECONDS s"
+			eventually refused_soon $wait $scheme://h/l touch ran
 		done
 	done
 	[ ! -e ran ]
