@@ -19,7 +19,6 @@ LOCKSMITH_DIR=${LOCKSMITH_DIR-}
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
 LINE_SECONDS=60 # a test that waits longer for a line has failed
 export SEMLOCK_LOOK_EVERY=0.1 # what a helper with crash points takes instead of two seconds
-export SEMLOCK_ANSWER_WITHIN=60 # and with --no-wait instead of two and a half, which a busy machine may need
 # shellcheck source=tests/lib/watchdog.bash
 source "$SOURCE/tests/lib/watchdog.bash"
 

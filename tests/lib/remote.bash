@@ -7,7 +7,6 @@ source "$SOURCE/tests/lib/locksmith.bash"
 # shellcheck source=tests/lib/helpers.bash
 source "$SOURCE/tests/lib/helpers.bash"
 unset -f smith expect until_line tell unlock smiths_stop_all run_smith fill drain
-unset SEMLOCK_ANSWER_WITHIN # semlock itself waits no longer
 
 prepare_remote() {
 	have_locksmiths || skip "this build has no locks on a server (configure --with-network)"
@@ -99,7 +98,7 @@ held_by_one() {
 	done
 	kill -TERM "${PID[one]}"
 	ended one 0 || return
-	[ $ended -eq 0 ] && [ "$(wc -l <runs)" -eq 1 ] || complain "$(wc -l <runs) runs"
+	if [ $ended -ne 0 ] || [ "$(wc -l <runs)" -ne 1 ]; then complain "$(wc -l <runs) runs"; fi
 }
 
 # A holder whose semlock is killed has the lock of a server until its command ends, for longer than its lease.

@@ -6,6 +6,7 @@ load ../lib/locksmith
 setup() {
 	watch_over
 	have_locksmiths || skip "built without the network methods"
+	export SEMLOCK_ANSWER_WITHIN=60 # --no-wait: a busy machine may need more than two and a half seconds
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
 	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret HOME=$DIR
 	unset NETRC SEMLOCK_CACERT
@@ -73,7 +74,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 }
 
 # How often its token in L has been renamed.
-beats() { ls "$ROOT/L" | cut -d. -f4 | grep . || echo 0; }
+beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || echo 0; }
 
 @test "FREE and LOST are the last word, also to a reader that had no room for them" {
 	server
@@ -201,8 +202,7 @@ beats() { ls "$ROOT/L" | cut -d. -f4 | grep . || echo 0; }
 	expect a HELD
 	[ "$(field "$LINE" deadline)" -gt "$first" ]
 	expect a HELD
-	[ "$(beats)" -ge 2 ]
-	[[ $(ls "$ROOT/L") == sl1.x.4.* ]]
+	[[ $(ls "$ROOT/L") == sl1.x.4.@([2-9]|[1-9][0-9]).* ]]
 }
 
 @test "a killed holder is taken over after its ttl, a living one never" {
