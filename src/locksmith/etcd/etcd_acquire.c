@@ -10,6 +10,7 @@
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
 #define LEAVE_TIMEOUT NS_PER_S
+#define HALVED_LEASE (10 * NS_PER_S)
 
 enum wait {
 	WAIT_HELD,
@@ -69,10 +70,17 @@ static void doze(struct etcdlock *k, int64_t until)
 	transfer_wait(clock_min(boottime_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
+/* How long a waiter's lease is left alone: most of what a queue costs the server is its keepalives.  Half of a
+   short lease could be too little for a slow machine. */
+static int64_t keep_after(const struct etcdlock *k)
+{
+	return k->ttl >= HALVED_LEASE ? k->ttl / 2 : k->ttl / 3;
+}
+
 /* Waits in the queue until no key is before ours. */
 static enum wait wait_in_queue(struct etcdlock *k)
 {
-	int64_t keep_at = k->deadline - k->ttl + k->ttl / 3;
+	int64_t keep_at = k->deadline - k->ttl + keep_after(k);
 	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost silently */
 	enum wait w = place_verdict(k);
 
@@ -91,7 +99,7 @@ static enum wait wait_in_queue(struct etcdlock *k)
 			reply = etcdlock_keep(k, clock_min(answer_by(k), k->deadline));
 			if (reply == ETCD_GONE)
 				return WAIT_AGAIN;
-			keep_at = boottime_now() + (reply == ETCD_OK ? k->ttl / 3 : NS_PER_S / 3);
+			keep_at = boottime_now() + (reply == ETCD_OK ? keep_after(k) : NS_PER_S / 3);
 		}
 		/* The predecessor has gone. To enter is to look; but a slot's number is not known before. */
 		if (k->watch.deleted && k->options->mode != LEASE_SLOTS)

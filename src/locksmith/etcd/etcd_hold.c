@@ -109,9 +109,11 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 {
 	struct etcd_renewal h = {.watch_at = boottime_now() + NS_PER_S / 5};
 
-	etcdwatch_stop(&k->watch);
 	etcd_renewed(k, &h);
+	if (h.next < h.watch_at)
+		h.next = h.watch_at; /* half of the lease may have gone by in the queue: a short command needs no renewal */
 	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
+	etcdwatch_stop(&k->watch); /* that of our predecessor */
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
 		int64_t until;

@@ -104,7 +104,7 @@ static void name_slot(struct etcdlock *k)
 static json_t *enter_request(struct etcdlock *k)
 {
 	json_t *compare = json_pack("[o, o]", made_at(k->key, k->revision), made_at(k->mark, 0));
-	json_t *success = json_array(), *failure, *free;
+	json_t *success = json_array(), *free;
 
 	if (k->place.blocked) {
 		free = etcdqueue_free(&k->keys, &k->marks, k->options->mode, k->revision);
@@ -115,16 +115,14 @@ static json_t *enter_request(struct etcdlock *k)
 	if (k->options->mode == LEASE_SLOTS)
 		json_array_append_new(success, put_request(k, k->key, k->lease));
 	json_array_append_new(success, put_request(k, k->mark, k->mark_lease));
-	failure = etcdqueue_questions(&k->keys, &k->marks, k->options, k->revision);
-	json_array_insert_new(failure, 0, get_request(k->mark));
-	json_array_insert_new(failure, 1, get_request(k->key));
-	return json_pack("{s:o, s:o, s:o}", "compare", compare, "success", success, "failure", failure);
+	return json_pack("{s:o, s:o, s:[o, o]}", "compare", compare, "success", success, "failure",
+	    get_request(k->mark), get_request(k->key));
 }
 
 enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
 {
 	enum etcd_reply reply;
-	json_t *answer, *responses;
+	json_t *answer;
 	bool done;
 
 	if (k->options->mode == LEASE_SLOTS)
@@ -139,14 +137,10 @@ enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
 	if (k->marked)
 		k->deadline = clock_min(k->deadline, k->mark_deadline);
 	k->place.found = done || response_int(answer, 1, "create_revision") == k->revision;
-	if (!k->marked) {
-		responses = json_object_get(answer, "responses");
-		json_array_remove(responses, 0);
-		json_array_remove(responses, 0);
-		etcdlock_note_place(k, responses);
-	}
 	json_decref(answer);
-	return k->place.found ? ETCD_OK : ETCD_GONE;
+	if (!k->marked && k->place.found) /* asked for by itself: most requests succeed, and the shorter are sooner read */
+		reply = etcdlock_look(k, k->revision, until);
+	return reply != ETCD_OK || k->place.found ? reply : ETCD_GONE;
 }
 
 enum etcd_reply etcdmark_renew(struct etcdlock *k, int64_t until)

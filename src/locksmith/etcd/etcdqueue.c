@@ -107,14 +107,19 @@ static json_t *none_in(const char *first, const char *end)
 json_t *etcdqueue_free(const struct etcdqueue_keys *keys, const struct etcdqueue_keys *marks,
     enum lease_mode mode, int64_t revision)
 {
-	/* Our own key is among all: the range is not empty. */
-	bool ours = mode == LEASE_EXCLUSIVE && revision != INT64_MAX;
+	json_t *all = json_array();
 
-	/* The marks first, which are few: if there is one, etcd does not read the keys. */
-	return json_pack("[o, o, o, o]", none_in(marks->all.first, marks->fellows.first),
-	    none_in(marks->fellows.end, marks->all.end), none_in(keys->all.first, keys->fellows.first),
-	    ours ? all_made(keys->all.first, keys->all.end, "GREATER", revision - 1)
-		 : none_in(keys->fellows.end, keys->all.end));
+	/* The marks first, which are few: if there is one, etcd does not read the keys.  An exclusive lock has no
+	   fellows: there is nothing below them, and our own key is among the rest. */
+	if (mode != LEASE_EXCLUSIVE) {
+		json_array_append_new(all, none_in(marks->all.first, marks->fellows.first));
+		json_array_append_new(all, none_in(keys->all.first, keys->fellows.first));
+	}
+	json_array_append_new(all, none_in(marks->fellows.end, marks->all.end));
+	json_array_append_new(all, mode == LEASE_EXCLUSIVE && revision != INT64_MAX
+		? all_made(keys->all.first, keys->all.end, "GREATER", revision - 1)
+		: none_in(keys->fellows.end, keys->all.end));
+	return all;
 }
 
 const json_t *etcdqueue_kvs(const json_t *responses, size_t i)
