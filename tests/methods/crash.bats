@@ -57,8 +57,18 @@ crash() {
 	rm) options=(--rm) ;;
 	slots) options=(-j 2) ;;
 	esac
+	exec 6<>own.alive # which "crashed" and its children have open
+	exec 7<own.alive
 	SEMLOCK_CRASH="$what $(failing "$method" "$way")" start crashed "$CRASHABLE_SEMLOCK" \
 		-m "$method" "${options[@]}" l "$@"
+	exec 6>&-
+}
+
+# all_gone: its children as well: one at the start barrier has its locks, too, and may live on for a while.
+all_gone() {
+	local status=0
+	read -r -t "$PATIENCE" -u 7 || status=$?
+	[ "$status" -eq 1 ] || complain "a child of the killed one lives on"
 }
 
 # inner NAME: the semlock that does the work, in $inner: with -m posix it is the child of the one that
@@ -183,7 +193,7 @@ killed_at() {
 	*-137 | wait-0) ;;
 	*) complain "ended with $status instead of being killed: $(cat crashed.err)" || return ;;
 	esac
-	holder_ended "$2" && two_waiters "$3" "$1" && clean "$3"
+	all_gone && holder_ended "$2" && two_waiters "$3" "$1" && clean "$3"
 }
 
 # stopped_or_over NAME WAY: it stands at the point; or, where it was waiting, did not come by it.
@@ -232,7 +242,7 @@ refused_at() {
 }
 
 prepare() {
-	mkfifo own.up own.quiet holder.down w1.down w2.down
+	mkfifo own.up own.quiet own.alive holder.down w1.down w2.down
 	exec 8<>own.up	# that it is open keeps what is in it
 	exec 9<>own.quiet
 	grep -rhoE '(CRASH|FAULT)_POINT\("[^"]*"\)' "$SOURCE/src" >own.points

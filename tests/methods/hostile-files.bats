@@ -107,7 +107,8 @@ left_alone() {
 	for method in excl link mkdir symlink rename; do
 		cd sticky || return
 		[ $method != rename ] || "$SEMLOCK" -m rename --init --mode 666 l true
-		capture "$SEMLOCK" -m $method l sh -c 'kill -KILL $PPID $$'
+		capture "$SEMLOCK" -m $method l sh -c 'echo $$ && kill -KILL $PPID $$'
+		"$PROBE" gone "$out"
 		expect_status 1 as_nobody "$SEMLOCK" -n -m $method l touch ran
 		expect_status 1 as_nobody "$SEMLOCK" -w .2 -m $method l touch ran
 		[ ! -e ran ]

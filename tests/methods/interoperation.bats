@@ -77,7 +77,7 @@ needs() {
 @test "excl and shlock(1) exclude each other" {
 	PATH=$PATH:/usr/lib/news/bin
 	command -v shlock >/dev/null || skip "no shlock here: Debian has it in inn2, a whole news server"
-	start owner sleep 100
+	start owner sleep 1000
 	hold_lock -m excl l
 	expect_status 1 shlock -p "${PID[owner]}" -f l
 	let_go

@@ -110,8 +110,10 @@ never_runs() {
 	hold_lock -m "$method" l
 	start second "$SEMLOCK" -m "$method" l touch ran
 	"$PROBE" blocked "${PID[second]}"
+	child=$(pgrep -P "${PID[second]}") # which waits for its turn with what was prepared
 	kill -KILL "${PID[second]}"
 	ended second 137
+	"$PROBE" gone "$child"
 	let_go
 	expect_status 0 "$SEMLOCK" -m "$method" l true
 	[ ! -e ran ]
@@ -284,6 +286,7 @@ something_else() {
 
 @test "a directory of other files, in which no process is named, is no lock: 66" {
 	local pid how kind
+	umask 022 # as_nobody looks into them
 	mkdir many deep deep/er
 	touch many/1 many/2 many/3 many/4 many/precious
 	for kind in many deep; do

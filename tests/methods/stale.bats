@@ -75,6 +75,7 @@ host=elsewhere machine=another since=1 uid=0"
 	for method in excl link; do
 		began=-9
 		until [ $((SECONDS - began)) -le 1 ]; do # else it was older than that
+			rm -f ran
 			: >l
 			began=$SECONDS
 			capture "$SEMLOCK" -n --stale .0001 -m $method l touch ran
@@ -95,7 +96,7 @@ host=elsewhere machine=another since=1 uid=0"
 		let_go
 		rm ./*.up ./*.down
 	done
-	start other sleep 100
+	start other sleep 1000
 	echo "${PID[other]}" >l
 	old l
 	expect_status 1 "$SEMLOCK" -n --stale 1m -m excl l true

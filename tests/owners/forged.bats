@@ -89,10 +89,14 @@ stops_nobody() {
 	stops_nobody as_another
 }
 
+runs_sleep() {
+	[ "$(cat "/proc/$1/comm")" = sleep ]
+}
+
 @test "--replace: a daemon that acts for the forger of a record is not the forger's process" {
 	root_only "to make another user's file"
 	start victim setpriv --euid=65534 sleep 1000
-	eventually grep -q "sleep" "/proc/${PID[victim]}/cmdline"
+	eventually runs_sleep "${PID[victim]}"
 	for method in excl mkdir symlink rename; do
 		object=$(forge $method "${PID[victim]}")
 		as_another $method "$object"

@@ -101,11 +101,13 @@ has_two() {
 	hold_lock relative.lock
 	mkfifo their.up their.down
 	chmod 666 their.up their.down
-	start their setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" -s /tmp "$PROBE" hold their.up their.down
+	BARE=$(mktemp -d /tmp/semlock-who.XXXXXX) # which the other user can look at, unlike our own directory
+	chmod 755 "$BARE"
+	start their setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" -s "$BARE" "$PROBE" hold their.up their.down
 	ready their
 	capture setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" --who
 	[ "$status" -eq 1 ]
-	shows /tmp "${COMMAND[their]}" 0
+	shows "$BARE" "${COMMAND[their]}" 0
 	[[ $err == *"cannot be seen"* ]]
 	[[ $out != *relative.lock* ]]
 }

@@ -46,6 +46,8 @@ lock() {
 }
 
 holder_and_waiters() {
+	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is told with its date
+	export TZ
 	hold_lock "$@" -m "$method" l
 	queue_as one -m "$method" l
 	queue_as two -m "$method" l
@@ -104,8 +106,9 @@ killed_semlock() {
 left_behind() {
 	fifos one
 	mkfifo go
-	start one "$SEMLOCK" -m "$method" l sh -c '"$0" leave-behind one.up one.down; read -r _ <>go' "$PROBE"
+	start one "$SEMLOCK" -m "$method" l sh -c '"$0" leave-behind one.up one.down; : >left; read -r _ <>go' "$PROBE"
 	ready one
+	eventually [ -e left ]
 	kill -KILL "${PID[one]}"
 	ended one 137
 	pid=$("$SEMLOCK" --who -m "$method" l | awk '$1 == "held" { print $2 }')
@@ -116,7 +119,7 @@ left_behind() {
 	release one
 	"$PROBE" gone "${COMMAND[one]}"
 	said 0 "l: left behind, and free to take, 0 waiting" -m "$method" l
-	rm go one.up one.down
+	rm go left one.up one.down
 }
 
 @test "a process that a killed command has left behind with the flock is the holder" {
@@ -152,6 +155,11 @@ left_in_namespace() {
 	seq 50 | diff - order
 }
 
+# runs PID PROGRAM: that is what it has become
+runs() {
+	[ "$(cat "/proc/$1/comm")" = "$2" ]
+}
+
 living_stranger() {
 	lock "$method" "$2"
 	said 1 "l: held, 0 waiting" -m "$method" l
@@ -165,6 +173,7 @@ living_stranger() {
 @test "a living stranger, in the formats of other programs" {
 	start other sleep 1000
 	pid=${PID[other]}
+	eventually runs "$pid" sleep
 	for method in excl link mkdir rename; do
 		living_stranger "$pid" "$pid"
 		living_stranger "$pid" "$(printf '%10d\n' "$pid")"
@@ -233,12 +242,16 @@ in_doubt() {
 	[ "$(awk 'length > 80' .out)" = "" ]
 }
 
+# It is young for three seconds.
+young() {
+	touch -d '1 second' l
+	said 1 "l: held, 0 waiting" -m excl l && grep -q "(not named in the lock)" .out &&
+		refused 1 "l: held; the lock names no holder" "$SEMLOCK" -v -n -m excl l true
+}
+
 @test "an empty file that may be about to be written: held, and no holder is said to be unseen" {
 	: >l
-	touch -d '1 second' l
-	said 1 "l: held, 0 waiting" -m excl l
-	grep -q "(not named in the lock)" .out
-	refused 1 "l: held; the lock names no holder" "$SEMLOCK" -v -n -m excl l true
+	eventually young
 	touch -d '10 seconds ago' l # after the last boot
 	refused 1 "l: held, or left behind: the lock names no process" "$SEMLOCK" -v -n -m excl l true
 }
@@ -301,6 +314,7 @@ both_wait() {
 
 @test "another user sees the holder by its record; an unreadable record is named as such" {
 	root_only "to be two users"
+	umask 022
 	for method in excl mkdir symlink; do
 		hold_lock -m "$method" l
 		queue_as one -m "$method" l

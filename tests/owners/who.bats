@@ -53,6 +53,8 @@ json() {
 }
 
 @test "a watched command: its own pid, command line and start" {
+	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is told with its date
+	export TZ
 	hold_as one l
 	shows "${COMMAND[one]}" l "probe hold one.up one.down"
 	[[ "$(column 5 held)" =~ ^[0-2][0-9]:[0-5][0-9]:[0-6][0-9]$ ]]
@@ -194,8 +196,9 @@ json() {
 		import fcntl, os
 		f = open("l", "w")
 		fcntl.lockf(f, fcntl.LOCK_EX)
-		open("one.up", "w").write("ready %d\n" % os.getpid())
-		open("one.down").read(1)
+		up, down = os.open("one.up", os.O_RDWR), os.open("one.down", os.O_RDWR)
+		os.write(up, b"ready %d\n" % os.getpid())
+		os.read(down, 1)
 	END
 	start one python3 holder.py
 	ready one
