@@ -101,6 +101,17 @@ on_nfs() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" -n -m rename token true
 }
 
+@test "--check of flock on NFS says that programs on the server itself are not excluded; with ofd they are" {
+	namespaces --mount
+	mkdir on
+	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	mounted_as nfs4 rw true || skip "nothing can be mounted over /proc here"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	expect_status 0 mounted_as nfs4 rw,local_lock=none "$CRASHABLE_SEMLOCK" --check on/l
+	grep -qx "flock    excludes, other machines as well; but no flock on the server's own disk: .*" .out
+	grep -qx 'ofd      excludes, other machines as well' .out
+}
+
 @test "--stale is refused where flock(2) is this machine's alone by the mount options: 69" {
 	namespaces --mount
 	mkdir on
