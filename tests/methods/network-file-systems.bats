@@ -216,6 +216,14 @@ power() {
 	[ ! -e ran ]
 }
 
+@test "a flock that another machine holds on CIFS, where flock(2) fails with EACCES, is busy: 1, and not an error" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	on_nfs expect_status 1 strace -o trace -e inject=flock:error=EACCES "$CRASHABLE_SEMLOCK" -n l touch ran
+	expect_status 65 strace -o trace -e inject=flock:error=EACCES "$CRASHABLE_SEMLOCK" -n l touch ran
+	[ ! -e ran ]
+}
+
 @test "a kernel lock that the server has given to another machine while the command ran: 76, and said" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
