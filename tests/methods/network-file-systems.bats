@@ -33,6 +33,30 @@ mounted_as() {
 	expect_status 0 mounted_as tmpfs rw "$SEMLOCK" -n -m link on/l true
 }
 
+# posix takes the lock in a process of its own, which does not read that mountinfo: --check alone shows it.
+@test "a kernel lock where other machines never see one (9p, virtiofs, sshfs) is refused: 69, also as a descriptor; --check says the same" {
+	namespaces --mount
+	mkdir on
+	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	mounted_as 9p rw true || skip "nothing can be mounted over /proc here"
+	: >on/l
+	for type in 9p virtiofs fuse.sshfs; do
+		[ $type = 9p ] || export SEMLOCK_CRASH=file_system.shared:fail=1
+		for method in flock ofd; do
+			refused 69 "on $type, other machines do not see a lock of the kernel: use -m mkdir" \
+				mounted_as $type rw "$CRASHABLE_SEMLOCK" -m $method on/l touch ran
+		done
+		refused 69 "on $type, " mounted_as $type rw sh -c 'exec 7<>on/l; exec "$0" 7' "$CRASHABLE_SEMLOCK"
+		for method in flock ofd posix; do
+			expect_status 69 mounted_as $type rw "$CRASHABLE_SEMLOCK" --check -m $method on/l
+			grep -q "^$method *does not exclude: on $type, " .out
+		done
+		expect_status 0 mounted_as $type rw "$CRASHABLE_SEMLOCK" -m mkdir on/m true
+	done
+	expect_status 0 mounted_as fuse.other rw "$CRASHABLE_SEMLOCK" on/l true
+	[ ! -e ran ]
+}
+
 on_nfs() {
 	SEMLOCK_CRASH="file_system.nfs:fail=1 ${SEMLOCK_CRASH-}" "$@"
 }
