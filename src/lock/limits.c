@@ -1,9 +1,12 @@
 #include <config.h>
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "lock/limits.h"
+#include "lock/lock_scope.h"
 #include "sys/file_system.h"
+#include "sys/mounts.h"
 
 bool limits_of_network(const struct lock *lock)
 {
@@ -33,9 +36,22 @@ static int check_flock(const struct lock *lock, struct error *error)
 	return 0;
 }
 
+/* A file system of a disk, or of a type that is known, is not looked for in mountinfo. */
+static int check_scope(const struct lock *lock, struct error *error)
+{
+	enum file_system kind = major(lock->device) != 0 ? FS_LOCAL : file_system_of(lock->fd);
+	struct procfs_mount mount;
+
+	if ((kind != FS_NETWORK && kind != FS_SHARED) || !mounts_find(lock->fd, &mount) ||
+	    !lock_scope_never_shared(&mount))
+		return 0;
+	return error_say(error, ERROR_UNAVAILABLE,
+	    "on %s, other machines do not see a lock of the kernel: use -m mkdir", mount.type);
+}
+
 int limits_check(const struct lock *lock, struct error *error)
 {
-	if (check_removal(lock, error) != 0)
+	if (check_scope(lock, error) != 0 || check_removal(lock, error) != 0)
 		return -1;
 	return (lock->method->can & CAN_RANGE) == 0 ? check_flock(lock, error) : 0;
 }

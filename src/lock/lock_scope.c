@@ -45,10 +45,21 @@ static bool is_unknown(const char *type)
 	return strncmp(type, "fuse.", 5) == 0 || is_type_of(type, types, sizeof types / sizeof *types);
 }
 
+/* The kernel does not ask sshfs, nor the server of virtiofs as that is by default; the 9p server of QEMU grants
+ * every lock that it is asked for. */
+bool lock_scope_never_shared(const struct procfs_mount *mount)
+{
+	static const char *const types[] = {"9p", "virtiofs", "fuse.sshfs"};
+
+	return is_type_of(mount->type, types, sizeof types / sizeof *types);
+}
+
 enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind)
 {
 	const char *type = mount->type;
 
+	if (lock_scope_never_shared(mount))
+		return SCOPE_HERE_ONLY;
 	if (strcmp(type, "nfs") == 0 || strcmp(type, "nfs4") == 0)
 		return nfs_scope(mount, kind);
 	if (strcmp(type, "cifs") == 0 || strcmp(type, "smb3") == 0)

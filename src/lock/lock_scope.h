@@ -2,6 +2,8 @@
 #ifndef SEMLOCK_LOCK_LOCK_SCOPE_H
 #define SEMLOCK_LOCK_LOCK_SCOPE_H
 
+#include <stdbool.h>
+
 #include "sys/proc.h"
 
 enum lock_scope {
@@ -13,6 +15,9 @@ enum lock_scope {
 
 /* For kernel locks of KIND; KIND_OFD and KIND_POSIX go the same way. */
 enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind);
+
+/* Is MOUNT of a type whose kernel locks other machines never see, whatever its options are? */
+bool lock_scope_never_shared(const struct procfs_mount *mount);
 
 /* For locks made of files: the server itself makes and removes names. */
 enum lock_scope lock_scope_of_names(const struct procfs_mount *mount);

@@ -129,6 +129,17 @@ static enum lock_scope lock_scope(const struct place *place, const struct method
 	return lock_scope_of(&place->mount, owners_kinds(&lock) == KIND_FLOCK ? KIND_FLOCK : KIND_POSIX);
 }
 
+/* What SCOPE leaves out.  The server of NFS keeps a flock as a record lock, beside the flocks of its own programs. */
+static const char *exception(const struct place *place, const struct method *method, enum lock_scope scope)
+{
+	if (scope != SCOPE_EVERYWHERE)
+		return "";
+	if (method->file != NULL)
+		return "; a dead holder on another machine is recognised with --stale only";
+	return strncmp(place->mount.type, "nfs", 3) == 0 && (method->can & CAN_RANGE) == 0
+		   ? "; but no flock on the server's own disk: use -m ofd with programs there" : "";
+}
+
 /* Print the result for METHOD, which excludes here.  Returns false if it does so on this machine alone,
  * and the file system is shared. */
 static bool print_scope(const struct place *place, const struct method *method)
@@ -140,10 +151,8 @@ static bool print_scope(const struct place *place, const struct method *method)
 	    "excludes on this machine; whether others see it is not known",
 	};
 	enum lock_scope scope = lock_scope(place, method);
-	bool needs_stale = scope == SCOPE_EVERYWHERE && method->file != NULL;
 
-	printf("%-8s %s%s\n", method->name, words[scope],
-	    needs_stale ? "; a dead holder on another machine is recognised with --stale only" : "");
+	printf("%-8s %s%s\n", method->name, words[scope], exception(place, method, scope));
 	return scope != SCOPE_HERE_ONLY;
 }
 

@@ -33,6 +33,30 @@ mounted_as() {
 	expect_status 0 mounted_as tmpfs rw "$SEMLOCK" -n -m link on/l true
 }
 
+# posix takes the lock in a process of its own, which does not read that mountinfo: --check alone shows it.
+@test "a kernel lock where other machines never see one (9p, virtiofs, sshfs) is refused: 69, also as a descriptor; --check says the same" {
+	namespaces --mount
+	mkdir on
+	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	mounted_as 9p rw true || skip "nothing can be mounted over /proc here"
+	: >on/l
+	for type in 9p virtiofs fuse.sshfs; do
+		[ $type = 9p ] || export SEMLOCK_CRASH=file_system.shared:fail=1
+		for method in flock ofd; do
+			refused 69 "on $type, other machines do not see a lock of the kernel: use -m mkdir" \
+				mounted_as $type rw "$CRASHABLE_SEMLOCK" -m $method on/l touch ran
+		done
+		refused 69 "on $type, " mounted_as $type rw sh -c 'exec 7<>on/l; exec "$0" 7' "$CRASHABLE_SEMLOCK"
+		for method in flock ofd posix; do
+			expect_status 69 mounted_as $type rw "$CRASHABLE_SEMLOCK" --check -m $method on/l
+			grep -q "^$method *does not exclude: on $type, " .out
+		done
+		expect_status 0 mounted_as $type rw "$CRASHABLE_SEMLOCK" -m mkdir on/m true
+	done
+	expect_status 0 mounted_as fuse.other rw "$CRASHABLE_SEMLOCK" on/l true
+	[ ! -e ran ]
+}
+
 on_nfs() {
 	SEMLOCK_CRASH="file_system.nfs:fail=1 ${SEMLOCK_CRASH-}" "$@"
 }
@@ -99,6 +123,17 @@ on_nfs() {
 	[ ! -e ran ]
 	[ "$(find . -name '*l*' ! -path '*/bin*' ! -name '*.*')" = "" ]
 	expect_status 0 "$CRASHABLE_SEMLOCK" -n -m rename token true
+}
+
+@test "--check of flock on NFS says that programs on the server itself are not excluded; with ofd they are" {
+	namespaces --mount
+	mkdir on
+	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	mounted_as nfs4 rw true || skip "nothing can be mounted over /proc here"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	expect_status 0 mounted_as nfs4 rw,local_lock=none "$CRASHABLE_SEMLOCK" --check on/l
+	grep -qx "flock    excludes, other machines as well; but no flock on the server's own disk: .*" .out
+	grep -qx 'ofd      excludes, other machines as well' .out
 }
 
 @test "--stale is refused where flock(2) is this machine's alone by the mount options: 69" {
@@ -202,6 +237,14 @@ power() {
 	ended taker 1
 	grep -q 'linkat.*EEXIST' trace
 	grep -q 'openat.*INJECTED' trace
+	[ ! -e ran ]
+}
+
+@test "a flock that another machine holds on CIFS, where flock(2) fails with EACCES, is busy: 1, and not an error" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	on_nfs expect_status 1 strace -o trace -e inject=flock:error=EACCES "$CRASHABLE_SEMLOCK" -n l touch ran
+	expect_status 65 strace -o trace -e inject=flock:error=EACCES "$CRASHABLE_SEMLOCK" -n l touch ran
 	[ ! -e ran ]
 }
 

@@ -117,8 +117,10 @@ reads() {
 		flock=here-only fcntl=here-only names=everywhere|lustre|,localflock
 		flock=everywhere fcntl=everywhere names=everywhere|lustre|,flock
 		flock=here-only fcntl=everywhere names=everywhere|ocfs2|,localflocks
-		flock=unknown fcntl=unknown names=unknown|fuse.sshfs|
-		flock=unknown fcntl=unknown names=unknown|9p|
+		flock=here-only fcntl=here-only names=unknown|fuse.sshfs|
+		flock=here-only fcntl=here-only names=unknown|9p|
+		flock=here-only fcntl=here-only names=unknown|virtiofs|
+		flock=unknown fcntl=unknown names=unknown|fuse.bindfs|
 		flock=machine fcntl=machine names=machine|ext4|
 		flock=machine fcntl=machine names=machine|btrfs|
 	END

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "lock/limits.h"
 #include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"
 
@@ -22,12 +23,19 @@ static int flock_access(const struct lock *lock)
 	return lock->slots > 0 ? O_RDWR : O_RDONLY;
 }
 
-static enum outcome explain_failed_flock(struct lock *lock, struct error *error)
+static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, struct error *error)
 {
-	switch (errno) {
+	int errnum = errno;
+
+	switch (errnum) {
 	case EWOULDBLOCK:
 	case EINTR:
 		return BUSY;
+	case EACCES: /* CIFS says so of a lock that is held; elsewhere a security module does */
+		if (wait == TRY && limits_of_network(lock))
+			return BUSY;
+		errno = errnum;
+		break;
 	case EBADF:
 	case EIO:
 		/* On NFS, flock(2) is a record lock, and an exclusive one needs write access. */
@@ -51,7 +59,7 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *
 
 	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
 		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
-			return explain_failed_flock(lock, error);
+			return explain_failed_flock(lock, wait, error);
 	return TAKEN;
 }
 

@@ -14,7 +14,7 @@ signal_ends() { # LOCK SIGNAL OPTIONS
 
 held_elsewhere() { # LOCK METHOD KEY
 	local holder status=0
-	new_lock "$2" "$1"
+	new_lock "$1"
 	on a "semlock -m $2 $1 inside $3 wait" & holder=$!
 	until_entered "$3" a
 	on b "ls $(dirname "$1") >/dev/null; semlock -m $2 --who $1" || status=$?
@@ -26,7 +26,7 @@ held_elsewhere() { # LOCK METHOD KEY
 # Three waiters of one machine are served in the order in which they came.
 in_order() { # LOCK METHOD KEY
 	local holder number pids=()
-	new_lock "$2" "$1"
+	new_lock "$1"
 	on a "semlock -m $2 $1 inside $3 wait" & holder=$!
 	until_entered "$3" a
 	for number in 1 2 3; do
