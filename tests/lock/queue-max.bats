@@ -59,6 +59,7 @@ refused_within_100_ms() {
 		all[i]=$!
 	done
 	eventually leaves 6
+	eventually [ -s runs ]
 	[ "$(wc -l <runs)" -eq 1 ] || complain "$(wc -l <runs) ran at once"
 	exec 7<>gate
 	printf '\n\n\n\n\n\n' >&7
