@@ -616,14 +616,17 @@ works_all_the_same() {
 }
 
 @test "the time limit holds also where the queue is stuck" {
-	local began
+	local began tries
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	hold_lock l
 	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
 	"$PROBE" state "${PID[stopped]}" T
-	began=$(date +%s%N)
-	expect_status 1 "$SEMLOCK" -w .1 l true
-	[ $(($(date +%s%N) - began)) -lt 1500000000 ] || complain "it took two seconds"
+	for tries in {1..20}; do # a busy machine may be late; a queue that is waited for takes two seconds each time
+		began=$(date +%s%N)
+		expect_status 1 "$SEMLOCK" -w .1 l true
+		[ $(($(date +%s%N) - began)) -ge 1500000000 ] || break
+	done
+	[ $(($(date +%s%N) - began)) -lt 1500000000 ] || complain "it took two seconds, $tries times"
 	kill -KILL "${PID[stopped]}"
 	ended stopped 137
 	let_go
@@ -634,10 +637,16 @@ works_all_the_same() {
 	hold_lock --rm l
 	queue_as first l2
 	queue_as second l2
+	for name in first second; do # if a waiter has the lock before semlock removes the file, the file stays
+		kill -STOP "${PID[$name]}"
+		"$PROBE" state "${PID[$name]}" T
+	done
 	let_go
-	ready first
 	[ ! -e l ]
 	[ -e "$(queue_of l2)" ] || complain "the queue is gone, and who comes now waits in another one"
+	kill -CONT "${PID[first]}"
+	ready first
+	kill -CONT "${PID[second]}"
 	let_go first
 	ready second
 	let_go second
@@ -683,7 +692,7 @@ works_all_the_same() {
 		queue_as waiter $options "l${options#* }"
 		release holder
 		ready waiter
-		! readlink "/proc/${COMMAND[waiter]}/fd"/* | grep /dev/shm || complain "with $options"
+		! readlink "/proc/${COMMAND[waiter]}/fd"/* | grep -v "^$PWD/" | grep "^$(queue_directory)/" || complain "with $options"
 		let_go waiter
 		ended holder 0
 		rm ./*.up ./*.down
