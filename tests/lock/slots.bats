@@ -337,7 +337,7 @@ those_who_disagree() {
 @test "the overlap check of these tests can fail" {
 	mkdir d
 	for seed in {1..20}; do # that two meet is chance, most of all on a busy machine
-		capture "$CROWD" kills 8 1 $seed 1 d env SEMLOCK_SLOT=0
+		capture "$CROWD" kills 8 1 "$seed" 1 d env SEMLOCK_SLOT=0
 		if [[ $out != *"overlaps 0 "* ]]; then break; fi
 	done
 	[ "$status" -eq 1 ] && [[ $out != *"overlaps 0 "* ]] || complain "$out"
