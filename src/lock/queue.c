@@ -135,14 +135,15 @@ static bool is_last_drawn(const struct queue *queue, bool front)
 
 /* The process that removes the file locks the whole of it, which takes no time, unless that process is
  * stopped right there: then we give up after two seconds, and lose the order.  (Giving up earlier would
- * lose the order whenever the machine is busy, and readers could starve a writer.)
+ * lose the order whenever the machine is busy, and readers could starve a writer.  For the same reason one
+ * draw and two seconds in which we did not run are not enough.)
  * Tickets are even: between any two there is room for one more. */
 static int draw_ticket(struct queue *queue, bool front, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
 	int64_t began = clock_now(), now = began;
 
-	while (now - began < 2 * SECOND) {
+	for (int draws = 0; draws < 100 || now - began < 2 * SECOND; draws++) {
 		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
 		if (lock_byte(queue->fd, F_OFD_SETLK, F_WRLCK, queue->ticket) == 0) {
 			CRASH_POINT("queue.drawn");

@@ -65,13 +65,25 @@ int crowd_claim(char **argv)
 	return 0;
 }
 
+static int places_used(const struct board *board, int most)
+{
+	int used = 0;
+
+	for (int i = 0; i < most; i++)
+		used += board->visit[i].entered > 0;
+	return used;
+}
+
+/* Until UNTIL; on a busy machine until each place has been used, but for no more than a minute longer. */
 static void kill_loop(const char *const *cmd, const char *witness, const char *file, const char *most,
     unsigned seed, int64_t until)
 {
+	const struct board *board = board_open(file);
 	pid_t pid;
 	int status;
 
-	while (now() < until) {
+	while (now() < until ||
+	       (places_used(board, atoi(most)) < atoi(most) && now() < until + INT64_C(60000000000))) {
 		pid = start(cmd, (const char *const[]){self, "claim", witness,
 				     file, most, NULL});
 		if (rand_r(&seed) % 4 == 0) {
@@ -84,7 +96,7 @@ static void kill_loop(const char *const *cmd, const char *witness, const char *f
 
 int crowd_kills(char **argv)
 {
-	int n = atoi(argv[0]), most = atoi(argv[3]), used = 0, status;
+	int n = atoi(argv[0]), most = atoi(argv[3]), used, status;
 	int64_t until = now() + strtoll(argv[1], NULL, 10) * INT64_C(1000000000);
 	char witness[4096], file[4096];
 	struct board *board;
@@ -99,8 +111,7 @@ int crowd_kills(char **argv)
 		}
 	while (wait(&status) > 0)
 		;
-	for (int i = 0; i < most; i++)
-		used += board->visit[i].entered > 0;
+	used = places_used(board, most);
 	printf("visits %d overlaps %d places-used %d\n", atomic_load(&board->visits),
 	    atomic_load(&board->overlaps), used);
 	return atomic_load(&board->overlaps) == 0 && used == most ? 0 : 1;

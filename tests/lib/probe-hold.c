@@ -31,15 +31,20 @@ void say_ready(int up)
 		fail("cannot write", "up");
 }
 
-static int hold_until_told(int up, int down)
+static int wait_for_byte(int down)
 {
 	char c;
 
-	say_ready(up);
 	while (read(down, &c, 1) < 0)
 		if (errno != EINTR)
 			fail("cannot read", "down");
 	return 0;
+}
+
+static int hold_until_told(int up, int down)
+{
+	say_ready(up);
+	return wait_for_byte(down);
 }
 
 /* hold UP DOWN: writes "ready PID" on FIFO UP, ends when a byte comes down DOWN. */
@@ -85,20 +90,28 @@ int cmd_closefrom_then_hold(int argc, char **argv)
 	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
 }
 
-/* leave-behind UP DOWN: starts a daemon that holds, and ends at once with 0. */
+/* leave-behind UP DOWN: starts a daemon that holds, and ends with 0 when the daemon has written its line. */
 int cmd_leave_behind(int argc, char **argv)
 {
+	int said[2], up, down;
 	pid_t pid;
+	char c;
 
 	if (argc != 3)
 		misuse("leave-behind UP DOWN");
-	pid = fork();
-	if (pid < 0)
+	if (pipe(said) != 0 || (pid = fork()) < 0)
 		fail("cannot fork", "leave-behind");
-	if (pid > 0)
-		return 0;
+	if (pid > 0) {
+		close(said[1]);
+		return read(said[0], &c, 1) == 0 ? 0 : 71;
+	}
+	close(said[0]);
 	setsid();
-	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
+	up = open_fifo(argv[1]);
+	down = open_fifo(argv[2]);
+	say_ready(up);
+	close(said[1]);
+	return wait_for_byte(down);
 }
 
 /* fds FILE: writes "N TARGET" into FILE for each descriptor it was started with. */

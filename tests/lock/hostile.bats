@@ -186,9 +186,8 @@ shared_directory() {
 	chmod 666 l
 	hold_lock l
 	queue_as second l
-	# shellcheck disable=SC2012
-	queue=$(ls -l "/proc/${PID[second]}/fd" | sed -n 's|.* -> \(/dev/shm/[^ ]*\).*|\1|p')
-	[ -n "$queue" ]
+	queue=$(queue_of l)
+	[ -f "$queue" ]
 	let_go
 	ready second
 	let_go second

@@ -11,39 +11,48 @@ prepare() {
 	rm -rf "$(queue_of l)" "$(queue_of l2)"
 }
 
+# expect_line WORDS: what crowd line has counted; those who were passed by while held up go without saying.
+expect_line() {
+	[[ $out == "$1 held-up "* ]] || complain "$out" "instead of $1"
+}
+
 @test "a thousand waiters are served in order of arrival, also when a quarter of them were killed" {
 	expect_status 0 "$CROWD" line 1000 250 7 log "$SEMLOCK" l
-	expect_out "waiters 1000 killed 250 served 750 inversions 0"
+	expect_line "waiters 1000 killed 250 served 750 inversions 0"
 }
 
 @test "the same count finds flock(1)'s waiters out of order" {
 	FLOCK=$(system_flock)
 	[ -n "$FLOCK" ]
-	expect_status 1 "$CROWD" line 300 75 7 log "$FLOCK" l
-	[[ $out == "waiters 300 killed 75 served 225 inversions "[1-9]* ]] || complain "$out"
+	capture "$CROWD" line 300 75 7 log "$FLOCK" l
+	[[ $out == "waiters 300 killed 75 served 225 inversions "* && $out != *" inversions 0 held-up 0" ]] || complain "$out"
 }
 
 @test "every method queues" {
 	local method
 	for method in ofd posix; do
 		expect_status 0 "$CROWD" line 100 25 3 "log.$method" "$SEMLOCK" -m $method "l.$method"
-		expect_out "waiters 100 killed 25 served 75 inversions 0"
+		expect_line "waiters 100 killed 25 served 75 inversions 0"
 	done
 	expect_status 0 "$CROWD" line 40 10 3 log.slot "$SEMLOCK" -j 1 l.slot
-	expect_out "waiters 40 killed 10 served 30 inversions 0"
+	expect_line "waiters 40 killed 10 served 30 inversions 0"
 }
 
 @test "looping commands do not overtake a waiter; flock(1)'s do" {
 	local ours theirs
 	FLOCK=$(system_flock)
 	[ -n "$FLOCK" ]
-	expect_status 0 "$CROWD" loops 8 100 1000 5000 "$SEMLOCK" l
-	ours=${out##*overtakes }
 	expect_status 0 "$CROWD" loops 8 100 0 1000 "$SEMLOCK" l
-	expect_status 0 "$CROWD" loops 8 100 1000 5000 "$FLOCK" l2
-	theirs=${out##*overtakes }
-	# A loaded machine may hold a process up before it has drawn its ticket.
-	[ "$ours" -le $((theirs / 2 + 2)) ] || complain "overtakes: $ours, flock(1): $theirs"
+	# A loaded machine may hold processes up before they have drawn their tickets; a lock without order has
+	# as many overtakes as flock(1) each time.
+	for _ in 1 2 3 4 5; do
+		expect_status 0 "$CROWD" loops 8 50 5000 20000 "$SEMLOCK" l
+		ours=${out##*overtakes }
+		expect_status 0 "$CROWD" loops 8 50 5000 20000 "$FLOCK" l2
+		theirs=${out##*overtakes }
+		if [ "$ours" -le $((theirs / 2 + 2)) ]; then return; fi
+	done
+	complain "overtakes: $ours, flock(1): $theirs"
 }
 
 @test "a writer gets in among readers that never cease" {
@@ -183,15 +192,15 @@ took() {
 	took=$((($(date +%s%N) - began) / 1000000))
 }
 
-# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, in one of three tries; on a busy machine,
+# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, in one of five tries; on a busy machine,
 # that is, where the same takes long with a lock that nobody else has to do with, within twenty times that
 # more.  A waiter that the tickets hold up stays out in all of them.
 passed() {
-	local most=$1 took
+	local most took seconds=$1
 	shift
-	took "${@/#l./free.}" || return
-	most=$((most * 1000 + 1000 + 20 * took))
-	for _ in 1 2 3; do
+	for _ in 1 2 3 4 5; do
+		took "${@/#l./free.}" || return
+		most=$((seconds * 1000 + 1000 + 20 * took))
 		took "$@" || return
 		[ "$took" -ge "$most" ] || return 0
 	done
@@ -616,14 +625,18 @@ works_all_the_same() {
 }
 
 @test "the time limit holds also where the queue is stuck" {
-	local began
+	local began took tries
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	hold_lock l
 	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
 	"$PROBE" state "${PID[stopped]}" T
-	began=$(date +%s%N)
-	expect_status 1 "$SEMLOCK" -w .1 l true
-	[ $(($(date +%s%N) - began)) -lt 1500000000 ] || complain "it took two seconds"
+	for tries in {1..20}; do # a busy machine may be late; a queue that is waited for takes two seconds each time
+		began=$(date +%s%N)
+		expect_status 1 "$SEMLOCK" -w .1 l true
+		took=$((($(date +%s%N) - began) / 1000000))
+		[ "$took" -ge 1500 ] || break
+	done
+	[ "$took" -lt 1500 ] || complain "it took $took ms, the last of $tries times"
 	kill -KILL "${PID[stopped]}"
 	ended stopped 137
 	let_go
@@ -634,10 +647,16 @@ works_all_the_same() {
 	hold_lock --rm l
 	queue_as first l2
 	queue_as second l2
+	for name in first second; do # if a waiter has the lock before semlock removes the file, the file stays
+		kill -STOP "${PID[$name]}"
+		"$PROBE" state "${PID[$name]}" T
+	done
 	let_go
-	ready first
 	[ ! -e l ]
 	[ -e "$(queue_of l2)" ] || complain "the queue is gone, and who comes now waits in another one"
+	kill -CONT "${PID[first]}"
+	ready first
+	kill -CONT "${PID[second]}"
 	let_go first
 	ready second
 	let_go second
@@ -683,7 +702,7 @@ works_all_the_same() {
 		queue_as waiter $options "l${options#* }"
 		release holder
 		ready waiter
-		! readlink "/proc/${COMMAND[waiter]}/fd"/* | grep /dev/shm || complain "with $options"
+		! readlink "/proc/${COMMAND[waiter]}/fd"/* | grep -v "^$PWD/" | grep "^$(queue_directory)/" || complain "with $options"
 		let_go waiter
 		ended holder 0
 		rm ./*.up ./*.down

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # --queue-max: between waiting in a queue, however long, and not waiting at all.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
 # patiently CMD...: what waits in spite of --queue-max is killed: the status is 137.
 patiently() {
@@ -59,6 +60,7 @@ refused_within_100_ms() {
 		all[i]=$!
 	done
 	eventually leaves 6
+	eventually [ -s runs ]
 	[ "$(wc -l <runs)" -eq 1 ] || complain "$(wc -l <runs) ran at once"
 	exec 7<>gate
 	printf '\n\n\n\n\n\n' >&7
@@ -96,6 +98,24 @@ leaves() {
 	kill -CONT "${PID[waiter]}"
 	ready waiter
 	let_go waiter
+}
+
+@test "a waiter that is stopped while it draws its ticket draws another one when it goes on" {
+	hold_lock l
+	fifos late
+	SEMLOCK_CRASH=queue.drawn:stop start late "$CRASHABLE_SEMLOCK" --queue-max=2 l "$PROBE" hold late.up late.down
+	"$PROBE" state "${PID[late]}" T
+	queue_as waiter l
+	"$PROBE" pause 2100 # for so long it tries to draw
+	kill -CONT "${PID[late]}"
+	"$PROBE" state "${PID[late]}" T
+	kill -CONT "${PID[late]}"
+	"$PROBE" blocked "${PID[late]}"
+	let_go
+	ready waiter
+	let_go waiter
+	ready late
+	let_go late
 }
 
 @test "refused where there is no queue to count" {

@@ -299,7 +299,7 @@ those_who_disagree() {
 @test "slots are waited for in order of arrival" {
 	starts_many
 	expect_status 0 "$CROWD" line 40 10 5 log "$SEMLOCK" -j 1 l
-	expect_out "waiters 40 killed 10 served 30 inversions 0"
+	[[ $out == "waiters 40 killed 10 served 30 inversions 0 held-up "* ]] || complain "$out"
 }
 
 @test "a waiter for a slot sleeps until one is free" {
@@ -322,6 +322,7 @@ those_who_disagree() {
 		mkdir $method
 		expect_status 0 "$CROWD" kills 20 4 1 3 $method "$SEMLOCK" -m $method -j 3 "$method/l"
 		[[ $out == "visits "*" overlaps 0 places-used 3" ]] || complain "$out"
+		expect_status 0 "$SEMLOCK" -m $method "$method/l" true # a killed semlock's command has ended
 		hold_as a -m $method -j 3 "$method/l"
 		hold_as b -m $method -j 3 "$method/l"
 		hold_as c -m $method -j 3 "$method/l"
@@ -335,6 +336,9 @@ those_who_disagree() {
 
 @test "the overlap check of these tests can fail" {
 	mkdir d
-	expect_status 1 "$CROWD" kills 8 1 1 1 d env SEMLOCK_SLOT=0
-	[[ $out != *"overlaps 0 "* ]] || complain "$out"
+	for seed in {1..20}; do # that two meet is chance, most of all on a busy machine
+		capture "$CROWD" kills 8 1 "$seed" 1 d env SEMLOCK_SLOT=0
+		if [[ $out != *"overlaps 0 "* ]]; then break; fi
+	done
+	[ "$status" -eq 1 ] && [[ $out != *"overlaps 0 "* ]] || complain "$out"
 }

@@ -77,7 +77,10 @@ limit() {
 outlives() {
 	rm -f ./*.up ./*.down
 	hold_lock l
-	queue_as second -w "${room}ms" l || return
+	if ! queue_as second -w "${room}ms" l; then
+		let_go # or the next try would wait for this holder
+		return 1
+	fi
 	let_go
 	ready second || return
 	"$PROBE" pause $((room + 200)) # the limit passes while the command runs

@@ -20,6 +20,7 @@ import fcntl
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -141,6 +142,18 @@ def scenarios():
             yield one("by a link", before="link")
 
 
+def leave_stale(argv, path):
+    """The lock of a command that dies with its semlock; it may die a moment after it."""
+    said = subprocess.run([*argv, "sh", "-c", "echo $$; kill -KILL $PPID $$"], cwd=path, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    try:
+        command = os.pidfd_open(int(said or 0))
+    except OSError:
+        return  # it is dead, or it never ran
+    select.select([command], [], [], HANG)
+    os.close(command)
+
+
 class Room:
     """The directory; what stands in it before semlock comes."""
 
@@ -157,7 +170,7 @@ class Room:
         if method in KERNEL and before != "nothing":
             open(self.path + "/lock", "w").close()
         if before == "stale":
-            self.quietly("lock", "sh", "-c", "kill -KILL $PPID $$")
+            leave_stale([semlock, "-m", method, "lock"], self.path)
         if before in ("held", "wait", "stop"):
             self.hold()
         if scenario.args == ["20"]:
@@ -414,7 +427,7 @@ def afterwards(room, scenario, semlock):
         yield "the next one does not get the lock"
         return
     if room.left() and scenario.method in FILES:
-        again("sh", "-c", "kill -KILL $PPID $$")
+        leave_stale([semlock, "-m", scenario.method, "-w", "3", *also, "lock"], room.path)
         again("true")
     if room.left():
         yield f"left: {room.left()}"
