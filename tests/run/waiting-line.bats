@@ -268,12 +268,20 @@ told_and_refused() {
 	let_go two
 }
 
+drawn_for_8() {
+	TERM=xterm "$PROBE" pty bash -c 'exec 8>l; exec "$0" -w "$1" 8' "$SEMLOCK" "$1" \
+		>.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ] || return
+	lines "semlock: descriptor 8: .*held by ${COMMAND[holder]} " >/dev/null
+}
+
+told_for_8() {
+	expect_status 1 bash -c 'exec 8>l; exec "$0" -v -w "$1" 8' "$SEMLOCK" "$1" && [ "$(wc -l <.err)" -eq 2 ]
+}
+
 @test "a descriptor: on a terminal, in a pipe, and on a terminal of no kind" {
 	hold_lock l
-	TERM=xterm "$PROBE" pty bash -c 'exec 8>l; exec "$0" -w 2 8' "$SEMLOCK" \
-		>.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
-	lines "semlock: descriptor 8: .*held by ${COMMAND[holder]} " >/dev/null || complain "$(cat -v .shown)"
-	expect_status 1 bash -c 'exec 8>l; exec "$0" -v -w 2 8' "$SEMLOCK"
+	drawn_for_8 2 || drawn_for_8 5 || drawn_for_8 20 || complain "$(cat -v .shown)"
+	told_for_8 2 || told_for_8 5 || told_for_8 20
 	sed -n 1p .err | grep -q "^semlock: descriptor 8 ($PWD/l): waiting: held by ${COMMAND[holder]} " || complain "$err"
 	for kind in "-u TERM" TERM=; do
 		# shellcheck disable=SC2086 # words
