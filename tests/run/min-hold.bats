@@ -20,7 +20,7 @@ contenders() {
 	done
 	eventually one_is_left
 	for one in a b c; do
-		[ $one = $left ] || ended $one 1
+		[ "$one" = "$left" ] || ended "$one" 1
 	done
 	eventually [ -s runs ]
 	kill -TERM "${PID[$left]}"
