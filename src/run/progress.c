@@ -85,17 +85,26 @@ static bool find_owners(struct owners *found, struct lock *lock)
 	return messages_owners(found, lock);
 }
 
+/* Of a wait that has lasted for WAITED: together with it in whole seconds, they are the time limit. */
+static int64_t seconds_left(int64_t waited)
+{
+	int64_t limit = (state->wanted->deadline.at - state->began + SECOND - 1) / SECOND;
+
+	return limit > waited / SECOND ? limit - waited / SECOND : 0;
+}
+
 /* The numbers come first: the line is cut at the terminal's right edge. */
 static void line_text(const struct owners *found, char *text, size_t size)
 {
 	char holder[400], waited[40], left[40];
+	int64_t duration = clock_now() - state->began;
 	size_t turn = queue_place(found), used;
 
-	duration_text(clock_now() - state->began, waited, sizeof waited);
+	duration_text(duration, waited, sizeof waited);
 	snprintf(text, size, "waited %s", waited);
 	used = strlen(text);
 	if (!state->wanted->deadline.never) {
-		duration_text(deadline_left(&state->wanted->deadline) + SECOND - 1, left, sizeof left);
+		duration_text(seconds_left(duration) * SECOND, left, sizeof left);
 		snprintf(text + used, size - used, ", %s left", left);
 		used = strlen(text);
 	}

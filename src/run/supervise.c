@@ -107,6 +107,15 @@ static bool asks_to_end(int signo)
 	return signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT;
 }
 
+/* A blocked signal is received even if it is ignored, as HUP is under nohup(1): it asks nothing of semlock, nor
+ * of a command that has inherited this. */
+static bool is_ignored(int signo)
+{
+	struct sigaction action;
+
+	return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it; the next
  * time, SIGKILL.  The command has not been waited for: its PID cannot be another process's. */
 static void enforce_limit(struct supervised *supervised, struct result *result)
@@ -179,7 +188,8 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 	}
 	if (asks_to_end(signo)) {
 		send_to_command(supervised, signo);
-		start_countdown(supervised);
+		if (!is_ignored(signo))
+			start_countdown(supervised);
 	} else {
 		kill(supervised->pid, signo);
 	}
@@ -230,7 +240,7 @@ struct result supervise(const struct command *command, pid_t pid)
 		signo = next_signal(supervised, &info);
 		if (signo > 0)
 			sigaddset(&supervised->got, signo);
-		result.asked = result.asked || asks_to_end(signo);
+		result.asked = result.asked || (asks_to_end(signo) && !is_ignored(signo));
 		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
 			failure = info.si_value.sival_int;
 		if (signo == SIGCHLD)

@@ -123,13 +123,13 @@ with_room() {
 next_line() {
 	local part tries=0
 	line=
-	until IFS= read -r -t 1 part <>"$1.up"; do
+	until IFS= read -r -t 1 part; do
 		line=$line$part
 		tries=$((tries + 1))
 		if [ $tries -ge $PATIENCE ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
 			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
 		fi
-	done
+	done <>"$1.up" # opened once: a writer that does not keep it open would lose its line between two
 	line=$line$part
 }
 

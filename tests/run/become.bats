@@ -52,7 +52,10 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 outlives() {
 	rm -f ./*.up ./*.down
 	hold_lock l
-	queue_as second -F -w "${room}ms" l || return
+	if ! queue_as second -F -w "${room}ms" l; then # its time was up
+		let_go
+		return 1
+	fi
 	let_go
 	ready second || return
 	"$PROBE" pause $((room + 200)) # the limit passes while the command runs

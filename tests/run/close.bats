@@ -134,6 +134,7 @@ none_lives() {
 		start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" $way l \
 			sh -c "/usr/bin/python3 '$SOURCE/tests/lib/stray.py' stray && '$PROBE' hold holder.up holder.down; exit"
 		ready holder
+		eventually grep -qx sleep "/proc/$(cat elder)/comm" # until then its command line is that of the shell
 		kill -KILL "$(pgrep -P "${PID[holder]}" -f "semlock $way")"
 		ended holder 137
 		! kill -0 "$(cat stray)" || complain "the stray one lives"

@@ -4,6 +4,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 # overdue N ARGS...: semlock --run-timeout ARGS ends with N.  The command makes the file "came" when it is
 # prepared for its signal: a limit that has passed before proves nothing, and a longer one is tried.
+# (A shell with a trap loses a signal that comes while it forks: its child is there before.)
 overdue() {
 	local want=$1
 	shift
@@ -19,7 +20,7 @@ came_before_the_end() {
 
 @test "a command that takes too long is ended by TERM: 124" {
 	mkfifo never
-	overdue 124 l sh -c 'trap "echo TERM; exit 5" TERM; : >came; read -r _ <>never & wait'
+	overdue 124 l sh -c 'read -r _ <>never & trap "echo TERM; exit 5" TERM; : >came; wait'
 	expect_out TERM
 	"$PROBE" until-free l # what the shell has left in the background has been told to end as well
 }
@@ -37,7 +38,7 @@ came_before_the_end() {
 @test "--signal: another signal, by name or number" {
 	mkfifo never
 	for signal in INT SIGINT int 2; do
-		overdue 124 --signal "$signal" "l.$signal" sh -c 'trap "echo INT; exit" INT; : >came; read -r _ <>never & wait'
+		overdue 124 --signal "$signal" "l.$signal" sh -c 'read -r _ <>never & trap "echo INT; exit" INT; : >came; wait'
 		expect_out INT
 	done
 }
@@ -57,9 +58,25 @@ came_before_the_end() {
 	expect_status 124 "$SEMLOCK" --run-timeout .1 --kill-after 1m l sh -c 'kill -STOP $$'
 }
 
+# A command that stops only after the limit has passed stays stopped: that proves nothing.
+continued_by_the_limit() {
+	local end=$((SECONDS + 3 + room / 1000))
+	rm -f came
+	start one "$SEMLOCK" --run-timeout "${room}ms" l \
+		sh -c 'trap "echo obeys; exit" TERM; echo $$ >number; mv number came; kill -STOP $$; :'
+	while kill -0 "${PID[one]}" 2>/dev/null; do
+		if [ $SECONDS -ge $end ] && [ -e came ]; then
+			kill -CONT "$(cat came)"
+			wait "${PID[one]}"
+			return 1
+		fi
+		"$PROBE" pause 5
+	done
+	ended one 124 && [ "$(cat one.out)" = obeys ]
+}
+
 @test "a stopped command is continued, so that it can obey" {
-	overdue 124 l sh -c 'trap "echo obeys; exit" TERM; : >came; kill -STOP $$; :'
-	expect_out obeys
+	with_room continued_by_the_limit
 }
 
 ends_with_it() {
@@ -89,6 +106,15 @@ ends_with_it() {
 	ready one
 	kill -TERM "${PID[one]}"
 	ended one 137
+}
+
+@test "a signal that is ignored starts no --kill-after: nohup" {
+	fifos one
+	start one "$PROBE" with-ignored HUP -- "$SEMLOCK" --run-timeout 1h --kill-after .1 l "$PROBE" hold one.up one.down
+	ready one
+	kill -HUP "${PID[one]}"
+	"$PROBE" pause 300
+	let_go one
 }
 
 # Its command has all of its time when it has waited for twice as long.

@@ -57,7 +57,7 @@ came_in_time() {
 @test "run-timeout, and how the command ended then" {
 	mkfifo never
 	says "acquired,run-timeout,signal 15," --run-timeout .05 l sh -c 'read -r _ <>never'
-	with_room came_in_time l sh -c 'trap "exit 9" TERM; : >came; read -r _ <>never & wait'
+	with_room came_in_time l sh -c 'read -r _ <>never & trap "exit 9" TERM; : >came; wait'
 	[ "$events" = "acquired,run-timeout,exit 9," ] || complain "$events"
 	says "acquired,run-timeout,signal 9," --run-timeout .05 --signal KILL l sh -c 'read -r _ <>never'
 }
