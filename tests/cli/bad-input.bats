@@ -37,7 +37,7 @@ with_mount() {
 	usage "--json: options stand before LOCK" --who l --json
 	usage "--: COMMAND is missing" l --
 	expect_status 127 "$SEMLOCK" l -- -w
-	expect_status 127 "$SEMLOCK" --name=x -- -w
+	XDG_RUNTIME_DIR=$PWD expect_status 127 "$SEMLOCK" --name=x -- -w
 	expect_status 69 "$FLOCK" l -w 5 touch ran
 }
 
