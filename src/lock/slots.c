@@ -128,16 +128,19 @@ static unsigned start_threads(struct slot_wait *wait, struct slot_waiter *waiter
 	return started;
 }
 
-/* A signal may come just before a thread goes to sleep: repeat it until all threads have ended. */
+/* A signal may come just before a thread goes to sleep: repeat it until all threads have ended. Ever less
+   often: a thread that is slow to end must not be kept busy with signals that have queued up. */
 static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, unsigned started)
 {
-	static const struct timespec a_moment = {0, 100000};
+	struct timespec pause = {0, 100000};
 
 	atomic_store(&wait->over, true);
 	while (atomic_load(&wait->running) > 0) {
 		for (unsigned i = 0; i < started; i++)
 			pthread_kill(waiters[i].thread, WAKEUP_SIGNAL);
-		nanosleep(&a_moment, NULL);
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 50 * MILLISECOND)
+			pause.tv_nsec *= 2;
 	}
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(waiters[i].thread, NULL);

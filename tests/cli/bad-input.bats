@@ -2,6 +2,11 @@
 # What makes no sense or cannot be: one line that names it, a documented status, nothing done.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
+# A lock with a name is made in the test's directory.
+prepare() {
+	export XDG_RUNTIME_DIR=$PWD
+}
+
 # usage THING ARGS...: 64, THING named in one line, and no lock file "l" made.
 usage() {
 	refused 64 "$1" "$SEMLOCK" "${@:2}" || return

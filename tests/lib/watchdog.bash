@@ -18,5 +18,6 @@ watched() {
 	kill -KILL "$WATCHDOG"
 	if [ -e "$BATS_TEST_TMPDIR/time-is-up" ]; then echo "killed after $TEST_LIMIT seconds: something hung"; fi
 	"$PROBE" sweep "$BATS_TEST_TMPDIR" >/dev/null
-	[ -z "${BARE-}" ] || rm -rf "$BARE"
+	# vsftpd serves no directory that its user may write to; nor may its user remove what is in it.
+	[ -z "${BARE-}" ] || { chmod -R u+w "$BARE" && rm -rf "$BARE"; }
 }

@@ -19,7 +19,6 @@ teardown() {
 	smiths_stop_all
 	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
 	[ -z "${BETWEEN:-}" ] || { kill -KILL "$BETWEEN"; wait "$BETWEEN"; } 2>/dev/null || true
-	[ -z "$BARE" ] || rm -rf "$BARE"
 	watched
 }
 

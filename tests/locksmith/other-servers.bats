@@ -12,7 +12,6 @@ prepare() {
 
 tidy() {
 	[ -z "${SERVER:-}" ] || kill -KILL "$SERVER" 2>/dev/null
-	[ -z "${BARE:-}" ] || rm -rf "$BARE"
 }
 
 tls_server() {

@@ -349,9 +349,10 @@ pooler() {
 }
 
 @test "settings of the role do not end a wait, nor a lock" {
-	sql "ALTER ROLE lock SET statement_timeout = '100ms'"
-	sql "ALTER ROLE lock SET lock_timeout = '100ms'"
-	sql "ALTER ROLE lock SET idle_session_timeout = '100ms'"
+	# Not so short that a busy machine has no time to connect.
+	sql "ALTER ROLE lock SET statement_timeout = '1s'"
+	sql "ALTER ROLE lock SET lock_timeout = '1s'"
+	sql "ALTER ROLE lock SET idle_session_timeout = '1s'"
 	sql "ALTER ROLE lock SET default_transaction_isolation = 'serializable'"
 	hold_lock --ttl=9 "$URL"
 	waiter one "$URL"
