@@ -26,10 +26,7 @@ static bool in_environment(const struct lock *lock)
 		return false;
 	snprintf(entry, sizeof entry, "%llx:%llx:", (unsigned long long)file.st_dev,
 	    (unsigned long long)file.st_ino);
-	for (held = strstr(held, entry); held != NULL; held = strstr(held + 1, entry))
-		if (held == getenv("SEMLOCK_HELD") || held[-1] == ' ')
-			return true;
-	return false;
+	return strstr(held, entry) != NULL; /* or a longer number ends so: the search of the processes says the rest */
 }
 
 static bool is_this_or_ancestor(pid_t pid)

@@ -16,6 +16,7 @@ at_once() {
 		# shellcheck disable=SC2086
 		refused 64 "an ancestor of this one" "$SEMLOCK" $way l "$SEMLOCK" $method l true
 	done
+	refused 64 "an ancestor of this one" "$SEMLOCK" k "$SEMLOCK" l "$SEMLOCK" l true
 }
 
 @test "a limited wait for one's own lock is refused as busy at once, with -n and -w" {
