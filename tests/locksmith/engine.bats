@@ -85,6 +85,14 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	[ ! -e nightly ]
 }
 
+@test "an engine is told all that was asked for" {
+	engine odd <<<"echo LOCKSMITH 1 shared slots queue-max; echo \"\$*\" >told; $OK; read -r child; echo \$child; cat; echo FREE"
+	expect_status 0 "$SEMLOCK" -n -j 3 --ttl 5 --stale 90 odd://h/l true
+	[ "$(cat told)" = "--slots=3 --ttl=5.000000000 --stale=90.000000000 --no-wait --note=true -- odd://h/l" ] || complain "$(cat told)"
+	expect_status 0 "$SEMLOCK" -s --queue-max=2 odd://h/l true
+	[ "$(cat told)" = "--mode=shared --queue-max=2 --note=true -- odd://h/l" ] || complain "$(cat told)"
+}
+
 @test "no program for a scheme: 69, which says where it was looked for" {
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" odd://h/l touch ran
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l
