@@ -62,6 +62,17 @@ robbed() {
 	done
 }
 
+@test "--on-lost=warn with several locks: the loss of each is said, once" {
+	hold_lock -m link --on-lost=warn -f l m
+	for lock in l m; do
+		rm $lock
+		eventually grep -q "^semlock: $lock: another process" holder.err
+	done
+	release holder
+	ended holder 76
+	[ "$(grep -c 'another process' holder.err)" -eq 2 ] || complain "$(cat holder.err)"
+}
+
 @test "without --on-lost, the loss is found out at the end" {
 	for method in $METHODS; do
 		robbed
