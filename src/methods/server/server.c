@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "report/exitcode.h"
 #include "lock/lock.h"
+#include "lock/lockfile.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 
@@ -160,23 +160,12 @@ static int introduce(struct lock *lock, struct error *error)
 	return helper_lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
 }
 
-/* A command that asks for the same lock is recognised by this pipe, see run/nesting. */
-static void note_pipe(struct lock *lock)
-{
-	struct stat pipe;
-
-	if (fstat(lock->fd, &pipe) != 0)
-		return;
-	lock->device = pipe.st_dev;
-	lock->inode = pipe.st_ino;
-}
-
 static enum outcome start_command(struct lock *lock, struct error *error)
 {
 	struct child *child = lock->child;
 
 	lock->fd = lock->smith->in;
-	note_pipe(lock);
+	lockfile_identify(lock); /* a command that asks for the same lock is known by this pipe, see run/nesting */
 	child->pid = child->start(child, error);
 	if (child->pid < 0) {
 		child->pid = 0;
