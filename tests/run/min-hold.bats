@@ -46,6 +46,16 @@ held_for() {
 	held=$((10#$held))
 }
 
+# held_briefly: for a second, and not for half a second more.  On a busy machine it may be late.
+held_briefly() {
+	held_for --min-hold=1 l true
+	[ "$held" -lt 1500 ]
+}
+
+@test "the lock is held for no longer than that" {
+	eventually held_briefly
+}
+
 @test "the status is the command's, and a command that takes longer is not waited for" {
 	held_for --min-hold=.3 l sh -c 'exit 7'
 	[ "$status" -eq 7 ]
@@ -66,7 +76,7 @@ held_for() {
 	expect_status 127 timeout 30 "$SEMLOCK" --min-hold=1h l nosuch
 }
 
-# waits_on NAME: its command has ended, and the lock is held all the same
+# waits_on: the command has ended, and the lock is held all the same
 waits_on() {
 	eventually [ -s runs ]
 	"$PROBE" gone "$(cat runs)"
@@ -79,7 +89,7 @@ waits_on() {
 			rm -f runs
 			lock=(-m "$method" "$method")
 			start one "$SEMLOCK" --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs; exit 4'
-			waits_on one
+			waits_on
 			kill -$signal "${PID[one]}"
 			ended one 4
 			expect_status 0 "$SEMLOCK" -n "${lock[@]}" true
@@ -90,7 +100,7 @@ waits_on() {
 @test "one that is ignored does not: nohup" {
 	lock=(l)
 	start one "$PROBE" with-ignored HUP -- "$SEMLOCK" --min-hold=1h l sh -c 'echo $$ >runs'
-	waits_on one
+	waits_on
 	kill -HUP "${PID[one]}"
 	"$PROBE" state "${PID[one]}" S
 	expect_status 1 "$SEMLOCK" -n l true
@@ -107,6 +117,21 @@ waits_on() {
 	ended two 0
 }
 
+@test "Ctrl-Z stops it, when the command has ended as well" {
+	lock=(l)
+	mkfifo go
+	# shellcheck disable=SC2016 # for the inner shells
+	start shell bash -mc '"$0" --min-hold=1h l sh -c '\''echo $$ >runs'\'' & echo $! >pid; read -r _ <go' "$SEMLOCK"
+	waits_on
+	kill -TSTP "$(cat pid)"
+	"$PROBE" state "$(cat pid)" T
+	kill -TERM "$(cat pid)"
+	kill -CONT "$(cat pid)"
+	"$PROBE" gone "$(cat pid)"
+	echo >go
+	ended shell 0
+}
+
 @test "semlock that was told to end while the command ran does not wait" {
 	hold_lock --min-hold=1h l
 	kill -TERM "${PID[holder]}"
@@ -116,7 +141,7 @@ waits_on() {
 @test "-o: if the outer process is killed, the lock is let go" {
 	lock=(l)
 	start one "$SEMLOCK" -o --min-hold=1h l sh -c 'echo $$ >runs'
-	waits_on one
+	waits_on
 	kill -KILL "${PID[one]}"
 	expect_status 0 "$SEMLOCK" -w 30 l true
 }
@@ -124,7 +149,7 @@ waits_on() {
 @test "signs of life go on" {
 	lock=(-m mkdir l)
 	start one "$SEMLOCK" --stale=.4 --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs'
-	waits_on one
+	waits_on
 	touch -d '1 hour ago' l
 	eventually [ l -nt runs ]
 	kill -TERM "${PID[one]}"
