@@ -454,6 +454,23 @@ slept_more_than() {
 	ended waiter 0
 }
 
+descriptors_here() {
+	# shellcheck disable=SC2016 # for the inner shell
+	"$SEMLOCK" -n -m "$method" l sh -c 'find /proc/$PPID/fd -lname "$(pwd -P)*" | wc -l'
+}
+
+opens_no_more() {
+	free=$(descriptors_here)
+	# shellcheck disable=SC2016 # for the inner shell
+	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $PPID $$'
+	dead=$(descriptors_here)
+	[ "$dead" -eq "$free" ] || complain "$dead descriptors are open, $free if the lock was free"
+}
+
+@test "a semlock that has taken over a dead holder's lock has no more files open than one whose lock was free" {
+	each opens_no_more
+}
+
 @test "a command that cannot be handed the lock is not run" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
