@@ -248,6 +248,8 @@ END
 	exec 8>l
 	expect_status 1 "$SEMLOCK" --fd 8 "$PROBE" free l
 	expect_out held
+	expect_status 0 "$SEMLOCK" --fd 8 test -e /proc/self/fd/8
+	expect_status 1 "$SEMLOCK" -o --fd 8 test -e /proc/self/fd/8
 	expect_status 5 "$SEMLOCK" --fd 8 -c 'exit 5'
 	exec 8>&-
 	hold_lock l
