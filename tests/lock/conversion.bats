@@ -46,6 +46,26 @@ tidy() {
 	expect_held l
 }
 
+@test "to exclusive is queued for behind earlier waiters" {
+	for method in flock ofd; do
+		expect_status 0 "$SEMLOCK" -m $method -s 8
+		hold_as reader -m $method -s l 8>&-
+		queue_as first -m $method l 8>&-
+		queue_as second -m $method l 8>&-
+		start upgrade "$SEMLOCK" -m $method -x 8
+		"$PROBE" blocked "${PID[upgrade]}"
+		let_go reader
+		for one in first second; do
+			ready $one
+			kill -0 "${PID[upgrade]}"
+			let_go $one
+		done
+		ended upgrade 0
+		expect_status 0 "$SEMLOCK" -m $method -u 8
+		rm ./*.up ./*.down
+	done
+}
+
 @test "two holders that upgrade at once both get the lock, one after the other" {
 	fifos other
 	start other bash -c 'exec 9<>l; "$0" -s 9; "$1" hold other.up other.down; "$0" -x 9 && echo upgraded; exec 9>&-' \
