@@ -174,7 +174,7 @@ refusing() {
 		[ "$status" -eq 69 ] || [ "$error $status" = "EPERM 77" ] || complain "$error: $status, $err"
 		kill -0 "${COMMAND[on]}"
 		expect_status 124 "$SEMLOCK" --run-timeout .1 other sleep 60
-		expect_status 76 "$SEMLOCK" -m mkdir --on-lost=term d sh -c 'rm -r d; exec sleep 60'
+		expect_status 76 "$SEMLOCK" -m mkdir --on-lost=term d sh -c 'rm -r d; sleep 60; touch ran'
 		expect_status 0 sh -c '"$0" --hold h </dev/null' "$SEMLOCK"
 		expect_out OK
 	done
