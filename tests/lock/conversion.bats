@@ -66,6 +66,23 @@ tidy() {
 	done
 }
 
+@test "two commands make one descriptor's lock exclusive: the second does not let go of what the first got" {
+	CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+	expect_status 0 "$SEMLOCK" -s 8
+	hold_as reader -s l 8>&-
+	SEMLOCK_CRASH=queue.joining:stop start second "$CRASHABLE_SEMLOCK" -x 8
+	"$PROBE" state "${PID[second]}" T
+	let_go reader
+	expect_status 0 "$SEMLOCK" -n -x 8
+	queue_as waiter l 8>&-
+	kill -CONT "${PID[second]}"
+	ended second 0
+	expect_held l
+	"$SEMLOCK" -u 8
+	ready waiter
+	let_go waiter
+}
+
 @test "two holders that upgrade at once both get the lock, one after the other" {
 	fifos other
 	start other bash -c 'exec 9<>l; "$0" -s 9; "$1" hold other.up other.down; "$0" -x 9 && echo upgraded; exec 9>&-' \

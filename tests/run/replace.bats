@@ -95,6 +95,18 @@ killed_after_the_limit() {
 	done
 }
 
+@test "the holder's end wakes semlock up" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	report_as old l
+	start new strace -o trace "$SEMLOCK" --replace l true
+	reports old TERM
+	eventually grep -Eq 'poll\(\[\{fd=.*\], [0-9]+, [1-9]' trace # it sleeps, and does not only look
+	kill -KILL "${COMMAND[old]}"
+	ended old 137
+	ended new 0
+}
+
 @test "a stopped holder is continued, so that it can obey" {
 	hold_as old l
 	kill -STOP "${PID[old]}" "${COMMAND[old]}"
