@@ -108,6 +108,7 @@ works() {
 	export SEMLOCK_CRASH=plainfile.write:fail=28
 	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m excl l touch ran
 	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m link l touch ran
+	refused 73 "cannot write its record: No space" prlimit --fsize=100 "$SEMLOCK" -m mkdir l touch ran # half of it
 	[ ! -e ran ] && [ ! -e l ]
 }
 
