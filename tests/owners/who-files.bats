@@ -224,6 +224,8 @@ in_doubt() {
 			"$SEMLOCK" -v -n -m "$method" l touch ran
 		lock "$method" 77$'\n'elsewhere$'\n'
 		in_doubt "77 .*(on host elsewhere)"
+		lock "$method" "$(uname -n)/abc:17"
+		in_doubt "17 .*(in another PID namespace)"
 	done
 	method=symlink
 	lock symlink user@elsewhere.17:1700000000
