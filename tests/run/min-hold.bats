@@ -122,7 +122,9 @@ waits_on() {
 	mkfifo go
 	# shellcheck disable=SC2016 # for the inner shells
 	start shell bash -mc '"$0" --min-hold=1h l sh -c '\''echo $$ >runs'\'' & echo $! >pid; read -r _ <go' "$SEMLOCK"
+	eventually [ -s pid ]
 	waits_on
+	eventually [ ! -e "/proc/$(cat runs)" ] # semlock has seen its end
 	kill -TSTP "$(cat pid)"
 	"$PROBE" state "$(cat pid)" T
 	kill -TERM "$(cat pid)"
