@@ -246,3 +246,18 @@ drawn_in_front() {
 	[ -z "$background" ] || complain "$background"
 	let_go
 }
+
+@test "stopped and continued in the background, a waiter erases nothing of the terminal at its end" {
+	hold_lock l
+	in_terminal bash <<-'END'
+		line TERM=xterm "$SEMLOCK" l true
+		expect waited
+		send ^Z
+		expect Stopped
+		line bg; echo . 1<>holder.down; wait; echo over
+		expect over
+		line exit
+	END
+	ended holder 0
+	[[ ${out##*Stopped} != *$'\033[K'* ]] || complain "${out##*Stopped}"
+}
