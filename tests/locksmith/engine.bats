@@ -73,6 +73,20 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	rm -r nightly
 }
 
+@test "the helper killed: a command that has the URL as its last argument, too, is not taken for it" {
+	engine odd <<<"echo LOCKSMITH 1; $OK; read -r child; echo \$child; while read -r _; do :; done; echo FREE"
+	cat >job <<-'END'
+		trap '' TERM # it is told to end
+		helper=$(pgrep -P $PPID -f semlock-locksmith-odd)
+		kill -KILL "$helper"
+		while read -r -d '' _ <"/proc/$helper/cmdline"; do :; done 2>/dev/null
+		"$SEMLOCK" -n odd://h/l touch ran
+	END
+	export SEMLOCK
+	expect_status 76 "$SEMLOCK" odd://h/l bash job odd://h/l
+	[ -e ran ]
+}
+
 @test "what an engine does not offer is refused with 64, and --help lists those that are there" {
 	refused 64 "-s: demo:// does not offer it" "$SEMLOCK" -s "$URL" touch ran
 	refused 64 "-j: demo:// does not offer it" "$SEMLOCK" -j 2 "$URL" touch ran
