@@ -76,11 +76,13 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 @test "the helper killed: a command that has the URL as its last argument, too, is not taken for it" {
 	engine odd <<<"echo LOCKSMITH 1; $OK; read -r child; echo \$child; while read -r _; do :; done; echo FREE"
 	cat >job <<-'END'
-		trap '' TERM # it is told to end
+		kill -STOP $PPID # it would end this command
 		helper=$(pgrep -P $PPID -f semlock-locksmith-odd)
 		kill -KILL "$helper"
 		while read -r -d '' _ <"/proc/$helper/cmdline"; do :; done 2>/dev/null
 		"$SEMLOCK" -n odd://h/l touch ran
+		kill -CONT $PPID
+		exec sleep 60
 	END
 	export SEMLOCK
 	expect_status 76 "$SEMLOCK" odd://h/l bash job odd://h/l

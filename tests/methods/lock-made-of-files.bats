@@ -467,7 +467,8 @@ descriptors_here() {
 opens_no_more() {
 	free=$(descriptors_here)
 	# shellcheck disable=SC2016 # for the inner shell
-	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $PPID $$'
+	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'echo $$ >pid; kill -KILL $PPID $$'
+	"$PROBE" gone "$(cat pid)" # until then it has the flock
 	dead=$(descriptors_here)
 	[ "$dead" -eq "$free" ] || complain "$dead descriptors are open, $free if the lock was free"
 }
