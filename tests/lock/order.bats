@@ -207,6 +207,19 @@ passed() {
 	complain "it took $took ms, not $most: $*"
 }
 
+@test "in a PID namespace, too, a writer in front of a lock of -m ofd whose taker has ended is not passed by" {
+	namespaces --pid --fork --mount-proc
+	expect_status 0 unshare --pid --fork --mount-proc bash -c '
+		exec 8<>l
+		"$0" -m ofd -s 8 || exit
+		"$0" -m ofd l true 8>&- &
+		"$1" blocked $!
+		"$0" -m ofd -n -s l true 8>&-
+		[ $? -eq 1 ] || exit 3
+		exec 8>&-
+		wait $!' "$SEMLOCK" "$PROBE"
+}
+
 @test "whatever a process does with tickets, a single waiter is in within two seconds, ten within five" {
 	local period method
 	for method in flock mkdir; do
