@@ -7,9 +7,7 @@ BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 METHODS="excl link mkdir symlink rename"
 ACQUISITIONS=200 KILLS=20
 [ -z "${THOROUGH-}" ] || ACQUISITIONS=1000 KILLS=100
-# When a process ends, LeakSanitizer stops it by ptrace(2).  A SIGCONT at that moment undoes the stop, and
-# LeakSanitizer waits for it for ever: no leaks are looked for in what the torture continues.
-[ -z "${SANITIZED-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+without_leak_check
 
 # in_a_room METHOD CMD...: in a directory of its own
 in_a_room() {
