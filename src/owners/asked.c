@@ -55,7 +55,7 @@ static bool link_text(pid_t pid, const char *what, char *text)
 	return length > 0;
 }
 
-static bool add_lock(struct all_asked *all, const struct words *words, const char *name)
+static void add_lock(struct all_asked *all, const struct words *words, const char *name)
 {
 	char directory[PATH_MAX] = "", *whole = NULL;
 	bool relative = *name != '/' && server_method(name) == NULL;
@@ -65,14 +65,13 @@ static bool add_lock(struct all_asked *all, const struct words *words, const cha
 		all->list = list;
 	if (relative && !link_text(words->pid, "cwd", directory)) {
 		all->unseen = true;
-		return true;
+		return;
 	}
 	if (list == NULL || asprintf(&whole, "%s%s%s", directory, relative ? "/" : "", name) < 0) {
 		all->failed = true;
-		return false;
+		return;
 	}
 	list[all->count++] = (struct asked){whole, words->lock.method, words->lock.method_named, words->pid};
-	return true;
 }
 
 static void read_words(struct words *words, pid_t pid)
@@ -94,13 +93,13 @@ static bool add_locks(struct all_asked *all, struct words *words)
 {
 	const struct lock_options *lock = &words->lock;
 	const char *first;
-	char descriptor[32], path[PATH_MAX];
+	char *path_of_name = NULL, descriptor[32], path[PATH_MAX];
 	struct error ignored;
 
 	if (words->argc < 2 || !lock_options_read(&words->lock, words->argc, words->argv))
 		return true;
 	if (lock->name != NULL) {
-		first = names_path(lock->name, false, &ignored);
+		first = path_of_name = names_path(lock->name, false, &ignored);
 	} else if (lock->fd != NULL) {
 		snprintf(descriptor, sizeof descriptor, "fd/%.8s", lock->fd);
 		first = link_text(words->pid, descriptor, path) ? path : NULL;
@@ -108,12 +107,12 @@ static bool add_locks(struct all_asked *all, struct words *words)
 	} else {
 		first = lock->operand;
 	}
-	if (first != NULL && !add_lock(all, words, first))
-		return false;
-	for (size_t i = 0; i < lock->nmore; i++)
-		if (!add_lock(all, words, lock->more[i]))
-			return false;
-	return true;
+	if (first != NULL)
+		add_lock(all, words, first);
+	free(path_of_name);
+	for (size_t i = 0; i < lock->nmore && !all->failed; i++)
+		add_lock(all, words, lock->more[i]);
+	return !all->failed;
 }
 
 struct children {

@@ -273,7 +273,7 @@ static bool is_first(const struct all_asked *all, size_t i)
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
 static int show_all(const struct request *request)
 {
-	struct all_asked all;
+	static struct all_asked all; /* static: used until the process ends */
 	struct owners found;
 	int worst = EXIT_SUCCESS;
 	bool first = true;

@@ -50,11 +50,12 @@ static ssize_t read_about(pid_t pid, const char *what, char *text, size_t size)
 }
 
 /* In a time namespace, the kernel adds this many ns to the time since boot and to a process's start, but a
- * record is read in others, too.  0xEFFFFFFA: the machine's first time namespace. */
+ * record is read in others, too.  0xEFFFFFFA: the machine's first time namespace.  Each thread reads the offset
+ * for itself: that of a thread which is still reading would be 0, and a living holder taken for dead. */
 static int64_t boottime_offset(void)
 {
-	static int64_t offset;
-	static bool known;
+	static _Thread_local int64_t offset;
+	static _Thread_local bool known;
 	struct stat namespace;
 	char text[256], *line;
 	long long seconds, ns;

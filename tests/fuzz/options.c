@@ -24,7 +24,7 @@ enum { MOST_WORDS = 40 };
 noreturn void __wrap_die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 noreturn void __wrap_usage_help(void);
 noreturn void __wrap_usage_version(bool as_flock);
-const char *__wrap_names_path(const char *name, bool create, struct error *error);
+char *__wrap_names_path(const char *name, bool create, struct error *error);
 int __wrap_status_fd_use(int fd);
 void *__wrap_memory_lasting(size_t size);
 
@@ -56,11 +56,13 @@ void __wrap_usage_version(bool as_flock)
 	longjmp(ended, 1);
 }
 
-const char *__wrap_names_path(const char *name, bool create, struct error *error)
+char *__wrap_names_path(const char *name, bool create, struct error *error)
 {
+	static char path[] = "/run/user/0/semlock/name";
+
 	(void)create;
 	if (*name != '\0')
-		return "/run/user/0/semlock/name";
+		return path;
 	error_say(error, ERROR_USAGE, "no name");
 	return NULL;
 }

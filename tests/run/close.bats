@@ -169,6 +169,7 @@ none_lives() {
 
 @test "with -o the command runs in a PID namespace of its own, too, and dies with its semlock there" {
 	namespaces --pid
+	without_leak_check
 	for way in -o "-m posix" "-o -m excl"; do
 		# shellcheck disable=SC2086 # words
 		expect_status 5 unshare --pid "$SEMLOCK" $way l sh -c 'exit 5'

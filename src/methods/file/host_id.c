@@ -47,10 +47,11 @@ static int64_t booted(void)
 	return at;
 }
 
+/* With one for all threads, a thread could put into a record, or compare, what another is still reading. */
 const struct host_id *host_id(void)
 {
-	static struct host_id it;
-	static bool known;
+	static _Thread_local struct host_id it;
+	static _Thread_local bool known;
 	struct utsname system;
 	struct stat namespace;
 	char most[24];

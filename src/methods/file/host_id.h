@@ -17,7 +17,7 @@ struct host_id {
 	int64_t booted; /* seconds since 1970, by today's clock; 0: unknown */
 };
 
-/* Looked up once. */
+/* Looked up once by each thread. */
 const struct host_id *host_id(void);
 
 #endif
