@@ -19,22 +19,12 @@
 /* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
 #define KILL_DELAY SECOND
 
-static bool command_lives(const struct lease *lease)
-{
-	return process_lives(lease->command);
-}
-
-static void signal_command(const struct lease *lease, int signo)
+static void signal_all(struct lease *lease, int signo)
 {
 	if (lease->process >= 0)
 		pidfd_send(lease->process, signo);
-	else if (command_lives(lease))
+	else if (process_lives(lease->command))
 		kill(lease->command, signo);
-}
-
-static void signal_all(struct lease *lease, int signo)
-{
-	signal_command(lease, signo);
 	pipe_holders_signal(&lease->pipe_holders, signo);
 }
 
@@ -49,7 +39,7 @@ static void say_refused(struct lease *lease)
 
 static void lease_lost(struct lease *lease, const char *reason)
 {
-	if (lease->lock->lost || !command_lives(lease))
+	if (lease->lock->lost || !process_lives(lease->command))
 		return;
 	lease->lock->lost = lease->lock->lost_said = true;
 	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
@@ -214,14 +204,9 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	return 0;
 }
 
-/* How long what is left is waited for, in ns: one second for a process of another user, which cannot be
- * killed; ten for one that forks faster than the search finds it, or that the kernel keeps from ending. */
-static int64_t leftovers_time(const struct lease *lease)
-{
-	return lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND;
-}
-
-/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT. */
+/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.  Beyond that
+ * a process of another user, which cannot be killed, is waited for for a second; one that forks faster than the
+ * search finds it, or that the kernel keeps from ending, for ten. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
@@ -229,7 +214,7 @@ static void stop_leftovers(struct lease *lease)
 	int64_t since = now > lease->kill_at ? now : lease->kill_at;
 	bool left = true, reaped;
 
-	while (left && now < since + leftovers_time(lease)) {
+	while (left && now < since + (lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND)) {
 		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
 		/* A process that was reaped may have forked during the search: search again, and at once when it
 		 * is to be killed, or its child has forked as well. */
