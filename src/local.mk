@@ -128,7 +128,6 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \
 	src/locksmith/ftp/remote_dir.c src/locksmith/ftp/remote_dir.h \
 	src/locksmith/ftp/sftpconn.c \
-	src/locksmith/ftp/ages.c src/locksmith/ftp/ages.h \
 	src/locksmith/ftp/owner_token.c src/locksmith/ftp/owner_token.h
 LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/acquire.c \

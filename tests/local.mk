@@ -281,7 +281,7 @@ endif
 tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/clock.c src/locksmith/common/url.c \
 	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
-	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/ages.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(ETCD_CFLAGS)
 tests_locksmith_parts_LDADD = $(ETCD_LIBS)
