@@ -108,7 +108,8 @@ works() {
 	export SEMLOCK_CRASH=plainfile.write:fail=28
 	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m excl l touch ran
 	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m link l touch ran
-	[ ! -e ran ] && [ ! -e l ]
+	refused 73 "No space" "$CRASHABLE_SEMLOCK" -m mkdir l touch ran
+	[ -z "$(find . -name '*l' -o -name '.l*')" ] && [ ! -e ran ]
 }
 
 @test "a read-only and a full file system: 73" {

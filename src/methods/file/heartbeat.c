@@ -53,9 +53,7 @@ static int poll_timeout(const struct deadline *beat)
 {
 	int64_t left = deadline_left(beat) / MILLISECOND + 1;
 
-	if (beat->never || left > LONGEST_POLL)
-		return LONGEST_POLL;
-	return (int)left;
+	return left > LONGEST_POLL ? LONGEST_POLL : (int)left;
 }
 
 static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *sources, bool beat)
@@ -75,16 +73,11 @@ static int listen_for_changes(const struct heartbeat *heartbeat, struct lock *lo
 	return heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock);
 }
 
-static struct deadline next_beat(const struct heartbeat *heartbeat)
-{
-	return heartbeat->every == INT64_MAX ? deadline_never() : deadline_after(heartbeat->every);
-}
-
 static void *heartbeat_thread(void *argument)
 {
 	struct heartbeat *heartbeat = argument;
 	struct pollfd *sources = heartbeat->sources;
-	struct deadline beat = next_beat(heartbeat);
+	struct deadline beat = deadline_after(heartbeat->every);
 
 	for (unsigned i = 0; i < heartbeat->count; i++)
 		sources[i] = (struct pollfd){listen_for_changes(heartbeat, &heartbeat->locks[i]), POLLIN, 0};
@@ -92,7 +85,7 @@ static void *heartbeat_thread(void *argument)
 	do {
 		check_locks(heartbeat, sources, deadline_left(&beat) == 0);
 		if (deadline_left(&beat) == 0)
-			beat = next_beat(heartbeat);
+			beat = deadline_after(heartbeat->every);
 	} while (poll(sources, heartbeat->count + 1, poll_timeout(&beat)) >= 0 &&
 		 sources[heartbeat->count].revents == 0);
 	return NULL;

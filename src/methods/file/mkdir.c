@@ -17,6 +17,7 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
+#include "methods/file/plainfile.h"
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
@@ -73,56 +74,33 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
 	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    lock->create_mode);
-	ssize_t put;
+	int result;
 
 	if (fd < 0)
 		return lockdir_cannot_create(error, "cannot create its record");
 	CRASH_POINT("mkdir.record");
-	UNINTERRUPTED(put, descriptor_write(fd, text, length, 0));
+	result = plainfile_put(fd, text, length, error);
 	close(fd);
-	if (put == (ssize_t)length)
-		return 0;
-	if (put >= 0)
-		errno = ENOSPC;
-	return error_set(error, ERROR_CREATE, "cannot write its record");
+	return result;
 }
 
 /* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
  * we are killed then, it stays so. */
 static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
-	enum outcome outcome;
 	int fd;
 
-	if (call_mkdir(file->directory, file->base, mkdir_mode(lock)) != 0) {
-		if (errno == EEXIST)
-			return AGAIN;
-		lockdir_cannot_create(error, "cannot create");
-		return FAILED;
-	}
+	if (call_mkdir(lock->file->directory, lock->file->base, mkdir_mode(lock)) != 0)
+		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
-	fd = open_new(lock, file->base);
-	if (fd < 0)
-		return AGAIN; /* gone again */
-	outcome = publish_claim(lock, fd, error);
-	if (outcome != TAKEN) {
-		close(fd);
-		return outcome;
-	}
-	publish_replace(lock, fd);
-	if (mkdir_write(lock, error) == 0)
-		return TAKEN;
-	call_unlink(fd, RECORD_NAME, 0);
-	call_unlink(file->directory, file->base, AT_REMOVEDIR);
-	return FAILED;
+	fd = open_new(lock, lock->file->base);
+	return fd < 0 ? AGAIN /* gone again */ : publish_empty(lock, fd, error);
 }
 
 /* D2. */
 static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
@@ -132,7 +110,6 @@ static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 		return TAKEN;
 	}
 	switch (errno) {
-	case EEXIST:
 	case ENOTEMPTY:
 		return AGAIN;
 	case EINVAL:
@@ -140,8 +117,7 @@ static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 	case EOPNOTSUPP:
 		return mkdir_publish_empty(lock, error);
 	}
-	lockdir_cannot_create(error, "cannot create");
-	return FAILED;
+	return lockdir_not_named(error);
 }
 
 static bool is_other_file(const struct dirent *entry)
@@ -251,15 +227,10 @@ static const struct object mkdir_object = {
     .remove = mkdir_remove,
 };
 
-static int mkdir_open(struct lock *lock, struct error *error)
-{
-	return lockdir_open(lock, &mkdir_object, error);
-}
-
 const struct method method_mkdir = {
     .name = "mkdir",
     .file = &(const struct file_method){
-	.open = mkdir_open,
+	.object = &mkdir_object,
 	FILE_METHOD_FUNCTIONS,
     },
 };

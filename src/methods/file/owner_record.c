@@ -59,33 +59,30 @@ static bool is_word(const char *text, size_t length)
 	return length > 0;
 }
 
-static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+/* Copy the LENGTH bytes at TEXT to WORD, of SIZE bytes.  False: they are no word, or too long. */
+static bool set_word(char *word, size_t size, const char *text, size_t length)
 {
-	if (!is_word(text, length) || length >= HOST_SIZE)
+	if (!is_word(text, length) || length >= size)
 		return false;
-	memcpy(host, text, length);
-	host[length] = '\0';
+	memcpy(word, text, length);
+	word[length] = '\0';
 	return true;
+}
+
+static bool set_host(struct record *record, const char *text, size_t length)
+{
+	return set_word(record->host, sizeof record->host, text, length);
 }
 
 /* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we would
  * have written. */
 static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
-	size_t length = strlen(key), value;
-	const char *p = text;
+	size_t length = strlen(key);
 
-	for (; (p = strstr(p, key)) != NULL; p += length) {
-		if (p == text || !isspace((unsigned char)p[-1]) || p[length] != '=')
-			continue;
-		p += length + 1;
-		value = strcspn(p, " \n");
-		if (!is_word(p, value) || value >= size)
-			return false;
-		memcpy(into, p, value);
-		into[value] = '\0';
-		return true;
-	}
+	for (const char *p = text; (p = strstr(p, key)) != NULL; p += length)
+		if (p != text && isspace((unsigned char)p[-1]) && p[length] == '=')
+			return set_word(into, size, p + length + 1, strcspn(p + length + 1, " \n"));
 	return false;
 }
 
@@ -138,7 +135,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0)
 		return read_full(record, second);
 	end = second + strcspn(second, "\r\n");
-	if (end > second && !set_host(record->host, second, (size_t)(end - second)))
+	if (end > second && !set_host(record, second, (size_t)(end - second)))
 		return RECORD_JUNK;
 	return RECORD_PID;
 }
@@ -168,12 +165,11 @@ static enum record_kind read_line(struct record *record, const char *text)
 	    (start = parse_number(&p)) < 0 || *p++ != ':')
 		return RECORD_JUNK;
 	end = strchr(p, ':');
-	if (end == NULL || end == p || end - p >= BOOT_SIZE)
+	if (end == NULL || !set_word(record->boot, sizeof record->boot, p, (size_t)(end - p)))
 		return RECORD_JUNK;
-	memcpy(record->boot, p, (size_t)(end - p));
 	p = end + 1;
 	if ((pidns = parse_number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
-	    !set_host(record->host, p, strlen(p)))
+	    !set_host(record, p, strlen(p)))
 		return RECORD_JUNK;
 	record->start = (uint64_t)start;
 	record->pidns = (uint64_t)pidns;
@@ -189,7 +185,7 @@ static enum record_kind read_emacs(struct record *record, const char *text)
 		return RECORD_JUNK;
 	p = dot + 1;
 	if (!set_pid(record, parse_number(&p)) || (*p != '\0' && *p != ':') ||
-	    !set_host(record->host, host, (size_t)(dot - host)))
+	    !set_host(record, host, (size_t)(dot - host)))
 		return RECORD_JUNK;
 	return RECORD_PID;
 }
@@ -210,7 +206,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
 	if (slash != NULL && slash < colon)
 		record->pidns = strtoull(slash + 1, NULL, 16);
-	return set_host(record->host, text, host) ? RECORD_PID : RECORD_JUNK;
+	return set_host(record, text, host) ? RECORD_PID : RECORD_JUNK;
 }
 
 /* A PID as an int in memory: at least one byte of it is no text. */
