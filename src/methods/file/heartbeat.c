@@ -39,14 +39,6 @@ static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 	heartbeat->report(lock);
 }
 
-static void drain_events(int fd)
-{
-	char events[4096];
-
-	while (read(fd, events, sizeof events) > 0)
-		;
-}
-
 #define LONGEST_POLL 1000 /* ms */
 
 static int poll_timeout(const struct deadline *beat)
@@ -58,19 +50,16 @@ static int poll_timeout(const struct deadline *beat)
 
 static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *sources, bool beat)
 {
+	char events[4096];
+
 	for (unsigned i = 0; i < heartbeat->count; i++) {
 		if (sources[i].revents != 0)
-			drain_events(sources[i].fd);
+			while (read(sources[i].fd, events, sizeof events) > 0)
+				; /* that it has changed is enough */
 		check_lock(heartbeat, &heartbeat->locks[i]);
 		if (beat && !heartbeat->locks[i].lost)
 			heartbeat->locks[i].method->file->beat(&heartbeat->locks[i]);
 	}
-}
-
-/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
-static int listen_for_changes(const struct heartbeat *heartbeat, struct lock *lock)
-{
-	return heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock);
 }
 
 static void *heartbeat_thread(void *argument)
@@ -78,9 +67,13 @@ static void *heartbeat_thread(void *argument)
 	struct heartbeat *heartbeat = argument;
 	struct pollfd *sources = heartbeat->sources;
 	struct deadline beat = deadline_after(heartbeat->every);
+	struct lock *lock;
 
-	for (unsigned i = 0; i < heartbeat->count; i++)
-		sources[i] = (struct pollfd){listen_for_changes(heartbeat, &heartbeat->locks[i]), POLLIN, 0};
+	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
+	for (unsigned i = 0; i < heartbeat->count; i++) {
+		lock = &heartbeat->locks[i];
+		sources[i] = (struct pollfd){heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock), POLLIN, 0};
+	}
 	sources[heartbeat->count] = (struct pollfd){heartbeat->stop[0], POLLIN, 0};
 	do {
 		check_locks(heartbeat, sources, deadline_left(&beat) == 0);

@@ -215,15 +215,6 @@ void lockdir_temporary_name(struct file_lock *file, const char *kind)
 	    (long)getpid(), where_we_are(), random_number());
 }
 
-static int create_nameless(const struct file_lock *file, mode_t mode)
-{
-	int fd;
-
-	UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
-		: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-	return fd;
-}
-
 static int create_named(struct file_lock *file, mode_t mode)
 {
 	int fd;
@@ -240,8 +231,11 @@ static int create_named(struct file_lock *file, mode_t mode)
 
 int lockdir_create_file(struct file_lock *file, mode_t mode)
 {
-	int fd = file->named ? -1 : create_nameless(file, mode);
+	int fd = -1;
 
+	if (!file->named)
+		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
+			: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
 	return fd >= 0 ? fd : create_named(file, mode);
 }
 

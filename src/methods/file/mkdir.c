@@ -180,14 +180,6 @@ static void remove_emptied(const struct file_lock *file)
 		lockdir_nap(MILLISECOND);
 }
 
-/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
-static int give_back(const struct file_lock *file)
-{
-	rename_noreplace(file->directory, file->temporary, file->base);
-	errno = ENOENT;
-	return -1;
-}
-
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
@@ -204,7 +196,10 @@ static int mkdir_remove(struct lock *lock, int fd)
 	lockdir_temporary_name(file, "gone.");
 	result = call_rename(file->directory, file->base, file->temporary);
 	if (result == 0 && !lockdir_same(file, file->temporary, fd)) {
-		result = give_back(file);
+		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
+		rename_noreplace(file->directory, file->temporary, file->base);
+		errno = ENOENT;
+		result = -1;
 	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)

@@ -43,11 +43,11 @@ static int64_t parse_number(const char **text)
 	return value;
 }
 
-static bool set_pid(struct record *record, int64_t pid)
+static bool set_pid(pid_t *into, int64_t pid)
 {
 	if (pid < 0 || pid > INT32_MAX)
 		return false;
-	record->pid = (pid_t)pid;
+	*into = (pid_t)pid;
 	return true;
 }
 
@@ -124,7 +124,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
 
-	if (!set_pid(record, parse_number(&p)))
+	if (!set_pid(&record->pid, parse_number(&p)))
 		return RECORD_JUNK;
 	p += strspn(p, " \t\r");
 	if (*p == '\0')
@@ -143,16 +143,10 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 /* The ":12344" before the host; older records have none. */
 static bool read_semlock(struct record *record, const char **text)
 {
-	int64_t pid;
-
 	if (**text != ':')
 		return true;
 	++*text;
-	pid = parse_number(text);
-	if (pid <= 0 || pid > INT32_MAX)
-		return false;
-	record->semlock = (pid_t)pid;
-	return true;
+	return set_pid(&record->semlock, parse_number(text)) && record->semlock > 0;
 }
 
 /* 12345:578573:BOOT:PIDNS:12344@HOST, and not a character more. */
@@ -161,7 +155,7 @@ static enum record_kind read_line(struct record *record, const char *text)
 	const char *p = text, *end;
 	int64_t start, pidns;
 
-	if (!set_pid(record, parse_number(&p)) || record->pid == 0 || *p++ != ':' ||
+	if (!set_pid(&record->pid, parse_number(&p)) || record->pid == 0 || *p++ != ':' ||
 	    (start = parse_number(&p)) < 0 || *p++ != ':')
 		return RECORD_JUNK;
 	end = strchr(p, ':');
@@ -184,7 +178,7 @@ static enum record_kind read_emacs(struct record *record, const char *text)
 	if (host == NULL || (dot = strrchr(++host, '.')) == NULL)
 		return RECORD_JUNK;
 	p = dot + 1;
-	if (!set_pid(record, parse_number(&p)) || (*p != '\0' && *p != ':') ||
+	if (!set_pid(&record->pid, parse_number(&p)) || (*p != '\0' && *p != ':') ||
 	    !set_host(record, host, (size_t)(dot - host)))
 		return RECORD_JUNK;
 	return RECORD_PID;
@@ -201,7 +195,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	p = colon + 1;
 	if (*p == '+')
 		p++;
-	if (!set_pid(record, parse_number(&p)) || *p != '\0')
+	if (!set_pid(&record->pid, parse_number(&p)) || *p != '\0')
 		return RECORD_JUNK;
 	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
 	if (slash != NULL && slash < colon)
@@ -221,7 +215,7 @@ static bool read_raw(struct record *record, const char *text, size_t length)
 		if (!isprint((unsigned char)text[i]) && !isspace((unsigned char)text[i]))
 			is_text = false;
 	memcpy(&pid, text, sizeof pid);
-	return !is_text && pid > 0 && set_pid(record, pid);
+	return !is_text && pid > 0 && set_pid(&record->pid, pid);
 }
 
 static enum record_kind read_text(struct record *record, const char *text)

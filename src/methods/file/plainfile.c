@@ -78,27 +78,6 @@ static bool is_linked(const struct lock *lock)
 	return lockdir_same(file, file->base, lock->fd);
 }
 
-static int link_nameless(const struct lock *lock)
-{
-	char path[40];
-	int result;
-
-	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
-		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
-	return result;
-}
-
-static int link_named(const struct lock *lock)
-{
-	const struct file_lock *file = lock->file;
-	int result;
-
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
-		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
-	return result;
-}
-
 static bool is_unsupported(void)
 {
 	switch (errno) {
@@ -149,10 +128,13 @@ static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *e
 static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	int errnum = link_named(lock) == 0 ? 0 : errno;
+	int result, errnum;
 
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
+		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
+	errnum = errno;
 	CRASH_POINT("plainfile.linked");
-	if (errnum == 0 || is_linked(lock)) {
+	if (result == 0 || is_linked(lock)) {
 		call_unlink(file->directory, file->temporary, 0);
 		file->temporary[0] = '\0';
 		return TAKEN;
@@ -164,9 +146,15 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 /* A4. */
 enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
+	char path[40];
+	int result;
+
 	if (lock->file->temporary[0] != '\0')
 		return plainfile_publish_linked(lock, error);
-	if (link_nameless(lock) == 0)
+	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
+		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
+	if (result == 0)
 		return TAKEN;
 	if (!is_unsupported() && errno != ENOENT)
 		return lockdir_not_named(error);
