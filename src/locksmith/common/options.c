@@ -77,12 +77,6 @@ static int parse_mode(struct options *o, const char *text)
 	return o->mode == LEASE_SHARED || strcmp(text, "exclusive") == 0 ? 0 : -1;
 }
 
-/* A lease shorter than two seconds could not be kept over any network. */
-static int parse_ttl(struct options *o, const char *text)
-{
-	return clock_parse(text, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S ? -1 : 0;
-}
-
 /* USUAL, a time in ns; for the tests, the one in the variable NAME. */
 static int64_t unless_tested(const char *name, int64_t usual)
 {
@@ -105,7 +99,8 @@ static int parse_option(struct options *o, int option, const char *argument)
 	case OPT_SLOTS:
 		return parse_count(argument, 100000, &o->slots);
 	case OPT_TTL:
-		return parse_ttl(o, argument);
+		/* A lease shorter than two seconds could not be kept over any network. */
+		return clock_parse(argument, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S ? -1 : 0;
 	case OPT_STALE:
 		o->stale_given = true;
 		return clock_parse(argument, &o->stale);

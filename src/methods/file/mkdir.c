@@ -120,12 +120,6 @@ static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 	return lockdir_not_named(error);
 }
 
-static bool is_other_file(const struct dirent *entry)
-{
-	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-	       strcmp(entry->d_name, RECORD_NAME) != 0;
-}
-
 /* Count the files beside the record, up to MOST_FILES + 1; a directory counts as that many.  -1: FD
  * cannot be read. */
 static int other_files(int fd)
@@ -138,7 +132,8 @@ static int other_files(int fd)
 	if (directory == NULL)
 		return -1;
 	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
-		if (!is_other_file(entry))
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    strcmp(entry->d_name, RECORD_NAME) == 0)
 			continue;
 		files++;
 		if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))

@@ -51,19 +51,14 @@ static bool set_pid(pid_t *into, int64_t pid)
 	return true;
 }
 
-static bool is_word(const char *text, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		if (!isgraph((unsigned char)text[i]))
-			return false;
-	return length > 0;
-}
-
 /* Copy the LENGTH bytes at TEXT to WORD, of SIZE bytes.  False: they are no word, or too long. */
 static bool set_word(char *word, size_t size, const char *text, size_t length)
 {
-	if (!is_word(text, length) || length >= size)
+	if (length == 0 || length >= size)
 		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isgraph((unsigned char)text[i]))
+			return false;
 	memcpy(word, text, length);
 	word[length] = '\0';
 	return true;

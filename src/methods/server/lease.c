@@ -45,13 +45,6 @@ static void lease_lost(struct lease *lease, const char *reason)
 	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
 }
 
-static void say_loss(struct lease *lease)
-{
-	if (lease->loss[0] != '\0')
-		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
-	lease->loss[0] = '\0';
-}
-
 static void follow_deadline(struct lease *lease)
 {
 	const struct locksmith *smith = lease->lock->smith;
@@ -110,7 +103,10 @@ static void lease_act(struct lease *lease)
 		lease->pause += lease->pause < SECOND ? lease->pause : 0;
 		lease->kill_at = now + lease->pause; /* again: the search misses a process forked meanwhile */
 	}
-	say_loss(lease); /* last: writing the message may block */
+	/* Last: writing a message may block. */
+	if (lease->loss[0] != '\0')
+		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
+	lease->loss[0] = '\0';
 	say_refused(lease);
 }
 

@@ -151,23 +151,16 @@ static int introduce(struct lock *lock, struct error *error)
 	return helper_lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
 }
 
-/* A command that asks for the same lock is recognised by this pipe, see run/nesting. */
-static void note_pipe(struct lock *lock)
-{
-	struct stat pipe;
-
-	if (fstat(lock->fd, &pipe) != 0)
-		return;
-	lock->device = pipe.st_dev;
-	lock->inode = pipe.st_ino;
-}
-
 static enum outcome start_command(struct lock *lock, struct error *error)
 {
 	struct child *child = lock->child;
+	struct stat pipe;
 
 	lock->fd = lock->smith->in;
-	note_pipe(lock);
+	if (fstat(lock->fd, &pipe) == 0) { /* a command that asks for the same lock is known by it: run/nesting.h */
+		lock->device = pipe.st_dev;
+		lock->inode = pipe.st_ino;
+	}
 	child->pid = child->start(child, error);
 	if (child->pid < 0) {
 		child->pid = 0;
