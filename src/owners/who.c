@@ -132,7 +132,8 @@ static void print_table(const char *label, const struct owners *found)
 		printf("     Some of this is in processes that are not to be seen from here.\n");
 }
 
-/* A member of an object, with the comma behind it: a number, text, a time in ns after 1970 as "2026-11-21T01:47:01Z". */
+/* A member of an object, with the comma behind it: a number, text, a time in ns after 1970, written as
+ * "2026-11-21T01:47:01Z". */
 static void json_number(const char *key, long long number, bool known)
 {
 	if (known)
