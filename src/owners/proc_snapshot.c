@@ -151,6 +151,14 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 	snapshot->nlisted = kept;
 }
 
+static void find_open_fds(struct proc_snapshot *snapshot)
+{
+	if (limit == NULL)
+		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+	for (size_t i = 0; limit != NULL && i < nlimit; i++)
+		open_fds_of(&snapshot->open_fds, limit[i], snapshot->files, snapshot->nfiles);
+}
+
 static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char queue[QUEUE_PATH_SIZE];
@@ -164,10 +172,7 @@ static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock
 	earlier = *snapshot;
 	result = twice ? read_list(&earlier, error) : 0;
 	if (result == 0) {
-		if (limit == NULL)
-			open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
-		for (size_t i = 0; limit != NULL && i < nlimit; i++)
-			open_fds_of(&snapshot->open_fds, limit[i], snapshot->files, snapshot->nfiles);
+		find_open_fds(snapshot);
 		result = read_list(snapshot, error);
 		if (twice)
 			keep_common(snapshot, &earlier);
