@@ -72,8 +72,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
 	src/methods/kernel/fcntl.c src/methods/kernel/owned.c \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
-	src/methods/file/filemethods.h \
-	src/sys/retry.h src/methods/file/guard_file.c src/methods/file/guard_file.h \
+	src/methods/file/filemethods.h src/sys/retry.h \
 	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
 	src/methods/file/plainfile.c src/methods/file/plainfile.h \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
@@ -128,7 +127,6 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \
 	src/locksmith/ftp/remote_dir.c src/locksmith/ftp/remote_dir.h \
 	src/locksmith/ftp/sftpconn.c \
-	src/locksmith/ftp/ages.c src/locksmith/ftp/ages.h \
 	src/locksmith/ftp/owner_token.c src/locksmith/ftp/owner_token.h
 LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/acquire.c \

@@ -13,7 +13,7 @@ tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c t
 
 check_PROGRAMS += tests/liveness-check
 tests_liveness_check_SOURCES = tests/lib/liveness-check.c src/methods/file/process_alive.c src/methods/file/process_alive.h src/methods/file/host_id.c \
-	src/sys/process.c src/sys/proc.c src/report/text.c \
+	src/sys/process.c src/sys/proc.c src/sys/deadline.c src/report/text.c \
 	src/methods/file/owner_record.c src/methods/file/owner_record.h
 
 # semlock with the places compiled in where a test may kill it, or have a call fail
@@ -281,7 +281,7 @@ endif
 tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/clock.c src/locksmith/common/url.c \
 	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/base64.c src/locksmith/etcd/etcdqueue.c \
-	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c src/locksmith/ftp/ages.c \
+	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c
 tests_locksmith_parts_CFLAGS = $(AM_CFLAGS) $(ETCD_CFLAGS)
 tests_locksmith_parts_LDADD = $(ETCD_LIBS)

@@ -35,7 +35,7 @@ void attempt_drop(struct lock *lock)
 	if (method->kernel != NULL)
 		method->kernel->drop(lock, &ignored);
 	else
-		method->file->drop(lock, &ignored);
+		method->file->drop(lock);
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.

@@ -12,6 +12,7 @@
 struct lock;
 struct wait_options;
 struct lock_info;
+struct object;
 
 enum outcome {
 	TAKEN, /* it is ours */
@@ -51,14 +52,16 @@ struct kernel_method {
 /* A lock made of files: an entry in a directory.  Its record names the command, which is started, up to its
  * start barrier, before the lock is taken. */
 struct file_method {
+	const struct object *object; /* what is made: methods/file/lockdir.h */
 	/* Open the directory of the lock.  Nothing is made. */
 	int (*open)(struct lock *lock, struct error *error);
 	/* Make what must be there before the command is started, which inherits it.  May be called again.  NULL:
 	 * nothing to make. */
 	int (*prepare)(struct lock *lock, struct error *error);
-	/* As those of a kernel lock. */
+	/* As that of a kernel lock. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
-	int (*drop)(struct lock *lock, struct error *error);
+	/* Unlock, if the lock was taken; set LOCK->lost. */
+	void (*drop)(struct lock *lock);
 	/* Is the lock free, or its holder dead? */
 	bool (*idle)(struct lock *lock);
 	/* Does the lock's name still lead into the directory that was opened? */
@@ -71,7 +74,7 @@ struct file_method {
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 	/* A descriptor that becomes readable when the lock may have changed; or -1. */
 	int (*listen)(struct lock *lock);
-	/* Unlock, and undo prepare; set LOCK->lost.  Copes with any half-filled state. */
+	/* Drop, and undo prepare.  Copes with any half-filled state. */
 	void (*release)(struct lock *lock);
 };
 

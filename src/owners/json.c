@@ -1,11 +1,9 @@
 #include <config.h>
 
 #include <string.h>
-#include <time.h>
 
 #include "owners/json.h"
 #include "report/text.h"
-#include "sys/deadline.h"
 
 /* Of at most three bytes of well-formed UTF-8. */
 static unsigned code_point(const char *text, size_t length)
@@ -42,20 +40,6 @@ void json_string(FILE *out, const char *text, size_t length)
 		length -= step;
 	}
 	putc('"', out);
-}
-
-void json_moment(FILE *out, int64_t moment)
-{
-	time_t seconds = (time_t)(moment / SECOND);
-	char text[40];
-	struct tm when;
-
-	if (moment == 0 || gmtime_r(&seconds, &when) == NULL) {
-		fputs("null", out);
-		return;
-	}
-	strftime(text, sizeof text, "\"%Y-%m-%dT%H:%M:%SZ\"", &when);
-	fputs(text, out);
 }
 
 void json_words(FILE *out, const char *words, size_t length)

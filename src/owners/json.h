@@ -3,15 +3,11 @@
 #define SEMLOCK_OWNERS_JSON_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 /* The LENGTH bytes at TEXT as a string, quotes included.  A byte that is not UTF-8 becomes U+FFFD;
  * a character that is not text_harmless() is escaped. */
 void json_string(FILE *out, const char *text, size_t length);
-
-/* MOMENT, nanoseconds after 1970, in UTC: "2026-11-21T01:47:01Z"; 0: null. */
-void json_moment(FILE *out, int64_t moment);
 
 /* The LENGTH bytes at WORDS, strings that each end in a zero, as an array. */
 void json_words(FILE *out, const char *words, size_t length);

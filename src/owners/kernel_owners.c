@@ -108,11 +108,6 @@ static void find_root(struct owner *owner, struct process *root)
 			*root = process;
 }
 
-static bool is_supervisor(const struct process *process)
-{
-	return strcmp(process->name, "semlock") == 0 || strcmp(process->name, "flock") == 0;
-}
-
 static pid_t find_command(const struct owner *owner, const struct process *supervisor)
 {
 	unsigned long long oldest = ULLONG_MAX;
@@ -139,7 +134,7 @@ static void name_holder(struct owner *owner)
 	if (root.pid == 0)
 		return; /* all have ended since */
 	owner->process = root;
-	if (is_supervisor(&root)) {
+	if (strcmp(root.name, "semlock") == 0 || strcmp(root.name, "flock") == 0) {
 		pid = find_command(owner, &root);
 		if (pid != 0 && process_read(pid, &command) && command.parent == root.pid) {
 			owner->process = command;

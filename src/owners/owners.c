@@ -92,7 +92,8 @@ struct bytes owners_bytes(const struct lock *lock)
 	return bytes;
 }
 
-bool owner_overlaps(const struct owner *owner, const struct lock *lock)
+/* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
+static bool overlaps(const struct owner *owner, const struct lock *lock)
 {
 	struct bytes bytes = owners_bytes(lock);
 
@@ -102,13 +103,13 @@ bool owner_overlaps(const struct owner *owner, const struct lock *lock)
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
 	return (lock->method->can & CAN_RANGE) == 0 ||
-	       (owner_overlaps(owner, lock) && (owner->mode != MODE_SHARED || lock->mode != SHARED));
+	       (overlaps(owner, lock) && (owner->mode != MODE_SHARED || lock->mode != SHARED));
 }
 
 void owners_keep_overlapping(struct owners *found, const struct lock *lock)
 {
 	for (size_t i = found->holders; i > 0; i--)
-		if (!owner_overlaps(&found->list[i - 1], lock))
+		if (!overlaps(&found->list[i - 1], lock))
 			owners_drop(found, i - 1);
 }
 

@@ -92,9 +92,6 @@ struct bytes {
 /* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
 struct bytes owners_bytes(const struct lock *lock);
 
-/* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
-bool owner_overlaps(const struct owner *owner, const struct lock *lock);
-
 /* Does OWNER's lock keep LOCK from being taken? */
 bool owner_conflicts(const struct owner *owner, const struct lock *lock);
 

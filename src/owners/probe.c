@@ -50,11 +50,6 @@ const struct method *probe_method(const char *name)
 	return NULL;
 }
 
-static bool of_this_namespace(const struct record *record)
-{
-	return record->pidns == 0 || record->pidns == host_id()->pidns;
-}
-
 static bool is_in_namespace(pid_t pid, uint64_t pidns)
 {
 	char path[40];
@@ -69,7 +64,7 @@ static bool is_named(pid_t member, const struct record *record)
 {
 	struct procfs_stat stat;
 
-	if (!of_this_namespace(record))
+	if (record->pidns != 0 && record->pidns != host_id()->pidns)
 		return is_in_namespace(member, record->pidns);
 	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
 	    (record->start != 0 && record->start != stat.started))

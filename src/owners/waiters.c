@@ -38,22 +38,16 @@ static struct ticket *ticket_numbered(const struct tickets *tickets, long long n
 	return NULL;
 }
 
-static bool is_child(pid_t pid, pid_t parent)
-{
-	struct procfs_stat stat;
-
-	return process_stat(pid, &stat) && stat.parent == parent;
-}
-
 /* While semlock waits for a lock made of files, its command stands at a start barrier with a copy of
  * the ticket: the ticket is the parent's. */
 static void note_ticket(struct tickets *tickets, long long number, pid_t pid)
 {
 	struct ticket *ticket = ticket_numbered(tickets, number);
+	struct procfs_stat stat;
 
 	if (ticket == NULL)
 		tickets->list[tickets->count++] = (struct ticket){number, pid, false};
-	else if (is_child(ticket->pid, pid))
+	else if (process_stat(ticket->pid, &stat) && stat.parent == pid)
 		ticket->pid = pid;
 }
 

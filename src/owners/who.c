@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "methods/server/server.h"
@@ -18,6 +19,7 @@
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "report/text.h"
+#include "sys/deadline.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
@@ -130,7 +132,8 @@ static void print_table(const char *label, const struct owners *found)
 		printf("     Some of this is in processes that are not to be seen from here.\n");
 }
 
-/* A member of an object, with the comma behind it: a number, text, a time in ns after 1970. */
+/* A member of an object, with the comma behind it: a number, text, a time in ns after 1970, written as
+ * "2026-11-21T01:47:01Z". */
 static void json_number(const char *key, long long number, bool known)
 {
 	if (known)
@@ -151,9 +154,13 @@ static void json_text(const char *key, const char *text)
 
 static void json_time(const char *key, int64_t moment)
 {
-	printf("\"%s\": ", key);
-	json_moment(stdout, moment);
-	printf(", ");
+	time_t seconds = (time_t)(moment / SECOND);
+	char text[40] = "null";
+	struct tm when;
+
+	if (moment != 0 && gmtime_r(&seconds, &when) != NULL)
+		strftime(text, sizeof text, "\"%Y-%m-%dT%H:%M:%SZ\"", &when);
+	printf("\"%s\": %s, ", key, text);
 }
 
 static void json_owner(const struct owner *owner)

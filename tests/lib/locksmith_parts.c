@@ -8,7 +8,6 @@
 #include "locksmith/etcd/etcdqueue.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
-#include "locksmith/ftp/ages.h"
 #include "locksmith/common/url.h"
 
 #include <stdio.h>
@@ -92,27 +91,30 @@ static void listings(void)
 
 static void silence(void)
 {
-	static struct ages s;
-	static struct listing l;
+	static struct listing l, before;
 	struct owner_token t;
 
 	token_make(&t, 'x', 0, 10, 1);
-	ages_forget(&s);
+	listing_clear(&before);
 	listing_clear(&l);
 	listing_add(&l, t.name);
-	ages_update(&s, &l, 100 * NS_PER_S);
-	MUST(ages_silent(&s, &l, 111 * NS_PER_S) == NULL);
-	MUST(ages_silent(&s, &l, 111 * NS_PER_S + 1) != NULL);
+	listing_note_ages(&l, &before, 100 * NS_PER_S);
+	before = l;
+	listing_note_ages(&l, &before, 101 * NS_PER_S);
+	MUST(listing_silent(&l, 111 * NS_PER_S) == NULL);
+	MUST(listing_silent(&l, 111 * NS_PER_S + 1) != NULL);
 	t.beat++;
 	token_name(&t);
 	listing_clear(&l);
 	listing_add(&l, t.name);
-	ages_update(&s, &l, 112 * NS_PER_S);
-	MUST(ages_silent(&s, &l, 120 * NS_PER_S) == NULL);
+	listing_note_ages(&l, &before, 112 * NS_PER_S);
+	MUST(listing_silent(&l, 120 * NS_PER_S) == NULL && l.empty_since == NEVER);
+	before = l;
 	listing_clear(&l);
-	ages_update(&s, &l, 113 * NS_PER_S);
-	ages_update(&s, &l, 114 * NS_PER_S);
-	MUST(s.empty_since == 113 * NS_PER_S && s.count == 0);
+	listing_note_ages(&l, &before, 113 * NS_PER_S);
+	before = l;
+	listing_note_ages(&l, &before, 114 * NS_PER_S);
+	MUST(l.empty_since == 113 * NS_PER_S);
 	puts("ok silence");
 }
 

@@ -16,11 +16,12 @@ struct failure {
 };
 
 /* Fills in *failure; control characters in the text become '?'. Returns -1. */
-int failure_set(struct failure *failure, int status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int failure_fill(struct failure *failure, int status, bool away, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+#define failure_set(failure, status, ...) failure_fill(failure, status, false, __VA_ARGS__)
 
 /* The same for EXIT_UNAVAILABLE where another try may help: refused, silent, without a leader. */
-int failure_away(struct failure *failure, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define failure_away(failure, ...) failure_fill(failure, EXIT_UNAVAILABLE, true, __VA_ARGS__)
 
 /* Replaces control characters in text by '?': a server's text must not become a line of the protocol. */
 void failure_clean(char *text);

@@ -30,14 +30,6 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* A core file would have the password in it. */
-static void no_core_file(void)
-{
-	struct rlimit none = {0, 0};
-
-	setrlimit(RLIMIT_CORE, &none);
-}
-
 /* The lock is lost. Semlock stops the command and closes our input; if semlock cannot, the watchdog stops
    the command before the lease ends. */
 static void see_it_stopped(void)
@@ -130,7 +122,7 @@ int main(int argc, char **argv)
 
 	watchdog_start();
 	outlive_signals();
-	no_core_file();
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* a core file would have the password in it */
 	status = options_parse(argc, argv, &options, &failure);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
 		return print_for_people(options.action);

@@ -38,12 +38,10 @@ enum {
 	OPT_NO_WAIT,
 	OPT_QUEUE_MAX,
 	OPT_PID,
-	OPT_NOTE,
-	OPT_WHO,
-	OPT_CHECK,
-	OPT_HELP,
-	OPT_VERSION
+	OPT_NOTE
 };
+
+static int action = ACTION_LOCK; /* getopt_long(3) sets it */
 
 static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE},
     {"slots", required_argument, NULL, OPT_SLOTS}, {"ttl", required_argument, NULL, OPT_TTL},
@@ -51,8 +49,8 @@ static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE
     {"wait", optional_argument, NULL, OPT_WAIT}, {"no-wait", no_argument, NULL, OPT_NO_WAIT},
     {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
     {"pid", required_argument, NULL, OPT_PID}, {"note", required_argument, NULL, OPT_NOTE},
-    {"who", no_argument, NULL, OPT_WHO}, {"check", no_argument, NULL, OPT_CHECK},
-    {"help", no_argument, NULL, OPT_HELP}, {"version", no_argument, NULL, OPT_VERSION},
+    {"who", no_argument, &action, ACTION_WHO}, {"check", no_argument, &action, ACTION_CHECK},
+    {"help", no_argument, &action, ACTION_HELP}, {"version", no_argument, &action, ACTION_VERSION},
     {NULL, 0, NULL, 0}};
 
 static int parse_number(const char *text, long least, long most, long *n)
@@ -75,21 +73,8 @@ static int parse_count(const char *text, long most, unsigned int *count)
 
 static int parse_mode(struct options *o, const char *text)
 {
-	if (strcmp(text, "shared") == 0)
-		o->mode = LEASE_SHARED;
-	else if (strcmp(text, "exclusive") == 0)
-		o->mode = LEASE_EXCLUSIVE;
-	else
-		return -1;
-	return 0;
-}
-
-/* A lease shorter than two seconds could not be kept over any network. */
-static int parse_ttl(struct options *o, const char *text)
-{
-	if (clock_parse(text, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S)
-		return -1;
-	return 0;
+	o->mode = strcmp(text, "shared") == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;
+	return o->mode == LEASE_SHARED || strcmp(text, "exclusive") == 0 ? 0 : -1;
 }
 
 /* USUAL, a time in ns; for the tests, the one in the variable NAME. */
@@ -114,7 +99,8 @@ static int parse_option(struct options *o, int option, const char *argument)
 	case OPT_SLOTS:
 		return parse_count(argument, 100000, &o->slots);
 	case OPT_TTL:
-		return parse_ttl(o, argument);
+		/* A lease shorter than two seconds could not be kept over any network. */
+		return clock_parse(argument, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S ? -1 : 0;
 	case OPT_STALE:
 		o->stale_given = true;
 		return clock_parse(argument, &o->stale);
@@ -132,20 +118,8 @@ static int parse_option(struct options *o, int option, const char *argument)
 	case OPT_NOTE:
 		o->note = argument;
 		return 0;
-	case OPT_WHO:
-		o->action = ACTION_WHO;
+	default: /* an ACTION_... */
 		return 0;
-	case OPT_CHECK:
-		o->action = ACTION_CHECK;
-		return 0;
-	case OPT_HELP:
-		o->action = ACTION_HELP;
-		return 0;
-	case OPT_VERSION:
-		o->action = ACTION_VERSION;
-		return 0;
-	default:
-		return -1;
 	}
 }
 
@@ -169,6 +143,7 @@ int options_parse(int argc, char **argv, struct options *o, struct failure *fail
 			return failure_set(failure, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
 	}
+	o->action = (enum action)action;
 	if (o->action == ACTION_HELP || o->action == ACTION_VERSION)
 		return 0;
 	if (optind + 1 != argc)

@@ -84,17 +84,12 @@ void protocol_end(void)
 		poll(&out, 1, -1);
 }
 
-/* With --who and --check no lock is held: a line may block. */
-static bool is_answer(const char *line)
-{
-	return strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
-}
-
 void say(const char *format, ...)
 {
 	char line[1024]; /* far below PIPE_BUF: one write, whole */
 	va_list args;
 	size_t length;
+	bool answer;
 
 	va_start(args, format);
 	vsnprintf(line, sizeof line - 1, format, args);
@@ -102,8 +97,10 @@ void say(const char *format, ...)
 	failure_clean(line);
 	length = strlen(line);
 	line[length++] = '\n';
+	/* With --who and --check no lock is held: the line may block. */
+	answer = strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
 	say_unsaid();
-	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, is_answer(line) ? -1 : 0))
+	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, answer ? -1 : 0))
 		keep_unsaid(line, length);
 }
 

@@ -119,18 +119,9 @@ static int url_take_hosts(const char *text, size_t length, struct url *url, stru
 	return 0;
 }
 
-static int check_name(const char *path, struct failure *failure)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash == NULL ? path : slash + 1;
-
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return failure_set(failure, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
-	return 0;
-}
-
 static int url_take_path(const char *text, struct url *url, struct failure *failure)
 {
+	const char *slash, *name;
 	size_t n;
 
 	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
@@ -145,7 +136,11 @@ static int url_take_path(const char *text, struct url *url, struct failure *fail
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
 		return failure_set(
 		    failure, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
-	return check_name(url->path, failure);
+	slash = strrchr(url->path, '/');
+	name = slash == NULL ? url->path : slash + 1;
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return failure_set(failure, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
+	return 0;
 }
 
 int url_parse(const char *text, struct url *url, struct failure *failure)

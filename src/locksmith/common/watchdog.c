@@ -141,13 +141,6 @@ static void send(int sig)
 	signal_holders(sig);
 }
 
-static void tell_to_end(void)
-{
-	send(SIGTERM);
-	send(SIGCONT); /* a stopped command handles TERM only when it runs */
-	watchdog.stage = STAGE_TERMED;
-}
-
 bool watchdog_act(void)
 {
 	int64_t now = boottime_now();
@@ -156,10 +149,11 @@ bool watchdog_act(void)
 	if (watchdog.stage == STAGE_LEFT && gone)
 		watchdog.stage = STAGE_ARMED;
 	if (watchdog.stage == STAGE_ARMED && now >= (gone ? watchdog.term_at : watchdog.step_in_at)) {
-		if (gone || parent_stopped())
-			tell_to_end();
-		else
-			watchdog.stage = STAGE_LEFT;
+		watchdog.stage = gone || parent_stopped() ? STAGE_TERMED : STAGE_LEFT;
+		if (watchdog.stage == STAGE_TERMED) {
+			send(SIGTERM);
+			send(SIGCONT); /* a stopped command handles TERM only when it runs */
+		}
 	}
 	if (watchdog.stage == STAGE_KILLED) {
 		signal_holders(SIGKILL); /* again: a search misses a process forked meanwhile */

@@ -7,13 +7,9 @@
 
 int buffer_add(struct buffer *b, const char *bytes, size_t size)
 {
-	char *grown;
+	bool fits = size <= b->limit && b->used <= b->limit - size;
+	char *grown = fits ? realloc(b->bytes, b->used + size + 1) : NULL;
 
-	if (size > b->limit || b->used > b->limit - size) {
-		b->overflow = true;
-		return -1;
-	}
-	grown = realloc(b->bytes, b->used + size + 1);
 	if (grown == NULL) {
 		b->overflow = true;
 		return -1;

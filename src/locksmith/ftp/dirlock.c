@@ -37,6 +37,25 @@ const char *dirlock_beside(const struct dirlock *k, const char *prefix, const ch
 	return path;
 }
 
+enum reply dirlock_probe(struct dirlock *k, int64_t *seconds)
+{
+	struct remote_dir *r = &k->remote_dir;
+	struct owner_token probe;
+	const char *path;
+	enum reply reply;
+
+	/* The name has no dot in front: some servers hide such names. */
+	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
+	path = dirlock_beside(k, "sl-probe-", probe.nonce);
+	reply = r->ops->mkdir(r, path, dirlock_answer_by());
+	if (reply != REPLY_DONE)
+		return reply;
+	if (seconds != NULL)
+		reply = r->ops->modified(r, path, dirlock_answer_by(), seconds);
+	r->ops->rmdir(r, path, dirlock_answer_by());
+	return reply;
+}
+
 static void add_entry(void *data, const char *name)
 {
 	listing_add(data, name);
@@ -48,8 +67,10 @@ enum reply dirlock_look(struct dirlock *k, int64_t until)
 
 	listing_clear(&k->listing);
 	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add_entry, &k->listing);
-	if (reply == REPLY_DONE)
-		ages_update(&k->ages, &k->listing, boottime_now());
+	if (reply == REPLY_DONE) {
+		listing_note_ages(&k->listing, &k->seen, boottime_now());
+		k->seen = k->listing;
+	}
 	return reply;
 }
 
@@ -144,7 +165,7 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 	int status;
 
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
-	ages_forget(&k->ages);
+	listing_clear(&k->seen);
 	if (o->slots > LISTING_MOST) {
 		failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
 		return EXIT_USAGE;

@@ -19,7 +19,6 @@
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/options.h"
 #include "locksmith/ftp/remote_dir.h"
-#include "locksmith/ftp/ages.h"
 
 struct dirlock {
 	const struct options *options;
@@ -31,7 +30,7 @@ struct dirlock {
 	struct owner_token mine;
 	int64_t sent; /* when the last confirmed sign of life was sent */
 	struct listing listing;
-	struct ages ages;
+	struct listing seen; /* the last complete one: the ages of the next are counted from it */
 	int64_t empty_stamp; /* modification time, by the server, of the empty directory that we watch */
 	char who[400];	     /* the last known holder, for messages */
 	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
@@ -47,7 +46,11 @@ const char *dirlock_path(const struct dirlock *k, const char *name);
 /* Absolute path of a scratch directory beside the lock, valid until the next call. */
 const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce);
 
-/* Lists the lock directory into k->listing and updates k->ages. */
+/* Makes a directory beside the lock, and removes it. Unless NULL: *seconds becomes its time, which is that of the
+   server's clock. Returns the first reply that is not DONE. */
+enum reply dirlock_probe(struct dirlock *k, int64_t *seconds);
+
+/* Lists the lock directory into k->listing, and k->seen if it is complete. */
 enum reply dirlock_look(struct dirlock *k, int64_t until);
 
 /* The fields of a token, as those of a WAIT line. */

@@ -31,22 +31,15 @@ static enum step no_answer(enum reply reply)
 static enum step lock_missed(struct dirlock *k, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
-	struct owner_token probe;
-	const char *path;
 	enum reply reply;
 
 	if (++k->misses < MISSES_BEFORE_DOUBT)
 		return STEP_AGAIN;
-	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
-	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path, dirlock_answer_by());
-	if (reply == REPLY_DONE) {
-		r->ops->rmdir(r, path, dirlock_answer_by());
-		if (k->misses < MISSES_MOST)
-			return STEP_BACK;
-	} else if (reply != REPLY_REFUSED) {
+	reply = dirlock_probe(k, NULL);
+	if (reply == REPLY_DONE && k->misses < MISSES_MOST)
+		return STEP_BACK;
+	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
 		return no_answer(reply);
-	}
 	reply = r->ops->enter(r, k->parent, dirlock_answer_by());
 	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
@@ -81,7 +74,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 			    k->who, sizeof k->who, "mode=exclusive note=a directory that we cannot look into");
 		return STEP_WAIT;
 	}
-	ages_forget(&k->ages);
+	listing_clear(&k->seen);
 	if (reply != REPLY_REFUSED)
 		return no_answer(reply);
 
@@ -110,16 +103,16 @@ static enum step bare_lock(struct dirlock *k)
 	/* By its time, a directory made anew is not taken for the one seen before. */
 	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &stamp) != REPLY_DONE)
 		stamp = 0;
-	if (stamp != k->empty_stamp || k->ages.empty_since == NEVER) {
+	if (stamp != k->empty_stamp || k->seen.empty_since == NEVER) {
 		k->empty_stamp = stamp;
-		k->ages.empty_since = now;
+		k->seen.empty_since = now;
 	}
-	if (k->options->stale == 0 || now - k->ages.empty_since <= k->options->stale)
+	if (k->options->stale == 0 || now - k->seen.empty_since <= k->options->stale)
 		return STEP_WAIT;
 	if (r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
 		return STEP_WAIT;
 	say("NOTE %s: removed: it was empty for too long", k->lock);
-	ages_forget(&k->ages);
+	listing_clear(&k->seen);
 	return STEP_AGAIN;
 }
 
@@ -127,7 +120,7 @@ static enum step bare_lock(struct dirlock *k)
 static bool break_silent(struct dirlock *k, int64_t asked)
 {
 	struct remote_dir *r = &k->remote_dir;
-	const struct owner_token *t = ages_silent(&k->ages, &k->listing, asked);
+	const struct owner_token *t = listing_silent(&k->listing, asked);
 
 	if (t == NULL ||
 	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
@@ -229,7 +222,7 @@ static enum step attempt(struct dirlock *k)
 		return no_answer(reply);
 	}
 	k->misses = 0;
-	ages_forget(&k->ages);
+	listing_clear(&k->seen);
 	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
 	k->sent = boottime_now();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */

@@ -12,25 +12,6 @@
 /* The server's grain is a second, at both ends. */
 #define MARGIN_SECONDS 2
 
-static enum reply server_now(struct dirlock *k, int64_t *seconds)
-{
-	struct remote_dir *r = &k->remote_dir;
-	struct owner_token probe;
-	const char *path;
-	enum reply reply;
-
-	/* A new directory has the server's time. Its name has no dot in front: some servers hide
-	 * such names. */
-	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
-	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path, dirlock_answer_by());
-	if (reply != REPLY_DONE)
-		return reply;
-	reply = r->ops->modified(r, path, dirlock_answer_by(), seconds);
-	r->ops->rmdir(r, path, dirlock_answer_by());
-	return reply;
-}
-
 /* The server's clock may have been set, or its times be cached: a token that changes between one
    heartbeat and the next has a living owner. */
 static bool stand_still(struct dirlock *k, unsigned int ttl)
@@ -65,7 +46,7 @@ bool dirlock_break_by_age(struct dirlock *k)
 		return false;
 	/* Every heartbeat renames an entry, which sets the modification time of the directory. */
 	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &beaten) != REPLY_DONE ||
-	    server_now(k, &now) != REPLY_DONE)
+	    dirlock_probe(k, &now) != REPLY_DONE)
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++)
 		if (k->listing.token[i].ttl > longest)

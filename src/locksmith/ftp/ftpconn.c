@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_SECONDS 10L
-#define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
+#define RESPONSE_SECONDS 10L
 
 static void keep_text(struct remote_dir *r)
 {
@@ -74,17 +73,10 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 
-static enum reply ftp_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until)
+static enum reply ftp_verdict(struct remote_dir *r, CURLcode result)
 {
-	CURLcode result;
 	long code = 0;
 
-	buffer_clear(&r->reply);
-	buffer_clear(&r->body);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, commands);
-	result = transfer_run(&r->transfer, until, NULL);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
-	curl_slist_free_all(commands);
 	curl_easy_getinfo(r->transfer.easy, CURLINFO_RESPONSE_CODE, &code);
 	r->code = result == CURLE_OPERATION_TIMEDOUT ? 0 : (int)code;
 	keep_text(r);
@@ -107,7 +99,7 @@ static struct curl_slist *ftp_command(struct curl_slist *list, const char *verb,
 
 static enum reply ftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
 {
-	enum reply reply = ftp_perform(r, ftp_command(NULL, "MKD", path), until);
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MKD", path), until);
 
 	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504))
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
@@ -116,24 +108,24 @@ static enum reply ftp_mkdir(struct remote_dir *r, const char *path, int64_t unti
 
 static enum reply ftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
 {
-	return ftp_perform(r, ftp_command(NULL, "RMD", path), until);
+	return remote_dir_perform(r, ftp_command(NULL, "RMD", path), until);
 }
 
 static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
 {
 	/* Both in one request: proftpd accepts no other command between them. */
-	return ftp_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to), until);
+	return remote_dir_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to), until);
 }
 
 static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t until)
 {
-	enum reply reply = ftp_perform(r, ftp_command(NULL, "CWD", path), until);
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "CWD", path), until);
 
 	if (reply == REPLY_DONE) {
 		char text[sizeof r->text];
 
 		memcpy(text, r->text, sizeof text);
-		ftp_perform(r, ftp_command(NULL, "CWD", r->home), until);
+		remote_dir_perform(r, ftp_command(NULL, "CWD", r->home), until);
 		memcpy(r->text, text, sizeof text);
 	}
 	return reply;
@@ -144,23 +136,12 @@ static enum reply list_names(struct remote_dir *r, const char *path, int64_t unt
     ftplist_name each, void *data)
 {
 	char *quoted = curl_easy_escape(r->transfer.easy, path, 0), url[2400];
-	enum reply reply;
 
 	if (quoted == NULL)
 		return REPLY_UNKNOWN;
 	snprintf(url, sizeof url, "%s/%s/", r->base, quoted);
 	curl_free(quoted);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
-	reply = ftp_perform(r, NULL, until);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
-	if (reply == REPLY_DONE && r->body.overflow)
-		return REPLY_REFUSED;
-	if (reply == REPLY_DONE)
-		ftplist_names(buffer_text(&r->body), each, data);
-	return reply;
+	return remote_dir_names(r, url, until, each, data);
 }
 
 static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until,
@@ -170,7 +151,7 @@ static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until
 
 	if (r->no_stat)
 		return list_names(r, path, until, each, data);
-	reply = ftp_perform(r, ftp_command(NULL, "STAT", path), until);
+	reply = remote_dir_perform(r, ftp_command(NULL, "STAT", path), until);
 	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504)) {
 		r->no_stat = true;
 		return list_names(r, path, until, each, data);
@@ -185,7 +166,7 @@ static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until
 
 static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
 {
-	enum reply reply = ftp_perform(r, ftp_command(NULL, "MLST", path), until);
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MLST", path), until);
 	long long s;
 
 	if (reply != REPLY_DONE)
@@ -195,9 +176,6 @@ static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t u
 	*seconds = s;
 	return REPLY_DONE;
 }
-
-static const struct remote_dir_ops ftp_ops = {
-    ftp_mkdir, ftp_rmdir, ftp_rename, ftp_list, ftp_enter, ftp_modified};
 
 static size_t hear(char *data, size_t size, size_t count, void *context)
 {
@@ -214,40 +192,34 @@ static void ftp_settings(struct remote_dir *r)
 
 	snprintf(r->base, sizeof r->base, "%s://%s/", explicit_tls ? "ftp" : r->url->scheme,
 	    r->url->host[0]);
-	curl_easy_setopt(c, CURLOPT_URL, r->base);
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "ftp,ftps");
-	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
 	curl_easy_setopt(c, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
 	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
 	if (explicit_tls)
 		curl_easy_setopt(c, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
 	if (ca != NULL)
 		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
-	/* Slow logins are common, and a short timeout would make a storm of new ones. */
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
+	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_SECONDS);
 	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, hear);
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
-	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
 }
 
-enum reply ftpconn_open(struct remote_dir *r, int64_t until)
+static enum reply ftp_login(struct remote_dir *r, int64_t until)
 {
-	char *entry = NULL;
-	enum reply reply;
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "PWD", NULL), until);
 
-	r->ops = &ftp_ops;
-	if (remote_dir_login(r) != 0)
-		return REPLY_FATAL;
-	ftp_settings(r);
-	reply = ftp_perform(r, ftp_command(NULL, "PWD", NULL), until);
-	if (reply == REPLY_REFUSED)
-		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
-	if (reply != REPLY_DONE)
-		return reply;
-	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
-	snprintf(r->home, sizeof r->home, "%s", entry != NULL ? entry : "/");
-	return REPLY_DONE;
+	return reply != REPLY_REFUSED ? reply
+				      : ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
 }
+
+const struct remote_dir_ops ftp_ops = {
+    .protocols = "ftp,ftps",
+    .settings = ftp_settings,
+    .login = ftp_login,
+    .verdict = ftp_verdict,
+    .mkdir = ftp_mkdir,
+    .rmdir = ftp_rmdir,
+    .rename = ftp_rename,
+    .list = ftp_list,
+    .enter = ftp_enter,
+    .modified = ftp_modified,
+};

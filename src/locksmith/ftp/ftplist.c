@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define LS_FIELDS_BEFORE_NAME 8
 
@@ -91,24 +92,16 @@ void ftplist_names(const char *body, ftplist_name each, void *data)
 	}
 }
 
-/* Days since the year 0 of a proleptic calendar; only differences matter. */
-static long long days(long long year, int month, int day)
-{
-	if (month <= 2) {
-		year--;
-		month += 12;
-	}
-	return year * 365 + year / 4 - year / 100 + year / 400 + (153 * (month - 3) + 2) / 5 + day;
-}
-
 int ftplist_modify(const char *reply, long long *seconds)
 {
 	const char *p = strcasestr(reply, "modify=");
-	int year, month, day, hour, minute, second;
+	struct tm utc = {0};
 
-	if (p == NULL ||
-	    sscanf(p + 7, "%4d%2d%2d%2d%2d%2d", &year, &month, &day, &hour, &minute, &second) != 6)
+	if (p == NULL || sscanf(p + 7, "%4d%2d%2d%2d%2d%2d", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour,
+			     &utc.tm_min, &utc.tm_sec) != 6)
 		return -1;
-	*seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+	utc.tm_year -= 1900;
+	utc.tm_mon--;
+	*seconds = timegm(&utc);
 	return 0;
 }

@@ -12,8 +12,7 @@ void ftplist_stat(const char *reply, ftplist_name each, void *data);
 /* The same for NLST: a name on each line, maybe with its directory before it. */
 void ftplist_names(const char *body, ftplist_name each, void *data);
 
-/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds of a calendar without leap seconds,
-   good for differences. 0, or -1 if there is none. */
+/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970. 0, or -1 if there is none. */
 int ftplist_modify(const char *reply, long long *seconds);
 
 #endif

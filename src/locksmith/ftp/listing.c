@@ -2,12 +2,18 @@
 
 #include "locksmith/ftp/listing.h"
 
+#include "locksmith/common/clock.h"
+
 #include <string.h>
+
+/* Beyond the ttl: the grain of the clocks, and a little more. */
+#define MARGIN NS_PER_S
 
 void listing_clear(struct listing *l)
 {
 	l->tokens = 0;
 	l->foreign = 0;
+	l->empty_since = NEVER;
 }
 
 void listing_add(struct listing *l, const char *name)
@@ -29,6 +35,25 @@ const struct owner_token *listing_find(const struct listing *l, const char *name
 {
 	for (size_t i = 0; i < l->tokens; i++)
 		if (token_same(l->token[i].name, name))
+			return &l->token[i];
+	return NULL;
+}
+
+void listing_note_ages(struct listing *l, const struct listing *before, int64_t now)
+{
+	for (size_t i = 0; i < l->tokens; i++) {
+		const struct owner_token *known = listing_find(before, l->token[i].name);
+
+		l->token[i].since = known != NULL ? known->since : now;
+	}
+	if (listing_empty(l))
+		l->empty_since = before->empty_since != NEVER ? before->empty_since : now;
+}
+
+const struct owner_token *listing_silent(const struct listing *l, int64_t asked)
+{
+	for (size_t i = 0; i < l->tokens; i++)
+		if (asked - l->token[i].since > (int64_t)l->token[i].ttl * NS_PER_S + MARGIN)
 			return &l->token[i];
 	return NULL;
 }

@@ -13,6 +13,7 @@ struct listing {
 	struct owner_token token[LISTING_MOST];
 	size_t tokens;
 	size_t foreign; /* entries that are no tokens */
+	int64_t empty_since; /* since when the directory has been there and empty; NEVER: it is not */
 };
 
 void listing_clear(struct listing *l);
@@ -24,6 +25,15 @@ bool listing_empty(const struct listing *l);
 
 /* The token of that name, or NULL. */
 const struct owner_token *listing_find(const struct listing *l, const char *name);
+
+/* Fills in since when each token of l, and its emptiness, has been unchanged; before: the listing of the look
+   before, now: the moment when l had arrived. By our own clock: a silent owner is found without the clocks of
+   the server and the owner. */
+void listing_note_ages(struct listing *l, const struct listing *before, int64_t now);
+
+/* The first token that was unchanged for longer than its ttl when l was requested, at the moment asked;
+   NULL if none. */
+const struct owner_token *listing_silent(const struct listing *l, int64_t asked);
 
 /* True if a token of this mode may be put beside those that are there: a shared one beside shared ones, a
    slot beside slots if one is free, which *slot is set to. */

@@ -8,6 +8,7 @@
 #define SEMLOCK_LOCKSMITH_FTP_OWNER_TOKEN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define TOKEN_NAME 200 /* longest name, with its '\0' */
 
@@ -20,6 +21,7 @@ struct owner_token {
 	long pid;
 	char host[65];
 	char name[TOKEN_NAME];
+	int64_t since;	    /* in a listing: unchanged since then, see listing_note_ages() */
 };
 
 /* Fills in a fresh token: a new nonce, beat 0, this host, and its name. */

@@ -12,20 +12,8 @@
 
 /* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
-
-enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until)
-{
-	*r = (struct remote_dir){.url = url, .reply.limit = LONGEST_REPLY, .body.limit = LONGEST_REPLY};
-	if (url->hosts != 1) {
-		failure_set(&r->failure, EXIT_USAGE, "%s:// takes one host", url->scheme);
-		return REPLY_FATAL;
-	}
-	if (transfer_open(&r->transfer) != 0) {
-		failure_set(&r->failure, EXIT_INTERNAL, "out of memory");
-		return REPLY_FATAL;
-	}
-	return strcmp(url->scheme, "sftp") == 0 ? sftpconn_open(r, until) : ftpconn_open(r, until);
-}
+#define CONNECT_SECONDS 10L
+#define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
 /* Without a user libcurl would log in as anonymous, into another directory, where this is another
    lock. */
@@ -61,7 +49,8 @@ static void look_into_netrc(struct remote_dir *r)
 	curl_easy_setopt(c, CURLOPT_DEBUGDATA, r);
 }
 
-int remote_dir_login(struct remote_dir *r)
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->failure. */
+static int give_login(struct remote_dir *r)
 {
 	CURL *c = r->transfer.easy;
 	struct login login;
@@ -83,6 +72,82 @@ int remote_dir_login(struct remote_dir *r)
 		look_into_netrc(r);
 	explicit_bzero(&login, sizeof login);
 	return 0;
+}
+
+static void give_settings(struct remote_dir *r)
+{
+	CURL *c = r->transfer.easy;
+
+	r->ops->settings(r);
+	curl_easy_setopt(c, CURLOPT_URL, r->base);
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, r->ops->protocols);
+	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+	/* Slow logins are common, and a short timeout would make a storm of new ones. */
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
+}
+
+enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until)
+{
+	char *entry = NULL;
+	enum reply reply;
+
+	*r = (struct remote_dir){.url = url, .reply.limit = LONGEST_REPLY, .body.limit = LONGEST_REPLY};
+	r->ops = strcmp(url->scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops;
+	if (url->hosts != 1) {
+		failure_set(&r->failure, EXIT_USAGE, "%s:// takes one host", url->scheme);
+		return REPLY_FATAL;
+	}
+	if (transfer_open(&r->transfer) != 0) {
+		failure_set(&r->failure, EXIT_INTERNAL, "out of memory");
+		return REPLY_FATAL;
+	}
+	if (give_login(r) != 0)
+		return REPLY_FATAL;
+	give_settings(r);
+	reply = r->ops->login(r, until);
+	if (reply != REPLY_DONE)
+		return reply;
+	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
+	snprintf(r->home, sizeof r->home, "%s", entry != NULL ? entry : "/");
+	return REPLY_DONE;
+}
+
+enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until)
+{
+	CURLcode result;
+
+	buffer_clear(&r->reply);
+	buffer_clear(&r->body);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, commands);
+	result = transfer_run(&r->transfer, until, NULL);
+	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try again. A server
+	   that hangs up after a refusal refuses again. */
+	if (result == CURLE_LOGIN_DENIED && r->transfer.server_hung_up)
+		result = transfer_run(&r->transfer, until, NULL);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
+	curl_slist_free_all(commands);
+	return r->ops->verdict(r, result);
+}
+
+enum reply remote_dir_names(struct remote_dir *r, const char *url, int64_t until,
+    ftplist_name each, void *data)
+{
+	enum reply reply;
+
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
+	reply = remote_dir_perform(r, NULL, until);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
+	if (reply == REPLY_DONE && r->body.overflow)
+		return REPLY_REFUSED; /* an incomplete listing must not be taken for a complete one */
+	if (reply == REPLY_DONE)
+		ftplist_names(buffer_text(&r->body), each, data);
+	return reply;
 }
 
 void remote_dir_close(struct remote_dir *r)

@@ -21,8 +21,15 @@ enum reply {
 
 struct remote_dir;
 
-/* All paths are absolute, as remote_path makes them. No call goes on beyond the moment until. */
+/* All paths are absolute. No call goes on beyond the moment until. */
 struct remote_dir_ops {
+	const char *protocols; /* of libcurl */
+	/* Gives libcurl the settings of this protocol, and the URL without a path in r->base. */
+	void (*settings)(struct remote_dir *r);
+	/* The first request, after which libcurl knows the login directory. */
+	enum reply (*login)(struct remote_dir *r, int64_t until);
+	/* What libcurl's result of a request means. */
+	enum reply (*verdict)(struct remote_dir *r, CURLcode result);
 	enum reply (*mkdir)(struct remote_dir *r, const char *path, int64_t until);
 	enum reply (*rmdir)(struct remote_dir *r, const char *path, int64_t until);
 	enum reply (*rename)(struct remote_dir *r, const char *from, const char *to, int64_t until);
@@ -57,12 +64,14 @@ struct remote_dir {
  */
 enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
 
-/* For remote_dir_open alone. */
-enum reply ftpconn_open(struct remote_dir *r, int64_t until);
-enum reply sftpconn_open(struct remote_dir *r, int64_t until);
+/* For the functions of ops: a request of these commands, which are freed; without any, what the URL says. */
+enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until);
 
-/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->failure. */
-int remote_dir_login(struct remote_dir *r);
+/* The same: lists the directory at url by a transfer of its own. */
+enum reply remote_dir_names(struct remote_dir *r, const char *url, int64_t until,
+    ftplist_name each, void *data);
+
+extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
 void remote_dir_close(struct remote_dir *r);
 

@@ -9,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_SECONDS 10L
-#define IDLE_SECONDS 100000L
-
-static enum reply sftp_reply(struct remote_dir *r, CURLcode result)
+static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
 	failure_clean(r->text);
@@ -43,30 +40,13 @@ static enum reply sftp_reply(struct remote_dir *r, CURLcode result)
 	}
 }
 
-static enum reply sftp_perform(struct remote_dir *r, const char *command, int64_t until)
-{
-	struct curl_slist *list = command != NULL ? curl_slist_append(NULL, command) : NULL;
-	CURLcode result;
-
-	buffer_clear(&r->body);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, list);
-	result = transfer_run(&r->transfer, until, NULL);
-	/* libcurl reports the end of the server in the middle of a login as a refusal: try again. A server
-	   that hangs up after a refusal refuses again. */
-	if (result == CURLE_LOGIN_DENIED && r->transfer.server_hung_up)
-		result = transfer_run(&r->transfer, until, NULL);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_QUOTE, NULL);
-	curl_slist_free_all(list);
-	return sftp_reply(r, result);
-}
-
 /* url_parse() refuses quotes and backslashes in a path. */
 static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path, int64_t until)
 {
 	char line[1400];
 
 	snprintf(line, sizeof line, "%s \"%s\"", verb, path);
-	return sftp_perform(r, line, until);
+	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
 }
 
 static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
@@ -84,7 +64,7 @@ static enum reply sftp_rename(struct remote_dir *r, const char *from, const char
 	char line[2800];
 
 	snprintf(line, sizeof line, "rename \"%s\" \"%s\"", from, to);
-	return sftp_perform(r, line, until);
+	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
 }
 
 /* The URL of the directory PATH. */
@@ -102,20 +82,9 @@ static enum reply sftp_list(struct remote_dir *r, const char *path, int64_t unti
     ftplist_name each, void *data)
 {
 	char url[2400];
-	enum reply reply;
 
 	make_url(r, path, url, sizeof url);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
-	reply = sftp_perform(r, NULL, until);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
-	if (reply == REPLY_DONE && r->body.overflow)
-		return REPLY_REFUSED;
-	if (reply == REPLY_DONE)
-		ftplist_names(buffer_text(&r->body), each, data);
-	return reply;
+	return remote_dir_names(r, url, until, each, data);
 }
 
 static void nothing(void *data, const char *name)
@@ -139,7 +108,7 @@ static enum reply sftp_modified(
 	make_url(r, path, url, sizeof url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
-	reply = sftp_perform(r, NULL, until);
+	reply = remote_dir_perform(r, NULL, until);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	if (reply != REPLY_DONE)
@@ -150,9 +119,6 @@ static enum reply sftp_modified(
 	*seconds = time;
 	return REPLY_DONE;
 }
-
-static const struct remote_dir_ops sftp_ops = {
-    sftp_mkdir, sftp_rmdir, sftp_rename, sftp_list, sftp_enter, sftp_modified};
 
 /* Without a known_hosts file libcurl would trust any server. */
 static void known_hosts(struct remote_dir *r)
@@ -173,32 +139,28 @@ static void sftp_settings(struct remote_dir *r)
 	const char *key = getenv("SEMLOCK_SSH_KEY");
 
 	snprintf(r->base, sizeof r->base, "sftp://%s/", r->url->host[0]);
-	curl_easy_setopt(c, CURLOPT_URL, r->base);
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "sftp");
 	if (key != NULL)
 		curl_easy_setopt(c, CURLOPT_SSH_PRIVATE_KEYFILE, key);
-	curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, buffer_receive);
-	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
 	transfer_note_hang_up(&r->transfer);
 	known_hosts(r);
 }
 
-enum reply sftpconn_open(struct remote_dir *r, int64_t until)
+static enum reply sftp_login(struct remote_dir *r, int64_t until)
 {
-	char *entry = NULL;
-	enum reply reply;
+	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "pwd"), until);
 
-	r->ops = &sftp_ops;
-	if (remote_dir_login(r) != 0)
-		return REPLY_FATAL;
-	sftp_settings(r);
-	reply = sftp_perform(r, "pwd", until);
-	if (reply != REPLY_DONE)
-		return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
-	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
-	snprintf(r->home, sizeof r->home, "%s", entry != NULL ? entry : "/");
-	return REPLY_DONE;
+	return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
 }
+
+const struct remote_dir_ops sftp_ops = {
+    .protocols = "sftp",
+    .settings = sftp_settings,
+    .login = sftp_login,
+    .verdict = sftp_verdict,
+    .mkdir = sftp_mkdir,
+    .rmdir = sftp_rmdir,
+    .rename = sftp_rename,
+    .list = sftp_list,
+    .enter = sftp_enter,
+    .modified = sftp_modified,
+};

@@ -27,15 +27,10 @@ static const struct object excl_object = {
     .remove = plainfile_remove,
 };
 
-static int excl_open(struct lock *lock, struct error *error)
-{
-	return lockdir_open(lock, &excl_object, error);
-}
-
 const struct method method_excl = {
     .name = "excl",
     .file = &(const struct file_method){
-	.open = excl_open,
+	.object = &excl_object,
 	FILE_METHOD_FUNCTIONS,
     },
 };

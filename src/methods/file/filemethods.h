@@ -16,12 +16,12 @@ extern const struct method method_symlink;
 
 /* Of every struct file_method. */
 #define FILE_METHOD_COMMON \
-	.drop = publish_drop, .listen = foreign_holder_listen, .current = lockdir_current, \
-	.release = publish_release
+	.listen = foreign_holder_listen, .current = lockdir_current, .release = publish_release
 
-/* Of one whose struct object has no let_go: all but open. */
+/* Of one whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \
-	FILE_METHOD_COMMON, .take = publish_take, .prepare = publish_prepare, .idle = takeover_idle, \
-	.inspect = inspect_object, .owned = publish_owned, .beat = publish_beat
+	FILE_METHOD_COMMON, .open = lockdir_open, .prepare = publish_prepare, .take = publish_take, \
+	.drop = publish_drop, .idle = takeover_idle, .inspect = inspect_object, .owned = publish_owned, \
+	.beat = publish_beat
 
 #endif

@@ -39,60 +39,46 @@ static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 	heartbeat->report(lock);
 }
 
-static void drain_events(int fd)
-{
-	char events[4096];
-
-	while (read(fd, events, sizeof events) > 0)
-		;
-}
-
 #define LONGEST_POLL 1000 /* ms */
 
 static int poll_timeout(const struct deadline *beat)
 {
 	int64_t left = deadline_left(beat) / MILLISECOND + 1;
 
-	if (beat->never || left > LONGEST_POLL)
-		return LONGEST_POLL;
-	return (int)left;
+	return left > LONGEST_POLL ? LONGEST_POLL : (int)left;
 }
 
 static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *sources, bool beat)
 {
+	char events[4096];
+
 	for (unsigned i = 0; i < heartbeat->count; i++) {
 		if (sources[i].revents != 0)
-			drain_events(sources[i].fd);
+			while (read(sources[i].fd, events, sizeof events) > 0)
+				; /* that it has changed is enough */
 		check_lock(heartbeat, &heartbeat->locks[i]);
 		if (beat && !heartbeat->locks[i].lost)
 			heartbeat->locks[i].method->file->beat(&heartbeat->locks[i]);
 	}
 }
 
-/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
-static int listen_for_changes(const struct heartbeat *heartbeat, struct lock *lock)
-{
-	return heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock);
-}
-
-static struct deadline next_beat(const struct heartbeat *heartbeat)
-{
-	return heartbeat->every == INT64_MAX ? deadline_never() : deadline_after(heartbeat->every);
-}
-
 static void *heartbeat_thread(void *argument)
 {
 	struct heartbeat *heartbeat = argument;
 	struct pollfd *sources = heartbeat->sources;
-	struct deadline beat = next_beat(heartbeat);
+	struct deadline beat = deadline_after(heartbeat->every);
+	struct lock *lock;
 
-	for (unsigned i = 0; i < heartbeat->count; i++)
-		sources[i] = (struct pollfd){listen_for_changes(heartbeat, &heartbeat->locks[i]), POLLIN, 0};
+	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
+	for (unsigned i = 0; i < heartbeat->count; i++) {
+		lock = &heartbeat->locks[i];
+		sources[i] = (struct pollfd){heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock), POLLIN, 0};
+	}
 	sources[heartbeat->count] = (struct pollfd){heartbeat->stop[0], POLLIN, 0};
 	do {
 		check_locks(heartbeat, sources, deadline_left(&beat) == 0);
 		if (deadline_left(&beat) == 0)
-			beat = next_beat(heartbeat);
+			beat = deadline_after(heartbeat->every);
 	} while (poll(sources, heartbeat->count + 1, poll_timeout(&beat)) >= 0 &&
 		 sources[heartbeat->count].revents == 0);
 	return NULL;

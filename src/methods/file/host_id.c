@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "methods/file/host_id.h"
+#include "sys/deadline.h"
 #include "sys/process.h"
 
 /* Make TEXT one word, because a record is made of words. */
@@ -23,24 +23,13 @@ static void make_word(char *text)
 		strcpy(text, "-");
 }
 
-static int64_t boot_time(void)
-{
-	struct timespec now, up;
-
-	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
-		return 0;
-	if (clock_gettime(CLOCK_BOOTTIME, &up) == 0)
-		return (int64_t)(now.tv_sec - up.tv_sec);
-	return clock_gettime(CLOCK_MONOTONIC, &up) == 0 ? (int64_t)(now.tv_sec - up.tv_sec) : 0;
-}
-
 /* A clock that was set later, or went on while a virtual machine or a container stood still, makes
  * this boot look younger than it is, and its locks as if they were of an earlier boot.  /dev/null is
  * made at the start: the boot was no later than that. */
 static int64_t booted(void)
 {
 	struct stat made;
-	int64_t at = boot_time();
+	int64_t at = (clock_realtime() - clock_boottime()) / SECOND;
 
 	if (stat("/dev/null", &made) == 0 && S_ISCHR(made.st_mode) && (int64_t)made.st_mtim.tv_sec < at)
 		at = (int64_t)made.st_mtim.tv_sec;

@@ -14,7 +14,7 @@ struct host_id {
 	char machine[HOST_SIZE];
 	uint64_t pidns; /* 0: unknown */
 	pid_t pid_max;  /* 0: unknown */
-	int64_t booted; /* seconds since 1970, by today's clock; 0: unknown */
+	int64_t booted; /* seconds since 1970, by today's clock */
 };
 
 /* Looked up once by each thread. */

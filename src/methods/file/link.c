@@ -32,16 +32,11 @@ static const struct object link_object = {
     .remove = plainfile_remove,
 };
 
-static int link_open(struct lock *lock, struct error *error)
-{
-	return lockdir_open(lock, &link_object, error);
-}
-
 const struct method method_link = {
     .name = "link",
     .can = BEATS,
     .file = &(const struct file_method){
-	.open = link_open,
+	.object = &link_object,
 	FILE_METHOD_FUNCTIONS,
     },
 };

@@ -81,7 +81,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 	return 0;
 }
 
-int lockdir_open(struct lock *lock, const struct object *object, struct error *error)
+int lockdir_open(struct lock *lock, struct error *error)
 {
 	const char *slash = strrchr(lock->name, '/'), *path;
 	const char *base = slash == NULL ? lock->name : slash + 1;
@@ -95,7 +95,8 @@ int lockdir_open(struct lock *lock, const struct object *object, struct error *e
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	*file = (struct file_lock){.object = object, .directory = -1, .base = base, .second = -1, .notify = -1};
+	*file = (struct file_lock){
+	    .object = lock->method->file->object, .directory = -1, .base = base, .second = -1, .notify = -1};
 	lock->file = file;
 	lock->entry = base;
 	path = path_directory(lock->name, space);
@@ -146,16 +147,24 @@ DIR *lockdir_list(int fd)
 	return directory;
 }
 
+int lockdir_failed(struct error *error, enum kind kind, const char *what)
+{
+	bool resource = errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == ENOLCK;
+
+	return error_set(error, resource ? ERROR_SYSTEM : kind, "%s", what);
+}
+
 int lockdir_cannot_create(struct error *error, const char *what)
 {
-	switch (errno) {
-	case ENOMEM:
-	case EMFILE:
-	case ENFILE:
-	case ENOLCK:
-		return error_set(error, ERROR_SYSTEM, "%s", what);
-	}
-	return error_set(error, ERROR_CREATE, "%s", what);
+	return lockdir_failed(error, ERROR_CREATE, what);
+}
+
+enum outcome lockdir_not_named(struct error *error)
+{
+	if (errno == EEXIST)
+		return AGAIN;
+	lockdir_cannot_create(error, "cannot create");
+	return FAILED;
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
@@ -206,15 +215,6 @@ void lockdir_temporary_name(struct file_lock *file, const char *kind)
 	    (long)getpid(), where_we_are(), random_number());
 }
 
-static int create_nameless(const struct file_lock *file, mode_t mode)
-{
-	int fd;
-
-	UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
-		: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-	return fd;
-}
-
 static int create_named(struct file_lock *file, mode_t mode)
 {
 	int fd;
@@ -231,8 +231,11 @@ static int create_named(struct file_lock *file, mode_t mode)
 
 int lockdir_create_file(struct file_lock *file, mode_t mode)
 {
-	int fd = file->named ? -1 : create_nameless(file, mode);
+	int fd = -1;
 
+	if (!file->named)
+		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
+			: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
 	return fd >= 0 ? fd : create_named(file, mode);
 }
 

@@ -34,7 +34,8 @@ struct file_lock {
 	int64_t pause;  /* ns of the last sleep for a foreign holder; 0: none yet */
 };
 
-/* What distinguishes one kind of lock object from another. */
+/* What distinguishes one kind of lock object from another.  A method with its own take and drop has
+ * none of the functions but read. */
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
@@ -49,14 +50,10 @@ struct object {
 	void (*read)(int fd, struct record *record);
 	/* Remove the lock's name, which means FD.  Returns 0, or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
-	/* Let go what is held.  NULL: as publish.c does it, with the functions above.  A method
-	 * with its own has its own take as well, and none of the functions above but read. */
-	void (*let_go)(struct lock *lock);
 };
 
-/* Split LOCK's name, open its directory, and make LOCK->file, for OBJECT.  Returns 0, or -1 with
- * ERROR filled. */
-int lockdir_open(struct lock *lock, const struct object *object, struct error *error);
+/* A method's open: split LOCK's name, open its directory, and make LOCK->file. */
+int lockdir_open(struct lock *lock, struct error *error);
 
 /* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age may count.
  * With --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1 with
@@ -72,8 +69,14 @@ bool lockdir_same(const struct file_lock *file, const char *name, int fd);
 /* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
 DIR *lockdir_list(int fd);
 
-/* Fill ERROR for an object that could not be made in the directory, by errno.  Returns -1. */
+/* Fill ERROR with WHAT, by errno: ERROR_SYSTEM if that names a resource that has run out, else KIND.  Returns -1. */
+int lockdir_failed(struct error *error, enum kind kind, const char *what);
+
+/* The same for an object that could not be made in the directory. */
 int lockdir_cannot_create(struct error *error, const char *what);
+
+/* The same for the lock's name, by errno.  Returns AGAIN if it exists, else FAILED. */
+enum outcome lockdir_not_named(struct error *error);
 
 /* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
 int lockdir_not_a_lock(const struct lock *lock, struct error *error);

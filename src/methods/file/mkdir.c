@@ -17,6 +17,7 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
+#include "methods/file/plainfile.h"
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
@@ -73,56 +74,33 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	size_t length = record_write(&lock->file->record, lock->method->name, text);
 	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    lock->create_mode);
-	ssize_t put;
+	int result;
 
 	if (fd < 0)
 		return lockdir_cannot_create(error, "cannot create its record");
 	CRASH_POINT("mkdir.record");
-	UNINTERRUPTED(put, descriptor_write(fd, text, length, 0));
+	result = plainfile_put(fd, text, length, error);
 	close(fd);
-	if (put == (ssize_t)length)
-		return 0;
-	if (put >= 0)
-		errno = ENOSPC;
-	return error_set(error, ERROR_CREATE, "cannot write its record");
+	return result;
 }
 
 /* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
  * we are killed then, it stays so. */
 static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
-	enum outcome outcome;
 	int fd;
 
-	if (call_mkdir(file->directory, file->base, mkdir_mode(lock)) != 0) {
-		if (errno == EEXIST)
-			return AGAIN;
-		lockdir_cannot_create(error, "cannot create");
-		return FAILED;
-	}
+	if (call_mkdir(lock->file->directory, lock->file->base, mkdir_mode(lock)) != 0)
+		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
-	fd = open_new(lock, file->base);
-	if (fd < 0)
-		return AGAIN; /* gone again */
-	outcome = publish_claim(lock, fd, error);
-	if (outcome != TAKEN) {
-		close(fd);
-		return outcome;
-	}
-	publish_replace(lock, fd);
-	if (mkdir_write(lock, error) == 0)
-		return TAKEN;
-	call_unlink(fd, RECORD_NAME, 0);
-	call_unlink(file->directory, file->base, AT_REMOVEDIR);
-	return FAILED;
+	fd = open_new(lock, lock->file->base);
+	return fd < 0 ? AGAIN /* gone again */ : publish_empty(lock, fd, error);
 }
 
 /* D2. */
 static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
@@ -132,7 +110,6 @@ static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 		return TAKEN;
 	}
 	switch (errno) {
-	case EEXIST:
 	case ENOTEMPTY:
 		return AGAIN;
 	case EINVAL:
@@ -140,14 +117,7 @@ static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 	case EOPNOTSUPP:
 		return mkdir_publish_empty(lock, error);
 	}
-	lockdir_cannot_create(error, "cannot create");
-	return FAILED;
-}
-
-static bool is_other_file(const struct dirent *entry)
-{
-	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-	       strcmp(entry->d_name, RECORD_NAME) != 0;
+	return lockdir_not_named(error);
 }
 
 /* Count the files beside the record, up to MOST_FILES + 1; a directory counts as that many.  -1: FD
@@ -162,7 +132,8 @@ static int other_files(int fd)
 	if (directory == NULL)
 		return -1;
 	while (files <= MOST_FILES && (entry = readdir(directory)) != NULL) {
-		if (!is_other_file(entry))
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    strcmp(entry->d_name, RECORD_NAME) == 0)
 			continue;
 		files++;
 		if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
@@ -204,14 +175,6 @@ static void remove_emptied(const struct file_lock *file)
 		lockdir_nap(MILLISECOND);
 }
 
-/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
-static int give_back(const struct file_lock *file)
-{
-	rename_noreplace(file->directory, file->temporary, file->base);
-	errno = ENOENT;
-	return -1;
-}
-
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
@@ -228,7 +191,10 @@ static int mkdir_remove(struct lock *lock, int fd)
 	lockdir_temporary_name(file, "gone.");
 	result = call_rename(file->directory, file->base, file->temporary);
 	if (result == 0 && !lockdir_same(file, file->temporary, fd)) {
-		result = give_back(file);
+		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
+		rename_noreplace(file->directory, file->temporary, file->base);
+		errno = ENOENT;
+		result = -1;
 	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)
@@ -251,15 +217,10 @@ static const struct object mkdir_object = {
     .remove = mkdir_remove,
 };
 
-static int mkdir_open(struct lock *lock, struct error *error)
-{
-	return lockdir_open(lock, &mkdir_object, error);
-}
-
 const struct method method_mkdir = {
     .name = "mkdir",
     .file = &(const struct file_method){
-	.open = mkdir_open,
+	.object = &mkdir_object,
 	FILE_METHOD_FUNCTIONS,
     },
 };

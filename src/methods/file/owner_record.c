@@ -43,49 +43,41 @@ static int64_t parse_number(const char **text)
 	return value;
 }
 
-static bool set_pid(struct record *record, int64_t pid)
+static bool set_pid(pid_t *into, int64_t pid)
 {
 	if (pid < 0 || pid > INT32_MAX)
 		return false;
-	record->pid = (pid_t)pid;
+	*into = (pid_t)pid;
 	return true;
 }
 
-static bool is_word(const char *text, size_t length)
+/* Copy the LENGTH bytes at TEXT to WORD, of SIZE bytes.  False: they are no word, or too long. */
+static bool set_word(char *word, size_t size, const char *text, size_t length)
 {
+	if (length == 0 || length >= size)
+		return false;
 	for (size_t i = 0; i < length; i++)
 		if (!isgraph((unsigned char)text[i]))
 			return false;
-	return length > 0;
+	memcpy(word, text, length);
+	word[length] = '\0';
+	return true;
 }
 
-static bool set_host(char host[HOST_SIZE], const char *text, size_t length)
+static bool set_host(struct record *record, const char *text, size_t length)
 {
-	if (!is_word(text, length) || length >= HOST_SIZE)
-		return false;
-	memcpy(host, text, length);
-	host[length] = '\0';
-	return true;
+	return set_word(record->host, sizeof record->host, text, length);
 }
 
 /* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we would
  * have written. */
 static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
-	size_t length = strlen(key), value;
-	const char *p = text;
+	size_t length = strlen(key);
 
-	for (; (p = strstr(p, key)) != NULL; p += length) {
-		if (p == text || !isspace((unsigned char)p[-1]) || p[length] != '=')
-			continue;
-		p += length + 1;
-		value = strcspn(p, " \n");
-		if (!is_word(p, value) || value >= size)
-			return false;
-		memcpy(into, p, value);
-		into[value] = '\0';
-		return true;
-	}
+	for (const char *p = text; (p = strstr(p, key)) != NULL; p += length)
+		if (p != text && isspace((unsigned char)p[-1]) && p[length] == '=')
+			return set_word(into, size, p + length + 1, strcspn(p + length + 1, " \n"));
 	return false;
 }
 
@@ -127,7 +119,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
 
-	if (!set_pid(record, parse_number(&p)))
+	if (!set_pid(&record->pid, parse_number(&p)))
 		return RECORD_JUNK;
 	p += strspn(p, " \t\r");
 	if (*p == '\0')
@@ -138,7 +130,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0)
 		return read_full(record, second);
 	end = second + strcspn(second, "\r\n");
-	if (end > second && !set_host(record->host, second, (size_t)(end - second)))
+	if (end > second && !set_host(record, second, (size_t)(end - second)))
 		return RECORD_JUNK;
 	return RECORD_PID;
 }
@@ -146,16 +138,10 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 /* The ":12344" before the host; older records have none. */
 static bool read_semlock(struct record *record, const char **text)
 {
-	int64_t pid;
-
 	if (**text != ':')
 		return true;
 	++*text;
-	pid = parse_number(text);
-	if (pid <= 0 || pid > INT32_MAX)
-		return false;
-	record->semlock = (pid_t)pid;
-	return true;
+	return set_pid(&record->semlock, parse_number(text)) && record->semlock > 0;
 }
 
 /* 12345:578573:BOOT:PIDNS:12344@HOST, and not a character more. */
@@ -164,16 +150,15 @@ static enum record_kind read_line(struct record *record, const char *text)
 	const char *p = text, *end;
 	int64_t start, pidns;
 
-	if (!set_pid(record, parse_number(&p)) || record->pid == 0 || *p++ != ':' ||
+	if (!set_pid(&record->pid, parse_number(&p)) || record->pid == 0 || *p++ != ':' ||
 	    (start = parse_number(&p)) < 0 || *p++ != ':')
 		return RECORD_JUNK;
 	end = strchr(p, ':');
-	if (end == NULL || end == p || end - p >= BOOT_SIZE)
+	if (end == NULL || !set_word(record->boot, sizeof record->boot, p, (size_t)(end - p)))
 		return RECORD_JUNK;
-	memcpy(record->boot, p, (size_t)(end - p));
 	p = end + 1;
 	if ((pidns = parse_number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
-	    !set_host(record->host, p, strlen(p)))
+	    !set_host(record, p, strlen(p)))
 		return RECORD_JUNK;
 	record->start = (uint64_t)start;
 	record->pidns = (uint64_t)pidns;
@@ -188,8 +173,8 @@ static enum record_kind read_emacs(struct record *record, const char *text)
 	if (host == NULL || (dot = strrchr(++host, '.')) == NULL)
 		return RECORD_JUNK;
 	p = dot + 1;
-	if (!set_pid(record, parse_number(&p)) || (*p != '\0' && *p != ':') ||
-	    !set_host(record->host, host, (size_t)(dot - host)))
+	if (!set_pid(&record->pid, parse_number(&p)) || (*p != '\0' && *p != ':') ||
+	    !set_host(record, host, (size_t)(dot - host)))
 		return RECORD_JUNK;
 	return RECORD_PID;
 }
@@ -205,12 +190,12 @@ static enum record_kind read_host(struct record *record, const char *text)
 	p = colon + 1;
 	if (*p == '+')
 		p++;
-	if (!set_pid(record, parse_number(&p)) || *p != '\0')
+	if (!set_pid(&record->pid, parse_number(&p)) || *p != '\0')
 		return RECORD_JUNK;
 	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
 	if (slash != NULL && slash < colon)
 		record->pidns = strtoull(slash + 1, NULL, 16);
-	return set_host(record->host, text, host) ? RECORD_PID : RECORD_JUNK;
+	return set_host(record, text, host) ? RECORD_PID : RECORD_JUNK;
 }
 
 /* A PID as an int in memory: at least one byte of it is no text. */
@@ -225,7 +210,7 @@ static bool read_raw(struct record *record, const char *text, size_t length)
 		if (!isprint((unsigned char)text[i]) && !isspace((unsigned char)text[i]))
 			is_text = false;
 	memcpy(&pid, text, sizeof pid);
-	return !is_text && pid > 0 && set_pid(record, pid);
+	return !is_text && pid > 0 && set_pid(&record->pid, pid);
 }
 
 static enum record_kind read_text(struct record *record, const char *text)

@@ -78,27 +78,6 @@ static bool is_linked(const struct lock *lock)
 	return lockdir_same(file, file->base, lock->fd);
 }
 
-static int link_nameless(const struct lock *lock)
-{
-	char path[40];
-	int result;
-
-	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
-		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
-	return result;
-}
-
-static int link_named(const struct lock *lock)
-{
-	const struct file_lock *file = lock->file;
-	int result;
-
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
-		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
-	return result;
-}
-
 static bool is_unsupported(void)
 {
 	switch (errno) {
@@ -118,7 +97,6 @@ static enum outcome plainfile_publish_empty(struct lock *lock, struct error *err
 {
 	struct file_lock *file = lock->file;
 	struct stat ours;
-	enum outcome outcome;
 	int fd = -1;
 
 	if (fstat(lock->fd, &ours) == 0)
@@ -126,30 +104,16 @@ static enum outcome plainfile_publish_empty(struct lock *lock, struct error *err
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ours.st_mode & 0777);
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
-	if (fd < 0) {
-		if (errno == EEXIST)
-			return AGAIN;
-		lockdir_cannot_create(error, "cannot create");
-		return FAILED;
-	}
+	if (fd < 0)
+		return lockdir_not_named(error);
 	CRASH_POINT("plainfile.empty");
-	outcome = publish_claim(lock, fd, error);
-	if (outcome != TAKEN) {
-		close(fd);
-		return outcome;
-	}
-	publish_replace(lock, fd);
-	if (file->object->write(lock, error) == 0)
-		return TAKEN;
-	plainfile_remove(lock, fd);
-	return FAILED;
+	return publish_empty(lock, fd, error);
 }
 
 /* The third way. */
 static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
@@ -158,47 +122,42 @@ static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *e
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
-	if (errno == EEXIST)
-		return AGAIN;
-	if (is_unsupported())
-		return plainfile_publish_empty(lock, error);
-	lockdir_cannot_create(error, "cannot create");
-	return FAILED;
+	return is_unsupported() ? plainfile_publish_empty(lock, error) : lockdir_not_named(error);
 }
 
 static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	int errnum = link_named(lock) == 0 ? 0 : errno;
+	int result, errnum;
 
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
+		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
+	errnum = errno;
 	CRASH_POINT("plainfile.linked");
-	if (errnum == 0 || is_linked(lock)) {
+	if (result == 0 || is_linked(lock)) {
 		call_unlink(file->directory, file->temporary, 0);
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
 	errno = errnum;
-	if (errno == EEXIST)
-		return AGAIN;
-	if (is_unsupported())
-		return plainfile_publish_renamed(lock, error);
-	lockdir_cannot_create(error, "cannot create");
-	return FAILED;
+	return is_unsupported() ? plainfile_publish_renamed(lock, error) : lockdir_not_named(error);
 }
 
 /* A4. */
 enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
+	char path[40];
+	int result;
+
 	if (lock->file->temporary[0] != '\0')
 		return plainfile_publish_linked(lock, error);
-	if (link_nameless(lock) == 0)
+	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
+		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
+	if (result == 0)
 		return TAKEN;
-	if (errno == EEXIST)
-		return AGAIN;
-	if (!is_unsupported() && errno != ENOENT) {
-		lockdir_cannot_create(error, "cannot create");
-		return FAILED;
-	}
+	if (!is_unsupported() && errno != ENOENT)
+		return lockdir_not_named(error);
 	lock->file->named = true; /* no /proc, say: try again with a temporary name */
 	lock->file->ready = false;
 	close(lock->fd);

@@ -54,20 +54,25 @@ int publish_describe(struct lock *lock, struct error *error)
 	return 0;
 }
 
+/* Returns 0, or -1 with errno set: EWOULDBLOCK if another process has kept FD flocked for a second. */
+static int flock_in_time(int fd)
+{
+	for (int tries = 0; call_try_flock(fd) != 0; tries++) {
+		if (errno != EWOULDBLOCK || tries == 1000)
+			return -1;
+		lockdir_nap(MILLISECOND);
+	}
+	return 0;
+}
+
 /* A3, D1: no other process can have it flocked, unless a temporary name let it open the object. */
 static int flock_object(struct lock *lock, struct error *error)
 {
-	if (lock->file->by_age)
+	if (lock->file->by_age || flock_in_time(lock->fd) == 0)
 		return 0;
-	for (int tries = 0; call_try_flock(lock->fd) != 0; tries++) {
-		if (errno == EWOULDBLOCK && tries < 1000)
-			lockdir_nap(MILLISECOND);
-		else if (!lock->file->local)
-			return 0; /* no flock here: then the record alone has to prove life */
-		else
-			return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
-	}
-	return 0;
+	if (!lock->file->local)
+		return 0; /* no flock here: then the record alone has to prove life */
+	return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
 }
 
 static int make_ready(struct lock *lock, struct error *error)
@@ -87,50 +92,58 @@ static int make_ready(struct lock *lock, struct error *error)
 	return 0;
 }
 
+/* Remove NAME, which means our object, open as LOCK->fd. */
+static void remove_name(const struct lock *lock, const char *name)
+{
+	bool directory = lock->file->object->type == S_IFDIR;
+
+	if (directory)
+		call_unlink(lock->fd, "pid", 0);
+	call_unlink(lock->file->directory, name, directory ? AT_REMOVEDIR : 0);
+}
+
+static void discard_temporary(struct lock *lock)
+{
+	if (lock->file->temporary[0] != '\0')
+		remove_name(lock, lock->file->temporary);
+	lock->file->temporary[0] = '\0';
+}
+
+/* ---- publishing it ---- */
+
 /* An attacker can open a new file before we flock it, and keep it flocked, so that we cannot write
  * it: after a second it is given up. */
-enum outcome publish_claim(const struct lock *lock, int fd, struct error *error)
+static enum outcome flock_empty(const struct lock *lock, int fd, struct error *error)
 {
 	const struct file_lock *file = lock->file;
 
-	for (int tries = 0; call_try_flock(fd) != 0 && errno == EWOULDBLOCK; tries++) {
-		if (tries == 1000) {
-			error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
-			if (lockdir_same(file, file->base, fd)) /* or it is another's by now */
-				call_unlink(file->directory, file->base,
-				    file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
-			return FAILED;
-		}
-		lockdir_nap(MILLISECOND);
-	}
-	return lockdir_same(file, file->base, fd) ? TAKEN : AGAIN;
-}
-
-/* Remove our object, which is open as LOCK->fd, by its temporary name, if it has one. */
-static void discard_temporary(struct lock *lock)
-{
-	struct file_lock *file = lock->file;
-	bool directory = file->object->type == S_IFDIR;
-
-	if (file->temporary[0] == '\0')
-		return;
-	if (directory)
-		call_unlink(lock->fd, "pid", 0);
-	call_unlink(file->directory, file->temporary, directory ? AT_REMOVEDIR : 0);
-	file->temporary[0] = '\0';
+	if (flock_in_time(fd) == 0 || errno != EWOULDBLOCK)
+		return lockdir_same(file, file->base, fd) ? TAKEN : AGAIN;
+	error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
+	if (lockdir_same(file, file->base, fd)) /* or it is another's by now */
+		call_unlink(file->directory, file->base, file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+	return FAILED;
 }
 
 /* The command was started before, and has not got FD: the flock does not last as long as the command
  * does, and the record says so. */
-void publish_replace(struct lock *lock, int fd)
+enum outcome publish_empty(struct lock *lock, int fd, struct error *error)
 {
+	enum outcome outcome = flock_empty(lock, fd, error);
+
+	if (outcome != TAKEN) {
+		close(fd);
+		return outcome;
+	}
 	discard_temporary(lock);
 	close(lock->fd);
 	lock->fd = fd;
 	lock->file->inherited = lock->file->record.flocked = false;
+	if (lock->file->object->write(lock, error) == 0)
+		return TAKEN;
+	remove_name(lock, lock->file->base);
+	return FAILED;
 }
-
-/* ---- publishing it ---- */
 
 /* On some file systems (FUSE) a flock that was taken through one name, or before there was one, does
  * not meet one that was taken through another.  There the lock is flocked once more, through its own
@@ -180,7 +193,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 		lock->file->held = true;
 		CRASH_POINT("publish.published");
 		if (lock->file->by_age)
-			flock(lock->fd, LOCK_UN); /* of publish_claim() */
+			flock(lock->fd, LOCK_UN); /* of flock_empty() */
 		flock_by_name(lock);
 	}
 	return outcome;
@@ -218,14 +231,7 @@ void publish_beat(struct lock *lock)
  * waits for it, for a second at most. */
 static bool is_guarded(const struct lock *lock)
 {
-	int tries = 1000;
-
-	while (lock->file->by_age && call_try_flock(lock->fd) != 0 && errno == EWOULDBLOCK) {
-		if (tries-- == 0)
-			return false;
-		lockdir_nap(MILLISECOND);
-	}
-	return true;
+	return !lock->file->by_age || flock_in_time(lock->fd) == 0 || errno != EWOULDBLOCK;
 }
 
 /* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
@@ -263,28 +269,21 @@ static void close_object(struct lock *lock)
 	file->ready = false;
 }
 
-int publish_drop(struct lock *lock, struct error *error)
+void publish_drop(struct lock *lock)
 {
-	const struct object *object = lock->file->object;
-
-	(void)error;
-	if (lock->file->held && object->let_go != NULL) {
-		object->let_go(lock);
-	} else if (lock->file->held) {
-		remove_object(lock);
-		close_object(lock);
-	}
-	return 0;
+	if (!lock->file->held)
+		return;
+	remove_object(lock);
+	close_object(lock);
 }
 
 void publish_release(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
-	struct error ignored;
 
 	if (file == NULL)
 		return;
-	publish_drop(lock, &ignored);
+	lock->method->file->drop(lock);
 	foreign_holder_forget(file);
 	discard_temporary(lock);
 	close_object(lock);

@@ -1,5 +1,5 @@
 /* methods/file/publish.h - our own lock object: made, filled, flocked, published under the lock's
- * name, and removed.  The functions of a method whose struct object has no let_go of its own. */
+ * name, and removed.  The functions of a method without a take of its own. */
 #ifndef SEMLOCK_METHODS_FILE_PUBLISH_H
 #define SEMLOCK_METHODS_FILE_PUBLISH_H
 
@@ -10,18 +10,15 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 int publish_prepare(struct lock *lock, struct error *error);
 bool publish_owned(struct lock *lock);
 void publish_beat(struct lock *lock);
-int publish_drop(struct lock *lock, struct error *error);
+void publish_drop(struct lock *lock);
 void publish_release(struct lock *lock);
 
 /* For a method with its own take: unless FILE->ready, start the command, fill FILE->record with
  * what there is to say of it, and set FILE->ready.  Returns 0, or -1 with ERROR filled. */
 int publish_describe(struct lock *lock, struct error *error);
 
-/* Flock FD, which has the lock's name already and is not written yet.  TAKEN; AGAIN: the name means
- * another object by now; FAILED, with ERROR filled: another process keeps FD flocked. */
-enum outcome publish_claim(const struct lock *lock, int fd, struct error *error);
-
-/* Discard our object: FD, made under the lock's own name, takes its place. */
-void publish_replace(struct lock *lock, int fd);
+/* FD has been made under the lock's own name, and is empty: flock and write it, in our object's place.  TAKEN;
+ * AGAIN: the name means another object by now; FAILED, with ERROR filled. */
+enum outcome publish_empty(struct lock *lock, int fd, struct error *error);
 
 #endif

@@ -21,18 +21,15 @@
 #include "methods/file/plainfile.h"
 #include "methods/file/rename_token.h"
 
-static void rename_let_go(struct lock *lock);
-
 static const struct object rename_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
     .read = plainfile_read,
-    .let_go = rename_let_go,
 };
 
 static int rename_open(struct lock *lock, struct error *error)
 {
-	if (lockdir_open(lock, &rename_object, error) != 0)
+	if (lockdir_open(lock, error) != 0)
 		return -1;
 	if (strlen(lock->file->base) <= 240)
 		return 0;
@@ -53,12 +50,8 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	case ENXIO:
 	case EISDIR:
 		return lockdir_not_a_lock(lock, error);
-	case EMFILE:
-	case ENFILE:
-	case ENOMEM:
-		return error_set(error, ERROR_SYSTEM, "cannot open the token");
 	}
-	return error_set(error, ERROR_OPEN, "cannot open the token");
+	return lockdir_failed(error, ERROR_OPEN, "cannot open the token");
 }
 
 /* Does LOCK.held mean the token that is open as LOCK->fd? */
@@ -257,11 +250,13 @@ static bool rename_idle(struct lock *lock)
 
 /* ---- giving it back ---- */
 
-static void rename_let_go(struct lock *lock)
+static void rename_drop(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
+	if (!file->held)
+		return;
 	if (!is_held(lock) || rename_token_move(file, rename_token_held_name(file, held), file->base) != 0)
 		lock->lost = true;
 	file->held = false;
@@ -281,8 +276,10 @@ const struct method method_rename = {
     .name = "rename",
     .can = NEEDS_INIT,
     .file = &(const struct file_method){
+	.object = &rename_object,
 	.open = rename_open,
 	.take = rename_take,
+	.drop = rename_drop,
 	FILE_METHOD_COMMON,
 	.prepare = rename_prepare,
 	.idle = rename_idle,

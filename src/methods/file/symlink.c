@@ -1,7 +1,7 @@
 /* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both the
  * command and the semlock that releases the lock are.  Processes that take over from a dead holder
- * exclude each other by a file beside it, the guard, which is flocked and then removed.  The S steps
- * are those of the model tests/models/semlock_symlink.pml.
+ * exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then removed.
+ * The S steps are those of the model tests/models/semlock_symlink.pml.
  *
  * A release takes no guard: while we live no process can find us dead, and a process that was stopped
  * with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could remove our
@@ -20,32 +20,39 @@
 #include "sys/process.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/guard_file.h"
-
-static void symlink_let_go(struct lock *lock);
 
 static const struct object symlink_object = {
     .what = "a symbolic link to its record",
     .type = S_IFLNK,
-    .let_go = symlink_let_go,
 };
 
-static int symlink_open(struct lock *lock, struct error *error)
-{
-	return lockdir_open(lock, &symlink_object, error);
-}
+/* The link that has the lock's name. */
+struct existing {
+	char target[RECORD_LIMIT + 1];
+	size_t length; /* bytes of TARGET */
+	struct record record;
+	struct stat status;
+};
 
-/* Returns the length of the link's target, or -1 with errno set. */
-static ssize_t read_target(const struct file_lock *file, char target[RECORD_LIMIT + 1])
+/* Returns false, with errno set, if it cannot be read. */
+static bool read_target(const struct file_lock *file, struct existing *existing)
 {
-	return readlinkat(file->directory, file->base, target, RECORD_LIMIT + 1);
+	ssize_t length = readlinkat(file->directory, file->base, existing->target, sizeof existing->target);
+
+	existing->length = length < 0 ? 0 : (size_t)length;
+	return length >= 0;
 }
 
 static bool target_is(const struct file_lock *file, const char *target, size_t length)
 {
-	char now[RECORD_LIMIT + 1];
+	struct existing now;
 
-	return read_target(file, now) == (ssize_t)length && memcmp(now, target, length) == 0;
+	return read_target(file, &now) && now.length == length && memcmp(now.target, target, length) == 0;
+}
+
+static bool is_unchanged(const struct file_lock *file, const struct existing *existing)
+{
+	return target_is(file, existing->target, existing->length);
 }
 
 static bool is_ours(const struct file_lock *file)
@@ -55,16 +62,70 @@ static bool is_ours(const struct file_lock *file)
 	return target_is(file, target, record_write_line(&file->record, target));
 }
 
+/* ---- the guard ---- */
+
+static int guard_open(const struct file_lock *file, const char *name)
+{
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+	int fd;
+
+	flags |= file->local ? O_RDONLY : O_RDWR; /* NFS: see takeover.c */
+
+	do { /* without O_CREAT first: see fs.protected_regular */
+		fd = openat(file->directory, name, flags);
+		if (fd < 0 && errno == ENOENT)
+			fd = openat(file->directory, name, flags | O_CREAT | O_EXCL,
+			    file->local ? 0444 : 0666);
+	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
+	return fd;
+}
+
+/* Take FILE's guard, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
+ * EWOULDBLOCK if another process has it.  The process that had the guard before us removes it, perhaps
+ * before we have flocked it: then it is opened afresh. */
+static int guard_take(const struct file_lock *file, char name[NAME_SIZE])
+{
+	int fd, errnum;
+
+	snprintf(name, NAME_SIZE, ".%.200s.guard", file->base);
+	for (;;) {
+		fd = guard_open(file, name);
+		if (fd < 0)
+			return -1;
+		if (call_try_flock(fd) != 0)
+			break;
+		if (lockdir_same(file, name, fd))
+			return fd;
+		close(fd);
+	}
+	errnum = errno;
+	close(fd);
+	errno = errnum;
+	return -1;
+}
+
+/* The same, but wait for a second, signals notwithstanding. */
+static int guard_await(const struct file_lock *file, char name[NAME_SIZE])
+{
+	int guard;
+
+	for (int tries = 1000; (guard = guard_take(file, name)) < 0 && tries > 0; tries--) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			break;
+		lockdir_nap(MILLISECOND);
+	}
+	return guard;
+}
+
 /* S3.  A process needs the guard for a moment only, unless it has been stopped; meanwhile the holder may
  * release the lock.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
-static int symlink_await_guard(const struct file_lock *file, const char *target, size_t length,
-    char name[NAME_SIZE])
+static int guard_await_while(const struct file_lock *file, const struct existing *existing, char name[NAME_SIZE])
 {
 	int64_t pause = MILLISECOND / 10;
 	int guard;
 
 	while ((guard = guard_take(file, name)) < 0 && errno == EWOULDBLOCK) {
-		if (!target_is(file, target, length)) {
+		if (!is_unchanged(file, existing)) {
 			errno = ENOENT;
 			break;
 		}
@@ -76,43 +137,48 @@ static int symlink_await_guard(const struct file_lock *file, const char *target,
 	return guard;
 }
 
-static enum verdict symlink_judge(struct lock *lock, const char *target, size_t length,
-    struct record *record, struct stat *status)
+/* S6. */
+static void guard_leave(const struct file_lock *file, int guard, const char *name)
 {
-	record_read(record, target, length);
-	if (lockdir_status(lock, lock->file->directory, lock->file->base, status) != 0)
+	if (guard < 0)
+		return;
+	call_unlink(file->directory, name, 0);
+	close(guard);
+}
+
+/* ---- taking the lock ---- */
+
+static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
+{
+	record_read(&existing->record, existing->target, existing->length);
+	if (lockdir_status(lock, lock->file->directory, lock->file->base, &existing->status) != 0)
 		return ALIVE; /* gone, or changed: look again */
-	return takeover_judge(lock, record, status, 0);
+	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
 /* S4.  The same record means the same holder, and a dead one stays dead; but with --stale the holder
  * may have given a sign of life before we had the guard. */
-static bool still_allowed(struct lock *lock, const char *target, size_t length)
+static bool still_allowed(struct lock *lock, struct existing *existing)
 {
-	struct record record;
-	struct stat status;
-
-	if (!target_is(lock->file, target, length))
-		return false;
-	return lock->stale == 0 ||
-	       takeover_allowed(lock, symlink_judge(lock, target, length, &record, &status), &status);
+	return is_unchanged(lock->file, existing) &&
+	       (lock->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
 /* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard. */
-static enum outcome symlink_take_over(struct lock *lock, const char *target, size_t length,
-    enum wait wait, struct error *error)
+static enum outcome symlink_take_over(struct lock *lock, struct existing *existing, enum wait wait,
+    struct error *error)
 {
 	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int result = 0;
-	int guard = wait == TRY ? guard_take(file, name) : symlink_await_guard(file, target, length, name);
+	int guard = wait == TRY ? guard_take(file, name) : guard_await_while(file, existing, name);
 
 	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
 		return BUSY;
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
-	if (guard >= 0 && still_allowed(lock, target, length))
+	if (guard >= 0 && still_allowed(lock, existing))
 		result = call_unlink(file->directory, file->base, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
@@ -137,17 +203,16 @@ static enum outcome symlink_cannot_read(const struct lock *lock, struct error *e
 
 /* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock has
  * removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
-static enum outcome await_holder(struct lock *lock, const struct record *record,
-    const char *target, size_t length)
+static enum outcome await_holder(struct lock *lock, const struct existing *existing)
 {
-	enum outcome outcome;
+	const struct record *record = &existing->record;
+	enum outcome outcome = foreign_holder_await(lock->file, record->pid, record->kind == RECORD_FULL);
 	int64_t pause = MILLISECOND / 10;
 
-	outcome = foreign_holder_await(lock->file, record->pid, record->kind == RECORD_FULL);
 	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
 		return outcome;
 	for (; pause < SECOND / 10; pause *= 2) {
-		if (!target_is(lock->file, target, length) || !process_lives(record->semlock))
+		if (!is_unchanged(lock->file, existing) || !process_lives(record->semlock))
 			return AGAIN;
 		if (lockdir_nap(pause) != 0)
 			return BUSY;
@@ -158,23 +223,20 @@ static enum outcome await_holder(struct lock *lock, const struct record *record,
 /* S2. */
 static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	char target[RECORD_LIMIT + 1];
-	ssize_t length = read_target(lock->file, target);
-	struct record record;
-	struct stat status;
+	struct existing existing;
 	enum verdict verdict;
 
-	if (length < 0)
+	if (!read_target(lock->file, &existing))
 		return symlink_cannot_read(lock, error);
-	verdict = symlink_judge(lock, target, (size_t)length, &record, &status);
-	if (takeover_allowed(lock, verdict, &status))
-		return symlink_take_over(lock, target, (size_t)length, wait, error);
+	verdict = symlink_judge(lock, &existing);
+	if (takeover_allowed(lock, verdict, &existing.status))
+		return symlink_take_over(lock, &existing, wait, error);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && takeover_is_ancestor(&record, &status, error))
+	if (verdict == ALIVE && takeover_is_ancestor(&existing.record, &existing.status, error))
 		return FAILED;
 	if (verdict == ALIVE)
-		return await_holder(lock, &record, target, (size_t)length);
+		return await_holder(lock, &existing);
 	return foreign_holder_await(lock->file, 0, false);
 }
 
@@ -187,14 +249,10 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 
 	record_write_line(&file->record, target);
 	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
-	if (made != 0) {
-		if (errno != EEXIST) {
-			lockdir_cannot_create(error, "cannot create");
-			return FAILED;
-		}
-		if (!is_ours(file))
-			return AGAIN;
-	}
+	if (made != 0 && errno != EEXIST)
+		return lockdir_not_named(error);
+	if (made != 0 && !is_ours(file))
+		return AGAIN;
 	file->held = true;
 	CRASH_POINT("symlink.published");
 	return TAKEN;
@@ -216,25 +274,25 @@ static enum outcome symlink_take(struct lock *lock, enum wait wait, struct error
 
 static bool symlink_idle(struct lock *lock)
 {
-	char target[RECORD_LIMIT + 1];
-	ssize_t length = read_target(lock->file, target);
-	struct record record;
-	struct stat status;
+	struct existing existing;
 
-	if (length < 0)
+	if (!read_target(lock->file, &existing))
 		return errno == ENOENT;
-	return takeover_allowed(lock, symlink_judge(lock, target, (size_t)length, &record, &status), &status);
+	return takeover_allowed(lock, symlink_judge(lock, &existing), &existing.status);
 }
 
 /* A process that keeps the guard from us was stopped between finding our lock old and removing it: when
  * it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
  * holder's, for the next one to take over. */
-static void symlink_let_go(struct lock *lock)
+static void symlink_drop(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = lock->stale > 0 ? guard_await(file, SECOND, name) : -1;
+	int guard;
 
+	if (!file->held)
+		return;
+	guard = lock->stale > 0 ? guard_await(file, name) : -1;
 	/* If no guard can be made (a full disk), the lock is released without one. */
 	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
 	CRASH_POINT("symlink.release");
@@ -266,8 +324,10 @@ static void symlink_beat(struct lock *lock)
 const struct method method_symlink = {
     .name = "symlink",
     .file = &(const struct file_method){
-	.open = symlink_open,
+	.object = &symlink_object,
+	.open = lockdir_open,
 	.take = symlink_take,
+	.drop = symlink_drop,
 	FILE_METHOD_COMMON,
 	.idle = symlink_idle,
 	.inspect = inspect_symlink,

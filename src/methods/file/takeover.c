@@ -59,8 +59,7 @@ enum verdict takeover_judge(const struct lock *lock, const struct record *record
 	if (record->kind == RECORD_EMPTY && S_ISREG(status->st_mode)) {
 		age = age_of(lock, status, now);
 		facts.young = age > -GRACE && age < GRACE;
-		facts.before_boot =
-		    facts.host_id->booted > 0 && status->st_mtim.tv_sec < facts.host_id->booted;
+		facts.before_boot = status->st_mtim.tv_sec < facts.host_id->booted;
 	}
 	record_verdict_ask(record, &facts, lock->child->pid);
 	return record_verdict(record, &facts);
@@ -107,13 +106,8 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 	case ENOTDIR:
 		lockdir_not_a_lock(lock, error);
 		return FAILED;
-	case EMFILE:
-	case ENFILE:
-	case ENOMEM:
-		error_set(error, ERROR_SYSTEM, "cannot look at the lock");
-		return FAILED;
 	}
-	error_set(error, ERROR_OPEN, "cannot look at the lock");
+	lockdir_failed(error, ERROR_OPEN, "cannot look at the lock");
 	return FAILED;
 }
 

@@ -19,22 +19,12 @@
 /* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
 #define KILL_DELAY SECOND
 
-static bool command_lives(const struct lease *lease)
-{
-	return process_lives(lease->command);
-}
-
-static void signal_command(const struct lease *lease, int signo)
+static void signal_all(struct lease *lease, int signo)
 {
 	if (lease->process >= 0)
 		pidfd_send(lease->process, signo);
-	else if (command_lives(lease))
+	else if (process_lives(lease->command))
 		kill(lease->command, signo);
-}
-
-static void signal_all(struct lease *lease, int signo)
-{
-	signal_command(lease, signo);
 	pipe_holders_signal(&lease->pipe_holders, signo);
 }
 
@@ -49,17 +39,10 @@ static void say_refused(struct lease *lease)
 
 static void lease_lost(struct lease *lease, const char *reason)
 {
-	if (lease->lock->lost || !command_lives(lease))
+	if (lease->lock->lost || !process_lives(lease->command))
 		return;
 	lease->lock->lost = lease->lock->lost_said = true;
 	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
-}
-
-static void say_loss(struct lease *lease)
-{
-	if (lease->loss[0] != '\0')
-		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
-	lease->loss[0] = '\0';
 }
 
 static void follow_deadline(struct lease *lease)
@@ -120,7 +103,10 @@ static void lease_act(struct lease *lease)
 		lease->pause += lease->pause < SECOND ? lease->pause : 0;
 		lease->kill_at = now + lease->pause; /* again: the search misses a process forked meanwhile */
 	}
-	say_loss(lease); /* last: writing the message may block */
+	/* Last: writing a message may block. */
+	if (lease->loss[0] != '\0')
+		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
+	lease->loss[0] = '\0';
 	say_refused(lease);
 }
 
@@ -214,14 +200,9 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 	return 0;
 }
 
-/* How long what is left is waited for, in ns: one second for a process of another user, which cannot be
- * killed; ten for one that forks faster than the search finds it, or that the kernel keeps from ending. */
-static int64_t leftovers_time(const struct lease *lease)
-{
-	return lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND;
-}
-
-/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT. */
+/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.  Beyond that
+ * a process of another user, which cannot be killed, is waited for for a second; one that forks faster than the
+ * search finds it, or that the kernel keeps from ending, for ten. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
@@ -229,7 +210,7 @@ static void stop_leftovers(struct lease *lease)
 	int64_t since = now > lease->kill_at ? now : lease->kill_at;
 	bool left = true, reaped;
 
-	while (left && now < since + leftovers_time(lease)) {
+	while (left && now < since + (lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND)) {
 		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
 		/* A process that was reaped may have forked during the search: search again, and at once when it
 		 * is to be killed, or its child has forked as well. */

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,36 +18,29 @@
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
 
-enum { MOST_WORDS = 16 };
+enum { MOST_WORDS = 10 };
 
 /* The helper's arguments. */
 struct words {
 	const char *list[MOST_WORDS];
 	size_t count;
-	char text[7][48];
-	size_t texts;
+	char text[MOST_WORDS][120];
 };
 
-static void add_word(struct words *words, const char *word)
+static void PRINTF_LIKE(2, 3) add_word(struct words *words, const char *format, ...)
 {
-	words->list[words->count++] = word;
+	char *text = words->text[words->count];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof words->text[0], format, arguments);
+	va_end(arguments);
+	words->list[words->count++] = text;
 }
 
 static void add_duration(struct words *words, const char *option, int64_t time)
 {
-	char *text = words->text[words->texts++];
-
-	snprintf(text, sizeof words->text[0], "%s=%lld.%09lld", option, (long long)(time / SECOND),
-	    (long long)(time % SECOND));
-	add_word(words, text);
-}
-
-static void add_number(struct words *words, const char *option, unsigned number)
-{
-	char *text = words->text[words->texts++];
-
-	snprintf(text, sizeof words->text[0], "%s=%u", option, number);
-	add_word(words, text);
+	add_word(words, "%s=%lld.%09lld", option, (long long)(time / SECOND), (long long)(time % SECOND));
 }
 
 /* The helper refuses a time of more than 100 days: leave a longer one out. */
@@ -59,13 +53,13 @@ static void add_wait_options(struct words *words, const struct wait_options *wai
 	else if (left < 86400 * SECOND * 90)
 		add_duration(words, "--wait", left);
 	if (wait->places > 0)
-		add_number(words, "--queue-max", wait->places);
+		add_word(words, "--queue-max=%u", wait->places);
 }
 
 static void add_lock_options(struct words *words, const struct lock *lock)
 {
 	if (lock->slots > 0)
-		add_number(words, "--slots", lock->slots);
+		add_word(words, "--slots=%u", lock->slots);
 	else if (lock->mode == SHARED)
 		add_word(words, "--mode=shared");
 	if (lock->ttl > 0)
@@ -77,16 +71,13 @@ static void add_lock_options(struct words *words, const struct lock *lock)
 static int start_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	struct words words = {.count = 1};
-	char note[160];
 
 	add_lock_options(&words, lock);
 	add_wait_options(&words, wait);
-	if (lock->note != NULL) {
-		snprintf(note, sizeof note, "--note=%.100s", lock->note);
-		add_word(&words, note);
-	}
+	if (lock->note != NULL)
+		add_word(&words, "--note=%.100s", lock->note);
 	add_word(&words, "--"); /* the URL may begin with "-" */
-	add_word(&words, lock->name);
+	words.list[words.count] = lock->name;
 	return locksmith_start(lock->smith, lock->method->name, words.list, error);
 }
 
