@@ -13,7 +13,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/result.c src/run/result.h \
 	src/run/environment.c src/run/environment.h \
 	src/report/status_fd.c src/report/status_fd.h \
-	src/report/exitcode.c src/report/exitcode.h \
+	src/report/exitcode.h \
 	src/lock/held_mode.c src/lock/held_mode.h \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
