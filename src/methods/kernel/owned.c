@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lock/lock.h"
