@@ -73,12 +73,10 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 static int lock_and_run(struct job *job)
 {
 	const struct request *request = job->request;
-	bool under_ancestor = false;
-	int status = ACQUIRED;
+	int status = request->unlock ? ACQUIRED : acquire(request, job->locks);
+	bool under_ancestor = status == UNDER_ANCESTOR;
 
-	if (!request->unlock)
-		status = acquire(request, job->locks, &under_ancestor);
-	if (status != ACQUIRED) {
+	if (status >= 0) {
 		command_cancel(&job->command);
 		return status;
 	}
