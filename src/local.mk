@@ -62,7 +62,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/targets.c src/run/targets.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
-	src/cli/usage.c src/cli/usage.h \
+	src/cli/usage.c \
 	src/cli/values.c src/cli/values.h \
 	src/owners/probe.c src/owners/probe.h \
 	src/owners/waiters.c \

@@ -8,7 +8,6 @@
 
 #include "cli/options.h"
 #include "cli/reading.h"
-#include "cli/usage.h"
 #include "cli/values.h"
 #include "methods/kernel/kernel_methods.h"
 #include "report/error.h"
@@ -77,15 +76,6 @@ static const struct option long_options[] = {
     FLOCKS_OWN("w", required_argument, 'w'),
     {NULL, 0, NULL, 0},
 };
-
-/* Room for LOCK itself, and for one -f in every two words. */
-static void make_room(struct request *request, int argc)
-{
-	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
-	if (request->locks == NULL)
-		die(EXIT_SYSTEM, "no memory");
-	request->nlocks = 1;
-}
 
 static const char letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 
@@ -296,6 +286,7 @@ void request_read(struct request *request, int argc, char **argv)
 	*request = (struct request){
 	    .as_flock = argc > 0 && called_flock(argv[0]),
 	    .method = &method_flock,
+	    .nlocks = 1,
 	    .wait = -1,
 	    .queue_max = -1,
 	    .busy_status = EXIT_BUSY,
@@ -303,7 +294,10 @@ void request_read(struct request *request, int argc, char **argv)
 	};
 	if (request->as_flock)
 		report_as("flock");
-	make_room(request, argc);
+	/* Room for LOCK itself, and for one -f in every two words. */
+	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
+	if (request->locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
 	read_options(request, &reading, argc, argv);
 	if (request->who || request->check)
 		operands_locks(request, &reading, argv + optind);

@@ -17,7 +17,7 @@
 #include "cli/options.h"
 #include "report/error.h"
 #include "lock/lock.h"
-#include "cli/usage.h"
+#include "cli/reading.h"
 
 enum { MOST_WORDS = 40 };
 
