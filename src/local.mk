@@ -41,6 +41,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/operands.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
+	src/sys/signals.c src/sys/signals.h \
 	src/cli/lock_options.c src/cli/lock_options.h \
 	src/cli/request.h src/cli/options.c src/cli/options.h \
 	src/sys/process.c src/sys/process.h \

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "sys/crash_points.h"
 #include "sys/mounts.h"
 #include "sys/path.h"
+#include "sys/signals.h"
 #include "sys/start_barrier.h"
 
 /* Two living processes, for locks made of files, which record a PID: this one, and one at a start
@@ -241,14 +241,13 @@ int check(const struct request *request)
 	    .is_a_name = request->method_named && request->method->file != NULL,
 	};
 	struct start_barrier barrier = {0};
-	sigset_t mask, all, before;
+	sigset_t mask, before;
 	struct error error;
 	bool good;
 
 	if (request->method->server != NULL)
 		return check_server(request);
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &before); /* an interrupted check would leave its files behind */
+	signals_block_all(&before); /* an interrupted check would leave its files behind */
 	if (make_scratch(&place, &error) != 0) {
 		complain("%s: %s", place.name, error.text);
 		return exit_status_of(error.kind);
