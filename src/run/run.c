@@ -88,15 +88,11 @@ static const struct lock *first_named(const struct job *job)
 	return lock;
 }
 
-/* Give the locks' descriptors and environment to the command.  Returns 0, or -1 with ERROR filled. */
-static int give_locks(struct job *job, struct error *error)
+/* Have the command know its locks by its environment.  Returns 0, or -1 with ERROR filled. */
+static int tell_locks(struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
 
-	for (unsigned i = 0; i < request->nlocks; i++)
-		job->command.locks[i] = job->locks[i].fd;
-	if (request->unlock)
-		return 0;
 	return environment_set(first_named(job), request->label, job->locks, request->nlocks, error);
 }
 
@@ -105,7 +101,7 @@ static pid_t start_child(struct child *child, struct error *error)
 {
 	struct job *job = child->context;
 
-	if (give_locks(job, error) != 0)
+	if (tell_locks(job, error) != 0)
 		return -1;
 	return command_prepare(&job->command, progress_caller_mask(), error);
 }
@@ -119,18 +115,12 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .inherits = job->command.inherit,
 	};
 	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
-	job->command.locks = memory_lasting(request->nlocks * sizeof *job->command.locks);
-	if (job->locks == NULL || job->command.locks == NULL)
+	if (job->locks == NULL)
 		return error_say(error, ERROR_SYSTEM, "no memory");
+	job->command.locks = job->locks;
 	make_locks(job);
 	return 0;
 }
-
-/* What has to be looked after while the command runs. */
-struct monitors {
-	struct heartbeat heartbeat;
-	struct lease lease;
-};
 
 static void report_loss(const struct lock *lock)
 {
@@ -150,7 +140,7 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	    .command = job->child.pid,
 	    .report = report_loss,
 	};
-	if (request->method->file == NULL || heartbeat_start(heartbeat, error) == 0)
+	if (heartbeat_start(heartbeat, error) == 0)
 		return 0;
 	if (request->stale > 0 || request->on_lost != 0)
 		return -1;
@@ -158,22 +148,16 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	return 0;
 }
 
-static int start_monitors(struct monitors *monitors, const struct job *job, struct error *error)
+/* What has to be looked after while the command runs. */
+static int start_monitors(struct heartbeat *heartbeat, struct lease *lease, const struct job *job,
+    struct error *error)
 {
-	monitors->heartbeat.running = monitors->lease.running = false;
-	if (start_heartbeat(&monitors->heartbeat, job, error) != 0)
+	lease->running = false;
+	if (start_heartbeat(heartbeat, job, error) != 0)
 		return -1;
 	if (job->locks->smith == NULL)
 		return 0;
-	return lease_start(&monitors->lease, job->locks, job->request->label, job->child.pid, error);
-}
-
-static void stop_monitors(struct monitors *monitors)
-{
-	if (monitors->heartbeat.running)
-		heartbeat_stop(&monitors->heartbeat);
-	if (monitors->lease.running)
-		lease_stop(&monitors->lease);
+	return lease_start(lease, job->locks, job->request->label, job->child.pid, error);
 }
 
 /* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
@@ -186,7 +170,7 @@ static int prepare_command(struct job *job, struct error *error)
 		job->child.pid = start_child(&job->child, error);
 		return job->child.pid < 0 ? -1 : 0;
 	}
-	return job->command.nlocks > 0 ? give_locks(job, error) : 0;
+	return job->command.nlocks > 0 && !job->request->unlock ? tell_locks(job, error) : 0;
 }
 
 /* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
@@ -232,7 +216,8 @@ int run(struct job *job)
 {
 	const struct request *request = job->request;
 	struct result result;
-	struct monitors monitors;
+	struct heartbeat heartbeat;
+	struct lease lease;
 	struct error error;
 	bool failed;
 
@@ -242,7 +227,7 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if (start_monitors(&monitors, job, &error) != 0) {
+	if (start_monitors(&heartbeat, &lease, job, &error) != 0) {
 		command_cancel(&job->command);
 		return result_of_error(request, NULL, &error);
 	}
@@ -251,7 +236,8 @@ int run(struct job *job)
 	failed = run_command(&job->command, &result, &error) != 0;
 	if (!failed && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
-	stop_monitors(&monitors);
+	heartbeat_stop(&heartbeat);
+	lease_stop(&lease);
 	if (failed)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;

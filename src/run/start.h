@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lock/lock.h"
 #include "sys/start_barrier.h"
 #include "report/error.h"
 
@@ -19,10 +20,10 @@ struct limit {
 
 struct command {
 	char **argv;       /* ends with NULL; [0] is looked up in PATH */
-	int *locks;        /* the descriptors that carry the locks */
+	const struct lock *locks; /* what it runs under */
 	unsigned nlocks;
-	bool inherit;      /* the command inherits LOCKS, and keeps the lock while it lives */
-	bool passed;       /* LOCKS have, or have not, FD_CLOEXEC as INHERIT wants */
+	bool inherit;      /* the command inherits LOCKS' descriptors, and keeps the lock while it lives */
+	bool passed;       /* they have, or have not, FD_CLOEXEC as INHERIT wants */
 	void (*placeholder)(void); /* called in the child instead of executing ARGV; does not return */
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
