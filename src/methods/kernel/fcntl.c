@@ -63,7 +63,7 @@ static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 	if (errno == ENOLCK || errno == ENOMEM)
 		error_set(error, ERROR_SYSTEM, "cannot lock");
 	else if (errno == EBADF && S_ISDIR(lock->permissions))
-		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock, and no slots: use -m flock");
+		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
 	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
 		error_say(error, ERROR_LOCKABLE,
 		    fcntl_access(lock) == O_RDONLY
