@@ -42,7 +42,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/operands.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
-	src/cli/lock_options.c src/cli/lock_options.h \
+	src/cli/lock_options.c \
 	src/cli/request.h src/cli/options.c src/cli/options.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
