@@ -38,18 +38,19 @@ static bool close_to_retry(struct queue *queue, const struct lock *lock, enum tr
 	return true;
 }
 
-enum queue_state queue_check(struct queue *queue, const struct lock *lock)
+void queue_open(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
 
-	while ((trust = check_opened(queue, lock)) != TRUSTED) {
-		if (!close_to_retry(queue, lock, trust))
-			return QUEUE_UNUSABLE;
-		queue->fd = queuefile_open(lock);
-		if (queue->fd < 0)
-			return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
+	while ((queue->fd = queuefile_open(lock)) >= 0) {
+		trust = check_opened(queue, lock);
+		if (trust == TRUSTED)
+			return;
+		queue->unusable = !close_to_retry(queue, lock, trust);
+		if (queue->unusable)
+			return;
 	}
-	return QUEUE_OPEN;
+	queue->unusable = errno != ENOENT;
 }
 
 /* LENGTH 0: to the end. */
@@ -181,6 +182,8 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 {
 	enum trust trust;
 
+	if (queue->unusable)
+		return false;
 	CRASH_POINT("queue.joining");
 	do {
 		trust = TRUSTED;
