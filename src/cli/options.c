@@ -138,10 +138,10 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode, false};
 		break;
 	case 'j':
-		request->slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
+		request->lock.slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
 		break;
 	case 'm':
-		request->method = value_method(optarg);
+		request->lock.method = value_method(optarg);
 		reading->method_named = true;
 		break;
 	case 'q':
@@ -154,38 +154,38 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		reading->fcntl_asked = true;
 		break;
 	case OPT_START:
-		request->range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
+		request->lock.range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
 		reading->range_asked = true;
 		break;
 	case OPT_LENGTH:
-		request->range.length = value_size("--length", optarg, INT64_MAX);
+		request->lock.range.length = value_size("--length", optarg, INT64_MAX);
 		reading->range_asked = true;
 		break;
 	case OPT_MIN_HOLD:
 		request->min_hold = value_time("--min-hold", optarg);
 		break;
 	case OPT_MODE:
-		request->create_mode = value_mode(optarg);
-		request->exact_mode = true;
+		request->lock.create_mode = value_mode(optarg);
+		request->lock.exact_mode = true;
 		break;
 	case OPT_RM:
-		request->remove = true;
+		request->lock.to_be_removed = true;
 		break;
 	case OPT_HOLD:
 		request->hold = true;
 		request->owner = optarg == NULL ? 0 : value_pid(optarg);
 		break;
 	case OPT_INIT:
-		request->init = true;
+		request->lock.init = true;
 		break;
 	case OPT_ON_LOST:
 		request->on_lost = value_on_lost(optarg);
 		break;
 	case OPT_STALE:
-		request->stale = value_time("--stale", optarg);
+		request->lock.stale = value_time("--stale", optarg);
 		break;
 	case OPT_TTL:
-		request->ttl = value_time("--ttl", optarg);
+		request->lock.ttl = value_time("--ttl", optarg);
 		break;
 	case OPT_NAME:
 		reading->name = optarg;
@@ -285,12 +285,11 @@ void request_read(struct request *request, int argc, char **argv)
 
 	*request = (struct request){
 	    .as_flock = argc > 0 && called_flock(argv[0]),
-	    .method = &method_flock,
 	    .nlocks = 1,
 	    .wait = -1,
 	    .queue_max = -1,
 	    .busy_status = EXIT_BUSY,
-	    .create_mode = 0666,
+	    .lock = {.method = &method_flock, .create_mode = 0666, .slot = -1},
 	};
 	if (request->as_flock)
 		report_as("flock");
@@ -305,6 +304,6 @@ void request_read(struct request *request, int argc, char **argv)
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	check_options(request, &reading);
-	if (request->slots > 0 && (request->method->can & CAN_RANGE) == 0 && request->method->server == NULL)
+	if (request->lock.slots > 0 && (request->lock.method->can & CAN_RANGE) == 0 && request->lock.method->server == NULL)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 }

@@ -192,10 +192,10 @@ static bool try_methods(const struct place *place, const struct request *request
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
 		if (method->server != NULL ||
-		    (request->method_named && method != request->method))
+		    (request->method_named && method != request->lock.method))
 			continue;
 		excluding = try_method(place, method);
-		good = good || (method == request->method && excluding);
+		good = good || (method == request->lock.method && excluding);
 	}
 	return good;
 }
@@ -223,7 +223,7 @@ static void hear_check(const char *line, void *context)
 
 static int check_server(const struct request *request)
 {
-	struct lock lock = {.method = request->method, .name = request->locks[0].name};
+	struct lock lock = {.method = request->lock.method, .name = request->locks[0].name};
 	bool good = true;
 	struct error error;
 
@@ -238,14 +238,14 @@ int check(const struct request *request)
 {
 	struct place place = {
 	    .name = request->locks[0].name,
-	    .is_a_name = request->method_named && request->method->file != NULL,
+	    .is_a_name = request->method_named && request->lock.method->file != NULL,
 	};
 	struct start_barrier barrier = {0};
 	sigset_t mask, before;
 	struct error error;
 	bool good;
 
-	if (request->method->server != NULL)
+	if (request->lock.method->server != NULL)
 		return check_server(request);
 	signals_block_all(&before); /* an interrupted check would leave its files behind */
 	if (make_scratch(&place, &error) != 0) {

@@ -25,28 +25,19 @@
 static void make_locks(struct job *job)
 {
 	const struct request *request = job->request;
+	struct lock *lock;
 
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		job->locks[i] = (struct lock){
-		    .method = request->method,
-		    .name = request->locks[i].name,
-		    .mode = request->locks[i].mode,
-		    .slots = request->slots,
-		    .range = request->range,
-		    .create_mode = request->create_mode,
-		    .exact_mode = request->exact_mode,
-		    .stale = request->stale,
-		    .ttl = request->ttl,
-		    .note = request->command == NULL ? NULL : request->command[0],
-		    .init = request->init,
-		    .child = &job->child,
-		    .to_be_removed = request->remove,
-		    .may_be_deleted = request->as_flock,
-		    .fd = request->locks[i].fd,
-		    .slot = -1,
-		};
-		if (request->method->kernel != NULL)
-			job->locks[i].access = request->method->kernel->access(&job->locks[i]);
+		lock = &job->locks[i];
+		*lock = request->lock;
+		lock->name = request->locks[i].name;
+		lock->fd = request->locks[i].fd;
+		lock->mode = request->locks[i].mode;
+		lock->child = &job->child;
+		lock->note = request->command == NULL ? NULL : request->command[0];
+		lock->may_be_deleted = request->as_flock;
+		if (lock->method->kernel != NULL)
+			lock->access = lock->method->kernel->access(lock);
 	}
 }
 
@@ -63,14 +54,14 @@ static bool in_foreground(void)
 
 static struct command make_command(const struct request *request)
 {
-	bool held_by_semlock = request->close_fd || (request->method->can & OWNED_BY_PROCESS) != 0;
+	bool held_by_semlock = request->close_fd || (request->lock.method->can & OWNED_BY_PROCESS) != 0;
 
 	return (struct command){
 	    .argv = request->command,
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .passed = request->locks[0].name != NULL &&
-		      request->method->kernel != NULL,
+		      request->lock.method->kernel != NULL,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
@@ -135,14 +126,14 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	*heartbeat = (struct heartbeat){
 	    .locks = job->locks,
 	    .count = request->nlocks,
-	    .stale = request->stale,
+	    .stale = request->lock.stale,
 	    .on_lost = request->on_lost,
 	    .command = job->child.pid,
 	    .report = report_loss,
 	};
 	if (heartbeat_start(heartbeat, error) == 0)
 		return 0;
-	if (request->stale > 0 || request->on_lost != 0)
+	if (request->lock.stale > 0 || request->on_lost != 0)
 		return -1;
 	complain("%s: %s", request->label, error->text);
 	return 0;
@@ -178,7 +169,7 @@ static void keep_status_fd_open(const struct job *job)
 {
 	struct stat file;
 
-	if ((job->request->method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
+	if ((job->request->lock.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
 		return;
 	for (unsigned i = 0; i < job->request->nlocks; i++)
 		if (file.st_dev == job->locks[i].device && file.st_ino == job->locks[i].inode)
