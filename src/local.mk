@@ -92,6 +92,7 @@ semlock_LDADD = $(STATIC_LIBS)
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
+	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \

@@ -13,7 +13,7 @@ tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c t
 
 check_PROGRAMS += tests/liveness-check
 tests_liveness_check_SOURCES = tests/lib/liveness-check.c src/methods/file/process_alive.c src/methods/file/process_alive.h src/methods/file/host_id.c \
-	src/sys/process.c src/sys/proc.c src/report/text.c \
+	src/sys/process.c src/sys/proc.c src/sys/deadline.c src/report/text.c \
 	src/methods/file/owner_record.c src/methods/file/owner_record.h
 
 # semlock with the places compiled in where a test may kill it, or have a call fail
