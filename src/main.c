@@ -77,7 +77,7 @@ static int lock_and_run(struct job *job)
 	bool under_ancestor = status == UNDER_ANCESTOR;
 
 	if (status >= 0) {
-		command_cancel(&job->command);
+		start_barrier_cancel(&job->command.start_barrier);
 		return status;
 	}
 	if (request->hold)

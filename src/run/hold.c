@@ -39,9 +39,7 @@ static bool owner_lives(void)
 static void find_owner(pid_t pid)
 {
 	owner.pid = pid == 0 ? getppid() : pid;
-	owner.process = pidfd_of(owner.pid);
-	if (owner.process >= 0)
-		owner.process = descriptor_above_standard(owner.process);
+	owner.process = descriptor_above_standard(pidfd_of(owner.pid));
 	if (pid == 0 && getppid() != owner.pid)
 		owner.pid = -1;
 }

@@ -219,7 +219,7 @@ int run(struct job *job)
 	if (request->become)
 		return become(job);
 	if (start_monitors(&heartbeat, &lease, job, &error) != 0) {
-		command_cancel(&job->command);
+		start_barrier_cancel(&job->command.start_barrier);
 		return result_of_error(request, NULL, &error);
 	}
 	if (job->command.tie)

@@ -148,11 +148,6 @@ pid_t command_prepare(struct command *command, const sigset_t *mask, struct erro
 	return pid;
 }
 
-void command_cancel(struct command *command)
-{
-	start_barrier_cancel(&command->start_barrier);
-}
-
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;

@@ -204,12 +204,11 @@ static bool semlock_got_it(const struct supervised *supervised, const struct res
 
 struct result supervise(const struct command *command, pid_t pid)
 {
-	struct supervised running = {
+	struct supervised *supervised = &(struct supervised){
 	    .pid = pid,
 	    .command = command,
 	    .next = {.never = true},
 	};
-	struct supervised *supervised = &running;
 	struct result result = {.how = ENDED_EXIT};
 	siginfo_t info;
 	bool over = false;

@@ -18,7 +18,7 @@ int descriptor_above_standard(int fd)
 {
 	int higher, errnum;
 
-	if (fd > STDERR_FILENO)
+	if (fd < 0 || fd > STDERR_FILENO)
 		return fd;
 	higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	errnum = errno;

@@ -188,9 +188,7 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 		lease->pipe_holders.since = stat.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	lease->process = pidfd_of(command);
-	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-	if (lease->timer >= 0)
-		lease->timer = descriptor_above_standard(lease->timer);
+	lease->timer = descriptor_above_standard(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
 	errno = signals_free_thread(&lease->thread, lease_thread, lease);
 	lease->running = errno == 0;
 	if (!lease->running)
