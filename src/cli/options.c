@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,9 +106,31 @@ static noreturn void refuse_option(int argc, char **argv)
 	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
 }
 
+/* The options that do nothing but switch on a member of struct request. */
+static const struct {
+	int option;
+	size_t member;
+} switches[] = {
+    {'u', offsetof(struct request, unlock)},
+    {'n', offsetof(struct request, nonblocking)},
+    {'o', offsetof(struct request, close_fd)},
+    {'F', offsetof(struct request, become)},
+    {'q', offsetof(struct request, quiet)},
+    {'v', offsetof(struct request, verbose)},
+    {OPT_RM, offsetof(struct request, lock.to_be_removed)},
+    {OPT_INIT, offsetof(struct request, lock.init)},
+    {OPT_NESTED, offsetof(struct request, nested)},
+    {OPT_CHECK, offsetof(struct request, check)},
+    {OPT_WHO, offsetof(struct request, who)},
+    {OPT_JSON, offsetof(struct request, json)},
+};
+
 /* Returns false when the next word is the shell command. */
 static bool take_option(struct request *request, struct reading *reading, int option)
 {
+	for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+		if (switches[i].option == option)
+			*(bool *)((char *)request + switches[i].member) = true;
 	switch (option) {
 	case 's':
 	case 'e':
@@ -116,23 +139,11 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		reading->mode_given = true;
 		request->unlock = false;
 		break;
-	case 'u':
-		request->unlock = true;
-		break;
-	case 'n':
-		request->nonblocking = true;
-		break;
 	case 'w':
 		request->wait = value_wait(optarg, request->as_flock ? EXIT_SYSTEM : EXIT_USAGE);
 		break;
 	case 'E':
 		request->busy_status = (int)value_number("-E", optarg, "an exit status", 0, 255);
-		break;
-	case 'o':
-		request->close_fd = true;
-		break;
-	case 'F':
-		request->become = true;
 		break;
 	case 'f':
 		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode, false};
@@ -143,12 +154,6 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case 'm':
 		request->lock.method = value_method(optarg);
 		reading->method_named = true;
-		break;
-	case 'q':
-		request->quiet = true;
-		break;
-	case 'v':
-		request->verbose = true;
 		break;
 	case OPT_FCNTL:
 		reading->fcntl_asked = true;
@@ -168,15 +173,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->lock.create_mode = value_mode(optarg);
 		request->lock.exact_mode = true;
 		break;
-	case OPT_RM:
-		request->lock.to_be_removed = true;
-		break;
 	case OPT_HOLD:
 		request->hold = true;
 		request->owner = optarg == NULL ? 0 : value_pid(optarg);
-		break;
-	case OPT_INIT:
-		request->lock.init = true;
 		break;
 	case OPT_ON_LOST:
 		request->on_lost = value_on_lost(optarg);
@@ -189,9 +188,6 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		break;
 	case OPT_NAME:
 		reading->name = optarg;
-		break;
-	case OPT_NESTED:
-		request->nested = true;
 		break;
 	case OPT_STATUS_FD:
 		if (status_fd_use(value_fd("--status-fd", optarg)) != 0)
@@ -216,15 +212,6 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case OPT_KILL_AFTER:
 		request->kill_after = value_duration("--kill-after", optarg);
 		reading->kills = true;
-		break;
-	case OPT_CHECK:
-		request->check = true;
-		break;
-	case OPT_WHO:
-		request->who = true;
-		break;
-	case OPT_JSON:
-		request->json = true;
 		break;
 	case OPT_FD:
 		reading->fd = value_fd("--fd", optarg);
