@@ -116,7 +116,8 @@ static bool has_sleeper(const struct lock *lock)
 	mounts_device(lock->fd, lock->device, &major, &minor);
 	while (!found && fgets(line, sizeof line, locks) != NULL)
 		found = procfs_lock_line(line, &entry) && entry.waiting &&
-			(entry.kind & kinds) != 0 && entry.major == major && entry.minor == minor && entry.inode == (unsigned long long)lock->inode;
+			(entry.kind & kinds) != 0 && entry.major == major && entry.minor == minor &&
+			entry.inode == (unsigned long long)lock->inode;
 	fclose(locks);
 	return found;
 }
