@@ -13,7 +13,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/result.c src/run/result.h \
 	src/run/environment.c src/run/environment.h \
 	src/report/status_fd.c src/report/status_fd.h \
-	src/report/exitcode.c src/report/exitcode.h \
+	src/report/exitcode.h \
 	src/lock/held_mode.c src/lock/held_mode.h \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
@@ -41,7 +41,8 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/operands.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
-	src/cli/lock_options.c src/cli/lock_options.h \
+	src/sys/signals.c src/sys/signals.h \
+	src/cli/lock_options.c \
 	src/cli/request.h src/cli/options.c src/cli/options.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
@@ -62,7 +63,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/targets.c src/run/targets.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
-	src/cli/usage.c src/cli/usage.h \
+	src/cli/usage.c \
 	src/cli/values.c src/cli/values.h \
 	src/owners/probe.c src/owners/probe.h \
 	src/owners/waiters.c \
@@ -90,6 +91,7 @@ semlock_LDADD = $(STATIC_LIBS)
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
+	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \

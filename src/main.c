@@ -24,19 +24,19 @@
  * release, that saves a call. */
 static bool ends_by_exit(const struct request *request)
 {
-	return !request->remove && request->method->kernel != NULL;
+	return !request->lock.to_be_removed && request->lock.method->kernel != NULL;
 }
 
 /* The command inherits no descriptor that would keep the lock when semlock is killed. */
 static bool dies_with_semlock(const struct request *request)
 {
-	return (request->close_fd || (request->method->can & OWNED_BY_PROCESS) != 0) && request->command != NULL &&
+	return (request->close_fd || (request->lock.method->can & OWNED_BY_PROCESS) != 0) && request->command != NULL &&
 	       request->locks[0].name != NULL && !request->become && !request->unlock;
 }
 
 static const char *stuck_reason(const struct request *request)
 {
-	if (request->method->server != NULL)
+	if (request->lock.method->server != NULL)
 		return "cannot release the lock: the server did not answer; it is free when the lease ends";
 	return "cannot release the lock: another semlock was stopped while taking it over (--stale): continue that "
 	       "process, or end it";
@@ -45,8 +45,8 @@ static const char *stuck_reason(const struct request *request)
 /* On NFS, the server may have given a kernel lock away while the command ran. */
 static void look_for_losses(const struct request *request, struct lock *locks)
 {
-	for (unsigned i = 0; request->method->kernel != NULL && i < request->nlocks; i++)
-		locks[i].lost = !request->method->kernel->owned(&locks[i]);
+	for (unsigned i = 0; request->lock.method->kernel != NULL && i < request->nlocks; i++)
+		locks[i].lost = !request->lock.method->kernel->owned(&locks[i]);
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */
@@ -62,7 +62,7 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	for (unsigned i = 0; i < request->nlocks; i++)
 		if (locks[i].stuck && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: %s", messages_label(request, &locks[i]), stuck_reason(request));
-	if (request->remove && request->method->file == NULL)
+	if (request->lock.to_be_removed && request->lock.method->file == NULL)
 		for (unsigned i = 0; i < request->nlocks; i++)
 			if (!lockfile_remove(&locks[i]))
 				complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
@@ -73,13 +73,11 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 static int lock_and_run(struct job *job)
 {
 	const struct request *request = job->request;
-	bool under_ancestor = false;
-	int status = ACQUIRED;
+	int status = request->unlock ? ACQUIRED : acquire(request, job->locks);
+	bool under_ancestor = status == UNDER_ANCESTOR;
 
-	if (!request->unlock)
-		status = acquire(request, job->locks, &under_ancestor);
-	if (status != ACQUIRED) {
-		command_cancel(&job->command);
+	if (status >= 0) {
+		start_barrier_cancel(&job->command.start_barrier);
 		return status;
 	}
 	if (request->hold)

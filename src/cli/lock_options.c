@@ -2,7 +2,6 @@
 
 #include <getopt.h>
 
-#include "cli/lock_options.h"
 #include "cli/options.h"
 #include "methods/kernel/kernel_methods.h"
 

@@ -3,12 +3,12 @@
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/options.h"
 #include "cli/reading.h"
-#include "cli/usage.h"
 #include "cli/values.h"
 #include "methods/kernel/kernel_methods.h"
 #include "report/error.h"
@@ -78,15 +78,6 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Room for LOCK itself, and for one -f in every two words. */
-static void make_room(struct request *request, int argc)
-{
-	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
-	if (request->locks == NULL)
-		die(EXIT_SYSTEM, "no memory");
-	request->nlocks = 1;
-}
-
 static const char letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 
 /* Put into TEXT the options that begin with the LENGTH bytes at WORD: "--nested or --no-fork". */
@@ -115,9 +106,31 @@ static noreturn void refuse_option(int argc, char **argv)
 	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
 }
 
+/* The options that do nothing but switch on a member of struct request. */
+static const struct {
+	int option;
+	size_t member;
+} switches[] = {
+    {'u', offsetof(struct request, unlock)},
+    {'n', offsetof(struct request, nonblocking)},
+    {'o', offsetof(struct request, close_fd)},
+    {'F', offsetof(struct request, become)},
+    {'q', offsetof(struct request, quiet)},
+    {'v', offsetof(struct request, verbose)},
+    {OPT_RM, offsetof(struct request, lock.to_be_removed)},
+    {OPT_INIT, offsetof(struct request, lock.init)},
+    {OPT_NESTED, offsetof(struct request, nested)},
+    {OPT_CHECK, offsetof(struct request, check)},
+    {OPT_WHO, offsetof(struct request, who)},
+    {OPT_JSON, offsetof(struct request, json)},
+};
+
 /* Returns false when the next word is the shell command. */
 static bool take_option(struct request *request, struct reading *reading, int option)
 {
+	for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+		if (switches[i].option == option)
+			*(bool *)((char *)request + switches[i].member) = true;
 	switch (option) {
 	case 's':
 	case 'e':
@@ -126,82 +139,55 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		reading->mode_given = true;
 		request->unlock = false;
 		break;
-	case 'u':
-		request->unlock = true;
-		break;
-	case 'n':
-		request->nonblocking = true;
-		break;
 	case 'w':
 		request->wait = value_wait(optarg, request->as_flock ? EXIT_SYSTEM : EXIT_USAGE);
 		break;
 	case 'E':
 		request->busy_status = (int)value_number("-E", optarg, "an exit status", 0, 255);
 		break;
-	case 'o':
-		request->close_fd = true;
-		break;
-	case 'F':
-		request->become = true;
-		break;
 	case 'f':
 		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode, false};
 		break;
 	case 'j':
-		request->slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
+		request->lock.slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
 		break;
 	case 'm':
-		request->method = value_method(optarg);
+		request->lock.method = value_method(optarg);
 		reading->method_named = true;
-		break;
-	case 'q':
-		request->quiet = true;
-		break;
-	case 'v':
-		request->verbose = true;
 		break;
 	case OPT_FCNTL:
 		reading->fcntl_asked = true;
 		break;
 	case OPT_START:
-		request->range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
+		request->lock.range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
 		reading->range_asked = true;
 		break;
 	case OPT_LENGTH:
-		request->range.length = value_size("--length", optarg, INT64_MAX);
+		request->lock.range.length = value_size("--length", optarg, INT64_MAX);
 		reading->range_asked = true;
 		break;
 	case OPT_MIN_HOLD:
 		request->min_hold = value_time("--min-hold", optarg);
 		break;
 	case OPT_MODE:
-		request->create_mode = value_mode(optarg);
-		request->exact_mode = true;
-		break;
-	case OPT_RM:
-		request->remove = true;
+		request->lock.create_mode = value_mode(optarg);
+		request->lock.exact_mode = true;
 		break;
 	case OPT_HOLD:
 		request->hold = true;
 		request->owner = optarg == NULL ? 0 : value_pid(optarg);
 		break;
-	case OPT_INIT:
-		request->init = true;
-		break;
 	case OPT_ON_LOST:
 		request->on_lost = value_on_lost(optarg);
 		break;
 	case OPT_STALE:
-		request->stale = value_time("--stale", optarg);
+		request->lock.stale = value_time("--stale", optarg);
 		break;
 	case OPT_TTL:
-		request->ttl = value_time("--ttl", optarg);
+		request->lock.ttl = value_time("--ttl", optarg);
 		break;
 	case OPT_NAME:
 		reading->name = optarg;
-		break;
-	case OPT_NESTED:
-		request->nested = true;
 		break;
 	case OPT_STATUS_FD:
 		if (status_fd_use(value_fd("--status-fd", optarg)) != 0)
@@ -226,15 +212,6 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case OPT_KILL_AFTER:
 		request->kill_after = value_duration("--kill-after", optarg);
 		reading->kills = true;
-		break;
-	case OPT_CHECK:
-		request->check = true;
-		break;
-	case OPT_WHO:
-		request->who = true;
-		break;
-	case OPT_JSON:
-		request->json = true;
 		break;
 	case OPT_FD:
 		reading->fd = value_fd("--fd", optarg);
@@ -295,15 +272,18 @@ void request_read(struct request *request, int argc, char **argv)
 
 	*request = (struct request){
 	    .as_flock = argc > 0 && called_flock(argv[0]),
-	    .method = &method_flock,
+	    .nlocks = 1,
 	    .wait = -1,
 	    .queue_max = -1,
 	    .busy_status = EXIT_BUSY,
-	    .create_mode = 0666,
+	    .lock = {.method = &method_flock, .create_mode = 0666, .slot = -1},
 	};
 	if (request->as_flock)
 		report_as("flock");
-	make_room(request, argc);
+	/* Room for LOCK itself, and for one -f in every two words. */
+	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
+	if (request->locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
 	read_options(request, &reading, argc, argv);
 	if (request->who || request->check)
 		operands_locks(request, &reading, argv + optind);
@@ -311,6 +291,6 @@ void request_read(struct request *request, int argc, char **argv)
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	check_options(request, &reading);
-	if (request->slots > 0 && (request->method->can & CAN_RANGE) == 0 && request->method->server == NULL)
+	if (request->lock.slots > 0 && (request->lock.method->can & CAN_RANGE) == 0 && request->lock.method->server == NULL)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 }

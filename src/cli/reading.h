@@ -1,7 +1,9 @@
-/* cli/reading.h - the command line while it is read: options.c, then operands.c, then check_options.c.  Nonsense
- * ends the program with EXIT_USAGE, and a message. */
+/* cli/reading.h - the command line while it is read: options.c (and usage.c), then operands.c, then
+ * check_options.c.  Nonsense ends the program with EXIT_USAGE, and a message. */
 #ifndef SEMLOCK_CLI_READING_H
 #define SEMLOCK_CLI_READING_H
+
+#include <stdnoreturn.h>
 
 #include "cli/request.h"
 
@@ -21,6 +23,11 @@ void operands_read(struct request *request, const struct reading *reading, char 
 
 /* Behind --who and --check: locks and nothing else. */
 void operands_locks(struct request *request, const struct reading *reading, char **words);
+
+/* Print the help, or the version, on standard output, and end the program with EXIT_SUCCESS, or with
+ * EXIT_SYSTEM if the write fails. */
+noreturn void usage_help(void);
+noreturn void usage_version(bool as_flock);
 
 /* Choose REQUEST's method, and refuse options that cannot be honoured together: none is ignored. */
 void check_options(struct request *request, const struct reading *reading);

@@ -18,28 +18,21 @@ struct wanted {
 
 struct request {
 	bool as_flock; /* invoked as flock: where the two differ, flock(1)'s way */
-	const struct method *method;
+	struct lock lock;     /* what all the locks have in common: the method, the slots, ... */
 	bool method_named;    /* by -m or --fcntl: --who and --check look for no other */
 	struct wanted *locks; /* LOCK or FD first, then those of -f; with --who, all that are named */
 	unsigned nlocks;
 	const char *label; /* the user's name for the first lock */
-	unsigned slots;    /* 0: a plain lock */
-	struct range range;
 	bool unlock;
 	bool nonblocking;
 	int64_t wait;  /* ns; -1: no limit */
 	int queue_max; /* wait only if fewer waiters are in the queue; -1: no limit */
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */
-	bool close_fd, become, remove;
-	bool exact_mode;    /* --mode, which is CREATE_MODE */
-	mode_t create_mode; /* permissions of a file that is created */
-	bool init;
+	bool close_fd, become;
 	bool hold;     /* no command: hold until the end of input ... */
 	pid_t owner;   /* ... or of this process; 0: of our parent */
 	int on_lost;   /* a signal, or LOST_WARN; 0: not asked for */
-	int64_t stale; /* ns; 0: not asked for */
-	int64_t ttl;   /* ns; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { PREEMPT_NOT, PREEMPT_REPLACE, PREEMPT_TOGGLE } preempt;

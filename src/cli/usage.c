@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/usage.h"
+#include "cli/reading.h"
 #include "lock/method.h"
 #include "methods/server/locksmith.h"
 #include "report/error.h"

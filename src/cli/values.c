@@ -50,13 +50,10 @@ static const struct {
 /* The number of "TERM", "SIGTERM", "term" or "15"; -1: no such signal. */
 static int parse_signal(const char *text)
 {
-	char *end;
-	long number;
+	long number = parse_number(text, NSIG - 1);
 
-	if (isdigit((unsigned char)*text)) {
-		number = strtol(text, &end, 10);
-		return *end == '\0' && number > 0 && number < NSIG ? (int)number : -1;
-	}
+	if (number > 0)
+		return (int)number;
 	if (strncasecmp(text, "SIG", 3) == 0)
 		text += 3;
 	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)

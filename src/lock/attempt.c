@@ -100,15 +100,11 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
-static unsigned kinds_waited_for(const struct lock *lock)
-{
-	return (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
-}
-
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
  * not.  False also where /proc/locks cannot be read. */
 static bool has_sleeper(const struct lock *lock)
 {
+	const unsigned kinds = (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	FILE *locks = fopen("/proc/locks", "re");
 	struct procfs_lock entry;
 	unsigned major, minor;
@@ -120,8 +116,8 @@ static bool has_sleeper(const struct lock *lock)
 	mounts_device(lock->fd, lock->device, &major, &minor);
 	while (!found && fgets(line, sizeof line, locks) != NULL)
 		found = procfs_lock_line(line, &entry) && entry.waiting &&
-			(entry.kind & kinds_waited_for(lock)) != 0 && entry.major == major &&
-			entry.minor == minor && entry.inode == (unsigned long long)lock->inode;
+			(entry.kind & kinds) != 0 && entry.major == major && entry.minor == minor &&
+			entry.inode == (unsigned long long)lock->inode;
 	fclose(locks);
 	return found;
 }

@@ -8,13 +8,11 @@
 static bool has_option(const struct procfs_mount *mount, const char *word)
 {
 	size_t length = strlen(word);
-	const char *at = mount->options;
 
-	while (at != NULL) {
+	for (const char *at = mount->options; *at != '\0'; at += strspn(at, ",")) {
 		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
 			return true;
-		at = strchr(at, ',');
-		at = at == NULL ? NULL : at + 1;
+		at += strcspn(at, ",");
 	}
 	return false;
 }
@@ -75,10 +73,7 @@ enum lock_scope lock_scope_of(const struct procfs_mount *mount, unsigned kind)
 
 enum lock_scope lock_scope_of_names(const struct procfs_mount *mount)
 {
-	static const char *const types[] = {
-	    "nfs", "nfs4", "cifs", "smb3", "lustre", "ocfs2", "ceph", "gfs2"};
-
-	if (is_type_of(mount->type, types, sizeof types / sizeof *types))
-		return SCOPE_EVERYWHERE;
-	return is_unknown(mount->type) ? SCOPE_UNKNOWN : SCOPE_MACHINE;
+	if (is_unknown(mount->type))
+		return SCOPE_UNKNOWN;
+	return lock_scope_of(mount, KIND_POSIX) == SCOPE_MACHINE ? SCOPE_MACHINE : SCOPE_EVERYWHERE;
 }

@@ -174,7 +174,7 @@ int lockfile_open(struct lock *lock, struct error *error)
 
 	if (fd < 0)
 		return -1;
-	lock->fd = fd > STDERR_FILENO ? fd : descriptor_above_standard(fd);
+	lock->fd = descriptor_above_standard(fd);
 	if (lock->fd < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot open");
 	if (lock->fd != fd && inherited(lock))

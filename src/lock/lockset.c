@@ -9,31 +9,25 @@
 
 #include "lock/lockset.h"
 
-/* Locks made of files have their directory's device and inode. */
-static int by_name(const struct lock *a, const struct lock *b)
+/* Locks made of files have their directory's device and inode, and a name in it. */
+static int by_file(const struct lock *a, const struct lock *b)
 {
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->inode != b->inode)
+		return a->inode < b->inode ? -1 : 1;
 	if (a->entry == NULL || b->entry == NULL)
 		return (a->entry == NULL) - (b->entry == NULL);
 	return strcmp(a->entry, b->entry);
-}
-
-static bool is_same(const struct lock *a, const struct lock *b)
-{
-	return a->device == b->device && a->inode == b->inode && by_name(a, b) == 0;
 }
 
 /* Of one file's locks the exclusive one comes first: it is the one to take. */
 static int in_order(const void *left, const void *right)
 {
 	const struct lock *a = left, *b = right;
+	int order = by_file(a, b);
 
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	if (a->inode != b->inode)
-		return a->inode < b->inode ? -1 : 1;
-	if (by_name(a, b) != 0)
-		return by_name(a, b);
-	return (a->mode == SHARED) - (b->mode == SHARED);
+	return order != 0 ? order : (a->mode == SHARED) - (b->mode == SHARED);
 }
 
 void lockset_forget(struct lock *locks, unsigned count)
@@ -82,7 +76,7 @@ static bool is_still_ours(struct lock *lock)
 static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait,
     struct error *error)
 {
-	if (i > 0 && is_same(&locks[i - 1], &locks[i]))
+	if (i > 0 && by_file(&locks[i - 1], &locks[i]) == 0)
 		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
 	return lock_take_open(&locks[i], wait, error);
 }

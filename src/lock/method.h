@@ -46,7 +46,7 @@ struct kernel_method {
 	bool (*owned)(struct lock *lock);
 	/* As take and drop, for slot SLOT alone; never AGAIN. */
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
-	int (*drop_slot)(struct lock *lock, unsigned slot);
+	void (*drop_slot)(struct lock *lock, unsigned slot);
 };
 
 /* A lock made of files: an entry in a directory.  Its record names the command, which is started, up to its

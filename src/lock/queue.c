@@ -38,30 +38,32 @@ static bool close_to_retry(struct queue *queue, const struct lock *lock, enum tr
 	return true;
 }
 
-enum queue_state queue_check(struct queue *queue, const struct lock *lock)
+void queue_open(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust;
 
-	while ((trust = check_opened(queue, lock)) != TRUSTED) {
-		if (!close_to_retry(queue, lock, trust))
-			return QUEUE_UNUSABLE;
-		queue->fd = queuefile_open(lock);
-		if (queue->fd < 0)
-			return errno == ENOENT ? QUEUE_ABSENT : QUEUE_UNUSABLE;
+	while ((queue->fd = queuefile_open(lock)) >= 0) {
+		trust = check_opened(queue, lock);
+		if (trust == TRUSTED)
+			return;
+		queue->unusable = !close_to_retry(queue, lock, trust);
+		if (queue->unusable)
+			return;
 	}
-	return QUEUE_OPEN;
+	queue->unusable = errno != ENOENT;
 }
 
-static int lock_byte(int fd, int command, short type, int64_t at)
+/* LENGTH 0: to the end. */
+static int lock_tickets(const struct queue *queue, int command, short type, int64_t at, off_t length)
 {
-	struct flock byte = {
+	struct flock bytes = {
 	    .l_type = type,
 	    .l_whence = SEEK_SET,
 	    .l_start = (off_t)at,
-	    .l_len = 1,
+	    .l_len = length,
 	};
 
-	return fcntl(fd, command, &byte);
+	return fcntl(queue->fd, command, &bytes);
 }
 
 /* Is there a ticket in [FROM, TO)?  Of several, the kernel gives the one that was locked first. */
@@ -145,11 +147,11 @@ static int draw_ticket(struct queue *queue, bool front, const struct deadline *d
 
 	for (int draws = 0; draws < 100 || now - began < 2 * SECOND; draws++) {
 		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
-		if (lock_byte(queue->fd, F_OFD_SETLK, F_WRLCK, queue->ticket) == 0) {
+		if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, queue->ticket, 1) == 0) {
 			CRASH_POINT("queue.drawn");
 			if ((!front && !queue->counted) || is_last_drawn(queue, front))
 				return 0;
-			lock_byte(queue->fd, F_OFD_SETLK, F_UNLCK, queue->ticket);
+			lock_tickets(queue, F_OFD_SETLK, F_UNLCK, queue->ticket, 1);
 		} else if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0) {
 			break;
 		}
@@ -180,6 +182,8 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 {
 	enum trust trust;
 
+	if (queue->unusable)
+		return false;
 	CRASH_POINT("queue.joining");
 	do {
 		trust = TRUSTED;
@@ -263,7 +267,7 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 		/* If the system has no timer left, a waiter without a deadline only misses its look. */
 		if (wakeup_set(left < look ? left : look, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
-		if (lock_byte(queue->fd, F_OFD_SETLKW, F_RDLCK, before) == 0)
+		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
 			continue;
 		if (errno != EINTR)
 			return TURN_BROKEN;
@@ -272,18 +276,11 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 	return TURN_OURS;
 }
 
-static bool lock_all(const struct queue *queue, short type)
-{
-	struct flock all = {.l_type = type, .l_whence = SEEK_SET};
-
-	return fcntl(queue->fd, F_OFD_SETLK, &all) == 0;
-}
-
 /* If no other process has a ticket, the whole file is locked, and none can be drawn until we unlock it.
  * If the file was removed meanwhile, with the lock's file, its name may be that of another queue. */
 static bool is_last(const struct queue *queue, const struct lock *lock)
 {
-	return lock_all(queue, F_WRLCK) && queuefile_check(queue->fd, lock) == TRUSTED;
+	return lock_tickets(queue, F_OFD_SETLK, F_WRLCK, 0, 0) == 0 && queuefile_check(queue->fd, lock) == TRUSTED;
 }
 
 /* Q4.  Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has a copy of
@@ -295,7 +292,7 @@ void queue_leave(struct queue *queue, const struct lock *lock)
 			CRASH_POINT("queue.alone");
 			queuefile_remove(lock);
 		}
-		lock_all(queue, F_UNLCK);
+		lock_tickets(queue, F_OFD_SETLK, F_UNLCK, 0, 0);
 	}
 	close_queue(queue);
 }

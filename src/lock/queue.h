@@ -22,7 +22,8 @@
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
 
 struct queue {
-	int fd;
+	int fd;          /* of its file; -1: not open */
+	bool unusable;   /* no tickets: the kernel's order has to do */
 	int64_t ticket;  /* our byte; 0: none drawn yet */
 	int64_t last;    /* the hint at the ticket drawn before ours; 0: search */
 	int64_t look_at; /* when to look whether the lock is deserted: ns, on clock_now()'s clock */
@@ -31,15 +32,8 @@ struct queue {
 	bool cleared;    /* a queue file that cannot be trusted has been removed */
 };
 
-enum queue_state {
-	QUEUE_OPEN,
-	QUEUE_ABSENT,  /* no process waits */
-	QUEUE_UNUSABLE /* no tickets: the kernel's order has to do */
-};
-
-/* Check QUEUE->fd, which queuefile_open() has opened, and open another if it cannot be trusted.  Nothing
- * is drawn. */
-enum queue_state queue_check(struct queue *queue, const struct lock *lock);
+/* Open LOCK's queue file, if there is one: else no process waits, or QUEUE is unusable.  Nothing is drawn. */
+void queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
  * none.  FRONT: a ticket before all ordinary ones.  Returns false when DEADLINE passes, or the queue

@@ -132,11 +132,9 @@ static int open_queuefile(const char *path, int flags)
 int queuefile_open(const struct lock *lock)
 {
 	char path[QUEUE_PATH_SIZE];
-	int fd;
 
 	queuefile_path(lock, path);
-	fd = open_queuefile(path, 0);
-	return fd < 0 ? -1 : descriptor_above_standard(fd);
+	return descriptor_above_standard(open_queuefile(path, 0));
 }
 
 /* Root gives the queue to the lock's owner, which then can remove it. */
@@ -187,7 +185,7 @@ int queuefile_open_or_create(const struct lock *lock)
 		if (fd < 0 && errno == ENOENT)
 			fd = create_queuefile(path, lock);
 	} while (fd < 0 && errno == EEXIST);
-	return fd < 0 ? -1 : descriptor_above_standard(fd);
+	return descriptor_above_standard(fd);
 }
 
 int queuefile_remove(const struct lock *lock)

@@ -3,7 +3,6 @@
  * others are woken by signals, and unlock what they got.  Threads, not children: they die with us. */
 #include <config.h>
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

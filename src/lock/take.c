@@ -8,7 +8,6 @@
 #include "lock/limits.h"
 #include "lock/lockfile.h"
 #include "lock/queue.h"
-#include "lock/queuefile.h"
 #include "lock/take.h"
 #include "sys/crash_points.h"
 #include "sys/wakeup.h"
@@ -210,10 +209,9 @@ static enum outcome take_without_ticket(struct lock *lock, const struct wait_opt
 	return FAILED;
 }
 
-/* STATE is that of QUEUE.  To skip the queue needs a ticket, too: later waiters wait behind it, and a
- * writer gets in among readers. */
-static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum queue_state state,
-    const struct wait_options *wait, struct error *error)
+/* To skip the queue needs a ticket, too: later waiters wait behind it, and a writer gets in among readers. */
+static enum outcome take_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
+    struct error *error)
 {
 	enum outcome outcome;
 	bool skips;
@@ -221,8 +219,7 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum qu
 	if (wait->waits != NULL)
 		wait->waits(lock, wait->context);
 	queue->counted = wait->places > 0;
-	if (state == QUEUE_UNUSABLE ||
-	    !queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
+	if (!queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
 		return take_without_ticket(lock, wait, error);
 	if (is_crowded(lock, queue, wait->places))
 		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
@@ -237,12 +234,12 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, enum qu
 
 /* Without tickets before us, we may just try; with tickets, only -n does, in case their
  * processes are stopped. */
-static enum outcome try_in_order(struct lock *lock, const struct queue *queue,
-    enum queue_state state, const struct wait_options *wait, struct error *error)
+static enum outcome try_in_order(struct lock *lock, const struct queue *queue, const struct wait_options *wait,
+    struct error *error)
 {
 	enum outcome outcome;
 
-	if (state != QUEUE_OPEN || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
+	if (queue->fd < 0 || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
 		return attempt_try(lock, error);
 	outcome = take_again(lock, error);
 	return outcome == BUSY && wait->try_once ? take_at_once(lock, error) : outcome;
@@ -251,17 +248,12 @@ static enum outcome try_in_order(struct lock *lock, const struct queue *queue,
 static enum outcome take_in_order(struct lock *lock, struct queue *queue,
     const struct wait_options *wait, struct error *error)
 {
-	enum queue_state state = QUEUE_ABSENT;
 	enum outcome outcome;
 
-	queue->fd = queuefile_open(lock);
-	if (queue->fd >= 0)
-		state = queue_check(queue, lock);
-	else if (errno != ENOENT)
-		state = QUEUE_UNUSABLE;
-	outcome = try_in_order(lock, queue, state, wait, error);
+	queue_open(queue, lock);
+	outcome = try_in_order(lock, queue, wait, error);
 	if (outcome == BUSY && !wait->try_once) {
-		outcome = take_waiting(lock, queue, state, wait, error);
+		outcome = take_waiting(lock, queue, wait, error);
 		wakeup_off();
 	}
 	return outcome;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/lock_options.h"
+#include "cli/options.h"
 #include "cli/user_lock.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"

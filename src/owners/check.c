@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "sys/crash_points.h"
 #include "sys/mounts.h"
 #include "sys/path.h"
+#include "sys/signals.h"
 #include "sys/start_barrier.h"
 
 /* Two living processes, for locks made of files, which record a PID: this one, and one at a start
@@ -192,10 +192,10 @@ static bool try_methods(const struct place *place, const struct request *request
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
 		if (method->server != NULL ||
-		    (request->method_named && method != request->method))
+		    (request->method_named && method != request->lock.method))
 			continue;
 		excluding = try_method(place, method);
-		good = good || (method == request->method && excluding);
+		good = good || (method == request->lock.method && excluding);
 	}
 	return good;
 }
@@ -223,7 +223,7 @@ static void hear_check(const char *line, void *context)
 
 static int check_server(const struct request *request)
 {
-	struct lock lock = {.method = request->method, .name = request->locks[0].name};
+	struct lock lock = {.method = request->lock.method, .name = request->locks[0].name};
 	bool good = true;
 	struct error error;
 
@@ -238,17 +238,16 @@ int check(const struct request *request)
 {
 	struct place place = {
 	    .name = request->locks[0].name,
-	    .is_a_name = request->method_named && request->method->file != NULL,
+	    .is_a_name = request->method_named && request->lock.method->file != NULL,
 	};
 	struct start_barrier barrier = {0};
-	sigset_t mask, all, before;
+	sigset_t mask, before;
 	struct error error;
 	bool good;
 
-	if (request->method->server != NULL)
+	if (request->lock.method->server != NULL)
 		return check_server(request);
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &before); /* an interrupted check would leave its files behind */
+	signals_block_all(&before); /* an interrupted check would leave its files behind */
 	if (make_scratch(&place, &error) != 0) {
 		complain("%s: %s", place.name, error.text);
 		return exit_status_of(error.kind);

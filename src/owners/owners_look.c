@@ -153,12 +153,12 @@ static bool conflicts_with(const struct procfs_lock *held, const struct lock *lo
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
 	struct identity file = {lock->device, lock->inode};
-	struct open_fds open_fds = {0};
+	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	bool verified = false;
 
 	if (lock->method->file != NULL)
 		return record_owners_verify(lock, pid);
-	open_fds_of(&open_fds, pid, &file, 1);
+	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)
 		verified = verified ||
 			 (open_fds.list[i].locked && conflicts_with(&open_fds.list[i].lock, lock));

@@ -103,12 +103,12 @@ bool probe_other_host(const struct record *record)
 static bool has_flock(const struct lock_info *info, pid_t pid)
 {
 	struct identity object = {info->status.st_dev, info->status.st_ino};
-	struct open_fds open_fds = {0};
+	struct open_fds open_fds = {.files = &object, .nfiles = 1};
 	bool has = false;
 
 	if (info->object < 0)
 		return false;
-	open_fds_of(&open_fds, pid, &object, 1);
+	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)
 		has = has || (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK);
 	open_fds_forget(&open_fds);

@@ -153,10 +153,11 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 
 static void find_open_fds(struct proc_snapshot *snapshot)
 {
+	snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
 	if (limit == NULL)
-		open_fds_find(&snapshot->open_fds, snapshot->files, snapshot->nfiles);
+		open_fds_find(&snapshot->open_fds);
 	for (size_t i = 0; limit != NULL && i < nlimit; i++)
-		open_fds_of(&snapshot->open_fds, limit[i], snapshot->files, snapshot->nfiles);
+		open_fds_of(&snapshot->open_fds, limit[i]);
 }
 
 static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)

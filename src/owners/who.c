@@ -241,7 +241,7 @@ static int print_lock(const struct request *request, const char *name, struct ow
 
 static int show_lock(const struct request *request, const struct wanted *wanted, bool first)
 {
-	struct lock lock = {.method = request->method, .name = wanted->name, .fd = -1};
+	struct lock lock = {.method = request->lock.method, .name = wanted->name, .fd = -1};
 	struct owners found = {0};
 	struct error error;
 

@@ -5,20 +5,28 @@
 #include <stdnoreturn.h>
 #include <unistd.h>
 
+#include "report/exitcode.h"
+
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* The kind of an error decides on the exit status: exit_status_of(). */
+/* The kind of an error is the exit status that semlock ends with. */
 enum kind {
-	ERROR_NONE,
-	ERROR_USAGE,    /* this method or this file cannot do what was asked for */
-	ERROR_LOCKABLE, /* this descriptor or kind of file cannot be locked */
-	ERROR_OPEN,     /* the lock file cannot be opened */
-	ERROR_CREATE,   /* the lock file cannot be created */
-	ERROR_SYSTEM,   /* out of memory, processes, descriptors or locks */
-	ERROR_UNAVAILABLE, /* this system or build does not offer that */
-	ERROR_LOST,      /* the lock was held, and has been lost */
-	ERROR_PERMISSION /* the process or file belongs to another user */
+	ERROR_NONE = 0,
+	ERROR_USAGE = EXIT_USAGE, /* also: this method or this file cannot do what was asked for */
+	ERROR_LOCKABLE = EXIT_NOTLOCKABLE,
+	ERROR_OPEN = EXIT_NOTOPEN,
+	ERROR_CREATE = EXIT_CANTCREATE,
+	ERROR_SYSTEM = EXIT_SYSTEM,
+	ERROR_UNAVAILABLE = EXIT_UNAVAILABLE,
+	ERROR_LOST = EXIT_LOST,
+	ERROR_PERMISSION = EXIT_NOTPERMITTED
 };
+
+/* The exit status for an error of KIND; a failure that no error describes is a bug. */
+static inline int exit_status_of(enum kind kind)
+{
+	return kind == ERROR_NONE ? EXIT_INTERNAL : (int)kind;
+}
 
 /* Filled at the failing call, where the reason is known; printed by the module that chooses the exit
  * status. */

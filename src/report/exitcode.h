@@ -5,8 +5,6 @@
 #ifndef SEMLOCK_REPORT_EXITCODE_H
 #define SEMLOCK_REPORT_EXITCODE_H
 
-#include "report/error.h"
-
 enum {
 	EXIT_BUSY = 1,        /* another process holds the lock, or the time is up; -E changes this status */
 	EXIT_USAGE = 64,      /* the command line is wrong, or the method cannot honour an option */
@@ -22,8 +20,5 @@ enum {
 	EXIT_NOTRUN = 126,    /* the command exists and cannot be executed */
 	EXIT_NOTFOUND = 127   /* the command does not exist */
 };
-
-/* The exit status for an error of KIND; EXIT_INTERNAL for ERROR_NONE. */
-int exit_status_of(enum kind kind);
 
 #endif

@@ -14,10 +14,27 @@
 #include "run/preempt.h"
 #include "lock/lockset.h"
 
-static int report_busy(const struct request *request, const struct lock *lock, const struct wait_options *wait)
+/* What is known while the locks are being taken. */
+struct acquisition {
+	const struct request *request;
+	struct wait_options wait;
+	struct progress progress;
+	int64_t since;        /* when semlock began, ns on clock_now()'s clock; 0: not asked for */
+	bool may_nest;        /* look for NESTING; not as flock, nor with --replace or --toggle */
+	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
+	int fd;               /* that descriptor */
+	bool toggled;         /* --toggle has ended the holder */
+	const struct lock *culprit; /* the lock that could not be taken */
+	struct error error;
+};
+
+static int report_busy(const struct acquisition *acquisition, const struct lock *lock)
 {
-	messages_busy(request, lock, !wait->try_once);
-	status_fd_event(wait->try_once ? "busy" : "timeout");
+	const struct request *request = acquisition->request;
+	bool at_once = acquisition->wait.try_once;
+
+	messages_busy(request, lock, !at_once);
+	status_fd_event(at_once ? "busy" : "timeout");
 	return request->busy_status;
 }
 
@@ -32,13 +49,12 @@ static void say_taken(const struct request *request, int64_t took)
 		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
 }
 
-/* SINCE: when semlock began, or 0: not asked for. */
-static int report_taken(const struct request *request, int64_t since)
+static int report_taken(const struct acquisition *acquisition)
 {
-	int64_t waited = since == 0 ? 0 : clock_now() - since;
+	int64_t since = acquisition->since, waited = since == 0 ? 0 : clock_now() - since;
 
-	if (request->verbose)
-		say_taken(request, waited);
+	if (acquisition->request->verbose)
+		say_taken(acquisition->request, waited);
 	if (since != 0) {
 		held_begins();
 		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
@@ -80,10 +96,10 @@ static int refuse_under(const struct request *request, const struct lock *lock, 
 	return refuse_nesting(request, lock, nesting, by);
 }
 
-/* Returns ACQUIRED, or the status of a lock that must not be waited for. */
-static int check_nesting(const struct request *request, const struct lock *locks,
-    struct wait_options *wait, bool *under_ancestor)
+/* Returns ACQUIRED, UNDER_ANCESTOR, or the status of a lock that must not be waited for. */
+static int check_nesting(struct acquisition *acquisition, const struct lock *locks)
 {
+	const struct request *request = acquisition->request;
 	enum nesting nesting;
 	pid_t holder;
 
@@ -94,147 +110,116 @@ static int check_nesting(const struct request *request, const struct lock *locks
 		/* A writer that queues between the two would wait for the outer lock, and the inner one for
 		 * the writer: skip the queue. */
 		if (nesting == NESTING_SHARES)
-			wait->passes = true;
+			acquisition->wait.passes = true;
 		else if (request->nested && nesting != NESTING_LESS)
-			*under_ancestor = true;
+			return UNDER_ANCESTOR;
 		else if (!wait_ends(request))
 			return refuse_under(request, &locks[i], nesting, holder);
 		else if (nesting != NESTING_QUEUES) { /* with that, the lock may come free */
-			wait->try_once = true;
+			acquisition->wait.try_once = true;
 			/* Do not ask the server, unless a slot may be free: the command has not
 			 * inherited SEMLOCK_PASSWORD. */
 			if (locks[i].method->server != NULL && locks[i].slots == 0)
-				return report_busy(request, &locks[i], wait);
+				return report_busy(acquisition, &locks[i]);
 		}
 	}
 	return ACQUIRED;
 }
 
-/* The context of begin_waiting(). */
-struct waiting {
-	struct progress progress;
-	struct wait_options *wait;
-	bool may_nest;        /* look for NESTING; not as flock, nor with --replace or --toggle */
-	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
-	int fd;               /* that descriptor */
-};
-
 static void begin_waiting(const struct lock *lock, void *context)
 {
-	struct waiting *waiting = context;
+	struct acquisition *acquisition = context;
 
-	if (waiting->may_nest)
-		waiting->nesting = nesting_inherited(lock, &waiting->fd);
-	if (waiting->nesting == NESTING_SHARES)
-		waiting->wait->passes = true;
-	if (waiting->nesting > NESTING_SHARES)
-		waiting->wait->deadline = deadline_after(0);
+	if (acquisition->may_nest)
+		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
+	if (acquisition->nesting == NESTING_SHARES)
+		acquisition->wait.passes = true;
+	if (acquisition->nesting > NESTING_SHARES)
+		acquisition->wait.deadline = deadline_after(0);
 	else
-		progress_waits(lock, &waiting->progress);
-}
-
-static void say_stopped(pid_t pid, const void *context)
-{
-	const struct request *request = context;
-
-	if (request->verbose && !request->as_flock)
-		complain("%s: stopped process %ld", request->label, (long)pid);
-	status_fd_event("stopped %ld", (long)pid);
-}
-
-/* --replace, --toggle. */
-static int take_by_preemption(const struct request *request, struct lock *lock, const struct waiting *waiting,
-    int64_t since)
-{
-	const struct wait_options *wait = waiting->wait;
-	struct preemption preemption = {
-	    .signal = request->preempt_signal,
-	    .kill_after = request->kill_after,
-	    .wait = wait,
-	    .tell = say_stopped,
-	    .context = request,
-	};
-	struct error error = {0};
-	enum outcome outcome = request->preempt == PREEMPT_TOGGLE ? toggle_take(lock, &preemption, &error)
-							   : replace_take(lock, &preemption, &error);
-
-	progress_end();
-	if (outcome == TAKEN)
-		return report_taken(request, since);
-	if (outcome == BUSY)
-		return preemption.done ? EXIT_SUCCESS : report_busy(request, lock, wait);
-	return result_of_error(request, lock, &error);
+		progress_waits(lock, &acquisition->progress);
 }
 
 /* A descriptor that this process has inherited holds LOCK. */
-static int busy_by_inheritance(const struct request *request, const struct lock *lock,
-    const struct waiting *waiting, bool *under_ancestor)
+static int busy_by_inheritance(struct acquisition *acquisition, const struct lock *lock)
 {
+	const struct request *request = acquisition->request;
 	char by[64];
 
-	if (request->nested && waiting->nesting != NESTING_LESS) {
-		*under_ancestor = true;
-		return ACQUIRED;
-	}
+	if (request->nested && acquisition->nesting != NESTING_LESS)
+		return UNDER_ANCESTOR;
 	if (wait_ends(request)) {
-		waiting->wait->try_once = true;
-		return report_busy(request, lock, waiting->wait);
+		acquisition->wait.try_once = true;
+		return report_busy(acquisition, lock);
 	}
-	snprintf(by, sizeof by, "descriptor %d, which this command has inherited", waiting->fd);
-	return refuse_nesting(request, lock, waiting->nesting, by);
+	snprintf(by, sizeof by, "descriptor %d, which this command has inherited", acquisition->fd);
+	return refuse_nesting(request, lock, acquisition->nesting, by);
 }
 
-static int take_locks(const struct request *request, struct lock *locks, struct waiting *waiting,
-    int64_t since, bool *under_ancestor)
+static enum outcome take_all(struct acquisition *acquisition, struct lock *locks)
 {
-	const struct wait_options *wait = waiting->wait;
-	const struct lock *culprit = locks;
-	struct error error = {0};
-	enum outcome outcome = request->nlocks > 1
-				   ? lockset_take(locks, request->nlocks, wait, &culprit, &error)
-				   : lock_take(locks, wait, &error);
+	const struct request *request = acquisition->request;
+	const struct wait_options *wait = &acquisition->wait;
+
+	acquisition->culprit = locks;
+	if (request->preempt != PREEMPT_NOT)
+		return preempt_take(request, locks, wait, &acquisition->toggled, &acquisition->error);
+	if (request->nlocks > 1)
+		return lockset_take(locks, request->nlocks, wait, &acquisition->culprit, &acquisition->error);
+	return lock_take(locks, wait, &acquisition->error);
+}
+
+static int take_locks(struct acquisition *acquisition, struct lock *locks)
+{
+	const struct request *request = acquisition->request;
+	enum outcome outcome = take_all(acquisition, locks);
+	const struct lock *culprit = acquisition->culprit;
+	const struct error *error = &acquisition->error;
 
 	progress_end();
 	if (outcome == TAKEN)
-		return report_taken(request, since);
-	if (outcome == BUSY && waiting->nesting > NESTING_SHARES)
-		return busy_by_inheritance(request, culprit, waiting, under_ancestor);
+		return report_taken(acquisition);
+	if (outcome == FAILED)
+		return result_of_error(request, culprit, error);
+	if (acquisition->toggled)
+		return EXIT_SUCCESS;
+	if (acquisition->nesting > NESTING_SHARES)
+		return busy_by_inheritance(acquisition, culprit);
 	if (culprit->crowded)
-		waiting->wait->try_once = true; /* busy, not timeout */
-	if (outcome == BUSY && error.kind != ERROR_NONE && !request->quiet)
-		complain("%s: %s", messages_label(request, culprit), error.text); /* waiting longer would not help */
-	return outcome == BUSY ? report_busy(request, culprit, wait) : result_of_error(request, culprit, &error);
+		acquisition->wait.try_once = true; /* busy, not timeout */
+	if (error->kind != ERROR_NONE && !request->quiet)
+		complain("%s: %s", messages_label(request, culprit), error->text); /* waiting longer would not help */
+	return report_busy(acquisition, culprit);
 }
 
-int acquire(const struct request *request, struct lock *locks, bool *under_ancestor)
+int acquire(const struct request *request, struct lock *locks)
 {
-	struct waiting waiting = {
+	struct acquisition acquisition = {
+	    .request = request,
 	    .may_nest = !request->as_flock && request->preempt == PREEMPT_NOT,
 	    .progress.verbose = request->verbose && !request->as_flock,
 	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
+	    .wait = {
+		.deadline = {.never = true},
+		.try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
+		.places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
+		.waits = begin_waiting,
+		.context = &acquisition,
+	    },
 	};
-	struct wait_options wait = {
-	    .deadline = {.never = true},
-	    .try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
-	    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
-	    .waits = begin_waiting,
-	    .context = &waiting,
-	};
-	bool timed = request->verbose || request->min_hold > 0 || status_fd >= 0;
-	int64_t since = timed ? clock_now() : 0; /* a process's first use of the clock is slow */
 	int status = ACQUIRED;
 
+	if (request->verbose || request->min_hold > 0 || status_fd >= 0)
+		acquisition.since = clock_now(); /* a process's first use of the clock is slow */
 	if (request->wait >= 0)
-		wait.deadline = deadline_after(request->wait);
-	waiting.wait = &wait;
-	waiting.progress.deadline = wait.deadline;
+		acquisition.wait.deadline = deadline_after(request->wait);
+	acquisition.progress.deadline = acquisition.wait.deadline;
 	if (!request->as_flock && (getenv("SEMLOCK_LOCK") != NULL || getenv("SEMLOCK_HELD") != NULL))
-		status = check_nesting(request, locks, &wait, under_ancestor);
-	if (status == ACQUIRED && !*under_ancestor)
-		status = request->preempt != PREEMPT_NOT ? take_by_preemption(request, locks, &waiting, since)
-						 : take_locks(request, locks, &waiting, since, under_ancestor);
-	if (*under_ancestor) {
-		if (timed)
+		status = check_nesting(&acquisition, locks);
+	if (status == ACQUIRED)
+		status = take_locks(&acquisition, locks);
+	if (status == UNDER_ANCESTOR) {
+		if (acquisition.since != 0)
 			held_begins();
 		status_fd_event("nested");
 	}

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "report/exitcode.h"
 #include "run/hold.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 #include "report/error.h"
 
 enum { OWNER_POLL = 1000 }; /* ms between two checks of an owner without a pidfd */
@@ -39,9 +39,7 @@ static bool owner_lives(void)
 static void find_owner(pid_t pid)
 {
 	owner.pid = pid == 0 ? getppid() : pid;
-	owner.process = pidfd_of(owner.pid);
-	if (owner.process >= 0)
-		owner.process = descriptor_above_standard(owner.process);
+	owner.process = descriptor_above_standard(pidfd_of(owner.pid));
 	if (pid == 0 && getppid() != owner.pid)
 		owner.pid = -1;
 }
@@ -78,27 +76,18 @@ static void *end_wait(void *unused)
 	return NULL;
 }
 
-static void monitor_owner(void)
-{
-	sigset_t all, before;
-	pthread_t thread;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (pthread_create(&thread, NULL, end_wait, NULL) == 0)
-		pthread_detach(thread);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 bool hold_for(pid_t pid)
 {
+	pthread_t thread;
+
 	find_owner(pid);
 	if (!owner_lives()) {
 		complain(pid == 0 ? "--hold: the process that started it has ended" : "--hold=%ld: there is no such process",
 		    (long)pid);
 		return false;
 	}
-	monitor_owner();
+	if (signals_free_thread(&thread, end_wait, NULL) == 0)
+		pthread_detach(thread);
 	return true;
 }
 

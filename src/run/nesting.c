@@ -170,10 +170,10 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 static bool has_locked_descriptor(const struct lock *lock)
 {
 	struct identity file = {lock->device, lock->inode};
-	struct open_fds open_fds = {0};
+	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	bool found = false;
 
-	open_fds_of(&open_fds, getpid(), &file, 1);
+	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count; i++)
 		found = found || (open_fds.list[i].locked && open_fds.list[i].fd != lock->fd);
 	open_fds_forget(&open_fds);

@@ -9,14 +9,18 @@
 #include "owners/owners_look.h"
 #include "run/preempt.h"
 #include "owners/owner_text.h"
+#include "report/status_fd.h"
 #include "run/targets.h"
 
 struct preempt_state {
+	const struct request *request;
 	struct lock *lock;
-	struct preemption *preemption;
+	const struct wait_options *wait;
+	bool stopped;           /* a process has been signalled */
 	struct targets targets;
 	pid_t taker;            /* the process that took the first holder's lock; 0: not known */
-	bool toggles;
+	bool toggles;           /* --toggle ... */
+	bool toggled;           /* ... and the holders that it signalled have released the lock */
 	bool doubted;           /* the last search left a doubt about the holder */
 	bool passing;           /* the last search found a waiter that may give the lock back ... */
 	int64_t passing_since;  /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
@@ -38,8 +42,7 @@ static int cannot_signal(struct error *error, pid_t pid)
 /* Once a holder has been signalled, the wait has no limit: it must not have ended for nothing. */
 static bool too_late(const struct preempt_state *state)
 {
-	return !state->preemption->stopped && (state->preemption->wait->try_once ||
-	    deadline_left(&state->preemption->wait->deadline) == 0);
+	return !state->stopped && (state->wait->try_once || deadline_left(&state->wait->deadline) == 0);
 }
 
 /* Does PID hold the lock now; or SUPERVISOR, a flock -o whose command PID is? */
@@ -50,6 +53,13 @@ static bool proven_holder(const struct preempt_state *state, pid_t pid, pid_t su
 	return owners_verify(state->lock, pid) ||
 	       (supervisor > 0 && process_stat(pid, &stat) && stat.parent == supervisor &&
 		   owners_verify(state->lock, supervisor));
+}
+
+static void report_stopped(const struct request *request, pid_t pid)
+{
+	if (request->verbose && !request->as_flock)
+		complain("%s: stopped process %ld", request->label, (long)pid);
+	status_fd_event("stopped %ld", (long)pid);
 }
 
 /* Prove that PID holds the lock, then signal it.  The target's pidfd is older than the proof: if PID has ended
@@ -63,13 +73,13 @@ static int signal_holder(struct preempt_state *state, pid_t pid, pid_t superviso
 	CRASH_POINT("replace.proven");
 	if (targets_signal(target, signo) != 0)
 		return cannot_signal(state->error, pid);
-	state->preemption->stopped = true;
+	state->stopped = true;
 	if (target->signalled)
 		return 0;
 	target->signalled = true;
-	target->kill = state->preemption->kill_after > 0 ? deadline_after(state->preemption->kill_after)
+	target->kill = state->request->kill_after > 0 ? deadline_after(state->request->kill_after)
 						      : deadline_never();
-	state->preemption->tell(pid, state->preemption->context);
+	report_stopped(state->request, pid);
 	return 0;
 }
 
@@ -138,7 +148,7 @@ static int add_targets(struct preempt_state *state, const struct owner *holder)
 
 static int stop_holder(struct preempt_state *state, const struct owner *holder)
 {
-	int signo = state->preemption->signal;
+	int signo = state->request->preempt_signal;
 	pid_t pid = targets_choose(holder, signo);
 	struct target *target;
 	int sure = check_doubt(state, holder);
@@ -162,7 +172,7 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 /* --toggle ends the holders of its first search and the processes that they leave behind, not the next holder. */
 static bool is_concerned(const struct preempt_state *state, const struct owner *holder)
 {
-	if (!state->toggles || !state->preemption->stopped)
+	if (!state->toggles || !state->stopped)
 		return true;
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (targets_find(&state->targets, holder->members[i].pid) != NULL)
@@ -174,7 +184,7 @@ static bool is_concerned(const struct preempt_state *state, const struct owner *
 static bool waits_for_release(struct preempt_state *state, const struct owner *holder)
 {
 	if (!holder->lets_go ||
-	    (state->toggles && state->preemption->stopped &&
+	    (state->toggles && state->stopped &&
 		targets_find(&state->targets, holder->supervisor) == NULL))
 		return false;
 	if (targets_add(&state->targets, holder->supervisor) != 0)
@@ -218,7 +228,7 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 		count++;
 		if (may_yield(state, found, holder))
 			continue;
-		if (!state->preemption->stopped)
+		if (!state->stopped)
 			state->taker = holder->taker;
 		if (stop_holder(state, holder) != 0)
 			return -1;
@@ -231,9 +241,9 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 /* Sleep until a target ends, or for the pause: a process may release a lock and live on. */
 static void wait_for_targets(struct preempt_state *state)
 {
-	int64_t left = deadline_left(&state->preemption->wait->deadline) / MILLISECOND + 1;
+	int64_t left = deadline_left(&state->wait->deadline) / MILLISECOND + 1;
 
-	targets_wait(&state->targets, left < state->pause && !state->preemption->stopped ? left : state->pause);
+	targets_wait(&state->targets, left < state->pause && !state->stopped ? left : state->pause);
 	if (state->pause < 200)
 		state->pause *= 2;
 }
@@ -275,39 +285,46 @@ static enum outcome stop_and_wait(void *context)
 	count = look_and_stop(state);
 	if (count < 0 || check_seen(state) != 0)
 		return FAILED;
-	state->preemption->done = state->toggles && state->preemption->stopped && count == 0;
-	if (state->preemption->done)
+	state->toggled = state->toggles && state->stopped && count == 0;
+	if (state->toggled)
 		return BUSY;
-	state->preemption->wait->waits(state->lock, state->preemption->wait->context);
+	state->wait->waits(state->lock, state->wait->context);
 	wait_for_targets(state);
 	return AGAIN;
 }
 
-enum outcome replace_take(struct lock *lock, struct preemption *preemption, struct error *error)
+static enum outcome replace_take(struct preempt_state *state)
 {
-	struct preempt_state state = {.lock = lock, .preemption = preemption, .pause = 1, .error = error};
-	struct wait_options wait = *preemption->wait;
-	enum outcome outcome;
+	struct wait_options wait = *state->wait;
 
 	wait.preempt = stop_and_wait;
-	wait.preemption = &state;
-	outcome = lock_take(lock, &wait, error);
-	targets_forget(&state.targets);
-	return outcome;
+	wait.preemption = state;
+	return lock_take(state->lock, &wait, state->error);
 }
 
 /* Without a ticket: after the holder's end, the lock is for those that wait. */
-enum outcome toggle_take(struct lock *lock, struct preemption *preemption, struct error *error)
+static enum outcome toggle_take(struct preempt_state *state)
 {
 	static const struct wait_options at_once = {.try_once = true};
-	struct preempt_state state = {.lock = lock, .preemption = preemption, .toggles = true, .pause = 1, .error = error};
 	enum outcome outcome;
 
 	do {
-		outcome = preemption->stopped ? BUSY : lock_take(lock, &at_once, error);
+		outcome = state->stopped ? BUSY : lock_take(state->lock, &at_once, state->error);
 		if (outcome == BUSY)
-			outcome = stop_and_wait(&state);
+			outcome = stop_and_wait(state);
 	} while (outcome == AGAIN);
+	return outcome;
+}
+
+enum outcome preempt_take(const struct request *request, struct lock *lock, const struct wait_options *wait,
+    bool *toggled, struct error *error)
+{
+	struct preempt_state state = {.request = request, .lock = lock, .wait = wait, .pause = 1, .error = error};
+	enum outcome outcome;
+
+	state.toggles = request->preempt == PREEMPT_TOGGLE;
+	outcome = state.toggles ? toggle_take(&state) : replace_take(&state);
 	targets_forget(&state.targets);
+	*toggled = state.toggled;
 	return outcome;
 }

@@ -5,31 +5,16 @@
 #ifndef SEMLOCK_RUN_PREEMPT_H
 #define SEMLOCK_RUN_PREEMPT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
+#include "cli/request.h"
 #include "lock/take.h"
-#include "report/error.h"
 
-struct preemption {
-	int signal;         /* sent to the holder */
-	int64_t kill_after; /* ns from SIGNAL to SIGKILL; 0: no SIGKILL */
-	const struct wait_options *wait; /* the limit of the wait for a holder to signal, and its callback */
-	void (*tell)(pid_t pid, const void *context); /* called once for each PID that was signalled */
-	const void *context;
-	bool stopped;       /* filled: a process has been signalled */
-	bool done;          /* filled: the holders that --toggle signalled have released the lock */
-};
-
-/* Take LOCK before all waiters, ending its holder.  Returns TAKEN; BUSY: the deadline passed before a holder
- * was signalled, after which there is no deadline; FAILED with ERROR filled, as when the holder may not be
- * signalled or is an ancestor of this process. */
-enum outcome replace_take(struct lock *lock, struct preemption *preemption, struct error *error);
-
-/* Take LOCK if it is free.  If it is held, end its holder, wait until the lock is released, and return BUSY
- * with DONE set; BUSY without DONE: as above.
- * Each call either takes the lock or ends a holder: of two at the same moment, one undoes the other's work. */
-enum outcome toggle_take(struct lock *lock, struct preemption *preemption, struct error *error);
+/* With --replace: take LOCK before all waiters, ending its holder.  With --toggle: take LOCK if it is free; if
+ * it is held, end its holder, wait until the lock is released, and return BUSY with *TOGGLED set.  (Each call
+ * either takes the lock or ends a holder: of two at the same moment, one undoes the other's work.)
+ * WAIT: the limit of the wait for a holder to signal, and its callback.  Returns TAKEN; BUSY: the deadline passed
+ * before a holder was signalled, after which there is no deadline; FAILED with ERROR filled, as when the holder
+ * may not be signalled or is an ancestor of this process. */
+enum outcome preempt_take(const struct request *request, struct lock *lock, const struct wait_options *wait,
+    bool *toggled, struct error *error);
 
 #endif

@@ -2,14 +2,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "methods/file/owner_record.h"
@@ -18,6 +15,7 @@
 #include "report/error.h"
 #include "owners/owner_text.h"
 #include "report/text.h"
+#include "sys/signals.h"
 
 /* Ends the thread. */
 #define WAKE (SIGRTMIN + 1)
@@ -101,17 +99,14 @@ static void line_text(const struct owners *found, char *text, size_t size)
 	size_t turn = queue_place(found), used;
 
 	duration_text(duration, waited, sizeof waited);
-	snprintf(text, size, "waited %s", waited);
-	used = strlen(text);
+	used = (size_t)snprintf(text, size, "waited %s", waited);
 	if (!state->wanted->deadline.never) {
 		duration_text(seconds_left(duration) * SECOND, left, sizeof left);
-		snprintf(text + used, size - used, ", %s left", left);
-		used = strlen(text);
+		used += (size_t)snprintf(text + used, size - used, ", %s left", left);
 	}
 	if (turn > 0)
-		snprintf(text + used, size - used, ", place %zu of %zu", turn,
+		used += (size_t)snprintf(text + used, size - used, ", place %zu of %zu", turn,
 		    found->count - found->holders);
-	used = strlen(text);
 	if (owner_text(found, holder, sizeof holder))
 		snprintf(text + used, size - used, ": %s", holder);
 }
@@ -156,11 +151,9 @@ static void say_once(void)
 /* Erase the line before a signal ends or stops semlock. */
 static void act_on_signal(int signo)
 {
-	sigset_t set;
+	sigset_t set = signals_only(signo);
 
 	erase_line();
-	sigemptyset(&set);
-	sigaddset(&set, signo);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	kill(getpid(), signo);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* stopped, and continued */
@@ -170,15 +163,10 @@ static void act_on_signal(int signo)
 static void *thread_main(void *unused)
 {
 	int64_t next = SECOND, started;
-	struct timespec pause;
 	int signo;
 
 	(void)unused;
-	for (;;) {
-		pause = (struct timespec){(time_t)(next / SECOND), (long)(next % SECOND)};
-		signo = sigtimedwait(&state->watched, NULL, &pause);
-		if (signo == WAKE)
-			break;
+	while ((signo = signals_wait(&state->watched, NULL, next)) != WAKE) {
 		if (signo > 0)
 			act_on_signal(signo);
 		started = clock_now();
@@ -202,8 +190,7 @@ static void choose_signals(void)
 	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 	struct sigaction now;
 
-	sigemptyset(&state->watched);
-	sigaddset(&state->watched, WAKE);
+	state->watched = signals_only(WAKE);
 	pthread_sigmask(SIG_SETMASK, NULL, &state->caller);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
 		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
@@ -213,22 +200,12 @@ static void choose_signals(void)
 
 static bool start_drawing(void)
 {
-	bool running;
-	pthread_attr_t small;
-	sigset_t all;
-
 	choose_signals();
 	state->began = clock_now();
-	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL); /* what the thread inherits */
-	running = pthread_create(&state->thread, &small, thread_main, NULL) == 0;
-	pthread_attr_destroy(&small);
-	pthread_sigmask(SIG_SETMASK, &state->caller, NULL);
-	if (running)
-		pthread_sigmask(SIG_BLOCK, &state->watched, NULL);
-	return running;
+	if (signals_free_thread(&state->thread, thread_main, NULL) != 0)
+		return false;
+	pthread_sigmask(SIG_BLOCK, &state->watched, NULL);
+	return true;
 }
 
 static bool live_terminal(void)

@@ -13,6 +13,7 @@
 #include "sys/descriptor.h"
 #include "sys/pipe_holders.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 #include "run/relay.h"
 
 static pid_t relay; /* in the holder: the relay's PID; 0: no relay */
@@ -65,7 +66,7 @@ pid_t relay_start(struct error *error)
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
 	pid_t parent = getpid(), pid;
 	bool elders = has_children();
-	sigset_t set, before;
+	sigset_t only_child = signals_only(SIGCHLD), before;
 	int ends[2];
 
 	if (child_begins_namespace())
@@ -74,17 +75,14 @@ pid_t relay_start(struct error *error)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 	/* Block no other signal: one from the keyboard between here and the fork would reach the relay alone,
 	 * which does not pass it on. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, &before);
+	sigprocmask(SIG_BLOCK, &only_child, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
 	if (pid < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	if (pid > 0) {
-		sigfillset(&set);
-		sigprocmask(SIG_BLOCK, &set, NULL);
+		signals_block_all(NULL);
 		close(ends[0]);
 		close(ends[1]);
 		if (elders)

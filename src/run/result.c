@@ -1,7 +1,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -11,6 +10,7 @@
 #include "run/messages.h"
 #include "run/min_hold.h"
 #include "report/error.h"
+#include "sys/signals.h"
 
 static int status_not_run(const struct request *request, int errnum)
 {
@@ -53,14 +53,12 @@ int result_status(const struct request *request, const struct result *result)
 
 int result_die_of(int status, int signo)
 {
-	sigset_t set;
+	sigset_t set = signals_only(signo);
 
 	if (signo == 0 || status != 128 + signo)
 		return status;
 	prctl(PR_SET_DUMPABLE, 0);
 	signal(signo, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, signo);
 	raise(signo);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	return status;

@@ -25,28 +25,19 @@
 static void make_locks(struct job *job)
 {
 	const struct request *request = job->request;
+	struct lock *lock;
 
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		job->locks[i] = (struct lock){
-		    .method = request->method,
-		    .name = request->locks[i].name,
-		    .mode = request->locks[i].mode,
-		    .slots = request->slots,
-		    .range = request->range,
-		    .create_mode = request->create_mode,
-		    .exact_mode = request->exact_mode,
-		    .stale = request->stale,
-		    .ttl = request->ttl,
-		    .note = request->command == NULL ? NULL : request->command[0],
-		    .init = request->init,
-		    .child = &job->child,
-		    .to_be_removed = request->remove,
-		    .may_be_deleted = request->as_flock,
-		    .fd = request->locks[i].fd,
-		    .slot = -1,
-		};
-		if (request->method->kernel != NULL)
-			job->locks[i].access = request->method->kernel->access(&job->locks[i]);
+		lock = &job->locks[i];
+		*lock = request->lock;
+		lock->name = request->locks[i].name;
+		lock->fd = request->locks[i].fd;
+		lock->mode = request->locks[i].mode;
+		lock->child = &job->child;
+		lock->note = request->command == NULL ? NULL : request->command[0];
+		lock->may_be_deleted = request->as_flock;
+		if (lock->method->kernel != NULL)
+			lock->access = lock->method->kernel->access(lock);
 	}
 }
 
@@ -63,14 +54,14 @@ static bool in_foreground(void)
 
 static struct command make_command(const struct request *request)
 {
-	bool held_by_semlock = request->close_fd || (request->method->can & OWNED_BY_PROCESS) != 0;
+	bool held_by_semlock = request->close_fd || (request->lock.method->can & OWNED_BY_PROCESS) != 0;
 
 	return (struct command){
 	    .argv = request->command,
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .passed = request->locks[0].name != NULL &&
-		      request->method->kernel != NULL,
+		      request->lock.method->kernel != NULL,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
@@ -88,15 +79,11 @@ static const struct lock *first_named(const struct job *job)
 	return lock;
 }
 
-/* Give the locks' descriptors and environment to the command.  Returns 0, or -1 with ERROR filled. */
-static int give_locks(struct job *job, struct error *error)
+/* Have the command know its locks by its environment.  Returns 0, or -1 with ERROR filled. */
+static int tell_locks(struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
 
-	for (unsigned i = 0; i < request->nlocks; i++)
-		job->command.locks[i] = job->locks[i].fd;
-	if (request->unlock)
-		return 0;
 	return environment_set(first_named(job), request->label, job->locks, request->nlocks, error);
 }
 
@@ -105,7 +92,7 @@ static pid_t start_child(struct child *child, struct error *error)
 {
 	struct job *job = child->context;
 
-	if (give_locks(job, error) != 0)
+	if (tell_locks(job, error) != 0)
 		return -1;
 	return command_prepare(&job->command, progress_caller_mask(), error);
 }
@@ -119,18 +106,12 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .inherits = job->command.inherit,
 	};
 	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
-	job->command.locks = memory_lasting(request->nlocks * sizeof *job->command.locks);
-	if (job->locks == NULL || job->command.locks == NULL)
+	if (job->locks == NULL)
 		return error_say(error, ERROR_SYSTEM, "no memory");
+	job->command.locks = job->locks;
 	make_locks(job);
 	return 0;
 }
-
-/* What has to be looked after while the command runs. */
-struct monitors {
-	struct heartbeat heartbeat;
-	struct lease lease;
-};
 
 static void report_loss(const struct lock *lock)
 {
@@ -145,35 +126,29 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	*heartbeat = (struct heartbeat){
 	    .locks = job->locks,
 	    .count = request->nlocks,
-	    .stale = request->stale,
+	    .stale = request->lock.stale,
 	    .on_lost = request->on_lost,
 	    .command = job->child.pid,
 	    .report = report_loss,
 	};
-	if (request->method->file == NULL || heartbeat_start(heartbeat, error) == 0)
+	if (heartbeat_start(heartbeat, error) == 0)
 		return 0;
-	if (request->stale > 0 || request->on_lost != 0)
+	if (request->lock.stale > 0 || request->on_lost != 0)
 		return -1;
 	complain("%s: %s", request->label, error->text);
 	return 0;
 }
 
-static int start_monitors(struct monitors *monitors, const struct job *job, struct error *error)
+/* What has to be looked after while the command runs. */
+static int start_monitors(struct heartbeat *heartbeat, struct lease *lease, const struct job *job,
+    struct error *error)
 {
-	monitors->heartbeat.running = monitors->lease.running = false;
-	if (start_heartbeat(&monitors->heartbeat, job, error) != 0)
+	lease->running = false;
+	if (start_heartbeat(heartbeat, job, error) != 0)
 		return -1;
 	if (job->locks->smith == NULL)
 		return 0;
-	return lease_start(&monitors->lease, job->locks, job->request->label, job->child.pid, error);
-}
-
-static void stop_monitors(struct monitors *monitors)
-{
-	if (monitors->heartbeat.running)
-		heartbeat_stop(&monitors->heartbeat);
-	if (monitors->lease.running)
-		lease_stop(&monitors->lease);
+	return lease_start(lease, job->locks, job->request->label, job->child.pid, error);
 }
 
 /* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
@@ -186,7 +161,7 @@ static int prepare_command(struct job *job, struct error *error)
 		job->child.pid = start_child(&job->child, error);
 		return job->child.pid < 0 ? -1 : 0;
 	}
-	return job->command.nlocks > 0 ? give_locks(job, error) : 0;
+	return job->command.nlocks > 0 && !job->request->unlock ? tell_locks(job, error) : 0;
 }
 
 /* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
@@ -194,7 +169,7 @@ static void keep_status_fd_open(const struct job *job)
 {
 	struct stat file;
 
-	if ((job->request->method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
+	if ((job->request->lock.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
 		return;
 	for (unsigned i = 0; i < job->request->nlocks; i++)
 		if (file.st_dev == job->locks[i].device && file.st_ino == job->locks[i].inode)
@@ -232,7 +207,8 @@ int run(struct job *job)
 {
 	const struct request *request = job->request;
 	struct result result;
-	struct monitors monitors;
+	struct heartbeat heartbeat;
+	struct lease lease;
 	struct error error;
 	bool failed;
 
@@ -242,8 +218,8 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if (start_monitors(&monitors, job, &error) != 0) {
-		command_cancel(&job->command);
+	if (start_monitors(&heartbeat, &lease, job, &error) != 0) {
+		start_barrier_cancel(&job->command.start_barrier);
 		return result_of_error(request, NULL, &error);
 	}
 	if (job->command.tie)
@@ -251,7 +227,8 @@ int run(struct job *job)
 	failed = run_command(&job->command, &result, &error) != 0;
 	if (!failed && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
-	stop_monitors(&monitors);
+	heartbeat_stop(&heartbeat);
+	lease_stop(&lease);
 	if (failed)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;

@@ -15,6 +15,7 @@
 #include "sys/crash_points.h"
 #include "sys/memory.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 
 /* What semlock changes before the fork, and the command gets back. */
 struct inheritance {
@@ -27,18 +28,6 @@ static void note_parent(struct inheritance *given)
 {
 	given->parent = getpid();
 	given->parent_end = pidfd_of(given->parent);
-}
-
-/* All signals are blocked from before the fork on, and received by supervise() alone: none is lost, and
- * none ends semlock before the command. */
-static void take_signals(struct inheritance *given, bool tie)
-{
-	sigset_t all;
-
-	if (tie)
-		note_parent(given);
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &given->mask);
 }
 
 /* In a PID namespace of its own (unshare --pid), a child's getppid(2) is 0. */
@@ -63,47 +52,28 @@ static void tie_to_parent(const struct inheritance *given)
 static int pass_descriptors(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks && !command->passed; i++)
-		if (command->locks[i] >= 0 &&
-		    fcntl(command->locks[i], F_SETFD, command->inherit ? 0 : FD_CLOEXEC) != 0)
+		if (command->locks[i].fd >= 0 &&
+		    fcntl(command->locks[i].fd, F_SETFD, command->inherit ? 0 : FD_CLOEXEC) != 0)
 			return -1;
 	return 0;
 }
 
-/* Where execvp(3) has found NAME: the first file in PATH that may be executed. */
-static char *program_path(char *name)
-{
-	const char *from = getenv("PATH"), *end;
-	char *path = memory_lasting(PATH_MAX);
-
-	if (strchr(name, '/') != NULL || from == NULL || path == NULL)
-		return name;
-	for (; *from != '\0'; from = *end == '\0' ? end : end + 1) {
-		end = from + strcspn(from, ":");
-		if ((size_t)(end - from) + strlen(name) + 2 > PATH_MAX)
-			continue;
-		memcpy(path, from, (size_t)(end - from));
-		strcpy(stpcpy(path + (end - from), end == from ? "" : "/"), name);
-		if (access(path, X_OK) == 0)
-			return path;
-	}
-	return name;
-}
-
-/* execvp(3) of musl leaves a script without #! to its caller. */
+/* execvp(3) of musl leaves a script without #! to its caller: the shell finds it in PATH, and reads it. */
 static int execute_by_shell(char **argv)
 {
-	static char shell[] = "/bin/sh";
-	size_t count = 1;
+	static char shell[] = "/bin/sh", dash_c[] = "-c", run[] = "exec \"$0\" \"$@\"";
+	size_t count = 0;
 	char **words;
 
 	while (argv[count] != NULL)
 		count++;
-	words = memory_lasting((count + 2) * sizeof *words);
+	words = memory_lasting((count + 4) * sizeof *words);
 	if (words == NULL)
 		return ENOMEM;
 	words[0] = shell;
-	words[1] = program_path(argv[0]);
-	memcpy(words + 2, argv + 1, count * sizeof *words);
+	words[1] = dash_c;
+	words[2] = run;
+	memcpy(words + 3, argv, count * sizeof *words);
 	execv(shell, words);
 	return ENOEXEC;
 }
@@ -121,7 +91,7 @@ static void run_placeholder(const struct command *command)
 {
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (!command->inherit)
-			close(command->locks[i]);
+			close(command->locks[i].fd);
 	close(command->start_barrier.socket);
 	command->placeholder();
 }
@@ -178,18 +148,17 @@ pid_t command_prepare(struct command *command, const sigset_t *mask, struct erro
 	return pid;
 }
 
-void command_cancel(struct command *command)
-{
-	start_barrier_cancel(&command->start_barrier);
-}
-
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
 	pid_t pid = command->start_barrier.pid;
 	int failure;
 
-	take_signals(&given, command->tie);
+	if (command->tie)
+		note_parent(&given);
+	/* From before the fork on, supervise() alone receives signals: none is lost, and none ends semlock before
+	 * the command. */
+	signals_block_all(&given.mask);
 	if (pid > 0)
 		failure = start_barrier_open(&command->start_barrier);
 	else

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lock/lock.h"
 #include "sys/start_barrier.h"
 #include "report/error.h"
 
@@ -19,16 +20,17 @@ struct limit {
 
 struct command {
 	char **argv;       /* ends with NULL; [0] is looked up in PATH */
-	int *locks;        /* the descriptors that carry the locks */
+	const struct lock *locks; /* what it runs under */
 	unsigned nlocks;
-	bool inherit;      /* the command inherits LOCKS, and keeps the lock while it lives */
-	bool passed;       /* LOCKS have, or have not, FD_CLOEXEC as INHERIT wants */
+	bool inherit;      /* the command inherits LOCKS' descriptors, and keeps the lock while it lives */
+	bool passed;       /* they have, or have not, FD_CLOEXEC as INHERIT wants */
 	void (*placeholder)(void); /* called in the child instead of executing ARGV; does not return */
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */
 	bool apart;        /* filled: the child has memory of its own; SIGCHLD brings the errno of its exec */
-	struct start_barrier start_barrier; /* after command_prepare(): the command waits there */
+	struct start_barrier start_barrier; /* after command_prepare(), the command waits there for its start or
+					       for start_barrier_cancel() */
 };
 
 /* How the command ended. */
@@ -44,9 +46,6 @@ struct result {
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process
  * before.  It inherits the descriptors that are open now, and the signal MASK; NULL: the present one.  Returns the PID, or -1 with ERROR filled. */
 pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error);
-
-/* End a prepared COMMAND, which never runs.  Does nothing if none was prepared. */
-void command_cancel(struct command *command);
 
 /* Start COMMAND, or let the prepared one run.  From here on all signals are blocked.  Returns its PID, to be
  * supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled when there can be no

@@ -8,6 +8,7 @@
 #include "sys/deadline.h"
 #include "run/relay.h"
 #include "run/supervise.h"
+#include "sys/signals.h"
 
 struct supervised {
 	pid_t pid;
@@ -41,8 +42,7 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 
 static void stop_like_it(struct supervised *supervised, int signo)
 {
-	static const struct timespec now = {0, 0};
-	sigset_t set, cont;
+	sigset_t set, cont = signals_only(SIGCONT);
 
 	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to the command
 	 * alone, too. */
@@ -51,14 +51,11 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	supervised->keyboard = false;
 	if (signo == SIGSTOP)
 		return;
-	sigemptyset(&set);
-	sigaddset(&set, signo);
+	set = signals_only(signo);
 	raise(signo); /* the kernel drops it in an orphaned process group, where no shell would continue it */
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	sigemptyset(&cont);
-	sigaddset(&cont, SIGCONT);
-	supervised->resumed = sigtimedwait(&cont, NULL, &now) == SIGCONT;
+	supervised->resumed = signals_wait(&cont, NULL, 0) == SIGCONT;
 }
 
 /* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole group, the command runs
@@ -102,18 +99,16 @@ static void send_to_command(const struct supervised *supervised, int signo)
 	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
 }
 
-static bool asks_to_end(int signo)
+static bool ends_command(int signo)
 {
 	return signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT;
 }
 
-/* A blocked signal is received even if it is ignored, as HUP is under nohup(1): it asks nothing of semlock, nor
- * of a command that has inherited this. */
-static bool is_ignored(int signo)
+/* A signal that is ignored, as HUP is under nohup(1), asks nothing of semlock, nor of a command that has
+ * inherited this. */
+static bool asks_to_end(int signo)
 {
-	struct sigaction action;
-
-	return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+	return ends_command(signo) && !signals_ignored(signo);
 }
 
 /* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it; the next
@@ -142,7 +137,7 @@ static void start_countdown(struct supervised *supervised)
 	supervised->next = deadline_after(supervised->command->limit.kill_after);
 }
 
-/* sigwaitinfo(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for a moment
+/* sigtimedwait(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for a moment
  * takes it from the queue, and its origin with it.  Returns -1 if none is pending; the command may have ended. */
 static int poll_signal(siginfo_t *info)
 {
@@ -164,19 +159,11 @@ static int poll_signal(siginfo_t *info)
 /* Returns the next signal to semlock; -1 when the limit's time has come, or after an interrupted wait. */
 static int next_signal(const struct supervised *supervised, siginfo_t *info)
 {
-	struct timespec pause;
 	sigset_t all;
-	int64_t left;
 	int signo;
 
 	sigfillset(&all);
-	if (supervised->next.never) {
-		signo = sigwaitinfo(&all, info);
-	} else {
-		left = deadline_left(&supervised->next);
-		pause = (struct timespec){(time_t)(left / SECOND), (long)(left % SECOND)};
-		signo = sigtimedwait(&all, info, &pause);
-	}
+	signo = signals_wait(&all, info, deadline_left(&supervised->next));
 	return signo < 0 && errno != EINTR && errno != EAGAIN ? poll_signal(info) : signo;
 }
 
@@ -186,13 +173,12 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		supervised->keyboard = supervised->keyboard || signo == SIGTSTP;
 		return;
 	}
-	if (asks_to_end(signo)) {
+	if (ends_command(signo))
 		send_to_command(supervised, signo);
-		if (!is_ignored(signo))
-			start_countdown(supervised);
-	} else {
+	else
 		kill(supervised->pid, signo);
-	}
+	if (asks_to_end(signo))
+		start_countdown(supervised);
 }
 
 /* Did the SIGCONT that semlock received reach the command too?  A shell continues a job by one signal to the
@@ -218,12 +204,11 @@ static bool semlock_got_it(const struct supervised *supervised, const struct res
 
 struct result supervise(const struct command *command, pid_t pid)
 {
-	struct supervised running = {
+	struct supervised *supervised = &(struct supervised){
 	    .pid = pid,
 	    .command = command,
 	    .next = {.never = true},
 	};
-	struct supervised *supervised = &running;
 	struct result result = {.how = ENDED_EXIT};
 	siginfo_t info;
 	bool over = false;
@@ -240,7 +225,7 @@ struct result supervise(const struct command *command, pid_t pid)
 		signo = next_signal(supervised, &info);
 		if (signo > 0)
 			sigaddset(&supervised->got, signo);
-		result.asked = result.asked || (asks_to_end(signo) && !is_ignored(signo));
+		result.asked = result.asked || asks_to_end(signo);
 		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
 			failure = info.si_value.sival_int;
 		if (signo == SIGCHLD)

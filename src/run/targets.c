@@ -138,10 +138,10 @@ static bool others_wait(const struct owners *found)
 /* Has PID a ticket in the queue in FILE?  *BLIND: its descriptors cannot be seen. */
 static bool has_ticket(pid_t pid, const struct identity *file, bool *blind)
 {
-	struct open_fds open_fds = {0};
+	struct open_fds open_fds = {.files = file, .nfiles = 1};
 	bool ticket = false;
 
-	open_fds_of(&open_fds, pid, file, 1);
+	open_fds_of(&open_fds, pid);
 	*blind = *blind || open_fds.blind;
 	for (size_t i = 0; i < open_fds.count; i++)
 		ticket = ticket || (open_fds.list[i].locked && open_fds.list[i].lock.exclusive);

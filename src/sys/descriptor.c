@@ -18,7 +18,7 @@ int descriptor_above_standard(int fd)
 {
 	int higher, errnum;
 
-	if (fd > STDERR_FILENO)
+	if (fd < 0 || fd > STDERR_FILENO)
 		return fd;
 	higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	errnum = errno;
@@ -29,8 +29,6 @@ int descriptor_above_standard(int fd)
 
 static int keep_private(int ends[2])
 {
-	for (int i = 0; i < 2; i++)
-		fcntl(ends[i], F_SETFD, FD_CLOEXEC);
 	ends[0] = descriptor_above_standard(ends[0]);
 	ends[1] = descriptor_above_standard(ends[1]);
 	if (ends[0] >= 0 && ends[1] >= 0)
@@ -43,12 +41,12 @@ static int keep_private(int ends[2])
 
 int descriptor_pipe(int ends[2])
 {
-	return pipe(ends) == 0 ? keep_private(ends) : -1;
+	return pipe2(ends, O_CLOEXEC) == 0 ? keep_private(ends) : -1;
 }
 
 int descriptor_socket_pair(int ends[2])
 {
-	return socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0 ? keep_private(ends) : -1;
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? keep_private(ends) : -1;
 }
 
 void descriptor_close_others(void)

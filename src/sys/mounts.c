@@ -7,25 +7,20 @@
 #include "sys/mounts.h"
 #include "sys/process.h"
 
-static int mount_id(int fd)
-{
-	char path[64], text[1024];
-
-	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-	return process_file(path, text, sizeof text) < 0 ? -1 : procfs_mount_id(text);
-}
-
 bool mounts_find(int fd, struct procfs_mount *mount)
 {
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	int id = mount_id(fd);
+	char path[64], text[1024], *line = NULL;
 	bool found = false;
-	char *line = NULL;
 	size_t size = 0;
+	FILE *mounts;
+	int id;
 
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	id = process_file(path, text, sizeof text) < 0 ? -1 : procfs_mount_id(text);
+	mounts = id < 0 ? NULL : fopen("/proc/self/mountinfo", "re");
 	if (mounts == NULL)
 		return false;
-	while (!found && id >= 0 && getline(&line, &size, mounts) > 0)
+	while (!found && getline(&line, &size, mounts) > 0)
 		found = procfs_mount_line(line, mount) && mount->id == id;
 	free(line);
 	fclose(mounts);

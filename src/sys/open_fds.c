@@ -84,7 +84,7 @@ static bool identify_fd(int fd, const char *name, struct identity *file)
 	return true;
 }
 
-void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *files, unsigned count)
+void open_fds_of(struct open_fds *open_fds, pid_t pid)
 {
 	char path[64];
 	struct dirent *entry;
@@ -102,8 +102,8 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *fi
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
 		    !identify_fd(dirfd(open), entry->d_name, &file))
 			continue;
-		for (unsigned i = 0; i < count; i++)
-			if (file.inode == files[i].inode && file.device == files[i].device)
+		for (unsigned i = 0; i < open_fds->nfiles; i++)
+			if (file.inode == open_fds->files[i].inode && file.device == open_fds->files[i].device)
 				add_locks(open_fds, (struct open_fd){
 						     .pid = pid,
 						     .fd = (int)strtol(entry->d_name, NULL, 10),
@@ -115,26 +115,15 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *fi
 	closedir(open);
 }
 
-struct walk {
-	struct open_fds *open_fds;
-	const struct identity *files;
-	unsigned count;
-};
-
-static bool add_process(pid_t pid, void *context)
+static bool add_process(pid_t pid, void *open_fds)
 {
-	struct walk *walk = context;
-
-	open_fds_of(walk->open_fds, pid, walk->files, walk->count);
+	open_fds_of(open_fds, pid);
 	return true;
 }
 
-void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsigned count)
+void open_fds_find(struct open_fds *open_fds)
 {
-	struct walk walk = {open_fds, files, count};
-
-	*open_fds = (struct open_fds){0};
-	process_each(add_process, &walk);
+	process_each(add_process, open_fds);
 }
 
 void open_fds_forget(struct open_fds *open_fds)

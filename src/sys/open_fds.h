@@ -12,6 +12,12 @@
 
 #include "sys/proc.h"
 
+/* A file, as stat(2) names it. */
+struct identity {
+	dev_t device;
+	ino_t inode;
+};
+
 /* A descriptor on one of the files, and one lock that it carries; a descriptor that carries
  * two is there twice. */
 struct open_fd {
@@ -23,23 +29,19 @@ struct open_fd {
 };
 
 struct open_fds {
+	const struct identity *files; /* those that are looked for, NFILES of them */
+	unsigned nfiles;
 	struct open_fd *list;
 	size_t count;
 	bool blind;  /* some processes may not be looked into */
 	bool failed; /* no memory: the list is cut short */
 };
 
-/* A file, as stat(2) names it. */
-struct identity {
-	dev_t device;
-	ino_t inode;
-};
-
-/* Look through all processes for descriptors on the COUNT files at FILES. */
-void open_fds_find(struct open_fds *open_fds, const struct identity *files, unsigned count);
+/* Add the descriptors of all processes. */
+void open_fds_find(struct open_fds *open_fds);
 
 /* Add process PID's descriptors alone. */
-void open_fds_of(struct open_fds *open_fds, pid_t pid, const struct identity *files, unsigned count);
+void open_fds_of(struct open_fds *open_fds, pid_t pid);
 
 void open_fds_forget(struct open_fds *open_fds);
 

@@ -4,7 +4,6 @@
 #define SEMLOCK_SYS_PROC_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 /* The kinds of lock that the kernel keeps on a file. */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "report/text.h"
@@ -200,27 +199,23 @@ bool process_descends(pid_t pid, pid_t elder)
 
 /* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or a start would
  * be told a second later by one run than by another. */
-static void read_clocks(struct timespec *up, struct timespec *now)
+static void read_clocks(int64_t *up, int64_t *now)
 {
-	struct timespec after;
 	int tries = 0;
 
 	do {
-		clock_gettime(CLOCK_BOOTTIME, up);
-		clock_gettime(CLOCK_REALTIME, now);
-		clock_gettime(CLOCK_BOOTTIME, &after);
-	} while ((after.tv_sec - up->tv_sec) * SECOND + after.tv_nsec - up->tv_nsec > MILLISECOND / 10 &&
-		 ++tries < 10);
+		*up = clock_boottime();
+		*now = clock_realtime();
+	} while (clock_boottime() - *up > MILLISECOND / 10 && ++tries < 10);
 }
 
 int64_t process_start(unsigned long long started)
 {
-	struct timespec now, up;
-	int64_t age;
+	int64_t up, now, age;
 
 	read_clocks(&up, &now);
-	age = (int64_t)up.tv_sec * SECOND + up.tv_nsec - boottime_offset() - (int64_t)started * tick_ns();
-	return (int64_t)now.tv_sec * SECOND + now.tv_nsec - (age > 0 ? age : 0);
+	age = up - boottime_offset() - (int64_t)started * tick_ns();
+	return now - (age > 0 ? age : 0);
 }
 
 static size_t directory_length(const char *command, size_t length)

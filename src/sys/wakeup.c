@@ -1,12 +1,12 @@
 #include <config.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
 #include "sys/deadline.h"
+#include "sys/signals.h"
 #include "sys/wakeup.h"
 
 static void wakeup_fire(int signo);
@@ -21,27 +21,16 @@ static sigset_t old_mask;
 void wakeup_listen(void)
 {
 	struct sigaction action = {.sa_handler = wakeup_fire}; /* no SA_RESTART: calls must return */
-	sigset_t only_wakeup;
+	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
 
 	if (listening)
 		return;
 	listening = true;
 	sigaction(WAKEUP_SIGNAL, &action, &old_action);
-	sigemptyset(&only_wakeup);
-	sigaddset(&only_wakeup, WAKEUP_SIGNAL);
 	sigprocmask(SIG_UNBLOCK, &only_wakeup, &old_mask);
 }
 
 static timer_t timer;
-
-static int create_timer(struct error *error)
-{
-	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
-
-	if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
-		return error_set(error, ERROR_SYSTEM, "cannot set a timer");
-	return 0;
-}
 
 static void fire_after(int64_t after)
 {
@@ -66,9 +55,11 @@ static void wakeup_fire(int signo)
 
 int wakeup_set(int64_t after, struct error *error)
 {
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
+
 	wakeup_listen();
-	if (!ticking && create_timer(error) != 0)
-		return -1;
+	if (!ticking && timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot set a timer");
 	ticking = true;
 	pause_ms = 1;
 	fire_after(after > 0 ? after : 1);

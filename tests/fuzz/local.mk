@@ -7,7 +7,7 @@ FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
 FUZZ_duration_FILES = tests/fuzz/duration.c src/sys/deadline.c
 FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/methods/file/host_id.c src/sys/process.c src/sys/proc.c \
 	src/report/text.c src/sys/deadline.c
-FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/proc.c src/sys/process.c src/report/text.c src/lock/lock_scope.c
+FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/proc.c src/sys/process.c src/report/text.c src/sys/deadline.c src/lock/lock_scope.c
 FUZZ_words_FILES = tests/fuzz/words.c src/owners/json.c src/report/text.c
 FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/descriptor.c \
 	src/report/error.c src/report/text.c
@@ -22,7 +22,7 @@ FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/cu
 	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/etcdrpc.c \
 	src/locksmith/etcd/etcdctl.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c \
-	src/sys/proc.c src/sys/process.c src/report/text.c
+	src/sys/proc.c src/sys/process.c src/sys/deadline.c src/report/text.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
 	tests/fuzz/answers tests/fuzz/options tests/fuzz/mbox

@@ -17,7 +17,7 @@
 #include "cli/options.h"
 #include "report/error.h"
 #include "lock/lock.h"
-#include "cli/usage.h"
+#include "cli/reading.h"
 
 enum { MOST_WORDS = 40 };
 
@@ -94,18 +94,18 @@ static void forget_lasting(void)
 
 static void values(const struct request *o)
 {
-	MUST(o->wait >= -1 && o->stale >= 0 && o->ttl >= 0);
+	MUST(o->wait >= -1 && o->lock.stale >= 0 && o->lock.ttl >= 0);
 	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
 	MUST(o->busy_status >= 0 && o->busy_status <= 255);
-	MUST(o->slots <= SLOTS_MOST && o->create_mode <= 0777);
+	MUST(o->lock.slots <= SLOTS_MOST && o->lock.create_mode <= 0777);
 	MUST(o->signal >= 0 && o->signal < NSIG && o->preempt_signal >= 0 && o->preempt_signal < NSIG);
-	MUST(o->range.start >= 0 && o->range.length >= 0);
-	MUST(o->range.start <= LLONG_MAX - o->range.length);
+	MUST(o->lock.range.start >= 0 && o->lock.range.length >= 0);
+	MUST(o->lock.range.start <= LLONG_MAX - o->lock.range.length);
 }
 
 static void locks(const struct request *o, int count)
 {
-	bool on_server = o->method->server != NULL;
+	bool on_server = o->lock.method->server != NULL;
 
 	MUST(o->nlocks <= (unsigned)count + 1);
 	MUST(o->who || (o->nlocks > 0 && o->label != NULL)); /* --who alone: all locks */
@@ -117,19 +117,19 @@ static void locks(const struct request *o, int count)
 
 static void together(const struct request *o)
 {
-	unsigned can = o->method->can;
+	unsigned can = o->lock.method->can;
 
 	MUST(!(o->who && o->check) && !(o->json && !o->who));
 	MUST(o->command != NULL || o->who || o->check || o->hold || o->locks[0].name == NULL ||
-	     o->init);
+	     o->lock.init);
 	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
-	MUST(!o->become || (!o->remove && !o->close_fd && o->run_timeout == 0));
-	MUST(o->slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
-	MUST((o->range.start == 0 && o->range.length == 0) || (can & CAN_RANGE) != 0);
-	MUST(o->stale == 0 || o->method->kernel == NULL);
-	MUST(o->ttl == 0 || o->method->server != NULL);
+	MUST(!o->become || (!o->lock.to_be_removed && !o->close_fd && o->run_timeout == 0));
+	MUST(o->lock.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
+	MUST((o->lock.range.start == 0 && o->lock.range.length == 0) || (can & CAN_RANGE) != 0);
+	MUST(o->lock.stale == 0 || o->lock.method->kernel == NULL);
+	MUST(o->lock.ttl == 0 || o->lock.method->server != NULL);
 	MUST(o->locks[0].name != NULL || (can & CAN_FD) != 0);
-	MUST(o->method->file == NULL || (o->locks[0].mode == EXCLUSIVE && o->slots == 0));
+	MUST(o->lock.method->file == NULL || (o->locks[0].mode == EXCLUSIVE && o->lock.slots == 0));
 }
 
 static int cut(char *text, char **words)

@@ -196,6 +196,14 @@ those_who_disagree() {
 	exec 8>&- 9>&-
 }
 
+@test "a descriptor that cannot have a slot is told what it needs, with flock as with ofd: 65" {
+	touch l
+	for method in flock ofd; do
+		refused 65 "a slot, needs a descriptor open for writing" "$SEMLOCK" -m $method -j 2 8 8<l
+		refused 65 "a directory takes no fcntl lock and has no slots" "$SEMLOCK" -m $method -j 2 8 8<.
+	done
+}
+
 @test "a descriptor that asks again for its slot has it, also with -n" {
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" -j 2 8

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include "sys/descriptor.h"
 #include "methods/file/heartbeat.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 #include "report/error.h"
 
 /* By pidfd: the PID could be another process's by now. */
@@ -95,24 +95,6 @@ static int64_t beat_interval(const struct lock *locks, unsigned count, int64_t s
 	return every;
 }
 
-/* Signals are blocked in the thread: the main thread waits for them. */
-static int start_thread(struct heartbeat *heartbeat)
-{
-	sigset_t all, before;
-	pthread_attr_t small;
-
-	sigfillset(&all);
-	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, (size_t)128 * 1024);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (!FAULT_POINT("heartbeat.thread"))
-		errno = pthread_create(&heartbeat->thread, &small, heartbeat_thread, heartbeat);
-	heartbeat->running = errno == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&small);
-	return heartbeat->running ? 0 : -1;
-}
-
 static void heartbeat_forget(struct heartbeat *heartbeat)
 {
 	for (int i = 0; i < 2; i++)
@@ -135,7 +117,11 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 	heartbeat->process = pidfd_of(heartbeat->command);
 	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);
 	if (heartbeat->sources != NULL && !FAULT_POINT("heartbeat.pipe") && descriptor_pipe(heartbeat->stop) == 0 &&
-	    start_thread(heartbeat) == 0)
+	    !FAULT_POINT("heartbeat.thread")) {
+		errno = signals_free_thread(&heartbeat->thread, heartbeat_thread, heartbeat);
+		heartbeat->running = errno == 0;
+	}
+	if (heartbeat->running)
 		return 0;
 	error_set(error, ERROR_SYSTEM, "cannot monitor the lock while the command runs");
 	heartbeat_forget(heartbeat);

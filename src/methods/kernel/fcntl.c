@@ -37,11 +37,6 @@ static enum outcome outcome_of(int result)
 	return BUSY;
 }
 
-static bool command_sleeps(int command)
-{
-	return command == F_OFD_SETLKW || command == F_SETLKW;
-}
-
 static enum outcome lock_bytes(int fd, int command, short type, struct range range)
 {
 	struct flock bytes = {
@@ -54,13 +49,8 @@ static enum outcome lock_bytes(int fd, int command, short type, struct range ran
 
 	do { /* over NFS, a signal can interrupt even a try */
 		result = fcntl(fd, command, &bytes);
-	} while (result != 0 && errno == EINTR && !command_sleeps(command));
+	} while (result != 0 && errno == EINTR && command != F_OFD_SETLKW && command != F_SETLKW);
 	return outcome_of(result);
-}
-
-enum outcome fcntl_byte(int fd, int command, short type, off_t offset)
-{
-	return lock_bytes(fd, command, type, (struct range){offset, 1});
 }
 
 static int fcntl_access(const struct lock *lock)
@@ -73,12 +63,12 @@ static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 	if (errno == ENOLCK || errno == ENOMEM)
 		error_set(error, ERROR_SYSTEM, "cannot lock");
 	else if (errno == EBADF && S_ISDIR(lock->permissions))
-		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock: use -m flock");
+		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
 	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
 		error_say(error, ERROR_LOCKABLE,
-		    lock->mode == EXCLUSIVE
-			? "an exclusive fcntl lock needs a descriptor open for writing"
-			: "a shared fcntl lock needs a descriptor open for reading");
+		    fcntl_access(lock) == O_RDONLY
+			? "a shared fcntl lock needs a descriptor open for reading"
+			: "an exclusive fcntl lock, or a slot, needs a descriptor open for writing");
 	else
 		error_set(error, ERROR_LOCKABLE, "cannot lock");
 }
@@ -107,22 +97,25 @@ static int fcntl_drop(struct lock *lock, struct error *error)
 	return error_set(error, ERROR_LOCKABLE, "cannot unlock");
 }
 
-static enum outcome fcntl_take_slot(struct lock *lock, unsigned slot, enum wait wait,
-    struct error *error)
+static struct range slot_byte(const struct lock *lock, unsigned slot)
 {
-	enum outcome outcome = fcntl_byte(lock->fd, command_for(lock, wait), F_WRLCK,
-	    lock->range.start + (off_t)slot);
+	off_t first = (lock->method->can & CAN_RANGE) != 0 ? lock->range.start : FLOCK_FIRST_SLOT;
+
+	return (struct range){first + (off_t)slot, 1};
+}
+
+enum outcome kernel_take_slot(struct lock *lock, unsigned slot, enum wait wait, struct error *error)
+{
+	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), F_WRLCK, slot_byte(lock, slot));
 
 	if (outcome == FAILED)
 		explain_failed_fcntl(lock, error);
 	return outcome;
 }
 
-static int fcntl_drop_slot(struct lock *lock, unsigned slot)
+void kernel_drop_slot(struct lock *lock, unsigned slot)
 {
-	off_t offset = lock->range.start + (off_t)slot;
-
-	return fcntl_byte(lock->fd, command_for(lock, TRY), F_UNLCK, offset) == TAKEN ? 0 : -1;
+	lock_bytes(lock->fd, command_for(lock, TRY), F_UNLCK, slot_byte(lock, slot));
 }
 
 static const struct kernel_method fcntl_method = {
@@ -130,8 +123,8 @@ static const struct kernel_method fcntl_method = {
     .take = fcntl_take,
     .drop = fcntl_drop,
     .owned = kernel_lock_owned,
-    .take_slot = fcntl_take_slot,
-    .drop_slot = fcntl_drop_slot,
+    .take_slot = kernel_take_slot,
+    .drop_slot = kernel_drop_slot,
 };
 
 const struct method method_ofd = {

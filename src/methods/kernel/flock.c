@@ -74,25 +74,6 @@ static int flock_drop(struct lock *lock, struct error *error)
 	return 0;
 }
 
-static enum outcome flock_take_slot(struct lock *lock, unsigned slot, enum wait wait,
-    struct error *error)
-{
-	enum outcome outcome = fcntl_byte(lock->fd, wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW,
-	    F_WRLCK, FLOCK_FIRST_SLOT + (off_t)slot);
-
-	if (outcome == FAILED)
-		error_set(error, ERROR_LOCKABLE, "cannot lock a slot");
-	return outcome;
-}
-
-static int flock_drop_slot(struct lock *lock, unsigned slot)
-{
-	enum outcome outcome =
-	    fcntl_byte(lock->fd, F_OFD_SETLK, F_UNLCK, FLOCK_FIRST_SLOT + (off_t)slot);
-
-	return outcome == TAKEN ? 0 : -1;
-}
-
 const struct method method_flock = {
     .name = "flock",
     .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
@@ -101,7 +82,7 @@ const struct method method_flock = {
 	.take = flock_take,
 	.drop = flock_drop,
 	.owned = kernel_lock_owned,
-	.take_slot = flock_take_slot,
-	.drop_slot = flock_drop_slot,
+	.take_slot = kernel_take_slot,
+	.drop_slot = kernel_drop_slot,
     },
 };

@@ -4,7 +4,6 @@
 #define SEMLOCK_METHODS_KERNEL_KERNEL_METHODS_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "lock/method.h"
 
@@ -15,8 +14,8 @@ extern const struct method method_posix;
 /* A method's owned.  Only on NFS the system is asked. */
 bool kernel_lock_owned(struct lock *lock);
 
-/* Lock or unlock (TYPE: F_WRLCK, F_RDLCK, F_UNLCK) the byte at OFFSET of FD by COMMAND, an fcntl(2)
- * locking command.  BUSY: held by another process, or a signal came; FAILED: with errno set. */
-enum outcome fcntl_byte(int fd, int command, short type, off_t offset);
+/* A method's take_slot and drop_slot: a record lock on a byte of the range, or beyond any program's data. */
+enum outcome kernel_take_slot(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
+void kernel_drop_slot(struct lock *lock, unsigned slot);
 
 #endif

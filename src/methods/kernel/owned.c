@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lock/lock.h"
@@ -15,11 +14,6 @@
 #include "sys/file_system.h"
 #include "sys/mounts.h"
 #include "sys/retry.h"
-
-static bool is_posix(const struct lock *lock)
-{
-	return (lock->method->can & OWNED_BY_PROCESS) != 0;
-}
 
 static bool has_lease(const struct lock *lock)
 {
@@ -54,9 +48,9 @@ static bool is_anothers(const struct lock *lock)
 	    .l_start = lock->range.start + (lock->slot > 0 ? lock->slot : 0),
 	    .l_len = lock->slot >= 0 ? 1 : lock->range.length,
 	};
-	int result;
+	int command = (lock->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK, result;
 
-	UNINTERRUPTED(result, fcntl(lock->fd, is_posix(lock) ? F_GETLK : F_OFD_GETLK, &bytes));
+	UNINTERRUPTED(result, fcntl(lock->fd, command, &bytes));
 	return result == 0 && bytes.l_type != F_UNLCK;
 }
 

@@ -15,10 +15,10 @@ struct helper_search {
 /* Does process PID have PIPE open, as descriptor FD if FD is not -1?  -1: /proc does not show it. */
 static int has_open(pid_t pid, const struct identity *pipe, int fd)
 {
-	struct open_fds open_fds = {0};
+	struct open_fds open_fds = {.files = pipe, .nfiles = 1};
 	int has;
 
-	open_fds_of(&open_fds, pid, pipe, 1);
+	open_fds_of(&open_fds, pid);
 	has = open_fds.blind ? -1 : 0;
 	for (size_t i = 0; i < open_fds.count; i++)
 		if (fd < 0 || open_fds.list[i].fd == fd)

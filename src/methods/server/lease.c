@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -14,6 +13,7 @@
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 #include "report/error.h"
 
 /* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
@@ -147,23 +147,6 @@ static void *lease_thread(void *argument)
 	return NULL;
 }
 
-/* Block all signals in the new thread: the main thread waits for them. */
-static bool start_lease_thread(struct lease *lease)
-{
-	sigset_t all, before;
-	pthread_attr_t small;
-	bool started;
-
-	sigfillset(&all);
-	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	started = pthread_create(&lease->thread, &small, lease_thread, lease) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&small);
-	return started;
-}
-
 int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t command,
     struct error *error)
 {
@@ -191,10 +174,9 @@ int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t
 		lease->pipe_holders.since = stat.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	lease->process = pidfd_of(command);
-	lease->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-	if (lease->timer >= 0)
-		lease->timer = descriptor_above_standard(lease->timer);
-	lease->running = start_lease_thread(lease);
+	lease->timer = descriptor_above_standard(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
+	errno = signals_free_thread(&lease->thread, lease_thread, lease);
+	lease->running = errno == 0;
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
 	return 0;
