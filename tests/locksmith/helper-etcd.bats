@@ -378,6 +378,21 @@ slow_first_answer() {
 	until_line a FREE
 }
 
+held_on() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	: >"$DIR/faults/hush-keepalive"
+	in_file "$DIR/between.log" "hush keepalive" || return
+	expect a HELD && expect a HELD || return
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "a connection falls silent: the lock is held on by another" {
+	etcd_single
+	between
+	with_lease 9 held_on
+}
+
 # The calls so far of those who come through BETWEEN, but for those of a watch.
 calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
 

@@ -6,6 +6,7 @@ A fault is a file DIR/faults/NAME, where CALL is grant, revoke, keepalive, txn o
   stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
   lose-CALL   do CALL, take the file away, and end the connection without a reply
   mute-CALL   do CALL, and pass nothing on of what the server says to it
+  hush-CALL   take the file away, and pass nothing on any more on the connection of CALL, which stays open
 
 gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
 """
@@ -57,6 +58,7 @@ class Between:
     def __init__(self, client):
         self.client, self.server = client, socket.create_connection((host, int(port)))
         self.calls = {}    # of a stream
+        self.hushed = False
         for one in (self.client, self.server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -91,6 +93,7 @@ class Between:
                 call = next((call for path, call in PATHS.items() if path in payload), "other")
                 self.calls[stream] = call
                 self.wait(call)
+                self.hush(call)
             self.send(self.server, kind, flags, stream, payload)
 
     @staticmethod
@@ -99,6 +102,13 @@ class Between:
             log.write("stop %s\n" % call)
             while os.path.exists(fault("stop", call)):
                 time.sleep(0.01)
+
+    def hush(self, call):
+        if os.path.exists(fault("hush", call)):
+            self.hushed = True
+            os.unlink(fault("hush", call))
+            log.write("hush %s\n" % call)
+            threading.Event().wait()
 
     def answer(self):
         for kind, flags, stream, payload in self.frames(self.server):
@@ -109,7 +119,7 @@ class Between:
                 return
             if call and flags & END_STREAM:
                 log.write("%s\n" % call)
-            if not (call and os.path.exists(fault("mute", call))):
+            if not (self.hushed or (call and os.path.exists(fault("mute", call)))):
                 self.send(self.client, kind, flags, stream, payload)
 
 
