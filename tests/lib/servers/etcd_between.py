@@ -1,6 +1,6 @@
 """Stands before an etcd and passes all on, with faults on demand.
 
-usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call
+usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call, and per connection
 
 A fault is a file DIR/faults/NAME, where CALL is grant, revoke, keepalive, txn or watch:
   stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
@@ -57,6 +57,7 @@ def read(connection, size):
 class Between:
     def __init__(self, client):
         self.client, self.server = client, socket.create_connection((host, int(port)))
+        log.write("connection\n")
         self.calls = {}    # of a stream
         self.hushed = False
         for one in (self.client, self.server):
