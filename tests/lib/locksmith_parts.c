@@ -205,7 +205,8 @@ static struct pb message_of(struct pb_out *m)
 {
 	struct pb sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
 
-	MUST(pb_finish(m) == 0 && pb_unwrap(&sent, &message) && sent.at == sent.end);
+	pb_finish(m);
+	MUST(pb_unwrap(&sent, &message) && sent.at == sent.end);
 	return message;
 }
 
@@ -238,10 +239,6 @@ static void messages(void)
 	MUST(pb_bytes(inner, 2, 2).at == NULL && pb_number(inner, 9) == 0);
 	message.end--;
 	MUST(!pb_whole(message) && pb_bytes(message, 64, 0).at == NULL);
-	pb_start(&m);
-	for (int i = 0; i < 40; i++)
-		pb_text(&m, 1, text);
-	MUST(pb_finish(&m) == -1);
 	puts("ok messages");
 }
 

@@ -947,7 +947,8 @@ no_etcd() {
 	run_smith --no-wait "$1://127.0.0.1:$(sed 's/READY //' "$DIR/$1")/L"
 	kill "$BETWEEN_PID"
 	unset BETWEEN_PID
-	[ "$status" -eq 69 ] && [ "${#lines[@]}" -eq 1 ]
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
 	[[ $output == "ERR 69 "*"$2"* ]] || complain "$output"
 }
 

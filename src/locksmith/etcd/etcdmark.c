@@ -42,8 +42,8 @@ void etcdmark_lease_start(struct etcdlock *k)
 	etcdlock_ask_lease(&request, (k->ttl + NS_PER_S - 1) / NS_PER_S);
 	if (grpc_open(&k->grant, LONGEST_GRANT) != 0)
 		return;
-	if (etcdrpc_prepare(&k->etcd, &k->grant, ETCD_GRANT, &request) == 0)
-		grpc_start(&k->grant);
+	etcdrpc_prepare(&k->etcd, &k->grant, ETCD_GRANT, &request);
+	grpc_start(&k->grant);
 }
 
 void etcdmark_lease_take(struct etcdlock *k, int64_t until)

@@ -4,10 +4,8 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdctl.h"
-#include "locksmith/etcd/etcdqueue.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -48,7 +46,7 @@ static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends
 /* What etcd's error means. */
 static enum etcd_reply refusal_reply(struct etcd *e)
 {
-	const char *text = e->call.message;
+	const char *text = e->call.message[0] != '\0' ? e->call.message : "an error without words";
 
 	if (strstr(text, "lease not found") != NULL) {
 		failure_set(&e->failure, EXIT_UNAVAILABLE, "%s", text);
@@ -74,10 +72,10 @@ static enum etcd_reply refusal_reply(struct etcd *e)
 	case GRPC_OUT_OF_RANGE:
 	case GRPC_UNIMPLEMENTED:
 	case GRPC_UNAUTHENTICATED:
-		return etcd_fatal(e, EXIT_UNAVAILABLE, text[0] != '\0' ? text : "an error without words");
+		return etcd_fatal(e, EXIT_UNAVAILABLE, text);
 	}
 	/* No leader, timed out, overloaded: the next endpoint, or the next moment. */
-	return etcd_failure(e, text[0] != '\0' ? text : "an error without words", true);
+	return etcd_failure(e, text, true);
 }
 
 /* An answer that is not gRPC's. A proxy says 502 to 504 for a server that is away, and 429 of too many requests. */
@@ -121,12 +119,11 @@ static enum etcd_reply no_answer(struct etcd *e)
 
 /* One endpoint, once. */
 static enum etcd_reply ask_endpoint(
-    struct etcd *e, const char *method, const struct pb_out *request, int64_t until, struct pb *answer)
+    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer)
 {
-	struct grpc_target to = {e->base[e->current], method, e->token};
 	int http;
 
-	grpc_prepare(&e->call, &to, request);
+	etcdrpc_prepare(e, &e->call, method, request);
 	e->sent++;
 	grpc_run(&e->call, until, e->abort);
 	http = grpc_http(&e->call);
@@ -149,12 +146,13 @@ static bool must_log_in(const struct etcd *e)
 	       strstr(e->call.message, "revision of auth store is old") != NULL;
 }
 
-static enum etcd_reply call_endpoints(
-    struct etcd *e, const char *method, const struct pb_out *request, int64_t until, struct pb *answer)
+enum etcd_reply etcdrpc_call(
+    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer)
 {
 	bool may_log_in = strcmp(method, ETCD_LOGIN) != 0;
 	enum etcd_reply reply;
 
+	*answer = (struct pb){NULL, NULL};
 	e->sent = 0;
 	e->away = false;
 	memset(e->failed, 0, sizeof e->failed);
@@ -181,23 +179,9 @@ static enum etcd_reply call_endpoints(
 	}
 }
 
-enum etcd_reply etcdrpc_call(
-    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer)
+void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request)
 {
-	*answer = (struct pb){NULL, NULL};
-	if (pb_finish(request) != 0)
-		return etcd_fatal(e, EXIT_INTERNAL, "a request is too long");
-	return call_endpoints(e, method, request, until, answer);
-}
-
-int etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request)
-{
-	struct grpc_target to = {e->base[e->current], method, e->token};
-
-	if (pb_finish(request) != 0)
-		return -1;
-	grpc_prepare(c, &to, request);
-	return 0;
+	grpc_prepare(c, e->base[e->current], method, e->token, request);
 }
 
 void etcdrpc_rotate(struct etcd *e)

@@ -45,14 +45,13 @@ struct etcd {
 enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);
 
-/* Calls a method with that request, which is finished here. On OK *answer is the reply, valid until the next call.
-   Goes through the endpoints again and again until that moment. */
+/* Calls a method with that request. On OK *answer is the reply, valid until the next call. Goes through the endpoints
+   again and again until that moment. */
 enum etcd_reply etcdrpc_call(
     struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer);
 
-/* Prepares a call of the endpoint that is asked first, to be made beside the others. 0, or -1: the request is too
-   long. */
-int etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request);
+/* Prepares a call of the endpoint that is asked first, to be made beside the others. */
+void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request);
 
 /* Takes the next endpoint. */
 void etcdrpc_rotate(struct etcd *e);

@@ -46,9 +46,9 @@ int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_
 	if (!puts)
 		pb_int(&request, WATCH_FILTER, NO_PUT);
 	pb_close(&request, create);
-	if (grpc_open(&w->call, LONGEST_MESSAGE) != 0 ||
-	    etcdrpc_prepare(e, &w->call, ETCD_WATCH, &request) != 0)
+	if (grpc_open(&w->call, LONGEST_MESSAGE) != 0)
 		return -1;
+	etcdrpc_prepare(e, &w->call, ETCD_WATCH, &request);
 	w->call.hear = watch_hear;
 	w->call.data = w;
 	curl_easy_setopt(

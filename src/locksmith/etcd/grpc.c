@@ -159,20 +159,22 @@ int grpc_open(struct grpc_call *c, size_t limit)
 	return 0;
 }
 
-void grpc_prepare(struct grpc_call *c, const struct grpc_target *to, const struct pb_out *request)
+void grpc_prepare(
+    struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request)
 {
 	char text[2100];
 
-	c->base = to->base;
-	snprintf(text, sizeof text, "%s%s", to->base, to->method);
+	c->base = base;
+	pb_finish(request);
+	snprintf(text, sizeof text, "%s%s", base, method);
 	curl_easy_setopt(c->transfer.easy, CURLOPT_URL, text);
 	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, (long)request->used);
 	curl_easy_setopt(c->transfer.easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
 	curl_slist_free_all(c->headers);
 	c->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
 	c->headers = curl_slist_append(c->headers, "TE: trailers");
-	if (to->token[0] != '\0') {
-		snprintf(text, sizeof text, "Token: %s", to->token);
+	if (token[0] != '\0') {
+		snprintf(text, sizeof text, "Token: %s", token);
 		c->headers = curl_slist_append(c->headers, text);
 	}
 	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTPHEADER, c->headers);

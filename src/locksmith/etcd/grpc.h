@@ -21,13 +21,6 @@ enum grpc_status {
 	GRPC_UNAUTHENTICATED = 16
 };
 
-/* Where to, and what. */
-struct grpc_target {
-	const char *base;   /* http://HOST:PORT, or https; it stays where it is until all calls are closed */
-	const char *method; /* "/package.Service/Method" */
-	const char *token;  /* what the login gave; "" without one */
-};
-
 struct grpc_call {
 	struct transfer transfer; /* transfer.ended: the call is over; transfer.error: why there was no answer */
 	const char *base;
@@ -47,8 +40,10 @@ bool grpc_possible(void);
 /* Makes a call that takes at most limit bytes. 0 or -1 (no memory). *c stays where it is until grpc_close. */
 int grpc_open(struct grpc_call *c, size_t limit);
 
-/* Sets where to and what; the request was finished (pb_finish). libcurl keeps a copy of it. */
-void grpc_prepare(struct grpc_call *c, const struct grpc_target *to, const struct pb_out *request);
+/* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end of the program;
+   method "/package.Service/Method"; token what the login gave, "" without one. libcurl keeps a copy of the request. */
+void grpc_prepare(
+    struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request);
 
 /* Begins what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *c);

@@ -2,6 +2,7 @@
 
 #include "locksmith/etcd/protobuf.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5 };
@@ -10,10 +11,8 @@ enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5 };
 
 static void add_bytes(struct pb_out *m, const void *bytes, size_t size)
 {
-	if (size > sizeof m->bytes - m->used) {
-		m->overflow = true;
-		return;
-	}
+	if (size > sizeof m->bytes - m->used)
+		abort();
 	memcpy(m->bytes + m->used, bytes, size);
 	m->used += size;
 }
@@ -39,7 +38,6 @@ static void add_varint(struct pb_out *m, uint64_t value)
 void pb_start(struct pb_out *m)
 {
 	m->used = PB_PREFIX;
-	m->overflow = false;
 }
 
 void pb_int(struct pb_out *m, unsigned int field, int64_t value)
@@ -67,20 +65,17 @@ void pb_close(struct pb_out *m, size_t opened)
 	size_t inside = m->used - opened, n = encode_varint(inside, length);
 
 	add_bytes(m, length, n);
-	if (m->overflow)
-		return;
 	memmove(m->bytes + opened + n, m->bytes + opened, inside);
 	memcpy(m->bytes + opened, length, n);
 }
 
-int pb_finish(struct pb_out *m)
+void pb_finish(struct pb_out *m)
 {
 	size_t size = m->used - PB_PREFIX;
 
 	m->bytes[0] = 0; /* not compressed */
 	for (size_t i = 1; i < PB_PREFIX; i++)
 		m->bytes[i] = (unsigned char)(size >> 8 * (PB_PREFIX - 1 - i));
-	return m->overflow ? -1 : 0;
 }
 
 static bool take_varint(struct pb *m, uint64_t *value)

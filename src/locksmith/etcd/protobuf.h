@@ -8,11 +8,11 @@
 
 enum { PB_PREFIX = 5, PB_LONGEST = 32 * 1024 };
 
-/* A message that is being written, behind the prefix with which gRPC sends it. */
+/* A message that is being written, behind the prefix with which gRPC sends it. There is room for all that a
+   lock asks: its name, which is in each key, has an end. A message without room ends the program. */
 struct pb_out {
 	unsigned char bytes[PB_LONGEST];
 	size_t used;
-	bool overflow; /* there was no room for all */
 };
 
 /* Begins an empty message. */
@@ -28,8 +28,8 @@ void pb_text(struct pb_out *m, unsigned int field, const char *text);
 size_t pb_open(struct pb_out *m, unsigned int field);
 void pb_close(struct pb_out *m, size_t opened);
 
-/* Fills in the prefix. 0, or -1: the message did not fit. */
-int pb_finish(struct pb_out *m);
+/* Fills in the prefix. */
+void pb_finish(struct pb_out *m);
 
 /* Bytes that were received: a message, or the rest of one, or a text; {NULL, NULL} is an empty one. */
 struct pb {
