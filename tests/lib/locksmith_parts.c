@@ -354,13 +354,13 @@ static void queues(void)
 	/* The nearer one of two; and the holder is the one with a mark. */
 	respond(&responses, "L/1", "exclusive pid=1", 5, 1);
 	respond(&responses, "L/a", "exclusive pid=2", 6, 1);
-	respond(&responses, NULL, NULL, 0, 0);
+	respond(&responses, NULL, "", 0, 0);
 	respond(&responses, "L#held/0", "exclusive pid=3", 4, 1);
 	p = place_of(LEASE_SHARED);
 	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
 	/* A mark whose key has gone. */
 	for (int i = 0; i < 3; i++)
-		respond(&responses, NULL, NULL, 0, 0);
+		respond(&responses, NULL, "", 0, 0);
 	respond(&responses, "L#held/9", "", 4, 1);
 	p = place_of(LEASE_EXCLUSIVE);
 	MUST(p.blocked && watches(&p, "L#held/9") && strstr(p.who, "another program's key L#held/9"));
@@ -371,7 +371,7 @@ static void queues(void)
 static struct etcdqueue_place slot_behind(int version, bool taken)
 {
 	for (int i = 0; i < 4; i++)
-		respond(&responses, NULL, NULL, 0, 0);
+		respond(&responses, NULL, "", 0, 0);
 	respond(&responses, version > 0 ? "L/#slots/a" : NULL, "", 5, version);
 	respond(&responses, taken ? "L#held/#slots/0" : NULL, "", 5, 1);
 	respond(&responses, "L#held/#slots/0", "slots=1 pid=1", 4, 1);

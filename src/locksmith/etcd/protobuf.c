@@ -31,8 +31,9 @@ static size_t encode_varint(uint64_t value, unsigned char *out)
 static void add_varint(struct pb_out *m, uint64_t value)
 {
 	unsigned char bytes[LONGEST_VARINT];
+	size_t size = encode_varint(value, bytes);
 
-	add_bytes(m, bytes, encode_varint(value, bytes));
+	add_bytes(m, bytes, size);
 }
 
 void pb_start(struct pb_out *m)
