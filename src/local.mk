@@ -108,7 +108,6 @@ LOCKSMITH_CURL = \
 	src/locksmith/curl/buffer.c src/locksmith/curl/buffer.h \
 	src/locksmith/curl/transfer.c src/locksmith/curl/transfer.h
 LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
-	src/locksmith/etcd/base64.c src/locksmith/etcd/base64.h \
 	src/locksmith/etcd/etcd.c \
 	src/locksmith/etcd/etcd_acquire.c \
 	src/locksmith/etcd/etcd_hold.c \
@@ -117,7 +116,10 @@ LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcdmark.c src/locksmith/etcd/etcdmark.h \
 	src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdqueue.h \
 	src/locksmith/etcd/etcdrpc.c src/locksmith/etcd/etcdrpc.h \
-	src/locksmith/etcd/etcdwatch.c src/locksmith/etcd/etcdwatch.h
+	src/locksmith/etcd/etcdtxn.c src/locksmith/etcd/etcdtxn.h \
+	src/locksmith/etcd/etcdwatch.c src/locksmith/etcd/etcdwatch.h \
+	src/locksmith/etcd/grpc.c src/locksmith/etcd/grpc.h \
+	src/locksmith/etcd/protobuf.c src/locksmith/etcd/protobuf.h
 LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/dirlock.c src/locksmith/ftp/dirlock.h \
 	src/locksmith/ftp/dirlock_acquire.c \

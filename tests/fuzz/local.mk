@@ -15,10 +15,11 @@ FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=status_fd_use,--wrap=memory_lasting
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
 FUZZ_mbox_WRAPS = -Wl,--wrap=read
-FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/etcd/base64.c src/locksmith/common/clock.c \
+FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c src/locksmith/common/url.c src/locksmith/common/failure.c
-FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/base64.c src/locksmith/curl/buffer.c \
+FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdtxn.c \
+	src/locksmith/etcd/protobuf.c src/locksmith/curl/buffer.c \
 	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/etcdrpc.c \
 	src/locksmith/etcd/etcdctl.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c \

@@ -2,10 +2,10 @@
    or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
 #include <config.h>
 
-#include "locksmith/etcd/base64.h"
 #include "locksmith/curl/buffer.h"
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdqueue.h"
+#include "locksmith/etcd/protobuf.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/url.h"
@@ -189,21 +189,9 @@ static void urls(void)
 
 static void small_things(void)
 {
-	char text[64], code[BASE64_SIZE(64)];
 	struct buffer b = {.limit = 5};
 	int64_t ns;
 
-	for (size_t n = 0; n < 8; n++) {
-		char back[16];
-
-		snprintf(text, sizeof text, "%.*s", (int)n,
-		    "abc\xff"
-		    "efgh");
-		base64_encode(text, code);
-		MUST(base64_decode(code, back, sizeof back) == 0 && strcmp(text, back) == 0);
-	}
-	MUST(base64_decode("a*b", text, sizeof text) == -1);
-	MUST(base64_decode("YWJjZGVm", text, 4) == 0 && strcmp(text, "abc") == 0);
 	MUST(buffer_add(&b, "abc", 3) == 0 && buffer_add(&b, "de", 2) == 0 &&
 	     buffer_add(&b, "f", 1) == -1 && b.overflow);
 	MUST(strcmp(buffer_text(&b), "abcde") == 0);
@@ -212,6 +200,75 @@ static void small_things(void)
 	MUST(clock_parse("nan", &ns) == -1 && clock_parse("1e99", &ns) == -1 &&
 	     clock_parse("1x", &ns) == -1);
 	puts("ok small things");
+}
+
+/* What was written, as it is read. */
+static struct pb message_of(struct pb_out *m)
+{
+	struct pb sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
+
+	pb_finish(m);
+	MUST(pb_unwrap(&sent, &message) && sent.at == sent.end);
+	return message;
+}
+
+static void messages(void)
+{
+	static const int64_t numbers[] = {0, 1, 127, 128, 16384, INT64_MAX, -1, INT64_MIN};
+	static struct pb_out m;
+	char text[1000], back[1000];
+	struct pb message, inner;
+	size_t outer;
+
+	memset(text, 'x', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	pb_start(&m);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		pb_int(&m, 1 + (unsigned int)i, numbers[i]);
+	outer = pb_open(&m, 64);
+	pb_text(&m, 2, text);
+	pb_text(&m, 2, "second");
+	pb_close(&m, outer);
+	message = message_of(&m);
+	MUST(pb_whole(message));
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		MUST(pb_number(message, 1 + (unsigned int)i) == numbers[i]);
+	inner = pb_bytes(message, 64, 0);
+	pb_string(pb_bytes(inner, 2, 0), back, sizeof back);
+	MUST(strcmp(back, text) == 0);
+	pb_string(pb_bytes(inner, 2, 1), back, 4);
+	MUST(strcmp(back, "sec") == 0);
+	MUST(pb_bytes(inner, 2, 2).at == NULL && pb_number(inner, 9) == 0);
+	message.end--;
+	MUST(!pb_whole(message) && pb_bytes(message, 64, 0).at == NULL);
+	puts("ok messages");
+}
+
+static void bad_messages(void)
+{
+	static const struct {
+		const char *bytes;
+		size_t size;
+	} bad[] = {{"\x08", 1}, {"\0\1", 2}, {"\x08\x80", 2}, {"\x0a\5abcd", 6}, {"\x0b\x0c", 2}, {"\x0f\1", 2},
+	    {"\x09\1\2\3", 4}, {"\x0d\1\2\3", 4}, {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 12},
+	    {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11}, {"\xff\xff\xff\xff\xff\1\1", 7}};
+	struct pb_field field;
+	struct pb m, message;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		m.at = (const unsigned char *)bad[i].bytes;
+		m.end = m.at + bad[i].size;
+		MUST(!pb_whole(m) && !pb_next(&m, &field) && m.at == (const unsigned char *)bad[i].bytes);
+	}
+	m = (struct pb){(const unsigned char *)"\0\0\0\0\2a", NULL};
+	m.end = m.at + 6;
+	MUST(!pb_unwrap(&m, &message)); /* not all of it is there */
+	m.end = m.at + 4;
+	MUST(!pb_unwrap(&m, &message));
+	m = (struct pb){(const unsigned char *)"\1\0\0\0\0", NULL};
+	m.end = m.at + 5;
+	MUST(!pb_unwrap(&m, &message)); /* compressed */
+	puts("ok bad messages");
 }
 
 /* Random bytes out of an alphabet that matters, so that it gets past the first checks. */
@@ -243,86 +300,97 @@ static void noise(void)
 		ftplist_modify(text, &s);
 		if (url_parse(text, &u, &failure) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
-		base64_decode(text, names, 10);
+		pb_whole((struct pb){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
 	}
 	puts("ok noise");
 }
 
-/* A response with one key, or with none if key is NULL. */
-static json_t *response(const char *key, const char *value, int revision, int version)
+/* Adds a response with one key, or with none if key is NULL. */
+static void respond(struct pb_out *m, const char *key, const char *value, int revision, int version)
 {
-	char text[100], words[100];
+	size_t response = pb_open(m, 3), range = pb_open(m, 1), kv;
 
-	if (key == NULL)
-		return json_pack("{s:{}}", "response_range");
-	base64_encode(key, text);
-	base64_encode(value, words);
-	return json_pack("{s:{s:[{s:s, s:s, s:i, s:i}]}}", "response_range", "kvs", "key", text,
-	    "value", words, "create_revision", revision, "version", version);
+	if (key != NULL) {
+		kv = pb_open(m, 2);
+		pb_text(m, 1, key);
+		pb_int(m, 2, revision);
+		pb_int(m, 4, version);
+		pb_text(m, 5, value);
+		pb_close(m, kv);
+	}
+	pb_close(m, range);
+	pb_close(m, response);
 }
 
-static struct etcdqueue_place place_of(enum lease_mode mode, json_t *responses)
+static struct pb_out responses;
+
+static struct etcdqueue_place place_of(enum lease_mode mode)
 {
 	struct options o = {.mode = mode, .slots = 1};
-	struct etcdqueue_keys keys, marks;
 	struct etcdqueue_place p = {.found = true};
+	static struct pb_out questions;
+	struct etcdqueue q;
 
-	etcdqueue_keys(&keys, "L", mode);
-	etcdqueue_keys(&marks, "L#held", mode);
-	json_decref(etcdqueue_questions(&keys, &marks, &o, 7));
-	etcdqueue_place(responses, &keys, &marks, &o, &p);
-	json_decref(responses);
+	etcdqueue_init(&q, "L", &o);
+	pb_start(&questions);
+	MUST(etcdqueue_ask(&q, &questions, TXN_SUCCESS, 7) == (mode == LEASE_SLOTS ? 7 : 4));
+	MUST(pb_whole(message_of(&questions)));
+	etcdqueue_place(&q, message_of(&responses), &p);
+	pb_start(&responses);
 	MUST(p.found);
 	return p;
 }
 
 static bool watches(const struct etcdqueue_place *p, const char *key)
 {
-	char text[100];
-
-	return base64_decode(p->watch.first, text, sizeof text) == 0 && strcmp(text, key) == 0;
+	return strcmp(p->watch.first, key) == 0;
 }
 
 static void queues(void)
 {
 	struct etcdqueue_place p;
 
-	p = place_of(LEASE_EXCLUSIVE, NULL);
+	pb_start(&responses);
+	p = place_of(LEASE_EXCLUSIVE);
 	MUST(!p.blocked && p.who[0] == '\0');
 	/* The nearer one of two; and the holder is the one with a mark. */
-	p = place_of(LEASE_SHARED,
-	    json_pack("[o, o, o, o]", response("L/1", "exclusive pid=1", 5, 1),
-		response("L/a", "exclusive pid=2", 6, 1), response(NULL, NULL, 0, 0),
-		response("L#held/0", "exclusive pid=3", 4, 1)));
+	respond(&responses, "L/1", "exclusive pid=1", 5, 1);
+	respond(&responses, "L/a", "exclusive pid=2", 6, 1);
+	respond(&responses, NULL, "", 0, 0);
+	respond(&responses, "L#held/0", "exclusive pid=3", 4, 1);
+	p = place_of(LEASE_SHARED);
 	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
 	/* A mark whose key has gone. */
-	p = place_of(LEASE_EXCLUSIVE,
-	    json_pack("[o, o, o, o]", response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0),
-		response(NULL, NULL, 0, 0), response("L#held/9", "", 4, 1)));
+	for (int i = 0; i < 3; i++)
+		respond(&responses, NULL, "", 0, 0);
+	respond(&responses, "L#held/9", "", 4, 1);
+	p = place_of(LEASE_EXCLUSIVE);
 	MUST(p.blocked && watches(&p, "L#held/9") && strstr(p.who, "another program's key L#held/9"));
 	puts("ok queues");
 }
 
-static json_t *slots(json_t *before, json_t *taken)
+/* The place among slots behind a key of that version (0: none) when the first slot is free, or TAKEN. */
+static struct etcdqueue_place slot_behind(int version, bool taken)
 {
-	return json_pack("[{}, {}, {}, {}, o, o, o]", before, taken,
-	    response("L#held/#slots/0", "slots=1 pid=1", 4, 1));
+	for (int i = 0; i < 4; i++)
+		respond(&responses, NULL, "", 0, 0);
+	respond(&responses, version > 0 ? "L/#slots/a" : NULL, "", 5, version);
+	respond(&responses, taken ? "L#held/#slots/0" : NULL, "", 5, 1);
+	respond(&responses, "L#held/#slots/0", "slots=1 pid=1", 4, 1);
+	return place_of(LEASE_SLOTS);
 }
 
 static void slot_queues(void)
 {
-	struct etcdqueue_place p;
+	struct etcdqueue_place p = slot_behind(0, false);
 
-	p = place_of(LEASE_SLOTS, slots(response(NULL, NULL, 0, 0), response(NULL, NULL, 0, 0)));
 	MUST(!p.blocked && p.slot == 0);
 	/* The one before us waits, then it holds; then it has gone, and its mark has not. */
-	p = place_of(LEASE_SLOTS, slots(response("L/#slots/a", "", 5, 1), response(NULL, NULL, 0, 0)));
+	p = slot_behind(1, false);
 	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
-	p = place_of(LEASE_SLOTS,
-	    slots(response("L/#slots/a", "", 5, 2), response("L#held/#slots/0", "", 5, 1)));
+	p = slot_behind(2, true);
 	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && p.watch.end[0] != '\0');
-	p = place_of(
-	    LEASE_SLOTS, slots(response(NULL, NULL, 0, 0), response("L#held/#slots/0", "", 5, 1)));
+	p = slot_behind(0, true);
 	MUST(p.blocked && !p.puts && watches(&p, "L#held/#slots/"));
 	MUST(strcmp(p.who, "mode=slots slots=1 pid=1") == 0);
 	puts("ok slot queues");
@@ -336,6 +404,8 @@ int main(void)
 	ftp_listings();
 	urls();
 	small_things();
+	messages();
+	bad_messages();
 	queues();
 	slot_queues();
 	noise();

@@ -760,6 +760,7 @@ one_of_three() {
 	wait "${ETCD_PID[s1]}" || true
 	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
 	waits_for waiter "waiting: for the server: "
+	if grep callback waiter.err; then complain "why it does not answer is not said"; fi
 	[ ! -e ran ]
 	etcd_start s1
 	ended waiter 0

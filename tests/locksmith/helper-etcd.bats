@@ -16,7 +16,7 @@ setup() {
 teardown() {
 	smiths_stop_all
 	etcd_stop_all
-	[ -z "${LIAR:-}" ] || kill -KILL "$LIAR"
+	[ -z "${BETWEEN_PID:-}" ] || kill -KILL "$BETWEEN_PID"
 	watched
 }
 
@@ -310,10 +310,10 @@ busy_until_its_end() {
 
 # between: ETCD is from now on reached through a server that does wrong on demand.
 between() {
-	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/liar" 2>&1 </dev/null &
-	LIAR=$!
-	in_file "$DIR/liar" READY
-	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/liar")
+	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/port" 2>&1 </dev/null &
+	BETWEEN_PID=$!
+	in_file "$DIR/port" READY
+	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/port")
 }
 
 @test "one who does not wait, and was slow, meets the mark of a holder that came and was cut off" {
@@ -378,7 +378,22 @@ slow_first_answer() {
 	until_line a FREE
 }
 
-# The calls so far of those who come through BETWEEN, but for those of a watch.
+held_on() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	: >"$DIR/faults/hush-keepalive"
+	in_file "$DIR/between.log" "hush keepalive" || return
+	expect a HELD && expect a HELD || return
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "a connection falls silent: the lock is held on by another" {
+	etcd_single
+	between
+	with_lease 9 held_on
+}
+
+# What those who come through BETWEEN have done so far, but for watches.
 calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
 
 few_calls() {
@@ -387,13 +402,13 @@ few_calls() {
 	expect a OK
 	unlock a
 	[ -z "$(keys)" ] || complain "left: $(keys)" || return
-	[ "$(calls)" = "grant grant txn txn " ] || complain "$(calls)"
+	[ "$(calls)" = "connection grant grant txn txn " ] || complain "$(calls)"
 }
 
 # On a busy machine the lease for the mark may come too late, and is asked for again.
 eventually_few_calls() { few_calls "$@" || few_calls "$@" || few_calls "$@"; }
 
-@test "a free lock: two leases, one transaction to take it, and one to release it" {
+@test "a free lock: two leases, one transaction to take it, and one to release it, on one connection" {
 	etcd_single
 	between
 	eventually_few_calls
@@ -653,10 +668,9 @@ entered_in_time() {
 
 @test "a renewal is not believed when the key is gone" {
 	etcd_single
-	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_liar.py" "$ETCD" >"$DIR/liar" 2>&1 </dev/null &
-	LIAR=$!
-	in_file "$DIR/liar" READY
-	smith a --ttl=6 "etcd://127.0.0.1:$(sed 's/READY //' "$DIR/liar")/L"
+	between
+	: >"$DIR/faults/mute-watch" # the lease is renewed, and nobody says that the key has gone
+	smith a --ttl=6 "etcd://$BETWEEN/L"
 	expect a OK
 	expect a HELD
 	ctl del L/ --prefix >/dev/null
@@ -887,6 +901,19 @@ lost_before_the_deadline() {
 	[ "$status" -eq 0 ]
 	SEMLOCK_CERT=$DIR/no-such-file run_smith --no-wait "etcds://$ETCD/L"
 	[[ $output == "ERR 69 "*"no-such-file"* ]]
+	# The certificate's name is a user's, unless another one is named.
+	local tls=(--cacert "$DIR/ca.pem" --cert "$DIR/leaf.pem" --key "$DIR/leaf.key") user
+	for user in root localhost; do
+		ctl "${tls[@]}" user add $user:pw >/dev/null
+		ctl "${tls[@]}" user grant-role $user root >/dev/null
+	done
+	ctl "${tls[@]}" auth enable >/dev/null
+	SEMLOCK_CERT=$DIR/server.pem run_smith --no-wait "etcds://$ETCD/L"
+	[ "$status" -eq 0 ]
+	SEMLOCK_CERT=$DIR/server.pem SEMLOCK_PASSWORD=wrong run_smith --no-wait "etcds://root@$ETCD/L"
+	[ "$status" -eq 77 ]
+	SEMLOCK_CERT=$DIR/server.pem SEMLOCK_PASSWORD=pw run_smith --no-wait "etcds://root@$ETCD/L"
+	[ "$status" -eq 0 ]
 }
 
 @test "--check, --stale, and what is no etcd" {
@@ -897,6 +924,49 @@ lost_before_the_deadline() {
 	[ -z "$(keys)" ]
 	run_smith --stale=5 "etcd://$ETCD/L"
 	[ "$status" -eq 64 ]
-	run_smith --no-wait "etcd://127.0.0.1:${ETCD_PEER[s1]}/L"
+	no_etcd etcd "has no gRPC (HTTP/2)"
+	certificates
+	SEMLOCK_CACERT=$DIR/ca.pem no_etcd etcds "HTTP 501 without gRPC" "$DIR/server.pem"
+}
+
+# no_etcd SCHEME WORDS [CERTIFICATE]: a server that speaks HTTP/1.1 alone is 69 with these words.
+no_etcd() {
+	apart /usr/bin/python3 - "${@:3}" >"$DIR/$1" <<-'END' &
+		import http.server, ssl, sys
+		server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+		server.RequestHandlerClass.protocol_version = "HTTP/1.1"
+		if sys.argv[1:]:
+		    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+		    context.load_cert_chain(sys.argv[1])
+		    server.socket = context.wrap_socket(server.socket, server_side=True)
+		print("READY", server.server_address[1], flush=True)
+		server.serve_forever()
+	END
+	BETWEEN_PID=$!
+	in_file "$DIR/$1" READY
+	run_smith --no-wait "$1://127.0.0.1:$(sed 's/READY //' "$DIR/$1")/L"
+	kill "$BETWEEN_PID"
+	unset BETWEEN_PID
 	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == "ERR 69 "*"$2"* ]] || complain "$output"
+}
+
+@test "a libcurl without HTTP/2 is named" {
+	cat >"$DIR/no_http2.c" <<-'END'
+		#define _GNU_SOURCE
+		#include <curl/curl.h>
+		#include <dlfcn.h>
+		curl_version_info_data *curl_version_info(CURLversion age)
+		{
+			static curl_version_info_data without;
+			without = *((curl_version_info_data *(*)(CURLversion))dlsym(RTLD_NEXT, "curl_version_info"))(age);
+			without.features &= ~CURL_VERSION_HTTP2;
+			return &without;
+		}
+	END
+	cc -shared -fPIC -o "$DIR/no_http2.so" "$DIR/no_http2.c" || skip "no compiler here"
+	LD_PRELOAD=$DIR/no_http2.so run_smith --no-wait etcd://127.0.0.1:1/L
+	[[ $output == "ERR "* ]] || skip "no LD_PRELOAD with this build"
+	[ "$output" = "ERR 69 this libcurl has no HTTP/2, in which etcd's gRPC comes" ]
 }

@@ -5,11 +5,11 @@ load ../lib/locksmith
 setup() { watch_over; }
 teardown() { watched; }
 
-@test "tokens, listings, URLs, base64, the etcd queue: good, bad and random text" {
+@test "tokens, listings, URLs, protocol buffers, the etcd queue: good, bad and random text" {
 	[ -n "$LOCKSMITH_PARTS" ] || skip "built without the network methods"
 	run "$LOCKSMITH_PARTS"
 	[ "$status" -eq 0 ] || { echo "$output" >&2; false; }
-	[ "$(grep -c '^ok' <<<"$output")" -eq 9 ]
+	[ "$(grep -c '^ok' <<<"$output")" -eq 11 ]
 }
 
 # says WHAT ARG...: status 64, and this one line in the protocol

@@ -16,19 +16,36 @@
 #define FIRST_TIMEOUT (5 * NS_PER_S / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * NS_PER_S)
 
+enum { STATUS_VERSION = 2 }; /* a field of etcd's StatusResponse */
+
 /* Says the holders whose key has gone; they come first. */
-static size_t say_orphans(const json_t *kvs, const json_t *marks)
+static size_t say_orphans(struct pb kvs, struct pb marks)
 {
+	struct etcd_kv mark;
 	char text[600];
 	size_t n = 0;
 
-	for (size_t i = 0; i < json_array_size(marks); i++) {
-		const json_t *mark = json_array_get(marks, i);
-
-		if (etcdqueue_pair(kvs, mark))
+	while (txn_next(&marks, &mark)) {
+		if (etcdqueue_pair(kvs, &mark))
 			continue;
-		etcdqueue_describe(mark, text, sizeof text);
+		etcdqueue_describe(&mark, text, sizeof text);
 		say("WHO state=holds %s", text);
+		n++;
+	}
+	return n;
+}
+
+static size_t say_keys(struct pb kvs, struct pb marks)
+{
+	struct etcd_kv kv;
+	char text[600];
+	size_t n = 0;
+
+	for (bool first = true; txn_next(&kvs, &kv); first = false) {
+		if (etcdqueue_is_mark(&kv))
+			continue;
+		etcdqueue_describe(&kv, text, sizeof text);
+		say("WHO state=%s %s", etcdqueue_holds(&kv, marks, first) ? "holds" : "waits", text);
 		n++;
 	}
 	return n;
@@ -36,26 +53,15 @@ static size_t say_orphans(const json_t *kvs, const json_t *marks)
 
 static int etcd_who(struct etcdlock *k, struct failure *failure)
 {
-	char text[600];
-	const json_t *kvs, *marks;
-	json_t *answer;
+	struct pb kvs, marks;
 	size_t n;
 
-	if (etcdlock_range(k, boottime_now() + FIRST_ANSWER, &answer, &kvs, &marks) != ETCD_OK) {
+	if (etcdlock_range(k, boottime_now() + FIRST_ANSWER, &kvs, &marks) != ETCD_OK) {
 		*failure = k->etcd.failure;
 		return failure->status;
 	}
 	n = say_orphans(kvs, marks);
-	for (size_t i = 0; i < json_array_size(kvs); i++) {
-		const json_t *kv = json_array_get(kvs, i);
-
-		if (etcdqueue_is_mark(kv))
-			continue;
-		etcdqueue_describe(kv, text, sizeof text);
-		say("WHO state=%s %s", etcdqueue_holds(kvs, marks, i) ? "holds" : "waits", text);
-		n++;
-	}
-	json_decref(answer);
+	n += say_keys(kvs, marks);
 	return n > 0 ? EXIT_BUSY : EXIT_RELEASED;
 }
 
@@ -71,18 +77,18 @@ static bool etcd_expect(struct etcdlock *k, const char *what, enum etcd_reply re
 
 static void say_version(struct etcdlock *k)
 {
-	json_t *answer = NULL;
-	const char *v;
+	struct pb_out request;
+	struct pb answer;
+	char version[40];
 
-	if (etcdrpc_call(&k->etcd, "/v3/maintenance/status", json_object(),
-		boottime_now() + FIRST_ANSWER, &answer) != ETCD_OK)
+	pb_start(&request);
+	if (etcdrpc_call(&k->etcd, ETCD_STATUS, &request, boottime_now() + FIRST_ANSWER, &answer) != ETCD_OK)
 		return;
-	v = json_string_value(json_object_get(answer, "version"));
+	pb_string(pb_bytes(answer, STATUS_VERSION, 0), version, sizeof version);
 	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke "
 	    "leases that were "
 	    "renewed: use SEMLOCK_TOKEN",
-	    v != NULL ? v : "of unknown version");
-	json_decref(answer);
+	    version[0] != '\0' ? version : "of unknown version");
 }
 
 /* Tries each step on a name of its own. */
@@ -94,7 +100,7 @@ static int etcd_check(struct etcdlock *k, struct failure *failure)
 
 	snprintf(
 	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)boottime_now());
-	etcdlock_keys(k);
+	etcdqueue_init(&k->queue, k->name, k->options);
 	if (etcdlock_grant(k, until) != ETCD_OK) {
 		*failure = k->etcd.failure;
 		return failure->status;
@@ -157,7 +163,7 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	}
 	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? k->ttl / 6 : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
-	etcdlock_keys(k);
+	etcdqueue_init(&k->queue, k->name, k->options);
 	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
 	if (o->no_wait) { /* a silent endpoint leaves time for the others */
 		first_timeout = clock_min(first_timeout, (o->answer_by - boottime_now()) / o->url.hosts);

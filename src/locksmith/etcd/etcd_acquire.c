@@ -63,8 +63,8 @@ static void watch_place(struct etcdlock *k)
 /* Waits until that moment, or until the watch has an event or ends. */
 static void doze(struct etcdlock *k, int64_t until)
 {
-	transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
-	if (!k->watch.transfer.ended || k->watch.stirred)
+	transfer_wait(until, &k->watch.stirred, &k->watch.call.transfer.ended);
+	if (!k->watch.call.transfer.ended || k->watch.stirred)
 		return;
 	etcdrpc_rotate(&k->etcd);
 	transfer_wait(clock_min(boottime_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
@@ -134,17 +134,13 @@ static enum wait enter(struct etcdlock *k)
 /* Our key has its place: exact, also if many begin at the same time. */
 static enum wait count_waiters(struct etcdlock *k)
 {
-	const json_t *kvs, *marks;
-	unsigned int waiting;
-	json_t *answer;
+	struct pb kvs, marks;
 
 	if (k->options->queue_max == 0 || !k->place.blocked)
 		return WAIT_HELD;
-	switch (etcdlock_range(k, clock_min(answer_by(k), k->deadline), &answer, &kvs, &marks)) {
+	switch (etcdlock_range(k, clock_min(answer_by(k), k->deadline), &kvs, &marks)) {
 	case ETCD_OK:
-		waiting = etcdqueue_waiting(kvs, marks, k->revision);
-		json_decref(answer);
-		return waiting < k->options->queue_max ? WAIT_HELD : WAIT_BUSY;
+		return etcdqueue_waiting(kvs, marks, k->revision) < k->options->queue_max ? WAIT_HELD : WAIT_BUSY;
 	case ETCD_FATAL:
 		return WAIT_FAILED;
 	default:

@@ -85,7 +85,7 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 		return EXIT_LOST;
 	}
 	if (etcdwatch_over(&k->watch) || k->watch.endpoint != k->etcd.current) {
-		if (k->watch.transfer.ended)
+		if (k->watch.call.transfer.ended && k->watch.endpoint == k->etcd.current)
 			etcdrpc_rotate(&k->etcd);
 		watch_own(k, h);
 	}
@@ -127,7 +127,7 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 		until = clock_min(h.next, h.last_call);
 		if (etcdwatch_over(&k->watch))
 			until = clock_min(until, h.watch_at);
-		transfer_wait(until, &k->watch.stirred, &k->watch.transfer.ended);
+		transfer_wait(until, &k->watch.stirred, &k->watch.call.transfer.ended);
 	}
 	k->etcd.abort = NULL;
 	return etcd_release(k, failure);

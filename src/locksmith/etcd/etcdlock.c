@@ -8,46 +8,36 @@
 #include <stdio.h>
 #include <string.h>
 
-json_t *etcdlock_number(int64_t n)
+enum lease_field { GRANT_SECONDS = 1, GRANTED_ID = 2, GRANTED_SECONDS = 3, LEASE_ID = 1, KEPT_SECONDS = 3 };
+
+void etcdlock_ask_lease(struct pb_out *request, int64_t seconds)
 {
-	return json_sprintf("%" PRId64, n);
+	pb_start(request);
+	pb_int(request, GRANT_SECONDS, seconds);
 }
 
-void etcdlock_keys(struct etcdlock *k)
-{
-	char marks[sizeof k->name + 8];
-
-	snprintf(marks, sizeof marks, "%s#held", k->name);
-	etcdqueue_keys(&k->keys, k->name, k->options->mode);
-	etcdqueue_keys(&k->marks, marks, k->options->mode);
-}
-
-bool etcdlock_granted(const json_t *answer, int64_t *seconds, int64_t *id)
+bool etcdlock_granted(struct pb answer, int64_t *seconds, int64_t *id)
 {
 	int64_t asked = *seconds;
 
-	*id = etcdqueue_int(answer, "ID");
+	*id = pb_number(answer, GRANTED_ID);
 	/* The server may give more than was asked for. */
-	*seconds = etcdqueue_int(answer, "TTL");
-	if (*id == 0 || *seconds < asked || *seconds > LONGEST_SECONDS)
+	*seconds = pb_number(answer, GRANTED_SECONDS);
+	if (*seconds < asked || *seconds > LONGEST_SECONDS)
 		*id = 0;
 	return *id != 0;
 }
 
 enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until)
 {
-	json_t *answer;
+	struct pb_out request;
+	struct pb answer;
 	enum etcd_reply reply;
-	bool granted;
 
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/grant",
-	    json_pack("{s:o}", "TTL", etcdlock_number(*seconds)), until, &answer);
-	if (reply != ETCD_OK)
+	etcdlock_ask_lease(&request, *seconds);
+	reply = etcdrpc_call(&k->etcd, ETCD_GRANT, &request, until, &answer);
+	if (reply != ETCD_OK || etcdlock_granted(answer, seconds, id))
 		return reply;
-	granted = etcdlock_granted(answer, seconds, id);
-	json_decref(answer);
-	if (granted)
-		return ETCD_OK;
 	failure_set(&k->etcd.failure, EXIT_UNAVAILABLE, "the server granted no lease");
 	return ETCD_FATAL;
 }
@@ -58,7 +48,6 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 	const char *part = k->options->mode == LEASE_SHARED  ? "#shared/"
 			   : k->options->mode == LEASE_SLOTS ? "#slots/"
 							    : "";
-	char text[700];
 	enum etcd_reply reply;
 
 	k->revision = 0;
@@ -70,97 +59,80 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from
 	 * the first. */
 	k->deadline = sent + k->ttl;
-	snprintf(text, sizeof text, "%s/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
-	base64_encode(text, k->key);
-	snprintf(text, sizeof text, "%s#held/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
-	base64_encode(text, k->mark);
-	etcdqueue_value(k->options, text, sizeof text);
-	base64_encode(text, k->value);
+	snprintf(k->key, sizeof k->key, "%s/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
+	snprintf(k->mark, sizeof k->mark, "%s#held/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
+	etcdqueue_value(k->options, k->value, sizeof k->value);
 	return ETCD_OK;
 }
 
 enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 {
 	int64_t sent = boottime_now(), seconds;
-	json_t *answer, *result;
+	struct pb_out request;
+	struct pb answer;
 	enum etcd_reply reply;
 
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/keepalive",
-	    json_pack("{s:o}", "ID", etcdlock_number(k->lease)), until, &answer);
+	pb_start(&request);
+	pb_int(&request, LEASE_ID, k->lease);
+	reply = etcdrpc_call(&k->etcd, ETCD_KEEPALIVE, &request, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
-	result = json_object_get(answer, "result");
 	/* The reply about an ended lease has no TTL. */
-	seconds = etcdqueue_int(result, "TTL");
-	reply = !json_is_object(result) ? ETCD_SILENT : seconds <= 0 ? ETCD_GONE : ETCD_OK;
-	json_decref(answer);
-	if (reply == ETCD_OK)
-		k->deadline = sent + (seconds * NS_PER_S < k->ttl ? seconds * NS_PER_S : k->ttl);
-	return reply;
-}
-
-static int64_t store_revision(const json_t *answer)
-{
-	return etcdqueue_int(json_object_get(answer, "header"), "revision");
-}
-
-void etcdlock_note_place(struct etcdlock *k, const json_t *responses)
-{
-	etcdqueue_place(responses, &k->keys, &k->marks, k->options, &k->place);
-}
-
-/* The i-th response's first key was made when ours was. */
-static bool is_ours(const struct etcdlock *k, const json_t *answer, size_t i)
-{
-	const json_t *kvs = etcdqueue_kvs(json_object_get(answer, "responses"), i);
-
-	return k->revision > 0 &&
-	       etcdqueue_int(json_array_get(kvs, 0), "create_revision") == k->revision;
+	seconds = pb_number(answer, KEPT_SECONDS);
+	if (seconds <= 0)
+		return ETCD_GONE;
+	k->deadline = sent + (seconds < k->ttl / NS_PER_S ? seconds * NS_PER_S : k->ttl);
+	return ETCD_OK;
 }
 
 enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t until)
 {
-	json_t *questions = etcdqueue_questions(&k->keys, &k->marks, k->options, revision), *answer;
-	size_t own = json_array_size(questions);
+	struct pb_out request;
+	struct pb answer;
+	struct etcd_kv own;
 	enum etcd_reply reply;
+	size_t questions;
 
+	pb_start(&request);
+	questions = etcdqueue_ask(&k->queue, &request, TXN_SUCCESS, revision);
 	if (revision != INT64_MAX)
-		json_array_append_new(questions,
-		    json_pack("{s:{s:s, s:b}}", "request_range", "key", k->key, "keys_only", 1));
-	reply = etcdrpc_call(
-	    &k->etcd, "/v3/kv/txn", json_pack("{s:o}", "success", questions), until, &answer);
+		txn_range(&request, TXN_SUCCESS, &(struct txn_range){.key = k->key, .keys_only = true});
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, &request, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
-	k->place.found = is_ours(k, answer, own);
-	k->seen = store_revision(answer);
-	etcdlock_note_place(k, json_object_get(answer, "responses"));
-	json_decref(answer);
+	k->place.found = txn_first(answer, questions, &own) && k->revision > 0 && own.made == k->revision;
+	k->seen = txn_revision(answer);
+	etcdqueue_place(&k->queue, answer, &k->place);
 	return ETCD_OK;
 }
 
-static json_t *put_under(const struct etcdlock *k, const char *key, int64_t lease)
+static void put_key(const struct etcdlock *k, struct pb_out *m, enum txn_branch branch)
 {
-	return json_pack("{s:{s:s, s:s, s:o}}", "request_put", "key", key, "value", k->value, "lease",
-	    etcdlock_number(lease));
+	txn_put(m, branch, &(struct txn_put){k->key, k->value, k->lease});
 }
 
 /* The look comes before the put: the keys that it finds are before ours. */
-static json_t *look_and_put(struct etcdlock *k)
+static void look_and_put(const struct etcdlock *k, struct pb_out *m, enum txn_branch branch)
 {
-	json_t *all = etcdqueue_questions(&k->keys, &k->marks, k->options, INT64_MAX);
-
-	json_array_append_new(all, put_under(k, k->key, k->lease));
-	return all;
+	etcdqueue_ask(&k->queue, m, branch, INT64_MAX);
+	put_key(k, m, branch);
 }
 
 /* If the lock is free: key and mark at once. A slot has no number before the look. */
-static json_t *enter_or_queue(struct etcdlock *k)
+static void enter_or_queue(const struct etcdlock *k, struct pb_out *m)
 {
-	if (k->mark_lease == 0 || k->options->mode == LEASE_SLOTS)
-		return look_and_put(k);
-	return json_pack("[{s:{s:o, s:[o, o], s:o}}]", "request_txn", "compare",
-	    etcdqueue_free(&k->keys, &k->marks, k->options->mode, INT64_MAX), "success",
-	    put_under(k, k->key, k->lease), put_under(k, k->mark, k->mark_lease), "failure", look_and_put(k));
+	struct txn_opened inner;
+
+	if (k->mark_lease == 0 || k->options->mode == LEASE_SLOTS) {
+		look_and_put(k, m, TXN_SUCCESS);
+		return;
+	}
+	inner = txn_open(m, TXN_SUCCESS);
+	etcdqueue_free(&k->queue, m, INT64_MAX);
+	put_key(k, m, TXN_SUCCESS);
+	txn_put(m, TXN_SUCCESS, &(struct txn_put){k->mark, k->value, k->mark_lease});
+	look_and_put(k, m, TXN_FAILURE);
+	txn_close(m, inner);
 }
 
 static void note_marked(struct etcdlock *k, int64_t revision)
@@ -170,90 +142,90 @@ static void note_marked(struct etcdlock *k, int64_t revision)
 	k->deadline = clock_min(k->deadline, k->mark_deadline);
 }
 
-/* The responses to enter_or_queue. */
-static void note_queued(struct etcdlock *k, const json_t *answer)
+/* The answer to enter_or_queue. */
+static void note_queued(struct etcdlock *k, struct pb answer)
 {
-	const json_t *responses = json_object_get(answer, "responses");
-	const json_t *inner = json_object_get(json_array_get(responses, 0), "response_txn");
+	struct pb inner = txn_inner(answer, 0);
 
-	k->revision = k->seen = store_revision(answer);
+	k->revision = k->seen = txn_revision(answer);
 	k->place = (struct etcdqueue_place){.found = true};
-	if (inner != NULL && json_is_true(json_object_get(inner, "succeeded")))
+	if (txn_succeeded(inner))
 		note_marked(k, k->revision);
 	else
-		etcdlock_note_place(k, inner != NULL ? json_object_get(inner, "responses") : responses);
+		etcdqueue_place(&k->queue, inner.at != NULL ? inner : answer, &k->place);
 }
 
 /* Our key is there if the reply to an earlier request was lost; the mark is with it, or was not made. */
-static enum etcd_reply note_not_queued(struct etcdlock *k, const json_t *answer, int64_t until)
+static enum etcd_reply note_not_queued(struct etcdlock *k, struct pb answer, int64_t until)
 {
-	const json_t *responses = json_object_get(answer, "responses");
-	const json_t *key = json_array_get(etcdqueue_kvs(responses, 0), 0);
-	const json_t *mark = json_array_get(etcdqueue_kvs(responses, 1), 0);
+	struct etcd_kv key, mark;
 
-	k->revision = etcdqueue_int(key, "create_revision");
-	if (k->revision > 0 && k->mark_lease != 0 && etcdqueue_int(mark, "lease") == k->mark_lease)
-		note_marked(k, etcdqueue_int(mark, "create_revision"));
+	txn_first(answer, 0, &key);
+	txn_first(answer, 1, &mark);
+	k->revision = key.made;
+	if (k->revision > 0 && k->mark_lease != 0 && mark.lease == k->mark_lease)
+		note_marked(k, mark.made);
 	return k->revision > 0 ? etcdlock_look(k, k->revision, until) : ETCD_OK;
 }
 
 enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made)
 {
-	json_t *compare, *body, *answer;
+	const struct etcdqueue_span *all = &k->queue.keys.all;
+	struct pb_out request;
+	struct pb answer;
 	enum etcd_reply reply;
 
+	pb_start(&request);
 	if (unless_newer >= 0)
-		compare = json_pack("{s:s, s:s, s:s, s:s, s:o}", "key", k->keys.all.first,
-		    "range_end", k->keys.all.end, "target", "MOD", "result", "LESS", "mod_revision",
-		    etcdlock_number(unless_newer + 1));
+		txn_condition(&request, &(struct txn_condition){.key = all->first, .end = all->end, .what = TXN_PUT,
+		    .result = TXN_LESS, .revision = unless_newer + 1});
 	else
-		compare = json_pack("{s:s, s:s, s:s, s:s}", "key", k->key, "target", "CREATE",
-		    "result", "EQUAL", "create_revision", "0");
-	body = json_pack("{s:[o], s:o, s:[{s:{s:s}}, {s:{s:s}}]}", "compare", compare, "success",
-	    enter_or_queue(k), "failure", "request_range", "key", k->key, "request_range", "key", k->mark);
-	reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, &answer);
+		txn_made_at(&request, k->key, 0);
+	enter_or_queue(k, &request);
+	txn_get(&request, TXN_FAILURE, k->key);
+	txn_get(&request, TXN_FAILURE, k->mark);
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, &request, until, &answer);
 	if (reply != ETCD_OK)
 		return reply;
-	if (json_is_true(json_object_get(answer, "succeeded")))
+	if (txn_succeeded(answer))
 		note_queued(k, answer);
 	else
 		reply = note_not_queued(k, answer, until);
-	json_decref(answer);
 	*made = k->revision > 0;
 	return reply;
 }
 
-static json_t *range_request(const struct etcdqueue_span *s)
+static void ask_all(struct pb_out *m, const struct etcdqueue_span *s)
 {
-	return json_pack("{s:{s:s, s:s, s:s, s:s}}", "request_range", "key", s->first, "range_end",
-	    s->end, "sort_order", "ASCEND", "sort_target", "CREATE");
+	txn_range(m, TXN_SUCCESS, &(struct txn_range){.key = s->first, .end = s->end, .order = TXN_OLDEST_FIRST});
 }
 
-enum etcd_reply etcdlock_range(
-    struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks)
+enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, struct pb *kvs, struct pb *marks)
 {
-	json_t *body = json_pack("{s:[o, o]}", "success", range_request(&k->keys.all), range_request(&k->marks.all));
-	enum etcd_reply reply = etcdrpc_call(&k->etcd, "/v3/kv/txn", body, until, answer);
-	const json_t *responses;
+	struct pb_out request;
+	struct pb answer;
+	enum etcd_reply reply;
 
-	if (reply != ETCD_OK)
-		return reply;
-	responses = json_object_get(*answer, "responses");
-	*kvs = etcdqueue_kvs(responses, 0);
-	*marks = etcdqueue_kvs(responses, 1);
-	return ETCD_OK;
+	pb_start(&request);
+	ask_all(&request, &k->queue.keys.all);
+	ask_all(&request, &k->queue.marks.all);
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, &request, until, &answer);
+	*kvs = txn_kvs(answer, 0);
+	*marks = txn_kvs(answer, 1);
+	return reply;
 }
 
 enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t until)
 {
-	json_t *answer;
+	struct pb_out request;
+	struct pb answer;
 	enum etcd_reply reply;
 
 	if (*lease == 0)
 		return ETCD_OK;
-	reply = etcdrpc_call(&k->etcd, "/v3/lease/revoke",
-	    json_pack("{s:o}", "ID", etcdlock_number(*lease)), until, &answer);
-	json_decref(answer);
+	pb_start(&request);
+	pb_int(&request, LEASE_ID, *lease);
+	reply = etcdrpc_call(&k->etcd, ETCD_REVOKE, &request, until, &answer);
 	if (reply == ETCD_GONE && k->etcd.sent > 1)
 		reply = ETCD_OK; /* an earlier request, whose reply was lost, has done it */
 	if (reply == ETCD_OK)

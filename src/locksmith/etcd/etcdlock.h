@@ -29,23 +29,19 @@ struct etcdlock {
 	int64_t mark_made;  /* its create_revision: the fencing token */
 	bool marked;	    /* the mark was made, and not removed since */
 	int slot;	    /* -1: none */
-	struct etcdqueue_keys keys, marks;
-	char key[ETCD_KEY], mark[ETCD_KEY]; /* ours, in base64, */
+	struct etcdqueue queue;
+	char key[ETCD_KEY], mark[ETCD_KEY]; /* ours, */
 	char value[ETCD_KEY];		    /* and the value of both */
 	struct etcdqueue_place place;
-	struct transfer grant; /* of the mark's lease, in the background */
-	struct buffer granted; /* the answer */
+	struct grpc_call grant; /* of the mark's lease, in the background */
 };
 
-/* An integer for a request: a JSON number would lose its last digits on the way. */
-json_t *etcdlock_number(int64_t n);
-
-/* Fills k->keys and k->marks with the ranges of k->name. */
-void etcdlock_keys(struct etcdlock *k);
+/* Makes the request for a lease of that many seconds. */
+void etcdlock_ask_lease(struct pb_out *request, int64_t seconds);
 
 /* Reads an answer to a request for a lease of at least *seconds; sets *id, and *seconds to what the server granted.
    False: it granted none. */
-bool etcdlock_granted(const json_t *answer, int64_t *seconds, int64_t *id);
+bool etcdlock_granted(struct pb answer, int64_t *seconds, int64_t *id);
 
 /* Gets a lease of at least *seconds; sets *seconds to what the server granted. */
 enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until);
@@ -55,9 +51,6 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until);
 
 /* Prolongs that lease: OK, or GONE, or SILENT. */
 enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until);
-
-/* Notes our place in the queue, from the responses to etcdqueue_questions. */
-void etcdlock_note_place(struct etcdlock *k, const json_t *responses);
 
 /* Puts our key at the end of the queue, and looks at its place; if the lock is free and there is a lease for
    our mark, puts that too, and k->marked is set. With unless_newer >= 0 only if no key of the lock was put
@@ -70,10 +63,9 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 /* Revokes *lease, which removes its keys. GONE: there was no such lease any more. */
 enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t until);
 
-/* For --who and --queue-max: all keys of the lock, in order, and all marks, of one revision. The caller frees *answer,
-   which has both. */
-enum etcd_reply etcdlock_range(
-    struct etcdlock *k, int64_t until, json_t **answer, const json_t **kvs, const json_t **marks);
+/* For --who and --queue-max: all keys of the lock, in order, and all marks, of one revision; valid until the next
+   call. */
+enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, struct pb *kvs, struct pb *marks);
 
 /* etcd_acquire.c: EXIT_RELEASED with k->revision set when held, or the status to end with. */
 int etcd_acquire(struct etcdlock *k, struct failure *failure);

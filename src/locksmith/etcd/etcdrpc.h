@@ -1,15 +1,21 @@
-/* locksmith/etcd/etcdrpc.h - calls to an etcd cluster through the JSON gateway: endpoints in turn, login, errors. */
+/* locksmith/etcd/etcdrpc.h - calls to an etcd cluster: endpoints in turn, login, errors. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
 
-#include "locksmith/curl/buffer.h"
-#include "locksmith/curl/transfer.h"
+#include "locksmith/etcd/grpc.h"
 #include "locksmith/common/url.h"
 #include "locksmith/common/failure.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#define ETCD_TXN "/etcdserverpb.KV/Txn"
+#define ETCD_GRANT "/etcdserverpb.Lease/LeaseGrant"
+#define ETCD_REVOKE "/etcdserverpb.Lease/LeaseRevoke"
+#define ETCD_KEEPALIVE "/etcdserverpb.Lease/LeaseKeepAlive"
+#define ETCD_WATCH "/etcdserverpb.Watch/Watch"
+#define ETCD_LOGIN "/etcdserverpb.Auth/Authenticate"
+#define ETCD_STATUS "/etcdserverpb.Maintenance/Status"
 
 enum etcd_reply {
 	ETCD_OK,
@@ -24,9 +30,8 @@ struct etcd {
 	char failed[URL_HOSTS][200]; /* each endpoint's failure in this call; "": none */
 	bool away;		     /* an endpoint may answer later */
 	unsigned int current; /* the endpoint that is asked first */
-	struct transfer transfer;
-	struct buffer answer;
-	struct curl_slist *headers;
+	struct grpc_call call;
+	char token[2000]; /* of the login; "": none */
 	struct login login;
 	int64_t first_timeout, endpoint_timeout; /* with one endpoint, before and after the first answer; nanoseconds */
 	unsigned int sent; /* requests of the last call; above 1, an earlier one may have been done */
@@ -40,26 +45,17 @@ struct etcd {
 enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);
 
-/* Posts body (whose reference is taken) to path. On OK *answer is the reply, to be given back with
-   json_decref. Goes through the endpoints again and again until that moment. */
+/* Calls a method with that request. On OK *answer is the reply, valid until the next call. Goes through the endpoints
+   again and again until that moment. */
 enum etcd_reply etcdrpc_call(
-    struct etcd *e, const char *path, json_t *body, int64_t until, json_t **answer);
+    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer);
+
+/* Prepares a call of the endpoint that is asked first, to be made beside the others. */
+void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request);
 
 /* Takes the next endpoint. */
 void etcdrpc_rotate(struct etcd *e);
 
 void etcdrpc_close(struct etcd *e);
-
-/* Opens t for posts whose answers go into *answer. 0 or -1 (no memory). */
-int http_open(struct transfer *t, struct buffer *answer);
-
-/* Sets where to and what; libcurl keeps a copy of both. headers must stay until the transfer is
- * over. */
-void http_prepare(
-    struct transfer *t, const char *url, struct curl_slist *headers, const char *body);
-
-/* Posts what was prepared. The HTTP status, or 0 if there was no answer until then or *abort was
-   set (NULL: nothing sets it); t->error says why. */
-int http_post(struct transfer *t, struct buffer *answer, int64_t until, const bool *abort);
 
 #endif

@@ -6,12 +6,10 @@
 #include "locksmith/etcd/etcdrpc.h"
 
 struct etcdwatch {
-	struct transfer transfer; /* transfer.ended: the stream is over */
-	struct buffer text;	  /* the incomplete last line */
-	struct curl_slist *headers;
+	struct grpc_call call; /* call.transfer.ended: the stream is over */
 	bool deleted; /* a watched key went away */
 	bool stirred; /* there was a change, or the server has ended the watch */
-	char key[ETCD_KEY];    /* the first that is watched, in base64 */
+	char key[ETCD_KEY];    /* the first that is watched */
 	unsigned int endpoint; /* that is asked */
 };
 

@@ -1,69 +1,133 @@
 """Stands before an etcd and passes all on, with faults on demand.
 
-usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call
+usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call, and per connection
 
-A fault is a file DIR/faults/NAME, where CALL is the last word of a call's path (grant, txn, ...):
-  stop-CALL   wait before CALL until the file is taken away
+A fault is a file DIR/faults/NAME, where CALL is grant, revoke, keepalive, txn or watch:
+  stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
   lose-CALL   do CALL, take the file away, and end the connection without a reply
+  mute-CALL   do CALL, and pass nothing on of what the server says to it
+  hush-CALL   take the file away, and pass nothing on any more on the connection of CALL, which stays open
+
+gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
 """
-import http.client
-import http.server
 import os
+import socket
 import sys
+import threading
 import time
 
+DATA, HEADERS, SETTINGS = 0, 1, 4
+END_STREAM, ACK = 1, 1
+PREFACE = 24
+CALLS = {"grant": "Lease/LeaseGrant", "revoke": "Lease/LeaseRevoke", "keepalive": "Lease/LeaseKeepAlive",
+         "txn": "KV/Txn", "watch": "Watch/Watch"}
+# The codes of five, six and seven bits, in their order.
+CODES = [(5, 0, "012aceiost"), (6, 20, " %-./3456789=A_bdfghlmnpru"), (7, 92, ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz")]
+
+host, port = sys.argv[1].rsplit(":", 1)
 faults = os.path.join(sys.argv[2], "faults")
 os.makedirs(faults, exist_ok=True)
 log = open(os.path.join(sys.argv[2], "between.log"), "a", buffering=1)
 
 
-class Between(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+def huffman(text):
+    codes = {c: format(first + i, "0%db" % bits) for bits, first, chars in CODES for i, c in enumerate(chars)}
+    bits = "".join(codes[c] for c in text)
+    bits += "1" * (-len(bits) % 8)
+    return int(bits, 2).to_bytes(len(bits) // 8, "big")
 
-    def do_POST(self):
-        call = self.path.rsplit("/", 1)[1]
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if os.path.exists(os.path.join(faults, "stop-" + call)):
-            log.write("stop %s\n" % call)
-            while os.path.exists(os.path.join(faults, "stop-" + call)):
-                time.sleep(0.01)
-        server = http.client.HTTPConnection(sys.argv[1])
-        server.request("POST", self.path, body, {"Content-Type": "application/json"})
-        reply = server.getresponse()
-        if call == "watch":
-            return self.stream(reply)
-        answer = reply.read()
+
+PATHS = {huffman("/etcdserverpb." + path): call for call, path in CALLS.items()}
+
+
+def fault(kind, call):
+    return os.path.join(faults, "%s-%s" % (kind, call))
+
+
+def read(connection, size):
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+class Between:
+    def __init__(self, client):
+        self.client, self.server = client, socket.create_connection((host, int(port)))
+        log.write("connection\n")
+        self.calls = {}    # of a stream
+        self.hushed = False
+        for one in (self.client, self.server):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def run(self, direction):
         try:
-            os.unlink(os.path.join(faults, "lose-" + call))
-            log.write("lost %s\n" % call)
-            self.close_connection = True
-            return
-        except FileNotFoundError:
-            log.write("%s\n" % call)
-        self.send_response(reply.status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
+            direction()
+        except (OSError, EOFError):
+            pass
+        for one in (self.client, self.server):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
-    def stream(self, reply):
-        self.close_connection = True
-        self.send_response(reply.status)
-        self.end_headers()
-        while line := reply.readline():
-            self.wfile.write(line)
+    @staticmethod
+    def frames(connection):
+        while True:
+            head = read(connection, 9)
+            payload = read(connection, int.from_bytes(head[:3], "big"))
+            yield head[3], head[4], int.from_bytes(head[5:], "big"), payload
 
-    def log_message(self, *_):
-        pass
+    @staticmethod
+    def send(connection, kind, flags, stream, payload):
+        connection.sendall(len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload)
+
+    def ask(self):
+        self.server.sendall(read(self.client, PREFACE))
+        for kind, flags, stream, payload in self.frames(self.client):
+            if kind == SETTINGS and not flags & ACK:
+                payload += b"\0\1\0\0\0\0"    # no table of headers, which would miss those of a mute call
+            if kind == HEADERS:
+                call = next((call for path, call in PATHS.items() if path in payload), "other")
+                self.calls[stream] = call
+                self.wait(call)
+                self.hush(call)
+            self.send(self.server, kind, flags, stream, payload)
+
+    @staticmethod
+    def wait(call):
+        if os.path.exists(fault("stop", call)):
+            log.write("stop %s\n" % call)
+            while os.path.exists(fault("stop", call)):
+                time.sleep(0.01)
+
+    def hush(self, call):
+        if os.path.exists(fault("hush", call)):
+            self.hushed = True
+            os.unlink(fault("hush", call))
+            log.write("hush %s\n" % call)
+            threading.Event().wait()
+
+    def answer(self):
+        for kind, flags, stream, payload in self.frames(self.server):
+            call = self.calls.get(stream) if kind in (DATA, HEADERS) else None
+            if call and os.path.exists(fault("lose", call)):
+                os.unlink(fault("lose", call))
+                log.write("lost %s\n" % call)
+                return
+            if call and flags & END_STREAM:
+                log.write("%s\n" % call)
+            if not (self.hushed or (call and os.path.exists(fault("mute", call)))):
+                self.send(self.client, kind, flags, stream, payload)
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        pass
-
-
-with Server(("127.0.0.1", 0), Between) as server:
-    sys.stdout.write("READY %d\n" % server.server_address[1])    # at once: a reader may look between two writes
-    sys.stdout.flush()
-    server.serve_forever()
+listener = socket.create_server(("127.0.0.1", 0))
+sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # at once: a reader may look between two writes
+sys.stdout.flush()
+while True:
+    between = Between(listener.accept()[0])
+    for direction in (between.ask, between.answer):
+        threading.Thread(target=between.run, args=[direction], daemon=True).start()

@@ -1,0 +1,79 @@
+/* locksmith/etcd/etcdtxn.h - etcd's transactions: the conditions and requests of one, and the keys in its responses. No I/O. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDTXN_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCDTXN_H
+
+#include "locksmith/etcd/protobuf.h"
+
+#define ETCD_KEY 700 /* room for a key, and for a value */
+
+/* Where a request stands in a transaction: carried out if all conditions are met, or if one is not. */
+enum txn_branch { TXN_SUCCESS = 2, TXN_FAILURE = 3 };
+
+enum txn_order { TXN_BY_KEY = 0, TXN_OLDEST_FIRST = 1, TXN_NEWEST_FIRST = 2 };
+
+/* Keys that are asked for. */
+struct txn_range {
+	const char *key, *end; /* from key up to, but without, end; end NULL or "": that key alone */
+	unsigned int limit;    /* not more than so many; 0: all */
+	int64_t before;	       /* made before that revision; 0 or INT64_MAX: at any */
+	enum txn_order order;
+	bool keys_only; /* no values */
+};
+
+/* A condition: that each key was made (TXN_MADE) or last put (TXN_PUT) at a revision that is ... that one. */
+struct txn_condition {
+	const char *key, *end;
+	enum { TXN_MADE = 1, TXN_PUT = 2 } what;
+	enum { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 } result;
+	int64_t revision; /* a key that is not there was made at 0 */
+};
+
+void txn_condition(struct pb_out *m, const struct txn_condition *c);
+
+/* The condition that KEY was made at that revision; 0: that there is no KEY. */
+void txn_made_at(struct pb_out *m, const char *key, int64_t revision);
+
+void txn_range(struct pb_out *m, enum txn_branch branch, const struct txn_range *r);
+void txn_get(struct pb_out *m, enum txn_branch branch, const char *key);
+void txn_delete(struct pb_out *m, enum txn_branch branch, const char *key);
+
+/* A transaction in a transaction: what is added up to txn_close is in it. */
+struct txn_opened {
+	size_t request, txn;
+};
+struct txn_opened txn_open(struct pb_out *m, enum txn_branch branch);
+void txn_close(struct pb_out *m, struct txn_opened opened);
+
+struct txn_put {
+	const char *key, *value;
+	int64_t lease;
+};
+void txn_put(struct pb_out *m, enum txn_branch branch, const struct txn_put *p);
+
+/* A key, as it is read. */
+struct etcd_kv {
+	struct pb key, value;
+	int64_t made;	 /* its create_revision; 0: there is no key */
+	int64_t version; /* how often it was put */
+	int64_t lease;
+};
+
+/* The revision of the store at which an answer was given. */
+int64_t txn_revision(struct pb answer);
+
+/* True if all conditions were met. */
+bool txn_succeeded(struct pb answer);
+
+/* The keys in the i-th response, counted from 0. */
+struct pb txn_kvs(struct pb answer, size_t i);
+
+/* The answer to a transaction in this one. */
+struct pb txn_inner(struct pb answer, size_t i);
+
+/* Takes the next key off *kvs. False: there is none. */
+bool txn_next(struct pb *kvs, struct etcd_kv *kv);
+
+/* The first key in the i-th response; *kv is all 0 if there is none. */
+bool txn_first(struct pb answer, size_t i, struct etcd_kv *kv);
+
+#endif

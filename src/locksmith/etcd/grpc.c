@@ -1,0 +1,246 @@
+#include <config.h>
+
+#include "locksmith/etcd/grpc.h"
+
+#include "locksmith/etcd/etcdctl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONNECTIONS 64
+
+/* The sockets that are open, and whereto. */
+static struct {
+	curl_socket_t socket;
+	const char *base; /* NULL: the place is free */
+} connections[CONNECTIONS];
+
+static const struct grpc_call *opener; /* the last call that may have begun a connection */
+
+static bool has_connection(const char *base)
+{
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (connections[i].base == base)
+			return true;
+	return opener != NULL && opener->base == base && opener->transfer.running;
+}
+
+static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
+{
+	struct grpc_call *c = data;
+
+	(void)purpose;
+	c->too_late = c->joins;
+	for (size_t i = 0; i < CONNECTIONS && !c->joins; i++)
+		if (connections[i].base == NULL) {
+			connections[i].socket = socket;
+			connections[i].base = c->base;
+			return CURL_SOCKOPT_OK;
+		}
+	return CURL_SOCKOPT_ERROR;
+}
+
+static int close_socket(void *data, curl_socket_t socket)
+{
+	(void)data;
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (connections[i].socket == socket)
+			connections[i].base = NULL;
+	return close(socket);
+}
+
+/* libcurl would take a connection on which nothing comes for the next calls as well. */
+static void hang_up(const char *base)
+{
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (connections[i].base == base)
+			shutdown(connections[i].socket, SHUT_RDWR);
+}
+
+/* True if the header is the one with that name, which ends in ": "; then its value is copied. */
+static bool is_header(const char *line, size_t size, const char *name, char *value, size_t room)
+{
+	size_t length = strlen(name);
+
+	if (size < length || strncasecmp(line, name, length) != 0)
+		return false;
+	snprintf(value, room, "%.*s", (int)(size - length), line + length);
+	value[strcspn(value, "\r\n")] = '\0';
+	return true;
+}
+
+/* gRPC's status comes behind the messages, or with the headers if there are none. */
+static size_t receive_header(char *line, size_t one, size_t size, void *data)
+{
+	struct grpc_call *c = data;
+	char value[600], *plain;
+
+	size *= one;
+	if (is_header(line, size, "grpc-status: ", value, sizeof value))
+		c->status = (int)strtol(value, NULL, 10);
+	if (is_header(line, size, "grpc-message: ", value, sizeof value)) {
+		plain = curl_easy_unescape(c->transfer.easy, value, 0, NULL);
+		snprintf(c->message, sizeof c->message, "%.199s", plain != NULL ? plain : value);
+		curl_free(plain);
+	}
+	return size;
+}
+
+static struct pb received(const struct grpc_call *c)
+{
+	const unsigned char *bytes = (const unsigned char *)c->received.bytes;
+
+	return (struct pb){bytes, bytes + c->received.used};
+}
+
+static size_t receive(char *bytes, size_t one, size_t size, void *data)
+{
+	struct grpc_call *c = data;
+	struct pb rest, message;
+
+	size *= one;
+	if (buffer_add(&c->received, bytes, size) != 0)
+		return 0;
+	if (c->hear == NULL)
+		return size;
+	rest = received(c);
+	while (pb_unwrap(&rest, &message))
+		c->hear(c->data, message);
+	c->received.used = (size_t)(rest.end - rest.at);
+	memmove(c->received.bytes, rest.at, c->received.used);
+	return size;
+}
+
+bool grpc_possible(void)
+{
+	return (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
+}
+
+static void set_certificates(CURL *easy)
+{
+	const char *ca = etcdctl_variable("CACERT");
+	const char *cert = etcdctl_variable("CERT"), *key = etcdctl_variable("KEY");
+
+	if (ca != NULL)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+	if (cert != NULL)
+		curl_easy_setopt(easy, CURLOPT_SSLCERT, cert);
+	if (key != NULL)
+		curl_easy_setopt(easy, CURLOPT_SSLKEY, key);
+}
+
+int grpc_open(struct grpc_call *c, size_t limit)
+{
+	CURL *easy;
+
+	*c = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit};
+	if (transfer_open(&c->transfer) != 0)
+		return -1;
+	easy = c->transfer.easy;
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, c);
+	curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, note_socket);
+	curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, c);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+	/* All calls to a server share a connection, also with one that is being made. */
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+	/* A watch may be silent for hours: keepalives show that the connection is lost. */
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 15L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
+	set_certificates(easy);
+	return 0;
+}
+
+void grpc_prepare(
+    struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request)
+{
+	char text[2100];
+
+	c->base = base;
+	pb_finish(request);
+	snprintf(text, sizeof text, "%s%s", base, method);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_URL, text);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, (long)request->used);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
+	curl_slist_free_all(c->headers);
+	c->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
+	c->headers = curl_slist_append(c->headers, "TE: trailers");
+	if (token[0] != '\0') {
+		snprintf(text, sizeof text, "Token: %s", token);
+		c->headers = curl_slist_append(c->headers, text);
+	}
+	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTPHEADER, c->headers);
+}
+
+/* Without TLS, HTTP/2 is begun at once. libcurl 7.88 begins it once more on a connection that has it already, and fails,
+   unless it is told not to: such a call MAY_JOIN a connection, and has to be made again if there is none any more. */
+static void make_ready(struct grpc_call *c, bool may_join)
+{
+	bool tls = strncmp(c->base, "https:", 6) == 0;
+	bool broken = curl_version_info(CURLVERSION_NOW)->version_num >> 8 == 0x0758;
+
+	buffer_clear(&c->received);
+	c->status = GRPC_NONE;
+	c->message[0] = '\0';
+	c->joins = may_join && broken && !tls && has_connection(c->base);
+	c->too_late = false;
+	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTP_VERSION,
+	    tls	       ? (long)CURL_HTTP_VERSION_2TLS
+	    : c->joins ? (long)CURL_HTTP_VERSION_2_0
+		       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+	if (!c->joins)
+		opener = c;
+}
+
+void grpc_start(struct grpc_call *c)
+{
+	make_ready(c, true);
+	transfer_start(&c->transfer);
+}
+
+void grpc_run(struct grpc_call *c, int64_t until, const bool *abort)
+{
+	make_ready(c, true);
+	transfer_run(&c->transfer, until, abort);
+	if (c->too_late) {
+		make_ready(c, false);
+		transfer_run(&c->transfer, until, abort);
+	}
+	if (!c->transfer.ended && !(abort != NULL && *abort))
+		hang_up(c->base);
+}
+
+int grpc_http(const struct grpc_call *c)
+{
+	long status = 0;
+
+	if (c->transfer.ended && c->transfer.result == CURLE_OK)
+		curl_easy_getinfo(c->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+	return (int)status;
+}
+
+bool grpc_answer(const struct grpc_call *c, struct pb *message)
+{
+	struct pb rest = received(c);
+
+	return c->transfer.ended && c->transfer.result == CURLE_OK && c->status == GRPC_OK &&
+	       pb_unwrap(&rest, message) && pb_whole(*message);
+}
+
+void grpc_close(struct grpc_call *c)
+{
+	transfer_close(&c->transfer);
+	buffer_clear(&c->received);
+	curl_slist_free_all(c->headers);
+	if (opener == c)
+		opener = NULL;
+	*c = (struct grpc_call){.status = GRPC_NONE};
+}

@@ -1,0 +1,64 @@
+/* locksmith/etcd/grpc.h - gRPC calls over HTTP/2, by libcurl: one request each, and one message or several back. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_GRPC_H
+#define SEMLOCK_LOCKSMITH_ETCD_GRPC_H
+
+#include "locksmith/curl/buffer.h"
+#include "locksmith/curl/transfer.h"
+#include "locksmith/etcd/protobuf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum grpc_status {
+	GRPC_NONE = -1, /* none came: there was no answer, or it is no gRPC server's */
+	GRPC_OK = 0,
+	GRPC_INVALID_ARGUMENT = 3,
+	GRPC_NOT_FOUND = 5,
+	GRPC_DENIED = 7,
+	GRPC_FAILED_PRECONDITION = 9,
+	GRPC_OUT_OF_RANGE = 11,
+	GRPC_UNIMPLEMENTED = 12,
+	GRPC_UNAUTHENTICATED = 16
+};
+
+struct grpc_call {
+	struct transfer transfer; /* transfer.ended: the call is over; transfer.error: why there was no answer */
+	const char *base;
+	bool joins;    /* the call needs a connection that is there, */
+	bool too_late; /* and there was none any more */
+	struct curl_slist *headers;
+	struct buffer received;
+	int status;	   /* enum grpc_status, or another number of gRPC's */
+	char message[200]; /* what the server said to that, "" if it said nothing */
+	void (*hear)(void *data, struct pb message); /* is called with each message as it comes; NULL: they are kept */
+	void *data;
+};
+
+/* False: this libcurl has no HTTP/2, and every call would fail. */
+bool grpc_possible(void);
+
+/* Makes a call that takes at most limit bytes. 0 or -1 (no memory). *c stays where it is until grpc_close. */
+int grpc_open(struct grpc_call *c, size_t limit);
+
+/* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end of the program;
+   method "/package.Service/Method"; token what the login gave, "" without one. libcurl keeps a copy of the request. */
+void grpc_prepare(
+    struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request);
+
+/* Begins what was prepared, in the background; the other calls drive it. */
+void grpc_start(struct grpc_call *c);
+
+/* Makes the call that was prepared, until then, or until *abort is set (NULL: nothing sets it). If no answer comes in
+   time, all connections to that base are ended, and all calls on them. */
+void grpc_run(struct grpc_call *c, int64_t until, const bool *abort);
+
+/* HTTP's status of a call; 0: there was no answer. */
+int grpc_http(const struct grpc_call *c);
+
+/* The message of a call that has ended with GRPC_OK; it is valid until the next one. False: there is none. */
+bool grpc_answer(const struct grpc_call *c, struct pb *message);
+
+/* Ends the call if it runs, and frees all of it. Does nothing on one never opened. */
+void grpc_close(struct grpc_call *c);
+
+#endif

@@ -1,0 +1,193 @@
+#include <config.h>
+
+#include "locksmith/etcd/protobuf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5 };
+
+#define LONGEST_VARINT 10
+
+static void add_bytes(struct pb_out *m, const void *bytes, size_t size)
+{
+	if (size > sizeof m->bytes - m->used)
+		abort();
+	memcpy(m->bytes + m->used, bytes, size);
+	m->used += size;
+}
+
+/* Seven bits a byte, the lowest first; returns how many bytes. */
+static size_t encode_varint(uint64_t value, unsigned char *out)
+{
+	size_t n = 0;
+
+	for (; value > 127; value >>= 7)
+		out[n++] = (unsigned char)(value | 128);
+	out[n++] = (unsigned char)value;
+	return n;
+}
+
+static void add_varint(struct pb_out *m, uint64_t value)
+{
+	unsigned char bytes[LONGEST_VARINT];
+	size_t size = encode_varint(value, bytes);
+
+	add_bytes(m, bytes, size);
+}
+
+void pb_start(struct pb_out *m)
+{
+	m->used = PB_PREFIX;
+}
+
+void pb_int(struct pb_out *m, unsigned int field, int64_t value)
+{
+	add_varint(m, field << 3 | VARINT);
+	add_varint(m, (uint64_t)value);
+}
+
+void pb_text(struct pb_out *m, unsigned int field, const char *text)
+{
+	add_varint(m, field << 3 | LENGTH_DELIMITED);
+	add_varint(m, strlen(text));
+	add_bytes(m, text, strlen(text));
+}
+
+size_t pb_open(struct pb_out *m, unsigned int field)
+{
+	add_varint(m, field << 3 | LENGTH_DELIMITED);
+	return m->used;
+}
+
+void pb_close(struct pb_out *m, size_t opened)
+{
+	unsigned char length[LONGEST_VARINT];
+	size_t inside = m->used - opened, n = encode_varint(inside, length);
+
+	add_bytes(m, length, n);
+	memmove(m->bytes + opened + n, m->bytes + opened, inside);
+	memcpy(m->bytes + opened, length, n);
+}
+
+void pb_finish(struct pb_out *m)
+{
+	size_t size = m->used - PB_PREFIX;
+
+	m->bytes[0] = 0; /* not compressed */
+	for (size_t i = 1; i < PB_PREFIX; i++)
+		m->bytes[i] = (unsigned char)(size >> 8 * (PB_PREFIX - 1 - i));
+}
+
+static bool take_varint(struct pb *m, uint64_t *value)
+{
+	*value = 0;
+	for (unsigned int i = 0; i < LONGEST_VARINT && m->at + i < m->end; i++) {
+		*value |= (uint64_t)(m->at[i] & 127) << 7 * i;
+		if (m->at[i] < 128) {
+			m->at += i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_bytes(struct pb *m, uint64_t size, struct pb *bytes)
+{
+	if (size > (uint64_t)(m->end - m->at))
+		return false;
+	*bytes = (struct pb){m->at, m->at + size};
+	m->at += size;
+	return true;
+}
+
+static bool take_value(struct pb *m, enum wire_type type, struct pb_field *field)
+{
+	uint64_t number = 0;
+
+	switch (type) {
+	case VARINT:
+		if (!take_varint(m, &number))
+			return false;
+		field->value = (int64_t)number;
+		return true;
+	case LENGTH_DELIMITED:
+		return take_varint(m, &number) && take_bytes(m, number, &field->bytes);
+	case FIXED64: /* etcd sends none that matters */
+		return take_bytes(m, 8, &field->bytes);
+	case FIXED32:
+		return take_bytes(m, 4, &field->bytes);
+	}
+	return false;
+}
+
+bool pb_next(struct pb *m, struct pb_field *field)
+{
+	struct pb rest = *m;
+	uint64_t tag;
+
+	*field = (struct pb_field){.number = 0};
+	if (rest.at == rest.end || !take_varint(&rest, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
+		return false;
+	field->number = (unsigned int)(tag >> 3);
+	if (!take_value(&rest, (enum wire_type)(tag & 7), field))
+		return false;
+	*m = rest;
+	return true;
+}
+
+bool pb_whole(struct pb m)
+{
+	struct pb_field field;
+
+	while (pb_next(&m, &field))
+		;
+	return m.at == m.end;
+}
+
+int64_t pb_number(struct pb m, unsigned int number)
+{
+	struct pb_field field;
+
+	while (pb_next(&m, &field))
+		if (field.number == number)
+			return field.value;
+	return 0;
+}
+
+struct pb pb_bytes(struct pb m, unsigned int number, size_t i)
+{
+	struct pb_field field;
+
+	while (pb_next(&m, &field))
+		if (field.number == number && i-- == 0)
+			return field.bytes;
+	return (struct pb){NULL, NULL};
+}
+
+void pb_string(struct pb text, char *out, size_t size)
+{
+	size_t length = (size_t)(text.end - text.at);
+
+	if (length > size - 1)
+		length = size - 1;
+	if (length > 0)
+		memcpy(out, text.at, length);
+	out[length] = '\0';
+}
+
+bool pb_unwrap(struct pb *received, struct pb *message)
+{
+	struct pb rest = *received;
+	uint64_t size = 0;
+
+	if (rest.end - rest.at < PB_PREFIX || rest.at[0] != 0)
+		return false;
+	for (size_t i = 1; i < PB_PREFIX; i++)
+		size = size << 8 | rest.at[i];
+	rest.at += PB_PREFIX;
+	if (!take_bytes(&rest, size, message))
+		return false;
+	*received = rest;
+	return true;
+}
