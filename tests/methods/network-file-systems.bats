@@ -23,22 +23,24 @@ mounted_as() {
 		exec "$@"' "$type" "$options" "$@"
 }
 
-@test "9p, whose files are of the server's file system by fstatfs(2): a bare PID of another machine is not dead" {
+# mount_on TYPE: makes on/, which mounted_as can call a mount of TYPE; where that cannot be done, the test is skipped.
+mount_on() {
 	namespaces --mount
 	mkdir on
 	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
+	mounted_as "$1" rw true || skip "nothing can be mounted over /proc here"
+}
+
+@test "9p, whose files are of the server's file system by fstatfs(2): a bare PID of another machine is not dead" {
+	mount_on 9p
 	sh -c 'echo $$' >on/l
-	mounted_as 9p rw true || skip "nothing can be mounted over /proc here"
 	expect_status 1 mounted_as 9p rw,trans=virtio "$SEMLOCK" -n -m link on/l true
 	expect_status 0 mounted_as tmpfs rw "$SEMLOCK" -n -m link on/l true
 }
 
 # posix takes the lock in a process of its own, which does not read that mountinfo: --check alone shows it.
 @test "a kernel lock where other machines never see one (9p, virtiofs, sshfs) is refused: 69, also as a descriptor; --check says the same" {
-	namespaces --mount
-	mkdir on
-	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
-	mounted_as 9p rw true || skip "nothing can be mounted over /proc here"
+	mount_on 9p
 	: >on/l
 	for type in 9p virtiofs fuse.sshfs; do
 		[ $type = 9p ] || export SEMLOCK_CRASH=file_system.shared:fail=1
@@ -126,10 +128,7 @@ on_nfs() {
 }
 
 @test "--check of flock on NFS says that programs on the server itself are not excluded; with ofd they are" {
-	namespaces --mount
-	mkdir on
-	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
-	mounted_as nfs4 rw true || skip "nothing can be mounted over /proc here"
+	mount_on nfs4
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	expect_status 0 mounted_as nfs4 rw,local_lock=none "$CRASHABLE_SEMLOCK" --check on/l
 	grep -qx "flock    excludes, other machines as well; but no flock on the server's own disk: .*" .out
@@ -137,10 +136,7 @@ on_nfs() {
 }
 
 @test "--stale is refused where flock(2) is this machine's alone by the mount options: 69" {
-	namespaces --mount
-	mkdir on
-	mount -t tmpfs none on 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
-	mounted_as nfs rw true || skip "nothing can be mounted over /proc here"
+	mount_on nfs
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	for method in excl link symlink; do
 		for options in nfs:local_lock=all nfs:local_lock=flock cifs:nobrl; do
