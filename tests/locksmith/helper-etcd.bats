@@ -393,6 +393,30 @@ held_on() {
 	with_lease 9 held_on
 }
 
+held_on_by_proxy() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	expect a HELD && expect a HELD || return
+	if grep -q watch "$DIR/between.log"; then complain "the watch was ended" || return; fi
+	smith b --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect b WAIT || return
+	unlock a
+	[ "$STATUS" -eq 0 ] && until_line b OK && unlock b && [ "$STATUS" -eq 0 ]
+}
+
+@test "behind etcd's grpc-proxy a lock is held on, released and waited for, and a loss is heard of at once" {
+	etcd_single
+	etcd_proxy
+	ETCD=$PROXY between
+	run_smith --check "etcd://$PROXY/L"
+	[ "$status" -eq 0 ] || complain "$output"
+	with_lease 3 held_on_by_proxy
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	smith a --ttl=600 "etcd://$BETWEEN/L"
+	expect a OK
+	ctl del L/ --prefix >/dev/null
+	expect a LOST
+	[ "$LINE" = "LOST its key was deleted" ]
+}
+
 # What those who come through BETWEEN have done so far, but for watches.
 calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
 

@@ -181,6 +181,7 @@ enum etcd_reply etcdrpc_call(
 
 void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request)
 {
+	c->stream = strcmp(method, ETCD_KEEPALIVE) == 0 || strcmp(method, ETCD_WATCH) == 0;
 	grpc_prepare(c, e->base[e->current], method, e->token, request);
 }
 

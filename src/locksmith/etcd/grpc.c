@@ -80,6 +80,8 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	char value[600], *plain;
 
 	size *= one;
+	if (c->answered) /* grpc-proxy says "context canceled" at the end of each stream */
+		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
 		c->status = (int)strtol(value, NULL, 10);
 	if (is_header(line, size, "grpc-message: ", value, sizeof value)) {
@@ -105,14 +107,35 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	size *= one;
 	if (buffer_add(&c->received, bytes, size) != 0)
 		return 0;
-	if (c->hear == NULL)
-		return size;
 	rest = received(c);
+	if (c->hear == NULL) {
+		if (c->stream && !c->answered && pb_unwrap(&rest, &message)) {
+			c->answered = true;
+			c->status = GRPC_OK;
+			curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT); /* the request ends */
+		}
+		return size;
+	}
 	while (pb_unwrap(&rest, &message))
 		c->hear(c->data, message);
 	c->received.used = (size_t)(rest.end - rest.at);
 	memmove(c->received.bytes, rest.at, c->received.used);
 	return size;
+}
+
+/* etcd's grpc-proxy ends a stream as soon as its request has ended, before it has asked etcd. */
+static size_t send_stream(char *room, size_t one, size_t size, void *data)
+{
+	struct grpc_call *c = data;
+	size_t left = c->request.used - c->sent;
+
+	if (left == 0)
+		return c->answered ? 0 : CURL_READFUNC_PAUSE;
+	if (left > one * size)
+		left = one * size;
+	memcpy(room, c->request.bytes + c->sent, left);
+	c->sent += left;
+	return left;
 }
 
 bool grpc_possible(void)
@@ -137,11 +160,14 @@ int grpc_open(struct grpc_call *c, size_t limit)
 {
 	CURL *easy;
 
-	*c = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit};
+	*c = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PB_LONGEST};
 	if (transfer_open(&c->transfer) != 0)
 		return -1;
 	easy = c->transfer.easy;
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(easy, CURLOPT_READFUNCTION, send_stream);
+	curl_easy_setopt(easy, CURLOPT_READDATA, c);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);
@@ -168,8 +194,10 @@ void grpc_prepare(
 	pb_finish(request);
 	snprintf(text, sizeof text, "%s%s", base, method);
 	curl_easy_setopt(c->transfer.easy, CURLOPT_URL, text);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, (long)request->used);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
+	buffer_clear(&c->request);
+	buffer_add(&c->request, (const char *)request->bytes, request->used);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, c->stream ? -1L : (long)c->request.used);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDS, c->stream ? NULL : c->request.bytes);
 	curl_slist_free_all(c->headers);
 	c->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
 	c->headers = curl_slist_append(c->headers, "TE: trailers");
@@ -192,6 +220,8 @@ static void make_ready(struct grpc_call *c, bool may_join)
 	c->message[0] = '\0';
 	c->joins = may_join && broken && !tls && has_connection(c->base);
 	c->too_late = false;
+	c->sent = 0;
+	c->answered = false;
 	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTP_VERSION,
 	    tls	       ? (long)CURL_HTTP_VERSION_2TLS
 	    : c->joins ? (long)CURL_HTTP_VERSION_2_0
@@ -238,6 +268,7 @@ bool grpc_answer(const struct grpc_call *c, struct pb *message)
 void grpc_close(struct grpc_call *c)
 {
 	transfer_close(&c->transfer);
+	buffer_clear(&c->request);
 	buffer_clear(&c->received);
 	curl_slist_free_all(c->headers);
 	if (opener == c)

@@ -26,6 +26,10 @@ struct grpc_call {
 	const char *base;
 	bool joins;    /* the call needs a connection that is there, */
 	bool too_late; /* and there was none any more */
+	bool stream;   /* the request stays open until there is a message; with hear, until grpc_close */
+	struct buffer request; /* of a stream, */
+	size_t sent;	       /* and how much of it was sent */
+	bool answered;	       /* a message came that hear did not take */
 	struct curl_slist *headers;
 	struct buffer received;
 	int status;	   /* enum grpc_status, or another number of gRPC's */
@@ -41,7 +45,8 @@ bool grpc_possible(void);
 int grpc_open(struct grpc_call *c, size_t limit);
 
 /* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end of the program;
-   method "/package.Service/Method"; token what the login gave, "" without one. libcurl keeps a copy of the request. */
+   method "/package.Service/Method"; token what the login gave, "" without one. A copy of the request is kept. Set
+   c->stream before. */
 void grpc_prepare(
     struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request);
 
