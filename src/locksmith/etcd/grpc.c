@@ -73,6 +73,15 @@ static bool is_header(const char *line, size_t size, const char *name, char *val
 	return true;
 }
 
+/* What is no number of gRPC's is an error, as gRPC has it. */
+static int grpc_status(const char *text)
+{
+	char *end;
+	long status = strtol(text, &end, 10);
+
+	return end > text && *end == '\0' && status >= 0 && status < 100 ? (int)status : GRPC_UNKNOWN;
+}
+
 /* gRPC's status comes behind the messages, or with the headers if there are none. */
 static size_t receive_header(char *line, size_t one, size_t size, void *data)
 {
@@ -83,7 +92,7 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	if (c->answered) /* grpc-proxy says "context canceled" at the end of each stream */
 		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
-		c->status = (int)strtol(value, NULL, 10);
+		c->status = grpc_status(value);
 	if (is_header(line, size, "grpc-message: ", value, sizeof value)) {
 		plain = curl_easy_unescape(c->transfer.easy, value, 0, NULL);
 		snprintf(c->message, sizeof c->message, "%.199s", plain != NULL ? plain : value);
@@ -99,28 +108,35 @@ static struct pb received(const struct grpc_call *c)
 	return (struct pb){bytes, bytes + c->received.used};
 }
 
+/* The answer is there: the request ends, and with it the call. */
+static void end_stream(struct grpc_call *c)
+{
+	c->answered = true;
+	c->status = GRPC_OK;
+	curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT);
+}
+
 static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct grpc_call *c = data;
 	struct pb rest, message;
+	bool refused;
 
 	size *= one;
 	if (buffer_add(&c->received, bytes, size) != 0)
 		return 0;
 	rest = received(c);
-	if (c->hear == NULL) {
-		if (c->stream && !c->answered && pb_unwrap(&rest, &message)) {
-			c->answered = true;
-			c->status = GRPC_OK;
-			curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT); /* the request ends */
-		}
-		return size;
-	}
 	while (pb_unwrap(&rest, &message))
-		c->hear(c->data, message);
-	c->received.used = (size_t)(rest.end - rest.at);
-	memmove(c->received.bytes, rest.at, c->received.used);
-	return size;
+		if (c->hear != NULL)
+			c->hear(c->data, message);
+		else if (c->stream && !c->answered)
+			end_stream(c);
+	refused = !pb_may_unwrap(rest, c->received.limit);
+	if (c->hear != NULL) {
+		c->received.used = (size_t)(rest.end - rest.at);
+		memmove(c->received.bytes, rest.at, c->received.used);
+	}
+	return refused ? 0 : size;
 }
 
 /* etcd's grpc-proxy ends a stream as soon as its request has ended, before it has asked etcd. */
@@ -136,6 +152,17 @@ static size_t send_stream(char *room, size_t one, size_t size, void *data)
 	memcpy(room, c->request.bytes + c->sent, left);
 	c->sent += left;
 	return left;
+}
+
+/* libcurl begins a request anew. Where it cannot, libcurl 8.14 frees the connection, which other calls use. */
+static int rewind_stream(void *data, curl_off_t offset, int origin)
+{
+	struct grpc_call *c = data;
+
+	(void)offset;
+	(void)origin;
+	c->sent = 0;
+	return CURL_SEEKFUNC_OK;
 }
 
 bool grpc_possible(void)
@@ -168,6 +195,8 @@ int grpc_open(struct grpc_call *c, size_t limit)
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_READFUNCTION, send_stream);
 	curl_easy_setopt(easy, CURLOPT_READDATA, c);
+	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, rewind_stream);
+	curl_easy_setopt(easy, CURLOPT_SEEKDATA, c);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);

@@ -12,6 +12,7 @@
 enum grpc_status {
 	GRPC_NONE = -1, /* none came: there was no answer, or it is no gRPC server's */
 	GRPC_OK = 0,
+	GRPC_UNKNOWN = 2,
 	GRPC_INVALID_ARGUMENT = 3,
 	GRPC_NOT_FOUND = 5,
 	GRPC_DENIED = 7,
@@ -29,7 +30,7 @@ struct grpc_call {
 	bool stream;   /* the request stays open until there is a message; with hear, until grpc_close */
 	struct buffer request; /* of a stream, */
 	size_t sent;	       /* and how much of it was sent */
-	bool answered;	       /* a message came that hear did not take */
+	bool answered;	       /* a stream without hear: the message is there */
 	struct curl_slist *headers;
 	struct buffer received;
 	int status;	   /* enum grpc_status, or another number of gRPC's */
