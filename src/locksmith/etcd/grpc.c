@@ -19,7 +19,7 @@ static struct {
 	const char *base; /* NULL: the place is free */
 } connections[CONNECTIONS];
 
-static const struct grpc_call *opener; /* the last call that may have begun a connection */
+static const struct grpc_call *opener; /* the last call that may open a connection, perhaps not yet */
 
 static bool has_connection(const char *base)
 {
@@ -89,7 +89,7 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	char value[600], *plain;
 
 	size *= one;
-	if (c->answered) /* grpc-proxy says "context canceled" at the end of each stream */
+	if (c->answered) /* etcd's grpc-proxy says "context canceled" at the end of each stream */
 		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
 		c->status = grpc_status(value);
@@ -139,7 +139,7 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	return refused ? 0 : size;
 }
 
-/* etcd's grpc-proxy ends a stream as soon as its request has ended, before it has asked etcd. */
+/* A stream's request, which ends when the answer is there. */
 static size_t send_stream(char *room, size_t one, size_t size, void *data)
 {
 	struct grpc_call *c = data;
@@ -237,17 +237,18 @@ void grpc_prepare(
 	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTPHEADER, c->headers);
 }
 
-/* Without TLS, HTTP/2 is begun at once. libcurl 7.88 begins it once more on a connection that has it already, and fails,
-   unless it is told not to: such a call MAY_JOIN a connection, and has to be made again if there is none any more. */
+/* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once more on a connection
+   that has it already, and the call fails. So there a call that MAY_JOIN a connection is made without; it may open
+   none (note_socket), which would begin with HTTP/1.1, and is made again if the connection has gone. */
 static void make_ready(struct grpc_call *c, bool may_join)
 {
 	bool tls = strncmp(c->base, "https:", 6) == 0;
-	bool broken = curl_version_info(CURLVERSION_NOW)->version_num >> 8 == 0x0758;
+	bool begins_twice = curl_version_info(CURLVERSION_NOW)->version_num >> 8 == 0x0758;
 
 	buffer_clear(&c->received);
 	c->status = GRPC_NONE;
 	c->message[0] = '\0';
-	c->joins = may_join && broken && !tls && has_connection(c->base);
+	c->joins = may_join && begins_twice && !tls && has_connection(c->base);
 	c->too_late = false;
 	c->sent = 0;
 	c->answered = false;

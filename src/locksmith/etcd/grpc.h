@@ -25,12 +25,12 @@ enum grpc_status {
 struct grpc_call {
 	struct transfer transfer; /* transfer.ended: the call is over; transfer.error: why there was no answer */
 	const char *base;
-	bool joins;    /* the call needs a connection that is there, */
+	bool joins;    /* libcurl 7.88: the call needs a connection that is there, */
 	bool too_late; /* and there was none any more */
 	bool stream;   /* the request stays open until there is a message; with hear, until grpc_close */
-	struct buffer request; /* of a stream, */
-	size_t sent;	       /* and how much of it was sent */
-	bool answered;	       /* a stream without hear: the message is there */
+	bool answered; /* that message has come */
+	struct buffer request;
+	size_t sent; /* bytes of a stream's request */
 	struct curl_slist *headers;
 	struct buffer received;
 	int status;	   /* enum grpc_status, or another number of gRPC's */
