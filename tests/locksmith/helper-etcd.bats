@@ -430,8 +430,9 @@ hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
 @test "an answer that is no message of gRPC's is an error, and so is a status that is none" {
 	etcd_single
 	between
-	local begins="1 4 88$(header content-type application/grpc)" ends="1 5 $(header grpc-status 0)" text
-	local no_message="the answer is no gRPC message, or is too long"
+	local begins ends text no_message
+	begins="1 4 88$(header content-type application/grpc)" ends="1 5 $(header grpc-status 0)"
+	no_message="the answer is no gRPC message, or is too long"
 	declare -A answers=(
 		["0 0 00ffffffff00"]=$no_message # longer than all that is taken
 		["0 0 00ffffffff00
