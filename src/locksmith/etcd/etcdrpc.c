@@ -128,7 +128,7 @@ static enum etcd_reply no_answer(struct etcd *e)
    There the request stays open from now on; etcd itself has less to do if the request ends at once. */
 static bool found_proxy(struct etcd *e, const char *method)
 {
-	bool found = !e->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 && e->call.status != GRPC_OK &&
+	bool found = !e->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
 		     strstr(e->call.message, "context canceled") != NULL;
 
 	e->proxy = e->proxy || found;

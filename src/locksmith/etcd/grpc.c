@@ -278,11 +278,20 @@ void grpc_run(struct grpc_call *c, int64_t until, const bool *abort)
 		hang_up(c->base);
 }
 
+/* What a server that speaks no gRPC has in its answer was refused by receive. */
+static bool refused_page(const struct grpc_call *c)
+{
+	const char *type = NULL;
+
+	curl_easy_getinfo(c->transfer.easy, CURLINFO_CONTENT_TYPE, &type);
+	return c->transfer.result == CURLE_WRITE_ERROR && (type == NULL || strncmp(type, "application/grpc", 16) != 0);
+}
+
 int grpc_http(const struct grpc_call *c)
 {
 	long status = 0;
 
-	if (c->transfer.ended && c->transfer.result == CURLE_OK)
+	if (c->transfer.ended && (c->transfer.result == CURLE_OK || refused_page(c)))
 		curl_easy_getinfo(c->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
 	return (int)status;
 }
