@@ -207,17 +207,42 @@ passed() {
 	complain "it took $took ms, not $most: $*"
 }
 
-@test "in a PID namespace, too, a writer in front of a lock of -m ofd whose taker has ended is not passed by" {
+@test "in a PID namespace, too, a writer in front of a lock whose taker has ended is not passed by" {
 	namespaces --pid --fork --mount-proc
-	expect_status 0 unshare --pid --fork --mount-proc bash -c '
+	for method in "flock -s" "ofd -s" "flock -j2"; do
+		# shellcheck disable=SC2016,SC2086 # $0 and $@ are that shell's; words
+		expect_status 0 unshare --pid --fork --mount-proc bash -c '
+			exec 8<>l
+			"$0" "${@:2}" 8 || exit
+			"$0" "${@:2:2}" l true 8>&- &
+			"$1" blocked $!
+			"$0" "${@:2}" -n l true 8>&-
+			[ $? -eq 1 ] || exit 3
+			"$0" "${@:2}" -w 1.5 l true 8>&- # it looks after a second
+			[ $? -eq 1 ] || exit 4
+			exec 8>&-
+			wait $!' "$SEMLOCK" "$PROBE" -m $method
+	done
+}
+
+# The list may leave out the caller itself: then it must not look for others while it has the lock.
+@test "in a PID namespace, a lock that was taken as deserted stays taken, though /proc/locks shows nothing" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	namespaces --pid --fork --mount-proc
+	# shellcheck disable=SC2016 # $0 and $1 are that shell's
+	expect_status 2 unshare --pid --fork --mount-proc bash -c '
 		exec 8<>l
-		"$0" -m ofd -s 8 || exit
-		"$0" -m ofd l true 8>&- &
+		"$0" 8
+		"$0" l true 8>&- &
 		"$1" blocked $!
-		"$0" -m ofd -n -s l true 8>&-
-		[ $? -eq 1 ] || exit 3
+		kill -STOP $!
+		"$1" state $! T
 		exec 8>&-
-		wait $!' "$SEMLOCK" "$PROBE"
+		strace -qq -o trace -P /proc/locks -e inject=read:retval=0 "$0" -n -s l "$1" free l
+		exit $?' "$SEMLOCK" "$PROBE"
+	expect_out shared
+	grep -q INJECTED trace
 }
 
 @test "whatever a process does with tickets, a single waiter is in within two seconds, ten within five" {
