@@ -330,6 +330,42 @@ looked() {
 	let_go waiter
 }
 
+# stopped_at CALL CMD...: start CMD as caller, and stop it in its CALLth sleep.
+stopped_at() {
+	rm -f sleeps
+	start caller strace -D -qq -o sleeps -e trace=/nanosleep -e inject=/nanosleep:signal=STOP:when="$1" "${@:2}"
+	eventually grep -qs "stopped by SIGSTOP" sleeps
+}
+
+@test "a waiter that goes on just when the lock is taken as deserted has it first" {
+	local sleeps
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for sleeps in 50 8; do
+		hold_lock l
+		queue_as waiter l
+		kill -STOP "${PID[waiter]}"
+		"$PROBE" state "${PID[waiter]}" T
+		let_go
+		# It sleeps after each look, and once more with the lock.
+		case $sleeps in
+		50) stopped_at 51 "$SEMLOCK" l touch ran ;;
+		8) stopped_at 9 "$SEMLOCK" -n l touch ran ;;
+		esac
+		[ ! -e ran ]
+		kill -CONT "${PID[waiter]}"
+		"$PROBE" blocked "${PID[waiter]}"
+		kill -CONT "${PID[caller]}"
+		ready waiter
+		[ ! -e ran ]
+		case $sleeps in
+		50) let_go waiter && ended caller 0 && rm ran ;;
+		8) ended caller 1 && let_go waiter && [ ! -e ran ] ;;
+		esac
+		rm ./*.up ./*.down
+	done
+}
+
 @test "a stopped waiter is passed by, and is next when it goes on" {
 	local began
 	hold_lock l
