@@ -18,7 +18,7 @@ enum outcome {
 	TAKEN, /* it is ours */
 	BUSY,  /* another process holds it: not an error */
 	AGAIN, /* open the lock anew, then ask again */
-	FAILED /* ERROR says why */
+	FAILED = -1 /* ERROR says why: error_set() returns it */
 };
 
 /* With SLEEP: sleep in the kernel until the lock is free. */

@@ -163,8 +163,7 @@ enum outcome lockdir_not_named(struct error *error)
 {
 	if (errno == EEXIST)
 		return AGAIN;
-	lockdir_cannot_create(error, "cannot create");
-	return FAILED;
+	return lockdir_cannot_create(error, "cannot create");
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)

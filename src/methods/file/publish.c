@@ -177,9 +177,8 @@ static enum outcome refuse_identity(struct lock *lock, struct error *error)
 	if (record.pid != file->record.pid)
 		return AGAIN; /* another process has removed ours and taken the lock */
 	call_unlink(file->directory, file->base, 0);
-	error_say(error, ERROR_UNAVAILABLE,
+	return error_say(error, ERROR_UNAVAILABLE,
 	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
-	return FAILED;
 }
 
 static enum outcome publish(struct lock *lock, struct error *error)

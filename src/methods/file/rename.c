@@ -121,11 +121,9 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EEXIST)
-		error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
-					   "behind it: remove one");
-	else
-		lockdir_cannot_create(error, "cannot rename the token");
-	return FAILED;
+		return error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
+						    "behind it: remove one");
+	return lockdir_cannot_create(error, "cannot rename the token");
 }
 
 /* Our record must not stay in a token that is not ours. */

@@ -41,9 +41,8 @@ enum outcome rename_token_flock(int fd, enum wait wait, struct error *error)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	error_say(error, ERROR_UNAVAILABLE, "flock(2), which guards the token, fails here (%s): use -m link or excl",
+	return error_say(error, ERROR_UNAVAILABLE, "flock(2), which guards the token, fails here (%s): use -m link or excl",
 	    strerror(errno));
-	return FAILED;
 }
 
 /* The new token FD is flocked before it has its name: no process can take it until we know that there is

@@ -195,10 +195,8 @@ static enum outcome symlink_cannot_read(const struct lock *lock, struct error *e
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EINVAL)
-		lockdir_not_a_lock(lock, error);
-	else
-		error_set(error, ERROR_OPEN, "cannot look at the lock");
-	return FAILED;
+		return lockdir_not_a_lock(lock, error);
+	return error_set(error, ERROR_OPEN, "cannot look at the lock");
 }
 
 /* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock has

@@ -98,17 +98,14 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
-		error_set(error, ERROR_OPEN, "cannot look into its directory");
-		return FAILED;
+		return error_set(error, ERROR_OPEN, "cannot look into its directory");
 	case ELOOP:
 	case EMLINK:
 	case ENXIO:
 	case ENOTDIR:
-		lockdir_not_a_lock(lock, error);
-		return FAILED;
+		return lockdir_not_a_lock(lock, error);
 	}
-	lockdir_failed(error, ERROR_OPEN, "cannot look at the lock");
-	return FAILED;
+	return lockdir_failed(error, ERROR_OPEN, "cannot look at the lock");
 }
 
 /* NFS: LOCK_EX needs a descriptor that is open for writing. */
@@ -131,10 +128,8 @@ static enum outcome open_existing(struct lock *lock, struct existing *existing, 
 		return takeover_cannot_open(lock, error);
 	if (fstat(existing->fd, &existing->status) != 0)
 		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
-	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type) {
-		lockdir_not_a_lock(lock, error);
-		return FAILED;
-	}
+	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type)
+		return lockdir_not_a_lock(lock, error);
 	return TAKEN;
 }
 
@@ -201,10 +196,8 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	enum verdict verdict = judge_existing(lock, existing); /* I2 */
 	enum outcome outcome;
 
-	if (existing->record.kind == RECORD_ABSENT) {
-		error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
-		return FAILED;
-	}
+	if (existing->record.kind == RECORD_ABSENT)
+		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return leave_existing(lock, existing, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
