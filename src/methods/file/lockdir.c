@@ -264,18 +264,19 @@ int64_t lockdir_mtime(const struct stat *status)
 	return (int64_t)status->st_mtim.tv_sec * SECOND + status->st_mtim.tv_nsec;
 }
 
-size_t lockdir_read_file(int fd, char *text, size_t size)
+void lockdir_read_record(int fd, struct record *record)
 {
-	ssize_t got;
+	char text[RECORD_LIMIT + 1];
 	size_t used = 0;
+	ssize_t got;
 
-	while (used < size && (got = pread(fd, text + used, size - used, (off_t)used)) != 0) {
+	while (used < sizeof text && (got = pread(fd, text + used, sizeof text - used, (off_t)used)) != 0) {
 		if (got < 0 && errno != EINTR)
 			break;
 		if (got > 0)
 			used += (size_t)got;
 	}
-	return used;
+	record_read(record, text, used);
 }
 
 int lockdir_nap(int64_t duration)

@@ -39,6 +39,7 @@ struct file_lock {
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
+	bool pid_only;    /* the PID is all that is written into it */
 
 	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
 	int (*make)(struct lock *lock, struct error *error);
@@ -97,8 +98,8 @@ void lockdir_sweep(const struct lock *lock);
 int64_t lockdir_now(const struct file_lock *file);
 int64_t lockdir_mtime(const struct stat *status);
 
-/* Read up to SIZE bytes from the beginning of FD.  Returns how many. */
-size_t lockdir_read_file(int fd, char *text, size_t size);
+/* Read the record that is the contents of FD. */
+void lockdir_read_record(int fd, struct record *record);
 
 /* Sleep for DURATION ns, less than a second.  Returns 0, or -1 when a signal came. */
 int lockdir_nap(int64_t duration);

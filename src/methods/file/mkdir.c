@@ -17,7 +17,6 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/plainfile.h"
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
@@ -70,8 +69,6 @@ static int mkdir_make(struct lock *lock, struct error *error)
 
 static int mkdir_write(struct lock *lock, struct error *error)
 {
-	char text[RECORD_LONGEST];
-	size_t length = record_write(&lock->file->record, lock->method->name, text);
 	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    lock->create_mode);
 	int result;
@@ -79,9 +76,9 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	if (fd < 0)
 		return lockdir_cannot_create(error, "cannot create its record");
 	CRASH_POINT("mkdir.record");
-	result = plainfile_put(fd, text, length, error);
+	result = publish_record(lock, fd, error);
 	close(fd);
-	return result;
+	return result < 0 ? -1 : 0;
 }
 
 /* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
@@ -145,13 +142,12 @@ static int other_files(int fd)
 
 static void read_pid_file(int fd, struct record *record)
 {
-	char text[RECORD_LIMIT + 1];
 	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
 
 	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
 	if (inner < 0)
 		return;
-	record_read(record, text, lockdir_read_file(inner, text, sizeof text));
+	lockdir_read_record(inner, record);
 	close(inner);
 }
 

@@ -1,4 +1,8 @@
-/* Four ways to publish a file under the lock's name, none of which replaces one that is there; each is
+/* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.  link's is
+ * that of mail programs, and must contain only a PID: some of them fail at more than 16 bytes, others then
+ * never take over from the dead.
+ *
+ * Four ways to publish it under the lock's name, none of which replaces a file that is there; each is
  * for file systems on which the one before does not work:
  *
  * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked before
@@ -19,11 +23,19 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/retry.h"
-#include "methods/file/plainfile.h"
+#include "methods/file/filemethods.h"
+
+static mode_t plainfile_mode(const struct lock *lock)
+{
+	if (lock->exact_mode || !lock->file->object->pid_only)
+		return lock->create_mode;
+	return lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
+}
 
 /* A1.  Without --mode the umask applies, in open(2). */
-int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
+static int plainfile_make(struct lock *lock, struct error *error)
 {
+	mode_t mode = plainfile_mode(lock);
 	int fd = lockdir_create_file(lock->file, mode);
 
 	CRASH_POINT("plainfile.made");
@@ -36,27 +48,12 @@ int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
 	return 0;
 }
 
-int plainfile_put(int fd, const char *text, size_t length, struct error *error)
+static int plainfile_write(struct lock *lock, struct error *error)
 {
-	ssize_t put;
-
-	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
-	if (put < 0 || (size_t)put < length) {
-		if (put >= 0)
-			errno = ENOSPC;
-		return error_set(error, ERROR_CREATE, "cannot write the lock file");
-	}
-	return 0;
+	return publish_record(lock, lock->fd, error) < 0 ? -1 : 0;
 }
 
-void plainfile_read(int fd, struct record *record)
-{
-	char text[RECORD_LIMIT + 1];
-
-	record_read(record, text, lockdir_read_file(fd, text, sizeof text));
-}
-
-int plainfile_remove(struct lock *lock, int fd)
+static int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
 	return call_unlink(lock->file->directory, lock->file->base, 0);
@@ -144,7 +141,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 }
 
 /* A4. */
-enum outcome plainfile_publish(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	char path[40];
 	int result;
@@ -164,3 +161,24 @@ enum outcome plainfile_publish(struct lock *lock, struct error *error)
 	lock->fd = -1;
 	return AGAIN;
 }
+
+#define PLAIN_FILE \
+	.what = "a regular file with its holder's PID", .type = S_IFREG, .make = plainfile_make, \
+	.write = plainfile_write, .publish = plainfile_publish, .read = lockdir_read_record, .remove = plainfile_remove
+
+const struct method method_excl = {
+    .name = "excl",
+    .file = &(const struct file_method){
+	.object = &(const struct object){PLAIN_FILE},
+	FILE_METHOD_FUNCTIONS,
+    },
+};
+
+const struct method method_link = {
+    .name = "link",
+    .can = BEATS,
+    .file = &(const struct file_method){
+	.object = &(const struct object){PLAIN_FILE, .pid_only = true},
+	FILE_METHOD_FUNCTIONS,
+    },
+};

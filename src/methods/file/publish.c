@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/foreign_holder.h"
 #include "methods/file/publish.h"
@@ -52,6 +53,20 @@ int publish_describe(struct lock *lock, struct error *error)
 		return -1;
 	lock->file->ready = true;
 	return 0;
+}
+
+int publish_record(struct lock *lock, int fd, struct error *error)
+{
+	char text[RECORD_LONGEST];
+	size_t length = record_write(&lock->file->record, lock->file->object->pid_only ? NULL : lock->method->name, text);
+	ssize_t put;
+
+	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
+	if (put == (ssize_t)length)
+		return (int)length;
+	if (put >= 0)
+		errno = ENOSPC;
+	return error_set(error, ERROR_CREATE, "cannot write the lock file");
 }
 
 /* Returns 0, or -1 with errno set: EWOULDBLOCK if another process has kept FD flocked for a second. */

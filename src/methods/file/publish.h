@@ -17,6 +17,9 @@ void publish_release(struct lock *lock);
  * what there is to say of it, and set FILE->ready.  Returns 0, or -1 with ERROR filled. */
 int publish_describe(struct lock *lock, struct error *error);
 
+/* Make FILE->record the contents of FD.  Returns their length in bytes, or -1 with ERROR filled. */
+int publish_record(struct lock *lock, int fd, struct error *error);
+
 /* FD has been made under the lock's own name, and is empty: flock and write it, in our object's place.  TAKEN;
  * AGAIN: the name means another object by now; FAILED, with ERROR filled. */
 enum outcome publish_empty(struct lock *lock, int fd, struct error *error);

@@ -18,13 +18,12 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/plainfile.h"
 #include "methods/file/rename_token.h"
 
 static const struct object rename_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
-    .read = plainfile_read,
+    .read = lockdir_read_record,
 };
 
 static int rename_open(struct lock *lock, struct error *error)
@@ -101,12 +100,11 @@ static void rename_close(struct lock *lock)
 
 static int rename_write(struct lock *lock, struct error *error)
 {
-	char text[RECORD_LONGEST];
-	size_t length = record_write(&lock->file->record, lock->method->name, text);
+	int length = publish_record(lock, lock->fd, error);
 
-	if (plainfile_put(lock->fd, text, length, error) != 0)
+	if (length < 0)
 		return -1;
-	if (call_truncate(lock->fd, (off_t)length) != 0)
+	if (call_truncate(lock->fd, length) != 0)
 		return error_set(error, ERROR_CREATE, "cannot write the token");
 	return 0;
 }
@@ -184,7 +182,7 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 	struct record record;
 	enum verdict verdict;
 
-	plainfile_read(lock->fd, &record);
+	lockdir_read_record(lock->fd, &record);
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status); /* a script only renames it */
@@ -216,7 +214,7 @@ static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 	struct record record;
 	struct stat token;
 
-	plainfile_read(lock->fd, &record);
+	lockdir_read_record(lock->fd, &record);
 	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
 }
 
