@@ -55,32 +55,9 @@ static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock
 	return true;
 }
 
-/* The processes to look into, and /proc/locks, read once for several locks.  NULL: all; each look reads it. */
-static const pid_t *limit;
-static size_t nlimit;
-static char *list_text;
-
-void proc_snapshot_limit(const pid_t *processes, size_t count)
-{
-	FILE *locks = processes == NULL ? NULL : fopen("/proc/locks", "re");
-	size_t size = 0;
-
-	free(list_text);
-	list_text = NULL;
-	limit = processes;
-	nlimit = count;
-	if (locks == NULL)
-		return;
-	if (getdelim(&list_text, &size, '\0', locks) <= 0) { /* the whole of it; or none is locked */
-		free(list_text);
-		list_text = NULL;
-	}
-	fclose(locks);
-}
-
 static int read_list_once(struct proc_snapshot *snapshot, struct error *error)
 {
-	FILE *locks = list_text != NULL ? fmemopen(list_text, strlen(list_text), "r") : fopen("/proc/locks", "re");
+	FILE *locks = fopen("/proc/locks", "re");
 	char line[256];
 	struct listed_lock entry = {0};
 
@@ -113,7 +90,7 @@ static bool lists_lock(const struct proc_snapshot *snapshot)
  * a row give as many.  And no lock is free because a read or two have none. */
 static int read_list(struct proc_snapshot *snapshot, struct error *error)
 {
-	int reads = list_text != NULL || snapshot->nfiles == 0 ? 1 : 6, result = read_list_once(snapshot, error);
+	int reads = snapshot->nfiles == 0 ? 1 : 6, result = read_list_once(snapshot, error);
 	bool steady = false;
 	size_t before;
 
@@ -151,32 +128,22 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 	snapshot->nlisted = kept;
 }
 
-static void find_open_fds(struct proc_snapshot *snapshot)
-{
-	snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
-	if (limit == NULL)
-		open_fds_find(&snapshot->open_fds);
-	for (size_t i = 0; limit != NULL && i < nlimit; i++)
-		open_fds_of(&snapshot->open_fds, limit[i]);
-}
-
 static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char queue[QUEUE_PATH_SIZE];
 	struct proc_snapshot earlier;
-	bool twice = list_text == NULL;
 	mode_t mode;
 	int result;
 
 	queuefile_path(lock, queue);
 	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
 	earlier = *snapshot;
-	result = twice ? read_list(&earlier, error) : 0;
+	result = read_list(&earlier, error);
 	if (result == 0) {
-		find_open_fds(snapshot);
+		snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
+		open_fds_find(&snapshot->open_fds);
 		result = read_list(snapshot, error);
-		if (twice)
-			keep_common(snapshot, &earlier);
+		keep_common(snapshot, &earlier);
 	}
 	free(earlier.listed);
 	return result;

@@ -40,10 +40,6 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object,
     struct error *error);
 
-/* From now on, look into these COUNT processes alone, and at /proc/locks as it is now: quick, but the holder
- * of a lock that is passed on, or that another process has, is unseen.  NULL: look into all again. */
-void proc_snapshot_limit(const pid_t *processes, size_t count);
-
 void proc_snapshot_forget(struct proc_snapshot *snapshot);
 
 #endif
