@@ -73,28 +73,6 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 	free(locks);
 }
 
-/* The slot of a flock is two locks, the shared flock and a byte: make them one owner. */
-static void unite_slots(struct owners *found)
-{
-	struct owner *slot, *shared;
-
-	for (size_t i = 0; i < found->count; i++) {
-		slot = &found->list[i];
-		for (size_t j = 0; slot->mode == MODE_SLOT && j < found->count; j++) {
-			shared = &found->list[j];
-			if (shared->kind != KIND_FLOCK || shared->mode != MODE_SHARED ||
-			    shared->nmembers == 0 || slot->nmembers == 0 ||
-			    shared->members[0].pid != slot->members[0].pid ||
-			    shared->members[0].fd != slot->members[0].fd)
-				continue;
-			slot->taker = shared->taker;
-			owners_drop(found, j);
-			i = (size_t)-1;
-			break;
-		}
-	}
-}
-
 /* The member whose parent is no member; the oldest of them, if a command has left several behind. */
 static void find_root(struct owner *owner, struct process *root)
 {
@@ -209,8 +187,8 @@ static void drop_ended(struct owners *found)
 
 void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
 {
+	found->failed = snapshot->open_fds.failed;
 	add_seen(found, snapshot, kinds);
-	unite_slots(found);
 	for (size_t i = 0; i < found->count; i++)
 		name_holder(&found->list[i]);
 	drop_ended(found);

@@ -128,6 +128,13 @@ static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *ea
 	snapshot->nlisted = kept;
 }
 
+void proc_snapshot_forget(struct proc_snapshot *snapshot)
+{
+	open_fds_forget(&snapshot->open_fds);
+	free(snapshot->listed);
+	*snapshot = (struct proc_snapshot){0};
+}
+
 static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char queue[QUEUE_PATH_SIZE];
@@ -146,6 +153,8 @@ static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock
 		keep_common(snapshot, &earlier);
 	}
 	free(earlier.listed);
+	if (result != 0)
+		proc_snapshot_forget(snapshot);
 	return result;
 }
 
@@ -196,11 +205,4 @@ int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock 
 	if (object >= 0 && identify_file(snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	return fill_snapshot(snapshot, lock, error);
-}
-
-void proc_snapshot_forget(struct proc_snapshot *snapshot)
-{
-	open_fds_forget(&snapshot->open_fds);
-	free(snapshot->listed);
-	*snapshot = (struct proc_snapshot){0};
 }

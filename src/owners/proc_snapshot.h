@@ -32,7 +32,7 @@ struct proc_snapshot {
 
 /* Look at LOCK.  /proc/locks is read before and after the descriptors: a line counts if it is there
  * both times.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or there is no
- * /proc/locks.  SNAPSHOT is to be forgotten in either case. */
+ * /proc/locks. */
 int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error);
 
 /* The same for an open LOCK made of files.  OBJECT: a descriptor of what its holder has under

@@ -165,8 +165,7 @@ static bool keep_holder(struct owners *found, const struct record *record)
 	return found->count == all;
 }
 
-/* Returns 1, 0 when the look is to be repeated, or -1 with ERROR filled. */
-static int look_once(struct owners *found, const struct probe *probe, struct error *error)
+static int look_at(struct owners *found, const struct probe *probe, struct error *error)
 {
 	const struct lock_info *info = &probe->info;
 	struct proc_snapshot snapshot;
@@ -174,10 +173,8 @@ static int look_once(struct owners *found, const struct probe *probe, struct err
 
 	if (info->there && info->record.kind == RECORD_ABSENT)
 		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock");
-	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0) {
-		proc_snapshot_forget(&snapshot);
+	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0)
 		return -1;
-	}
 	kernel_owners_add(found, &snapshot, KIND_FLOCK);
 	if (info->object >= 0)
 		steady = keep_holder(found, &info->record);
@@ -191,33 +188,16 @@ static int look_once(struct owners *found, const struct probe *probe, struct err
 		set_times(&found->list[0], info);
 	waiters_add(found, &snapshot, KIND_FLOCK);
 	set_method(found, probe->lock.method);
-	found->failed = found->failed || snapshot.open_fds.failed;
 	steady = steady && (!found->unseen || snapshot.open_fds.blind);
 	proc_snapshot_forget(&snapshot);
 	return steady;
 }
 
-int record_owners_look(struct owners *found, const struct lock *lock, struct error *error)
+int record_owners_add(struct owners *found, const struct lock *lock, struct error *error)
 {
 	struct probe probe;
-	int seen = 0;
+	int seen = probe_open(&probe, lock, error) == 0 ? look_at(found, &probe, error) : -1;
 
-	for (int tries = 0; tries < 4 && seen == 0; tries++) {
-		owners_forget(found);
-		seen = probe_open(&probe, lock, error) == 0 ? look_once(found, &probe, error) : -1;
-		probe_close(&probe);
-	}
-	return seen < 0 ? -1 : 0;
-}
-
-bool record_owners_verify(const struct lock *lock, pid_t pid)
-{
-	struct owners found = {0};
-	struct error ignored;
-	bool holds = record_owners_look(&found, lock, &ignored) == 0 && found.holders > 0 &&
-		     found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
-		     owner_has(&found.list[0], pid);
-
-	owners_forget(&found);
-	return holds && probe_verify(lock, pid);
+	probe_close(&probe);
+	return seen;
 }
