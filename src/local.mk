@@ -34,7 +34,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/memory.c src/sys/memory.h \
 	src/run/messages.c src/run/messages.h \
 	src/run/min_hold.c src/run/min_hold.h \
-	src/sys/mounts.c src/sys/mounts.h src/sys/file_system.c src/sys/file_system.h \
+	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \

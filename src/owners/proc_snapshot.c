@@ -11,7 +11,7 @@
 
 #include "lock/queuefile.h"
 #include "owners/proc_snapshot.h"
-#include "sys/mounts.h"
+#include "sys/file_system.h"
 #include "sys/path.h"
 
 /* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that
@@ -28,7 +28,7 @@ static int identify_file(struct proc_snapshot *snapshot, unsigned file, const ch
 		return -1;
 	}
 	snapshot->files[file] = (struct identity){stat.st_dev, stat.st_ino};
-	mounts_device(fd, stat.st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
+	file_system_device(fd, stat.st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
 	close(fd);
 	snapshot->nfiles = file + 1;
 	*mode = stat.st_mode;

@@ -18,7 +18,6 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/file_system.h"
-#include "sys/mounts.h"
 #include "sys/path.h"
 #include "sys/retry.h"
 #include "lock/lock_scope.h"
@@ -72,7 +71,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
-	known = mounts_find(file->directory, &mount);
+	known = file_system_mount(file->directory, &mount);
 	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
