@@ -72,8 +72,6 @@ struct file_method {
 	void (*beat)(struct lock *lock);
 	/* Fill INFO with what the lock says of its holder. */
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
-	/* A descriptor that becomes readable when the lock may have changed; or -1. */
-	int (*listen)(struct lock *lock);
 	/* Drop, and undo prepare.  Copes with any half-filled state. */
 	void (*release)(struct lock *lock);
 };

@@ -50,8 +50,9 @@ static enum verdict judge_record(const struct probe *probe)
 			     : UNKNOWN;
 }
 
-static enum doubt record_doubt(const struct lock_info *info, enum verdict verdict)
+static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 {
+	const struct lock_info *info = &probe->info;
 	const struct record *record = &info->record;
 
 	if (!info->legible)
@@ -66,7 +67,7 @@ static enum doubt record_doubt(const struct lock_info *info, enum verdict verdic
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return probe_other_host(record) || !info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return probe_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
 static void copy_record(struct owner *holder, const struct record *record)
@@ -90,7 +91,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	found->holders = found->count;
 	holder->verdict = flocked && !info->legible ? ALIVE : judge_record(probe);
 	if (holder->verdict == ALIVE && name_command(holder, &info->record)) {
-		holder->doubt = record_doubt(info, ALIVE);
+		holder->doubt = record_doubt(probe, ALIVE);
 		owners_join(found, holder, info->record.pid, -1);
 		return;
 	}
@@ -98,7 +99,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 		holder->verdict = judge_record(probe); /* the process may have ended since */
 	if (holder->verdict == ALIVE && name_semlock(holder, &info->record))
 		return;
-	holder->doubt = record_doubt(info, holder->verdict);
+	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
 	if (holder->verdict == DEAD && flocked) {
@@ -139,8 +140,9 @@ static bool is_trusted(const struct owner *holder, const struct stat *object)
 
 /* Give the flock's holder the name in the record, if that is the same process.  If the flock's holder
  * is unseen, the record alone tells. */
-static void name_flocked(struct owners *found, const struct lock_info *info)
+static void name_flocked(struct owners *found, const struct probe *probe)
 {
+	const struct lock_info *info = &probe->info;
 	struct owner *holder = &found->list[0];
 
 	if (holder->nmembers > 0 && !is_trusted(holder, &info->status))
@@ -150,7 +152,7 @@ static void name_flocked(struct owners *found, const struct lock_info *info)
 	found->unseen = false;
 	if (holder->nmembers > 0)
 		return;
-	holder->doubt = record_doubt(info, ALIVE);
+	holder->doubt = record_doubt(probe, ALIVE);
 	owners_join(found, holder, info->record.pid, -1);
 }
 
@@ -179,7 +181,7 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 	if (info->object >= 0)
 		steady = keep_holder(found, &info->record);
 	if (found->count > 0) {
-		name_flocked(found, info);
+		name_flocked(found, probe);
 	} else if (info->there) {
 		add_recorded(found, probe, !steady);
 		steady = steady && info->legible; /* /proc/locks may skip a line while it changes */

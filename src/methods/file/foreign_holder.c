@@ -104,10 +104,8 @@ enum outcome foreign_holder_await(struct file_lock *file, pid_t pid, bool dies_w
 	return outcome;
 }
 
-int foreign_holder_listen(struct lock *lock)
+int foreign_holder_listen(struct file_lock *file)
 {
-	struct file_lock *file = lock->file;
-
 	if (file->notify < 0)
 		file->notify = watch_directory(file);
 	return file->notify;

@@ -10,8 +10,8 @@
  * before that call began to listen. */
 enum outcome foreign_holder_await(struct file_lock *file, pid_t pid, bool dies_with_it);
 
-/* A method's listen: a descriptor that becomes readable when the directory changes; or -1. */
-int foreign_holder_listen(struct lock *lock);
+/* A descriptor that becomes readable when the directory changes; or -1. */
+int foreign_holder_listen(struct file_lock *file);
 
 /* Stop listening. */
 void foreign_holder_forget(struct file_lock *file);

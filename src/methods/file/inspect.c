@@ -42,7 +42,6 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 
 	for (int looks = 0; looks < 100; looks++) {
 		lock_info_forget(info);
-		info->local = file->local;
 		info->object = openat(file->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (info->object < 0 && errno == ENOENT)
 			return 0;
@@ -73,7 +72,7 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = readlinkat(file->directory, file->base, target, sizeof target);
 
-	*info = (struct lock_info){.object = -1, .local = file->local};
+	*info = (struct lock_info){.object = -1};
 	if (length < 0 && errno == EINVAL)
 		return inspect_not_a_lock(lock, error);
 	if (length < 0 && errno != ENOENT)

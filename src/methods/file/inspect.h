@@ -16,7 +16,6 @@ struct lock_info {
 	struct record record;
 	struct stat status;   /* of the file, the directory or the link */
 	int object;           /* an O_PATH descriptor of what the holder has under flock(2); -1: none */
-	bool local;           /* the file system is this kernel's alone */
 };
 
 /* A method's inspect: fill INFO for the open LOCK.  Returns 0, or -1 with ERROR filled when it cannot

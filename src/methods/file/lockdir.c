@@ -1,4 +1,4 @@
-/* Temporary names are .LOCK.semlock.PID.WHERE.RANDOM, with "gone." before the PID for what is being
+/* Temporary names are .LOCK.semlock.PID.WHERE.TIME, with "gone." before the PID for what is being
  * taken apart.  WHERE stands for host, boot and PID namespace: a PID means something only where
  * these are the same.  Only a killed semlock leaves such a name behind. */
 #include <config.h>
@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,10 +22,6 @@
 #include "lock/lock_scope.h"
 #include "methods/file/host_id.h"
 #include "methods/file/lockdir.h"
-
-#ifndef SYS_getrandom /* no number for this machine: as if the kernel did not know the call */
-#define SYS_getrandom -1
-#endif
 
 /* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
  * elsewhere. */
@@ -188,16 +183,6 @@ static uint32_t where_we_are(void)
 	return hash(hash(hash(2166136261u, host_id()->host), host_id()->boot), pidns);
 }
 
-static uint32_t random_number(void)
-{
-	static uint32_t count;
-	uint32_t number = 0;
-
-	if (syscall(SYS_getrandom, &number, sizeof number, 0) == (long)sizeof number)
-		return number;
-	return (uint32_t)time(NULL) + ++count * 2654435761u;
-}
-
 /* The lock's own name is cut, so that there is room for the rest. */
 static int temporary_prefix(const struct file_lock *file, char prefix[NAME_SIZE])
 {
@@ -206,11 +191,12 @@ static int temporary_prefix(const struct file_lock *file, char prefix[NAME_SIZE]
 
 void lockdir_temporary_name(struct file_lock *file, const char *kind)
 {
+	static uint32_t count;
 	char prefix[NAME_SIZE];
 
 	temporary_prefix(file, prefix);
 	snprintf(file->temporary, sizeof file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
-	    (long)getpid(), where_we_are(), random_number());
+	    (long)getpid(), where_we_are(), (uint32_t)clock_realtime() + ++count);
 }
 
 static int create_named(struct file_lock *file, mode_t mode)
