@@ -19,29 +19,12 @@ static bool is_same_hold(const struct owner *owner, const struct procfs_lock *ow
 	const struct member *member = &owner->members[0];
 	int same;
 
-	if (owned->kind != seen->kind || owned->exclusive != seen->exclusive ||
-	    owned->pid != seen->pid || owned->first != seen->first || owned->last != seen->last)
+	if (!procfs_same_lock(owned, seen))
 		return false;
 	if (seen->kind == KIND_POSIX)
 		return member->pid == open_fd->pid;
 	same = open_fds_same_description(member->pid, member->fd, open_fd->pid, open_fd->fd);
 	return same < 0 ? seen->exclusive || seen->pid > 0 : same == 1;
-}
-
-static void mark_accounted(struct proc_snapshot *snapshot, const struct procfs_lock *lock)
-{
-	struct listed_lock *entry;
-
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		entry = &snapshot->listed[i];
-		if (entry->file == SNAPSHOT_LOCK && !entry->accounted && !entry->lock.waiting &&
-		    entry->lock.kind == lock->kind && entry->lock.exclusive == lock->exclusive &&
-		    (entry->lock.pid == lock->pid || lock->pid == 0) &&
-		    entry->lock.first == lock->first && entry->lock.last == lock->last) {
-			entry->accounted = true;
-			return;
-		}
-	}
 }
 
 static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
@@ -65,7 +48,7 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 			owner_describe(owner, &open_fd->lock);
 			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
 			locks[j] = open_fd->lock;
-			mark_accounted(snapshot, &open_fd->lock);
+			proc_snapshot_account(snapshot, SNAPSHOT_LOCK, &open_fd->lock);
 		}
 		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
 	}

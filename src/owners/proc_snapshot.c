@@ -102,29 +102,28 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 	return result;
 }
 
-static bool same_lock(const struct listed_lock *a, const struct listed_lock *b)
+bool proc_snapshot_account(struct proc_snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
 {
-	return a->file == b->file && a->lock.kind == b->lock.kind &&
-	       a->lock.waiting == b->lock.waiting && a->lock.exclusive == b->lock.exclusive &&
-	       a->lock.pid == b->lock.pid && a->lock.first == b->lock.first &&
-	       a->lock.last == b->lock.last;
+	struct listed_lock *entry;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		if (!entry->accounted && entry->file == file && procfs_same_lock(&entry->lock, lock)) {
+			entry->accounted = true;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Keep the lines that are in EARLIER as well, each of those once. */
 static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *earlier)
 {
-	size_t kept = 0, j;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		for (j = 0; j < earlier->nlisted; j++)
-			if (!earlier->listed[j].accounted &&
-			    same_lock(&snapshot->listed[i], &earlier->listed[j]))
-				break;
-		if (j == earlier->nlisted)
-			continue;
-		earlier->listed[j].accounted = true;
-		snapshot->listed[kept++] = snapshot->listed[i];
-	}
+	for (size_t i = 0; i < snapshot->nlisted; i++)
+		if (proc_snapshot_account(earlier, snapshot->listed[i].file, &snapshot->listed[i].lock))
+			snapshot->listed[kept++] = snapshot->listed[i];
 	snapshot->nlisted = kept;
 }
 

@@ -16,7 +16,7 @@ enum { SNAPSHOT_LOCK, SNAPSHOT_QUEUE, SNAPSHOT_FILES };
 struct listed_lock {
 	struct procfs_lock lock;
 	unsigned file;  /* SNAPSHOT_LOCK or SNAPSHOT_QUEUE */
-	bool accounted; /* the reader's mark: the holder of this line is known */
+	bool accounted; /* see proc_snapshot_account() */
 };
 
 struct proc_snapshot {
@@ -39,6 +39,9 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
  * flock(2); -1: there is none. */
 int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object,
     struct error *error);
+
+/* Mark a line of SNAPSHOT about FILE that has LOCK, and is not marked yet.  Returns whether there was one. */
+bool proc_snapshot_account(struct proc_snapshot *snapshot, unsigned file, const struct procfs_lock *lock);
 
 void proc_snapshot_forget(struct proc_snapshot *snapshot);
 

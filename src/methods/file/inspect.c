@@ -62,7 +62,6 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	*info = (struct lock_info){.object = -1};
 	return inspect_name(lock, lock->file->base, info, error) < 0 ? -1 : 0;
 }
 
@@ -72,7 +71,6 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 	char target[RECORD_LIMIT + 1];
 	ssize_t length = readlinkat(file->directory, file->base, target, sizeof target);
 
-	*info = (struct lock_info){.object = -1};
 	if (length < 0 && errno == EINVAL)
 		return inspect_not_a_lock(lock, error);
 	if (length < 0 && errno != ENOENT)
@@ -95,7 +93,6 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 	struct stat token;
 	int there;
 
-	*info = (struct lock_info){.object = -1};
 	for (int looks = 0; looks < 100; looks++) {
 		there = inspect_name(lock, rename_token_held_name(file, held), info, error);
 		if (there > 0 && info->record.kind != RECORD_FULL)
