@@ -115,16 +115,10 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 /* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
 static bool is_link(const struct owners *found, const char *name)
 {
-	struct lock lock = {.method = method_named("link"), .name = name};
-	struct probe probe;
-	struct error ignored;
-	bool pid_only = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
-		       probe.info.there && probe.info.record.kind == RECORD_PID &&
-		       probe_names(&found->list[0], &probe.info.record);
+	struct record record;
 
-	if (found->holders == 1)
-		probe_close(&probe);
-	return pid_only;
+	return found->holders == 1 && probe_record(name, method_named("link"), &record) == RECORD_PID &&
+	       probe_names(&found->list[0], &record);
 }
 
 /* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
