@@ -72,7 +72,7 @@ static void *heartbeat_thread(void *argument)
 	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
 	for (unsigned i = 0; i < heartbeat->count; i++)
 		sources[i] = (struct pollfd){
-		    heartbeat->on_lost == 0 ? -1 : foreign_holder_listen(heartbeat->locks[i].file), POLLIN, 0};
+		    heartbeat->on_lost == 0 ? -1 : foreign_holder_listen(&heartbeat->locks[i]), POLLIN, 0};
 	sources[heartbeat->count] = (struct pollfd){heartbeat->stop[0], POLLIN, 0};
 	do {
 		check_locks(heartbeat, sources, deadline_left(&beat) == 0);

@@ -36,7 +36,7 @@ static int note_identity(struct lock *lock, struct error *error)
 {
 	struct stat status;
 
-	if (fstat(lock->file->directory, &status) != 0)
+	if (fstat(lock->directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at its directory");
 	lock->device = status.st_dev;
 	lock->inode = status.st_ino;
@@ -51,7 +51,7 @@ static int note_identity(struct lock *lock, struct error *error)
 static int note_file_system(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	enum file_system kind = file_system_of(file->directory);
+	enum file_system kind = file_system_of(lock->directory);
 	struct procfs_mount mount;
 	bool known;
 
@@ -66,7 +66,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
-	known = file_system_mount(file->directory, &mount);
+	known = file_system_mount(lock->directory, &mount);
 	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
@@ -89,15 +89,14 @@ int lockdir_open(struct lock *lock, struct error *error)
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	*file = (struct file_lock){
-	    .object = lock->method->file->object, .directory = -1, .base = base, .second = -1, .notify = -1};
+	*file = (struct file_lock){.object = lock->method->file->object, .second = -1, .notify = -1};
 	lock->file = file;
 	lock->entry = base;
 	path = path_directory(lock->name, space);
 	if (path != NULL)
 		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	lock->directory = file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
-	if (file->directory < 0)
+	lock->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
+	if (lock->directory < 0)
 		return error_set(error, ERROR_OPEN, "cannot open its directory");
 	return note_file_system(lock, error) != 0 ? -1 : note_identity(lock, error);
 }
@@ -120,14 +119,14 @@ bool lockdir_current(const struct lock *lock)
 	       now.st_ino == lock->inode;
 }
 
-bool lockdir_same(const struct file_lock *file, const char *name, int fd)
+bool lockdir_same(const struct lock *lock, const char *name, int fd)
 {
 	struct stat named, open;
 
-	if (!file->local)
-		file_system_ask(file->directory, ""); /* if it has changed, its names are looked up anew */
+	if (!lock->file->local)
+		file_system_ask(lock->directory, ""); /* if it has changed, its names are looked up anew */
 	return fstat(fd, &open) == 0 &&
-	       fstatat(file->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
@@ -184,62 +183,64 @@ static uint32_t where_we_are(void)
 }
 
 /* The lock's own name is cut, so that there is room for the rest. */
-static int temporary_prefix(const struct file_lock *file, char prefix[NAME_SIZE])
+static int temporary_prefix(const struct lock *lock, char prefix[NAME_SIZE])
 {
-	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", file->base);
+	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", lock->entry);
 }
 
-void lockdir_temporary_name(struct file_lock *file, const char *kind)
+void lockdir_temporary_name(struct lock *lock, const char *kind)
 {
 	static uint32_t count;
 	char prefix[NAME_SIZE];
 
-	temporary_prefix(file, prefix);
-	snprintf(file->temporary, sizeof file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
+	temporary_prefix(lock, prefix);
+	snprintf(lock->file->temporary, sizeof lock->file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
 	    (long)getpid(), where_we_are(), (uint32_t)clock_realtime() + ++count);
 }
 
-static int create_named(struct file_lock *file, mode_t mode)
+static int create_named(struct lock *lock, mode_t mode)
 {
 	int fd;
 
 	do {
-		lockdir_temporary_name(file, "");
-		fd = openat(file->directory, file->temporary,
+		lockdir_temporary_name(lock, "");
+		fd = openat(lock->directory, lock->file->temporary,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 	if (fd < 0)
-		file->temporary[0] = '\0';
+		lock->file->temporary[0] = '\0';
 	return fd;
 }
 
-int lockdir_create_file(struct file_lock *file, mode_t mode)
+int lockdir_create_file(struct lock *lock, mode_t mode)
 {
 	int fd = -1;
 
-	if (!file->named)
+	if (!lock->file->named)
 		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
-			: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-	return fd >= 0 ? fd : create_named(file, mode);
+			: openat(lock->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+	return fd >= 0 ? fd : create_named(lock, mode);
 }
 
 /* ---- times and contents ---- */
 
-int64_t lockdir_now(const struct file_lock *file)
+int64_t lockdir_now(const struct lock *lock)
 {
-	struct file_lock clock = *file;
+	struct lock clock = *lock;
+	struct file_lock file = *lock->file;
 	struct stat status;
 	int64_t now = -1;
 	int fd;
 
-	clock.temporary[0] = '\0';
+	clock.file = &file;
+	file.temporary[0] = '\0';
 	fd = lockdir_create_file(&clock, 0600);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &status) == 0)
 		now = lockdir_mtime(&status);
-	if (clock.temporary[0] != '\0')
-		call_unlink(clock.directory, clock.temporary, 0);
+	if (file.temporary[0] != '\0')
+		call_unlink(lock->directory, file.temporary, 0);
 	close(fd);
 	return now;
 }
@@ -287,15 +288,14 @@ static bool is_abandoned(const struct lock *lock, const char *rest, int fd)
 		return false;
 	if (where == where_we_are())
 		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-	now = lockdir_now(lock->file);
+	now = lockdir_now(lock);
 	return now >= 0 &&
 	       now - lockdir_mtime(&status) > (lock->file->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
 }
 
 static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 {
-	const struct file_lock *file = lock->file;
-	int fd = openat(file->directory, name,
+	int fd = openat(lock->directory, name,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct stat status;
 
@@ -304,7 +304,7 @@ static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 	if (fstat(fd, &status) == 0 && is_abandoned(lock, name + prefix, fd)) {
 		if (S_ISDIR(status.st_mode))
 			call_unlink(fd, "pid", 0);
-		call_unlink(file->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+		call_unlink(lock->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
 	}
 	close(fd);
 }
@@ -312,8 +312,8 @@ static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 void lockdir_sweep(const struct lock *lock)
 {
 	char prefix[NAME_SIZE];
-	size_t length = (size_t)temporary_prefix(lock->file, prefix);
-	DIR *directory = lockdir_list(lock->file->directory);
+	size_t length = (size_t)temporary_prefix(lock, prefix);
+	DIR *directory = lockdir_list(lock->directory);
 	const struct dirent *entry;
 
 	if (directory == NULL)

@@ -36,7 +36,7 @@ static mode_t plainfile_mode(const struct lock *lock)
 static int plainfile_make(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
-	int fd = lockdir_create_file(lock->file, mode);
+	int fd = lockdir_create_file(lock, mode);
 
 	CRASH_POINT("plainfile.made");
 	if (fd >= 0)
@@ -56,7 +56,7 @@ static int plainfile_write(struct lock *lock, struct error *error)
 static int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
-	return call_unlink(lock->file->directory, lock->file->base, 0);
+	return call_unlink(lock->directory, lock->entry, 0);
 }
 
 /* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
@@ -65,14 +65,13 @@ static int plainfile_remove(struct lock *lock, int fd)
  * hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	const struct file_lock *file = lock->file;
-	int fd = call_open(file->directory, file->base,
+	int fd = call_open(lock->directory, lock->entry,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return false;
 	close(fd);
-	return lockdir_same(file, file->base, lock->fd);
+	return lockdir_same(lock, lock->entry, lock->fd);
 }
 
 static bool is_unsupported(void)
@@ -92,12 +91,11 @@ static bool is_unsupported(void)
 /* The fourth way. */
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	struct stat ours;
 	int fd = -1;
 
 	if (fstat(lock->fd, &ours) == 0)
-		fd = call_open(file->directory, file->base,
+		fd = call_open(lock->directory, lock->entry,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ours.st_mode & 0777);
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
@@ -110,13 +108,12 @@ static enum outcome plainfile_publish_empty(struct lock *lock, struct error *err
 /* The third way. */
 static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
-		: rename_noreplace(file->directory, file->temporary, file->base));
+		: rename_noreplace(lock->directory, lock->file->temporary, lock->entry));
 	if (result == 0) {
-		file->temporary[0] = '\0';
+		lock->file->temporary[0] = '\0';
 		return TAKEN;
 	}
 	return is_unsupported() ? plainfile_publish_empty(lock, error) : lockdir_not_named(error);
@@ -128,11 +125,11 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 	int result, errnum;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
-		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
+		: linkat(lock->directory, file->temporary, lock->directory, lock->entry, 0));
 	errnum = errno;
 	CRASH_POINT("plainfile.linked");
 	if (result == 0 || is_linked(lock)) {
-		call_unlink(file->directory, file->temporary, 0);
+		call_unlink(lock->directory, file->temporary, 0);
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
@@ -150,7 +147,7 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 		return plainfile_publish_linked(lock, error);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
-		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
+		: linkat(AT_FDCWD, path, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
 	if (result == 0)
 		return TAKEN;
 	if (!is_unsupported() && errno != ENOENT)
