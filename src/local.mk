@@ -34,7 +34,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/memory.c src/sys/memory.h \
 	src/run/messages.c src/run/messages.h \
 	src/run/min_hold.c src/run/min_hold.h \
-	src/sys/mounts.c src/sys/mounts.h src/sys/file_system.c src/sys/file_system.h \
+	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/run/nesting.c src/run/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
@@ -75,12 +75,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
 	src/methods/file/filemethods.h src/sys/retry.h \
 	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
-	src/methods/file/plainfile.c src/methods/file/plainfile.h \
+	src/methods/file/plainfile.c src/methods/file/mkdir.c \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
 	src/methods/file/inspect.c src/methods/file/inspect.h \
 	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
 	src/methods/file/rename_token.c src/methods/file/rename_token.h \
-	src/methods/file/excl.c src/methods/file/link.c src/methods/file/mkdir.c \
 	src/methods/file/rename.c src/methods/file/symlink.c
 
 # configure --enable-static-binary

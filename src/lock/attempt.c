@@ -6,7 +6,7 @@
 #include "lock/attempt.h"
 #include "lock/slots.h"
 #include "sys/crash_points.h"
-#include "sys/mounts.h"
+#include "sys/file_system.h"
 #include "sys/proc.h"
 #include "sys/wakeup.h"
 
@@ -141,7 +141,7 @@ static bool has_sleeper(const struct lock *lock, bool held)
 
 	if (locks == NULL)
 		return false;
-	mounts_device(lock->fd, lock->device, &major, &minor);
+	file_system_device(lock->fd, lock->device, &major, &minor);
 	while (!found && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
 		    entry.minor != minor || entry.inode != (unsigned long long)lock->inode)
