@@ -88,7 +88,7 @@ LONG_BATS = \
 	tests/torture/torture.bats \
 	tests/methods/file-systems.bats \
 	tests/owners/who-files.bats \
-	tests/run/replace.bats \
+	tests/preempt/replace.bats \
 	tests/methods/methods.bats
 
 LOCAL_BATS = \
@@ -140,7 +140,7 @@ LOCAL_BATS = \
 	tests/methods/stale.bats \
 	tests/run/status-fd.bats \
 	tests/lock/timeout.bats \
-	tests/run/toggle.bats \
+	tests/preempt/toggle.bats \
 	tests/run/waiting-line.bats \
 	tests/owners/who-all.bats \
 	tests/owners/who.bats
