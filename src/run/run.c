@@ -232,8 +232,6 @@ int run(struct job *job)
 	if (failed)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;
-	if (result.how == ENDED_EXIT && !result.timed_out && status_fd < 0)
-		return result.code; /* result_status() has nothing to add */
 	return result_status(request, &result);
 }
 
