@@ -30,30 +30,26 @@ const char *messages_label(const struct request *request, const struct lock *loc
 	return text;
 }
 
-/* The holder at this moment, which may be another than the one that LOCK was busy for. */
-static bool holder_text(const struct lock *lock, char *text, size_t size)
+void messages_holder(const struct lock *lock, const char *otherwise, char *text, size_t size)
 {
 	struct owners found;
-	bool known;
 
+	snprintf(text, size, "%s", otherwise);
 	if (!messages_owners(&found, lock))
-		return false;
-	known = owner_text(&found, text, size);
+		return;
+	owner_text(&found, text, size);
 	owners_forget(&found);
-	return known;
 }
 
 void messages_busy(const struct request *request, const struct lock *lock, bool waited)
 {
-	char text[400], label[PATH_MAX];
+	char text[400];
 
 	if (request->as_flock) {
 		if (request->verbose)
 			complain(waited ? "timeout while waiting to get lock" : "failed to get lock");
 	} else if (!request->quiet && (request->verbose || isatty(STDERR_FILENO))) {
-		if (!holder_text(lock, text, sizeof text))
-			snprintf(text, sizeof text, waited ? "still busy" : "busy");
-		lock_text(lock, label, sizeof label);
-		complain("%s: %s%s", label, text, waited ? "; the time is up" : "");
+		messages_holder(lock, waited ? "still busy" : "busy", text, sizeof text);
+		complain("%s: %s%s", messages_label(request, lock), text, waited ? "; the time is up" : "");
 	}
 }

@@ -5,6 +5,10 @@
 #include "cli/request.h"
 #include "owners/owners.h"
 
+/* Put into TEXT "held by 4242 (rsync) since 12:01:07", of the holder at this moment, which may be another than
+ * the one that LOCK was busy for; OTHERWISE if none is found. */
+void messages_holder(const struct lock *lock, const char *otherwise, char *text, size_t size);
+
 /* Fill FOUND with the owners of LOCK as a message names them.  Returns false when they cannot be found; else
  * owners_forget() has to follow. */
 bool messages_owners(struct owners *found, const struct lock *lock);
