@@ -264,8 +264,7 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	struct queue queue = {.fd = -1};
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
-	if (queue.fd >= 0)
-		queue_leave(&queue, lock);
+	queue_leave(&queue, lock);
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");

@@ -168,16 +168,16 @@ static void *thread_main(void *unused)
 	while ((signo = signals_wait(&state->watched, NULL, next)) != WAKE) {
 		if (signo > 0)
 			act_on_signal(signo);
-		started = clock_now();
-		if (state->wanted->verbose)
+		if (state->wanted->verbose) {
 			say_once();
-		if (state->wanted->live)
-			draw_line();
+			next = INT64_MAX;
+			continue;
+		}
+		started = clock_now();
+		draw_line();
 		next = 20 * (clock_now() - started);
 		if (next < SECOND)
 			next = SECOND;
-		if (!state->wanted->live)
-			next = 3600 * SECOND;
 	}
 	erase_line();
 	return NULL;
