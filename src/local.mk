@@ -49,7 +49,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/progress.c src/run/progress.h \
 	src/lock/queue.c src/lock/queue.h \
 	src/lock/queuefile.c src/lock/queuefile.h \
-	src/lock/lock_scope.c src/lock/lock_scope.h \
+	src/sys/lock_scope.c src/sys/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \
