@@ -13,6 +13,7 @@
 #include "run/progress.h"
 #include "preempt/preempt.h"
 #include "lock/lockset.h"
+#include "sys/process.h"
 
 /* What is known while the locks are being taken. */
 struct acquisition {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "methods/file/owner_record.h"
-#include "run/messages.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
@@ -119,7 +118,7 @@ static void draw_line(void)
 	struct lock lock = present_lock();
 	struct owners found;
 
-	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !messages_owners(&found, &lock))
+	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !owners_for_text(&found, &lock))
 		return; /* in the background, another process has the terminal */
 	line_text(&found, words, sizeof words);
 	owners_forget(&found);
@@ -142,7 +141,7 @@ static void say_once(void)
 	if (state->said)
 		return;
 	state->said = true;
-	messages_holder(&lock, "busy", holder, sizeof holder);
+	holder_text(&lock, "busy", holder, sizeof holder);
 	lock_text(&lock, name, sizeof name);
 	complain("%s: waiting: %s", name, holder);
 }
