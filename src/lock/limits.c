@@ -4,7 +4,7 @@
 #include <sys/sysmacros.h>
 
 #include "lock/limits.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "sys/file_system.h"
 
 bool limits_of_network(const struct lock *lock)

@@ -11,7 +11,7 @@
 
 #include "lock/attempt.h"
 #include "lock/limits.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"

@@ -19,7 +19,7 @@
 #include "sys/file_system.h"
 #include "sys/path.h"
 #include "sys/retry.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "methods/file/host_id.h"
 #include "methods/file/lockdir.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lock/lock.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "methods/kernel/kernel_methods.h"
 #include "sys/file_system.h"
 #include "sys/retry.h"
