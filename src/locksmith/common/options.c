@@ -71,6 +71,11 @@ static int parse_count(const char *text, long most, unsigned int *count)
 	return 0;
 }
 
+const char *lease_mode_name(enum lease_mode mode)
+{
+	return mode == LEASE_SHARED ? "shared" : mode == LEASE_SLOTS ? "slots" : "exclusive";
+}
+
 static int parse_mode(struct options *o, const char *text)
 {
 	o->mode = strcmp(text, "shared") == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;

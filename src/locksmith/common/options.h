@@ -31,6 +31,9 @@ struct options {
 	struct url url;   /* filled in by the engine */
 };
 
+/* "exclusive", "shared" or "slots". */
+const char *lease_mode_name(enum lease_mode mode);
+
 /* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure);
 

@@ -81,10 +81,7 @@ void dirlock_describe(const struct owner_token *t, char *text, size_t size)
 	if (t->mode == 'n')
 		snprintf(slot, sizeof slot, " slot=%u", t->slot);
 	snprintf(text, size, "pid=%ld host=%s mode=%s%s", t->pid, t->host,
-	    t->mode == 'x'   ? "exclusive"
-	    : t->mode == 's' ? "shared"
-			     : "slots",
-	    slot);
+	    lease_mode_name((enum lease_mode)t->mode), slot);
 }
 
 void dirlock_give_back(struct dirlock *k)

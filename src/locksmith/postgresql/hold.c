@@ -11,14 +11,11 @@
 /* Our row is committed: the next one in the queue may look. */
 static int let_next_come(struct pglock *k)
 {
-	PGresult *r = PG_ASK(k, k->deadline - k->ttl / 10, "SELECT pg_advisory_unlock($1::bigint)", k->key);
+	int64_t until = k->deadline - k->ttl / 10;
 
-	PQclear(r);
-	if (r != NULL && k->listening) {
-		r = pg_ask(k, k->deadline - k->ttl / 10, "UNLISTEN semlock", 0, NULL);
-		PQclear(r);
-	}
-	return r != NULL ? 0 : -1;
+	if (PG_DO(k, until, "SELECT pg_advisory_unlock($1::bigint)", k->key) < 0)
+		return -1;
+	return k->listening ? pg_do(k, until, "UNLISTEN semlock", 0, NULL) : 0;
 }
 
 /* Until it is time to renew, or to let go. -1: the session has ended. */
