@@ -21,7 +21,7 @@ int64_t clock_min(int64_t a, int64_t b);
 /* A random time from 3/4 to 5/4 of ns: several pollers spread. */
 int64_t clock_jitter(int64_t ns);
 
-/* Fills size bytes at into with random bytes of the kernel; aborts if there are none. */
+/* Fills size bytes, at most 256, at into with random bytes of the kernel; aborts if there are none. */
 void clock_random(void *into, size_t size);
 
 /* Reads seconds ("90", ".5", "1e1"), at most LONGEST_SECONDS, into *ns. 0, or -1: text is no such number. */

@@ -92,11 +92,11 @@ void watchdog_lost(void)
 
 	watchdog.term_at = now;
 	watchdog.step_in_at = now + NS_PER_S / 10;
-	if (watchdog.stage == STAGE_IDLE)
-		watchdog.kill_at = now;
 	watchdog.kill_at = clock_min(watchdog.kill_at, now + NS_PER_S);
-	if (watchdog.stage == STAGE_IDLE)
+	if (watchdog.stage == STAGE_IDLE) {
+		watchdog.kill_at = now;
 		watchdog.stage = STAGE_ARMED;
+	}
 }
 
 void watchdog_over(void)
