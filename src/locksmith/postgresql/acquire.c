@@ -86,11 +86,9 @@ static int wait_for_row(struct pglock *k)
 	if (k->options->no_wait || boottime_now() >= k->options->until)
 		return pg_look(k) < 0 ? k->failure.status : EXIT_BUSY;
 	/* Listen first, look again after that: a release in between would not be heard. */
-	if (!k->listening) {
+	if (!k->listening)
 		k->listening = pg_do(k, pg_answer_by(k), "LISTEN semlock", 0, NULL) == 0;
-		return k->listening ? EXIT_RELEASED : k->failure.status;
-	}
-	held = pg_look(k);
+	held = k->listening ? pg_look(k) : -1;
 	if (held < 0)
 		return k->failure.status;
 	if (held == 0)
