@@ -133,9 +133,5 @@ int main(int argc, char **argv)
 		say("ERR %d %s", failure.status, failure.text);
 		return failure.status;
 	}
-	if (engine.start != NULL && engine.start() != 0) {
-		say("ERR %d the library of %s does not start", EXIT_INTERNAL, engine.name);
-		return EXIT_INTERNAL;
-	}
 	return finish(run_engine(&options, &failure), &failure);
 }

@@ -196,7 +196,6 @@ const struct engine engine = {
     .schemes = "etcd etcds",
     .words = "shared slots order token queue-max",
     .parse = etcdctl_url,
-    .start = transfer_init,
     .run = etcd_run,
     .end = etcd_end,
 };

@@ -186,6 +186,5 @@ const struct engine engine = {
     .schemes = "ftp ftpes ftps sftp",
     .words = "shared slots",
     .parse = url_parse,
-    .start = transfer_init,
     .run = dirlock_run,
 };

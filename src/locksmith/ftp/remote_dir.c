@@ -100,7 +100,7 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 	if (url->hosts != 1)
 		return REMOTE_DIR_FATAL(r, EXIT_USAGE, "%s:// takes one host", url->scheme);
 	if (transfer_open(&r->transfer) != 0)
-		return REMOTE_DIR_FATAL(r, EXIT_INTERNAL, "out of memory");
+		return REMOTE_DIR_FATAL(r, EXIT_INTERNAL, "libcurl does not start, or is out of memory");
 	if (give_login(r) != 0)
 		return REPLY_FATAL;
 	give_settings(r);
