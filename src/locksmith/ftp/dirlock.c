@@ -99,7 +99,7 @@ void dirlock_give_back(struct dirlock *k)
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
    directory. With sftp:// all are absolute, and /~/ is the login directory. */
-static int set_paths(struct dirlock *k, struct failure *failure)
+static int set_paths(struct dirlock *k)
 {
 	const char *path = k->options->url.path;
 	bool sftp = strcmp(k->options->url.scheme, "sftp") == 0;
@@ -116,20 +116,20 @@ static int set_paths(struct dirlock *k, struct failure *failure)
 	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
 	slash = strrchr(k->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return failure_set(failure, EXIT_UNAVAILABLE, "the server names no login directory");
+		return failure_set(&k->failure, EXIT_UNAVAILABLE, "the server names no login directory");
 	k->base = k->lock + (slash - k->parent) + 1;
 	slash[slash == k->parent ? 1 : 0] = '\0';
 	return 0;
 }
 
-static int dirlock_who(struct dirlock *k, struct failure *failure)
+static int dirlock_who(struct dirlock *k)
 {
 	enum reply reply = dirlock_look(k, dirlock_answer_by());
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
-		*failure = k->remote_dir.failure;
-		return failure->status;
+		k->failure = k->remote_dir.failure;
+		return k->failure.status;
 	}
 	for (size_t i = 0; i < k->listing.tokens; i++) {
 		dirlock_describe(&k->listing.token[i], text, sizeof text);
@@ -143,15 +143,15 @@ static int dirlock_who(struct dirlock *k, struct failure *failure)
 	return EXIT_BUSY;
 }
 
-static int dirlock_lock(struct dirlock *k, struct failure *failure)
+static int dirlock_lock(struct dirlock *k)
 {
-	int status = dirlock_acquire(k, failure);
+	int status = dirlock_acquire(k);
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->who);
 	if (status != EXIT_RELEASED || k->sent == 0)
 		return status;
-	return dirlock_hold(k, failure);
+	return dirlock_hold(k);
 }
 
 static int dirlock_run(const struct options *o, struct failure *failure)
@@ -168,16 +168,17 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 		return EXIT_USAGE;
 	}
 	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_answer_by(), o->answer_by)) != REPLY_DONE) {
-		*failure = k->remote_dir.failure;
-		status = failure->status;
-	} else if (set_paths(k, failure) != 0) {
-		status = failure->status;
+		k->failure = k->remote_dir.failure;
+		status = k->failure.status;
+	} else if (set_paths(k) != 0) {
+		status = k->failure.status;
 	} else if (o->action == ACTION_CHECK) {
 		status = dirlock_check(k);
 	} else {
-		status = o->action == ACTION_WHO ? dirlock_who(k, failure) : dirlock_lock(k, failure);
+		status = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
 	}
 	remote_dir_close(&k->remote_dir);
+	*failure = k->failure;
 	return status;
 }
 

@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include "locksmith/common/clock.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
 
@@ -234,19 +235,18 @@ static enum step attempt(struct dirlock *k)
 }
 
 /* The exit status, or -1 to try again. */
-static int dirlock_verdict(
-    struct dirlock *k, enum step step, bool last, unsigned int tries, struct failure *failure)
+static int dirlock_verdict(struct dirlock *k, enum step step, bool last, unsigned int tries)
 {
-	*failure = k->remote_dir.failure;
+	k->failure = k->remote_dir.failure;
 	if (step == STEP_HELD)
 		return EXIT_RELEASED;
 	k->sent = 0;
 	if (step == STEP_FAILED)
-		return failure->status;
+		return k->failure.status;
 	if (k->unseen >= 3) {
-		failure_set(failure, EXIT_UNAVAILABLE,
+		failure_set(&k->failure, EXIT_UNAVAILABLE,
 		    "the server does not list what was made there; try --check");
-		return failure->status;
+		return EXIT_UNAVAILABLE;
 	}
 	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)
 		return -1;
@@ -256,12 +256,12 @@ static int dirlock_verdict(
 		return EXIT_RELEASED;
 	if (step == STEP_AGAIN || (!last && !k->options->no_wait))
 		return -1;
-	if (step == STEP_UNKNOWN && failure->status != 0)
-		return failure->status;
+	if (step == STEP_UNKNOWN && k->failure.status != 0)
+		return k->failure.status;
 	return EXIT_BUSY;
 }
 
-int dirlock_acquire(struct dirlock *k, struct failure *failure)
+int dirlock_acquire(struct dirlock *k)
 {
 	const struct options *o = k->options;
 	int64_t give_up = o->wait == NEVER ? NEVER : boottime_now() + o->wait;
@@ -270,7 +270,7 @@ int dirlock_acquire(struct dirlock *k, struct failure *failure)
 		bool last = boottime_now() >= give_up;
 		enum step step = attempt(k);
 		int64_t pause = 0;
-		int status = dirlock_verdict(k, step, last, tries, failure);
+		int status = dirlock_verdict(k, step, last, tries);
 
 		if (status >= 0)
 			return status;
@@ -285,7 +285,7 @@ int dirlock_acquire(struct dirlock *k, struct failure *failure)
 			pause = clock_jitter(2 * o->interval);
 		}
 		if (pause > 0)
-			transfer_wait(clock_min(boottime_now() + pause, give_up), NULL, NULL);
+			loop_wait(clock_min(boottime_now() + pause, give_up));
 		if (protocol_released() && !o->no_wait)
 			return EXIT_RELEASED;
 	}
