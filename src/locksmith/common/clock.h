@@ -1,6 +1,8 @@
-/* locksmith/common/clock.h - the clock of the leases, and random numbers. */
+/* locksmith/common/clock.h - times on the clock of the leases, which is clock_boottime(), and random numbers. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
 #define SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
+
+#include "sys/deadline.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,9 +13,6 @@
 
 /* A hundred days: the longest time that an option takes. */
 #define LONGEST_SECONDS 8640000
-
-/* Nanoseconds of CLOCK_BOOTTIME, which, like a lease, runs on while the machine is suspended. */
-int64_t boottime_now(void);
 
 /* The earlier of two moments. */
 int64_t clock_min(int64_t a, int64_t b);

@@ -130,7 +130,7 @@ static int parse_option(struct options *o, int option, const char *argument)
 
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure)
 {
-	int64_t now = boottime_now(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
+	int64_t now = clock_boottime(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
 	int option, which = 0;
 
 	*o = (struct options){.mode = LEASE_EXCLUSIVE,

@@ -88,7 +88,7 @@ void watchdog_lease(int64_t deadline, int64_t lease)
 
 void watchdog_lost(void)
 {
-	int64_t now = boottime_now();
+	int64_t now = clock_boottime();
 
 	watchdog.term_at = now;
 	watchdog.step_in_at = now + NS_PER_S / 10;
@@ -143,7 +143,7 @@ static void send(int sig)
 
 bool watchdog_act(void)
 {
-	int64_t now = boottime_now();
+	int64_t now = clock_boottime();
 	bool gone = watchdog_parent_gone();
 
 	if (watchdog.stage == STAGE_LEFT && gone)

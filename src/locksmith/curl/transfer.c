@@ -122,7 +122,7 @@ void transfer_start(struct transfer *t)
 CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
 {
 	transfer_start(t);
-	while (boottime_now() < until && !either(&t->ended, abort))
+	while (clock_boottime() < until && !either(&t->ended, abort))
 		turn(until, &t->ended, abort);
 	if (t->ended)
 		return t->result;
@@ -144,12 +144,12 @@ void transfer_close(struct transfer *t)
 
 void transfer_wait(int64_t until, const bool *flag, const bool *other)
 {
-	while (boottime_now() < until && !protocol_released() && !either(flag, other))
+	while (clock_boottime() < until && !protocol_released() && !either(flag, other))
 		turn(until, flag, other);
 }
 
 void transfer_pause(int64_t until)
 {
-	while (boottime_now() < until)
+	while (clock_boottime() < until)
 		turn(until, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 int64_t dirlock_answer_by(void)
 {
-	return boottime_now() + REQUEST_SECONDS * NS_PER_S;
+	return clock_boottime() + REQUEST_SECONDS * NS_PER_S;
 }
 
 const char *dirlock_path(const struct dirlock *k, const char *name)
@@ -68,7 +68,7 @@ enum reply dirlock_look(struct dirlock *k, int64_t until)
 	listing_clear(&k->listing);
 	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add_entry, &k->listing);
 	if (reply == REPLY_DONE) {
-		listing_note_ages(&k->listing, &k->seen, boottime_now());
+		listing_note_ages(&k->listing, &k->seen, clock_boottime());
 		k->seen = k->listing;
 	}
 	return reply;

@@ -20,7 +20,7 @@ int pg_try_queue(struct pglock *k)
 /* In the server's own queue, until we are the first. EXIT_RELEASED or a status. */
 static int queue(struct pglock *k)
 {
-	int64_t rest = (k->options->until - boottime_now()) / NS_PER_MS;
+	int64_t rest = (k->options->until - clock_boottime()) / NS_PER_MS;
 	char milliseconds[16];
 	int got = pg_try_queue(k);
 
@@ -41,7 +41,7 @@ static int queue(struct pglock *k)
    our way, or by one that waits, and is not to be overtaken. */
 static int queue_no_wait(struct pglock *k)
 {
-	int64_t end = clock_min(k->options->until, boottime_now() + ENTERING);
+	int64_t end = clock_min(k->options->until, clock_boottime() + ENTERING);
 
 	for (;;) {
 		int got = pg_try_queue(k), held;
@@ -52,9 +52,9 @@ static int queue_no_wait(struct pglock *k)
 		/* No table: the session that has the advisory lock makes it. */
 		if (held < 0 && !pg_no_table(k))
 			return k->failure.status;
-		if ((held > 0 && k->lapses > boottime_now()) || boottime_now() >= end)
+		if ((held > 0 && k->lapses > clock_boottime()) || clock_boottime() >= end)
 			return EXIT_BUSY;
-		loop_wait(boottime_now() + clock_jitter(10 * NS_PER_MS));
+		loop_wait(clock_boottime() + clock_jitter(10 * NS_PER_MS));
 		if (protocol_released())
 			return EXIT_RELEASED;
 	}
@@ -65,7 +65,7 @@ static int sleep_until(struct pglock *k, int64_t until)
 {
 	bool released = false;
 
-	while (!released && boottime_now() < until && !protocol_released()) {
+	while (!released && clock_boottime() < until && !protocol_released()) {
 		PGnotify *n;
 
 		if (pg_wait(k, until) != 0)
@@ -83,7 +83,7 @@ static int wait_for_row(struct pglock *k)
 {
 	int held;
 
-	if (k->options->no_wait || boottime_now() >= k->options->until)
+	if (k->options->no_wait || clock_boottime() >= k->options->until)
 		return pg_look(k) < 0 ? k->failure.status : EXIT_BUSY;
 	/* Listen first, look again after that: a release in between would not be heard. */
 	if (!k->listening)
@@ -95,7 +95,7 @@ static int wait_for_row(struct pglock *k)
 		return EXIT_RELEASED;
 	say_wait(k->who);
 	/* A row may be removed by hand, without a word: look every second. */
-	return sleep_until(k, clock_min(clock_min(k->lapses, boottime_now() + NS_PER_S), k->options->until)) == 0
+	return sleep_until(k, clock_min(clock_min(k->lapses, clock_boottime() + NS_PER_S), k->options->until)) == 0
 		   ? EXIT_RELEASED
 		   : k->failure.status;
 }
@@ -105,7 +105,7 @@ int pg_acquire(struct pglock *k)
 	int s = k->options->no_wait ? queue_no_wait(k) : queue(k);
 
 	while (s == EXIT_RELEASED && !protocol_released()) {
-		int entered = pg_enter(k, clock_min(pg_answer_by(k), boottime_now() + k->ttl / 2)), expired;
+		int entered = pg_enter(k, clock_min(pg_answer_by(k), clock_boottime() + k->ttl / 2)), expired;
 
 		if (entered > 0)
 			return EXIT_RELEASED;

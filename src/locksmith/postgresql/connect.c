@@ -216,7 +216,7 @@ int pg_open(struct pglock *k, int64_t until)
 		hosts += *p == ',';
 	k->listening = false;
 	for (unsigned int i = 0; start(k, i); i++) {
-		int64_t now = boottime_now(), share = (until - now) / (i < hosts ? hosts - i : 1);
+		int64_t now = clock_boottime(), share = (until - now) / (i < hosts ? hosts - i : 1);
 
 		/* A host that does not answer leaves time for the others. */
 		if (connected(k, now + share) != 0) {

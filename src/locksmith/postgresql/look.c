@@ -68,7 +68,7 @@ int pg_check(struct pglock *k)
 	struct pglock other;
 	bool fit;
 
-	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)boottime_now());
+	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)clock_boottime());
 	other = *k;
 	other.db = NULL;
 	if (pg_open(k, pg_answer_by(k)) != 0)

@@ -12,7 +12,7 @@
 
 int64_t pg_answer_by(const struct pglock *k)
 {
-	return clock_min(k->options->answer_by, boottime_now() + FIRST_ANSWER);
+	return clock_min(k->options->answer_by, clock_boottime() + FIRST_ANSWER);
 }
 
 /* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
@@ -47,7 +47,7 @@ bool pg_given_up(struct pglock *k, int64_t until)
 {
 	if (k->acquiring && protocol_released())
 		failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
-	else if (boottime_now() >= until)
+	else if (clock_boottime() >= until)
 		failure_away(&k->failure, "the server does not answer");
 	else
 		return false;

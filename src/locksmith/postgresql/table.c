@@ -111,7 +111,7 @@ int pg_enter(struct pglock *k, int64_t until)
 	/* Not to be broken off: without an answer the row may be there, and keeps others out for a lease. */
 	k->acquiring = false;
 	do {
-		sent = boottime_now();
+		sent = clock_boottime();
 		r = PG_ASK(k, until, sql, k->name, lease_mode_name(k->options->mode), k->lease, holder);
 	} while (r == NULL && (made_ascii(k, holder) || mend(k, until) == 0));
 	k->acquiring = k->options->action == ACTION_LOCK;
@@ -150,7 +150,7 @@ int pg_look(struct pglock *k)
 	rows = PQntuples(r);
 	if (rows > 0) {
 		snprintf(k->who, sizeof k->who, "%s", PQgetvalue(r, 0, 0));
-		k->lapses = boottime_now() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
+		k->lapses = clock_boottime() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
 	}
 	PQclear(r);
 	return rows > 0;
@@ -158,7 +158,7 @@ int pg_look(struct pglock *k)
 
 int pg_renew(struct pglock *k, int64_t until)
 {
-	int64_t sent = boottime_now();
+	int64_t sent = clock_boottime();
 	int rows = PG_DO(k, until,
 	    "UPDATE semlock.held SET until = clock_timestamp() + $3::interval WHERE name = $1 AND token = $2::bigint",
 	    k->name, k->fencing_token, k->lease);
