@@ -254,7 +254,7 @@ bench: $(BENCHED)
 	@$(BENCH) $(BENCH_PARTS)
 	@mv bench.dir/bench.tsv . && rm -rf bench.dir
 
-# Locks on etcd beside etcdctl lock: make bench-servers WAITERS=1000
+# Locks on etcd beside etcdctl lock, on PostgreSQL beside psql: make bench-servers WAITERS=1000
 WAITERS = 200
 bench-servers: all
 	@cd tests && SEMLOCK_LOCKSMITH_DIR='$(abs_top_builddir)' bash '$(abs_srcdir)/tests/benchmark/with-servers' \

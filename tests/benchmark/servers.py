@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""semlock etcd:// beside etcdctl lock, in turns: a start, hand-over, a drain, the idle server's processor time.
+"""semlock etcd:// beside etcdctl lock, in turns: a start, hand-over, a drain, the idle server's processor time;
+and semlock postgresql:// beside psql with pg_advisory_lock().
 
 usage: with-servers servers.py SEMLOCK [WAITERS [ROUNDS]]
 """
@@ -16,9 +17,16 @@ semlock, waiters = sys.argv[1], int((sys.argv[2:3] or [200])[0])
 rounds = int((sys.argv[3:4] or [5])[0])
 etcd = os.environ.get("BENCH_ETCD") or sys.exit("no etcd here: nothing is measured")
 os.environ.update(ETCDCTL_API="3", PATH="/bin:" + os.environ["PATH"])
-ENTRANTS = {"etcdctl": ["etcdctl", "--endpoints=" + etcd, "lock", "bench-ctl"],
-            "semlock": [semlock, "etcd://%s/bench-semlock" % etcd]}
-COMMAND = ["date", "+%s.%N"]
+postgresql = os.environ.get("BENCH_POSTGRESQL")
+database = [os.environ.get("BENCH_PSQL"), "-X", "-q", "-t", "-A", "-d", "postgresql://lock@%s/postgres" % postgresql, "-c"]
+ENTRANTS = {
+    "etcdctl": lambda command: ["etcdctl", "--endpoints=" + etcd, "lock", "bench-ctl"] + command.split(),
+    "semlock": lambda command: [semlock, "etcd://%s/bench-semlock" % etcd] + command.split(),
+    "psql": lambda command: database + ["SELECT WHERE pg_advisory_lock(1) IS NULL", "-c", "\\! " + command],
+    "semlock postgresql":
+        lambda command: [semlock, "postgresql://lock@%s/bench?dbname=postgres" % postgresql] + command.split(),
+}
+COMMAND = "date +%s.%N"
 
 
 def metric(name):
@@ -26,7 +34,12 @@ def metric(name):
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
 
 
-def keys(entrant):
+def present(entrant):
+    """How many hold or wait."""
+    if entrant in ("psql", "semlock postgresql"):
+        rows = "" if entrant == "psql" else " + (SELECT count(*) FROM semlock.held)"
+        count = "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')" + rows
+        return int(subprocess.check_output(database + [count]))
     name = "bench-ctl" if entrant == "etcdctl" else "bench-semlock"
     body = {"key": base64.b64encode(b"%s/" % name.encode()).decode(), "count_only": True,
             "range_end": base64.b64encode(b"%s0" % name.encode()).decode()}
@@ -42,7 +55,7 @@ def run(words, **how):
 def a_start(entrant, _):
     """Seconds of a lock that nobody else wants."""
     began = time.monotonic()
-    run(ENTRANTS[entrant] + ["true"]).communicate()
+    run(ENTRANTS[entrant]("true")).communicate()
     return time.monotonic() - began
 
 
@@ -52,11 +65,11 @@ def crowd(entrant, count, idle):
     gate = "bench.gate"
     if not os.path.exists(gate):
         os.mkfifo(gate)
-    holder = run(ENTRANTS[entrant] + ["cat", gate])
-    while keys(entrant) < 1:
+    holder = run(ENTRANTS[entrant]("cat " + gate))
+    while present(entrant) < 1:
         time.sleep(.05)
-    crowd = [run(ENTRANTS[entrant] + COMMAND) for _ in range(count)]
-    while keys(entrant) < count + 1:
+    crowd = [run(ENTRANTS[entrant](COMMAND)) for _ in range(count)]
+    while present(entrant) < count + 1:
         time.sleep(.2)
         if any(c.poll() not in (None, 0) for c in crowd):
             break
@@ -75,26 +88,36 @@ def crowd(entrant, count, idle):
     return used / (idle or 1), took, statistics.median(b - a for a, b in zip(times, times[1:])), lost
 
 
-def in_turns(measure, count):
-    results = {name: [] for name in ENTRANTS}
+def in_turns(pair, measure, count):
+    results = {name: [] for name in pair}
     for n in range(count):
-        for name in sorted(ENTRANTS, reverse=n % 2):
+        for name in sorted(pair, reverse=n % 2):
             results[name].append(measure(name, n))
     return results
 
 
 def tell(title, results, unit, scale, goal):
-    one, other = (statistics.median(results[name]) for name in ("semlock", "etcdctl"))
+    """RESULTS: of two, semlock first."""
+    one, other = (statistics.median(times) for times in results.values())
     ratio = one / other if other else float("nan")
     print("%-42s %10.2f %10.2f %s  %5.2f x  (at most %.1f)%s" % (
         title, one * scale, other * scale, unit, ratio, goal, "" if ratio <= goal else "  MISSED"), flush=True)
 
 
-print("%-42s %10s %10s" % ("median", "semlock", "etcdctl"))
-tell("a start", in_turns(a_start, rounds * 4), "ms", 1000, 1.0)
-ten = in_turns(lambda name, _: crowd(name, 10, 0), rounds)
-tell("10 waiters: from one to the next", {n: [r[2] for r in ten[n]] for n in ten}, "ms", 1000, 1.5)
-many = in_turns(lambda name, _: crowd(name, waiters, 20), 1)
+def start_and_ten(pair, goal):
+    """Tells of a start, and of a crowd of ten, which it returns."""
+    print("%-42s %10s %10s" % ("median", "semlock", pair[1]))
+    tell("a start", in_turns(pair, a_start, rounds * 4), "ms", 1000, goal)
+    ten = in_turns(pair, lambda name, _: crowd(name, 10, 0), rounds)
+    tell("10 waiters: from one to the next", {n: [r[2] for r in ten[n]] for n in ten}, "ms", 1000, 1.5)
+    return ten
+
+
+if postgresql and os.path.exists(os.environ["SEMLOCK_LOCKSMITH_DIR"] + "/semlock-locksmith-postgresql"):
+    start_and_ten(("semlock postgresql", "psql"), 1.5)
+pair = ("semlock", "etcdctl")
+ten = start_and_ten(pair, 1.0)
+many = in_turns(pair, lambda name, _: crowd(name, waiters, 20), 1)
 tell("%d waiters: the idle server's processor" % waiters, {n: [r[0] for r in many[n]] for n in many}, "% ", 100, 1.5)
 tell("%d waiters: until all are through" % waiters, {n: [r[1] for r in many[n]] for n in many}, "s ", 1, 1.5)
 os.unlink("bench.gate")

@@ -19,7 +19,7 @@ static void owner_token(const char *name)
 
 	if (!token_parse(name, &owner_token))
 		return;
-	MUST(strpbrk(owner_token.name, "/ \r\n\"*?\\") == NULL && token_same(owner_token.name, name));
+	MUST(strpbrk(owner_token.name, "/ \r\n\"*?\\") == NULL && strcmp(owner_token.name, name) == 0);
 	MUST(owner_token.ttl <= LONGEST_SECONDS && owner_token.pid >= 0 && strlen(owner_token.nonce) == 16);
 	MUST(owner_token.mode == 'x' || owner_token.mode == 's' || owner_token.mode == 'n');
 	again = owner_token;
@@ -76,8 +76,7 @@ static void url(const char *text)
 
 static void small_things(const char *text)
 {
-	long long seconds;
-	int64_t ns;
+	int64_t seconds, ns;
 
 	MUST(ftplist_modify(text, &seconds) == 0 || ftplist_modify(text, &seconds) == -1);
 	if (clock_parse(text, &ns) == 0)

@@ -365,6 +365,26 @@ pooler() {
 	let_go two
 }
 
+@test "nor does a lock_timeout of the role, while the table is locked, as by VACUUM FULL" {
+	expect_status 0 "$SEMLOCK" "$URL" true # makes the table
+	sql "ALTER ROLE lock SET lock_timeout = '100ms'"
+	mkfifo in
+	exec {in}<>in
+	apart psql -X -q -t -A -h 127.0.0.1 -p "${PG_PORT[one]}" -U lock -d postgres <in >said 2>&1 {in}>&- &
+	administrator=$!
+	echo "BEGIN; LOCK TABLE semlock.held; SELECT 'locked';" >&"$in"
+	in_file said locked
+	start one "$SEMLOCK" --ttl=60 "$URL" true
+	outwaited() {
+		[ "$(sql "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'semlock.held'::regclass
+			AND waitstart < clock_timestamp() - interval '300ms'")" -eq 1 ]
+	}
+	eventually outwaited
+	echo '\q' >&"$in"
+	wait "$administrator"
+	ended one 0
+}
+
 # The whole life of a server that is not there at first.
 later() {
 	local url=$1

@@ -5,15 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
-
-int64_t boottime_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 int64_t clock_min(int64_t a, int64_t b)
 {
@@ -30,18 +21,10 @@ int64_t clock_jitter(int64_t ns)
 
 void clock_random(void *into, size_t size)
 {
-	unsigned char *p = into;
-
-	while (size > 0) {
-		ssize_t got = getrandom(p, size, 0);
-
-		if (got < 0 && errno != EINTR)
+	/* At most 256 bytes are given whole; EINTR: before the kernel has them. */
+	while (getrandom(into, size, 0) != (ssize_t)size)
+		if (errno != EINTR)
 			abort(); /* a nonce that is not random could match another owner's */
-		if (got > 0) {
-			p += got;
-			size -= (size_t)got;
-		}
-	}
 }
 
 int clock_parse(const char *text, int64_t *ns)

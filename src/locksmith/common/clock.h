@@ -1,6 +1,8 @@
-/* locksmith/common/clock.h - the clock of the leases, and random numbers. */
+/* locksmith/common/clock.h - times on the clock of the leases, which is clock_boottime(), and random numbers. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
 #define SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
+
+#include "sys/deadline.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,16 +14,13 @@
 /* A hundred days: the longest time that an option takes. */
 #define LONGEST_SECONDS 8640000
 
-/* Nanoseconds of CLOCK_BOOTTIME, which, like a lease, runs on while the machine is suspended. */
-int64_t boottime_now(void);
-
 /* The earlier of two moments. */
 int64_t clock_min(int64_t a, int64_t b);
 
 /* A random time from 3/4 to 5/4 of ns: several pollers spread. */
 int64_t clock_jitter(int64_t ns);
 
-/* Fills size bytes at into with random bytes of the kernel; aborts if there are none. */
+/* Fills size bytes, at most 256, at into with random bytes of the kernel; aborts if there are none. */
 void clock_random(void *into, size_t size);
 
 /* Reads seconds ("90", ".5", "1e1"), at most LONGEST_SECONDS, into *ns. 0, or -1: text is no such number. */

@@ -19,9 +19,6 @@ struct engine {
 	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *failure filled. */
 	int (*parse)(const char *text, struct url *url, struct failure *failure);
 
-	/* Once, before run().  0, or -1.  NULL: nothing to do. */
-	int (*start)(void);
-
 	/* The whole life of a lock, or of ACTION_WHO or ACTION_CHECK.  Returns the exit status:
 	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO, CHECK), or
 	   another with *failure filled, which main says (LOST, ERR).  With failure_away() in it nothing

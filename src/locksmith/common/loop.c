@@ -12,7 +12,7 @@ enum { MOST_FDS = 4 };
 
 int loop_milliseconds(int64_t until)
 {
-	int64_t ms = (until - boottime_now() + NS_PER_MS - 1) / NS_PER_MS;
+	int64_t ms = (until - clock_boottime() + NS_PER_MS - 1) / NS_PER_MS;
 
 	return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
 }
@@ -36,12 +36,12 @@ void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
 
 void loop_wait(int64_t until)
 {
-	while (boottime_now() < until && !protocol_released())
+	while (clock_boottime() < until && !protocol_released())
 		loop_turn(NULL, 0, until);
 }
 
 void loop_pause(int64_t until)
 {
-	while (boottime_now() < until)
+	while (clock_boottime() < until)
 		loop_turn(NULL, 0, until);
 }

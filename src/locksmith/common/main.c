@@ -40,11 +40,11 @@ static void see_it_stopped(void)
 		return;
 	watchdog_lost();
 	while (!protocol_released() && !watchdog_act())
-		loop_pause(clock_min(watchdog_next(), boottime_now() + NS_PER_S / 20));
+		loop_pause(clock_min(watchdog_next(), clock_boottime() + NS_PER_S / 20));
 	/* A killed process needs a moment to close the pipe, and on a busy machine semlock needs more.  If the
 	 * helper ended before, the lock would stay until the end of its lease. */
-	for (end = boottime_now() + 10 * NS_PER_S; !protocol_released() && boottime_now() < end;)
-		loop_pause(boottime_now() + NS_PER_S / 50);
+	for (end = clock_boottime() + 10 * NS_PER_S; !protocol_released() && clock_boottime() < end;)
+		loop_pause(clock_boottime() + NS_PER_S / 50);
 }
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
@@ -59,13 +59,13 @@ static int run_engine(const struct options *o, struct failure *failure)
 		status = engine.run(o, failure);
 		if (status != EXIT_UNAVAILABLE || !failure->away || o->action != ACTION_LOCK || o->no_wait ||
 		    o->wait == NEVER ||
-		    protocol_released() || boottime_now() >= o->until)
+		    protocol_released() || clock_boottime() >= o->until)
 			return status;
 		if (engine.end != NULL)
 			engine.end(true);
 		snprintf(text, sizeof text, "note=for the server: %s", failure->text);
 		say_wait(text);
-		loop_wait(clock_min(boottime_now() + clock_jitter(AGAIN), o->until));
+		loop_wait(clock_min(clock_boottime() + clock_jitter(AGAIN), o->until));
 		if (protocol_released())
 			return EXIT_RELEASED;
 	}
@@ -132,10 +132,6 @@ int main(int argc, char **argv)
 	if (status != 0) {
 		say("ERR %d %s", failure.status, failure.text);
 		return failure.status;
-	}
-	if (engine.start != NULL && engine.start() != 0) {
-		say("ERR %d the library of %s does not start", EXIT_INTERNAL, engine.name);
-		return EXIT_INTERNAL;
 	}
 	return finish(run_engine(&options, &failure), &failure);
 }

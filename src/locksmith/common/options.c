@@ -71,6 +71,11 @@ static int parse_count(const char *text, long most, unsigned int *count)
 	return 0;
 }
 
+const char *lease_mode_name(enum lease_mode mode)
+{
+	return mode == LEASE_SHARED ? "shared" : mode == LEASE_SLOTS ? "slots" : "exclusive";
+}
+
 static int parse_mode(struct options *o, const char *text)
 {
 	o->mode = strcmp(text, "shared") == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;
@@ -125,7 +130,7 @@ static int parse_option(struct options *o, int option, const char *argument)
 
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure)
 {
-	int64_t now = boottime_now(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
+	int64_t now = clock_boottime(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
 	int option, which = 0;
 
 	*o = (struct options){.mode = LEASE_EXCLUSIVE,

@@ -23,13 +23,16 @@ struct options {
 	int64_t interval; /* between two looks, where the server wakes no waiter */
 	bool no_wait;
 	int64_t wait;	  /* how long to wait for the lock, or NEVER */
-	int64_t until;	  /* the moment (boottime_now) at which that is over */
+	int64_t until;	  /* the moment (clock_boottime) at which that is over */
 	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
 	long pid;	  /* shown to others as the holder */
 	const char *note; /* shown to others, "" if none */
 	const char *url_text;
 	struct url url;   /* filled in by the engine */
 };
+
+/* "exclusive", "shared" or "slots". */
+const char *lease_mode_name(enum lease_mode mode);
 
 /* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure);

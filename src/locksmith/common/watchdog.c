@@ -88,15 +88,15 @@ void watchdog_lease(int64_t deadline, int64_t lease)
 
 void watchdog_lost(void)
 {
-	int64_t now = boottime_now();
+	int64_t now = clock_boottime();
 
 	watchdog.term_at = now;
 	watchdog.step_in_at = now + NS_PER_S / 10;
-	if (watchdog.stage == STAGE_IDLE)
-		watchdog.kill_at = now;
 	watchdog.kill_at = clock_min(watchdog.kill_at, now + NS_PER_S);
-	if (watchdog.stage == STAGE_IDLE)
+	if (watchdog.stage == STAGE_IDLE) {
+		watchdog.kill_at = now;
 		watchdog.stage = STAGE_ARMED;
+	}
 }
 
 void watchdog_over(void)
@@ -143,7 +143,7 @@ static void send(int sig)
 
 bool watchdog_act(void)
 {
-	int64_t now = boottime_now();
+	int64_t now = clock_boottime();
 	bool gone = watchdog_parent_gone();
 
 	if (watchdog.stage == STAGE_LEFT && gone)

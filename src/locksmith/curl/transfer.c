@@ -14,18 +14,12 @@
 
 static CURLM *multi;
 
-int transfer_init(void)
-{
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return -1;
-	multi = curl_multi_init();
-	return multi != NULL ? 0 : -1;
-}
-
 int transfer_open(struct transfer *t)
 {
 	*t = (struct transfer){.easy = curl_easy_init()};
-	if (t->easy == NULL)
+	if (multi == NULL)
+		multi = curl_multi_init();
+	if (t->easy == NULL || multi == NULL)
 		return -1;
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
@@ -91,6 +85,11 @@ static void collect(void)
 	}
 }
 
+static bool either(const bool *flag, const bool *other)
+{
+	return (flag != NULL && *flag) || (other != NULL && *other);
+}
+
 /* One turn of the loop: drive all transfers, then wait for an event. */
 static void turn(int64_t until, const bool *flag, const bool *other)
 {
@@ -100,7 +99,7 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 
 	curl_multi_perform(multi, &running);
 	collect();
-	if ((flag != NULL && *flag) || (other != NULL && *other))
+	if (either(flag, other))
 		return;
 	if (protocol_fd() >= 0)
 		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
@@ -123,7 +122,7 @@ void transfer_start(struct transfer *t)
 CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
 {
 	transfer_start(t);
-	while (!t->ended && boottime_now() < until && !(abort != NULL && *abort))
+	while (clock_boottime() < until && !either(&t->ended, abort))
 		turn(until, &t->ended, abort);
 	if (t->ended)
 		return t->result;
@@ -145,15 +144,12 @@ void transfer_close(struct transfer *t)
 
 void transfer_wait(int64_t until, const bool *flag, const bool *other)
 {
-	while (boottime_now() < until && !protocol_released()) {
-		if ((flag != NULL && *flag) || (other != NULL && *other))
-			return;
+	while (clock_boottime() < until && !protocol_released() && !either(flag, other))
 		turn(until, flag, other);
-	}
 }
 
 void transfer_pause(int64_t until)
 {
-	while (boottime_now() < until)
+	while (clock_boottime() < until)
 		turn(until, NULL, NULL);
 }

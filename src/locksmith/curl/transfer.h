@@ -16,10 +16,7 @@ struct transfer {
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
 
-/* Once, before all else. 0, or -1 when libcurl cannot start. */
-int transfer_init(void);
-
-/* Makes the easy handle with the settings of all transfers. 0 or -1 (no memory). */
+/* Makes the easy handle with the settings of all transfers. 0, or -1: libcurl does not start, or no memory. */
 int transfer_open(struct transfer *t);
 
 /* Runs t to its end, but not beyond the moment until, nor after a background transfer has set

@@ -56,7 +56,7 @@ static int etcd_who(struct etcdlock *k, struct failure *failure)
 	struct pb kvs, marks;
 	size_t n;
 
-	if (etcdlock_range(k, boottime_now() + FIRST_ANSWER, &kvs, &marks) != ETCD_OK) {
+	if (etcdlock_range(k, clock_boottime() + FIRST_ANSWER, &kvs, &marks) != ETCD_OK) {
 		*failure = k->etcd.failure;
 		return failure->status;
 	}
@@ -82,7 +82,7 @@ static void say_version(struct etcdlock *k)
 	char version[40];
 
 	pb_start(&request);
-	if (etcdrpc_call(&k->etcd, ETCD_STATUS, &request, boottime_now() + FIRST_ANSWER, &answer) != ETCD_OK)
+	if (etcdrpc_call(&k->etcd, ETCD_STATUS, &request, clock_boottime() + FIRST_ANSWER, &answer) != ETCD_OK)
 		return;
 	pb_string(pb_bytes(answer, STATUS_VERSION, 0), version, sizeof version);
 	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke "
@@ -94,12 +94,12 @@ static void say_version(struct etcdlock *k)
 /* Tries each step on a name of its own. */
 static int etcd_check(struct etcdlock *k, struct failure *failure)
 {
-	int64_t until = boottime_now() + FIRST_ANSWER;
+	int64_t until = clock_boottime() + FIRST_ANSWER;
 	bool made = false, fit;
 	enum etcd_reply reply;
 
 	snprintf(
-	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)boottime_now());
+	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_boottime());
 	etcdqueue_init(&k->queue, k->name, k->options);
 	if (etcdlock_grant(k, until) != ETCD_OK) {
 		*failure = k->etcd.failure;
@@ -166,11 +166,11 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	etcdqueue_init(&k->queue, k->name, k->options);
 	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
 	if (o->no_wait) { /* a silent endpoint leaves time for the others */
-		first_timeout = clock_min(first_timeout, (o->answer_by - boottime_now()) / o->url.hosts);
+		first_timeout = clock_min(first_timeout, (o->answer_by - clock_boottime()) / o->url.hosts);
 		endpoint_timeout = clock_min(endpoint_timeout, first_timeout);
 	}
 	if (etcdrpc_open(&k->etcd, &o->url, first_timeout, endpoint_timeout,
-		clock_min(boottime_now() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
+		clock_min(clock_boottime() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
 		*failure = k->etcd.failure;
 		status = failure->status;
 	} else if (o->action == ACTION_WHO) {
@@ -187,7 +187,7 @@ static void etcd_end(bool stopped)
 
 	k->etcd.abort = NULL;
 	if (k->marked && stopped)
-		etcdmark_remove(k, boottime_now() + k->ttl);
+		etcdmark_remove(k, clock_boottime() + k->ttl);
 	etcdrpc_close(&k->etcd);
 }
 
@@ -196,7 +196,6 @@ const struct engine engine = {
     .schemes = "etcd etcds",
     .words = "shared slots order token queue-max",
     .parse = etcdctl_url,
-    .start = transfer_init,
     .run = etcd_run,
     .end = etcd_end,
 };

@@ -25,7 +25,7 @@ static int64_t answer_by(const struct etcdlock *k)
 {
 	int64_t usual = k->ttl / 3 > FIRST_ANSWER ? k->ttl / 3 : FIRST_ANSWER;
 
-	return clock_min(boottime_now() + usual, k->options->answer_by);
+	return clock_min(clock_boottime() + usual, k->options->answer_by);
 }
 
 static enum wait place_verdict(const struct etcdlock *k)
@@ -67,7 +67,7 @@ static void doze(struct etcdlock *k, int64_t until)
 	if (!k->watch.call.transfer.ended || k->watch.stirred)
 		return;
 	etcdrpc_rotate(&k->etcd);
-	transfer_wait(clock_min(boottime_now() + NS_PER_S / 5, k->options->until), NULL, NULL);
+	transfer_wait(clock_min(clock_boottime() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
 /* How long a waiter's lease is left alone: most of what a queue costs the server is its keepalives.  Half of a
@@ -81,32 +81,32 @@ static int64_t keep_after(const struct etcdlock *k)
 static enum wait wait_in_queue(struct etcdlock *k)
 {
 	int64_t keep_at = k->deadline - k->ttl + keep_after(k);
-	int64_t look_at = boottime_now() + 2 * k->ttl; /* in case that a watch is lost silently */
+	int64_t look_at = clock_boottime() + 2 * k->ttl; /* in case that a watch is lost silently */
 	enum wait w = place_verdict(k);
 
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
 		enum etcd_reply reply;
 
-		if (k->options->no_wait || boottime_now() >= k->options->until)
+		if (k->options->no_wait || clock_boottime() >= k->options->until)
 			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
-		if (boottime_now() >= k->deadline)
+		if (clock_boottime() >= k->deadline)
 			return WAIT_AGAIN;
 		if (w == WAIT_BUSY)
 			say_wait(k->place.who);
 		watch_place(k);
 		doze(k, clock_min(clock_min(keep_at, look_at), k->options->until));
-		if (boottime_now() >= keep_at) {
+		if (clock_boottime() >= keep_at) {
 			reply = etcdlock_keep(k, clock_min(answer_by(k), k->deadline));
 			if (reply == ETCD_GONE)
 				return WAIT_AGAIN;
-			keep_at = boottime_now() + (reply == ETCD_OK ? keep_after(k) : NS_PER_S / 3);
+			keep_at = clock_boottime() + (reply == ETCD_OK ? keep_after(k) : NS_PER_S / 3);
 		}
 		/* The predecessor has gone. To enter is to look; but a slot's number is not known before. */
 		if (k->watch.deleted && k->options->mode != LEASE_SLOTS)
 			return WAIT_HELD;
-		if (!watch_is_good(k) || boottime_now() >= clock_min(look_at, k->options->until)) {
+		if (!watch_is_good(k) || clock_boottime() >= clock_min(look_at, k->options->until)) {
 			w = look_again(k);
-			look_at = boottime_now() + 2 * k->ttl;
+			look_at = clock_boottime() + 2 * k->ttl;
 		}
 	}
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
@@ -118,9 +118,9 @@ static enum wait enter(struct etcdlock *k)
 {
 	enum etcd_reply reply = ETCD_OK;
 
-	if (k->deadline - boottime_now() < k->ttl / 2)
+	if (k->deadline - clock_boottime() < k->ttl / 2)
 		reply = etcdlock_keep(k, clock_min(answer_by(k), k->deadline));
-	if (reply == ETCD_OK && k->mark_deadline - boottime_now() < k->ttl / 3 * 2)
+	if (reply == ETCD_OK && k->mark_deadline - clock_boottime() < k->ttl / 3 * 2)
 		reply = etcdmark_lease(k, clock_min(answer_by(k), k->deadline));
 	if (reply == ETCD_OK)
 		reply = etcdmark_enter(k, clock_min(answer_by(k), k->deadline));
@@ -170,7 +170,7 @@ static enum etcd_reply get_leases(struct etcdlock *k)
 	etcdmark_lease_start(k);
 	reply = etcdlock_grant(k, answer_by(k));
 	/* The same endpoint has answered: the other answer is near. */
-	etcdmark_lease_take(k, reply == ETCD_OK && k->etcd.sent == 1 ? boottime_now() + NS_PER_S : 0);
+	etcdmark_lease_take(k, reply == ETCD_OK && k->etcd.sent == 1 ? clock_boottime() + NS_PER_S : 0);
 	return reply;
 }
 
@@ -206,16 +206,16 @@ static enum wait in_turn(struct etcdlock *k)
 	if (reply == ETCD_FATAL)
 		return WAIT_FAILED;
 	say_wait("note=no endpoint answers");
-	return boottime_now() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
+	return clock_boottime() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
 }
 
 /* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
 static void leave_queue(struct etcdlock *k)
 {
-	int64_t until = clock_min(answer_by(k), boottime_now() + k->ttl / 3);
+	int64_t until = clock_min(answer_by(k), clock_boottime() + k->ttl / 3);
 
-	if (until < boottime_now() + LEAVE_TIMEOUT)
-		until = boottime_now() + LEAVE_TIMEOUT;
+	if (until < clock_boottime() + LEAVE_TIMEOUT)
+		until = clock_boottime() + LEAVE_TIMEOUT;
 	etcdwatch_stop(&k->watch);
 	etcdlock_revoke(k, &k->mark_lease, until);
 	etcdlock_revoke(k, &k->lease, until);
@@ -238,10 +238,10 @@ int etcd_acquire(struct etcdlock *k, struct failure *failure)
 		leave_queue(k);
 		if (w != WAIT_AGAIN || protocol_released())
 			break;
-		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : boottime_now() >= k->options->until)
+		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= k->options->until)
 			break;
 		if (!k->options->no_wait)
-			transfer_wait(boottime_now() + NS_PER_S / 5, NULL, NULL);
+			transfer_wait(clock_boottime() + NS_PER_S / 5, NULL, NULL);
 	}
 	if (w == WAIT_FAILED)
 		return failure->status;

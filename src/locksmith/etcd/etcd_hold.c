@@ -31,9 +31,9 @@ static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 	struct etcdqueue_span own = {.end = ""};
 
 	etcdwatch_stop(&k->watch);
-	if (boottime_now() < h->watch_at)
+	if (clock_boottime() < h->watch_at)
 		return;
-	h->watch_at = boottime_now() + NS_PER_S / 5;
+	h->watch_at = clock_boottime() + NS_PER_S / 5;
 	strcpy(own.first, k->key);
 	etcdwatch_start(&k->watch, &k->etcd, &own, false, k->seen + 1);
 }
@@ -42,13 +42,13 @@ static int etcd_release(struct etcdlock *k, struct failure *failure)
 {
 	watchdog_over();
 	etcdwatch_stop(&k->watch);
-	switch (etcdmark_release(k, boottime_now() + k->ttl)) {
+	switch (etcdmark_release(k, clock_boottime() + k->ttl)) {
 	case ETCD_OK:
 		say("FREE");
 		/* Leases without keys end by themselves, which costs the server less than a revoke. */
 		if (k->ttl > LONG_LEASE) {
-			etcdlock_revoke(k, &k->lease, boottime_now() + k->ttl / 6);
-			etcdlock_revoke(k, &k->mark_lease, boottime_now() + k->ttl / 6);
+			etcdlock_revoke(k, &k->lease, clock_boottime() + k->ttl / 6);
+			etcdlock_revoke(k, &k->mark_lease, clock_boottime() + k->ttl / 6);
 		}
 		return EXIT_RELEASED;
 	case ETCD_GONE:
@@ -89,9 +89,9 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 			etcdrpc_rotate(&k->etcd);
 		watch_own(k, h);
 	}
-	if (boottime_now() < h->next)
+	if (clock_boottime() < h->next)
 		return EXIT_RELEASED;
-	reply = keep_lease_and_mark(k, clock_min(h->last_call, boottime_now() + k->ttl / 3));
+	reply = keep_lease_and_mark(k, clock_min(h->last_call, clock_boottime() + k->ttl / 3));
 	if (reply == ETCD_GONE) {
 		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;
@@ -100,14 +100,14 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 		etcd_renewed(k, h);
 		say("HELD deadline=%" PRId64, k->deadline);
 	} else {
-		h->next = boottime_now() + NS_PER_S / 5;
+		h->next = clock_boottime() + NS_PER_S / 5;
 	}
 	return EXIT_RELEASED;
 }
 
 int etcd_hold(struct etcdlock *k, struct failure *failure)
 {
-	struct etcd_renewal h = {.watch_at = boottime_now() + NS_PER_S / 5};
+	struct etcd_renewal h = {.watch_at = clock_boottime() + NS_PER_S / 5};
 
 	etcd_renewed(k, &h);
 	if (h.next < h.watch_at)
@@ -120,7 +120,7 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 
 		if (act_on_due(k, &h, failure) == EXIT_LOST)
 			return EXIT_LOST;
-		if (boottime_now() >= h.last_call) {
+		if (clock_boottime() >= h.last_call) {
 			failure_set(failure, EXIT_LOST, "no endpoint answered in time");
 			return EXIT_LOST;
 		}

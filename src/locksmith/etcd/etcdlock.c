@@ -44,7 +44,7 @@ enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id
 
 enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 {
-	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = boottime_now();
+	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = clock_boottime();
 	const char *part = k->options->mode == LEASE_SHARED  ? "#shared/"
 			   : k->options->mode == LEASE_SLOTS ? "#slots/"
 							    : "";
@@ -67,7 +67,7 @@ enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
 
 enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
 {
-	int64_t sent = boottime_now(), seconds;
+	int64_t sent = clock_boottime(), seconds;
 	struct pb_out request;
 	struct pb answer;
 	enum etcd_reply reply;

@@ -21,11 +21,11 @@ struct etcdlock {
 	struct etcdwatch watch;
 	int64_t ttl;	    /* nanoseconds, as the server granted it */
 	int64_t lease;	    /* its id; 0: none */
-	int64_t deadline;   /* boottime_now(); the lease cannot end before */
+	int64_t deadline;   /* clock_boottime(); the lease cannot end before */
 	int64_t revision;   /* our key's create_revision: our place in the queue */
 	int64_t seen;	    /* revision of the store at the last look */
 	int64_t mark_lease; /* our mark's; 0: none */
-	int64_t mark_deadline; /* boottime_now(); that lease cannot end before */
+	int64_t mark_deadline; /* clock_boottime(); that lease cannot end before */
 	int64_t mark_made;  /* its create_revision: the fencing token */
 	bool marked;	    /* the mark was made, and not removed since */
 	int slot;	    /* -1: none */

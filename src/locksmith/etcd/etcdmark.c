@@ -25,7 +25,7 @@ static enum etcd_reply transact(struct etcdlock *k, struct pb_out *request, int6
 
 enum etcd_reply etcdmark_lease(struct etcdlock *k, int64_t until)
 {
-	int64_t seconds = k->ttl / NS_PER_S, sent = boottime_now();
+	int64_t seconds = k->ttl / NS_PER_S, sent = clock_boottime();
 	enum etcd_reply reply = etcdlock_lease(k, &seconds, &k->mark_lease, until);
 
 	if (reply == ETCD_OK)
@@ -38,7 +38,7 @@ void etcdmark_lease_start(struct etcdlock *k)
 	struct pb_out request;
 
 	k->mark_lease = 0;
-	k->mark_deadline = boottime_now() + k->ttl;
+	k->mark_deadline = clock_boottime() + k->ttl;
 	etcdlock_ask_lease(&request, (k->ttl + NS_PER_S - 1) / NS_PER_S);
 	if (grpc_open(&k->grant, LONGEST_GRANT) != 0)
 		return;
@@ -152,7 +152,7 @@ enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
 	/* If the mark is gone as well, an earlier request, whose reply was lost, has removed both; libcurl
 	   also repeats a request when a connection ends. No other process removes the mark before our
 	   deadline. */
-	if (!done && (mark.made == k->mark_made || (k->etcd.sent == 1 && boottime_now() >= k->deadline)))
+	if (!done && (mark.made == k->mark_made || (k->etcd.sent == 1 && clock_boottime() >= k->deadline)))
 		return ETCD_GONE;
 	k->marked = false;
 	return ETCD_OK;

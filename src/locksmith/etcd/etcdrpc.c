@@ -178,7 +178,7 @@ enum etcd_reply etcdrpc_call(
 	memset(e->failed, 0, sizeof e->failed);
 	for (unsigned int tries = 1;; tries++) {
 		reply = ask_endpoint(e, method, request,
-		    clock_min(until, boottime_now() + (e->reached ? e->endpoint_timeout : e->first_timeout)), answer);
+		    clock_min(until, clock_boottime() + (e->reached ? e->endpoint_timeout : e->first_timeout)), answer);
 		if (reply != ETCD_OK && may_log_in && must_log_in(e)) {
 			may_log_in = false;
 			if (log_in(e, until) != ETCD_OK)
@@ -192,9 +192,9 @@ enum etcd_reply etcdrpc_call(
 			/* No endpoint ever answered: a wrong address, most likely. */
 			if (!e->reached)
 				return ETCD_FATAL;
-			transfer_pause(clock_min(until, boottime_now() + PAUSE));
+			transfer_pause(clock_min(until, clock_boottime() + PAUSE));
 		}
-		if (boottime_now() >= until)
+		if (clock_boottime() >= until)
 			return ETCD_SILENT;
 	}
 }

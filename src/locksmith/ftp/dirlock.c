@@ -15,7 +15,7 @@
 
 int64_t dirlock_answer_by(void)
 {
-	return boottime_now() + REQUEST_SECONDS * NS_PER_S;
+	return clock_boottime() + REQUEST_SECONDS * NS_PER_S;
 }
 
 const char *dirlock_path(const struct dirlock *k, const char *name)
@@ -68,7 +68,7 @@ enum reply dirlock_look(struct dirlock *k, int64_t until)
 	listing_clear(&k->listing);
 	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add_entry, &k->listing);
 	if (reply == REPLY_DONE) {
-		listing_note_ages(&k->listing, &k->seen, boottime_now());
+		listing_note_ages(&k->listing, &k->seen, clock_boottime());
 		k->seen = k->listing;
 	}
 	return reply;
@@ -81,10 +81,7 @@ void dirlock_describe(const struct owner_token *t, char *text, size_t size)
 	if (t->mode == 'n')
 		snprintf(slot, sizeof slot, " slot=%u", t->slot);
 	snprintf(text, size, "pid=%ld host=%s mode=%s%s", t->pid, t->host,
-	    t->mode == 'x'   ? "exclusive"
-	    : t->mode == 's' ? "shared"
-			     : "slots",
-	    slot);
+	    lease_mode_name((enum lease_mode)t->mode), slot);
 }
 
 void dirlock_give_back(struct dirlock *k)
@@ -102,7 +99,7 @@ void dirlock_give_back(struct dirlock *k)
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
    directory. With sftp:// all are absolute, and /~/ is the login directory. */
-static int set_paths(struct dirlock *k, struct failure *failure)
+static int set_paths(struct dirlock *k)
 {
 	const char *path = k->options->url.path;
 	bool sftp = strcmp(k->options->url.scheme, "sftp") == 0;
@@ -119,20 +116,20 @@ static int set_paths(struct dirlock *k, struct failure *failure)
 	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
 	slash = strrchr(k->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return failure_set(failure, EXIT_UNAVAILABLE, "the server names no login directory");
+		return failure_set(&k->failure, EXIT_UNAVAILABLE, "the server names no login directory");
 	k->base = k->lock + (slash - k->parent) + 1;
 	slash[slash == k->parent ? 1 : 0] = '\0';
 	return 0;
 }
 
-static int dirlock_who(struct dirlock *k, struct failure *failure)
+static int dirlock_who(struct dirlock *k)
 {
 	enum reply reply = dirlock_look(k, dirlock_answer_by());
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
-		*failure = k->remote_dir.failure;
-		return failure->status;
+		k->failure = k->remote_dir.failure;
+		return k->failure.status;
 	}
 	for (size_t i = 0; i < k->listing.tokens; i++) {
 		dirlock_describe(&k->listing.token[i], text, sizeof text);
@@ -146,15 +143,15 @@ static int dirlock_who(struct dirlock *k, struct failure *failure)
 	return EXIT_BUSY;
 }
 
-static int dirlock_lock(struct dirlock *k, struct failure *failure)
+static int dirlock_lock(struct dirlock *k)
 {
-	int status = dirlock_acquire(k, failure);
+	int status = dirlock_acquire(k);
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->who);
 	if (status != EXIT_RELEASED || k->sent == 0)
 		return status;
-	return dirlock_hold(k, failure);
+	return dirlock_hold(k);
 }
 
 static int dirlock_run(const struct options *o, struct failure *failure)
@@ -171,16 +168,17 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 		return EXIT_USAGE;
 	}
 	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_answer_by(), o->answer_by)) != REPLY_DONE) {
-		*failure = k->remote_dir.failure;
-		status = failure->status;
-	} else if (set_paths(k, failure) != 0) {
-		status = failure->status;
+		k->failure = k->remote_dir.failure;
+		status = k->failure.status;
+	} else if (set_paths(k) != 0) {
+		status = k->failure.status;
 	} else if (o->action == ACTION_CHECK) {
 		status = dirlock_check(k);
 	} else {
-		status = o->action == ACTION_WHO ? dirlock_who(k, failure) : dirlock_lock(k, failure);
+		status = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
 	}
 	remote_dir_close(&k->remote_dir);
+	*failure = k->failure;
 	return status;
 }
 
@@ -189,6 +187,5 @@ const struct engine engine = {
     .schemes = "ftp ftpes ftps sftp",
     .words = "shared slots",
     .parse = url_parse,
-    .start = transfer_init,
     .run = dirlock_run,
 };

@@ -35,6 +35,7 @@ struct dirlock {
 	char who[400];	     /* the last known holder, for messages */
 	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
 	unsigned int unseen; /* our token was made but not listed, so many times in a row */
+	struct failure failure;
 };
 
 /* The moment at which a request that begins now is given up. */
@@ -56,16 +57,16 @@ enum reply dirlock_look(struct dirlock *k, int64_t until);
 /* The fields of a token, as those of a WAIT line. */
 void dirlock_describe(const struct owner_token *t, char *text, size_t size);
 
-/* Takes the lock. EXIT_RELEASED: held; else the status to end with (*failure filled unless EXIT_BUSY).
+/* Takes the lock. EXIT_RELEASED: held; else the status to end with (k->failure filled unless EXIT_BUSY).
    protocol_released() may have become true meanwhile. */
-int dirlock_acquire(struct dirlock *k, struct failure *failure);
+int dirlock_acquire(struct dirlock *k);
 
 /* With --no-wait: breaks the tokens if all owners are silent by the server's own clock. True if a token
    was broken. */
 bool dirlock_break_by_age(struct dirlock *k);
 
 /* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
-int dirlock_hold(struct dirlock *k, struct failure *failure);
+int dirlock_hold(struct dirlock *k);
 
 /* Removes our token and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);

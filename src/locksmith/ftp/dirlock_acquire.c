@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include "locksmith/common/clock.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
 
@@ -98,7 +99,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 static enum step bare_lock(struct dirlock *k)
 {
 	struct remote_dir *r = &k->remote_dir;
-	int64_t now = boottime_now(), stamp = 0;
+	int64_t now = clock_boottime(), stamp = 0;
 
 	/* By its time, a directory made anew is not taken for the one seen before. */
 	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &stamp) != REPLY_DONE)
@@ -134,7 +135,7 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 /* A1 was refused: look at the holders. Sets *joins if our token may stand beside theirs. */
 static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot)
 {
-	int64_t asked = boottime_now();
+	int64_t asked = clock_boottime();
 	char refusal[sizeof k->remote_dir.text];
 	enum reply reply;
 
@@ -172,7 +173,7 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 		return STEP_BACK;
 	}
 	/* Too little is left of the lease. */
-	if (boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 2) {
+	if (clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 2) {
 		dirlock_give_back(k);
 		return STEP_BACK;
 	}
@@ -182,11 +183,11 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 /* A3: is the lock ours, now that our token is in? */
 static enum step alone(struct dirlock *k, int64_t began)
 {
-	int64_t marked = boottime_now();
+	int64_t marked = clock_boottime();
 	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
 	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
 	   slow A1 and A2 can a holder be old enough to rename. */
-	int looks = boottime_now() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
+	int looks = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
 		enum reply reply = dirlock_look(k, dirlock_answer_by());
@@ -207,7 +208,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 static enum step attempt(struct dirlock *k)
 {
 	struct remote_dir *r = &k->remote_dir;
-	int64_t began = boottime_now();
+	int64_t began = clock_boottime();
 	unsigned int slot = 0;
 	bool joins = false;
 	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_answer_by()); /* A1 */
@@ -224,7 +225,7 @@ static enum step attempt(struct dirlock *k)
 	k->misses = 0;
 	listing_clear(&k->seen);
 	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
-	k->sent = boottime_now();
+	k->sent = clock_boottime();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */
 	if (reply == REPLY_REFUSED)
 		return STEP_BACK; /* another client has removed the empty directory as stale */
@@ -234,19 +235,18 @@ static enum step attempt(struct dirlock *k)
 }
 
 /* The exit status, or -1 to try again. */
-static int dirlock_verdict(
-    struct dirlock *k, enum step step, bool last, unsigned int tries, struct failure *failure)
+static int dirlock_verdict(struct dirlock *k, enum step step, bool last, unsigned int tries)
 {
-	*failure = k->remote_dir.failure;
+	k->failure = k->remote_dir.failure;
 	if (step == STEP_HELD)
 		return EXIT_RELEASED;
 	k->sent = 0;
 	if (step == STEP_FAILED)
-		return failure->status;
+		return k->failure.status;
 	if (k->unseen >= 3) {
-		failure_set(failure, EXIT_UNAVAILABLE,
+		failure_set(&k->failure, EXIT_UNAVAILABLE,
 		    "the server does not list what was made there; try --check");
-		return failure->status;
+		return EXIT_UNAVAILABLE;
 	}
 	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)
 		return -1;
@@ -256,21 +256,21 @@ static int dirlock_verdict(
 		return EXIT_RELEASED;
 	if (step == STEP_AGAIN || (!last && !k->options->no_wait))
 		return -1;
-	if (step == STEP_UNKNOWN && failure->status != 0)
-		return failure->status;
+	if (step == STEP_UNKNOWN && k->failure.status != 0)
+		return k->failure.status;
 	return EXIT_BUSY;
 }
 
-int dirlock_acquire(struct dirlock *k, struct failure *failure)
+int dirlock_acquire(struct dirlock *k)
 {
 	const struct options *o = k->options;
-	int64_t give_up = o->wait == NEVER ? NEVER : boottime_now() + o->wait;
+	int64_t give_up = o->wait == NEVER ? NEVER : clock_boottime() + o->wait;
 
 	for (unsigned int tries = 1;; tries++) {
-		bool last = boottime_now() >= give_up;
+		bool last = clock_boottime() >= give_up;
 		enum step step = attempt(k);
 		int64_t pause = 0;
-		int status = dirlock_verdict(k, step, last, tries, failure);
+		int status = dirlock_verdict(k, step, last, tries);
 
 		if (status >= 0)
 			return status;
@@ -285,7 +285,7 @@ int dirlock_acquire(struct dirlock *k, struct failure *failure)
 			pause = clock_jitter(2 * o->interval);
 		}
 		if (pause > 0)
-			transfer_wait(clock_min(boottime_now() + pause, give_up), NULL, NULL);
+			loop_wait(clock_min(clock_boottime() + pause, give_up));
 		if (protocol_released() && !o->no_wait)
 			return EXIT_RELEASED;
 	}

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "locksmith/common/clock.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
@@ -17,12 +18,12 @@
 static bool stand_still(struct dirlock *k, unsigned int ttl)
 {
 	static struct listing before;
-	int64_t end = boottime_now() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
+	int64_t end = clock_boottime() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
 
 	before = k->listing;
 	say_wait(k->who); /* with WAIT, semlock -n goes on waiting for us */
-	while (boottime_now() < end) {
-		transfer_pause(clock_min(end, boottime_now() + k->options->interval));
+	while (clock_boottime() < end) {
+		loop_pause(clock_min(end, clock_boottime() + k->options->interval));
 		if (watchdog_parent_gone()) /* semlock has ended: take nothing */
 			return false;
 		if (dirlock_look(k, dirlock_answer_by()) != REPLY_DONE ||

@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include "locksmith/common/clock.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
@@ -41,7 +42,7 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 	token_name(&next);
 	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
-		h->tried = boottime_now();
+		h->tried = clock_boottime();
 	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
 	if (reply != REPLY_DONE) {
 		/* The reply was lost, the token broken, or the request refused for once: look. */
@@ -83,12 +84,12 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 	token_name(&k->mine);
 	if (listing_find(&k->listing, k->mine.name) != NULL)
 		return REPLY_UNKNOWN;
-	return h->doubt && boottime_now() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
+	return h->doubt && clock_boottime() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
 }
 
-static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h, struct failure *failure)
+static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
 {
-	int64_t give_up = boottime_now() + h->ttl;
+	int64_t give_up = clock_boottime() + h->ttl;
 
 	watchdog_over();
 	do {
@@ -97,43 +98,43 @@ static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h, struct 
 			say("FREE");
 			return EXIT_RELEASED;
 		case REPLY_REFUSED:
-			failure_set(failure, EXIT_LOST, "it had been taken over before it was released");
+			failure_set(&k->failure, EXIT_LOST, "it had been taken over before it was released");
 			return EXIT_LOST;
 		default:
 			break;
 		}
-		transfer_pause(boottime_now() + RETRY);
-	} while (boottime_now() < give_up);
-	failure_set(failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		loop_pause(clock_boottime() + RETRY);
+	} while (clock_boottime() < give_up);
+	failure_set(&k->failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
 	    k->remote_dir.failure.text);
 	return EXIT_UNAVAILABLE;
 }
 
-int dirlock_hold(struct dirlock *k, struct failure *failure)
+int dirlock_hold(struct dirlock *k)
 {
 	struct dirlock_renewal h = {.ttl = (int64_t)k->ttl * NS_PER_S};
 
 	dirlock_renewed(k, &h, k->sent);
 	say_ok(-1, k->mine.mode == 'n' ? (int)k->mine.slot : -1, h.ttl, h.deadline);
 	for (;;) {
-		transfer_wait(clock_min(h.next, h.last_call), NULL, NULL);
+		loop_wait(clock_min(h.next, h.last_call));
 		if (protocol_released())
-			return dirlock_release(k, &h, failure);
-		if (boottime_now() >= h.last_call) {
-			failure_set(failure, EXIT_LOST, "the server did not answer in time");
+			return dirlock_release(k, &h);
+		if (clock_boottime() >= h.last_call) {
+			failure_set(&k->failure, EXIT_LOST, "the server did not answer in time");
 			return EXIT_LOST;
 		}
-		if (boottime_now() < h.next)
+		if (clock_boottime() < h.next)
 			continue;
 		switch (beat(k, &h)) {
 		case REPLY_DONE:
 			say("HELD deadline=%lld", (long long)h.deadline);
 			break;
 		case REPLY_REFUSED:
-			failure_set(failure, EXIT_LOST, "it was taken over by another");
+			failure_set(&k->failure, EXIT_LOST, "it was taken over by another");
 			return EXIT_LOST;
 		default:
-			h.next = boottime_now() + RETRY;
+			h.next = clock_boottime() + RETRY;
 			break;
 		}
 	}

@@ -28,8 +28,8 @@ static void keep_text(struct remote_dir *r)
 
 static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
 {
-	failure_set(&r->failure, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
-	return REPLY_FATAL;
+	return REMOTE_DIR_FATAL(
+	    r, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
 }
 
 static enum reply ftp_no_user(struct remote_dir *r)
@@ -37,10 +37,9 @@ static enum reply ftp_no_user(struct remote_dir *r)
 	char machine[sizeof r->url->host[0]];
 
 	url_hostname(r->url->host[0], machine, sizeof machine);
-	failure_set(&r->failure, EXIT_NOTPERMITTED,
+	return REMOTE_DIR_FATAL(r, EXIT_NOTPERMITTED,
 	    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
 	    "SEMLOCK_USER and SEMLOCK_PASSWORD", r->url->host[0], machine);
-	return REPLY_FATAL;
 }
 
 /* What an error of libcurl means: UNKNOWN if another try may help. */
@@ -93,15 +92,20 @@ static struct curl_slist *ftp_command(struct curl_slist *list, const char *verb,
 {
 	char line[1400];
 
-	snprintf(line, sizeof line, path != NULL ? "*%s %s" : "*%s", verb, path);
+	snprintf(line, sizeof line, "*%s %s", verb, path);
 	return curl_slist_append(list, line);
+}
+
+static bool not_implemented(const struct remote_dir *r)
+{
+	return r->code == 500 || r->code == 502 || r->code == 504;
 }
 
 static enum reply ftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
 {
 	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MKD", path), until);
 
-	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504))
+	if (reply == REPLY_REFUSED && not_implemented(r))
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
 	return reply;
 }
@@ -131,31 +135,18 @@ static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t unti
 	return reply;
 }
 
-/* NLST over a data connection, for servers whose STAT takes no path. */
-static enum reply list_names(struct remote_dir *r, const char *path, int64_t until,
-    ftplist_name each, void *data)
-{
-	char *quoted = curl_easy_escape(r->transfer.easy, path, 0), url[2400];
-
-	if (quoted == NULL)
-		return REPLY_UNKNOWN;
-	snprintf(url, sizeof url, "%s/%s/", r->base, quoted);
-	curl_free(quoted);
-	return remote_dir_names(r, url, until, each, data);
-}
-
+/* With NLST over a data connection if the server's STAT takes no path. */
 static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until,
     ftplist_name each, void *data)
 {
-	enum reply reply;
+	enum reply reply = REPLY_REFUSED;
 
-	if (r->no_stat)
-		return list_names(r, path, until, each, data);
-	reply = remote_dir_perform(r, ftp_command(NULL, "STAT", path), until);
-	if (reply == REPLY_REFUSED && (r->code == 500 || r->code == 502 || r->code == 504)) {
-		r->no_stat = true;
-		return list_names(r, path, until, each, data);
+	if (!r->no_stat) {
+		reply = remote_dir_perform(r, ftp_command(NULL, "STAT", path), until);
+		r->no_stat = reply == REPLY_REFUSED && not_implemented(r);
 	}
+	if (r->no_stat)
+		return remote_dir_names(r, path, until, each, data);
 	/* An incomplete listing must not be taken for a complete one. */
 	if (reply == REPLY_DONE && r->reply.overflow)
 		return REPLY_REFUSED;
@@ -167,14 +158,10 @@ static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until
 static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
 {
 	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MLST", path), until);
-	long long s;
 
 	if (reply != REPLY_DONE)
 		return reply;
-	if (ftplist_modify(buffer_text(&r->reply), &s) != 0)
-		return REPLY_REFUSED;
-	*seconds = s;
-	return REPLY_DONE;
+	return ftplist_modify(buffer_text(&r->reply), seconds) == 0 ? REPLY_DONE : REPLY_REFUSED;
 }
 
 static size_t hear(char *data, size_t size, size_t count, void *context)
@@ -205,7 +192,7 @@ static void ftp_settings(struct remote_dir *r)
 
 static enum reply ftp_login(struct remote_dir *r, int64_t until)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "PWD", NULL), until);
+	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "*PWD"), until);
 
 	return reply != REPLY_REFUSED ? reply
 				      : ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
@@ -213,6 +200,7 @@ static enum reply ftp_login(struct remote_dir *r, int64_t until)
 
 const struct remote_dir_ops ftp_ops = {
     .protocols = "ftp,ftps",
+    .root = "/%2F",
     .settings = ftp_settings,
     .login = ftp_login,
     .verdict = ftp_verdict,

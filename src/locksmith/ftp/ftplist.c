@@ -92,7 +92,7 @@ void ftplist_names(const char *body, ftplist_name each, void *data)
 	}
 }
 
-int ftplist_modify(const char *reply, long long *seconds)
+int ftplist_modify(const char *reply, int64_t *seconds)
 {
 	const char *p = strcasestr(reply, "modify=");
 	struct tm utc = {0};

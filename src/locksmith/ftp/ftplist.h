@@ -2,6 +2,8 @@
 #ifndef SEMLOCK_LOCKSMITH_FTP_FTPLIST_H
 #define SEMLOCK_LOCKSMITH_FTP_FTPLIST_H
 
+#include <stdint.h>
+
 /* Is called with DATA for each name. */
 typedef void (*ftplist_name)(void *data, const char *name);
 
@@ -13,6 +15,6 @@ void ftplist_stat(const char *reply, ftplist_name each, void *data);
 void ftplist_names(const char *body, ftplist_name each, void *data);
 
 /* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970. 0, or -1 if there is none. */
-int ftplist_modify(const char *reply, long long *seconds);
+int ftplist_modify(const char *reply, int64_t *seconds);
 
 #endif

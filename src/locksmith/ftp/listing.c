@@ -5,6 +5,7 @@
 #include "locksmith/common/clock.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* Beyond the ttl: the grain of the clocks, and a little more. */
 #define MARGIN NS_PER_S
@@ -34,7 +35,7 @@ bool listing_empty(const struct listing *l)
 const struct owner_token *listing_find(const struct listing *l, const char *name)
 {
 	for (size_t i = 0; i < l->tokens; i++)
-		if (token_same(l->token[i].name, name))
+		if (strcasecmp(l->token[i].name, name) == 0)
 			return &l->token[i];
 	return NULL;
 }

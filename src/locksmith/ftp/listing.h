@@ -23,7 +23,7 @@ void listing_add(struct listing *l, const char *name);
 
 bool listing_empty(const struct listing *l);
 
-/* The token of that name, or NULL. */
+/* The token of that name, or NULL; some servers do not keep upper and lower case apart. */
 const struct owner_token *listing_find(const struct listing *l, const char *name);
 
 /* Fills in since when each token of l, and its emptiness, has been unchanged; before: the listing of the look

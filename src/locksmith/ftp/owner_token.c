@@ -106,8 +106,3 @@ bool token_parse(const char *name, struct owner_token *t)
 	strcpy(t->name, name);
 	return true;
 }
-
-bool token_same(const char *a, const char *b)
-{
-	return strcasecmp(a, b) == 0;
-}

@@ -33,7 +33,4 @@ void token_name(struct owner_token *t);
 /* Parses a name. False if it is no token's: then *t is undefined. */
 bool token_parse(const char *name, struct owner_token *t);
 
-/* True if the two names are the same; some servers do not keep upper and lower case apart. */
-bool token_same(const char *a, const char *b);
-
 #endif

@@ -12,6 +12,7 @@
 
 /* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
+#define LONGEST_PATH 1400
 #define CONNECT_SECONDS 10L
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
@@ -96,14 +97,10 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 
 	*r = (struct remote_dir){.url = url, .reply.limit = LONGEST_REPLY, .body.limit = LONGEST_REPLY};
 	r->ops = strcmp(url->scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops;
-	if (url->hosts != 1) {
-		failure_set(&r->failure, EXIT_USAGE, "%s:// takes one host", url->scheme);
-		return REPLY_FATAL;
-	}
-	if (transfer_open(&r->transfer) != 0) {
-		failure_set(&r->failure, EXIT_INTERNAL, "out of memory");
-		return REPLY_FATAL;
-	}
+	if (url->hosts != 1)
+		return REMOTE_DIR_FATAL(r, EXIT_USAGE, "%s:// takes one host", url->scheme);
+	if (transfer_open(&r->transfer) != 0)
+		return REMOTE_DIR_FATAL(r, EXIT_INTERNAL, "libcurl does not start, or is out of memory");
 	if (give_login(r) != 0)
 		return REPLY_FATAL;
 	give_settings(r);
@@ -132,12 +129,24 @@ enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands,
 	return r->ops->verdict(r, result);
 }
 
-enum reply remote_dir_names(struct remote_dir *r, const char *url, int64_t until,
+/* Every character is percent-encoded: libcurl changes none. */
+void remote_dir_aim(struct remote_dir *r, const char *path)
+{
+	char url[sizeof r->base + 3 * LONGEST_PATH];
+	size_t n = (size_t)snprintf(url, sizeof url, "%s%s", r->base, r->ops->root);
+
+	while (*++path != '\0' && n + sizeof "%XX/" <= sizeof url)
+		n += (size_t)snprintf(url + n, sizeof url - n, "%%%02X", (unsigned char)*path);
+	strcpy(url + n, "/");
+	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+}
+
+enum reply remote_dir_names(struct remote_dir *r, const char *path, int64_t until,
     ftplist_name each, void *data)
 {
 	enum reply reply;
 
-	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	remote_dir_aim(r, path);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
 	reply = remote_dir_perform(r, NULL, until);

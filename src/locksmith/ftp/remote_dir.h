@@ -24,6 +24,7 @@ struct remote_dir;
 /* All paths are absolute. No call goes on beyond the moment until. */
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
+	const char *root;      /* the root directory in a URL, behind r->base */
 	/* Gives libcurl the settings of this protocol, and the URL without a path in r->base. */
 	void (*settings)(struct remote_dir *r);
 	/* The first request, after which libcurl knows the login directory. */
@@ -67,9 +68,16 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 /* For the functions of ops: a request of these commands, which are freed; without any, what the URL says. */
 enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until);
 
-/* The same: lists the directory at url by a transfer of its own. */
-enum reply remote_dir_names(struct remote_dir *r, const char *url, int64_t until,
+/* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is r->base again. */
+void remote_dir_aim(struct remote_dir *r, const char *path);
+
+/* The operation list, by a transfer of its own. */
+enum reply remote_dir_names(struct remote_dir *r, const char *path, int64_t until,
     ftplist_name each, void *data);
+
+/* A failure that another try does not mend. Is REPLY_FATAL. */
+#define REMOTE_DIR_FATAL(r, status, ...)                                                           \
+	(failure_set(&(r)->failure, status, __VA_ARGS__), REPLY_FATAL)
 
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 

@@ -27,13 +27,11 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 		r->reached = true;
 		return REPLY_REFUSED;
 	case CURLE_LOGIN_DENIED:
-		failure_set(&r->failure, EXIT_NOTPERMITTED, "login denied: %s%s", r->text,
+		return REMOTE_DIR_FATAL(r, EXIT_NOTPERMITTED, "login denied: %s%s", r->text,
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
-		return REPLY_FATAL;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_UNSUPPORTED_PROTOCOL:
-		failure_set(&r->failure, EXIT_UNAVAILABLE, "%s", r->text);
-		return REPLY_FATAL;
+		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "%s", r->text);
 	default:
 		failure_away(&r->failure, "%s", r->text);
 		return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
@@ -67,26 +65,6 @@ static enum reply sftp_rename(struct remote_dir *r, const char *from, const char
 	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
 }
 
-/* The URL of the directory PATH. */
-static void make_url(const struct remote_dir *r, const char *path, char *url, size_t size)
-{
-	size_t n = (size_t)snprintf(url, size, "%.*s", (int)strlen(r->base) - 1, r->base);
-
-	for (const char *p = path; *p != '\0' && n + 8 < size; p++)
-		n += (size_t)snprintf(
-		    url + n, size - n, *p == '/' ? "/" : "%%%02X", (unsigned char)*p);
-	snprintf(url + n, size - n, "/");
-}
-
-static enum reply sftp_list(struct remote_dir *r, const char *path, int64_t until,
-    ftplist_name each, void *data)
-{
-	char url[2400];
-
-	make_url(r, path, url, sizeof url);
-	return remote_dir_names(r, url, until, each, data);
-}
-
 static void nothing(void *data, const char *name)
 {
 	(void)data;
@@ -95,7 +73,7 @@ static void nothing(void *data, const char *name)
 
 static enum reply sftp_enter(struct remote_dir *r, const char *path, int64_t until)
 {
-	return sftp_list(r, path, until, nothing, NULL);
+	return remote_dir_names(r, path, until, nothing, NULL);
 }
 
 static enum reply sftp_modified(
@@ -103,10 +81,8 @@ static enum reply sftp_modified(
 {
 	curl_off_t time = -1;
 	enum reply reply;
-	char url[2400];
 
-	make_url(r, path, url, sizeof url);
-	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
+	remote_dir_aim(r, path);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
 	reply = remote_dir_perform(r, NULL, until);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
@@ -154,13 +130,14 @@ static enum reply sftp_login(struct remote_dir *r, int64_t until)
 
 const struct remote_dir_ops sftp_ops = {
     .protocols = "sftp",
+    .root = "",
     .settings = sftp_settings,
     .login = sftp_login,
     .verdict = sftp_verdict,
     .mkdir = sftp_mkdir,
     .rmdir = sftp_rmdir,
     .rename = sftp_rename,
-    .list = sftp_list,
+    .list = remote_dir_names,
     .enter = sftp_enter,
     .modified = sftp_modified,
 };

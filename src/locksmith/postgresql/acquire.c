@@ -12,62 +12,49 @@
 /* How long a row takes at most that a session with the advisory lock is about to add. */
 #define ENTERING NS_PER_S
 
-static int status(const struct pglock *k)
+int pg_try_queue(struct pglock *k)
 {
-	return k->failure.status;
-}
-
-/* The advisory lock at once: 1, or 0: another session has it; or -1. */
-static int try_queue(struct pglock *k)
-{
-	PGresult *r = PG_ASK(k, pg_answer_by(k), "SELECT pg_try_advisory_lock($1::bigint)", k->key);
-	int got = r == NULL ? -1 : strcmp(PQgetvalue(r, 0, 0), "t") == 0;
-
-	PQclear(r);
-	return got;
+	return PG_DO(k, pg_answer_by(k), "SELECT WHERE pg_try_advisory_lock($1::bigint)", k->key);
 }
 
 /* In the server's own queue, until we are the first. EXIT_RELEASED or a status. */
 static int queue(struct pglock *k)
 {
-	int64_t lapses, rest = (k->options->until - boottime_now()) / NS_PER_MS;
+	int64_t rest = (k->options->until - clock_boottime()) / NS_PER_MS;
 	char milliseconds[16];
-	PGresult *r;
-	int got = try_queue(k);
+	int got = pg_try_queue(k);
 
 	if (got != 0)
-		return got > 0 ? EXIT_RELEASED : status(k);
-	say_wait(pg_look(k, pg_answer_by(k), &lapses) > 0 ? k->who : "note=for the waiters in front");
+		return got > 0 ? EXIT_RELEASED : k->failure.status;
+	say_wait(pg_look(k) > 0 ? k->who : "note=for the waiters in front");
 	if (rest <= 0)
 		return EXIT_BUSY;
 	/* The server ends the wait itself, so a server that is silent is not taken for a lock that is held. */
 	snprintf(milliseconds, sizeof milliseconds, "%d", rest < INT_MAX ? (int)rest : 0);
-	r = PG_ASK(k, k->options->answer_by,
-	    "SELECT set_config('lock_timeout', $2, true), pg_advisory_lock($1::bigint)", k->key, milliseconds);
-	PQclear(r);
-	if (r != NULL)
+	if (PG_DO(k, k->options->answer_by,
+		"SELECT set_config('lock_timeout', $2, true), pg_advisory_lock($1::bigint)", k->key, milliseconds) >= 0)
 		return EXIT_RELEASED;
-	return strcmp(k->state, "55P03") == 0 ? EXIT_BUSY : status(k);
+	return strcmp(k->state, "55P03") == 0 ? EXIT_BUSY : k->failure.status;
 }
 
 /* Without waiting. The advisory lock may be taken by a session that is about to add its row, which need not be in
    our way, or by one that waits, and is not to be overtaken. */
 static int queue_no_wait(struct pglock *k)
 {
-	int64_t end = clock_min(k->options->until, boottime_now() + ENTERING), lapses;
+	int64_t end = clock_min(k->options->until, clock_boottime() + ENTERING);
 
 	for (;;) {
-		int got = try_queue(k), held;
+		int got = pg_try_queue(k), held;
 
 		if (got != 0)
-			return got > 0 ? EXIT_RELEASED : status(k);
-		held = pg_look(k, pg_answer_by(k), &lapses);
+			return got > 0 ? EXIT_RELEASED : k->failure.status;
+		held = pg_look(k);
 		/* No table: the session that has the advisory lock makes it. */
-		if (held < 0 && strcmp(k->state, "42P01") != 0 && strcmp(k->state, "3F000") != 0)
-			return status(k);
-		if ((held > 0 && lapses > boottime_now()) || boottime_now() >= end)
+		if (held < 0 && !pg_no_table(k))
+			return k->failure.status;
+		if ((held > 0 && k->lapses > clock_boottime()) || clock_boottime() >= end)
 			return EXIT_BUSY;
-		loop_wait(boottime_now() + clock_jitter(10 * NS_PER_MS));
+		loop_wait(clock_boottime() + clock_jitter(10 * NS_PER_MS));
 		if (protocol_released())
 			return EXIT_RELEASED;
 	}
@@ -78,7 +65,7 @@ static int sleep_until(struct pglock *k, int64_t until)
 {
 	bool released = false;
 
-	while (!released && boottime_now() < until && !protocol_released()) {
+	while (!released && clock_boottime() < until && !protocol_released()) {
 		PGnotify *n;
 
 		if (pg_wait(k, until) != 0)
@@ -91,36 +78,26 @@ static int sleep_until(struct pglock *k, int64_t until)
 	return 0;
 }
 
-static int listen_for_releases(struct pglock *k)
-{
-	PGresult *r = pg_ask(k, pg_answer_by(k), "LISTEN semlock", 0, NULL);
-
-	PQclear(r);
-	k->listening = r != NULL;
-	return r != NULL ? 0 : -1;
-}
-
 /* The first in the queue, a row is in the way: sleeps. EXIT_RELEASED: look again. */
 static int wait_for_row(struct pglock *k)
 {
-	int64_t lapses;
 	int held;
 
-	if (k->options->no_wait || boottime_now() >= k->options->until)
-		return pg_look(k, pg_answer_by(k), &lapses) < 0 ? status(k) : EXIT_BUSY;
+	if (k->options->no_wait || clock_boottime() >= k->options->until)
+		return pg_look(k) < 0 ? k->failure.status : EXIT_BUSY;
 	/* Listen first, look again after that: a release in between would not be heard. */
 	if (!k->listening)
-		return listen_for_releases(k) == 0 ? EXIT_RELEASED : status(k);
-	held = pg_look(k, pg_answer_by(k), &lapses);
+		k->listening = pg_do(k, pg_answer_by(k), "LISTEN semlock", 0, NULL) == 0;
+	held = k->listening ? pg_look(k) : -1;
 	if (held < 0)
-		return status(k);
+		return k->failure.status;
 	if (held == 0)
 		return EXIT_RELEASED;
 	say_wait(k->who);
 	/* A row may be removed by hand, without a word: look every second. */
-	return sleep_until(k, clock_min(clock_min(lapses, boottime_now() + NS_PER_S), k->options->until)) == 0
+	return sleep_until(k, clock_min(clock_min(k->lapses, clock_boottime() + NS_PER_S), k->options->until)) == 0
 		   ? EXIT_RELEASED
-		   : status(k);
+		   : k->failure.status;
 }
 
 int pg_acquire(struct pglock *k)
@@ -128,13 +105,13 @@ int pg_acquire(struct pglock *k)
 	int s = k->options->no_wait ? queue_no_wait(k) : queue(k);
 
 	while (s == EXIT_RELEASED && !protocol_released()) {
-		int entered = pg_enter(k, clock_min(pg_answer_by(k), boottime_now() + k->ttl / 2)), expired;
+		int entered = pg_enter(k, clock_min(pg_answer_by(k), clock_boottime() + k->ttl / 2)), expired;
 
 		if (entered > 0)
 			return EXIT_RELEASED;
-		expired = entered == 0 ? pg_expire(k, pg_answer_by(k)) : -1;
+		expired = entered == 0 ? pg_expire(k) : -1;
 		if (expired < 0)
-			return status(k);
+			return k->failure.status;
 		if (expired == 0)
 			s = wait_for_row(k);
 	}

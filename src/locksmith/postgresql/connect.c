@@ -2,7 +2,6 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/common/loop.h"
-#include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
 #include <stdio.h>
@@ -93,20 +92,18 @@ static bool element(const char *list, unsigned int i, char *out, size_t size)
 /* What the URL and libpq's environment leave open. */
 static const char *otherwise(const char *keyword)
 {
-	static const char *const set[][3] = {
-	    {"user", "PGUSER", NULL}, /* SEMLOCK_USER */
-	    {"password", "PGPASSWORD", NULL},
-	    {"target_session_attrs", "PGTARGETSESSIONATTRS", "read-write"}, /* a standby cannot lock */
-	    {"keepalives_idle", NULL, "10"}, {"keepalives_interval", NULL, "5"},
-	    {"keepalives_count", NULL, "3"}, {"client_encoding", NULL, "UTF8"}};
+	static const struct {
+		const char *keyword, *of_libpq, *ours, *value; /* two variables, and what is taken without ours */
+	} set[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL}, {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
+	    /* A standby cannot lock. */
+	    {"target_session_attrs", "PGTARGETSESSIONATTRS", NULL, "read-write"},
+	    {"keepalives_idle", NULL, NULL, "10"}, {"keepalives_interval", NULL, NULL, "5"},
+	    {"keepalives_count", NULL, NULL, "3"}, {"client_encoding", NULL, NULL, "UTF8"}};
 
-	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
-		if (strcmp(keyword, set[i][0]) != 0)
-			continue;
-		if (set[i][1] != NULL && getenv(set[i][1]) != NULL)
-			return NULL;
-		return i == 0 ? getenv("SEMLOCK_USER") : i == 1 ? getenv("SEMLOCK_PASSWORD") : set[i][2];
-	}
+	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
+		if (strcmp(keyword, set[i].keyword) == 0 &&
+		    (set[i].of_libpq == NULL || getenv(set[i].of_libpq) == NULL))
+			return set[i].ours != NULL ? getenv(set[i].ours) : set[i].value;
 	return NULL;
 }
 
@@ -116,8 +113,7 @@ static void describe(const struct options *o, char *text, size_t size)
 	char host[65] = "";
 
 	gethostname(host, sizeof host - 1);
-	snprintf(text, size, "semlock mode=%s pid=%ld host=%s",
-	    o->mode == LEASE_SHARED ? "shared" : o->mode == LEASE_SLOTS ? "slots" : "exclusive", o->pid, host);
+	snprintf(text, size, "semlock mode=%s pid=%ld host=%s", lease_mode_name(o->mode), o->pid, host);
 }
 
 /* Begins to connect to the Ith host. False: the URL has not so many. */
@@ -167,10 +163,8 @@ static int connected(struct pglock *k, int64_t until)
 	while (PQstatus(k->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
 		struct pollfd server = {PQsocket(k->db), next == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
 
-		if (k->acquiring && protocol_released())
-			return failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
-		if (boottime_now() >= until)
-			return failure_away(&k->failure, "the server does not answer");
+		if (pg_given_up(k, until))
+			return -1;
 		loop_turn(&server, 1, until);
 		if (server.revents != 0)
 			next = PQconnectPoll(k->db);
@@ -222,7 +216,7 @@ int pg_open(struct pglock *k, int64_t until)
 		hosts += *p == ',';
 	k->listening = false;
 	for (unsigned int i = 0; start(k, i); i++) {
-		int64_t now = boottime_now(), share = (until - now) / (i < hosts ? hosts - i : 1);
+		int64_t now = clock_boottime(), share = (until - now) / (i < hosts ? hosts - i : 1);
 
 		/* A host that does not answer leaves time for the others. */
 		if (connected(k, now + share) != 0) {

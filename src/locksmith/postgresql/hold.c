@@ -11,14 +11,11 @@
 /* Our row is committed: the next one in the queue may look. */
 static int let_next_come(struct pglock *k)
 {
-	PGresult *r = PG_ASK(k, k->deadline - k->ttl / 10, "SELECT pg_advisory_unlock($1::bigint)", k->key);
+	int64_t until = k->deadline - k->ttl / 10;
 
-	PQclear(r);
-	if (r != NULL && k->listening) {
-		r = pg_ask(k, k->deadline - k->ttl / 10, "UNLISTEN semlock", 0, NULL);
-		PQclear(r);
-	}
-	return r != NULL ? 0 : -1;
+	if (PG_DO(k, until, "SELECT pg_advisory_unlock($1::bigint)", k->key) < 0)
+		return -1;
+	return k->listening ? pg_do(k, until, "UNLISTEN semlock", 0, NULL) : 0;
 }
 
 /* Until it is time to renew, or to let go. -1: the session has ended. */
@@ -26,7 +23,7 @@ static int rest(struct pglock *k)
 {
 	int64_t next = k->deadline - k->ttl + k->ttl / 3;
 
-	while (boottime_now() < next && !protocol_released())
+	while (clock_boottime() < next && !protocol_released())
 		if (pg_wait(k, next) != 0)
 			return -1;
 	return 0;
@@ -49,14 +46,14 @@ static int renew(struct pglock *k)
    may be gone already; before the deadline nobody else can have removed it. */
 int pg_release(struct pglock *k)
 {
-	int64_t until = boottime_now() + k->ttl / 2;
+	int64_t until = clock_boottime() + k->ttl / 2;
 	int rows = PQstatus(k->db) == CONNECTION_OK ? pg_remove(k, until) : -1;
 	bool again = rows < 0;
 
 	if (again && pg_open(k, until) == 0)
 		rows = pg_remove(k, until);
 	k->fencing_token[0] = '\0';
-	if (rows > 0 || (rows == 0 && again && boottime_now() < k->deadline))
+	if (rows > 0 || (rows == 0 && again && clock_boottime() < k->deadline))
 		return EXIT_RELEASED;
 	if (rows == 0)
 		failure_set(&k->failure, EXIT_LOST, "its row was removed before it was released");

@@ -25,10 +25,8 @@ int pg_who(struct pglock *k)
 	int rows;
 
 	/* Without the table no lock was ever taken. */
-	if (r == NULL && (strcmp(k->state, "42P01") == 0 || strcmp(k->state, "3F000") == 0))
-		return EXIT_RELEASED;
 	if (r == NULL)
-		return k->failure.status;
+		return pg_no_table(k) ? EXIT_RELEASED : k->failure.status;
 	rows = PQntuples(r);
 	for (int i = 0; i < rows; i++)
 		say("WHO state=%s", PQgetvalue(r, i, 0));
@@ -43,15 +41,6 @@ static bool expect(struct pglock *k, const char *what, int outcome, int wanted)
 	else
 		say("CHECK no %s: %s", what, outcome < 0 ? k->failure.text : "unexpected result");
 	return outcome == wanted;
-}
-
-static int take_key(struct pglock *k)
-{
-	PGresult *r = PG_ASK(k, pg_answer_by(k), "SELECT pg_try_advisory_lock($1::bigint)::int", k->key);
-	int got = r == NULL ? -1 : strcmp(PQgetvalue(r, 0, 0), "1") == 0;
-
-	PQclear(r);
-	return got;
 }
 
 /* What the settings of the server mean for a lock. */
@@ -79,18 +68,18 @@ int pg_check(struct pglock *k)
 	struct pglock other;
 	bool fit;
 
-	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)boottime_now());
+	snprintf(k->name + length, sizeof k->name - length, "#check-%lld", (long long)clock_boottime());
 	other = *k;
 	other.db = NULL;
 	if (pg_open(k, pg_answer_by(k)) != 0)
 		return k->failure.status;
 	say("CHECK ok no pooler is between us and the server");
 	fit = expect(&other, "a second session is opened", pg_open(&other, pg_answer_by(k)), 0) &&
-	      expect(k, "the first session takes the advisory lock", take_key(k), 1) &&
-	      expect(&other, "the second one does not get it", take_key(&other), 0) &&
+	      expect(k, "the first session takes the advisory lock", pg_try_queue(k), 1) &&
+	      expect(&other, "the second one does not get it", pg_try_queue(&other), 0) &&
 	      expect(k, "a row can be added to semlock.held", pg_enter(k, pg_answer_by(k)), 1) &&
 	      expect(&other, "the second session sees it, and adds none", pg_enter(&other, pg_answer_by(k)), 0) &&
-	      expect(&other, "nor removes it before its time", pg_expire(&other, pg_answer_by(k)), 0) &&
+	      expect(&other, "nor removes it before its time", pg_expire(&other), 0) &&
 	      expect(k, "the row can be renewed", pg_renew(k, pg_answer_by(k)), 1) &&
 	      expect(k, "and removed", pg_remove(k, pg_answer_by(k)), 1);
 	notes(k);

@@ -47,7 +47,7 @@ static void end(bool stopped)
 {
 	struct pglock *k = &the_lock;
 
-	if (k->fencing_token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && boottime_now() < k->deadline)
+	if (k->fencing_token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && clock_boottime() < k->deadline)
 		pg_release(k);
 	PQfinish(k->db);
 	k->db = NULL;

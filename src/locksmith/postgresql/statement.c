@@ -5,13 +5,14 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 
 int64_t pg_answer_by(const struct pglock *k)
 {
-	return clock_min(k->options->answer_by, boottime_now() + FIRST_ANSWER);
+	return clock_min(k->options->answer_by, clock_boottime() + FIRST_ANSWER);
 }
 
 /* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
@@ -40,6 +41,17 @@ int pg_failed(struct pglock *k, const char *message)
 	    strncmp(k->state, "53", 2) == 0 || strncmp(k->state, "57", 2) == 0)
 		return failure_away(&k->failure, "%.*s", length, text);
 	return failure_set(&k->failure, EXIT_UNAVAILABLE, "%.*s", length, text);
+}
+
+bool pg_given_up(struct pglock *k, int64_t until)
+{
+	if (k->acquiring && protocol_released())
+		failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
+	else if (clock_boottime() >= until)
+		failure_away(&k->failure, "the server does not answer");
+	else
+		return false;
+	return true;
 }
 
 int pg_wait(struct pglock *k, int64_t until)
@@ -97,13 +109,18 @@ PGresult *pg_ask(
 			PQclear(last);
 			last = next;
 		}
-		if (k->acquiring && protocol_released())
-			failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
-		else if (boottime_now() >= until)
-			failure_away(&k->failure, "the server does not answer");
-		else if (pg_wait(k, until) == 0)
+		if (!pg_given_up(k, until) && pg_wait(k, until) == 0)
 			continue;
 		PQclear(last);
 		return NULL;
 	}
+}
+
+int pg_do(struct pglock *k, int64_t until, const char *sql, int n, const char *const *values)
+{
+	PGresult *r = pg_ask(k, until, sql, n, values);
+	int rows = r != NULL ? atoi(PQcmdTuples(r)) : -1;
+
+	PQclear(r);
+	return rows;
 }

@@ -18,21 +18,19 @@ static const char create[] =
 
 /* What the server has to plan is a third of what a lock costs: each mode has its own words. $1: the name. */
 struct words {
-	const char *mode;
 	char conflict[200];
 	char slot[200]; /* the number of ours */
 };
 
 static struct words words_for(const struct options *o)
 {
-	struct words w = {"exclusive", "EXISTS (SELECT FROM semlock.held WHERE name = $1)", "NULL::int"};
+	struct words w = {"EXISTS (SELECT FROM semlock.held WHERE name = $1)", "NULL::int"};
 
 	if (o->mode == LEASE_SHARED)
 		w = (struct words){
-		    "shared", "EXISTS (SELECT FROM semlock.held WHERE name = $1 AND mode <> 'shared')", "NULL::int"};
+		    "EXISTS (SELECT FROM semlock.held WHERE name = $1 AND mode <> 'shared')", "NULL::int"};
 	if (o->mode != LEASE_SLOTS)
 		return w;
-	w.mode = "slots";
 	snprintf(w.conflict, sizeof w.conflict,
 	    "(SELECT count(*) >= %u OR coalesce(bool_or(mode <> 'slots'), false) FROM semlock.held WHERE name = $1)", o->slots);
 	snprintf(w.slot, sizeof w.slot,
@@ -63,18 +61,22 @@ static int not_granted(struct pglock *k, const char *first)
 /* 0: the table is there now. */
 static int make_table(struct pglock *k, int64_t until)
 {
-	PGresult *r = pg_ask(k, until, create, -1, NULL);
+	int made = pg_do(k, until, create, -1, NULL);
 
-	PQclear(r);
-	if (r == NULL && strcmp(k->state, "42501") == 0)
+	if (made < 0 && strcmp(k->state, "42501") == 0)
 		return not_granted(k, "as the owner of the database run semlock --check with this URL, then ");
-	return r != NULL ? 0 : -1;
+	return made;
+}
+
+bool pg_no_table(const struct pglock *k)
+{
+	return strcmp(k->state, "42P01") == 0 || strcmp(k->state, "3F000") == 0;
 }
 
 /* The table is made by the first lock: 0 then, and the statement is to be tried again. */
 static int mend(struct pglock *k, int64_t until)
 {
-	if (strcmp(k->state, "42P01") == 0 || strcmp(k->state, "3F000") == 0)
+	if (pg_no_table(k))
 		return make_table(k, until);
 	return strcmp(k->state, "42501") == 0 ? not_granted(k, "its owner can ") : -1;
 }
@@ -109,8 +111,8 @@ int pg_enter(struct pglock *k, int64_t until)
 	/* Not to be broken off: without an answer the row may be there, and keeps others out for a lease. */
 	k->acquiring = false;
 	do {
-		sent = boottime_now();
-		r = PG_ASK(k, until, sql, k->name, w.mode, k->lease, holder);
+		sent = clock_boottime();
+		r = PG_ASK(k, until, sql, k->name, lease_mode_name(k->options->mode), k->lease, holder);
 	} while (r == NULL && (made_ascii(k, holder) || mend(k, until) == 0));
 	k->acquiring = k->options->action == ACTION_LOCK;
 	if (r == NULL)
@@ -125,21 +127,13 @@ int pg_enter(struct pglock *k, int64_t until)
 	return rows > 0;
 }
 
-static int affected(PGresult *r)
+int pg_expire(struct pglock *k)
 {
-	int rows = r != NULL ? atoi(PQcmdTuples(r)) : -1;
-
-	PQclear(r);
-	return rows;
+	return PG_DO(k, pg_answer_by(k),
+	    "DELETE FROM semlock.held WHERE name = $1 AND until <= clock_timestamp()", k->name);
 }
 
-int pg_expire(struct pglock *k, int64_t until)
-{
-	return affected(PG_ASK(
-	    k, until, "DELETE FROM semlock.held WHERE name = $1 AND until <= clock_timestamp()", k->name));
-}
-
-int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
+int pg_look(struct pglock *k)
 {
 	char sql[600];
 	PGresult *r;
@@ -150,13 +144,13 @@ int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
 	    " ceil(extract(epoch FROM until - clock_timestamp()) * 1000)::bigint"
 	    " FROM semlock.held WHERE name = $1 AND %s ORDER BY until LIMIT 1",
 	    words_for(k->options).conflict);
-	r = PG_ASK(k, until, sql, k->name);
+	r = PG_ASK(k, pg_answer_by(k), sql, k->name);
 	if (r == NULL)
 		return -1;
 	rows = PQntuples(r);
 	if (rows > 0) {
 		snprintf(k->who, sizeof k->who, "%s", PQgetvalue(r, 0, 0));
-		*lapses = boottime_now() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
+		k->lapses = clock_boottime() + atoll(PQgetvalue(r, 0, 1)) * NS_PER_MS;
 	}
 	PQclear(r);
 	return rows > 0;
@@ -164,10 +158,10 @@ int pg_look(struct pglock *k, int64_t until, int64_t *lapses)
 
 int pg_renew(struct pglock *k, int64_t until)
 {
-	int64_t sent = boottime_now();
-	int rows = affected(PG_ASK(k, until,
+	int64_t sent = clock_boottime();
+	int rows = PG_DO(k, until,
 	    "UPDATE semlock.held SET until = clock_timestamp() + $3::interval WHERE name = $1 AND token = $2::bigint",
-	    k->name, k->fencing_token, k->lease));
+	    k->name, k->fencing_token, k->lease);
 
 	if (rows > 0)
 		k->deadline = sent + k->ttl;
@@ -177,8 +171,8 @@ int pg_renew(struct pglock *k, int64_t until)
 /* The commit need not be on disk: if the server forgets it in a crash, the row's time passes. */
 int pg_remove(struct pglock *k, int64_t until)
 {
-	return affected(PG_ASK(k, until,
+	return PG_DO(k, until,
 	    "WITH gone AS (DELETE FROM semlock.held WHERE name = $1 AND token = $2::bigint RETURNING token)"
 	    " SELECT pg_notify('semlock', $3), set_config('synchronous_commit', 'off', true) FROM gone",
-	    k->name, k->fencing_token, k->key));
+	    k->name, k->fencing_token, k->key);
 }
