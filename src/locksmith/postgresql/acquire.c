@@ -65,17 +65,18 @@ static int sleep_until(struct pglock *k, int64_t until)
 {
 	bool released = false;
 
-	while (!released && clock_boottime() < until && !protocol_released()) {
+	for (;;) { /* the first may have come with the answer of the look */
 		PGnotify *n;
 
-		if (pg_wait(k, until) != 0)
-			return -1;
 		while ((n = PQnotifies(k->db)) != NULL) {
 			released = released || strcmp(n->extra, k->key) == 0;
 			PQfreemem(n);
 		}
+		if (released || clock_boottime() >= until || protocol_released())
+			return 0;
+		if (pg_wait(k, until) != 0)
+			return -1;
 	}
-	return 0;
 }
 
 /* The first in the queue, a row is in the way: sleeps. EXIT_RELEASED: look again. */
