@@ -21,7 +21,7 @@ static enum outcome take_whole(struct lock *lock, enum wait wait, struct error *
 {
 	const struct method *method = lock->method;
 
-	return (method->kernel != NULL ? method->kernel->take : method->file->take)(lock, wait, error);
+	return (method->file != NULL ? method->file->take : method->kernel->take)(lock, wait, error);
 }
 
 void attempt_drop(struct lock *lock)
@@ -32,10 +32,10 @@ void attempt_drop(struct lock *lock)
 	slots_drop(lock);
 	if (!takes_whole(lock))
 		return; /* the rest of the range may be the caller's */
-	if (method->kernel != NULL)
-		method->kernel->drop(lock, &ignored);
-	else
+	if (method->file != NULL)
 		method->file->drop(lock);
+	else
+		method->kernel->drop(lock, &ignored);
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.

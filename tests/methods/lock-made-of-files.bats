@@ -441,6 +441,7 @@ slept_more_than() {
 }
 
 @test "a waiter that looks again and again at another program's lock keeps nothing open" {
+	if under_valgrind; then skip "valgrind has descriptors of its own open"; fi
 	start other "$PROBE" pause 600000
 	mkdir l
 	echo "${PID[other]}" >l/pid
@@ -480,6 +481,7 @@ opens_no_more() {
 @test "a command that cannot be handed the lock is not run" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	if under_valgrind; then skip "valgrind cannot work under strace"; fi
 	expect_status 126 strace -f -qq -o trace -e inject=fcntl,?fcntl64:error=EIO:when=1+ "$SEMLOCK" -m mkdir l touch ran
 	[ ! -e ran ]
 	[ ! -e l ]

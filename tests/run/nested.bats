@@ -20,6 +20,7 @@ at_once() {
 }
 
 @test "a limited wait for one's own lock is refused as busy at once, with -n and -w" {
+	starts_many
 	for way in "" -o -F "-m ofd" "-m posix"; do
 		method=${way#-?}
 		for modes in "-x -x" "-x -s" "-s -x"; do
@@ -53,6 +54,7 @@ at_once() {
 
 @test "under a descriptor that holds it and was inherited: 64, and with -n or -w busy at once" {
 	for method in flock ofd; do
+		if [ $method = ofd ] && under_valgrind; then continue; fi # 3.19 lets no signal into its wait
 		exec 8<>l
 		expect_status 0 "$SEMLOCK" -m "$method" 8
 		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" l touch ran

@@ -48,11 +48,11 @@ bool pb_next(struct pb *m, struct pb_field *field);
 /* True if all of the message is fields. */
 bool pb_whole(struct pb m);
 
-/* The number in that field; 0 if there is none. */
-int64_t pb_number(struct pb m, unsigned int field);
+/* The value of the field with that number; 0 if there is none. */
+int64_t pb_number(struct pb m, unsigned int number);
 
 /* The i-th of the texts or messages with that number, counted from 0; an empty one if there are not so many. */
-struct pb pb_bytes(struct pb m, unsigned int field, size_t i);
+struct pb pb_bytes(struct pb m, unsigned int number, size_t i);
 
 /* Copies a text into out as a string, cut off to fit size. */
 void pb_string(struct pb text, char *out, size_t size);
