@@ -34,9 +34,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/memory.c src/sys/memory.h \
 	src/run/messages.c src/run/messages.h \
 	src/run/min_hold.c src/run/min_hold.h \
-	src/sys/mounts.c src/sys/mounts.h src/sys/file_system.c src/sys/file_system.h \
+	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c src/cli/user_lock.h \
-	src/run/nesting.c src/run/nesting.h \
+	src/owners/nesting.c src/owners/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/operands.c src/cli/reading.h \
@@ -49,9 +49,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/progress.c src/run/progress.h \
 	src/lock/queue.c src/lock/queue.h \
 	src/lock/queuefile.c src/lock/queuefile.h \
-	src/lock/lock_scope.c src/lock/lock_scope.h \
+	src/sys/lock_scope.c src/sys/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
-	src/run/preempt.c src/run/preempt.h \
+	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
 	src/cli/check_options.c \
@@ -60,7 +60,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/owner_text.c src/owners/owner_text.h \
 	src/lock/lockset.c src/lock/lockset.h \
 	src/lock/slots.c src/lock/slots.h \
-	src/run/targets.c src/run/targets.h \
+	src/preempt/targets.c src/preempt/targets.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
 	src/cli/usage.c \
@@ -75,12 +75,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
 	src/methods/file/filemethods.h src/sys/retry.h \
 	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
-	src/methods/file/plainfile.c src/methods/file/plainfile.h \
+	src/methods/file/plainfile.c src/methods/file/mkdir.c \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
 	src/methods/file/inspect.c src/methods/file/inspect.h \
 	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
 	src/methods/file/rename_token.c src/methods/file/rename_token.h \
-	src/methods/file/excl.c src/methods/file/link.c src/methods/file/mkdir.c \
 	src/methods/file/rename.c src/methods/file/symlink.c
 
 # configure --enable-static-binary
@@ -182,5 +181,5 @@ uninstall-hook:
 mostlyclean-local:
 	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done
 
-EXTRA_DIST += src/LAYERS src/run/README src/owners/README src/cli/README src/methods/README src/lock/README \
+EXTRA_DIST += src/LAYERS src/run/README src/preempt/README src/owners/README src/cli/README src/methods/README src/lock/README \
 	src/sys/README src/report/README src/locksmith/README

@@ -117,5 +117,5 @@ int main(int argc, char **argv)
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;
 	status = lock_and_run(&job);
-	return job.died_of == 0 ? status : result_die_of(status, job.died_of);
+	return result_die_of(status, job.died_of);
 }

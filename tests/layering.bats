@@ -37,7 +37,7 @@ forbidden() {
 @test "an include that goes up is found, in each folder" {
 	cp -R "$SOURCE/src" "$BATS_TEST_TMPDIR/src"
 	cd "$BATS_TEST_TMPDIR/src"
-	for pair in owners:run cli:owners methods:cli lock:methods sys:lock report:sys locksmith:methods run:locksmith; do
+	for pair in preempt:run owners:preempt cli:owners methods:cli lock:methods sys:lock report:sys locksmith:methods run:locksmith; do
 		into=$(find "${pair%:*}" -name '*.c' | head -1)
 		header=$(find "${pair#*:}" -name '*.h' | head -1)
 		cp "$into" saved
@@ -95,7 +95,7 @@ answers() {
 
 # A child that could not be executed has nothing else to do.
 @test "only the command line, --who and --check may end the program; all else returns a status" {
-	grep -rnE '\b(die|exit)\(' --include='*.c' --exclude=who.c --exclude=check.c main.c run owners methods lock sys | clean "these end the program:"
+	grep -rnE '\b(die|exit)\(' --include='*.c' --exclude=who.c --exclude=check.c main.c run preempt owners methods lock sys | clean "these end the program:"
 	grep -rlE '\b_exit\(' --include='*.c' . |
 		grep -vE '^\./(run/(hold|relay|start)|methods/server/locksmith|sys/start_barrier|locksmith/.*)\.c$' |
 		clean "these end a process:"

@@ -5,7 +5,7 @@ tests_probe_SOURCES = tests/lib/syscalls.h tests/lib/probe.h tests/lib/probe.c t
 	tests/lib/probe-json.c tests/lib/probe-lock.c tests/lib/probe-look.c tests/lib/probe-pty.c tests/lib/probe-signals.c \
 	tests/lib/probe-start.c tests/lib/probe-storm.c tests/lib/probe-sweep.c tests/lib/probe-timer.c
 check_PROGRAMS += tests/parse
-tests_parse_SOURCES = tests/lib/parse.c src/sys/proc.c src/sys/proc.h src/lock/lock_scope.c src/lock/lock_scope.h
+tests_parse_SOURCES = tests/lib/parse.c src/sys/proc.c src/sys/proc.h src/sys/lock_scope.c src/sys/lock_scope.h
 
 check_PROGRAMS += tests/crowd
 tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c tests/lib/crowd-kills.c tests/lib/crowd-line.c \
@@ -88,7 +88,7 @@ LONG_BATS = \
 	tests/torture/torture.bats \
 	tests/methods/file-systems.bats \
 	tests/owners/who-files.bats \
-	tests/run/replace.bats \
+	tests/preempt/replace.bats \
 	tests/methods/methods.bats
 
 LOCAL_BATS = \
@@ -140,7 +140,7 @@ LOCAL_BATS = \
 	tests/methods/stale.bats \
 	tests/run/status-fd.bats \
 	tests/lock/timeout.bats \
-	tests/run/toggle.bats \
+	tests/preempt/toggle.bats \
 	tests/run/waiting-line.bats \
 	tests/owners/who-all.bats \
 	tests/owners/who.bats

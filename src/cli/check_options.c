@@ -110,8 +110,6 @@ static void refuse_for_preemption(const struct request *request)
 
 static void refuse_for_hold(const struct request *request, const struct reading *reading)
 {
-	if (!request->hold)
-		return;
 	refuse_if(request->command != NULL,
 	    "--hold: no command is run; it holds LOCK until the end of standard input");
 	refuse_if(request->locks[0].name == NULL, "--hold: name a LOCK; a descriptor is the caller's to hold");
@@ -141,12 +139,6 @@ static void refuse_for_slots(const struct request *request, const struct reading
 	    "-j: each slot is a byte, and --length has room for fewer");
 }
 
-static void refuse_for_queue_max(const struct request *request)
-{
-	refuse_if(request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT,
-	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");
-}
-
 static void refuse_nonsense(const struct request *request, const struct reading *reading)
 {
 	bool by_fd = request->locks[0].name == NULL;
@@ -165,18 +157,22 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 		return;
 	refuse_for_files(request);
 	refuse_for_servers(request);
-	refuse_for_hold(request, reading);
+	if (request->hold)
+		refuse_for_hold(request, reading);
+	if (request->preempt != PREEMPT_NOT)
+		refuse_for_preemption(request);
 	refuse_if(request->become && request->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse_if(request->become && request->lock.to_be_removed,
 	    "-F and --rm: nobody is left to remove the file; leave one out");
 	refuse_if(request->become && reading->limited,
 	    "-F and --run-timeout: nobody is left to stop the command; leave one out");
-	if (request->queue_max >= 0)
-		refuse_for_queue_max(request);
-	if (request->min_hold > 0)
-		refuse_if(request->become || request->unlock || (request->command == NULL && !request->hold),
-		    "--min-hold: semlock must stay to hold the lock; leave out -F and -u, and name a command");
+	refuse_if(request->queue_max >= 0 &&
+		   (request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT),
+	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");
+	refuse_if(request->min_hold > 0 &&
+		   (request->become || request->unlock || (request->command == NULL && !request->hold)),
+	    "--min-hold: semlock must stay to hold the lock; leave out -F and -u, and name a command");
 	refuse_if(reading->limited && request->command == NULL && !request->who,
 	    "--run-timeout: there is no command to stop");
 	refuse_if(request->signal != 0 && !reading->limited, "--signal goes with --run-timeout");
@@ -209,6 +205,4 @@ void check_options(struct request *request, const struct reading *reading)
 	choose_method(request, reading);
 	choose_by_url(request, reading);
 	refuse_nonsense(request, reading);
-	if (request->preempt != PREEMPT_NOT)
-		refuse_for_preemption(request);
 }

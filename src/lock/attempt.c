@@ -6,7 +6,7 @@
 #include "lock/attempt.h"
 #include "lock/slots.h"
 #include "sys/crash_points.h"
-#include "sys/mounts.h"
+#include "sys/file_system.h"
 #include "sys/proc.h"
 #include "sys/wakeup.h"
 
@@ -100,9 +100,37 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
+/* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that sleep in
+ * front of it.  LOCK is not held by us: is it shared by one that the list does not show?  An exclusive flock
+ * is refused then; more than once, for another process that looks holds it for a moment.  0xEFFFFFFC: the
+ * machine's first PID namespace, which shows all. */
+static bool is_shared_unlisted(const struct lock *lock)
+{
+	static const struct timespec a_moment = {0, MILLISECOND / 10};
+	struct lock whole = *lock;
+	enum outcome outcome = BUSY;
+	struct stat namespace;
+	struct error ignored;
+
+	if (lock->mode != SHARED || (lock->method->can & CAN_RANGE) != 0 ||
+	    (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino == 0xEFFFFFFC))
+		return false;
+	whole.mode = EXCLUSIVE;
+	whole.slots = 0;
+	for (int tries = 0; tries < 3 && outcome == BUSY; tries++) {
+		outcome = attempt_try(&whole, &ignored);
+		if (outcome == BUSY)
+			nanosleep(&a_moment, NULL);
+	}
+	if (outcome == TAKEN)
+		attempt_drop(&whole);
+	return outcome == BUSY;
+}
+
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
- * not.  False also where /proc/locks cannot be read. */
-static bool has_sleeper(const struct lock *lock)
+ * not.  In front of a shared flock that /proc/locks does not show, one is taken to sleep.  HELD: LOCK is, by
+ * us.  False also where /proc/locks cannot be read. */
+static bool has_sleeper(const struct lock *lock, bool held)
 {
 	const unsigned kinds = (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	FILE *locks = fopen("/proc/locks", "re");
@@ -113,13 +141,16 @@ static bool has_sleeper(const struct lock *lock)
 
 	if (locks == NULL)
 		return false;
-	mounts_device(lock->fd, lock->device, &major, &minor);
-	while (!found && fgets(line, sizeof line, locks) != NULL)
-		found = procfs_lock_line(line, &entry) && entry.waiting &&
-			(entry.kind & kinds) != 0 && entry.major == major && entry.minor == minor &&
-			entry.inode == (unsigned long long)lock->inode;
+	file_system_device(lock->fd, lock->device, &major, &minor);
+	while (!found && fgets(line, sizeof line, locks) != NULL) {
+		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
+		    entry.minor != minor || entry.inode != (unsigned long long)lock->inode)
+			continue;
+		found = entry.waiting;
+		held = held || entry.kind == KIND_FLOCK;
+	}
 	fclose(locks);
-	return found;
+	return found || (!held && is_shared_unlisted(lock)); /* Q5 */
 }
 
 /* The head of a living queue may want more than we do (a writer among readers, the whole lock among
@@ -136,7 +167,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
-		if (*seen >= looks->count / 2 && *seen % 4 == 0 && has_sleeper(lock))
+		if (*seen >= looks->count / 2 && *seen % 4 == 0 && has_sleeper(lock, false))
 			return BUSY;
 		wakeup_off(); /* a tick would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
@@ -145,7 +176,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	outcome = attempt_try(lock, error); /* Q6 */
 	if (outcome == TAKEN && looks->hold > 0)
 		nanosleep(&(struct timespec){0, (long)looks->hold}, NULL);
-	if (outcome == TAKEN && has_sleeper(lock)) {
+	if (outcome == TAKEN && has_sleeper(lock, true)) {
 		attempt_drop(lock);
 		outcome = BUSY;
 	}

@@ -4,9 +4,8 @@
 #include <sys/sysmacros.h>
 
 #include "lock/limits.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "sys/file_system.h"
-#include "sys/mounts.h"
 
 bool limits_of_network(const struct lock *lock)
 {
@@ -42,7 +41,7 @@ static int check_scope(const struct lock *lock, struct error *error)
 	enum file_system kind = major(lock->device) != 0 ? FS_LOCAL : file_system_of(lock->fd);
 	struct procfs_mount mount;
 
-	if ((kind != FS_NETWORK && kind != FS_SHARED) || !mounts_find(lock->fd, &mount) ||
+	if ((kind != FS_NETWORK && kind != FS_SHARED) || !file_system_mount(lock->fd, &mount) ||
 	    !lock_scope_never_shared(&mount))
 		return 0;
 	return error_say(error, ERROR_UNAVAILABLE,

@@ -70,7 +70,7 @@ struct lock {
 	mode_t permissions; /* with the file type */
 	gid_t group;
 	const char *entry;     /* the lock's name in DIRECTORY; NULL: not a lock made of files */
-	int directory;         /* an open directory, with ENTRY */
+	int directory;         /* O_PATH, with ENTRY */
 	struct file_lock *file; /* the state of methods that leave a record */
 	struct locksmith *smith; /* the helper that holds a lock on a server */
 	long long token;         /* the fencing token; -1: none */

@@ -18,7 +18,7 @@ enum outcome {
 	TAKEN, /* it is ours */
 	BUSY,  /* another process holds it: not an error */
 	AGAIN, /* open the lock anew, then ask again */
-	FAILED /* ERROR says why */
+	FAILED = -1 /* ERROR says why: error_set() returns it */
 };
 
 /* With SLEEP: sleep in the kernel until the lock is free. */
@@ -72,8 +72,6 @@ struct file_method {
 	void (*beat)(struct lock *lock);
 	/* Fill INFO with what the lock says of its holder. */
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
-	/* A descriptor that becomes readable when the lock may have changed; or -1. */
-	int (*listen)(struct lock *lock);
 	/* Drop, and undo prepare.  Copes with any half-filled state. */
 	void (*release)(struct lock *lock);
 };

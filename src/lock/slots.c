@@ -20,9 +20,8 @@ struct slot_wait {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	enum outcome outcome; /* BUSY until decided */
-	bool decided;         /* a slot that a thread gets from now on is unlocked */
+	atomic_bool decided;  /* a slot that a thread gets from now on is unlocked; changed under MUTEX */
 	struct error error;
-	atomic_bool over;
 	atomic_uint running; /* threads */
 };
 
@@ -88,7 +87,7 @@ static void *sleep_on_slot(void *argument)
 	enum outcome outcome = BUSY;
 	struct error error = {0};
 
-	while (outcome == BUSY && !atomic_load(&wait->over))
+	while (outcome == BUSY && !wait->decided)
 		outcome = wait->lock->method->kernel->take_slot(wait->lock, waiter->slot, SLEEP, &error);
 	if (outcome != BUSY)
 		report_outcome(waiter, outcome, &error);
@@ -133,7 +132,6 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 {
 	struct timespec pause = {0, 100000};
 
-	atomic_store(&wait->over, true);
 	while (atomic_load(&wait->running) > 0) {
 		for (unsigned i = 0; i < started; i++)
 			pthread_kill(waiters[i].thread, WAKEUP_SIGNAL);

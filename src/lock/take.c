@@ -264,8 +264,7 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	struct queue queue = {.fd = -1};
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
-	if (queue.fd >= 0)
-		queue_leave(&queue, lock);
+	queue_leave(&queue, lock);
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
@@ -280,23 +279,16 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 
 enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	enum outcome outcome = FAILED;
+	enum outcome outcome;
 
-	if (lock->method->server != NULL) {
-		outcome = lock->method->server->await(lock, wait, error);
+	do {
+		if (lock->method->server != NULL)
+			outcome = lock->method->server->await(lock, wait, error);
+		else
+			outcome = lock_open(lock, error) == 0 ? lock_take_open(lock, wait, error) : FAILED;
 		if (outcome != TAKEN)
 			lock_forget(lock);
-		return outcome;
-	}
-	do {
-		if (lock_open(lock, error) != 0)
-			break;
-		outcome = lock_take_open(lock, wait, error);
-		if (outcome == TAKEN)
-			return TAKEN;
-		lock_forget(lock);
 	} while (outcome == AGAIN);
-	lock_forget(lock);
 	return outcome;
 }
 

@@ -21,29 +21,6 @@ struct words {
 	struct lock_options lock;
 };
 
-static bool add_process(struct all_asked *all, pid_t pid)
-{
-	pid_t *list = realloc(all->processes, (all->nprocesses + 1) * sizeof *list);
-
-	if (list == NULL) {
-		all->failed = true;
-		return false;
-	}
-	all->processes = list;
-	list[all->nprocesses++] = pid;
-	return true;
-}
-
-static bool see_process(pid_t pid, void *context)
-{
-	char path[64], name[32];
-
-	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
-	if (process_file(path, name, sizeof name) < 0 || strcmp(name, "semlock\n") != 0 || pid == getpid())
-		return true;
-	return add_process(context, pid);
-}
-
 static bool link_text(pid_t pid, const char *what, char *text)
 {
 	char path[64];
@@ -115,8 +92,25 @@ static bool add_locks(struct all_asked *all, struct words *words)
 	return !all->failed;
 }
 
+static bool see_process(pid_t pid, void *context)
+{
+	static struct words words;
+	char path[64], name[32];
+
+	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+	if (process_file(path, name, sizeof name) < 0 || strcmp(name, "semlock\n") != 0 || pid == getpid())
+		return true;
+	read_words(&words, pid);
+	return add_locks(context, &words);
+}
+
+void asked_find(struct all_asked *all)
+{
+	*all = (struct all_asked){0};
+	process_each(see_process, all);
+}
+
 struct children {
-	struct all_asked *all; /* add them to its processes; NULL: only find HELPER and OTHER */
 	pid_t parent;
 	pid_t helper, other; /* the locksmith, and any other child; 0: none */
 };
@@ -132,22 +126,7 @@ static bool see_child(pid_t pid, void *context)
 		children->helper = pid;
 	else
 		children->other = pid;
-	return children->all == NULL || add_process(children->all, pid);
-}
-
-void asked_find(struct all_asked *all)
-{
-	static struct words words;
-	size_t semlocks;
-
-	*all = (struct all_asked){0};
-	process_each(see_process, all);
-	semlocks = all->nprocesses;
-	for (size_t i = 0; i < semlocks && !all->failed; i++) {
-		read_words(&words, all->processes[i]);
-		if (add_locks(all, &words))
-			process_children(words.pid, see_child, &(struct children){.all = all, .parent = words.pid});
-	}
+	return true;
 }
 
 /* While a lock on a server is held, its lease has a timer, also after the command has ended (--min-hold). */

@@ -19,8 +19,6 @@ struct asked {
 struct all_asked {
 	struct asked *list;
 	size_t count;
-	pid_t *processes; /* these, and their children */
-	size_t nprocesses;
 	bool unseen; /* some command lines could not be followed: permission to look at the process is missing */
 	bool failed; /* no memory: some are missing */
 };

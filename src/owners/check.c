@@ -11,7 +11,7 @@
 
 #include "lock/attempt.h"
 #include "lock/limits.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "lock/take.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
@@ -20,7 +20,7 @@
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "sys/crash_points.h"
-#include "sys/mounts.h"
+#include "sys/file_system.h"
 #include "sys/path.h"
 #include "sys/signals.h"
 #include "sys/start_barrier.h"
@@ -72,7 +72,7 @@ static int make_scratch(struct place *place, struct error *error)
 	if (fd < 0)
 		return error_set(error, errno == ENOENT || errno == ENOTDIR ? ERROR_OPEN : ERROR_CREATE,
 		    "cannot try: cannot make a file beside it");
-	place->mounted = mounts_find(fd, &place->mount);
+	place->mounted = file_system_mount(fd, &place->mount);
 	place->on_network = limits_of_network(&(struct lock){.fd = fd});
 	close(fd);
 	return 0;

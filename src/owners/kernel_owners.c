@@ -19,29 +19,12 @@ static bool is_same_hold(const struct owner *owner, const struct procfs_lock *ow
 	const struct member *member = &owner->members[0];
 	int same;
 
-	if (owned->kind != seen->kind || owned->exclusive != seen->exclusive ||
-	    owned->pid != seen->pid || owned->first != seen->first || owned->last != seen->last)
+	if (!procfs_same_lock(owned, seen))
 		return false;
 	if (seen->kind == KIND_POSIX)
 		return member->pid == open_fd->pid;
 	same = open_fds_same_description(member->pid, member->fd, open_fd->pid, open_fd->fd);
 	return same < 0 ? seen->exclusive || seen->pid > 0 : same == 1;
-}
-
-static void mark_accounted(struct proc_snapshot *snapshot, const struct procfs_lock *lock)
-{
-	struct listed_lock *entry;
-
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		entry = &snapshot->listed[i];
-		if (entry->file == SNAPSHOT_LOCK && !entry->accounted && !entry->lock.waiting &&
-		    entry->lock.kind == lock->kind && entry->lock.exclusive == lock->exclusive &&
-		    (entry->lock.pid == lock->pid || lock->pid == 0) &&
-		    entry->lock.first == lock->first && entry->lock.last == lock->last) {
-			entry->accounted = true;
-			return;
-		}
-	}
 }
 
 static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
@@ -65,34 +48,12 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 			owner_describe(owner, &open_fd->lock);
 			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
 			locks[j] = open_fd->lock;
-			mark_accounted(snapshot, &open_fd->lock);
+			proc_snapshot_account(snapshot, SNAPSHOT_LOCK, &open_fd->lock);
 		}
 		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
 	}
 	found->failed = found->failed || locks == NULL;
 	free(locks);
-}
-
-/* The slot of a flock is two locks, the shared flock and a byte: make them one owner. */
-static void unite_slots(struct owners *found)
-{
-	struct owner *slot, *shared;
-
-	for (size_t i = 0; i < found->count; i++) {
-		slot = &found->list[i];
-		for (size_t j = 0; slot->mode == MODE_SLOT && j < found->count; j++) {
-			shared = &found->list[j];
-			if (shared->kind != KIND_FLOCK || shared->mode != MODE_SHARED ||
-			    shared->nmembers == 0 || slot->nmembers == 0 ||
-			    shared->members[0].pid != slot->members[0].pid ||
-			    shared->members[0].fd != slot->members[0].fd)
-				continue;
-			slot->taker = shared->taker;
-			owners_drop(found, j);
-			i = (size_t)-1;
-			break;
-		}
-	}
 }
 
 /* The member whose parent is no member; the oldest of them, if a command has left several behind. */
@@ -209,8 +170,8 @@ static void drop_ended(struct owners *found)
 
 void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
 {
+	found->failed = snapshot->open_fds.failed;
 	add_seen(found, snapshot, kinds);
-	unite_slots(found);
 	for (size_t i = 0; i < found->count; i++)
 		name_holder(&found->list[i]);
 	drop_ended(found);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "owners/owner_text.h"
+#include "owners/owners_look.h"
 #include "sys/deadline.h"
 
 void moment_text(int64_t moment, char *text, size_t size)
@@ -167,4 +168,26 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);
 	return true;
+}
+
+bool owners_for_text(struct owners *found, const struct lock *lock)
+{
+	struct error ignored;
+
+	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
+		return false;
+	owners_keep_overlapping(found, lock);
+	owners_name_callers(found);
+	return true;
+}
+
+void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
+{
+	struct owners found;
+
+	snprintf(text, size, "%s", otherwise);
+	if (!owners_for_text(&found, lock))
+		return;
+	owner_text(&found, text, size);
+	owners_forget(&found);
 }

@@ -26,4 +26,11 @@ void doubt_text(const struct owner *holder, char *text, size_t size);
  * no holder. */
 bool owner_text(const struct owners *found, char *text, size_t size);
 
+/* Fill FOUND with the owners of LOCK that owner_text() is to name.  Returns false when they cannot be found;
+ * else owners_forget() has to follow. */
+bool owners_for_text(struct owners *found, const struct lock *lock);
+
+/* Both: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
+void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size);
+
 #endif

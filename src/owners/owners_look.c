@@ -11,21 +11,31 @@
 #include "owners/sources.h"
 #include "sys/file_system.h"
 
-/* The first in the queue for a slot has the shared lock of all slots already, and no slot yet. */
-static bool waits_for_slot(const struct owners *found, const struct owner *holder)
+/* The slot of a flock is two locks, the shared flock and a byte, through one descriptor.  The first in the queue
+ * for a slot has the shared flock already. */
+static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 {
-	if (holder->mode != MODE_SHARED || holder->nmembers != 1)
+	struct owner *other;
+
+	if (holder->mode != MODE_SHARED || holder->nmembers == 0)
 		return false;
-	for (size_t i = found->holders; i < found->count; i++)
-		if (found->list[i].process.pid == holder->members[0].pid)
+	for (size_t i = 0; i < found->count; i++) {
+		other = &found->list[i];
+		if (other->waits && holder->nmembers == 1 && other->process.pid == holder->members[0].pid)
 			return true;
+		if (other->mode == MODE_SLOT && other->nmembers > 0 && holder->kind == KIND_FLOCK &&
+		    other->members[0].pid == holder->members[0].pid && other->members[0].fd == holder->members[0].fd) {
+			other->taker = holder->taker;
+			return true;
+		}
+	}
 	return false;
 }
 
-static void drop_slot_waiters(struct owners *found)
+static void unite_slots(struct owners *found)
 {
 	for (size_t i = found->holders; i > 0; i--)
-		if (waits_for_slot(found, &found->list[i - 1]))
+		if (is_half_of_slot(found, &found->list[i - 1]))
 			owners_drop(found, i - 1);
 }
 
@@ -66,9 +76,27 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 		close(look.fd);
 }
 
-int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+/* Returns 1; 0 if the look missed a lock that was passed on during it, not for want of permission; or -1 with
+ * ERROR filled. */
+static int add_kernel_owners(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
 	struct proc_snapshot snapshot;
+	bool steady;
+
+	if (proc_snapshot_take(&snapshot, lock, error) != 0)
+		return -1;
+	kernel_owners_add(found, &snapshot, kinds);
+	add_elsewhere(found, lock);
+	waiters_add(found, &snapshot, kinds);
+	unite_slots(found);
+	steady = !found->unseen || snapshot.open_fds.blind;
+	proc_snapshot_forget(&snapshot);
+	return steady;
+}
+
+int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+{
+	int seen = 0;
 
 	*found = (struct owners){0};
 	if (lock->method->server != NULL) {
@@ -76,42 +104,21 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 			server_owners_add(found, lock->method->name, lock->server_text, false);
 		return 0;
 	}
-	if (lock->method->file != NULL)
-		return record_owners_look(found, lock, error);
-	for (int tries = 0; tries < 4; tries++) {
+	for (int tries = 0; tries < 4 && seen == 0; tries++) {
 		owners_forget(found);
-		if (proc_snapshot_take(&snapshot, lock, error) != 0) {
-			proc_snapshot_forget(&snapshot);
-			return -1;
-		}
-		kernel_owners_add(found, &snapshot, kinds);
-		add_elsewhere(found, lock);
-		waiters_add(found, &snapshot, kinds);
-		drop_slot_waiters(found);
-		found->failed = found->failed || snapshot.open_fds.failed;
-		/* The look missed a lock that was passed on during it: repeat it, unless it missed one
-		 * for want of permission. */
-		if (!found->unseen || snapshot.open_fds.blind)
-			break;
-		proc_snapshot_forget(&snapshot);
+		seen = lock->method->file != NULL ? record_owners_add(found, lock, error)
+						  : add_kernel_owners(found, lock, kinds, error);
 	}
-	proc_snapshot_forget(&snapshot);
-	return 0;
+	return seen < 0 ? -1 : 0;
 }
 
 /* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
 static bool is_link(const struct owners *found, const char *name)
 {
-	struct lock lock = {.method = method_named("link"), .name = name};
-	struct probe probe;
-	struct error ignored;
-	bool pid_only = found->holders == 1 && probe_open(&probe, &lock, &ignored) == 0 &&
-		       probe.info.there && probe.info.record.kind == RECORD_PID &&
-		       probe_names(&found->list[0], &probe.info.record);
+	struct record record;
 
-	if (found->holders == 1)
-		probe_close(&probe);
-	return pid_only;
+	return found->holders == 1 && probe_record(name, method_named("link"), &record) == RECORD_PID &&
+	       probe_names(&found->list[0], &record);
 }
 
 /* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
@@ -150,6 +157,18 @@ static bool conflicts_with(const struct procfs_lock *held, const struct lock *lo
 	return owners_count_lock(held, owners_kinds(lock)) && owner_conflicts(&holder, lock);
 }
 
+static bool verify_recorded(const struct lock *lock, pid_t pid)
+{
+	struct owners found;
+	struct error ignored;
+	bool holds = owners_look(&found, lock, 0, &ignored) == 0 && found.holders > 0 &&
+		     found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
+		     owner_has(&found.list[0], pid);
+
+	owners_forget(&found);
+	return holds && probe_verify(lock, pid);
+}
+
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
 	struct identity file = {lock->device, lock->inode};
@@ -157,7 +176,7 @@ bool owners_verify(const struct lock *lock, pid_t pid)
 	bool verified = false;
 
 	if (lock->method->file != NULL)
-		return record_owners_verify(lock, pid);
+		return verify_recorded(lock, pid);
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)
 		verified = verified ||

@@ -28,24 +28,26 @@ void probe_close(struct probe *probe)
 	probe->lock.method->file->release(&probe->lock);
 }
 
-static bool says_so(const struct method *method, const char *name)
+enum record_kind probe_record(const char *name, const struct method *method, struct record *record)
 {
 	struct lock lock = {.method = method, .name = name};
 	struct probe probe;
 	struct error ignored;
-	bool full = probe_open(&probe, &lock, &ignored) == 0 && probe.info.there &&
-		    probe.info.record.kind == RECORD_FULL;
 
+	*record = (struct record){.kind = RECORD_ABSENT};
+	if (probe_open(&probe, &lock, &ignored) == 0 && probe.info.there)
+		*record = probe.info.record;
 	probe_close(&probe);
-	return full;
+	return record->kind;
 }
 
 const struct method *probe_method(const char *name)
 {
 	const struct method *method;
+	struct record record;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if (method->file != NULL && says_so(method, name))
+		if (method->file != NULL && probe_record(name, method, &record) == RECORD_FULL)
 			return method;
 	return NULL;
 }

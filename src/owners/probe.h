@@ -35,6 +35,9 @@ bool probe_other_host(const struct record *record);
  * and PID namespace. */
 bool probe_verify(const struct lock *lock, pid_t pid);
 
+/* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT: none. */
+enum record_kind probe_record(const char *name, const struct method *method, struct record *record);
+
 /* The method of the lock NAME, if a full record in it tells; else NULL. */
 const struct method *probe_method(const char *name);
 

@@ -11,7 +11,7 @@
 
 #include "lock/queuefile.h"
 #include "owners/proc_snapshot.h"
-#include "sys/mounts.h"
+#include "sys/file_system.h"
 #include "sys/path.h"
 
 /* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that
@@ -28,7 +28,7 @@ static int identify_file(struct proc_snapshot *snapshot, unsigned file, const ch
 		return -1;
 	}
 	snapshot->files[file] = (struct identity){stat.st_dev, stat.st_ino};
-	mounts_device(fd, stat.st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
+	file_system_device(fd, stat.st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
 	close(fd);
 	snapshot->nfiles = file + 1;
 	*mode = stat.st_mode;
@@ -55,32 +55,9 @@ static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock
 	return true;
 }
 
-/* The processes to look into, and /proc/locks, read once for several locks.  NULL: all; each look reads it. */
-static const pid_t *limit;
-static size_t nlimit;
-static char *list_text;
-
-void proc_snapshot_limit(const pid_t *processes, size_t count)
-{
-	FILE *locks = processes == NULL ? NULL : fopen("/proc/locks", "re");
-	size_t size = 0;
-
-	free(list_text);
-	list_text = NULL;
-	limit = processes;
-	nlimit = count;
-	if (locks == NULL)
-		return;
-	if (getdelim(&list_text, &size, '\0', locks) <= 0) { /* the whole of it; or none is locked */
-		free(list_text);
-		list_text = NULL;
-	}
-	fclose(locks);
-}
-
 static int read_list_once(struct proc_snapshot *snapshot, struct error *error)
 {
-	FILE *locks = list_text != NULL ? fmemopen(list_text, strlen(list_text), "r") : fopen("/proc/locks", "re");
+	FILE *locks = fopen("/proc/locks", "re");
 	char line[256];
 	struct listed_lock entry = {0};
 
@@ -113,7 +90,7 @@ static bool lists_lock(const struct proc_snapshot *snapshot)
  * a row give as many.  And no lock is free because a read or two have none. */
 static int read_list(struct proc_snapshot *snapshot, struct error *error)
 {
-	int reads = list_text != NULL || snapshot->nfiles == 0 ? 1 : 6, result = read_list_once(snapshot, error);
+	int reads = snapshot->nfiles == 0 ? 1 : 6, result = read_list_once(snapshot, error);
 	bool steady = false;
 	size_t before;
 
@@ -125,60 +102,58 @@ static int read_list(struct proc_snapshot *snapshot, struct error *error)
 	return result;
 }
 
-static bool same_lock(const struct listed_lock *a, const struct listed_lock *b)
+bool proc_snapshot_account(struct proc_snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
 {
-	return a->file == b->file && a->lock.kind == b->lock.kind &&
-	       a->lock.waiting == b->lock.waiting && a->lock.exclusive == b->lock.exclusive &&
-	       a->lock.pid == b->lock.pid && a->lock.first == b->lock.first &&
-	       a->lock.last == b->lock.last;
+	struct listed_lock *entry;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		if (!entry->accounted && entry->file == file && procfs_same_lock(&entry->lock, lock)) {
+			entry->accounted = true;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Keep the lines that are in EARLIER as well, each of those once. */
 static void keep_common(struct proc_snapshot *snapshot, struct proc_snapshot *earlier)
 {
-	size_t kept = 0, j;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		for (j = 0; j < earlier->nlisted; j++)
-			if (!earlier->listed[j].accounted &&
-			    same_lock(&snapshot->listed[i], &earlier->listed[j]))
-				break;
-		if (j == earlier->nlisted)
-			continue;
-		earlier->listed[j].accounted = true;
-		snapshot->listed[kept++] = snapshot->listed[i];
-	}
+	for (size_t i = 0; i < snapshot->nlisted; i++)
+		if (proc_snapshot_account(earlier, snapshot->listed[i].file, &snapshot->listed[i].lock))
+			snapshot->listed[kept++] = snapshot->listed[i];
 	snapshot->nlisted = kept;
 }
 
-static void find_open_fds(struct proc_snapshot *snapshot)
+void proc_snapshot_forget(struct proc_snapshot *snapshot)
 {
-	snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
-	if (limit == NULL)
-		open_fds_find(&snapshot->open_fds);
-	for (size_t i = 0; limit != NULL && i < nlimit; i++)
-		open_fds_of(&snapshot->open_fds, limit[i]);
+	open_fds_forget(&snapshot->open_fds);
+	free(snapshot->listed);
+	*snapshot = (struct proc_snapshot){0};
 }
 
 static int fill_snapshot(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char queue[QUEUE_PATH_SIZE];
 	struct proc_snapshot earlier;
-	bool twice = list_text == NULL;
 	mode_t mode;
 	int result;
 
 	queuefile_path(lock, queue);
 	identify_file(snapshot, SNAPSHOT_QUEUE, queue, &mode);
 	earlier = *snapshot;
-	result = twice ? read_list(&earlier, error) : 0;
+	result = read_list(&earlier, error);
 	if (result == 0) {
-		find_open_fds(snapshot);
+		snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
+		open_fds_find(&snapshot->open_fds);
 		result = read_list(snapshot, error);
-		if (twice)
-			keep_common(snapshot, &earlier);
+		keep_common(snapshot, &earlier);
 	}
 	free(earlier.listed);
+	if (result != 0)
+		proc_snapshot_forget(snapshot);
 	return result;
 }
 
@@ -229,11 +204,4 @@ int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock 
 	if (object >= 0 && identify_file(snapshot, SNAPSHOT_LOCK, descriptor_path(object, descriptor), &mode) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	return fill_snapshot(snapshot, lock, error);
-}
-
-void proc_snapshot_forget(struct proc_snapshot *snapshot)
-{
-	open_fds_forget(&snapshot->open_fds);
-	free(snapshot->listed);
-	*snapshot = (struct proc_snapshot){0};
 }

@@ -16,7 +16,7 @@ enum { SNAPSHOT_LOCK, SNAPSHOT_QUEUE, SNAPSHOT_FILES };
 struct listed_lock {
 	struct procfs_lock lock;
 	unsigned file;  /* SNAPSHOT_LOCK or SNAPSHOT_QUEUE */
-	bool accounted; /* the reader's mark: the holder of this line is known */
+	bool accounted; /* see proc_snapshot_account() */
 };
 
 struct proc_snapshot {
@@ -32,7 +32,7 @@ struct proc_snapshot {
 
 /* Look at LOCK.  /proc/locks is read before and after the descriptors: a line counts if it is there
  * both times.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or there is no
- * /proc/locks.  SNAPSHOT is to be forgotten in either case. */
+ * /proc/locks. */
 int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, struct error *error);
 
 /* The same for an open LOCK made of files.  OBJECT: a descriptor of what its holder has under
@@ -40,9 +40,8 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 int proc_snapshot_take_object(struct proc_snapshot *snapshot, const struct lock *lock, int object,
     struct error *error);
 
-/* From now on, look into these COUNT processes alone, and at /proc/locks as it is now: quick, but the holder
- * of a lock that is passed on, or that another process has, is unseen.  NULL: look into all again. */
-void proc_snapshot_limit(const pid_t *processes, size_t count);
+/* Mark a line of SNAPSHOT about FILE that has LOCK, and is not marked yet.  Returns whether there was one. */
+bool proc_snapshot_account(struct proc_snapshot *snapshot, unsigned file, const struct procfs_lock *lock);
 
 void proc_snapshot_forget(struct proc_snapshot *snapshot);
 

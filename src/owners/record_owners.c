@@ -50,8 +50,9 @@ static enum verdict judge_record(const struct probe *probe)
 			     : UNKNOWN;
 }
 
-static enum doubt record_doubt(const struct lock_info *info, enum verdict verdict)
+static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 {
+	const struct lock_info *info = &probe->info;
 	const struct record *record = &info->record;
 
 	if (!info->legible)
@@ -66,7 +67,7 @@ static enum doubt record_doubt(const struct lock_info *info, enum verdict verdic
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return probe_other_host(record) || !info->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return probe_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
 static void copy_record(struct owner *holder, const struct record *record)
@@ -90,7 +91,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	found->holders = found->count;
 	holder->verdict = flocked && !info->legible ? ALIVE : judge_record(probe);
 	if (holder->verdict == ALIVE && name_command(holder, &info->record)) {
-		holder->doubt = record_doubt(info, ALIVE);
+		holder->doubt = record_doubt(probe, ALIVE);
 		owners_join(found, holder, info->record.pid, -1);
 		return;
 	}
@@ -98,7 +99,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 		holder->verdict = judge_record(probe); /* the process may have ended since */
 	if (holder->verdict == ALIVE && name_semlock(holder, &info->record))
 		return;
-	holder->doubt = record_doubt(info, holder->verdict);
+	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
 	if (holder->verdict == DEAD && flocked) {
@@ -139,8 +140,9 @@ static bool is_trusted(const struct owner *holder, const struct stat *object)
 
 /* Give the flock's holder the name in the record, if that is the same process.  If the flock's holder
  * is unseen, the record alone tells. */
-static void name_flocked(struct owners *found, const struct lock_info *info)
+static void name_flocked(struct owners *found, const struct probe *probe)
 {
+	const struct lock_info *info = &probe->info;
 	struct owner *holder = &found->list[0];
 
 	if (holder->nmembers > 0 && !is_trusted(holder, &info->status))
@@ -150,7 +152,7 @@ static void name_flocked(struct owners *found, const struct lock_info *info)
 	found->unseen = false;
 	if (holder->nmembers > 0)
 		return;
-	holder->doubt = record_doubt(info, ALIVE);
+	holder->doubt = record_doubt(probe, ALIVE);
 	owners_join(found, holder, info->record.pid, -1);
 }
 
@@ -165,8 +167,7 @@ static bool keep_holder(struct owners *found, const struct record *record)
 	return found->count == all;
 }
 
-/* Returns 1, 0 when the look is to be repeated, or -1 with ERROR filled. */
-static int look_once(struct owners *found, const struct probe *probe, struct error *error)
+static int look_at(struct owners *found, const struct probe *probe, struct error *error)
 {
 	const struct lock_info *info = &probe->info;
 	struct proc_snapshot snapshot;
@@ -174,15 +175,13 @@ static int look_once(struct owners *found, const struct probe *probe, struct err
 
 	if (info->there && info->record.kind == RECORD_ABSENT)
 		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock");
-	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0) {
-		proc_snapshot_forget(&snapshot);
+	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0)
 		return -1;
-	}
 	kernel_owners_add(found, &snapshot, KIND_FLOCK);
 	if (info->object >= 0)
 		steady = keep_holder(found, &info->record);
 	if (found->count > 0) {
-		name_flocked(found, info);
+		name_flocked(found, probe);
 	} else if (info->there) {
 		add_recorded(found, probe, !steady);
 		steady = steady && info->legible; /* /proc/locks may skip a line while it changes */
@@ -191,33 +190,16 @@ static int look_once(struct owners *found, const struct probe *probe, struct err
 		set_times(&found->list[0], info);
 	waiters_add(found, &snapshot, KIND_FLOCK);
 	set_method(found, probe->lock.method);
-	found->failed = found->failed || snapshot.open_fds.failed;
 	steady = steady && (!found->unseen || snapshot.open_fds.blind);
 	proc_snapshot_forget(&snapshot);
 	return steady;
 }
 
-int record_owners_look(struct owners *found, const struct lock *lock, struct error *error)
+int record_owners_add(struct owners *found, const struct lock *lock, struct error *error)
 {
 	struct probe probe;
-	int seen = 0;
+	int seen = probe_open(&probe, lock, error) == 0 ? look_at(found, &probe, error) : -1;
 
-	for (int tries = 0; tries < 4 && seen == 0; tries++) {
-		owners_forget(found);
-		seen = probe_open(&probe, lock, error) == 0 ? look_once(found, &probe, error) : -1;
-		probe_close(&probe);
-	}
-	return seen < 0 ? -1 : 0;
-}
-
-bool record_owners_verify(const struct lock *lock, pid_t pid)
-{
-	struct owners found = {0};
-	struct error ignored;
-	bool holds = record_owners_look(&found, lock, &ignored) == 0 && found.holders > 0 &&
-		     found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
-		     owner_has(&found.list[0], pid);
-
-	owners_forget(&found);
-	return holds && probe_verify(lock, pid);
+	probe_close(&probe);
+	return seen;
 }

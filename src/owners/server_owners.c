@@ -9,18 +9,10 @@
 #include "owners/sources.h"
 #include "report/text.h"
 
-/* The value of the field KEY ("host="), with all that follows; NULL: none. */
-static const char *field(const char *answer, const char *key)
-{
-	const char *at = strstr(answer, key);
-
-	return at == NULL || (at != answer && at[-1] != ' ') ? NULL : at + strlen(key);
-}
-
 /* A field of one word, made safe to print. */
 static void field_text(const char *answer, const char *key, char *text, size_t size)
 {
-	const char *value = field(answer, key);
+	const char *value = locksmith_field(answer, key);
 
 	text[0] = '\0';
 	if (value != NULL)
@@ -30,7 +22,7 @@ static void field_text(const char *answer, const char *key, char *text, size_t s
 /* What the owner calls itself: the one field that may have blanks, and so the last. */
 static void field_note(struct process *process, const char *answer)
 {
-	const char *note = field(answer, "note=");
+	const char *note = locksmith_field(answer, "note=");
 
 	if (note == NULL)
 		return;

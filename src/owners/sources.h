@@ -13,14 +13,11 @@ void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, uns
  * (the first of semlock's queue, and programs that do not know that queue), then by their tickets. */
 void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds);
 
-/* record_owners.c: fill FOUND with the owners of LOCK, which is made of files: at most one holder, dead
+/* record_owners.c: add to FOUND, which is empty, the owners of LOCK, which is made of files: at most one holder, dead
  * or alive, and the waiters.  /proc shows the flock that semlock keeps on a held lock; the record in
  * the lock is any user's word, judged as process_alive.h says.
- * Returns 0, or -1 with ERROR filled. */
-int record_owners_look(struct owners *found, const struct lock *lock, struct error *error);
-
-/* Is LOCK, which is made of files, held through process PID at this moment, beyond doubt? */
-bool record_owners_verify(const struct lock *lock, pid_t pid);
+ * Returns 1; 0 if an owner may have been missed, so that the look is to be repeated; or -1 with ERROR filled. */
+int record_owners_add(struct owners *found, const struct lock *lock, struct error *error);
 
 /* server_owners.c: add the holder, or with WAITS the waiter, that TEXT describes ("mode=... pid=...
  * host=... since=... note=..."; a field that is missing is unknown). */

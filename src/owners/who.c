@@ -14,7 +14,6 @@
 #include "owners/json.h"
 #include "owners/owner_text.h"
 #include "owners/owners_look.h"
-#include "owners/proc_snapshot.h"
 #include "owners/who.h"
 #include "report/error.h"
 #include "report/exitcode.h"
@@ -253,20 +252,12 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 	return print_lock(request, wanted->name, &found, first);
 }
 
-/* Look into the semlock processes and their children; into all processes if those leave an owner unseen. */
-static int look_near(struct owners *found, const struct all_asked *all, const struct asked *asked)
+static int look_asked(struct owners *found, const struct asked *asked)
 {
 	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
 	struct error ignored;
-	int result = owners_look_by_name(found, &lock, asked->method_named, &ignored);
 
-	if (result != 0 || !found->unseen)
-		return result;
-	owners_forget(found);
-	proc_snapshot_limit(NULL, 0);
-	result = owners_look_by_name(found, &lock, asked->method_named, &ignored);
-	proc_snapshot_limit(all->processes, all->nprocesses);
-	return result;
+	return owners_look_by_name(found, &lock, asked->method_named, &ignored);
 }
 
 static bool is_first(const struct all_asked *all, size_t i)
@@ -286,14 +277,13 @@ static int show_all(const struct request *request)
 	bool first = true;
 
 	asked_find(&all);
-	proc_snapshot_limit(all.processes, all.nprocesses);
 	for (size_t i = 0; i < all.count; i++) {
 		if (!is_first(&all, i))
 			continue;
 		found = (struct owners){0};
 		if (server_method(all.list[i].name) != NULL)
 			asked_of_server(&all, i, &found);
-		else if (look_near(&found, &all, &all.list[i]) != 0)
+		else if (look_asked(&found, &all.list[i]) != 0)
 			continue;
 		if (found.count == 0)
 			continue;

@@ -8,11 +8,12 @@
 #include "report/status_fd.h"
 #include "run/messages.h"
 #include "run/min_hold.h"
-#include "run/nesting.h"
+#include "owners/nesting.h"
 #include "run/acquire.h"
 #include "run/progress.h"
-#include "run/preempt.h"
+#include "preempt/preempt.h"
 #include "lock/lockset.h"
+#include "sys/process.h"
 
 /* What is known while the locks are being taken. */
 struct acquisition {

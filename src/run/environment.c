@@ -31,28 +31,26 @@ static char *put_identity(char *at, const struct lock *lock)
 	return stpcpy(at, held_mode_name(lock));
 }
 
-/* Make *WHOLE "SEMLOCK_HELD=" and the locks, outermost first, with a blank between two; NULL if there are
- * none.  Returns 0, or -1 without memory. */
-static int held_assignment(const struct lock *held, unsigned count, char **whole)
+/* Make *VALUE the locks, outermost first, with a blank between two; NULL if there are none.  Returns 0, or -1
+ * without memory. */
+static int list_held(const struct lock *held, unsigned count, char **value)
 {
 	const char *outer = getenv("SEMLOCK_HELD");
-	char *text = memory_lasting(strlen("SEMLOCK_HELD=") + (outer == NULL ? 0 : strlen(outer)) +
-				    (size_t)count * 64 + 1);
-	char *at, *value;
+	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + (size_t)count * 64 + 1);
+	char *at = text;
 
 	if (text == NULL)
 		return -1;
-	value = at = stpcpy(text, "SEMLOCK_HELD=");
 	if (outer != NULL)
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
 		if (held[i].file != NULL)
 			continue; /* nesting_look() finds it by its record */
-		if (at > value)
+		if (at > text)
 			at = stpcpy(at, " ");
 		at = put_identity(at, &held[i]);
 	}
-	*whole = at > value ? text : NULL;
+	*value = at > text ? text : NULL;
 	return 0;
 }
 
@@ -76,9 +74,8 @@ static bool is_own_variable(const char *entry, const struct variable *variables,
 	return false;
 }
 
-/* Replace environ at once: setenv(3) would allocate for each variable.  READY: one more, as "NAME=VALUE"; or
- * NULL.  Returns 0, or -1 without memory. */
-static int set_variables(const struct variable *variables, size_t count, char *ready)
+/* Replace environ at once: setenv(3) would allocate for each variable.  Returns 0, or -1 without memory. */
+static int set_variables(const struct variable *variables, size_t count)
 {
 	size_t before = 0, used = 0;
 	char **list;
@@ -98,8 +95,6 @@ static int set_variables(const struct variable *variables, size_t count, char *r
 		if (list[used++] == NULL)
 			return -1;
 	}
-	if (ready != NULL)
-		list[used] = ready;
 	environ = list;
 	return 0;
 }
@@ -107,14 +102,15 @@ static int set_variables(const struct variable *variables, size_t count, char *r
 int environment_set(const struct lock *lock, const char *label, const struct lock *held,
     unsigned count, struct error *error)
 {
-	char slot[16], token[24], *ready;
+	char slot[16], token[24], *locks = NULL;
+	int failed = list_held(held, count, &locks);
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
 	    {"SEMLOCK_METHOD=", lock->method->name},
 	    {"SEMLOCK_MODE=", held_mode_name(lock)},
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
 	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},
-	    {"SEMLOCK_HELD=", NULL},
+	    {"SEMLOCK_HELD=", locks},
 	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
 	};
 	const size_t all = sizeof variables / sizeof *variables - (lock->smith == NULL);
@@ -123,7 +119,7 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 		snprintf(slot, sizeof slot, "%d", lock->slot);
 	if (lock->smith != NULL)
 		snprintf(token, sizeof token, "%lld", lock->token);
-	if (held_assignment(held, count, &ready) != 0 || set_variables(variables, all, ready) != 0)
+	if (failed != 0 || set_variables(variables, all) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot set the environment");
 	return 0;
 }

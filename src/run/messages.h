@@ -3,11 +3,7 @@
 #define SEMLOCK_RUN_MESSAGES_H
 
 #include "cli/request.h"
-#include "owners/owners.h"
-
-/* Fill FOUND with the owners of LOCK as a message names them.  Returns false when they cannot be found; else
- * owners_forget() has to follow. */
-bool messages_owners(struct owners *found, const struct lock *lock);
+#include "lock/lock.h"
 
 /* What messages call LOCK; the text may be overwritten by the next call. */
 const char *messages_label(const struct request *request, const struct lock *lock);

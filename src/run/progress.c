@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "methods/file/owner_record.h"
-#include "run/messages.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
@@ -75,12 +74,14 @@ static size_t queue_place(const struct owners *found)
 	return 0;
 }
 
-static bool find_owners(struct owners *found, struct lock *lock)
+static struct lock present_lock(void)
 {
+	struct lock lock;
+
 	pthread_mutex_lock(&state->mutex);
-	*lock = state->lock;
+	lock = state->lock;
 	pthread_mutex_unlock(&state->mutex);
-	return messages_owners(found, lock);
+	return lock;
 }
 
 /* Of a wait that has lasted for WAITED: together with it in whole seconds, they are the time limit. */
@@ -114,10 +115,10 @@ static void line_text(const struct owners *found, char *text, size_t size)
 static void draw_line(void)
 {
 	char label[64], words[512], text[700], line[1024];
+	struct lock lock = present_lock();
 	struct owners found;
-	struct lock lock;
 
-	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !find_owners(&found, &lock))
+	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !owners_for_text(&found, &lock))
 		return; /* in the background, another process has the terminal */
 	line_text(&found, words, sizeof words);
 	owners_forget(&found);
@@ -134,18 +135,15 @@ static void draw_line(void)
 
 static void say_once(void)
 {
-	struct owners found;
-	struct lock lock;
+	struct lock lock = present_lock();
 	char holder[400], name[PATH_MAX];
 
-	if (state->said || !find_owners(&found, &lock))
+	if (state->said)
 		return;
 	state->said = true;
-	if (!owner_text(&found, holder, sizeof holder))
-		snprintf(holder, sizeof holder, "busy");
+	holder_text(&lock, "busy", holder, sizeof holder);
 	lock_text(&lock, name, sizeof name);
 	complain("%s: waiting: %s", name, holder);
-	owners_forget(&found);
 }
 
 /* Erase the line before a signal ends or stops semlock. */
@@ -169,16 +167,16 @@ static void *thread_main(void *unused)
 	while ((signo = signals_wait(&state->watched, NULL, next)) != WAKE) {
 		if (signo > 0)
 			act_on_signal(signo);
-		started = clock_now();
-		if (state->wanted->verbose)
+		if (state->wanted->verbose) {
 			say_once();
-		if (state->wanted->live)
-			draw_line();
+			next = INT64_MAX;
+			continue;
+		}
+		started = clock_now();
+		draw_line();
 		next = 20 * (clock_now() - started);
 		if (next < SECOND)
 			next = SECOND;
-		if (!state->wanted->live)
-			next = 3600 * SECOND;
 	}
 	erase_line();
 	return NULL;

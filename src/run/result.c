@@ -33,22 +33,15 @@ int result_status(const struct request *request, const struct result *result)
 {
 	int64_t held = held_time();
 
+	if (result->how == ENDED_NOT_RUN)
+		return status_not_run(request, result->code);
 	if (result->timed_out)
 		status_fd_event("run-timeout");
-	if (result->how != ENDED_NOT_RUN)
-		status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
-		    result->code, STATUS_FD_TIME(held));
+	status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
+	    result->code, STATUS_FD_TIME(held));
 	if (result->timed_out && !result->received && !(result->killed && result->how == ENDED_SIGNAL))
 		return EXIT_RUNTIMEOUT;
-	switch (result->how) {
-	case ENDED_EXIT:
-		return result->code;
-	case ENDED_SIGNAL:
-		return 128 + result->code;
-	case ENDED_NOT_RUN:
-		break;
-	}
-	return status_not_run(request, result->code);
+	return result->how == ENDED_SIGNAL ? 128 + result->code : result->code;
 }
 
 int result_die_of(int status, int signo)

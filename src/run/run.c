@@ -183,18 +183,6 @@ static int become(const struct job *job)
 	return result_status(job->request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
 }
 
-/* Returns 0 with *RESULT filled, or -1 with ERROR filled. */
-static int run_command(struct command *command, struct result *result, struct error *error)
-{
-	pid_t pid = command_start(command, result, error);
-
-	if (pid <= 0)
-		return pid;
-	*result = supervise(command, pid);
-	CRASH_POINT("command.ended");
-	return 0;
-}
-
 static void say_running(const struct request *request)
 {
 	if (request->as_flock)
@@ -210,7 +198,7 @@ int run(struct job *job)
 	struct heartbeat heartbeat;
 	struct lease lease;
 	struct error error;
-	bool failed;
+	pid_t pid;
 
 	if (prepare_command(job, &error) != 0)
 		return result_of_error(request, NULL, &error);
@@ -224,16 +212,18 @@ int run(struct job *job)
 	}
 	if (job->command.tie)
 		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
-	failed = run_command(&job->command, &result, &error) != 0;
-	if (!failed && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
+	pid = command_start(&job->command, &result, &error);
+	if (pid > 0) {
+		result = supervise(&job->command, pid);
+		CRASH_POINT("command.ended");
+	}
+	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
 	heartbeat_stop(&heartbeat);
 	lease_stop(&lease);
-	if (failed)
+	if (pid < 0)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;
-	if (result.how == ENDED_EXIT && !result.timed_out && status_fd < 0)
-		return result.code; /* result_status() has nothing to add */
 	return result_status(request, &result);
 }
 

@@ -44,7 +44,8 @@ struct result {
 };
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process
- * before.  It inherits the descriptors that are open now, and the signal MASK; NULL: the present one.  Returns the PID, or -1 with ERROR filled. */
+ * before.  It inherits the descriptors that are open now, and the signal MASK; NULL: the present one.  Returns
+ * the PID, or -1 with ERROR filled. */
 pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error);
 
 /* Start COMMAND, or let the prepared one run.  From here on all signals are blocked.  Returns its PID, to be

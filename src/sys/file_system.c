@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,7 +14,6 @@
 
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
-#include "sys/mounts.h"
 #include "sys/process.h"
 
 #ifndef SYS_statx /* its number differs by architecture: treat it as unknown to the kernel */
@@ -45,6 +46,26 @@ static const struct {
     {0x01021997, FS_NETWORK}, /* 9p */
 };
 
+bool file_system_mount(int fd, struct procfs_mount *mount)
+{
+	char path[64], text[1024], *line = NULL;
+	bool found = false;
+	size_t size = 0;
+	FILE *mounts;
+	int id;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	id = process_file(path, text, sizeof text) < 0 ? -1 : procfs_mount_id(text);
+	mounts = id < 0 ? NULL : fopen("/proc/self/mountinfo", "re");
+	if (mounts == NULL)
+		return false;
+	while (!found && getline(&line, &size, mounts) > 0)
+		found = procfs_mount_line(line, mount) && mount->id == id;
+	free(line);
+	fclose(mounts);
+	return found;
+}
+
 /* On 9p, fstatfs(2) answers with the type of the file system that the server has.  The kernel lists 9p
  * in /proc/filesystems before anything of that type can be mounted. */
 static bool may_be_9p(int fd)
@@ -57,7 +78,7 @@ static bool may_be_9p(int fd)
 		return false; /* on a disk */
 	if (process_file("/proc/filesystems", known, sizeof known) >= 0 && strstr(known, "\t9p\n") == NULL)
 		return false;
-	return !mounts_find(fd, &mount) || strcmp(mount.type, "9p") == 0;
+	return !file_system_mount(fd, &mount) || strcmp(mount.type, "9p") == 0;
 }
 
 enum file_system file_system_of(int fd)
@@ -81,6 +102,18 @@ bool file_system_nfs(int fd, dev_t device)
 	return FAULT_POINT("file_system.nfs") ||
 	       (major(device) == 0 && fstatfs(fd, &status) == 0 &&
 		((unsigned long)status.f_type & 0xFFFFFFFF) == NFS);
+}
+
+void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number)
+{
+	struct procfs_mount mount;
+
+	*major_number = major(device);
+	*minor_number = minor(device);
+	if (*major_number == 0 && file_system_mount(fd, &mount)) {
+		*major_number = mount.major;
+		*minor_number = mount.minor;
+	}
 }
 
 int file_system_ask(int directory, const char *name)

@@ -1,9 +1,11 @@
-/* sys/file_system.h - is a file system this kernel's alone? */
+/* sys/file_system.h - which file system a file is on, and is that this kernel's alone? */
 #ifndef SEMLOCK_SYS_FILE_SYSTEM_H
 #define SEMLOCK_SYS_FILE_SYSTEM_H
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "sys/proc.h"
 
 enum file_system {
 	FS_LOCAL,   /* no other kernel uses it */
@@ -19,6 +21,13 @@ enum file_system file_system_of(int fd);
 
 /* Is FD's file, on DEVICE, on NFS?  One system call, and none for a disk. */
 bool file_system_nfs(int fd, dev_t device);
+
+/* Find the mount of FD's file.  Returns false where /proc does not tell. */
+bool file_system_mount(int fd, struct procfs_mount *mount);
+
+/* The device by which /proc/locks names FD's file, for which fstat(2) gives DEVICE.  On btrfs and overlay
+ * the two differ. */
+void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);
 
 /* Have the server, if there is one, say anew what fstat(2) and the like will answer for NAME in DIRECTORY, or
  * for DIRECTORY if NAME is empty.  Returns 0, or -1 with errno set: ENOSYS before Linux 4.11. */

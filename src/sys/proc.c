@@ -45,6 +45,13 @@ bool procfs_lock_line(const char *line, struct procfs_lock *lock)
 	return lock->kind != 0;
 }
 
+bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later)
+{
+	return later->kind == earlier->kind && later->waiting == earlier->waiting &&
+	       later->exclusive == earlier->exclusive && (later->pid == earlier->pid || later->pid == 0) &&
+	       later->first == earlier->first && later->last == earlier->last;
+}
+
 bool procfs_stat(const char *text, struct procfs_stat *stat)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');

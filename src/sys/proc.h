@@ -23,6 +23,9 @@ struct procfs_lock {
  * anything else, such as a lease. */
 bool procfs_lock_line(const char *line, struct procfs_lock *lock);
 
+/* Is LATER the same lock as EARLIER, both of one file?  The taker of LATER may have ended since. */
+bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later);
+
 struct procfs_stat {
 	char name[32]; /* of the program, cut by the kernel after 15 bytes */
 	char state;    /* see procfs_ended() */

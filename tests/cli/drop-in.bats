@@ -87,6 +87,16 @@ named_flock() {
 	exec 9>&-
 }
 
+# As its test flock/range-lock of one that has --start.
+@test "--start and --length with --no-fork lock these bytes of a directory, shared" {
+	fifos holder
+	start holder "$FLOCK" --shared --fcntl --start 1 --length 2 --no-fork . -c "exec '$PROBE' hold holder.up holder.down"
+	ready holder
+	[ "${COMMAND[holder]}" = "${PID[holder]}" ]
+	grep -qhE '^lock:.* OFDLCK +ADVISORY +READ .* 1 2$' "/proc/${PID[holder]}/fdinfo/"*
+	let_go
+}
+
 @test "a file that may only be written takes an exclusive --fcntl" {
 	: >l
 	chmod 222 l

@@ -7,7 +7,7 @@ FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
 FUZZ_duration_FILES = tests/fuzz/duration.c src/sys/deadline.c
 FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/methods/file/host_id.c src/sys/process.c src/sys/proc.c \
 	src/report/text.c src/sys/deadline.c
-FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/proc.c src/sys/process.c src/report/text.c src/sys/deadline.c src/lock/lock_scope.c
+FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/proc.c src/sys/process.c src/report/text.c src/sys/deadline.c src/sys/lock_scope.c
 FUZZ_words_FILES = tests/fuzz/words.c src/owners/json.c src/report/text.c
 FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/descriptor.c \
 	src/report/error.c src/report/text.c

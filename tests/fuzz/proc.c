@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "sys/proc.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 
 #include "lock/held_mode.c" /* for mode_of() */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "sys/proc.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 
 static int show_lock(const char *line)
 {

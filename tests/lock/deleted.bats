@@ -71,6 +71,19 @@ overlap() {
 	let_go second
 }
 
+@test "a directory that goes while a waiter waits: the lock cannot be opened any more, which is not busy" {
+	for method in flock mkdir; do
+		mkdir d
+		hold_as holder$method -m $method d/l
+		start waiter "$SEMLOCK" -m $method -E 9 d/l true
+		"$PROBE" blocked "${PID[waiter]}"
+		mv d gone$method
+		release holder$method
+		ended waiter 66
+		wait "${PID[holder$method]}" || true
+	done
+}
+
 @test "--rm removes the lock file at the end, and not before" {
 	hold_lock --rm l
 	[ -e l ]

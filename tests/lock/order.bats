@@ -207,17 +207,42 @@ passed() {
 	complain "it took $took ms, not $most: $*"
 }
 
-@test "in a PID namespace, too, a writer in front of a lock of -m ofd whose taker has ended is not passed by" {
+@test "in a PID namespace, too, a writer in front of a lock whose taker has ended is not passed by" {
 	namespaces --pid --fork --mount-proc
-	expect_status 0 unshare --pid --fork --mount-proc bash -c '
+	for method in "flock -s" "ofd -s" "flock -j2"; do
+		# shellcheck disable=SC2016,SC2086 # $0 and $@ are that shell's; words
+		expect_status 0 unshare --pid --fork --mount-proc bash -c '
+			exec 8<>l
+			"$0" "${@:2}" 8 || exit
+			"$0" "${@:2:2}" l true 8>&- &
+			"$1" blocked $!
+			"$0" "${@:2}" -n l true 8>&-
+			[ $? -eq 1 ] || exit 3
+			"$0" "${@:2}" -w 1.5 l true 8>&- # it looks after a second
+			[ $? -eq 1 ] || exit 4
+			exec 8>&-
+			wait $!' "$SEMLOCK" "$PROBE" -m $method
+	done
+}
+
+# The list may leave out the caller itself: then it must not look for others while it has the lock.
+@test "in a PID namespace, a lock that was taken as deserted stays taken, though /proc/locks shows nothing" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	namespaces --pid --fork --mount-proc
+	# shellcheck disable=SC2016 # $0 and $1 are that shell's
+	expect_status 2 unshare --pid --fork --mount-proc bash -c '
 		exec 8<>l
-		"$0" -m ofd -s 8 || exit
-		"$0" -m ofd l true 8>&- &
+		"$0" 8
+		"$0" l true 8>&- &
 		"$1" blocked $!
-		"$0" -m ofd -n -s l true 8>&-
-		[ $? -eq 1 ] || exit 3
+		kill -STOP $!
+		"$1" state $! T
 		exec 8>&-
-		wait $!' "$SEMLOCK" "$PROBE"
+		strace -qq -o trace -P /proc/locks -e inject=read:retval=0 "$0" -n -s l "$1" free l
+		exit $?' "$SEMLOCK" "$PROBE"
+	expect_out shared
+	grep -q INJECTED trace
 }
 
 @test "whatever a process does with tickets, a single waiter is in within two seconds, ten within five" {
@@ -303,6 +328,42 @@ looked() {
 	ended caller 1
 	[ ! -e ran ]
 	let_go waiter
+}
+
+# stopped_at CALL CMD...: start CMD as caller, and stop it in its CALLth sleep.
+stopped_at() {
+	rm -f sleeps
+	start caller strace -D -qq -o sleeps -e trace=/nanosleep -e inject=/nanosleep:signal=STOP:when="$1" "${@:2}"
+	eventually grep -qs "stopped by SIGSTOP" sleeps
+}
+
+@test "a waiter that goes on just when the lock is taken as deserted has it first" {
+	local sleeps
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for sleeps in 50 8; do
+		hold_lock l
+		queue_as waiter l
+		kill -STOP "${PID[waiter]}"
+		"$PROBE" state "${PID[waiter]}" T
+		let_go
+		# It sleeps after each look, and once more with the lock.
+		case $sleeps in
+		50) stopped_at 51 "$SEMLOCK" l touch ran ;;
+		8) stopped_at 9 "$SEMLOCK" -n l touch ran ;;
+		esac
+		[ ! -e ran ]
+		kill -CONT "${PID[waiter]}"
+		"$PROBE" blocked "${PID[waiter]}"
+		kill -CONT "${PID[caller]}"
+		ready waiter
+		[ ! -e ran ]
+		case $sleeps in
+		50) let_go waiter && ended caller 0 && rm ran ;;
+		8) ended caller 1 && let_go waiter && [ ! -e ran ] ;;
+		esac
+		rm ./*.up ./*.down
+	done
 }
 
 @test "a stopped waiter is passed by, and is next when it goes on" {

@@ -11,6 +11,9 @@ between two looks. (A machine so busy that this is not so costs order.)
 
 H holds at first, L until it is stopped. W waits. T is stopped with its ticket. X moves a ticket before
 all others as it likes. R replaces. N is a caller with -n. A name that ends in s wants the lock shared.
+
+In a PID namespace, the list of locks leaves out a holder whose name has an h, and who sleeps in front of
+it. Who finds no holder in the list has the lock refused, exclusive, if there is one: a probe.
 """
 import collections
 import explore
@@ -28,10 +31,11 @@ State = collections.namedtuple("State", "owners hostile idle procs")
 # old: the waiters that were there before it. told: to stop.
 Process = collections.namedtuple("Process", "step due clock looks rounds old told")
 WAITS = ("asleep", "head", "looking", "hold", "transit")
+LOOKING = ("looking", "unlisted", "peek", "probed")
 DONE = ("end", "refused", "new")
 
 
-def model(names, naive="", slowly=False):
+def model(names, naive="", slowly=False, namespace=False):
     everyone = range(len(names))
     hostile = "X" in names
 
@@ -40,10 +44,13 @@ def model(names, naive="", slowly=False):
 
     def taken(s, i):
         """Is the lock held by a process that excludes I?"""
-        return any(j != i and not (shared(i) and shared(j)) for j in s.owners)
+        return any(j != i and not (shared(i) and shared(j) and s.procs[j].step != "probed") for j in s.owners)
+
+    def hidden(j):
+        return "h" in names[j]
 
     def sleeper(s, i):
-        return naive != "no sleepers" and any(
+        return naive != "no sleepers" and not any(hidden(j) for j in s.owners) and any(
             j != i and s.procs[j].step == "head" and names[j][0] != "T" for j in everyone)
 
     def ticket(s, j):
@@ -89,12 +96,16 @@ def model(names, naive="", slowly=False):
                 return []
             if taken(s, i) or (p.looks >= LOOKS // 2 and sleeper(s, i)):
                 return [("sees it busy", s.owners, back)]
+            if namespace and shared(i) and LOOKS // 2 <= p.looks < LOOKS and all(hidden(j) for j in s.owners):
+                return [("finds no holder in the list", s.owners, dict(step="unlisted"))]
             if p.looks >= (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
                 return [("takes", mine, dict(step="hold", clock=HOLD))]
             if slowly:
                 return [("sees it free", mine, dict(step="peek"))]
             return [("sees it free", s.owners, dict(looks=p.looks + 1, due=1))]
-        if p.step == "peek":
+        if p.step == "unlisted":
+            return [("sees it busy", s.owners, back)] if s.owners else [("probes", mine, dict(step="probed"))]
+        if p.step in ("peek", "probed"):
             return [("lets go", without, dict(step="looking", looks=p.looks + 1, due=1))]
         if p.step == "hold":
             if p.clock > 0:
@@ -110,7 +121,7 @@ def model(names, naive="", slowly=False):
     def must(s, i):
         """May no tick pass before I acts?"""
         p = s.procs[i]
-        if p.step in ("looking", "peek"):
+        if p.step in LOOKING:
             return True
         if p.step in ("hold", "run"):
             return p.clock == 0
@@ -122,7 +133,7 @@ def model(names, naive="", slowly=False):
             for name, owners, own in actions(s, i):
                 after = dict(due=PROMPT)
                 after.update(own)
-                if after.get("step") == "looking" and p.step not in ("looking", "peek"):
+                if after.get("step") == "looking" and p.step not in LOOKING:
                     after["due"] = 0
                 procs = list(s.procs)
                 procs[i] = p._replace(**after)
@@ -189,12 +200,19 @@ CASES = [
     case("naive: -n takes what it finds free", False, "H W1 N", naive="no looks"),
     case("naive: -n looks once", False, "H W1 W2 N", naive="one look"),
     case("naive: -n looks for no sleeper", False, "Ls W1 Ns", naive="no sleepers"),
+    case("-n -s beside a waiter, in a PID namespace", True, "Lhs W1 Ns", namespace=True),
+    case("-n -s and a stopped waiter, in a PID namespace", True, "T Ns", namespace=True),
+    case("two with -n -s, that see each other look and probe", True, "T N1s N2s", slowly=True, namespace=True),
+    case("naive: -n -s believes the list", False, "Lhs W1 Ns"),
     case("three waiters", True, "H W1 W2 W3"),
     case("a reader behind a writer", True, "Ls W1 Ws"),
     case("a waiter behind a stopped one", True, "H T W1"),
     case("a waiter and a hostile ticket", True, "H X W1"),
     case("two waiters behind a stopped one", True, "H T W1 W2"),
     case("a replacer and a hostile ticket", True, "L X R"),
+    case("a reader behind a writer, in a PID namespace", True, "Lhs W1 Ws", namespace=True),
+    case("two readers behind a stopped writer, in a PID namespace", True, "H T W1s W2s", namespace=True),
+    case("naive: a waiter believes the list", False, "Lhs W1 Ws"),
     case("naive: a waiter never looks", False, "H T W1", naive="never"),
     case("naive: a waiter looks once", False, "H W1 W2 W3", naive="one look"),
     case("naive: a waiter looks for no sleeper", False, "Ls W1 Ws", naive="no sleepers"),

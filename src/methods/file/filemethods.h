@@ -16,7 +16,7 @@ extern const struct method method_symlink;
 
 /* Of every struct file_method. */
 #define FILE_METHOD_COMMON \
-	.listen = foreign_holder_listen, .current = lockdir_current, .release = publish_release
+	.current = lockdir_current, .release = publish_release
 
 /* Of one whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \

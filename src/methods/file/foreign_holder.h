@@ -8,9 +8,9 @@
  * to look again.  DIES_WITH_IT: the lock is not released before that process ends.  AGAIN: look;
  * BUSY: a signal came.  The first of several calls returns at once, because the lock may have changed
  * before that call began to listen. */
-enum outcome foreign_holder_await(struct file_lock *file, pid_t pid, bool dies_with_it);
+enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it);
 
-/* A method's listen: a descriptor that becomes readable when the directory changes; or -1. */
+/* A descriptor that becomes readable when the directory changes; or -1. */
 int foreign_holder_listen(struct lock *lock);
 
 /* Stop listening. */

@@ -7,6 +7,7 @@
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
+#include "methods/file/foreign_holder.h"
 #include "methods/file/heartbeat.h"
 #include "sys/process.h"
 #include "sys/signals.h"
@@ -67,13 +68,11 @@ static void *heartbeat_thread(void *argument)
 	struct heartbeat *heartbeat = argument;
 	struct pollfd *sources = heartbeat->sources;
 	struct deadline beat = deadline_after(heartbeat->every);
-	struct lock *lock;
 
 	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
-	for (unsigned i = 0; i < heartbeat->count; i++) {
-		lock = &heartbeat->locks[i];
-		sources[i] = (struct pollfd){heartbeat->on_lost == 0 ? -1 : lock->method->file->listen(lock), POLLIN, 0};
-	}
+	for (unsigned i = 0; i < heartbeat->count; i++)
+		sources[i] = (struct pollfd){
+		    heartbeat->on_lost == 0 ? -1 : foreign_holder_listen(&heartbeat->locks[i]), POLLIN, 0};
 	sources[heartbeat->count] = (struct pollfd){heartbeat->stop[0], POLLIN, 0};
 	do {
 		check_locks(heartbeat, sources, deadline_left(&beat) == 0);

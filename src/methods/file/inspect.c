@@ -19,15 +19,14 @@ static int inspect_not_a_lock(const struct lock *lock, struct error *error)
  * means another object by now. */
 static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
-	const struct file_lock *file = lock->file;
-	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
-	int fd = openat(file->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
+	int kind = lock->file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
+	int fd = openat(lock->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
 	struct stat status;
 
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM;
 	info->legible = true;
-	file->object->read(fd, &info->record);
+	lock->file->object->read(fd, &info->record);
 	if (fstat(fd, &status) != 0)
 		status = (struct stat){0};
 	close(fd);
@@ -38,12 +37,9 @@ static bool inspect_record(const struct lock *lock, const char *name, struct loc
 static int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
     struct error *error)
 {
-	const struct file_lock *file = lock->file;
-
 	for (int looks = 0; looks < 100; looks++) {
 		lock_info_forget(info);
-		info->local = file->local;
-		info->object = openat(file->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		info->object = openat(lock->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (info->object < 0 && errno == ENOENT)
 			return 0;
 		if (info->object < 0 || fstat(info->object, &info->status) != 0) {
@@ -51,7 +47,7 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 				continue; /* FUSE and NFS: an open file can be gone */
 			return error_set(error, ERROR_OPEN, "cannot look at it");
 		}
-		if ((info->status.st_mode & S_IFMT) != file->object->type)
+		if ((info->status.st_mode & S_IFMT) != lock->file->object->type)
 			return inspect_not_a_lock(lock, error);
 		info->there = true;
 		takeover_note_linking(&info->status);
@@ -63,24 +59,21 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	*info = (struct lock_info){.object = -1};
-	return inspect_name(lock, lock->file->base, info, error) < 0 ? -1 : 0;
+	return inspect_name(lock, lock->entry, info, error) < 0 ? -1 : 0;
 }
 
 int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	const struct file_lock *file = lock->file;
 	char target[RECORD_LIMIT + 1];
-	ssize_t length = readlinkat(file->directory, file->base, target, sizeof target);
+	ssize_t length = readlinkat(lock->directory, lock->entry, target, sizeof target);
 
-	*info = (struct lock_info){.object = -1, .local = file->local};
 	if (length < 0 && errno == EINVAL)
 		return inspect_not_a_lock(lock, error);
 	if (length < 0 && errno != ENOENT)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	if (length < 0)
 		return 0;
-	if (fstatat(file->directory, file->base, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
+	if (fstatat(lock->directory, lock->entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : error_set(error, ERROR_OPEN, "cannot look at it");
 	info->there = info->legible = true;
 	record_read(&info->record, target, (size_t)length);
@@ -91,19 +84,17 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
  * look again. */
 int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	const struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 	struct stat token;
 	int there;
 
-	*info = (struct lock_info){.object = -1};
 	for (int looks = 0; looks < 100; looks++) {
-		there = inspect_name(lock, rename_token_held_name(file, held), info, error);
+		there = inspect_name(lock, rename_token_held_name(lock, held), info, error);
 		if (there > 0 && info->record.kind != RECORD_FULL)
 			takeover_note_naming(&info->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
-		if (fstatat(file->directory, file->base, &token, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->directory, lock->entry, &token, AT_SYMLINK_NOFOLLOW) == 0)
 			return S_ISREG(token.st_mode) ? 0 : inspect_not_a_lock(lock, error);
 	}
 	return error_say(error, ERROR_OPEN,

@@ -16,11 +16,10 @@ struct lock_info {
 	struct record record;
 	struct stat status;   /* of the file, the directory or the link */
 	int object;           /* an O_PATH descriptor of what the holder has under flock(2); -1: none */
-	bool local;           /* the file system is this kernel's alone */
 };
 
-/* A method's inspect: fill INFO for the open LOCK.  Returns 0, or -1 with ERROR filled when it cannot
- * be looked at, or is no lock of that method.  Call lock_info_forget() in either case. */
+/* A method's inspect: fill INFO, which is empty (OBJECT -1), for the open LOCK.  Returns 0, or -1 with ERROR
+ * filled when it cannot be looked at, or is no lock of that method.  Call lock_info_forget() in either case. */
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error);
 int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error);
 int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error);

@@ -1,4 +1,4 @@
-/* Temporary names are .LOCK.semlock.PID.WHERE.RANDOM, with "gone." before the PID for what is being
+/* Temporary names are .LOCK.semlock.PID.WHERE.TIME, with "gone." before the PID for what is being
  * taken apart.  WHERE stands for host, boot and PID namespace: a PID means something only where
  * these are the same.  Only a killed semlock leaves such a name behind. */
 #include <config.h>
@@ -11,23 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/file_system.h"
-#include "sys/mounts.h"
 #include "sys/path.h"
 #include "sys/retry.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "methods/file/host_id.h"
 #include "methods/file/lockdir.h"
-
-#ifndef SYS_getrandom /* no number for this machine: as if the kernel did not know the call */
-#define SYS_getrandom -1
-#endif
 
 /* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
  * elsewhere. */
@@ -42,7 +36,7 @@ static int note_identity(struct lock *lock, struct error *error)
 {
 	struct stat status;
 
-	if (fstat(lock->file->directory, &status) != 0)
+	if (fstat(lock->directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at its directory");
 	lock->device = status.st_dev;
 	lock->inode = status.st_ino;
@@ -57,7 +51,7 @@ static int note_identity(struct lock *lock, struct error *error)
 static int note_file_system(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	enum file_system kind = file_system_of(file->directory);
+	enum file_system kind = file_system_of(lock->directory);
 	struct procfs_mount mount;
 	bool known;
 
@@ -72,7 +66,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
-	known = mounts_find(file->directory, &mount);
+	known = file_system_mount(lock->directory, &mount);
 	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
@@ -95,15 +89,14 @@ int lockdir_open(struct lock *lock, struct error *error)
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	*file = (struct file_lock){
-	    .object = lock->method->file->object, .directory = -1, .base = base, .second = -1, .notify = -1};
+	*file = (struct file_lock){.object = lock->method->file->object, .second = -1, .notify = -1};
 	lock->file = file;
 	lock->entry = base;
 	path = path_directory(lock->name, space);
 	if (path != NULL)
 		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	lock->directory = file->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
-	if (file->directory < 0)
+	lock->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
+	if (lock->directory < 0)
 		return error_set(error, ERROR_OPEN, "cannot open its directory");
 	return note_file_system(lock, error) != 0 ? -1 : note_identity(lock, error);
 }
@@ -126,14 +119,14 @@ bool lockdir_current(const struct lock *lock)
 	       now.st_ino == lock->inode;
 }
 
-bool lockdir_same(const struct file_lock *file, const char *name, int fd)
+bool lockdir_same(const struct lock *lock, const char *name, int fd)
 {
 	struct stat named, open;
 
-	if (!file->local)
-		file_system_ask(file->directory, ""); /* if it has changed, its names are looked up anew */
+	if (!lock->file->local)
+		file_system_ask(lock->directory, ""); /* if it has changed, its names are looked up anew */
 	return fstat(fd, &open) == 0 &&
-	       fstatat(file->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
@@ -163,8 +156,7 @@ enum outcome lockdir_not_named(struct error *error)
 {
 	if (errno == EEXIST)
 		return AGAIN;
-	lockdir_cannot_create(error, "cannot create");
-	return FAILED;
+	return lockdir_cannot_create(error, "cannot create");
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
@@ -190,72 +182,65 @@ static uint32_t where_we_are(void)
 	return hash(hash(hash(2166136261u, host_id()->host), host_id()->boot), pidns);
 }
 
-static uint32_t random_number(void)
+/* The lock's own name is cut, so that there is room for the rest. */
+static int temporary_prefix(const struct lock *lock, char prefix[NAME_SIZE])
+{
+	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", lock->entry);
+}
+
+void lockdir_temporary_name(struct lock *lock, const char *kind)
 {
 	static uint32_t count;
-	uint32_t number = 0;
-
-	if (syscall(SYS_getrandom, &number, sizeof number, 0) == (long)sizeof number)
-		return number;
-	return (uint32_t)time(NULL) + ++count * 2654435761u;
-}
-
-/* The lock's own name is cut, so that there is room for the rest. */
-static int temporary_prefix(const struct file_lock *file, char prefix[NAME_SIZE])
-{
-	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", file->base);
-}
-
-void lockdir_temporary_name(struct file_lock *file, const char *kind)
-{
 	char prefix[NAME_SIZE];
 
-	temporary_prefix(file, prefix);
-	snprintf(file->temporary, sizeof file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
-	    (long)getpid(), where_we_are(), random_number());
+	temporary_prefix(lock, prefix);
+	snprintf(lock->file->temporary, sizeof lock->file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
+	    (long)getpid(), where_we_are(), (uint32_t)clock_realtime() + ++count);
 }
 
-static int create_named(struct file_lock *file, mode_t mode)
+static int create_named(struct lock *lock, mode_t mode)
 {
 	int fd;
 
 	do {
-		lockdir_temporary_name(file, "");
-		fd = openat(file->directory, file->temporary,
+		lockdir_temporary_name(lock, "");
+		fd = openat(lock->directory, lock->file->temporary,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 	if (fd < 0)
-		file->temporary[0] = '\0';
+		lock->file->temporary[0] = '\0';
 	return fd;
 }
 
-int lockdir_create_file(struct file_lock *file, mode_t mode)
+int lockdir_create_file(struct lock *lock, mode_t mode)
 {
 	int fd = -1;
 
-	if (!file->named)
+	if (!lock->file->named)
 		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
-			: openat(file->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-	return fd >= 0 ? fd : create_named(file, mode);
+			: openat(lock->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+	return fd >= 0 ? fd : create_named(lock, mode);
 }
 
 /* ---- times and contents ---- */
 
-int64_t lockdir_now(const struct file_lock *file)
+int64_t lockdir_now(const struct lock *lock)
 {
-	struct file_lock clock = *file;
+	struct lock clock = *lock;
+	struct file_lock file = *lock->file;
 	struct stat status;
 	int64_t now = -1;
 	int fd;
 
-	clock.temporary[0] = '\0';
+	clock.file = &file;
+	file.temporary[0] = '\0';
 	fd = lockdir_create_file(&clock, 0600);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &status) == 0)
 		now = lockdir_mtime(&status);
-	if (clock.temporary[0] != '\0')
-		call_unlink(clock.directory, clock.temporary, 0);
+	if (file.temporary[0] != '\0')
+		call_unlink(lock->directory, file.temporary, 0);
 	close(fd);
 	return now;
 }
@@ -265,18 +250,19 @@ int64_t lockdir_mtime(const struct stat *status)
 	return (int64_t)status->st_mtim.tv_sec * SECOND + status->st_mtim.tv_nsec;
 }
 
-size_t lockdir_read_file(int fd, char *text, size_t size)
+void lockdir_read_record(int fd, struct record *record)
 {
-	ssize_t got;
+	char text[RECORD_LIMIT + 1];
 	size_t used = 0;
+	ssize_t got;
 
-	while (used < size && (got = pread(fd, text + used, size - used, (off_t)used)) != 0) {
+	while (used < sizeof text && (got = pread(fd, text + used, sizeof text - used, (off_t)used)) != 0) {
 		if (got < 0 && errno != EINTR)
 			break;
 		if (got > 0)
 			used += (size_t)got;
 	}
-	return used;
+	record_read(record, text, used);
 }
 
 int lockdir_nap(int64_t duration)
@@ -302,15 +288,14 @@ static bool is_abandoned(const struct lock *lock, const char *rest, int fd)
 		return false;
 	if (where == where_we_are())
 		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-	now = lockdir_now(lock->file);
+	now = lockdir_now(lock);
 	return now >= 0 &&
 	       now - lockdir_mtime(&status) > (lock->file->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
 }
 
 static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 {
-	const struct file_lock *file = lock->file;
-	int fd = openat(file->directory, name,
+	int fd = openat(lock->directory, name,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct stat status;
 
@@ -319,7 +304,7 @@ static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 	if (fstat(fd, &status) == 0 && is_abandoned(lock, name + prefix, fd)) {
 		if (S_ISDIR(status.st_mode))
 			call_unlink(fd, "pid", 0);
-		call_unlink(file->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+		call_unlink(lock->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
 	}
 	close(fd);
 }
@@ -327,8 +312,8 @@ static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
 void lockdir_sweep(const struct lock *lock)
 {
 	char prefix[NAME_SIZE];
-	size_t length = (size_t)temporary_prefix(lock->file, prefix);
-	DIR *directory = lockdir_list(lock->file->directory);
+	size_t length = (size_t)temporary_prefix(lock, prefix);
+	DIR *directory = lockdir_list(lock->directory);
 	const struct dirent *entry;
 
 	if (directory == NULL)

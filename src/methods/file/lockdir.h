@@ -18,8 +18,6 @@ enum { NAME_SIZE = 256 };
 /* A lock made of files, LOCK->file: what all its methods share. */
 struct file_lock {
 	const struct object *object; /* how this method's lock is made */
-	int directory;               /* O_PATH */
-	const char *base;            /* the lock's name in it */
 	bool local;     /* the file system is this kernel's alone: its locks and PIDs prove something */
 	bool by_age;    /* NFS 3 with --stale, where a dead machine's flock stays: the object is under flock(2)
 			 * only while a process removes it, and signs of life alone prove life */
@@ -39,10 +37,11 @@ struct file_lock {
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
+	bool pid_only;    /* the PID is all that is written into it */
 
 	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
 	int (*make)(struct lock *lock, struct error *error);
-	/* Write FILE->record into it.  Returns 0, or -1 with ERROR filled. */
+	/* Write LOCK->file->record into it.  Returns 0, or -1 with ERROR filled. */
 	int (*write)(struct lock *lock, struct error *error);
 	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
@@ -64,7 +63,7 @@ int lockdir_status(const struct lock *lock, int directory, const char *name, str
 bool lockdir_current(const struct lock *lock);
 
 /* Does NAME in the directory mean what is open as FD? */
-bool lockdir_same(const struct file_lock *file, const char *name, int fd);
+bool lockdir_same(const struct lock *lock, const char *name, int fd);
 
 /* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
 DIR *lockdir_list(int fd);
@@ -82,23 +81,23 @@ enum outcome lockdir_not_named(struct error *error);
 int lockdir_not_a_lock(const struct lock *lock, struct error *error);
 
 /* Create a file of our own in the directory: without a name, or else with the one that
- * it puts into FILE->temporary.  Returns its descriptor, or -1 with errno set. */
-int lockdir_create_file(struct file_lock *file, mode_t mode);
+ * it puts into LOCK->file->temporary.  Returns its descriptor, or -1 with errno set. */
+int lockdir_create_file(struct lock *lock, mode_t mode);
 
 /* Put a name for an object of ours that has not got the lock's name yet, or not any more, into
- * FILE->temporary.  KIND, "" or "gone.", is a part of it. */
-void lockdir_temporary_name(struct file_lock *file, const char *kind);
+ * LOCK->file->temporary.  KIND, "" or "gone.", is a part of it. */
+void lockdir_temporary_name(struct lock *lock, const char *kind);
 
 /* Remove what killed semlocks have left under such names. */
 void lockdir_sweep(const struct lock *lock);
 
 /* The time in ns since 1970 by the clock of the directory's file system: a lock's age must not
  * depend on whose clock is right.  -1: unknown. */
-int64_t lockdir_now(const struct file_lock *file);
+int64_t lockdir_now(const struct lock *lock);
 int64_t lockdir_mtime(const struct stat *status);
 
-/* Read up to SIZE bytes from the beginning of FD.  Returns how many. */
-size_t lockdir_read_file(int fd, char *text, size_t size);
+/* Read the record that is the contents of FD. */
+void lockdir_read_record(int fd, struct record *record);
 
 /* Sleep for DURATION ns, less than a second.  Returns 0, or -1 when a signal came. */
 int lockdir_nap(int64_t duration);

@@ -17,7 +17,6 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/plainfile.h"
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
@@ -33,7 +32,7 @@ static mode_t mkdir_mode(const struct lock *lock)
 
 static int open_new(const struct lock *lock, const char *name)
 {
-	int fd = call_open(lock->file->directory, name, DIRECTORY_FLAGS, 0);
+	int fd = call_open(lock->directory, name, DIRECTORY_FLAGS, 0);
 
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
@@ -51,8 +50,8 @@ static int mkdir_make(struct lock *lock, struct error *error)
 	int made;
 
 	do {
-		lockdir_temporary_name(file, "");
-		made = call_mkdir(file->directory, file->temporary, mkdir_mode(lock));
+		lockdir_temporary_name(lock, "");
+		made = call_mkdir(lock->directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0) {
 		file->temporary[0] = '\0';
@@ -63,15 +62,13 @@ static int mkdir_make(struct lock *lock, struct error *error)
 	if (lock->fd >= 0)
 		return 0;
 	lockdir_cannot_create(error, "cannot open what we have made");
-	call_unlink(file->directory, file->temporary, AT_REMOVEDIR);
+	call_unlink(lock->directory, file->temporary, AT_REMOVEDIR);
 	file->temporary[0] = '\0';
 	return -1;
 }
 
 static int mkdir_write(struct lock *lock, struct error *error)
 {
-	char text[RECORD_LONGEST];
-	size_t length = record_write(&lock->file->record, lock->method->name, text);
 	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    lock->create_mode);
 	int result;
@@ -79,9 +76,9 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	if (fd < 0)
 		return lockdir_cannot_create(error, "cannot create its record");
 	CRASH_POINT("mkdir.record");
-	result = plainfile_put(fd, text, length, error);
+	result = publish_record(lock, fd, error);
 	close(fd);
-	return result;
+	return result < 0 ? -1 : 0;
 }
 
 /* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
@@ -90,23 +87,22 @@ static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
 	int fd;
 
-	if (call_mkdir(lock->file->directory, lock->file->base, mkdir_mode(lock)) != 0)
+	if (call_mkdir(lock->directory, lock->entry, mkdir_mode(lock)) != 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
-	fd = open_new(lock, lock->file->base);
+	fd = open_new(lock, lock->entry);
 	return fd < 0 ? AGAIN /* gone again */ : publish_empty(lock, fd, error);
 }
 
 /* D2. */
 static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
-		: rename_noreplace(file->directory, file->temporary, file->base));
+		: rename_noreplace(lock->directory, lock->file->temporary, lock->entry));
 	if (result == 0) {
-		file->temporary[0] = '\0';
+		lock->file->temporary[0] = '\0';
 		return TAKEN;
 	}
 	switch (errno) {
@@ -145,13 +141,12 @@ static int other_files(int fd)
 
 static void read_pid_file(int fd, struct record *record)
 {
-	char text[RECORD_LIMIT + 1];
 	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
 
 	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
 	if (inner < 0)
 		return;
-	record_read(record, text, lockdir_read_file(inner, text, sizeof text));
+	lockdir_read_record(inner, record);
 	close(inner);
 }
 
@@ -166,11 +161,11 @@ static void mkdir_read(int fd, struct record *record)
 
 /* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
  * closed it.  The lock is free already: this delays nobody. */
-static void remove_emptied(const struct file_lock *file)
+static void remove_emptied(const struct lock *lock)
 {
 	int tries = 100;
 
-	while (call_unlink(file->directory, file->temporary, AT_REMOVEDIR) < 0 &&
+	while (call_unlink(lock->directory, lock->file->temporary, AT_REMOVEDIR) < 0 &&
 	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
 		lockdir_nap(MILLISECOND);
 }
@@ -188,11 +183,11 @@ static int mkdir_remove(struct lock *lock, int fd)
 		return -1;
 	}
 	memcpy(ours, file->temporary, sizeof ours);
-	lockdir_temporary_name(file, "gone.");
-	result = call_rename(file->directory, file->base, file->temporary);
-	if (result == 0 && !lockdir_same(file, file->temporary, fd)) {
+	lockdir_temporary_name(lock, "gone.");
+	result = call_rename(lock->directory, lock->entry, file->temporary);
+	if (result == 0 && !lockdir_same(lock, file->temporary, fd)) {
 		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
-		rename_noreplace(file->directory, file->temporary, file->base);
+		rename_noreplace(lock->directory, file->temporary, lock->entry);
 		errno = ENOENT;
 		result = -1;
 	} else if (result == 0) {
@@ -201,7 +196,7 @@ static int mkdir_remove(struct lock *lock, int fd)
 			flock(fd, LOCK_UN); /* R3 right after R2: the next holder need not wait */
 		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
-		remove_emptied(file);
+		remove_emptied(lock);
 	}
 	memcpy(file->temporary, ours, sizeof ours);
 	return result;

@@ -261,10 +261,14 @@ bool record_of_boot(const struct record *record, const char *boot)
 
 size_t record_write(const struct record *record, const char *method, char text[RECORD_LONGEST])
 {
-	int length = snprintf(text, RECORD_LONGEST,
-	    "%ld\n" MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d\n"
+	int length = snprintf(text, RECORD_LONGEST, "%ld\n", (long)record->pid);
+
+	if (method == NULL)
+		return (size_t)length;
+	length += snprintf(text + length, RECORD_LONGEST - (size_t)length,
+	    MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d\n"
 	    "host=%s machine=%s since=%lld uid=%lu\n",
-	    (long)record->pid, method, (unsigned long long)record->start, record->boot,
+	    method, (unsigned long long)record->start, record->boot,
 	    (unsigned long long)record->pidns, record->flocked, record->host, record->machine,
 	    (long long)record->since, (unsigned long)record->uid);
 

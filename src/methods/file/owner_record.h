@@ -47,7 +47,8 @@ void record_read(struct record *record, const char *text, size_t length);
 /* Is RECORD of BOOT?  A line's boot is compared as far as it goes. */
 bool record_of_boot(const struct record *record, const char *boot);
 
-/* Write RECORD, for METHOD, as a file's contents; or as one line.  Returns the length in bytes. */
+/* Write RECORD, for METHOD, as a file's contents, for NULL the PID alone; or as one line.  Returns the length in
+ * bytes. */
 size_t record_write(const struct record *record, const char *method, char text[RECORD_LONGEST]);
 size_t record_write_line(const struct record *record, char text[RECORD_LONGEST]);
 

@@ -1,4 +1,8 @@
-/* Four ways to publish a file under the lock's name, none of which replaces one that is there; each is
+/* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.  link's is
+ * that of mail programs, and must contain only a PID: some of them fail at more than 16 bytes, others then
+ * never take over from the dead.
+ *
+ * Four ways to publish it under the lock's name, none of which replaces a file that is there; each is
  * for file systems on which the one before does not work:
  *
  * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked before
@@ -19,12 +23,20 @@
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/retry.h"
-#include "methods/file/plainfile.h"
+#include "methods/file/filemethods.h"
+
+static mode_t plainfile_mode(const struct lock *lock)
+{
+	if (lock->exact_mode || !lock->file->object->pid_only)
+		return lock->create_mode;
+	return lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
+}
 
 /* A1.  Without --mode the umask applies, in open(2). */
-int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
+static int plainfile_make(struct lock *lock, struct error *error)
 {
-	int fd = lockdir_create_file(lock->file, mode);
+	mode_t mode = plainfile_mode(lock);
+	int fd = lockdir_create_file(lock, mode);
 
 	CRASH_POINT("plainfile.made");
 	if (fd >= 0)
@@ -36,30 +48,15 @@ int plainfile_make(struct lock *lock, mode_t mode, struct error *error)
 	return 0;
 }
 
-int plainfile_put(int fd, const char *text, size_t length, struct error *error)
+static int plainfile_write(struct lock *lock, struct error *error)
 {
-	ssize_t put;
-
-	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
-	if (put < 0 || (size_t)put < length) {
-		if (put >= 0)
-			errno = ENOSPC;
-		return error_set(error, ERROR_CREATE, "cannot write the lock file");
-	}
-	return 0;
+	return publish_record(lock, lock->fd, error) < 0 ? -1 : 0;
 }
 
-void plainfile_read(int fd, struct record *record)
-{
-	char text[RECORD_LIMIT + 1];
-
-	record_read(record, text, lockdir_read_file(fd, text, sizeof text));
-}
-
-int plainfile_remove(struct lock *lock, int fd)
+static int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
-	return call_unlink(lock->file->directory, lock->file->base, 0);
+	return call_unlink(lock->directory, lock->entry, 0);
 }
 
 /* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
@@ -68,14 +65,13 @@ int plainfile_remove(struct lock *lock, int fd)
  * hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	const struct file_lock *file = lock->file;
-	int fd = call_open(file->directory, file->base,
+	int fd = call_open(lock->directory, lock->entry,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return false;
 	close(fd);
-	return lockdir_same(file, file->base, lock->fd);
+	return lockdir_same(lock, lock->entry, lock->fd);
 }
 
 static bool is_unsupported(void)
@@ -95,12 +91,11 @@ static bool is_unsupported(void)
 /* The fourth way. */
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	struct stat ours;
 	int fd = -1;
 
 	if (fstat(lock->fd, &ours) == 0)
-		fd = call_open(file->directory, file->base,
+		fd = call_open(lock->directory, lock->entry,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ours.st_mode & 0777);
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
@@ -113,13 +108,12 @@ static enum outcome plainfile_publish_empty(struct lock *lock, struct error *err
 /* The third way. */
 static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
-		: rename_noreplace(file->directory, file->temporary, file->base));
+		: rename_noreplace(lock->directory, lock->file->temporary, lock->entry));
 	if (result == 0) {
-		file->temporary[0] = '\0';
+		lock->file->temporary[0] = '\0';
 		return TAKEN;
 	}
 	return is_unsupported() ? plainfile_publish_empty(lock, error) : lockdir_not_named(error);
@@ -131,11 +125,11 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 	int result, errnum;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
-		: linkat(file->directory, file->temporary, file->directory, file->base, 0));
+		: linkat(lock->directory, file->temporary, lock->directory, lock->entry, 0));
 	errnum = errno;
 	CRASH_POINT("plainfile.linked");
 	if (result == 0 || is_linked(lock)) {
-		call_unlink(file->directory, file->temporary, 0);
+		call_unlink(lock->directory, file->temporary, 0);
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
@@ -144,7 +138,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 }
 
 /* A4. */
-enum outcome plainfile_publish(struct lock *lock, struct error *error)
+static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	char path[40];
 	int result;
@@ -153,7 +147,7 @@ enum outcome plainfile_publish(struct lock *lock, struct error *error)
 		return plainfile_publish_linked(lock, error);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
-		: linkat(AT_FDCWD, path, lock->file->directory, lock->file->base, AT_SYMLINK_FOLLOW));
+		: linkat(AT_FDCWD, path, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
 	if (result == 0)
 		return TAKEN;
 	if (!is_unsupported() && errno != ENOENT)
@@ -164,3 +158,24 @@ enum outcome plainfile_publish(struct lock *lock, struct error *error)
 	lock->fd = -1;
 	return AGAIN;
 }
+
+#define PLAIN_FILE \
+	.what = "a regular file with its holder's PID", .type = S_IFREG, .make = plainfile_make, \
+	.write = plainfile_write, .publish = plainfile_publish, .read = lockdir_read_record, .remove = plainfile_remove
+
+const struct method method_excl = {
+    .name = "excl",
+    .file = &(const struct file_method){
+	.object = &(const struct object){PLAIN_FILE},
+	FILE_METHOD_FUNCTIONS,
+    },
+};
+
+const struct method method_link = {
+    .name = "link",
+    .can = BEATS,
+    .file = &(const struct file_method){
+	.object = &(const struct object){PLAIN_FILE, .pid_only = true},
+	FILE_METHOD_FUNCTIONS,
+    },
+};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/foreign_holder.h"
 #include "methods/file/publish.h"
@@ -19,13 +20,11 @@
  * is written after that, because it names the command. */
 int publish_prepare(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
-
 	if (lock->fd >= 0)
 		return 0;
-	if (file->object->make(lock, error) != 0)
+	if (lock->file->object->make(lock, error) != 0)
 		return -1;
-	file->inherited = lock->child->pid == 0 && lock->child->inherits;
+	lock->file->inherited = lock->child->pid == 0 && lock->child->inherits;
 	CRASH_POINT("publish.made");
 	return 0;
 }
@@ -52,6 +51,20 @@ int publish_describe(struct lock *lock, struct error *error)
 		return -1;
 	lock->file->ready = true;
 	return 0;
+}
+
+int publish_record(struct lock *lock, int fd, struct error *error)
+{
+	char text[RECORD_LONGEST];
+	size_t length = record_write(&lock->file->record, lock->file->object->pid_only ? NULL : lock->method->name, text);
+	ssize_t put;
+
+	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
+	if (put == (ssize_t)length)
+		return (int)length;
+	if (put >= 0)
+		errno = ENOSPC;
+	return error_set(error, ERROR_CREATE, "cannot write the lock file");
 }
 
 /* Returns 0, or -1 with errno set: EWOULDBLOCK if another process has kept FD flocked for a second. */
@@ -99,7 +112,7 @@ static void remove_name(const struct lock *lock, const char *name)
 
 	if (directory)
 		call_unlink(lock->fd, "pid", 0);
-	call_unlink(lock->file->directory, name, directory ? AT_REMOVEDIR : 0);
+	call_unlink(lock->directory, name, directory ? AT_REMOVEDIR : 0);
 }
 
 static void discard_temporary(struct lock *lock)
@@ -115,13 +128,11 @@ static void discard_temporary(struct lock *lock)
  * it: after a second it is given up. */
 static enum outcome flock_empty(const struct lock *lock, int fd, struct error *error)
 {
-	const struct file_lock *file = lock->file;
-
 	if (flock_in_time(fd) == 0 || errno != EWOULDBLOCK)
-		return lockdir_same(file, file->base, fd) ? TAKEN : AGAIN;
+		return lockdir_same(lock, lock->entry, fd) ? TAKEN : AGAIN;
 	error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
-	if (lockdir_same(file, file->base, fd)) /* or it is another's by now */
-		call_unlink(file->directory, file->base, file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+	if (lockdir_same(lock, lock->entry, fd)) /* or it is another's by now */
+		call_unlink(lock->directory, lock->entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 	return FAILED;
 }
 
@@ -141,7 +152,7 @@ enum outcome publish_empty(struct lock *lock, int fd, struct error *error)
 	lock->file->inherited = lock->file->record.flocked = false;
 	if (lock->file->object->write(lock, error) == 0)
 		return TAKEN;
-	remove_name(lock, lock->file->base);
+	remove_name(lock, lock->entry);
 	return FAILED;
 }
 
@@ -155,7 +166,7 @@ static void flock_by_name(struct lock *lock)
 
 	if (file->local || file->by_age)
 		return;
-	file->second = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
+	file->second = call_open(lock->directory, lock->entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
 		return;
 	close(file->second);
@@ -166,20 +177,18 @@ static void flock_by_name(struct lock *lock)
  * a lock that is held. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
-	int fd = call_open(file->directory, file->base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int fd = call_open(lock->directory, lock->entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	struct record record = {.kind = RECORD_JUNK};
 
 	if (fd < 0)
 		return AGAIN;
-	file->object->read(fd, &record);
+	lock->file->object->read(fd, &record);
 	close(fd);
-	if (record.pid != file->record.pid)
+	if (record.pid != lock->file->record.pid)
 		return AGAIN; /* another process has removed ours and taken the lock */
-	call_unlink(file->directory, file->base, 0);
-	error_say(error, ERROR_UNAVAILABLE,
+	call_unlink(lock->directory, lock->entry, 0);
+	return error_say(error, ERROR_UNAVAILABLE,
 	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
-	return FAILED;
 }
 
 static enum outcome publish(struct lock *lock, struct error *error)
@@ -187,7 +196,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	enum outcome outcome = lock->file->object->publish(lock, error);
 
 	if (outcome == TAKEN && !lock->file->local && lock->file->object->type == S_IFREG &&
-	    (FAULT_POINT("publish.identity") || !lockdir_same(lock->file, lock->file->base, lock->fd)))
+	    (FAULT_POINT("publish.identity") || !lockdir_same(lock, lock->entry, lock->fd)))
 		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
 		lock->file->held = true;
@@ -219,7 +228,7 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 /* A lock that was named twice is held once; the other has nothing to lose. */
 bool publish_owned(struct lock *lock)
 {
-	return !lock->file->held || lockdir_same(lock->file, lock->file->base, lock->fd);
+	return !lock->file->held || lockdir_same(lock, lock->entry, lock->fd);
 }
 
 void publish_beat(struct lock *lock)
@@ -239,18 +248,16 @@ static bool is_guarded(const struct lock *lock)
  * command has left behind may have inherited it. */
 static void remove_object(struct lock *lock)
 {
-	struct file_lock *file = lock->file;
-
 	if (!is_guarded(lock)) {
 		lock->stuck = true; /* a dead holder's, for the next one to take over */
-	} else if (lockdir_same(file, file->base, lock->fd)) {
+	} else if (lockdir_same(lock, lock->entry, lock->fd)) {
 		CRASH_POINT("publish.release");
-		if (file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
+		if (lock->file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
 			lock->lost = true;
 	} else {
 		lock->lost = true;
 	}
-	file->held = false;
+	lock->file->held = false;
 	CRASH_POINT("publish.released");
 	flock(lock->fd, LOCK_UN);
 }
@@ -287,8 +294,8 @@ void publish_release(struct lock *lock)
 	foreign_holder_forget(file);
 	discard_temporary(lock);
 	close_object(lock);
-	if (file->directory >= 0)
-		close(file->directory);
+	if (lock->directory >= 0)
+		close(lock->directory);
 	free(file);
 	lock->file = NULL;
 	lock->entry = NULL;

@@ -13,9 +13,12 @@ void publish_beat(struct lock *lock);
 void publish_drop(struct lock *lock);
 void publish_release(struct lock *lock);
 
-/* For a method with its own take: unless FILE->ready, start the command, fill FILE->record with
- * what there is to say of it, and set FILE->ready.  Returns 0, or -1 with ERROR filled. */
+/* For a method with its own take: unless LOCK->file->ready, start the command, fill LOCK->file->record with
+ * what there is to say of it, and set LOCK->file->ready.  Returns 0, or -1 with ERROR filled. */
 int publish_describe(struct lock *lock, struct error *error);
+
+/* Make LOCK->file->record the contents of FD.  Returns their length in bytes, or -1 with ERROR filled. */
+int publish_record(struct lock *lock, int fd, struct error *error);
 
 /* FD has been made under the lock's own name, and is empty: flock and write it, in our object's place.  TAKEN;
  * AGAIN: the name means another object by now; FAILED, with ERROR filled. */

@@ -18,20 +18,19 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/plainfile.h"
 #include "methods/file/rename_token.h"
 
 static const struct object rename_object = {
     .what = "a token made by --init",
     .type = S_IFREG,
-    .read = plainfile_read,
+    .read = lockdir_read_record,
 };
 
 static int rename_open(struct lock *lock, struct error *error)
 {
 	if (lockdir_open(lock, error) != 0)
 		return -1;
-	if (strlen(lock->file->base) <= 240)
+	if (strlen(lock->entry) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
 	return error_set(error, ERROR_OPEN, "cannot have a name beside it");
@@ -59,22 +58,21 @@ static bool is_held(const struct lock *lock)
 {
 	char held[NAME_SIZE];
 
-	return lockdir_same(lock->file, rename_token_held_name(lock->file, held), lock->fd);
+	return lockdir_same(lock, rename_token_held_name(lock, held), lock->fd);
 }
 
 static int rename_prepare(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	struct stat status;
 	int fd;
 
 	if (lock->fd >= 0)
 		return 0;
-	fd = rename_token_open(file);
+	fd = rename_token_open(lock);
 	if (fd < 0 && errno == ENOENT && lock->init) {
 		if (rename_token_make(lock, error) != 0)
 			return -1;
-		fd = rename_token_open(file);
+		fd = rename_token_open(lock);
 	}
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
@@ -84,7 +82,7 @@ static int rename_prepare(struct lock *lock, struct error *error)
 		errno = ENXIO;
 		return rename_cannot_open(lock, error);
 	}
-	file->inherited = lock->child->pid == 0 && lock->child->inherits;
+	lock->file->inherited = lock->child->pid == 0 && lock->child->inherits;
 	return 0;
 }
 
@@ -101,12 +99,11 @@ static void rename_close(struct lock *lock)
 
 static int rename_write(struct lock *lock, struct error *error)
 {
-	char text[RECORD_LONGEST];
-	size_t length = record_write(&lock->file->record, lock->method->name, text);
+	int length = publish_record(lock, lock->fd, error);
 
-	if (plainfile_put(lock->fd, text, length, error) != 0)
+	if (length < 0)
 		return -1;
-	if (call_truncate(lock->fd, (off_t)length) != 0)
+	if (call_truncate(lock->fd, length) != 0)
 		return error_set(error, ERROR_CREATE, "cannot write the token");
 	return 0;
 }
@@ -121,11 +118,9 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EEXIST)
-		error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
-					   "behind it: remove one");
-	else
-		lockdir_cannot_create(error, "cannot rename the token");
-	return FAILED;
+		return error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
+						    "behind it: remove one");
+	return lockdir_cannot_create(error, "cannot rename the token");
 }
 
 /* Our record must not stay in a token that is not ours. */
@@ -141,7 +136,6 @@ static void rename_erase(struct lock *lock)
 /* The token is under our flock, and at home. */
 static enum outcome rename_away(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
 	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
@@ -149,11 +143,11 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
-	if (rename_token_move(file, file->base, rename_token_held_name(file, held)) != 0) {
+	if (rename_token_move(lock, lock->entry, rename_token_held_name(lock, held)) != 0) {
 		rename_erase(lock);
 		return rename_failed(lock, error);
 	}
-	file->held = true;
+	lock->file->held = true;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
 }
@@ -161,7 +155,7 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 static enum outcome rename_leave(struct lock *lock, enum wait wait, pid_t pid)
 {
 	flock(lock->fd, LOCK_UN);
-	return wait == TRY ? BUSY : foreign_holder_await(lock->file, pid, false);
+	return wait == TRY ? BUSY : foreign_holder_await(lock, pid, false);
 }
 
 /* From a dead holder.  A user who may not rename the token (another's, in a sticky directory) could not
@@ -170,7 +164,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 {
 	char held[NAME_SIZE];
 
-	if (rename_token_move(lock->file, rename_token_held_name(lock->file, held), lock->file->base) == 0) {
+	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) == 0) {
 		CRASH_POINT("rename.fetched");
 		return rename_away(lock, error);
 	}
@@ -186,7 +180,7 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 	struct record record;
 	enum verdict verdict;
 
-	plainfile_read(lock->fd, &record);
+	lockdir_read_record(lock->fd, &record);
 	fstat(lock->fd, &status);
 	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status); /* a script only renames it */
@@ -204,7 +198,7 @@ static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct err
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
-	if (lockdir_same(lock->file, lock->file->base, lock->fd))
+	if (lockdir_same(lock, lock->entry, lock->fd))
 		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
 	if (is_held(lock))
 		return rename_judge_held(lock, wait, error);
@@ -218,7 +212,7 @@ static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 	struct record record;
 	struct stat token;
 
-	plainfile_read(lock->fd, &record);
+	lockdir_read_record(lock->fd, &record);
 	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
 }
 
@@ -243,7 +237,7 @@ static bool rename_idle(struct lock *lock)
 
 	if (rename_prepare(lock, &ignored) != 0 || rename_token_flock(lock->fd, TRY, &ignored) != TAKEN)
 		return false;
-	free = lockdir_same(lock->file, lock->file->base, lock->fd);
+	free = lockdir_same(lock, lock->entry, lock->fd);
 	flock(lock->fd, LOCK_UN);
 	return free;
 }
@@ -252,14 +246,13 @@ static bool rename_idle(struct lock *lock)
 
 static void rename_drop(struct lock *lock)
 {
-	struct file_lock *file = lock->file;
 	char held[NAME_SIZE];
 
-	if (!file->held)
+	if (!lock->file->held)
 		return;
-	if (!is_held(lock) || rename_token_move(file, rename_token_held_name(file, held), file->base) != 0)
+	if (!is_held(lock) || rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) != 0)
 		lock->lost = true;
-	file->held = false;
+	lock->file->held = false;
 	CRASH_POINT("rename.back");
 	if (!lock->lost)
 		rename_erase(lock);

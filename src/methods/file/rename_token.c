@@ -14,21 +14,21 @@
 
 #define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
 
-const char *rename_token_held_name(const struct file_lock *file, char name[NAME_SIZE])
+const char *rename_token_held_name(const struct lock *lock, char name[NAME_SIZE])
 {
-	snprintf(name, NAME_SIZE, "%.240s.held", file->base);
+	snprintf(name, NAME_SIZE, "%.240s.held", lock->entry);
 	return name;
 }
 
 /* The token can move from the second name to the first between two looks. */
-int rename_token_open(const struct file_lock *file)
+int rename_token_open(const struct lock *lock)
 {
 	char held[NAME_SIZE];
 	int fd = -1;
 
-	rename_token_held_name(file, held);
+	rename_token_held_name(lock, held);
 	for (int looks = 0; fd < 0 && looks < 1000; looks++) {
-		fd = openat(file->directory, looks % 2 == 0 ? file->base : held, TOKEN_FLAGS);
+		fd = openat(lock->directory, looks % 2 == 0 ? lock->entry : held, TOKEN_FLAGS);
 		if (fd < 0 && errno != ENOENT && errno != EINTR)
 			break;
 	}
@@ -41,14 +41,13 @@ enum outcome rename_token_flock(int fd, enum wait wait, struct error *error)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	error_say(error, ERROR_UNAVAILABLE, "flock(2), which guards the token, fails here (%s): use -m link or excl",
+	return error_say(error, ERROR_UNAVAILABLE, "flock(2), which guards the token, fails here (%s): use -m link or excl",
 	    strerror(errno));
-	return FAILED;
 }
 
 /* The new token FD is flocked before it has its name: no process can take it until we know that there is
  * no other token away. */
-static int publish_token(const struct file_lock *file, int fd, struct error *error)
+static int publish_token(const struct lock *lock, int fd, struct error *error)
 {
 	char held[NAME_SIZE], path[40];
 	struct stat other;
@@ -58,28 +57,28 @@ static int publish_token(const struct file_lock *file, int fd, struct error *err
 	if (rename_token_flock(fd, TRY, error) == FAILED)
 		return -1;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	if (file->temporary[0] != '\0')
-		from = file->temporary;
-	UNINTERRUPTED(result, linkat(file->directory, from, file->directory, file->base, AT_SYMLINK_FOLLOW));
+	if (lock->file->temporary[0] != '\0')
+		from = lock->file->temporary;
+	UNINTERRUPTED(result, linkat(lock->directory, from, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
 	if (result != 0)
 		return errno == EEXIST ? 0 : lockdir_cannot_create(error, "cannot make the token");
-	if (fstatat(file->directory, rename_token_held_name(file, held), &other, 0) == 0)
-		call_unlink(file->directory, file->base, 0);
+	if (fstatat(lock->directory, rename_token_held_name(lock, held), &other, 0) == 0)
+		call_unlink(lock->directory, lock->entry, 0);
 	return 0;
 }
 
 int rename_token_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	int fd = lockdir_create_file(file, lock->create_mode), result;
+	int fd = lockdir_create_file(lock, lock->create_mode), result;
 
 	if (fd < 0)
 		return lockdir_cannot_create(error, "cannot make the token");
 	if (lock->exact_mode)
 		fchmod(fd, lock->create_mode);
-	result = publish_token(file, fd, error);
+	result = publish_token(lock, fd, error);
 	if (file->temporary[0] != '\0')
-		call_unlink(file->directory, file->temporary, 0);
+		call_unlink(lock->directory, file->temporary, 0);
 	file->temporary[0] = '\0';
 	close(fd);
 	return result;
@@ -87,21 +86,21 @@ int rename_token_make(struct lock *lock, struct error *error)
 
 /* Without RENAME_NOREPLACE our flock on the only token keeps others from making TO between the look
  * and the call. */
-int rename_token_move(const struct file_lock *file, const char *from, const char *to)
+int rename_token_move(const struct lock *lock, const char *from, const char *to)
 {
 	struct stat other;
 	int result;
 
-	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(file->directory, from, to));
+	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(lock->directory, from, to));
 	if (result == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	if (fstatat(file->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (fstatat(lock->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
 		errno = EEXIST;
 		return -1;
 	}
-	return call_rename(file->directory, from, to);
+	return call_rename(lock->directory, from, to);
 }
 
 /* RECORD_FULL: a record that was not erased; RECORD_PID: a script's. */

@@ -6,11 +6,11 @@
 #include "methods/file/lockdir.h"
 
 /* Put LOCK.held into NAME.  Returns NAME. */
-const char *rename_token_held_name(const struct file_lock *file, char name[NAME_SIZE]);
+const char *rename_token_held_name(const struct lock *lock, char name[NAME_SIZE]);
 
 /* Open the token as LOCK or LOCK.held.  Returns its descriptor, or -1 with errno set: ENOENT if there is
  * none. */
-int rename_token_open(const struct file_lock *file);
+int rename_token_open(const struct lock *lock);
 
 /* Flock the token that is open as FD.  TAKEN; BUSY: it is flocked or, with SLEEP, a signal ended the sleep;
  * FAILED, with ERROR filled: flock(2) does not work here. */
@@ -18,7 +18,7 @@ enum outcome rename_token_flock(int fd, enum wait wait, struct error *error);
 
 /* Rename the token, which is under our flock, from FROM to TO, which is not replaced.  Returns 0, or -1
  * with errno set. */
-int rename_token_move(const struct file_lock *file, const char *from, const char *to);
+int rename_token_move(const struct lock *lock, const char *from, const char *to);
 
 /* Is LOCK->fd, which is at home, a token?  Our record will be written over its contents: they must be
  * empty, a record or a PID.  Returns 0, or -1 with ERROR filled. */

@@ -35,66 +35,66 @@ struct existing {
 };
 
 /* Returns false, with errno set, if it cannot be read. */
-static bool read_target(const struct file_lock *file, struct existing *existing)
+static bool read_target(const struct lock *lock, struct existing *existing)
 {
-	ssize_t length = readlinkat(file->directory, file->base, existing->target, sizeof existing->target);
+	ssize_t length = readlinkat(lock->directory, lock->entry, existing->target, sizeof existing->target);
 
 	existing->length = length < 0 ? 0 : (size_t)length;
 	return length >= 0;
 }
 
-static bool target_is(const struct file_lock *file, const char *target, size_t length)
+static bool target_is(const struct lock *lock, const char *target, size_t length)
 {
 	struct existing now;
 
-	return read_target(file, &now) && now.length == length && memcmp(now.target, target, length) == 0;
+	return read_target(lock, &now) && now.length == length && memcmp(now.target, target, length) == 0;
 }
 
-static bool is_unchanged(const struct file_lock *file, const struct existing *existing)
+static bool is_unchanged(const struct lock *lock, const struct existing *existing)
 {
-	return target_is(file, existing->target, existing->length);
+	return target_is(lock, existing->target, existing->length);
 }
 
-static bool is_ours(const struct file_lock *file)
+static bool is_ours(const struct lock *lock)
 {
 	char target[RECORD_LONGEST];
 
-	return target_is(file, target, record_write_line(&file->record, target));
+	return target_is(lock, target, record_write_line(&lock->file->record, target));
 }
 
 /* ---- the guard ---- */
 
-static int guard_open(const struct file_lock *file, const char *name)
+static int guard_open(const struct lock *lock, const char *name)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd;
 
-	flags |= file->local ? O_RDONLY : O_RDWR; /* NFS: see takeover.c */
+	flags |= lock->file->local ? O_RDONLY : O_RDWR; /* NFS: see takeover.c */
 
 	do { /* without O_CREAT first: see fs.protected_regular */
-		fd = openat(file->directory, name, flags);
+		fd = openat(lock->directory, name, flags);
 		if (fd < 0 && errno == ENOENT)
-			fd = openat(file->directory, name, flags | O_CREAT | O_EXCL,
-			    file->local ? 0444 : 0666);
+			fd = openat(lock->directory, name, flags | O_CREAT | O_EXCL,
+			    lock->file->local ? 0444 : 0666);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 	return fd;
 }
 
-/* Take FILE's guard, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
+/* Take LOCK's guard, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
  * EWOULDBLOCK if another process has it.  The process that had the guard before us removes it, perhaps
  * before we have flocked it: then it is opened afresh. */
-static int guard_take(const struct file_lock *file, char name[NAME_SIZE])
+static int guard_take(const struct lock *lock, char name[NAME_SIZE])
 {
 	int fd, errnum;
 
-	snprintf(name, NAME_SIZE, ".%.200s.guard", file->base);
+	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->entry);
 	for (;;) {
-		fd = guard_open(file, name);
+		fd = guard_open(lock, name);
 		if (fd < 0)
 			return -1;
 		if (call_try_flock(fd) != 0)
 			break;
-		if (lockdir_same(file, name, fd))
+		if (lockdir_same(lock, name, fd))
 			return fd;
 		close(fd);
 	}
@@ -105,11 +105,11 @@ static int guard_take(const struct file_lock *file, char name[NAME_SIZE])
 }
 
 /* The same, but wait for a second, signals notwithstanding. */
-static int guard_await(const struct file_lock *file, char name[NAME_SIZE])
+static int guard_await(const struct lock *lock, char name[NAME_SIZE])
 {
 	int guard;
 
-	for (int tries = 1000; (guard = guard_take(file, name)) < 0 && tries > 0; tries--) {
+	for (int tries = 1000; (guard = guard_take(lock, name)) < 0 && tries > 0; tries--) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			break;
 		lockdir_nap(MILLISECOND);
@@ -119,13 +119,13 @@ static int guard_await(const struct file_lock *file, char name[NAME_SIZE])
 
 /* S3.  A process needs the guard for a moment only, unless it has been stopped; meanwhile the holder may
  * release the lock.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
-static int guard_await_while(const struct file_lock *file, const struct existing *existing, char name[NAME_SIZE])
+static int guard_await_while(const struct lock *lock, const struct existing *existing, char name[NAME_SIZE])
 {
 	int64_t pause = MILLISECOND / 10;
 	int guard;
 
-	while ((guard = guard_take(file, name)) < 0 && errno == EWOULDBLOCK) {
-		if (!is_unchanged(file, existing)) {
+	while ((guard = guard_take(lock, name)) < 0 && errno == EWOULDBLOCK) {
+		if (!is_unchanged(lock, existing)) {
 			errno = ENOENT;
 			break;
 		}
@@ -138,11 +138,11 @@ static int guard_await_while(const struct file_lock *file, const struct existing
 }
 
 /* S6. */
-static void guard_leave(const struct file_lock *file, int guard, const char *name)
+static void guard_leave(const struct lock *lock, int guard, const char *name)
 {
 	if (guard < 0)
 		return;
-	call_unlink(file->directory, name, 0);
+	call_unlink(lock->directory, name, 0);
 	close(guard);
 }
 
@@ -151,7 +151,7 @@ static void guard_leave(const struct file_lock *file, int guard, const char *nam
 static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 {
 	record_read(&existing->record, existing->target, existing->length);
-	if (lockdir_status(lock, lock->file->directory, lock->file->base, &existing->status) != 0)
+	if (lockdir_status(lock, lock->directory, lock->entry, &existing->status) != 0)
 		return ALIVE; /* gone, or changed: look again */
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
@@ -160,7 +160,7 @@ static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
  * may have given a sign of life before we had the guard. */
 static bool still_allowed(struct lock *lock, struct existing *existing)
 {
-	return is_unchanged(lock->file, existing) &&
+	return is_unchanged(lock, existing) &&
 	       (lock->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
@@ -168,10 +168,9 @@ static bool still_allowed(struct lock *lock, struct existing *existing)
 static enum outcome symlink_take_over(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
-	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int result = 0;
-	int guard = wait == TRY ? guard_take(file, name) : guard_await_while(file, existing, name);
+	int guard = wait == TRY ? guard_take(lock, name) : guard_await_while(lock, existing, name);
 
 	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
 		return BUSY;
@@ -179,15 +178,15 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
 	if (guard >= 0 && still_allowed(lock, existing))
-		result = call_unlink(file->directory, file->base, 0); /* S5 */
+		result = call_unlink(lock->directory, lock->entry, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
-		guard_leave(file, guard, name);
+		guard_leave(lock, guard, name);
 		return AGAIN;
 	}
 	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
-	guard_leave(file, guard, name);
-	return wait == TRY ? BUSY : foreign_holder_await(lock->file, 0, false);
+	guard_leave(lock, guard, name);
+	return wait == TRY ? BUSY : foreign_holder_await(lock, 0, false);
 }
 
 static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
@@ -195,10 +194,8 @@ static enum outcome symlink_cannot_read(const struct lock *lock, struct error *e
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EINVAL)
-		lockdir_not_a_lock(lock, error);
-	else
-		error_set(error, ERROR_OPEN, "cannot look at the lock");
-	return FAILED;
+		return lockdir_not_a_lock(lock, error);
+	return error_set(error, ERROR_OPEN, "cannot look at the lock");
 }
 
 /* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock has
@@ -206,18 +203,18 @@ static enum outcome symlink_cannot_read(const struct lock *lock, struct error *e
 static enum outcome await_holder(struct lock *lock, const struct existing *existing)
 {
 	const struct record *record = &existing->record;
-	enum outcome outcome = foreign_holder_await(lock->file, record->pid, record->kind == RECORD_FULL);
+	enum outcome outcome = foreign_holder_await(lock, record->pid, record->kind == RECORD_FULL);
 	int64_t pause = MILLISECOND / 10;
 
 	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
 		return outcome;
 	for (; pause < SECOND / 10; pause *= 2) {
-		if (!is_unchanged(lock->file, existing) || !process_lives(record->semlock))
+		if (!is_unchanged(lock, existing) || !process_lives(record->semlock))
 			return AGAIN;
 		if (lockdir_nap(pause) != 0)
 			return BUSY;
 	}
-	return foreign_holder_await(lock->file, record->semlock, false);
+	return foreign_holder_await(lock, record->semlock, false);
 }
 
 /* S2. */
@@ -226,7 +223,7 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	struct existing existing;
 	enum verdict verdict;
 
-	if (!read_target(lock->file, &existing))
+	if (!read_target(lock, &existing))
 		return symlink_cannot_read(lock, error);
 	verdict = symlink_judge(lock, &existing);
 	if (takeover_allowed(lock, verdict, &existing.status))
@@ -237,23 +234,22 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &existing);
-	return foreign_holder_await(lock->file, 0, false);
+	return foreign_holder_await(lock, 0, false);
 }
 
 /* S1.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own link. */
 static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
 	char target[RECORD_LONGEST];
 	int made;
 
-	record_write_line(&file->record, target);
-	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, file->directory, file->base));
+	record_write_line(&lock->file->record, target);
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->directory, lock->entry));
 	if (made != 0 && errno != EEXIST)
 		return lockdir_not_named(error);
-	if (made != 0 && !is_ours(file))
+	if (made != 0 && !is_ours(lock))
 		return AGAIN;
-	file->held = true;
+	lock->file->held = true;
 	CRASH_POINT("symlink.published");
 	return TAKEN;
 }
@@ -276,7 +272,7 @@ static bool symlink_idle(struct lock *lock)
 {
 	struct existing existing;
 
-	if (!read_target(lock->file, &existing))
+	if (!read_target(lock, &existing))
 		return errno == ENOENT;
 	return takeover_allowed(lock, symlink_judge(lock, &existing), &existing.status);
 }
@@ -286,39 +282,37 @@ static bool symlink_idle(struct lock *lock)
  * holder's, for the next one to take over. */
 static void symlink_drop(struct lock *lock)
 {
-	struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
 	int guard;
 
-	if (!file->held)
+	if (!lock->file->held)
 		return;
-	guard = lock->stale > 0 ? guard_await(file, name) : -1;
+	guard = lock->stale > 0 ? guard_await(lock, name) : -1;
 	/* If no guard can be made (a full disk), the lock is released without one. */
 	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
 	CRASH_POINT("symlink.release");
 	if (!lock->stuck &&
-	    (!is_ours(file) || (call_unlink(file->directory, file->base, 0) != 0 && errno == ENOENT)))
+	    (!is_ours(lock) || (call_unlink(lock->directory, lock->entry, 0) != 0 && errno == ENOENT)))
 		lock->lost = true;
-	file->held = false;
+	lock->file->held = false;
 	CRASH_POINT("symlink.released");
-	guard_leave(file, guard, name);
+	guard_leave(lock, guard, name);
 }
 
 static bool symlink_owned(struct lock *lock)
 {
-	return !lock->file->held || is_ours(lock->file);
+	return !lock->file->held || is_ours(lock);
 }
 
 /* Without the guard there is no sign of life this time: the next one comes soon enough. */
 static void symlink_beat(struct lock *lock)
 {
-	const struct file_lock *file = lock->file;
 	char name[NAME_SIZE];
-	int guard = file->held ? guard_take(file, name) : -1;
+	int guard = lock->file->held ? guard_take(lock, name) : -1;
 
-	if (guard >= 0 && is_ours(file))
-		utimensat(file->directory, file->base, NULL, AT_SYMLINK_NOFOLLOW);
-	guard_leave(file, guard, name);
+	if (guard >= 0 && is_ours(lock))
+		utimensat(lock->directory, lock->entry, NULL, AT_SYMLINK_NOFOLLOW);
+	guard_leave(lock, guard, name);
 }
 
 const struct method method_symlink = {

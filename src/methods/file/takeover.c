@@ -28,7 +28,7 @@ struct existing {
 static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
 {
 	if (now == 0)
-		now = lockdir_now(lock->file);
+		now = lockdir_now(lock);
 	return now < 0 ? -1 : now - lockdir_mtime(status);
 }
 
@@ -94,47 +94,42 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 		return AGAIN;
 	case EACCES:
 	case EPERM:
-		if (fstatat(lock->file->directory, lock->file->base, &there, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->directory, lock->entry, &there, AT_SYMLINK_NOFOLLOW) == 0)
 			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
-		error_set(error, ERROR_OPEN, "cannot look into its directory");
-		return FAILED;
+		return error_set(error, ERROR_OPEN, "cannot look into its directory");
 	case ELOOP:
 	case EMLINK:
 	case ENXIO:
 	case ENOTDIR:
-		lockdir_not_a_lock(lock, error);
-		return FAILED;
+		return lockdir_not_a_lock(lock, error);
 	}
-	lockdir_failed(error, ERROR_OPEN, "cannot look at the lock");
-	return FAILED;
+	return lockdir_failed(error, ERROR_OPEN, "cannot look at the lock");
 }
 
 /* NFS: LOCK_EX needs a descriptor that is open for writing. */
-static int open_name(const struct file_lock *file)
+static int open_name(const struct lock *lock)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
 
-	if (file->object->type == S_IFDIR)
-		return openat(file->directory, file->base, O_RDONLY | O_DIRECTORY | flags);
-	if (!file->local)
-		fd = openat(file->directory, file->base, O_RDWR | flags);
-	return fd >= 0 ? fd : openat(file->directory, file->base, O_RDONLY | flags);
+	if (lock->file->object->type == S_IFDIR)
+		return openat(lock->directory, lock->entry, O_RDONLY | O_DIRECTORY | flags);
+	if (!lock->file->local)
+		fd = openat(lock->directory, lock->entry, O_RDWR | flags);
+	return fd >= 0 ? fd : openat(lock->directory, lock->entry, O_RDONLY | flags);
 }
 
 /* I1.  TAKEN: EXISTING->fd is open. */
 static enum outcome open_existing(struct lock *lock, struct existing *existing, struct error *error)
 {
-	existing->fd = open_name(lock->file);
+	existing->fd = open_name(lock);
 	if (existing->fd < 0)
 		return takeover_cannot_open(lock, error);
 	if (fstat(existing->fd, &existing->status) != 0)
 		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
-	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type) {
-		lockdir_not_a_lock(lock, error);
-		return FAILED;
-	}
+	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type)
+		return lockdir_not_a_lock(lock, error);
 	return TAKEN;
 }
 
@@ -155,7 +150,7 @@ static enum outcome leave_existing(struct lock *lock, const struct existing *exi
 		return BUSY;
 	if (existing->fd >= 0)
 		flock(existing->fd, LOCK_UN); /* or others would take us, asleep, for its holder */
-	return foreign_holder_await(lock->file, pid, false);
+	return foreign_holder_await(lock, pid, false);
 }
 
 /* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be alive
@@ -177,7 +172,7 @@ static enum outcome flock_existing(struct lock *lock, struct existing *existing,
 		return leave_existing(lock, existing, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
-	return lockdir_same(lock->file, lock->file->base, existing->fd) ? TAKEN : AGAIN;
+	return lockdir_same(lock, lock->entry, existing->fd) ? TAKEN : AGAIN;
 }
 
 /* I6.  In a sticky directory only the owner may remove it. */
@@ -201,10 +196,8 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	enum verdict verdict = judge_existing(lock, existing); /* I2 */
 	enum outcome outcome;
 
-	if (existing->record.kind == RECORD_ABSENT) {
-		error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
-		return FAILED;
-	}
+	if (existing->record.kind == RECORD_ABSENT)
+		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return leave_existing(lock, existing, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
@@ -221,7 +214,7 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	if (!takeover_allowed(lock, verdict, &existing->status))
 		return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
 	CRASH_POINT("takeover.judged");
-	if (!lockdir_same(lock->file, lock->file->base, existing->fd)) /* I5: after I4 */
+	if (!lockdir_same(lock, lock->entry, existing->fd)) /* I5: after I4 */
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
 	return remove_existing(lock, existing, wait, error); /* I6 */

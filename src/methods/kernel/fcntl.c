@@ -37,7 +37,14 @@ static enum outcome outcome_of(int result)
 	return BUSY;
 }
 
-static enum outcome lock_bytes(int fd, int command, short type, struct range range)
+static int command_for(const struct lock *lock, enum wait wait)
+{
+	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
+		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
+	return wait == TRY ? F_SETLK : F_SETLKW;
+}
+
+static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short type, struct range range)
 {
 	struct flock bytes = {
 	    .l_type = type,
@@ -48,8 +55,8 @@ static enum outcome lock_bytes(int fd, int command, short type, struct range ran
 	int result;
 
 	do { /* over NFS, a signal can interrupt even a try */
-		result = fcntl(fd, command, &bytes);
-	} while (result != 0 && errno == EINTR && command != F_OFD_SETLKW && command != F_SETLKW);
+		result = fcntl(lock->fd, command_for(lock, wait), &bytes);
+	} while (result != 0 && errno == EINTR && wait == TRY);
 	return outcome_of(result);
 }
 
@@ -73,26 +80,24 @@ static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 		error_set(error, ERROR_LOCKABLE, "cannot lock");
 }
 
-static int command_for(const struct lock *lock, enum wait wait)
+static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, struct range range,
+    struct error *error)
 {
-	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
-		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
-	return wait == TRY ? F_SETLK : F_SETLKW;
-}
-
-static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *error)
-{
-	short type = lock->mode == SHARED ? F_RDLCK : F_WRLCK;
-	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), type, lock->range);
+	enum outcome outcome = lock_bytes(lock, wait, type, range);
 
 	if (outcome == FAILED)
 		explain_failed_fcntl(lock, error);
 	return outcome;
 }
 
+static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *error)
+{
+	return take_bytes(lock, wait, lock->mode == SHARED ? F_RDLCK : F_WRLCK, lock->range, error);
+}
+
 static int fcntl_drop(struct lock *lock, struct error *error)
 {
-	if (lock_bytes(lock->fd, command_for(lock, TRY), F_UNLCK, lock->range) == TAKEN)
+	if (lock_bytes(lock, TRY, F_UNLCK, lock->range) == TAKEN)
 		return 0;
 	return error_set(error, ERROR_LOCKABLE, "cannot unlock");
 }
@@ -106,16 +111,12 @@ static struct range slot_byte(const struct lock *lock, unsigned slot)
 
 enum outcome kernel_take_slot(struct lock *lock, unsigned slot, enum wait wait, struct error *error)
 {
-	enum outcome outcome = lock_bytes(lock->fd, command_for(lock, wait), F_WRLCK, slot_byte(lock, slot));
-
-	if (outcome == FAILED)
-		explain_failed_fcntl(lock, error);
-	return outcome;
+	return take_bytes(lock, wait, F_WRLCK, slot_byte(lock, slot), error);
 }
 
 void kernel_drop_slot(struct lock *lock, unsigned slot)
 {
-	lock_bytes(lock->fd, command_for(lock, TRY), F_UNLCK, slot_byte(lock, slot));
+	lock_bytes(lock, TRY, F_UNLCK, slot_byte(lock, slot));
 }
 
 static const struct kernel_method fcntl_method = {

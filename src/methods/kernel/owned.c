@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #include "lock/lock.h"
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 #include "methods/kernel/kernel_methods.h"
 #include "sys/file_system.h"
-#include "sys/mounts.h"
 #include "sys/retry.h"
 
 static bool has_lease(const struct lock *lock)
@@ -21,7 +20,7 @@ static bool has_lease(const struct lock *lock)
 
 	if (!file_system_nfs(lock->fd, lock->device))
 		return false;
-	return !mounts_find(lock->fd, &mount) ||
+	return !file_system_mount(lock->fd, &mount) ||
 	       lock_scope_of(&mount, (lock->method->can & CAN_RANGE) == 0 ? KIND_FLOCK : KIND_POSIX) !=
 		   SCOPE_HERE_ONLY;
 }

@@ -185,17 +185,23 @@ int locksmith_unknown(const struct locksmith *smith, const char *line, struct er
 	    smith->scheme, LOCKSMITH_PROTOCOL, line);
 }
 
-bool locksmith_number(const char *line, const char *key, long long *number)
+const char *locksmith_field(const char *line, const char *key)
 {
-	const char *at = line;
 	size_t length = strlen(key);
 
-	for (; (at = strstr(at, key)) != NULL; at += length)
-		if (at == line || at[-1] == ' ') {
-			*number = strtoll(at + length, NULL, 10);
-			return true;
-		}
-	return false;
+	for (const char *at = line; (at = strstr(at, key)) != NULL; at += length)
+		if (at == line || at[-1] == ' ')
+			return at + length;
+	return NULL;
+}
+
+bool locksmith_number(const char *line, const char *key, long long *number)
+{
+	const char *value = locksmith_field(line, key);
+
+	if (value != NULL)
+		*number = strtoll(value, NULL, 10);
+	return value != NULL;
 }
 
 void locksmith_note(struct locksmith *smith, const char *line)

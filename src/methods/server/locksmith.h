@@ -71,6 +71,9 @@ int locksmith_line(struct locksmith *smith, const struct deadline *until, const 
 /* Returns what follows WORD in LINE, or NULL if LINE does not begin with WORD. */
 const char *locksmith_says(const char *line, const char *word);
 
+/* Returns what follows the field KEY ("host=") in LINE, its value first; NULL: LINE has no such field. */
+const char *locksmith_field(const char *line, const char *key);
+
 /* Read the field KEY ("deadline=") of LINE into *NUMBER.  Returns false if LINE has no such field. */
 bool locksmith_number(const char *line, const char *key, long long *number);
 

@@ -156,7 +156,7 @@ static enum outcome start_command(struct lock *lock, struct error *error)
 	struct child *child = lock->child;
 
 	lock->fd = lock->smith->in;
-	lockfile_identify(lock); /* a command that asks for the same lock is known by this pipe, see run/nesting */
+	lockfile_identify(lock); /* a command that asks for the same lock is known by this pipe, see owners/nesting */
 	child->pid = child->start(child, error);
 	if (child->pid < 0) {
 		child->pid = 0;
@@ -187,10 +187,8 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			lock->crowded = wait->places > 0 && deadline_left(&wait->deadline) > 0;
 			return BUSY;
 		}
-		if ((text = locksmith_says(line, "ERR")) != NULL) {
-			helper_refused(text, error);
-			return FAILED;
-		}
+		if ((text = locksmith_says(line, "ERR")) != NULL)
+			return helper_refused(text, error);
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
@@ -199,12 +197,10 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 				wait->waits(lock, wait->context);
 			continue;
 		}
-		locksmith_unknown(lock->smith, line, error);
-		return FAILED;
+		return locksmith_unknown(lock->smith, line, error);
 	}
 	lock->smith->silent = got == LINE_LATE;
-	locksmith_silent(lock->smith, got, error);
-	return FAILED;
+	return locksmith_silent(lock->smith, got, error);
 }
 
 static enum outcome server_await(struct lock *lock, const struct wait_options *wait, struct error *error)
@@ -212,10 +208,8 @@ static enum outcome server_await(struct lock *lock, const struct wait_options *w
 	lock->fd = -1;
 	lock->token = -1;
 	lock->smith = calloc(1, sizeof *lock->smith);
-	if (lock->smith == NULL) {
-		error_set(error, ERROR_SYSTEM, "no memory");
-		return FAILED;
-	}
+	if (lock->smith == NULL)
+		return error_set(error, ERROR_SYSTEM, "no memory");
 	if (start_helper(lock, wait, error) != 0)
 		return FAILED;
 	return wait_for_word(lock, wait, error);

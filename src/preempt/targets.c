@@ -11,7 +11,7 @@
 #include "lock/queuefile.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
-#include "run/targets.h"
+#include "preempt/targets.h"
 
 /* A zombie still takes signals, and has released its locks. */
 static bool target_lives(const struct target *target)

@@ -1,9 +1,9 @@
-/* run/preempt.h - --replace and --toggle: ending the holder of a lock.
+/* preempt/preempt.h - --replace and --toggle: ending the holder of a lock.
  *
  * A process is signalled through its pidfd alone, and only after it was seen, with that pidfd open, to hold
  * the lock: if its PID is another process's by then, the signal reaches none. */
-#ifndef SEMLOCK_RUN_PREEMPT_H
-#define SEMLOCK_RUN_PREEMPT_H
+#ifndef SEMLOCK_PREEMPT_PREEMPT_H
+#define SEMLOCK_PREEMPT_PREEMPT_H
 
 #include "cli/request.h"
 #include "lock/take.h"

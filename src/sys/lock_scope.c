@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "lock/lock_scope.h"
+#include "sys/lock_scope.h"
 
 static bool has_option(const struct procfs_mount *mount, const char *word)
 {

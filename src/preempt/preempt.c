@@ -7,10 +7,10 @@
 
 #include "sys/crash_points.h"
 #include "owners/owners_look.h"
-#include "run/preempt.h"
+#include "preempt/preempt.h"
 #include "owners/owner_text.h"
 #include "report/status_fd.h"
-#include "run/targets.h"
+#include "preempt/targets.h"
 
 struct preempt_state {
 	const struct request *request;

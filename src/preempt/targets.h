@@ -1,9 +1,9 @@
-/* run/targets.h - the processes that --replace and --toggle may signal: which, and how.
+/* preempt/targets.h - the processes that --replace and --toggle may signal: which, and how.
  *
  * A target is known by a pidfd, a descriptor of that very process.  Once it has ended, a signal reaches no
  * process, even if its PID is another process's by then. */
-#ifndef SEMLOCK_RUN_TARGETS_H
-#define SEMLOCK_RUN_TARGETS_H
+#ifndef SEMLOCK_PREEMPT_TARGETS_H
+#define SEMLOCK_PREEMPT_TARGETS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* lock/lock_scope.h - which machines a lock on a file system excludes, by its type and mount options. */
-#ifndef SEMLOCK_LOCK_LOCK_SCOPE_H
-#define SEMLOCK_LOCK_LOCK_SCOPE_H
+/* sys/lock_scope.h - which machines a lock on a file system excludes, by its type and mount options. */
+#ifndef SEMLOCK_SYS_LOCK_SCOPE_H
+#define SEMLOCK_SYS_LOCK_SCOPE_H
 
 #include <stdbool.h>
 

@@ -1,10 +1,10 @@
-/* run/nesting.h - a command that runs under a lock asks for the same lock again.
+/* owners/nesting.h - a command that runs under a lock asks for the same lock again.
  *
  * SEMLOCK_HELD, which the command has inherited, says where to look.  Whether an ancestor holds the lock now
  * is seen in /proc; in the record of a lock made of files; in the pipe and the arguments of the helper of a
  * lock on a server. */
-#ifndef SEMLOCK_RUN_NESTING_H
-#define SEMLOCK_RUN_NESTING_H
+#ifndef SEMLOCK_OWNERS_NESTING_H
+#define SEMLOCK_OWNERS_NESTING_H
 
 #include "lock/lock.h"
 

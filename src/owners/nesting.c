@@ -9,7 +9,7 @@
 #include "sys/open_fds.h"
 #include "methods/server/held_pipe.h"
 #include "owners/owners_look.h"
-#include "run/nesting.h"
+#include "owners/nesting.h"
 
 /* Does the environment say that an ancestor may hold LOCK? */
 static bool in_environment(const struct lock *lock)
