@@ -58,8 +58,9 @@ static bool is_unchanged(const struct lock *lock, const struct existing *existin
 static bool is_ours(const struct lock *lock)
 {
 	char target[RECORD_LONGEST];
+	size_t length = record_write_line(&lock->file->record, target);
 
-	return target_is(lock, target, record_write_line(&lock->file->record, target));
+	return target_is(lock, target, length);
 }
 
 /* ---- the guard ---- */
