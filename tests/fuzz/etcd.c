@@ -59,18 +59,42 @@ static void answer(struct pb message)
 	places(txn_inner(message, 0));
 }
 
-/* What a watch has heard once it has been given all of TEXT, SIZE bytes at a time. */
+/* What a watch has heard once it has been given all of TEXT, SIZE bytes at a time, up to what it refuses. */
 static int heard(char *text, size_t length, size_t size)
 {
 	struct etcdwatch watch = {.call = {.received.limit = LONGEST_MESSAGE, .hear = watch_hear, .data = &watch}};
+	bool refused = false;
 	int result;
 
-	for (size_t at = 0; at < length; at += size)
-		MUST(receive(text + at, 1, size < length - at ? size : length - at, &watch.call) != 0);
-	result = watch.deleted * 2 + watch.stirred;
+	for (size_t at = 0; at < length && !refused; at += size)
+		refused = receive(text + at, 1, size < length - at ? size : length - at, &watch.call) == 0;
+	result = refused * 4 + watch.deleted * 2 + watch.stirred;
 	MUST(watch.stirred || !watch.deleted);
 	buffer_clear(&watch.call.received);
 	return result;
+}
+
+/* The bytes as the answer of a keepalive, and as the value of each header. */
+static void keepalive(char *text, size_t size)
+{
+	static const char *const names[] = {"grpc-status: ", "grpc-message: "};
+	struct grpc_call call = {.received.limit = LONGEST_MESSAGE, .stream = true, .status = GRPC_NONE,
+	    .transfer = {.ended = true}};
+	char header[600];
+	struct pb message;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t name = strlen(names[i]), length = size < sizeof header - name ? size : sizeof header - name;
+
+		memcpy(header, names[i], name);
+		memcpy(header + name, text, length);
+		MUST(receive_header(header, 1, name + length, &call) == name + length);
+		MUST(call.status >= GRPC_NONE && strlen(call.message) < sizeof call.message);
+	}
+	call.status = GRPC_NONE;
+	receive(text, 1, size, &call);
+	MUST(call.answered || !grpc_answer(&call, &message));
+	buffer_clear(&call.received);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -85,8 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answer((struct pb){(unsigned char *)text, (unsigned char *)text + size});
 	if (size > PB_PREFIX)
 		answer((struct pb){(unsigned char *)text + PB_PREFIX, (unsigned char *)text + size});
-	if (size > 0)
+	if (size > 0) {
 		MUST(heard(text, size, size) == heard(text, size, 3));
+		keepalive(text, size);
+	}
 	free(text);
 	return 0;
 }

@@ -393,6 +393,114 @@ held_on() {
 	with_lease 9 held_on
 }
 
+held_on_by_proxy() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	expect a HELD && expect a HELD || return
+	if grep -q watch "$DIR/between.log"; then complain "the watch was ended" || return; fi
+	smith b --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect b WAIT || return
+	unlock a
+	[ "$STATUS" -eq 0 ] && until_line b OK && unlock b && [ "$STATUS" -eq 0 ]
+}
+
+@test "behind etcd's grpc-proxy a lock is held on, released and waited for, and a loss is heard of at once" {
+	etcd_single
+	etcd_proxy
+	ETCD=$PROXY between
+	run_smith --check "etcd://$PROXY/L"
+	[ "$status" -eq 0 ] || complain "$output"
+	with_lease 3 held_on_by_proxy
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	smith a --ttl=600 "etcd://$BETWEEN/L"
+	expect a OK
+	ctl del L/ --prefix >/dev/null
+	expect a LOST
+	[ "$LINE" = "LOST its key was deleted" ]
+}
+
+# says CALL FRAME...: this is what the server answers to CALL from now on.
+says() {
+	printf '%s\n' "${@:2}" >"$DIR/says"
+	mv "$DIR/says" "$DIR/faults/say-$1"
+}
+
+# A header as HPACK has it, without compression.
+header() { printf '00%02x%s%02x%s' ${#1} "$(hex "$1")" ${#2} "$(hex "$2")"; }
+hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
+
+@test "an answer that is no message of gRPC's is an error, and so is a status that is none" {
+	etcd_single
+	between
+	local begins ends text no_message
+	begins="1 4 88$(header content-type application/grpc)" ends="1 5 $(header grpc-status 0)"
+	no_message="the answer is no gRPC message, or is too long"
+	declare -A answers=(
+		["0 0 00ffffffff00"]=$no_message # longer than all that is taken
+		["0 0 00ffffffff00
+$ends"]=$no_message
+		["0 0 010000000100
+$ends"]=$no_message # compressed
+		["0 0 000000000a01
+$ends"]=$no_message # cut off
+		["0 0 0000000001ff
+$ends"]=$no_message # no protocol buffer
+		["$ends"]=$no_message # none
+		["1 5 $(header grpc-status 13)"]="an error without a message (gRPC status 13)"
+		["1 5 $(header grpc-status x)"]="an error without a message (gRPC status 2)"
+		["1 5 $(header grpc-status 4294967296)"]="an error without a message (gRPC status 2)"
+		["1 5 $(header grpc-status 13)$(header grpc-message a%0aFREE)"]="a?FREE"
+		["1 5 $(header other x)"]="HTTP 200 without gRPC"
+	)
+	for text in "${!answers[@]}"; do
+		says txn "$begins" "$text"
+		SEMLOCK_ANSWER_WITHIN=3 run_smith --no-wait "etcd://$BETWEEN/L"
+		[ "$status" -eq 69 ]
+		[ "${#lines[@]}" -eq 1 ]
+		[[ $output == "ERR 69 "*"${answers[$text]}"* ]] || complain "$text" "$output"
+	done
+	says txn "1 5 88$(header content-type application/grpc)$(header grpc-status 14)" # all at once
+	run_smith --no-wait "etcd://$BETWEEN/L"
+	[[ $output == "ERR 69 an error without a message (gRPC status 14)" ]] || complain "$output"
+	rm "$DIR/faults/say-txn"
+	run_smith --no-wait "etcd://$BETWEEN/L"
+	[ "$status" -eq 0 ]
+}
+
+sent_away() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	: >"$DIR/between.log"
+	says keepalive "7 0 0000000000000000"
+	in_file "$DIR/between.log" "said keepalive" || return
+	rm "$DIR/faults/say-keepalive"
+	expect a HELD && expect a HELD || return
+	unlock a
+	[ "$STATUS" -eq 0 ] && grep -q connection "$DIR/between.log"
+}
+
+@test "a server that sends its clients away: the lock is held on by another connection" {
+	etcd_single
+	between
+	with_lease 6 sent_away
+}
+
+no_renewal_is_believed() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	says keepalive "1 4 88" "$1" "1 5 $(header grpc-status 0)"
+	expect a LOST || return
+	rm "$DIR/faults/say-keepalive"
+	unlock a
+	[ "$STATUS" -eq 76 ] && grep -q "said keepalive" "$DIR/between.log"
+}
+
+@test "an answer that is none renews no lease" {
+	etcd_single
+	between
+	local answer
+	# Compressed, longer than it may be, cut off, and none; the first would tell of 15 seconds.
+	for answer in "0 0 0100000002180f" "0 0 00ffffffff180f" "0 0 0000000003180f" "0 0 -"; do
+		with_lease 3 no_renewal_is_believed "$answer"
+	done
+}
+
 # What those who come through BETWEEN have done so far, but for watches.
 calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
 

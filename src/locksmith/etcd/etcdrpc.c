@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
+#define NO_MESSAGE "the answer is no gRPC message, or is too long"
 #define PAUSE (150 * NS_PER_MS) /* when all endpoints have been tried */
 
 enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of the request, and of the response */
@@ -46,8 +47,13 @@ static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends
 /* What etcd's error means. */
 static enum etcd_reply refusal_reply(struct etcd *e)
 {
-	const char *text = e->call.message[0] != '\0' ? e->call.message : "an error without words";
+	const char *text = e->call.message;
+	char number[60];
 
+	if (text[0] == '\0') {
+		snprintf(number, sizeof number, "an error without a message (gRPC status %d)", e->call.status);
+		text = number;
+	}
 	if (strstr(text, "lease not found") != NULL) {
 		failure_set(&e->failure, EXIT_UNAVAILABLE, "%s", text);
 		return ETCD_GONE;
@@ -103,8 +109,8 @@ static enum etcd_reply no_answer(struct etcd *e)
 	const char *error = t->error;
 	char line[sizeof e->failed[0]];
 
-	if (e->call.received.overflow)
-		error = "the answer is too long";
+	if (result == CURLE_WRITE_ERROR)
+		error = NO_MESSAGE;
 	if (was_ended(result) && !e->reached && strncmp(e->base[0], "http:", 5) == 0)
 		error = "the connection was ended without an answer: the server has no gRPC (HTTP/2), "
 			"or wants TLS: say etcds://";
@@ -113,8 +119,20 @@ static enum etcd_reply no_answer(struct etcd *e)
 		error = line;
 	}
 	return etcd_failure(e, error,
-	    result != CURLE_SSL_CONNECT_ERROR && result != CURLE_PEER_FAILED_VERIFICATION &&
-		result != CURLE_SSL_CACERT_BADFILE && result != CURLE_SSL_CERTPROBLEM);
+	    result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
+		result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_SSL_CACERT_BADFILE &&
+		result != CURLE_SSL_CERTPROBLEM);
+}
+
+/* True for the first keepalive that etcd's grpc-proxy has ended together with its request, before it has asked etcd.
+   There the request stays open from now on; etcd itself has less to do if the request ends at once. */
+static bool found_proxy(struct etcd *e, const char *method)
+{
+	bool found = !e->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
+		     strstr(e->call.message, "context canceled") != NULL;
+
+	e->proxy = e->proxy || found;
+	return found;
 }
 
 /* One endpoint, once. */
@@ -131,10 +149,12 @@ static enum etcd_reply ask_endpoint(
 		return no_answer(e);
 	if (e->call.status == GRPC_NONE)
 		return foreign_reply(e, http);
+	if (e->call.status == GRPC_OK && !grpc_answer(&e->call, answer))
+		return etcd_failure(e, NO_MESSAGE, false);
 	e->reached = true;
-	if (grpc_answer(&e->call, answer))
-		return ETCD_OK;
-	return refusal_reply(e);
+	if (found_proxy(e, method))
+		return ask_endpoint(e, method, request, until, answer);
+	return e->call.status == GRPC_OK ? ETCD_OK : refusal_reply(e);
 }
 
 /* A login lapses with a restart of the server, or after some minutes without use. */
@@ -181,6 +201,7 @@ enum etcd_reply etcdrpc_call(
 
 void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request)
 {
+	c->stream = strcmp(method, ETCD_WATCH) == 0 || (e->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
 	grpc_prepare(c, e->base[e->current], method, e->token, request);
 }
 

@@ -36,6 +36,7 @@ struct etcd {
 	int64_t first_timeout, endpoint_timeout; /* with one endpoint, before and after the first answer; nanoseconds */
 	unsigned int sent; /* requests of the last call; above 1, an earlier one may have been done */
 	bool reached;      /* an endpoint has answered */
+	bool proxy;	   /* one of them is etcd's grpc-proxy: a keepalive's request stays open until its answer */
 	const bool *abort; /* set by a watch: break the call off; may be NULL */
 	struct failure failure;
 };

@@ -19,7 +19,7 @@ static struct {
 	const char *base; /* NULL: the place is free */
 } connections[CONNECTIONS];
 
-static const struct grpc_call *opener; /* the last call that may have begun a connection */
+static const struct grpc_call *opener; /* the last call that may open a connection, perhaps not yet */
 
 static bool has_connection(const char *base)
 {
@@ -73,6 +73,15 @@ static bool is_header(const char *line, size_t size, const char *name, char *val
 	return true;
 }
 
+/* What is no number of gRPC's is an error, as gRPC has it. */
+static int grpc_status(const char *text)
+{
+	char *end;
+	long status = strtol(text, &end, 10);
+
+	return end > text && *end == '\0' && status >= 0 && status < 100 ? (int)status : GRPC_UNKNOWN;
+}
+
 /* gRPC's status comes behind the messages, or with the headers if there are none. */
 static size_t receive_header(char *line, size_t one, size_t size, void *data)
 {
@@ -80,8 +89,10 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	char value[600], *plain;
 
 	size *= one;
+	if (c->answered) /* etcd's grpc-proxy says "context canceled" at the end of each stream */
+		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
-		c->status = (int)strtol(value, NULL, 10);
+		c->status = grpc_status(value);
 	if (is_header(line, size, "grpc-message: ", value, sizeof value)) {
 		plain = curl_easy_unescape(c->transfer.easy, value, 0, NULL);
 		snprintf(c->message, sizeof c->message, "%.199s", plain != NULL ? plain : value);
@@ -97,22 +108,61 @@ static struct pb received(const struct grpc_call *c)
 	return (struct pb){bytes, bytes + c->received.used};
 }
 
+/* The answer is there: the request ends, and with it the call. */
+static void end_stream(struct grpc_call *c)
+{
+	c->answered = true;
+	c->status = GRPC_OK;
+	curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT);
+}
+
 static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct grpc_call *c = data;
 	struct pb rest, message;
+	bool refused;
 
 	size *= one;
 	if (buffer_add(&c->received, bytes, size) != 0)
 		return 0;
-	if (c->hear == NULL)
-		return size;
 	rest = received(c);
 	while (pb_unwrap(&rest, &message))
-		c->hear(c->data, message);
-	c->received.used = (size_t)(rest.end - rest.at);
-	memmove(c->received.bytes, rest.at, c->received.used);
-	return size;
+		if (c->hear != NULL)
+			c->hear(c->data, message);
+		else if (c->stream && !c->answered)
+			end_stream(c);
+	refused = !pb_may_unwrap(rest, c->received.limit);
+	if (c->hear != NULL) {
+		c->received.used = (size_t)(rest.end - rest.at);
+		memmove(c->received.bytes, rest.at, c->received.used);
+	}
+	return refused ? 0 : size;
+}
+
+/* A stream's request, which ends when the answer is there. */
+static size_t send_stream(char *room, size_t one, size_t size, void *data)
+{
+	struct grpc_call *c = data;
+	size_t left = c->request.used - c->sent;
+
+	if (left == 0)
+		return c->answered ? 0 : CURL_READFUNC_PAUSE;
+	if (left > one * size)
+		left = one * size;
+	memcpy(room, c->request.bytes + c->sent, left);
+	c->sent += left;
+	return left;
+}
+
+/* libcurl begins a request anew. Where it cannot, libcurl 8.14 frees the connection, which other calls use. */
+static int rewind_stream(void *data, curl_off_t offset, int origin)
+{
+	struct grpc_call *c = data;
+
+	(void)offset;
+	(void)origin;
+	c->sent = 0;
+	return CURL_SEEKFUNC_OK;
 }
 
 bool grpc_possible(void)
@@ -137,11 +187,16 @@ int grpc_open(struct grpc_call *c, size_t limit)
 {
 	CURL *easy;
 
-	*c = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit};
+	*c = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PB_LONGEST};
 	if (transfer_open(&c->transfer) != 0)
 		return -1;
 	easy = c->transfer.easy;
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(easy, CURLOPT_READFUNCTION, send_stream);
+	curl_easy_setopt(easy, CURLOPT_READDATA, c);
+	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, rewind_stream);
+	curl_easy_setopt(easy, CURLOPT_SEEKDATA, c);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);
@@ -168,8 +223,10 @@ void grpc_prepare(
 	pb_finish(request);
 	snprintf(text, sizeof text, "%s%s", base, method);
 	curl_easy_setopt(c->transfer.easy, CURLOPT_URL, text);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, (long)request->used);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
+	buffer_clear(&c->request);
+	buffer_add(&c->request, (const char *)request->bytes, request->used);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, c->stream ? -1L : (long)c->request.used);
+	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDS, c->stream ? NULL : c->request.bytes);
 	curl_slist_free_all(c->headers);
 	c->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
 	c->headers = curl_slist_append(c->headers, "TE: trailers");
@@ -180,18 +237,21 @@ void grpc_prepare(
 	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTPHEADER, c->headers);
 }
 
-/* Without TLS, HTTP/2 is begun at once. libcurl 7.88 begins it once more on a connection that has it already, and fails,
-   unless it is told not to: such a call MAY_JOIN a connection, and has to be made again if there is none any more. */
+/* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once more on a connection
+   that has it already, and the call fails. So there a call that MAY_JOIN a connection is made without; it may open
+   none (note_socket), which would begin with HTTP/1.1, and is made again if the connection has gone. */
 static void make_ready(struct grpc_call *c, bool may_join)
 {
 	bool tls = strncmp(c->base, "https:", 6) == 0;
-	bool broken = curl_version_info(CURLVERSION_NOW)->version_num >> 8 == 0x0758;
+	bool begins_twice = curl_version_info(CURLVERSION_NOW)->version_num >> 8 == 0x0758;
 
 	buffer_clear(&c->received);
 	c->status = GRPC_NONE;
 	c->message[0] = '\0';
-	c->joins = may_join && broken && !tls && has_connection(c->base);
+	c->joins = may_join && begins_twice && !tls && has_connection(c->base);
 	c->too_late = false;
+	c->sent = 0;
+	c->answered = false;
 	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTP_VERSION,
 	    tls	       ? (long)CURL_HTTP_VERSION_2TLS
 	    : c->joins ? (long)CURL_HTTP_VERSION_2_0
@@ -218,11 +278,20 @@ void grpc_run(struct grpc_call *c, int64_t until, const bool *abort)
 		hang_up(c->base);
 }
 
+/* What a server that speaks no gRPC has in its answer was refused by receive. */
+static bool refused_page(const struct grpc_call *c)
+{
+	const char *type = NULL;
+
+	curl_easy_getinfo(c->transfer.easy, CURLINFO_CONTENT_TYPE, &type);
+	return c->transfer.result == CURLE_WRITE_ERROR && (type == NULL || strncmp(type, "application/grpc", 16) != 0);
+}
+
 int grpc_http(const struct grpc_call *c)
 {
 	long status = 0;
 
-	if (c->transfer.ended && c->transfer.result == CURLE_OK)
+	if (c->transfer.ended && (c->transfer.result == CURLE_OK || refused_page(c)))
 		curl_easy_getinfo(c->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
 	return (int)status;
 }
@@ -238,6 +307,7 @@ bool grpc_answer(const struct grpc_call *c, struct pb *message)
 void grpc_close(struct grpc_call *c)
 {
 	transfer_close(&c->transfer);
+	buffer_clear(&c->request);
 	buffer_clear(&c->received);
 	curl_slist_free_all(c->headers);
 	if (opener == c)

@@ -12,6 +12,7 @@
 enum grpc_status {
 	GRPC_NONE = -1, /* none came: there was no answer, or it is no gRPC server's */
 	GRPC_OK = 0,
+	GRPC_UNKNOWN = 2,
 	GRPC_INVALID_ARGUMENT = 3,
 	GRPC_NOT_FOUND = 5,
 	GRPC_DENIED = 7,
@@ -24,8 +25,12 @@ enum grpc_status {
 struct grpc_call {
 	struct transfer transfer; /* transfer.ended: the call is over; transfer.error: why there was no answer */
 	const char *base;
-	bool joins;    /* the call needs a connection that is there, */
+	bool joins;    /* libcurl 7.88: the call needs a connection that is there, */
 	bool too_late; /* and there was none any more */
+	bool stream;   /* the request stays open until there is a message; with hear, until grpc_close */
+	bool answered; /* that message has come */
+	struct buffer request;
+	size_t sent; /* bytes of a stream's request */
 	struct curl_slist *headers;
 	struct buffer received;
 	int status;	   /* enum grpc_status, or another number of gRPC's */
@@ -41,7 +46,8 @@ bool grpc_possible(void);
 int grpc_open(struct grpc_call *c, size_t limit);
 
 /* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end of the program;
-   method "/package.Service/Method"; token what the login gave, "" without one. libcurl keeps a copy of the request. */
+   method "/package.Service/Method"; token what the login gave, "" without one. A copy of the request is kept. Set
+   c->stream before. */
 void grpc_prepare(
     struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request);
 

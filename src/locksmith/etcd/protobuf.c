@@ -176,18 +176,31 @@ void pb_string(struct pb text, char *out, size_t size)
 	out[length] = '\0';
 }
 
+/* The size in the prefix; 0 as long as that is not complete. */
+static uint64_t message_size(struct pb received)
+{
+	uint64_t size = 0;
+
+	if (received.end - received.at >= PB_PREFIX)
+		for (size_t i = 1; i < PB_PREFIX; i++)
+			size = size << 8 | received.at[i];
+	return size;
+}
+
 bool pb_unwrap(struct pb *received, struct pb *message)
 {
 	struct pb rest = *received;
-	uint64_t size = 0;
 
 	if (rest.end - rest.at < PB_PREFIX || rest.at[0] != 0)
 		return false;
-	for (size_t i = 1; i < PB_PREFIX; i++)
-		size = size << 8 | rest.at[i];
 	rest.at += PB_PREFIX;
-	if (!take_bytes(&rest, size, message))
+	if (!take_bytes(&rest, message_size(*received), message))
 		return false;
 	*received = rest;
 	return true;
+}
+
+bool pb_may_unwrap(struct pb received, size_t limit)
+{
+	return received.at == received.end || (received.at[0] == 0 && message_size(received) <= limit);
 }

@@ -61,4 +61,7 @@ void pb_string(struct pb text, char *out, size_t size);
    which nobody asked for. */
 bool pb_unwrap(struct pb *received, struct pb *message);
 
+/* False: received begins with no message of at most limit bytes, whatever may come. */
+bool pb_may_unwrap(struct pb received, size_t limit);
+
 #endif

@@ -4,6 +4,7 @@
 # etcd_start NAME [ARG...] starts (or starts again) a member out of etcd_members; waits until it is well
 # etcd_single [ARG...]     one node called s1; sets ETCD (host:port) and ETCD_PID_s1
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
+# etcd_proxy               etcd's grpc-proxy before ETCD; sets PROXY (host:port)
 # etcd_leader              prints the leader's name
 # etcd_stop_all            kills what was started
 #
@@ -59,6 +60,19 @@ etcd_single_once() {
 	ETCD=127.0.0.1:${ports[0]}
 	etcd_start s1 "$@"
 	etcd_wait s1
+}
+
+etcd_proxy() {
+	local try
+	for try in 1 2 3; do
+		ETCD_CLIENT[proxy]=$(free_ports 1)
+		PROXY=127.0.0.1:${ETCD_CLIENT[proxy]}
+		apart etcd grpc-proxy start --endpoints "$ETCD" --listen-addr "$PROXY" --data-dir "$DIR/proxy" \
+			>>"$DIR/proxy.log" 2>&1 </dev/null &
+		ETCD_PID[proxy]=$!
+		if etcd_wait proxy; then return; fi
+	done
+	return 1
 }
 
 etcd_three() {

@@ -6,6 +6,8 @@ A fault is a file DIR/faults/NAME, where CALL is grant, revoke, keepalive, txn o
   stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
   lose-CALL   do CALL, take the file away, and end the connection without a reply
   mute-CALL   do CALL, and pass nothing on of what the server says to it
+  say-CALL    do CALL, and pass on what the file says in place of the answer: lines of KIND FLAGS PAYLOAD, a frame each;
+              the payload as hexadecimal digits, "-" if there is none
   hush-CALL   take the file away, and pass nothing on any more on the connection of CALL, which stays open
 
 gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
@@ -16,7 +18,7 @@ import sys
 import threading
 import time
 
-DATA, HEADERS, SETTINGS = 0, 1, 4
+DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
 END_STREAM, ACK = 1, 1
 PREFACE = 24
 CALLS = {"grant": "Lease/LeaseGrant", "revoke": "Lease/LeaseRevoke", "keepalive": "Lease/LeaseKeepAlive",
@@ -111,6 +113,19 @@ class Between:
             log.write("hush %s\n" % call)
             threading.Event().wait()
 
+    def says(self, call, stream):
+        try:
+            with open(fault("say", call)) as f:
+                frames = [line.split() for line in f]
+        except OSError:
+            return False
+        for kind, flags, payload in frames:
+            self.send(self.client, int(kind), int(flags), 0 if int(kind) == GOAWAY else stream,
+                      bytes.fromhex(payload.strip("-")))
+        self.calls[stream] = "said"
+        log.write("said %s\n" % call)
+        return True
+
     def answer(self):
         for kind, flags, stream, payload in self.frames(self.server):
             call = self.calls.get(stream) if kind in (DATA, HEADERS) else None
@@ -118,6 +133,8 @@ class Between:
                 os.unlink(fault("lose", call))
                 log.write("lost %s\n" % call)
                 return
+            if call == "said" or (call and self.says(call, stream)):
+                continue
             if call and flags & END_STREAM:
                 log.write("%s\n" % call)
             if not (self.hushed or (call and os.path.exists(fault("mute", call)))):
