@@ -1078,3 +1078,31 @@ no_etcd() {
 	[[ $output == "ERR "* ]] || skip "no LD_PRELOAD with this build"
 	[ "$output" = "ERR 69 this libcurl has no HTTP/2, in which etcd's gRPC comes" ]
 }
+
+@test "a server to which no connection is made for long is connected to in the end" {
+	# libcurl 7.88 closes what was never connected without a word: the socket's number comes again and again.
+	cat >"$DIR/numbers.c" <<-'END'
+		#include "locksmith/etcd/grpc.c"
+		const char *etcdctl_variable(const char *name) { (void)name; return NULL; }
+		int transfer_open(struct transfer *t) { (void)t; return -1; }
+		void transfer_start(struct transfer *t) { (void)t; }
+		void transfer_close(struct transfer *t) { (void)t; }
+		CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
+		{ (void)t; (void)until; (void)abort; return CURLE_OK; }
+		int main(void)
+		{
+			struct grpc_call c = {.base = "http://host:1"};
+			for (int i = 0; i < 10 * CONNECTIONS; i++)
+				if (note_socket(&c, 7, CURLSOCKTYPE_IPCXN) != CURL_SOCKOPT_OK)
+					return 1;
+			if (!has_connection(c.base))
+				return 2;
+			close_socket(NULL, 7);
+			return has_connection(c.base) ? 3 : 0;
+		}
+	END
+	# shellcheck disable=SC2086
+	cc ${ETCD_CFLAGS:-} -D_GNU_SOURCE -I"$LOCKSMITH_DIR" -I"$SOURCE/src" -o "$DIR/numbers" "$DIR/numbers.c" \
+		"$SOURCE/src/locksmith/etcd/protobuf.c" "$SOURCE/src/locksmith/curl/buffer.c" ${ETCD_LIBS:--lcurl} || skip "no compiler here"
+	"$DIR/numbers"
+}

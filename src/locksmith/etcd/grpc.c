@@ -29,11 +29,20 @@ static bool has_connection(const char *base)
 	return opener != NULL && opener->base == base && opener->transfer.running;
 }
 
+static void forget_socket(curl_socket_t socket)
+{
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (connections[i].socket == socket)
+			connections[i].base = NULL;
+}
+
+/* libcurl 7.88 does not say when it closes a socket that was never connected: then its number comes again. */
 static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 {
 	struct grpc_call *c = data;
 
 	(void)purpose;
+	forget_socket(socket);
 	c->too_late = c->joins;
 	for (size_t i = 0; i < CONNECTIONS && !c->joins; i++)
 		if (connections[i].base == NULL) {
@@ -47,9 +56,7 @@ static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 static int close_socket(void *data, curl_socket_t socket)
 {
 	(void)data;
-	for (size_t i = 0; i < CONNECTIONS; i++)
-		if (connections[i].socket == socket)
-			connections[i].base = NULL;
+	forget_socket(socket);
 	return close(socket);
 }
 
