@@ -346,6 +346,17 @@ between() {
 	expect b OK
 }
 
+@test "a server that says nothing more is 69 when the time is over, never busy" {
+	etcd_single
+	between
+	: >"$DIR/faults/stop-txn"
+	: >"$DIR/faults/stop-revoke" # the time is over while the lease is given back
+	smith a --ttl=2 --wait=2.5 "etcd://$BETWEEN/L"
+	ended a
+	until_line a ERR || complain "$PASSED"
+	[ "$STATUS" -eq 69 ]
+}
+
 slow_first_answer() {
 	local end
 	: >"$DIR/faults/stop-grant"

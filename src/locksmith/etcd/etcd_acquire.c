@@ -15,7 +15,7 @@
 enum wait {
 	WAIT_HELD,
 	WAIT_BUSY,
-	WAIT_SILENT, /* no endpoint answers; our place in the queue is unknown */
+	WAIT_SILENT, /* no endpoint answers; our place in the queue is unknown, or lost */
 	WAIT_TAKEN,  /* a key is before ours, or another holder has taken that slot number */
 	WAIT_AGAIN,  /* our place was lost: begin again */
 	WAIT_FAILED
@@ -33,6 +33,20 @@ static enum wait place_verdict(const struct etcdlock *k)
 	if (!k->place.found)
 		return WAIT_AGAIN;
 	return k->place.blocked ? WAIT_BUSY : WAIT_HELD;
+}
+
+static enum wait call_verdict(enum etcd_reply reply)
+{
+	switch (reply) {
+	case ETCD_OK:
+		return WAIT_HELD;
+	case ETCD_SILENT:
+		return WAIT_SILENT;
+	case ETCD_FATAL:
+		return WAIT_FAILED;
+	default:
+		return WAIT_AGAIN;
+	}
 }
 
 static enum wait look_again(struct etcdlock *k)
@@ -90,7 +104,7 @@ static enum wait wait_in_queue(struct etcdlock *k)
 		if (k->options->no_wait || clock_boottime() >= k->options->until)
 			return w == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
 		if (clock_boottime() >= k->deadline)
-			return WAIT_AGAIN;
+			return w == WAIT_SILENT ? w : WAIT_AGAIN;
 		if (w == WAIT_BUSY)
 			say_wait(k->place.who);
 		watch_place(k);
@@ -124,10 +138,8 @@ static enum wait enter(struct etcdlock *k)
 		reply = etcdmark_lease(k, clock_min(answer_by(k), k->deadline));
 	if (reply == ETCD_OK)
 		reply = etcdmark_enter(k, clock_min(answer_by(k), k->deadline));
-	if (reply == ETCD_FATAL)
-		return WAIT_FAILED;
 	if (reply != ETCD_OK)
-		return WAIT_AGAIN;
+		return call_verdict(reply);
 	return k->marked ? WAIT_HELD : WAIT_TAKEN;
 }
 
@@ -135,17 +147,14 @@ static enum wait enter(struct etcdlock *k)
 static enum wait count_waiters(struct etcdlock *k)
 {
 	struct pb kvs, marks;
+	enum etcd_reply reply;
 
 	if (k->options->queue_max == 0 || !k->place.blocked)
 		return WAIT_HELD;
-	switch (etcdlock_range(k, clock_min(answer_by(k), k->deadline), &kvs, &marks)) {
-	case ETCD_OK:
-		return etcdqueue_waiting(kvs, marks, k->revision) < k->options->queue_max ? WAIT_HELD : WAIT_BUSY;
-	case ETCD_FATAL:
-		return WAIT_FAILED;
-	default:
-		return WAIT_AGAIN;
-	}
+	reply = etcdlock_range(k, clock_min(answer_by(k), k->deadline), &kvs, &marks);
+	if (reply != ETCD_OK)
+		return call_verdict(reply);
+	return etcdqueue_waiting(kvs, marks, k->revision) < k->options->queue_max ? WAIT_HELD : WAIT_BUSY;
 }
 
 static enum wait take_turn(struct etcdlock *k)
@@ -203,10 +212,9 @@ static enum wait in_turn(struct etcdlock *k)
 		reply = etcdlock_queue(k, -1, clock_min(answer_by(k), k->deadline), &made);
 	if (reply == ETCD_OK)
 		return made ? take_turn(k) : WAIT_AGAIN;
-	if (reply == ETCD_FATAL)
-		return WAIT_FAILED;
-	say_wait("note=no endpoint answers");
-	return clock_boottime() >= k->options->until ? WAIT_FAILED : WAIT_AGAIN;
+	if (reply == ETCD_SILENT)
+		say_wait("note=no endpoint answers");
+	return call_verdict(reply);
 }
 
 /* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
@@ -236,14 +244,14 @@ int etcd_acquire(struct etcdlock *k, struct failure *failure)
 			return EXIT_RELEASED;
 		*failure = k->etcd.failure;
 		leave_queue(k);
-		if (w != WAIT_AGAIN || protocol_released())
+		if ((w != WAIT_AGAIN && w != WAIT_SILENT) || protocol_released())
 			break;
 		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= k->options->until)
 			break;
 		if (!k->options->no_wait)
 			transfer_wait(clock_boottime() + NS_PER_S / 5, NULL, NULL);
 	}
-	if (w == WAIT_FAILED)
-		return failure->status;
-	return protocol_released() && !k->options->no_wait ? EXIT_RELEASED : EXIT_BUSY;
+	if (w != WAIT_FAILED && protocol_released() && !k->options->no_wait)
+		return EXIT_RELEASED;
+	return w == WAIT_FAILED || w == WAIT_SILENT ? failure->status : EXIT_BUSY;
 }
