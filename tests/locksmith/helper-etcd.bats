@@ -920,6 +920,48 @@ lost_before_the_deadline() {
 	[ "$status" -eq 64 ]
 }
 
+with_users() {
+	ctl user add root:pw >/dev/null
+	ctl user grant-role root root >/dev/null
+	ctl auth enable >/dev/null
+	export SEMLOCK_PASSWORD=pw
+}
+
+# forget_logins COMMAND...: all logins are over, and after COMMAND one is not answered as long as there is time for it.
+forget_logins() {
+	: >"$DIR/faults/mute-login"
+	: >"$DIR/between.log"
+	ctl --user root:pw user passwd root --interactive=false <<<pw >/dev/null || return
+	"$@"
+	in_file "$DIR/between.log" login || return
+	: >"$DIR/between.log"
+	in_file "$DIR/between.log" grant || return
+	rm "$DIR/faults/mute-login"
+}
+
+holds_on_after_login() {
+	smith a --ttl="$ttl" "etcd://root@$BETWEEN/L$ttl" && expect a OK || return
+	forget_logins true || return
+	expect a HELD || return
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+waits_on_after_login() {
+	smith a --ttl=600 "etcd://root@$ETCD/W$ttl" && expect a OK || return
+	smith b --ttl="$ttl" "etcd://root@$BETWEEN/W$ttl" && expect b WAIT || return
+	forget_logins unlock a || return
+	until_line b OK
+}
+
+@test "a login is not answered in time: it is made again, and the lock held, or waited for" {
+	etcd_single
+	between
+	with_users
+	with_lease 12 holds_on_after_login
+	with_lease 12 waits_on_after_login
+}
+
 @test "the cluster and the user are known from etcdctl's variables" {
 	etcd_single
 	ETCDCTL_ENDPOINTS=http://127.0.0.1:1,$ETCD smith a etcd:///L

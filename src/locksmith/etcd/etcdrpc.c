@@ -157,13 +157,15 @@ static enum etcd_reply ask_endpoint(
 	return e->call.status == GRPC_OK ? ETCD_OK : refusal_reply(e);
 }
 
-/* A login lapses with a restart of the server, or after some minutes without use. */
+/* A login lapses with a restart of the server, or after some minutes without use; one that was not answered leaves
+   none. */
 static bool must_log_in(const struct etcd *e)
 {
 	if (e->login.user[0] == '\0')
 		return false;
 	return e->call.status == GRPC_UNAUTHENTICATED || strstr(e->call.message, "invalid auth token") != NULL ||
-	       strstr(e->call.message, "revision of auth store is old") != NULL;
+	       strstr(e->call.message, "revision of auth store is old") != NULL ||
+	       strstr(e->call.message, "user name is empty") != NULL;
 }
 
 enum etcd_reply etcdrpc_call(
@@ -181,8 +183,9 @@ enum etcd_reply etcdrpc_call(
 		    clock_min(until, clock_boottime() + (e->reached ? e->endpoint_timeout : e->first_timeout)), answer);
 		if (reply != ETCD_OK && may_log_in && must_log_in(e)) {
 			may_log_in = false;
-			if (log_in(e, until) != ETCD_OK)
-				return ETCD_FATAL;
+			reply = log_in(e, until);
+			if (reply != ETCD_OK)
+				return reply;
 			continue;
 		}
 		if (reply != ETCD_SILENT || (e->abort != NULL && *e->abort))
@@ -230,7 +233,7 @@ static enum etcd_reply log_in(struct etcd *e, int64_t until)
 		return ETCD_OK;
 	}
 	if (reply != ETCD_OK)
-		return ETCD_FATAL;
+		return reply;
 	pb_string(pb_bytes(answer, LOGIN_TOKEN, 0), e->token, sizeof e->token);
 	/* A header of our own making must stay one line. */
 	if (e->token[0] == '\0' || strlen(e->token) == sizeof e->token - 1 || strpbrk(e->token, "\r\n") != NULL)

@@ -2,7 +2,7 @@
 
 usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call, and per connection
 
-A fault is a file DIR/faults/NAME, where CALL is grant, revoke, keepalive, txn or watch:
+A fault is a file DIR/faults/NAME, where CALL is login, grant, revoke, keepalive, txn or watch:
   stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
   lose-CALL   do CALL, take the file away, and end the connection without a reply
   mute-CALL   do CALL, and pass nothing on of what the server says to it
@@ -21,8 +21,8 @@ import time
 DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
 END_STREAM, ACK = 1, 1
 PREFACE = 24
-CALLS = {"grant": "Lease/LeaseGrant", "revoke": "Lease/LeaseRevoke", "keepalive": "Lease/LeaseKeepAlive",
-         "txn": "KV/Txn", "watch": "Watch/Watch"}
+CALLS = {"login": "Auth/Authenticate", "grant": "Lease/LeaseGrant", "revoke": "Lease/LeaseRevoke",
+         "keepalive": "Lease/LeaseKeepAlive", "txn": "KV/Txn", "watch": "Watch/Watch"}
 # The codes of five, six and seven bits, in their order.
 CODES = [(5, 0, "012aceiost"), (6, 20, " %-./3456789=A_bdfghlmnpru"), (7, 92, ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz")]
 
