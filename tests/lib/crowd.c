@@ -77,7 +77,7 @@ pid_t start(const char *const *cmd, const char *const more[])
 {
 	union {
 		const char *words[64];
-		char *argv[64]; /* posix_spawn changes nothing, and yet wants to be allowed to */
+		char *argv[64]; /* posix_spawn(3) changes no argument, but its prototype lacks const */
 	} command;
 	size_t n = 0;
 	pid_t pid;
@@ -101,8 +101,8 @@ static bool has_ended(pid_t pid)
 	       info.si_pid == pid;
 }
 
-/* A line of /proc/PID/syscall: the call, and its arguments.  "running" it says of who does not
- * sleep; and who only asks for a lock sleeps as well, while somebody reads /proc/locks. */
+/* A line of /proc/PID/syscall: the call, and its arguments; "running" if the process does not sleep.  A LOCK_NB
+ * call sleeps as well, while another process reads /proc/locks: look at the flag. */
 static bool waits_for_lock(const char *line)
 {
 	unsigned long how;
@@ -131,7 +131,7 @@ static void read_of(pid_t pid, const char *what, char *text, size_t size)
 	text[got > 0 ? got : 0] = '\0';
 }
 
-/* With -m posix it is the child of the semlock that was started: src/run/relay.h. */
+/* With -m posix the child of the started semlock waits: src/run/relay.h. */
 static bool is_asleep(pid_t pid)
 {
 	char text[256], children[64];

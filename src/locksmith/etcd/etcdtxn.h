@@ -20,7 +20,8 @@ struct txn_range {
 	bool keys_only; /* no values */
 };
 
-/* A condition: that each key was made (TXN_MADE) or last put (TXN_PUT) at a revision that is ... that one. */
+/* A condition: the revision at which each key was made (TXN_MADE) or last put (TXN_PUT) compares with `revision`
+   as `result` says. */
 struct txn_condition {
 	const char *key, *end;
 	enum { TXN_MADE = 1, TXN_PUT = 2 } what;

@@ -46,7 +46,7 @@ def between(client):
 
 
 listener = socket.create_server(("127.0.0.1", 0))
-sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # at once: a reader may look between two writes
+sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # one write: a reader may look between two
 sys.stdout.flush()
 while True:
     threading.Thread(target=between, args=[listener.accept()[0]], daemon=True).start()

@@ -60,7 +60,7 @@ class Between:
     def __init__(self, client):
         self.client, self.server = client, socket.create_connection((host, int(port)))
         log.write("connection\n")
-        self.calls = {}    # of a stream
+        self.calls = {}    # per stream
         self.hushed = False
         for one in (self.client, self.server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -91,7 +91,7 @@ class Between:
         self.server.sendall(read(self.client, PREFACE))
         for kind, flags, stream, payload in self.frames(self.client):
             if kind == SETTINGS and not flags & ACK:
-                payload += b"\0\1\0\0\0\0"    # no table of headers, which would miss those of a mute call
+                payload += b"\0\1\0\0\0\0"    # no header table, which would lack the headers of a mute call
             if kind == HEADERS:
                 call = next((call for path, call in PATHS.items() if path in payload), "other")
                 self.calls[stream] = call
@@ -142,7 +142,7 @@ class Between:
 
 
 listener = socket.create_server(("127.0.0.1", 0))
-sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # at once: a reader may look between two writes
+sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # one write: a reader may look between two
 sys.stdout.flush()
 while True:
     between = Between(listener.accept()[0])

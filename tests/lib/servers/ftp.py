@@ -64,7 +64,7 @@ class Faulty:
         if os.path.exists(path):
             self.ioloop.call_later(0.02, self.wait_for, path, line, cmd, arg)
         else:
-            # What the client sent is done even if it has gone away meanwhile.
+            # The server carries out a command even if its client has disconnected.
             self.go_on(line, cmd, arg)
 
     def go_on(self, line, cmd, arg):
@@ -136,11 +136,11 @@ for port in [int(options["port"])] if "port" in options else ports.free(10):
     try:
         server = FTPServer(("127.0.0.1", port), handler)
         break
-    except OSError as error:    # somebody else's by now
+    except OSError as error:    # another process has taken the port
         trouble = error
 else:
     raise trouble
 server.max_cons = int(options.get("max", 512))
-sys.stdout.write("READY %d\n" % server.address[1])    # at once: a reader may look between two writes
+sys.stdout.write("READY %d\n" % server.address[1])    # one write: a reader may look between two
 sys.stdout.flush()
 server.serve_forever()
