@@ -1,9 +1,9 @@
-"""Stands before a server and passes bytes on, until it is told to pass no more back.
+"""A proxy before a server: passes bytes on, until a test has it cut a reply.
 
 usage: between.py HOST:PORT DIR     prints READY and its own port
 
-DIR/faults/cut-reply, once there: the next thing that the server says is not passed on, but both connections
-are closed then, and the file is removed. With a number in it, so many things that it says are passed on before.
+DIR/faults/cut-reply: the next data of the server is not passed on; both connections are closed, and the file is
+removed. A number in the file: that many reads of the server's data are passed on before.
 """
 import os
 import select

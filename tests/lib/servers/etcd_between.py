@@ -1,14 +1,14 @@
-"""Stands before an etcd and passes all on, with faults on demand.
+"""A proxy before an etcd, with faults on demand.
 
 usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call, and per connection
 
 A fault is a file DIR/faults/NAME, where CALL is grant, revoke, keepalive, txn or watch:
-  stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
-  lose-CALL   do CALL, take the file away, and end the connection without a reply
-  mute-CALL   do CALL, and pass nothing on of what the server says to it
-  say-CALL    do CALL, and pass on what the file says in place of the answer: lines of KIND FLAGS PAYLOAD, a frame each;
+  stop-CALL   hold back CALL, and all behind it, until the file is removed
+  lose-CALL   do CALL, remove the file, and end the connection without a reply
+  mute-CALL   do CALL, and pass none of its answer on
+  say-CALL    do CALL, and answer with the file: lines of KIND FLAGS PAYLOAD, a frame each;
               the payload as hexadecimal digits, "-" if there is none
-  hush-CALL   take the file away, and pass nothing on any more on the connection of CALL, which stays open
+  hush-CALL   remove the file, and pass nothing on any more on the connection of CALL, which stays open
 
 gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
 """

@@ -3,15 +3,15 @@
 
 usage: ftp.py DIR [--port=N] [--cert=PEM] [--implicit] [--max=N]
 
-DIR/root is served to the user "lock" (password "secret") and read-only to "guest"; DIR/faults is looked
-into for what to do wrong. Prints "READY port" when it listens; DIR/log gets a line per command.
+DIR/root is served to the user "lock" (password "secret") and read-only to "guest"; DIR/faults names
+the faults. Prints "READY port" when it listens; DIR/log gets a line per command.
 
 A fault is a file, used up when it strikes, unless its name ends in ".always":
   lose-CMD    do CMD, then break the connection without a reply
   miss-CMD    break the connection without doing CMD
   421-CMD     reply 421 and close
-  stop-CMD    wait before CMD until the file is taken away (one connection waits, others go on)
-  skip-one-CMD  the next CMD is let through by stop-CMD
+  stop-CMD    wait before CMD until the file is removed (one connection waits, others go on)
+  skip-one-CMD  stop-CMD does not stop the next CMD
   521         refuse an existing directory with 521 instead of 550
   nostat      STAT with a path is unknown
   yes-MKD     MKD always says 257
