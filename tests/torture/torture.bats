@@ -75,7 +75,7 @@ finds_what_is() {
 	[ "$status" -eq 1 ] && [[ $out == *STUCK* ]] || complain "ended with $status: $out" "$err"
 }
 
-# In a directory that the other user can reach, as it must be able to reach the build.
+# In a directory that the other user can reach; that user must be able to reach the build as well.
 prepare() {
 	place=$(mktemp -d /tmp/semlock-torture.XXXXXX)
 }
@@ -105,8 +105,8 @@ tidy() {
 	done
 }
 
-# A hole is found by chance, and sooner or later: one seed will do of many.  (naive-break, which
-# looks and then unlinks, takes too many: the model of it fails for certain.)
+# A hole is found by chance, with some seed of several.  (naive-break, which reads and then unlinks, takes
+# too many: its model fails for certain.)
 finds_the_hole_of() {
 	local seed room
 	for seed in $(seq 7 36); do
