@@ -108,7 +108,7 @@ int go_inside(int slot, const char *mode)
 	}
 	note('l', getpid(), slot);
 	fcntl(witness, F_SETLK, &nothing);
-	if (mode[0] == 'd' && unlink("lock") == 0) { /* the name is still this lock's: the lock is held until this process ends */
+	if (mode[0] == 'd' && unlink("lock") == 0) { /* the lock is held until this process ends */
 		atomic_fetch_add(&board->deleted, 1);
 		note('D', getpid(), slot);
 	}

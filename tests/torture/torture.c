@@ -1,7 +1,7 @@
 /* torture - contenders for one lock that is taken and killed all the time.
  *
- * 	torture METHOD SEMLOCK ACQUISITIONS KILLS CONTENDERS [SEED]
- * 	torture breakers METHOD SEMLOCK ROUNDS BREAKERS
+ *	torture METHOD SEMLOCK ACQUISITIONS KILLS CONTENDERS [SEED]
+ *	torture breakers METHOD SEMLOCK ROUNDS BREAKERS
  *
  * METHOD is one of semlock's, or a naive locker of naive.c, which has to fail.  Works in the
  * current directory.  Prints the figures; ends with 0 if nothing was wrong, 1 if something was,
