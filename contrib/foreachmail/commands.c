@@ -159,7 +159,7 @@ static void obey_signals(void)
 		end_by(caught);
 }
 
-/* Sleep until a command ends, or a signal ends us. */
+/* Sleeps until a command ends, or a signal ends this program. */
 static void wait_for_command(void)
 {
 	if (!child_ended)

@@ -40,7 +40,7 @@ class Error(Exception):
 
 
 class Busy(Error):
-    """Somebody else has the lock, and nonblock or wait said not to wait any longer."""
+    """Another process has the lock, and nonblock or wait ends the waiting."""
 
 
 class Lost(Error):
@@ -111,7 +111,7 @@ class Sem:
 
     @property
     def held(self):
-        """Is the lock still ours?  Costs one system call."""
+        """True while this object holds the lock.  Costs one system call."""
         if self._socket is None:
             return False
         try:    # while the lock is held, semlock prints no further line: readable input means the end
@@ -158,7 +158,7 @@ class Sem:
             raise
 
     def _hear(self):
-        """The line that decides whether we have the lock."""
+        """The line that says whether the lock is held."""
         while not (ok := re.search(rb"^OK( .*)?\n", self._said, re.MULTILINE)):
             got = self._socket.recv(4096)
             if not got:
@@ -197,7 +197,7 @@ class Sem:
         return lines[-2] if len(lines) > 1 else ""
 
     def _why(self, said):
-        """What semlock has said last on standard error, else what it said to us."""
+        """semlock's last line on standard error, else its last line on the socket."""
         lines = [line for line in self._told.splitlines() if ": taken after" not in line]
         return lines[-1] if lines else said or "semlock has ended"
 

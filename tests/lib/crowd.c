@@ -1,18 +1,18 @@
-/* crowd - many real processes at one lock, and whether they were served as they should be.
+/* crowd - many real processes at one lock, and the order in which they are served.
  *
  *   crowd line N KILL SEED LOG CMD...   N waiters, each started when the one before it sleeps;
- *                                       KILL of them are killed; then serve them
+ *                                       KILL of them are killed; then serves them
  *   crowd loops N ROUNDS HOLD LATE CMD...
- *                                       N loops of ROUNDS commands that hold HOLD us; counts
- *                                       who came LATE us after one who got in later
+ *                                       N loops of ROUNDS commands that hold HOLD us; counts the
+ *                                       entries more than LATE us after a later arrival's
  *   crowd writer N TIMES HOLD TOOL LOCK N loops of readers that hold HOLD us, and TIMES a writer:
- *                                       by how many of those who came later was it overtaken?
+ *                                       counts the later readers that overtake it
  *   crowd kills N SECONDS SEED PLACES DIR CMD...
  *                                       N loops under random SIGKILL; every visitor claims the
  *                                       place that its SEMLOCK_SLOT (0) names
  *   crowd dine N MEALS SEED DIR TOOL    N philosophers, N forks, the locks of a meal in any order
  *
- * CMD is the lock tool with its options and its LOCK; what it runs is crowd again. */
+ * CMD is the lock tool with its options and its LOCK; the tool runs crowd again. */
 #include <config.h>
 
 #include <errno.h>

@@ -26,7 +26,7 @@ State = collections.namedtuple("State", "now keys revision highest clients marks
 # done: by the server; with marks, of a renewal, "granted": the server has also granted a lease for the mark; "put":
 # it has also put the mark under that lease, since the key was there.
 # lease: its end.
-# token: create_revision of our key, 0: not known.
+# token: create_revision of the client's key, 0: not known.
 Client = collections.namedtuple("Client", "step asked done until token lease")
 
 

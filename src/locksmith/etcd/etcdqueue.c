@@ -10,11 +10,11 @@
 
 /* The requests, by their place in the transaction. */
 enum question {
-	KEYS_BELOW, /* the nearest key before us, of those below our fellows in name */
+	KEYS_BELOW, /* the nearest key before ours, of those below our fellows in name */
 	KEYS_ABOVE,
 	MARKS_BELOW, /* a mark that is no fellow's */
 	MARKS_ABOVE,
-	SLOT_KEYS, /* with slots: the N nearest fellows before us, */
+	SLOT_KEYS, /* with slots: the N nearest fellows before ours, */
 	SLOT_MARKS, /* all numbers that are taken, */
 	SLOT_HOLDER /* and a holder, for messages */
 };

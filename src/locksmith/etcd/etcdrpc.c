@@ -234,7 +234,7 @@ static enum etcd_reply log_in(struct etcd *e, int64_t until)
 	if (reply != ETCD_OK)
 		return ETCD_FATAL;
 	pb_string(pb_bytes(answer, LOGIN_TOKEN, 0), e->token, sizeof e->token);
-	/* A header of our own making must stay one line. */
+	/* A header that this program makes must stay one line. */
 	if (e->token[0] == '\0' || strlen(e->token) == sizeof e->token - 1 || strpbrk(e->token, "\r\n") != NULL)
 		return etcd_fatal(e, EXIT_NOTPERMITTED, "the login gave no token");
 	return ETCD_OK;

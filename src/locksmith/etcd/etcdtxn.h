@@ -14,7 +14,7 @@ enum txn_order { TXN_BY_KEY = 0, TXN_OLDEST_FIRST = 1, TXN_NEWEST_FIRST = 2 };
 /* Keys that are asked for. */
 struct txn_range {
 	const char *key, *end; /* from key up to, but without, end; end NULL or "": that key alone */
-	unsigned int limit;    /* not more than so many; 0: all */
+	unsigned int limit;    /* at most this many; 0: all */
 	int64_t before;	       /* made before that revision; 0 or INT64_MAX: at any */
 	enum txn_order order;
 	bool keys_only; /* no values */

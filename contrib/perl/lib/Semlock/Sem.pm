@@ -11,7 +11,7 @@ use Socket qw(AF_UNIX MSG_DONTWAIT MSG_PEEK PF_UNSPEC SHUT_WR SOCK_STREAM);
 
 our $VERSION = '0.1.0';
 
-# The options of new(), and what semlock is told for each: a switch, or an option with a value.
+# The options of new(), and semlock's argument for each: a switch, or an option with a value.
 my %SWITCH = (shared => '--shared', nonblock => '--nonblock', init => '--init');
 my %VALUE = map { $_ => "--$_" } qw(wait method slots stale mode on-lost ttl);
 my %OURS = map { $_ => 1 } qw(also semlock);
