@@ -36,8 +36,8 @@ late_breaker() { # VERSION METHOD KEY
 	expect_end 0,1,76 "$late"
 }
 
-# A mount that never looks at a changed time again does not make a living holder old.
-cached_ages() { # On a mount that never reads a changed time again, a living holder's lock does not become old.
+# On a mount that never reads a changed time again, a living holder's lock does not become old.
+cached_ages() { # VERSION METHOD KEY
 	local holder lock=/n$1/takeover$1/$3
 	new_lock "$lock"
 	on a "semlock -m $2 --stale=6 $lock inside $3 wait" & holder=$!
