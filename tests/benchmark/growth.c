@@ -88,7 +88,7 @@ static double with_slots(const char *tool, int size)
 	return took;
 }
 
-/* COUNT locks for one command, by a shell, which makes the many words. */
+/* SIZE locks for one command, by a shell, which makes the many words. */
 static double with_locks(const char *tool, int size)
 {
 	static char script[16384];
@@ -111,7 +111,7 @@ static pid_t dead(void)
 	return pid;
 }
 
-/* Among COUNT locks of dead holders, one is taken over each time. */
+/* Among SIZE locks of dead holders, one is taken over each time. */
 static double with_stale(const char *tool, int size)
 {
 	char name[64];
