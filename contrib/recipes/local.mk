@@ -1,4 +1,4 @@
-# Scripts to copy from.  They are documentation, and run by tests/recipes*.bats.
+# Scripts to copy from.  They are documentation, and run by tests/contrib/recipes*.bats.
 recipesdir = $(docdir)/recipes
 RECIPE_FILES = \
 	contrib/recipes/build-slot \

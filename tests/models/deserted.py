@@ -10,7 +10,7 @@ A living process does its step within PROMPT ticks; a command runs for longer th
 between two looks. (On a machine too busy for that, the order is lost.)
 
 H holds at first, L until it is stopped. W waits. T is stopped with its ticket. X moves a ticket before
-all others as it likes. R replaces. N is a caller with -n. A name that ends in s wants the lock shared.
+all others as it likes. R replaces. N is a caller with -n. A name that ends in s: a shared lock.
 
 In a PID namespace, the list of locks leaves out a holder whose name has an h, and the waiters for its
 lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
