@@ -366,7 +366,7 @@ sentences() {
 		function finish() { if (text != "") print text; text = "" }
 		/^\.(EX|nf|TS)/ { finish(); raw = 1 }
 		/^\.(EE|fi|TE)/ { raw = 0; next }
-		raw || /^\.(TH|na|ad|PD|\\")/ { next }
+		raw || /^\.(TH|na|ad|ne|PD|\\")/ { next }
 		/^\.(SH|SS|PP|IP|TP|RS|RE|br)/ { finish(); tag = /^\.TP/; next }
 		{ sub(/^\.[BIR]+ /, ""); gsub(/"/, ""); text = text " " $0 }
 		tag { tag = 0; finish(); next }
