@@ -1,4 +1,4 @@
-# coverage.awk - what contrib/coverage has found, for people.
+# coverage.awk - prints contrib/coverage's figures.
 #
 #	awk -v top=SOURCE/ -v wanted=90 -f coverage.awk lcov.tests lcov
 #
@@ -46,7 +46,7 @@ FNR == 1 { run++ }
 function count(name, what) { all[run, name, what]++; all[run, "src/", what]++ }
 function hit(name, what) { got[run, name, what]++; got[run, "src/", what]++ }
 
-# LINE was not run, or one of its branches not taken.
+# Notes that LINE was not run, or one of its branches not taken.
 function miss(line, branch,	begin)
 {
 	for (begin = line; begin > 0 && !(begin in begins); )
@@ -66,7 +66,7 @@ function miss(line, branch,	begin)
 		untaken[key, line, run]++
 }
 
-# What is left of KEY's lines in RUN.
+# The lines of KEY in RUN that are left.
 function rest(key, run,	list, n, i, text)
 {
 	n = split(lines[key], list, " ")

@@ -12,7 +12,7 @@ EXTRA_DIST += \
 	contrib/static \
 	contrib/try
 
-# ---- locks as objects: where Perl and Python look only if they are told ----
+# ---- locks as objects: in directories that Perl and Python do not search by default ----
 perlmoduledir = $(perldir)/Semlock
 perlmodule_DATA = contrib/perl/lib/Semlock/NetLock.pm contrib/perl/lib/Semlock/Sem.pm
 pythonmoduledir = $(pythondir)
@@ -101,7 +101,7 @@ lint-c:
 		echo 'lint-c: cppcheck is not installed'; \
 	fi
 
-# A bats file that nobody listed would never run, and nobody would notice.
+# A bats file that no list names would never run.
 lint-tests:
 	@cd $(srcdir) && for file in tests/*.bats tests/*/*.bats; do \
 		test -e "$$file" || continue; \

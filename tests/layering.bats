@@ -2,7 +2,7 @@
 # The layers of the source: includes only go down, and nothing below main ends the program.
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 
-# clean WHAT: standard input, which is what was found, is empty.
+# clean WHAT: standard input, the list of the findings, is empty.
 clean() {
 	local found
 	found=$(cat)
@@ -14,7 +14,7 @@ prepare() {
 	[ -f main.c ]
 }
 
-# includes: "FILE INCLUDED" for each include of a header of ours.
+# includes: "FILE INCLUDED" for each include of a header of src/.
 includes() {
 	find . -name '*.[ch]' -printf '%P\n' | xargs grep -oE '^#include "[^"]+"' |
 		sed -E 's/^([^:]+):#include "(.*)"/\1 \2/'
@@ -93,7 +93,7 @@ answers() {
 		clean "these know getopt:"
 }
 
-# A child that could not be executed has nothing else to do.
+# A child whose exec failed can only call _exit.
 @test "only the command line, --who and --check may end the program; all else returns a status" {
 	grep -rnE '\b(die|exit)\(' --include='*.c' --exclude=who.c --exclude=check.c main.c run preempt owners methods lock sys | clean "these end the program:"
 	grep -rlE '\b_exit\(' --include='*.c' . |
@@ -138,7 +138,7 @@ answers() {
 	grep -rhoE --include='*.h' '^(struct|enum) [a-z_0-9]+ \{' . | sort | uniq -d | clean "twice:"
 }
 
-# Names that mean nothing to others, or two things: they have been replaced by the field's own.
+# Names that mean nothing outside of this project, or two things: the field's own have replaced them.
 @test "no identifier is one of the names that were replaced" {
 	old='why|grips?|scene|sight|peek|view|stranger|bearer|steer|hunt(er)?|occupants?|proof|sentence|reach|keeper'
 	old="$old|NEEDS_AN_EYE|lifeline|gate|ending|obtain|MERCY|deaf|condemn(ed)?|sightings|dice|several|liveness|trouble"
@@ -146,7 +146,7 @@ answers() {
 		grep -aowE "($old|patience|here|calls)(_[a-z_]*)?" | sort | uniq -c | clean "old names:"
 }
 
-# Of "[ a ] && [ b ]" only b fails a test, unless nothing comes behind it: two lines, then.
+# Of "[ a ] && [ b ]" only b fails a test, unless the line is the last: write two lines.
 @test "no condition in a test is lost" {
 	find ../tests \( -name '*.bats' -o -name '*.bash' \) -print0 | xargs -0 awk 'lost != "" && $0 != "}" { print lost }
 		{ lost = "" }

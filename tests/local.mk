@@ -1,5 +1,5 @@
-# Each bats file is a test program of automake's TAP driver, so that each @test in
-# it is a result of its own.  Run one file: make check TESTS=tests/lock/queue.bats
+# Each bats file is a test program of automake's TAP driver, so that each @test is a result of its own.
+# Run one file: make check TESTS=tests/lock/queue.bats
 check_PROGRAMS += tests/probe
 tests_probe_SOURCES = tests/lib/syscalls.h tests/lib/probe.h tests/lib/probe.c tests/lib/probe-hold.c tests/lib/probe-inside.c \
 	tests/lib/probe-json.c tests/lib/probe-lock.c tests/lib/probe-look.c tests/lib/probe-pty.c tests/lib/probe-signals.c \
@@ -16,7 +16,7 @@ tests_liveness_check_SOURCES = tests/lib/liveness-check.c src/methods/file/proce
 	src/sys/process.c src/sys/proc.c src/sys/deadline.c src/report/text.c \
 	src/methods/file/owner_record.c src/methods/file/owner_record.h
 
-# semlock with the places compiled in where a test may kill it, or have a call fail
+# semlock with crash points: places where a test may kill it, or have a call fail
 check_PROGRAMS += tests/semlock-crashable
 tests_semlock_crashable_SOURCES = $(semlock_SOURCES)
 tests_semlock_crashable_CPPFLAGS = $(AM_CPPFLAGS) -DENABLE_CRASH_POINTS=1
@@ -27,7 +27,7 @@ tests_torture_torture_SOURCES = tests/torture/torture.c tests/torture/torture.h 
 	tests/torture/held.c tests/torture/inside.c tests/torture/process.c tests/torture/naive.c tests/torture/naive.h \
 	tests/torture/users.c tests/torture/verdict.c
 
-# semlock with a hole in it, which the torture has to find
+# semlock with a hole that the torture must find
 check_PROGRAMS += tests/semlock-broken
 tests_semlock_broken_SOURCES = $(semlock_SOURCES) tests/torture/broken.c
 tests_semlock_broken_LDFLAGS = $(AM_LDFLAGS) \
@@ -41,7 +41,7 @@ SEED = 1
 torture: all tests/torture/torture$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
-# make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server, by semlock and all
+# make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server
 SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql
 ROUNDS = 200
 HOLD = 0.02
@@ -79,7 +79,7 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
-# They take a minute or more: run first, for at the end one of them would be waited for alone.
+# Each takes a minute or more: run first, or the last one would run alone at the end.
 LONG_BATS = \
 	tests/methods/crash.bats \
 	tests/lock/order.bats \
@@ -145,7 +145,7 @@ LOCAL_BATS = \
 	tests/owners/who-all.bats \
 	tests/owners/who.bats
 
-# They start servers and need the helpers for etcd and FTP: not run in a build without them.
+# These start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
 	tests/locksmith/helper-ftp.bats \
 	tests/locksmith/helper-etcd.bats \
@@ -158,12 +158,12 @@ NETWORK_BATS = \
 	tests/locksmith/helper-parts.bats \
 	tests/contrib/objects-on-a-server.bats
 
-# And this one only where there is the helper for PostgreSQL.
+# This file runs only in a build with the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/locksmith/postgresql.bats
 
 BATS_FILES = $(LONG_BATS) $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
 
-# What the tests call semlock; another one: make check SEMLOCK_TESTED=/path
+# The program that the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
 
 TEST_EXTENSIONS = .bats
@@ -214,8 +214,8 @@ say-no-network:
 
 EXTRA_DIST += tests/README tests/lib/README tests/lib/completion.py tests/lib/helpers.bash tests/lib/shifted_clock.c tests/lib/stray.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
-# ---- make static: semlock-static, one file that needs nothing ----
-# Built in a tree of its own, and again when the source has changed.
+# ---- make static: semlock-static, one file that needs no library ----
+# Built in a tree of its own, and again if the source has changed.
 static/semlock: $(semlock_SOURCES) tests/benchmark/least.c configure.ac
 	$(SHELL) $(srcdir)/contrib/static static semlock tests/benchmark/least
 semlock-static: static/semlock
@@ -226,7 +226,7 @@ clean-local: clean-static
 clean-static:
 	rm -rf static semlock-static
 
-# ---- make bench: both builds beside what else is installed; some five minutes ----
+# ---- make bench: both builds beside other installed tools; some five minutes ----
 EXTRA_PROGRAMS = tests/benchmark/bench tests/benchmark/least
 tests_benchmark_bench_SOURCES = tests/lib/syscalls.h tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
 	tests/benchmark/counts.c tests/benchmark/crowds.c tests/benchmark/files.c tests/benchmark/growth.c \
@@ -261,12 +261,12 @@ bench-servers: all
 		/usr/bin/python3 '$(abs_srcdir)/tests/benchmark/servers.py' '$(abs_top_builddir)/semlock$(EXEEXT)' $(WAITERS)
 .PHONY: bench-servers
 
-# How the cost grows with waiters, slots, locks and stale locks: minutes more.
+# How the cost grows with waiters, slots, locks and stale locks: some more minutes.
 bench-growth: $(BENCHED)
 	@$(BENCH) growth
 	@mv bench.dir/bench.tsv growth.tsv && rm -rf bench.dir
 
-# From what make bench has left, and make bench-growth if that has been run.
+# The chart of make bench, and of make bench-growth if it has been run.
 bench-plot: bench.tsv
 	growth=growth.tsv; test -f $$growth || growth=; \
 		$(AWK) -f $(srcdir)/tests/benchmark/plot bench.tsv $$growth >bench.svg

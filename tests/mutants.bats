@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The changes that make mutants tries, on a file of our own: they are listed, and nothing is built.
+# The changes that make mutants tries, in a file of this test: they are listed, and nothing is built.
 
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 

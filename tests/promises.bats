@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# tests/PROMISES: what it names is there. And the names of tests are sentences.
+# The tests that tests/PROMISES names exist, and the name of each test has a noun for its subject.
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 
-# Of a file in the format of tests/PROMISES: what it names and is not there, a line each.
+# missing FILE: the names in FILE, whose format is that of tests/PROMISES, that do not exist, a line each.
 missing() {
 	local line file
 	while IFS= read -r line; do
@@ -14,7 +14,7 @@ missing() {
 	done < <(grep $'^\t' "$1")
 }
 
-# Promises without anything that would fail.
+# empty FILE: the promises without a test.
 empty() {
 	awk '/^== / { under = 1 } !under || /^(== .*)?$/ { next }
 		/^\t/ { promise = ""; next }
@@ -35,7 +35,7 @@ empty() {
 	[ "$(empty promises)" = $'Empty.\nEmpty at the end.' ]
 }
 
-# Of bats files: names of tests whose subject is no noun.
+# vague FILE...: the names of tests whose subject is no noun.
 vague() {
 	grep -hE '^@test "([^"]*[:;] )?(who|whom|whoever) |^@test ".*\b(he|him|his|whoever [a-z]+)\b' "$@"
 }

@@ -1,7 +1,7 @@
-/* commands.c - the commands that run, and the message on its way to one of them.
+/* commands.c - the commands that run, and the message that is passed to one of them.
  *
- * Signals are blocked, save inside pselect() and sigsuspend(): those are the only places that
- * sleep, so that none can come between a look at `caught' and a system call that waits. */
+ * Signals are blocked, save inside pselect() and sigsuspend(), the only places that sleep: no signal
+ * can come between a look at `caught' and a system call that waits. */
 #include <config.h>
 
 #include "commands.h"
@@ -39,14 +39,14 @@ static struct job {
 static struct {
 	unsigned long number;
 	int read_end, write_end; /* of the pipe; or both the same file */
-	bool unwanted;           /* the command reads no more */
+	bool unwanted;           /* the command has closed its input */
 } message = {0, NO_FD, NO_FD, false};
 
 static int running;                  /* jobs with a pid */
 static unsigned long next_shown = 1; /* keep_order: the message whose output comes next */
 static int outcome = EX_OK;          /* what this program will return */
 static bool stop;                    /* open no further message */
-static bool ending;                  /* that commands fail is no news any more */
+static bool ending;                  /* failures of commands are no longer reported */
 static sigset_t mask_at_start, mask_asleep, reset_in_command;
 static volatile sig_atomic_t caught, caught_from_terminal, child_ended;
 
@@ -61,8 +61,8 @@ void complain(const char *format, ...)
 	va_end(args);
 	n = strlen(line);
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0) /* in one piece: commands write there as well */
-		return;                        /* there is nobody left to tell */
+	if (write(STDERR_FILENO, line, n) < 0) /* one write: commands write there as well */
+		return;                        /* no reader is left */
 }
 
 /* ---- signals ---- */
@@ -75,11 +75,11 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		return;
 	}
 	caught = sig;
-	/* The terminal's own ^C went to the commands as well: once is enough. */
+	/* The terminal has sent ^C to the commands as well: do not send it again. */
 	caught_from_terminal = info->si_code == SI_KERNEL;
 }
 
-/* Some were perhaps ignored from the start (nohup, or & in a script): that stays so. */
+/* A signal that was ignored from the start (nohup, or & in a script) stays ignored. */
 static void set_up_signals(void)
 {
 	struct sigaction action = {.sa_flags = SA_SIGINFO, .sa_sigaction = on_signal}, before;
@@ -100,7 +100,7 @@ static void set_up_signals(void)
 	mask_asleep = mask_at_start;
 	sigdelset(&mask_asleep, SIGCHLD);
 
-	/* To us, a command that stops reading is no error; to the commands SIGPIPE stays what it was. */
+	/* In this program, EPIPE is no error; for the commands SIGPIPE keeps its action. */
 	sigemptyset(&reset_in_command);
 	sigaction(SIGPIPE, NULL, &before);
 	if (before.sa_handler != SIG_IGN)
@@ -115,7 +115,7 @@ static void tell_commands(int sig)
 			kill(jobs[i].pid, sig);
 }
 
-/* The command has what it gets of its message. */
+/* The command gets no more of its message. */
 static void close_pipe(void)
 {
 	if (message.write_end != NO_FD)
@@ -127,7 +127,7 @@ static void close_pipe(void)
 
 static void reap(void);
 
-/* End by the signal `sig`, when the commands that run have had it as well and have ended. */
+/* Ends by the signal `sig`, when the running commands have had it as well and have ended. */
 static void end_by(int sig)
 {
 	const struct rlimit no_core = {0, 0};
@@ -139,12 +139,12 @@ static void end_by(int sig)
 		if (caught && !caught_from_terminal)
 			tell_commands(caught);
 		caught = 0;
-		close_pipe(); /* only now: a part of a message must not look like the whole */
+		close_pipe(); /* only now: a command must not take a part of a message for the whole */
 		reap();
 		if (running)
 			sigsuspend(&mask_asleep);
 	}
-	setrlimit(RLIMIT_CORE, &no_core); /* a core dump of ours would tell nothing */
+	setrlimit(RLIMIT_CORE, &no_core); /* a core dump of this program would show nothing */
 	signal(sig, SIG_DFL);
 	sigemptyset(&only);
 	sigaddset(&only, sig);
@@ -159,7 +159,7 @@ static void obey_signals(void)
 		end_by(caught);
 }
 
-/* Sleep until a command ends, or a signal ends us. */
+/* Sleeps until a command ends, or a signal ends this program. */
 static void wait_for_command(void)
 {
 	if (!child_ended)
@@ -168,8 +168,8 @@ static void wait_for_command(void)
 	reap();
 }
 
-/* Sleep until `fd` can be read or written.  A command that ends is no reason to come back: what the
- * caller does next would sleep then, and deaf. */
+/* Sleeps until `fd` can be read or written.  Does not return when a command ends: the caller's next
+ * call could sleep, with signals blocked. */
 static void wait_for_fd(int fd, bool to_write)
 {
 	fd_set set;
@@ -186,7 +186,7 @@ static void wait_for_fd(int fd, bool to_write)
 			give_up(EX_OSERR, "pselect", strerror(errno));
 		obey_signals();
 		if (child_ended && !to_write)
-			reap(); /* with slow input its failure or output is not to come late */
+			reap(); /* slow input must not delay its failure or output */
 	} while (ready < 0);
 }
 
@@ -221,7 +221,7 @@ static int nameless_file(void)
 		dir = "/tmp";
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0)
-		return fd; /* not every file system can: then by hand */
+		return fd; /* if the file system has no O_TMPFILE: create and unlink */
 	n = snprintf(path, sizeof path, "%s/foreachmail.XXXXXX", dir);
 	if (n < 0 || (size_t)n >= sizeof path)
 		give_up(EX_CANTCREAT, dir, strerror(ENAMETOOLONG));
@@ -233,7 +233,7 @@ static int nameless_file(void)
 	return fd;
 }
 
-/* Write all of it.  Returns false with errno set when it cannot be (EPIPE: nobody reads). */
+/* Writes all of it.  Returns false with errno set on failure (EPIPE: no reader). */
 static bool write_all(int fd, const char *data, size_t size)
 {
 	while (size) {
@@ -260,10 +260,10 @@ static bool copy_to_file(int from, int to)
 	while ((n = read(from, block, sizeof block)) > 0)
 		if (!write_all(to, block, (size_t)n))
 			return false;
-	return n == 0 || errno == EAGAIN; /* EAGAIN: a pipe of ours, and it is empty now */
+	return n == 0 || errno == EAGAIN; /* EAGAIN: a pipe of this program, and empty */
 }
 
-/* Copy the file `from` to standard output, so little at a time that no write can sleep. */
+/* Copies the file `from` to standard output, in pieces so small that no write can sleep. */
 static void show_file(int from)
 {
 	char block[PIPE_BUF];
@@ -303,7 +303,7 @@ static void judge(unsigned long number, int status)
 		    WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
-/* keep_order: show what the ended commands wrote, as far as it is their turn. */
+/* keep_order: prints the output of the ended commands, as far as it is their turn. */
 static void show_outputs(void)
 {
 	for (int i = 0; i < how.jobs; i++) {
@@ -311,7 +311,7 @@ static void show_outputs(void)
 
 		if (job->pid || !job->number || job->number != next_shown)
 			continue;
-		next_shown++; /* before the output: to write may end the program, and come here again */
+		next_shown++; /* before the output: a write may end the program, which calls this function again */
 		show_file(job->out);
 		close(job->out);
 		job->number = 0;
@@ -319,7 +319,7 @@ static void show_outputs(void)
 	}
 }
 
-/* Collect each command that has ended.  Children that are not ours (a shell's, before it became
+/* Collects each command that has ended.  Children of another program (a shell, before it became
  * this program) are passed over. */
 static void reap(void)
 {
@@ -350,7 +350,7 @@ static struct job *free_job(void)
 	}
 }
 
-/* Start the command; returns 0 or why it cannot be. */
+/* Starts the command; returns 0 or an errno. */
 static int spawn(struct job *job, int in)
 {
 	posix_spawn_file_actions_t files;
@@ -378,13 +378,13 @@ static void start_command(int in)
 	int error;
 
 	if (stop)
-		return; /* one has failed while this message was gathered */
+		return; /* a command has failed while this message was gathered */
 	if (how.keep_order)
 		job->out = nameless_file();
 	while ((error = spawn(job, in)) == EAGAIN && running)
-		wait_for_command(); /* no more processes for us: let one end first */
+		wait_for_command(); /* the limit of processes is reached: let one end first */
 	if (error) {
-		job->pid = 0; /* posix_spawn() may have left anything there */
+		job->pid = 0; /* posix_spawn() may have left any value there */
 		give_up(error == ENOENT ? EXIT_NOT_FOUND :
 		    error == EAGAIN || error == ENOMEM ? EX_OSERR : EXIT_CANNOT_RUN,
 		    how.command[0], strerror(error));
@@ -410,7 +410,7 @@ int commands_finish(void)
 
 /* ---- the message ---- */
 
-/* When nothing sleeps for long no signal gets through: let in what is pending. */
+/* Lets pending signals in, since no call has slept for long. */
 static void let_signals_in(void)
 {
 	sigset_t pending;
@@ -434,17 +434,17 @@ void message_open(unsigned long number)
 		give_up(EX_OSERR, "pipe", strerror(errno));
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-	fcntl(ends[1], F_SETFL, O_NONBLOCK); /* ours alone: the command's end is as it expects */
+	fcntl(ends[1], F_SETFL, O_NONBLOCK); /* this program's end alone: the command's end stays blocking */
 	message.read_end = ends[0];
 	message.write_end = ends[1];
 	if (how.jobs == 1) {
 		start_command(ends[0]);
-		close(ends[0]); /* or we should never hear that nobody reads */
+		close(ends[0]); /* else EPIPE would never be reported */
 		message.read_end = NO_FD;
 	}
 }
 
-/* What has been gathered fills the pipe: go on in a file. */
+/* The message fills the pipe: go on in a file. */
 static void spool(void)
 {
 	int file = nameless_file();

@@ -1,18 +1,18 @@
-/* commands.h - the commands that run, and the message on its way to one of them.
+/* commands.h - the commands that run, and the message that is passed to one of them.
  *
  *	commands_start(&how);
  *	for each message:
  *		message_open(number);
- *		message_feed(data, size);	as often as there is something
+ *		message_feed(data, size);	as often as there is data
  *		message_close();
  *	return commands_finish();
  *
  * One command at a time: the message streams through a pipe while the command runs.
- * Several: a message is gathered first, in the pipe itself when it fits there, else in an unlinked
- * file.  So a command that is slow to read holds up neither the reader nor the other commands.
+ * Several: a message is gathered first, in the pipe itself if it fits there, else in an unlinked
+ * file.  So a command that is slow to read delays neither the reader nor the other commands.
  *
- * What goes wrong ends the program, after one line on standard error; so does a signal that asks
- * for it.  See give_up() and end_by() for what becomes of the commands. */
+ * An error ends the program, after one line on standard error; so does a signal that ends a process.
+ * See give_up() and end_by() for what becomes of the commands. */
 #ifndef FOREACHMAIL_COMMANDS_H
 #define FOREACHMAIL_COMMANDS_H
 
@@ -20,7 +20,7 @@
 #include <stddef.h>
 
 enum {
-	EXIT_COMMAND_FAILED = 1, /* some command did */
+	EXIT_COMMAND_FAILED = 1, /* a command did */
 	EXIT_CANNOT_RUN = 126,
 	EXIT_NOT_FOUND = 127,
 
@@ -29,20 +29,20 @@ enum {
 
 struct how {
 	char **command; /* its words, and NULL; found in PATH */
-	int jobs;       /* so many at once: 1 to MOST_JOBS */
+	int jobs;       /* commands at once: 1 to MOST_JOBS */
 	bool keep_order, stop_on_failure, quiet;
 };
 
-/* Before anything else of this file: handle signals, and note how to run the commands. */
+/* Call this first: handles signals, and notes how to run the commands. */
 void commands_start(const struct how *wanted);
 
 /* Begin message `number` (1, 2, 3 ... without a gap). */
 void message_open(unsigned long number);
 
-/* Give it `size` bytes more.  They go nowhere when its command reads no more. */
+/* Gives the message `size` bytes more.  They are dropped when its command has closed its input. */
 void message_feed(const char *data, size_t size);
 
-/* It is complete.  Returns false when no further message is to be opened, because a command
+/* Ends the message.  Returns false when no further message is to be opened, because a command
  * failed and stop_on_failure is set. */
 bool message_close(void);
 

@@ -154,7 +154,7 @@ static void read_options(int argc, char **argv)
 		case 'V':
 			print_and_exit("foreachmail (" PACKAGE_NAME ") " PACKAGE_VERSION, "\n");
 			break;
-		default: /* getopt has said why */
+		default: /* getopt has printed the error */
 			exit(EX_USAGE);
 		}
 	}
@@ -180,7 +180,7 @@ static void read_options(int argc, char **argv)
 		how.command = argv;
 }
 
-/* A pipe of ours must never land on a descriptor that a command takes for its output. */
+/* A pipe of this program must never get a descriptor that a command takes for its output. */
 static void occupy_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -194,8 +194,8 @@ static void occupy_standard_descriptors(void)
 		}
 }
 
-/* Tell the command about its message.  The strings stay the environment's: setenv() would keep a
- * copy of each value there ever was. */
+/* Sets the command's environment variables.  putenv(), since setenv() would keep a copy of each
+ * value for ever. */
 static void describe_message(const struct mbox *box, unsigned long number)
 {
 	static char number_is[64], offset_is[64], from_is[MBOX_FROM_SHOWN + 32];

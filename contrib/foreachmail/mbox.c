@@ -21,7 +21,7 @@ void mbox_start(struct mbox *box, int fd, bool unquote, void (*wait)(int fd))
 	box->after_blank = true;
 }
 
-/* Keep what complete() will have to know: how lines end here, and how the input does. */
+/* Notes what complete() needs: how lines end here, and how the input does. */
 static void remember_end(struct mbox *box, const char *data, size_t size)
 {
 	for (size_t i = size; i > 0; i--)
@@ -53,7 +53,7 @@ static void complete(struct mbox *box)
 	}
 }
 
-/* Read more behind what is in the window.  Returns -1 with errno set when that fails; at the end
+/* Reads more behind the contents of the window.  Returns -1 with errno set on failure; at the end
  * of the input eof is set. */
 static int read_more(struct mbox *box)
 {
@@ -104,7 +104,7 @@ static enum line header_line(const char *data, size_t size)
 		return UNSURE;
 	if (i && data[i] == ':')
 		return SEPARATOR;
-	return begins_with(data, size, ">From ", SEPARATOR); /* a relay's mark, as old as mail */
+	return begins_with(data, size, ">From ", SEPARATOR); /* a relay's mark */
 }
 
 static enum line separator_line(const char *data, size_t size)
@@ -149,7 +149,7 @@ static enum line line_kind(const struct mbox *box, size_t at)
 {
 	const size_t size = box->end - at;
 	const bool is_all = box->eof || size >= MBOX_LOOK;
-	/* No further than MBOX_LOOK, even if more is here: reads must not change what a line is. */
+	/* Not beyond MBOX_LOOK, even if more is here: the size of reads must not change what a line is. */
 	enum line kind = guess_line(box, box->window + at, size < MBOX_LOOK ? size : MBOX_LOOK);
 
 	return kind == UNSURE && is_all ? TEXT : kind;

@@ -8,9 +8,9 @@
  * The rule.  A message begins at the first line that is not blank; and at each later line that
  * begins with `From ', stands after a blank line, and is followed by a line that looks like the
  * first of a header (a field name and a colon, or `>From ').  A blank line is an empty one: LF or
- * CR LF.  Blank lines belong to the message before them.  Nothing else has a say: neither
- * Content-Length nor MIME.  At its end a mailbox gets the line end and the blank line that it
- * lacks, so that each message can be appended to a mailbox as it is. */
+ * CR LF.  Blank lines belong to the message before them.  Neither Content-Length nor MIME matters.
+ * At its end a mailbox gets the line end and the blank line that it lacks, so that each message can
+ * be appended to a mailbox as it is. */
 #ifndef FOREACHMAIL_MBOX_H
 #define FOREACHMAIL_MBOX_H
 
@@ -18,10 +18,10 @@
 #include <stddef.h>
 
 enum {
-	MBOX_LOOK = 64 * 1024,  /* bytes that are seen ahead at most to know what a line is */
+	MBOX_LOOK = 64 * 1024,  /* bytes that are read ahead at most to classify a line */
 	MBOX_WINDOW = 4 * MBOX_LOOK,
 	MBOX_COMPLETION = 4,    /* bytes a mailbox may lack at its end: two times CR LF */
-	MBOX_FROM_SHOWN = 1000, /* bytes that are kept of what follows `From ' */
+	MBOX_FROM_SHOWN = 1000, /* bytes that are kept of the text after `From ' */
 };
 
 struct mbox {

@@ -40,7 +40,7 @@ class Error(Exception):
 
 
 class Busy(Error):
-    """Somebody else has the lock, and nonblock or wait said not to wait any longer."""
+    """Another process has the lock, and nonblock or wait ends the waiting."""
 
 
 class Lost(Error):
@@ -78,7 +78,7 @@ class Sem:
 
     def acquire(self):
         """Wait for the lock and return this object.  Raises Busy or Error."""
-        # Not waited for: of two threads, and of a signal's handler that comes in between, one has it.
+        # Not blocking: of two threads, or a thread and its signal handler, one acquires.
         if not self._starting.acquire(blocking=False):
             raise Error(f"{self.lock}: this object is about to have it already")
         try:
@@ -90,7 +90,7 @@ class Sem:
             self._starting.release()
         try:
             said = self._hear()
-        except BaseException:   # a signal's handler has had enough, or Ctrl-C
+        except BaseException:   # an exception from a signal handler, or Ctrl-C
             self._end()
             raise
         if said == "OK":
@@ -111,10 +111,10 @@ class Sem:
 
     @property
     def held(self):
-        """Is the lock still ours?  Costs one system call."""
+        """True while this object holds the lock.  Costs one system call."""
         if self._socket is None:
             return False
-        try:    # while it is held, semlock says nothing more: anything to be read is the end
+        try:    # while the lock is held, semlock prints no further line: readable input means the end
             self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
@@ -137,7 +137,7 @@ class Sem:
 
     def _start(self):
         # A socket and not a pipe: its shutdown() ends semlock's input even if another process
-        # has a copy of our end.  In a session of its own the keys of the terminal (Ctrl-C) do
+        # has a copy of this end.  In a session of its own the keys of the terminal (Ctrl-C) do
         # not reach semlock: this program decides what becomes of the lock.
         ours, theirs = socket.socketpair()
         self._words = tempfile.TemporaryFile("w+", errors="replace")
@@ -158,7 +158,7 @@ class Sem:
             raise
 
     def _hear(self):
-        """The line that decides whether we have the lock."""
+        """The line that says whether the lock is held."""
         while not (ok := re.search(rb"^OK( .*)?\n", self._said, re.MULTILINE)):
             got = self._socket.recv(4096)
             if not got:
@@ -197,7 +197,7 @@ class Sem:
         return lines[-2] if len(lines) > 1 else ""
 
     def _why(self, said):
-        """What semlock has said last on standard error, else what it said to us."""
+        """semlock's last line on standard error, else its last line on the socket."""
         lines = [line for line in self._told.splitlines() if ": taken after" not in line]
         return lines[-1] if lines else said or "semlock has ended"
 
@@ -218,8 +218,8 @@ class NetLock(Sem):
 
 def _forget_in_child():
     for lock in list(_living):
-        lock._drop()    # the parent's, whose copy of the socket is another
-        lock._starting = threading.Lock()   # and whose thread may be about to start one
+        lock._drop()    # the parent's lock; the parent's copy of the socket stays open
+        lock._starting = threading.Lock()   # a thread of the parent may hold the old one
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -88,7 +88,7 @@ class Holding(Case):
         entered, second = threading.Event(), threading.Event()
         pair = semlock.socket.socketpair
 
-        def slowly():       # the first stands here until the second has been refused, or comes as well
+        def slowly():       # the first waits here until the second has been refused, or gets here as well
             entered.set()
             if threading.current_thread() is first:
                 second.wait(60)
@@ -235,7 +235,7 @@ class Processes(Case):
 
     def fork_unseen(self, stay, write):
         sys.stdout.flush()
-        semlock._living.clear()     # as good as a fork in C: nobody tells the child
+        semlock._living.clear()     # like a fork in C, of which Python is not told
         pid = os.fork()
         if pid == 0:
             os.read(stay, 1)

@@ -1,4 +1,4 @@
-# Scripts to copy from.  They are documentation, and run by tests/recipes*.bats.
+# Scripts to copy from.  They are documentation, and run by tests/contrib/recipes*.bats.
 recipesdir = $(docdir)/recipes
 RECIPE_FILES = \
 	contrib/recipes/build-slot \
@@ -24,7 +24,7 @@ RECIPE_FILES = \
 	contrib/recipes/self-lock \
 	contrib/recipes/shared-log
 dist_recipes_SCRIPTS = $(RECIPE_FILES)
-# make installcheck asks each script for its --help, and these are examples, which would do their work.
+# make installcheck runs each script with --help; these examples would do their work.
 AM_INSTALLCHECK_STD_OPTIONS_EXEMPT = $(RECIPE_FILES)
 dist_recipes_DATA = \
 	contrib/recipes/README \

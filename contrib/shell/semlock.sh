@@ -7,15 +7,15 @@
 #	lock_release LOCK                             ... to here, or to the end of the shell
 #
 # LOCK is a file; it is made if it is not there.  Options, as semlock's: -n, -w SECS, -s, -x, -E N.
-# COMMAND runs in this very shell: what it sets stays set.  The status is COMMAND's, or semlock's if
-# LOCK could not be had: 1 (or N of -E) when it is busy.
+# COMMAND runs in this very shell: its settings stay.  The status is COMMAND's, or semlock's if LOCK
+# could not be taken: 1 (or N of -E) if it is busy.
 #
-# with_lock may be nested, also for the same LOCK: a shell, and its subshells, do not wait for what
-# they hold already.  Another script, or a semlock, that COMMAND starts does: it cannot know.
+# with_lock may be nested, also for the same LOCK: a shell, and its subshells, do not wait for locks that
+# they hold already.  Another script, or a semlock, that COMMAND starts does wait.
 #
-# As with semlock, what COMMAND leaves running keeps LOCK; close descriptor 9 for it (9>&-) if it is
-# not to.  (What ksh93 and mksh start after a lock_acquire has its descriptor not.)  A shell that is
-# killed holds nothing any more, but what it was running under with_lock does, until it ends.
+# As with semlock, a process that COMMAND leaves running keeps LOCK, unless its descriptor 9 is closed
+# (9>&-).  (In ksh93 and mksh a process started after lock_acquire does not inherit its descriptor.)  A
+# shell that is killed holds nothing any more, but its command under with_lock does, until it ends.
 #
 # Uses descriptor 9 within with_lock, and the first that is free of 8 to 3 for each lock_acquire.
 # shellcheck shell=sh disable=SC3013 # all of these shells have -ef, POSIX since 2024
@@ -23,7 +23,7 @@
 : "${_lock_depth:=0}"
 
 # _lock_parse OPTION... LOCK: sets _lock_wait, _lock_mode and _lock_busy, each one word for semlock,
-# _lock_file, and in _lock_shift how many arguments that took.  0, or 64 with a message.
+# _lock_file, and in _lock_shift the number of arguments used.  0, or 64 with a message.
 _lock_parse() {
 	_lock_wait=-x _lock_mode=-x _lock_busy=1 _lock_shift=$#
 	while :; do
@@ -50,14 +50,14 @@ _lock_parse() {
 	_lock_shift=$((_lock_shift - $# + 1))
 }
 
-# _lock_find FILE: does this shell hold it?  Then 0, with its place in the table in _lock_at.  The
-# places 3 to 8 are the descriptors of lock_acquire, those from 11 on the depths of with_lock.
+# _lock_find FILE: 0 if this shell holds FILE, with its place in the table in _lock_at.  The places
+# 3 to 8 are the descriptors of lock_acquire, those from 11 on the depths of with_lock.
 _lock_find() {
 	_lock_at=3
 	while [ "$_lock_at" -le $((10 + _lock_depth)) ]; do
 		eval "_lock_name=\${_lock_name_$_lock_at-}"
 		if [ -n "$_lock_name" ]; then
-			# Two names of one file are one lock, and it would be waited for in vain.
+			# Two names of one file are one lock, and the shell would wait for itself.
 			if [ "$_lock_name" = "$1" ] || [ "$_lock_name" -ef "$1" ]; then
 				return 0
 			fi
@@ -67,7 +67,7 @@ _lock_find() {
 	return 1
 }
 
-# _lock_refuse WHY: what semlock would say of a lock that waits for itself.
+# _lock_refuse WHY: prints semlock's message for a lock that would wait for itself.
 _lock_refuse() {
 	echo "semlock.sh: $_lock_file: $1" >&2
 	return 64
@@ -116,7 +116,7 @@ with_lock() {
 		{
 			if _lock_take 9; then
 				_lock_enter
-				"$@"	# no || behind it: set -e is to mean the same as without a lock
+				"$@"	# no || behind "$@": set -e must mean the same as without a lock
 				_lock_leave $?
 			fi
 		} 9>>"$_lock_file"
@@ -140,7 +140,7 @@ lock_acquire() {
 	done
 	_lock_again=yes
 	while [ $_lock_again = yes ]; do
-		# true first: if exec fails to open the file, the shell is at its end.
+		# true first: if exec fails to open the file, the shell exits.
 		eval "true $_lock_fd>>\"\$_lock_file\"" || return 66
 		eval "exec $_lock_fd>>\"\$_lock_file\""
 		if _lock_take $_lock_fd; then

@@ -2,9 +2,8 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds (of which drain can be had alone), files, servers, counts,
- * growth.  The table goes to standard output, and its figures to the file bench.tsv as well, for
- * tests/benchmark/plot. */
+ * PART is start, crowds (drain is a part of that), files, servers, counts, growth.  The table goes to
+ * standard output, its figures also to the file bench.tsv, for tests/benchmark/plot. */
 #include <config.h>
 
 #include <stdio.h>
@@ -18,7 +17,7 @@
 
 struct tools tools;
 
-/* The chart says it as well: figures are of a machine and a day. */
+/* For the chart as well: figures belong to a machine and a day. */
 static void say_where(void)
 {
 	struct utsname system;
@@ -58,7 +57,7 @@ int main(int argc, char **argv)
 		return 64;
 	}
 	tools = (struct tools){argv[1], argv[2], argv[3], {argv[4], argv[5]}, argv[0], atoi(argv[6])};
-	setenv("LC_ALL", "C", 1); /* flock(1) needs more time in others */
+	setenv("LC_ALL", "C", 1); /* flock(1) needs more time in other locales */
 	say_where();
 	for (int i = 7; i < argc; i++)
 		for (size_t j = 0; j < sizeof parts / sizeof *parts; j++)

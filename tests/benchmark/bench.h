@@ -1,9 +1,9 @@
-/* bench.h - what semlock costs, compared with what else is installed.
+/* bench.h - what semlock costs, compared with other installed tools.
  *
- * A contest is one thing to do, and its entrants ways of doing it.  In a round every entrant has
- * its turn several times, another one first each time, and counts by the better quarter of them;
- * so a round gives one ratio to the first entrant, and it matters little how fast the machine is
- * at the moment, and how busy.  Told are the median of the ratios, and the lowest and the highest. */
+ * A contest is one task, and its entrants are ways of doing it.  In a round every entrant runs several
+ * times, the first place rotates, and the better quarter of its runs counts; so a round gives one ratio
+ * to the first entrant, which depends little on the speed and load of the machine.  The table has the
+ * median of the ratios, the lowest and the highest. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -15,30 +15,30 @@ enum { MOST_WORDS = 24, MOST_ROUNDS = 200, MOST_REPEATS = 50 };
 struct entrant {
 	const char *name;
 	const char *words[MOST_WORDS]; /* ";" between commands that follow each other */
-	int status;                    /* what it has to end with; -1: with a failure */
+	int status;                    /* the expected exit status; -1: a failure */
 };
 
-/* At most so much of what another one needs. */
+/* ENTRANT may need at most MOST times what THAN needs. */
 struct goal {
 	const char *entrant, *than;
 	double most;
 };
 
 struct contest {
-	const char *title, *key; /* for people, and for the plot */
+	const char *title, *key; /* for the table, and for the plot */
 	double (*measure)(const struct entrant *entrant, int number); /* seconds, or a count */
-	int number; /* what MEASURE makes of it: how many */
+	int number; /* the count for MEASURE */
 	int rounds, repeats;
 	const struct entrant *entrants;
 	const struct goal *goals;
 };
 
-/* What there is to compare, from the command line.  The names are "" when there is no such. */
+/* The programs to compare, from the command line; "" if missing. */
 struct tools {
 	const char *semlock;  /* the usual build */
 	const char *small;    /* the static one */
 	const char *crowd;    /* tests/crowd */
-	const char *least[2]; /* bench-least, which does without everything, both builds */
+	const char *least[2]; /* bench-least, the minimal tool, both builds */
 	const char *self;
 	int rounds;
 };
@@ -47,49 +47,49 @@ extern struct tools tools;
 #define LOCK "bench.lock"
 #define TRUE "/bin/true"
 
-/* Hold CONTEST and print it.  Entrants whose program is not there are left out. */
+/* Runs CONTEST and prints it.  Leaves out entrants whose program is missing. */
 void contest(const struct contest *contest);
 
-/* One line of the table that compares nothing: VALUE, at most MOST (-1: no matter). */
+/* Prints a line of the table without comparison: VALUE, at most MOST (-1: no limit). */
 void print_value(const char *key, const char *name, double value, double most);
 
-/* The same for the plot alone. */
+/* Writes the same line for the plot alone. */
 void save_value(const char *key, const char *name, double value, double most);
 
 /* A title in the table. */
 void print_title(const char *title);
 
-/* How many goals were met, and how many there were. */
+/* Counts the goals that were met, and all goals. */
 extern int goals_met, goals_set;
 
-/* Seconds, by a clock that nobody sets; processor seconds of the children waited for. */
+/* Seconds of a clock that cannot be set; processor seconds of the children waited for. */
 double now(void);
 double children_cpu(void);
 
-/* Start the words up to the first ";" or NULL, output thrown away. */
+/* Starts the words up to the first ";" or NULL, output to /dev/null. */
 pid_t start(const char *const *words);
 
-/* Run all commands of ENTRANT, one after the other.  Returns whether each ended as it has to. */
+/* Runs all commands of ENTRANT, one after the other.  Returns whether each ended as expected. */
 bool run(const struct entrant *entrant);
 
-/* What COMMAND, of the shell, prints (the first 64 KiB). */
+/* The first 64 KiB that COMMAND, of the shell, prints. */
 const char *output_of(const char *command);
 
-/* Run it once: seconds. */
+/* The seconds of one run. */
 double one_run(const struct entrant *entrant, int unused);
 
-/* Lock LOCK for ourselves, by flock(2) and by fcntl(2).  Returns its descriptor. */
+/* Takes LOCK by flock(2) and by fcntl(2).  Returns its descriptor. */
 int hold(void);
 
-/* Until the process PID sleeps in a lock call, or has ended. */
+/* Returns when the process PID sleeps in a lock call, or has ended. */
 void until_asleep(pid_t pid);
 
-/* The tools that are behind a LOCK: seconds per waiter from when it is let go until all COUNT
- * sleepers have had it; or for COUNT that are started at once. */
+/* handed_on: seconds per waiter from the release until all COUNT sleepers have had the lock.
+ * drained: the same for COUNT tools that are started at once. */
 double handed_on(const struct entrant *entrant, int count);
 double drained(const struct entrant *entrant, int count);
 
-/* The processor seconds of that. */
+/* The processor seconds of drained. */
 double drained_cpu(const struct entrant *entrant, int count);
 
 void bench_start(void);

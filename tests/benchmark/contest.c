@@ -12,7 +12,7 @@ enum { MOST_ENTRANTS = 24 };
 
 int goals_met, goals_set;
 
-/* The ratios that a contest gave, and what it was in seconds. */
+/* The ratios of a contest, and its seconds. */
 struct result {
 	const struct entrant *entrant;
 	double took[MOST_ROUNDS];
@@ -99,7 +99,7 @@ static const struct result *named(const struct result *results, int count, const
 	return NULL;
 }
 
-/* A goal that is not about the first line's ratio has a line of its own. */
+/* A goal that does not compare with the first line has a line of its own. */
 static void print_result(const struct contest *contest, const struct result *results, int count, int i)
 {
 	const struct result *base = &results[0], *than;
@@ -128,7 +128,7 @@ static void print_result(const struct contest *contest, const struct result *res
 	    compare(&results[i], base, contest->rounds).median, most);
 }
 
-/* Is its program there, and does it do what it is to do? */
+/* True if the entrant's program exists and ends as expected. */
 static bool takes_part(const struct entrant *entrant)
 {
 	int fd = entrant->status < 0 ? hold() : -1;
@@ -139,7 +139,7 @@ static bool takes_part(const struct entrant *entrant)
 	return does;
 }
 
-/* Everybody once, then everybody again: what else the machine does meanwhile meets all alike. */
+/* All entrants in turn, then all again: other load of the machine meets all alike. */
 static void go_round(const struct contest *contest, struct result *results, int count, int round)
 {
 	static double took[MOST_ENTRANTS][MOST_REPEATS];

@@ -1,4 +1,4 @@
-/* What does not depend on how busy the machine is: system calls, instructions, page faults. */
+/* Figures that do not depend on load: system calls, instructions, page faults. */
 #include <config.h>
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct way {
 	double most;
 };
 
-/* Its own, the last exit and the exec of the program in its place included. */
+/* The tool's own calls, with the last exit, and the exec of the command that replaces the tool. */
 static void system_calls(const struct way *way)
 {
 	char command[1024];
@@ -29,7 +29,7 @@ static void system_calls(const struct way *way)
 		print_value("calls", way->name, strtod(count, NULL), way->most);
 }
 
-/* In user space, the dynamic linker's included; not those of whoever is become. */
+/* In user space, with the dynamic linker; without the command that the tool execs. */
 static void instructions(const struct way *way)
 {
 	char command[1024];
@@ -42,7 +42,7 @@ static void instructions(const struct way *way)
 		print_value("instructions", way->name, strtod(at + strlen("Collected : "), NULL), -1);
 }
 
-/* The command's included: it is a part of what one waits for. */
+/* With the command's page faults, which are a part of the time. */
 static void page_faults(const struct way *way)
 {
 	const char *words[] = {"sh", "-c", NULL, NULL};

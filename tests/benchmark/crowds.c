@@ -84,7 +84,7 @@ static void hand_on_holds(void)
 	    }, goals});
 }
 
-/* GOAL: what static semlock is to reach of flock(1), or -1. */
+/* GOAL: the ratio of static semlock to flock(1) to reach, or -1. */
 static void drain(const char *title, const char *key, const char *command,
     double (*measure)(const struct entrant *entrant, int number), double goal)
 {
@@ -105,8 +105,8 @@ static void drain(const char *title, const char *key, const char *command,
 	    }, goals});
 }
 
-/* Most of the processor time of 1,000 times true(1) is the start of true(1) itself, which no lock
- * tool can save: what is to be reached is so with a command that costs next to nothing. */
+/* Most of the processor time of 1,000 times true(1) is the start of true(1), which no lock tool
+ * can save: the goal is for a command that costs next to nothing. */
 void bench_drain(void)
 {
 	drain("1,000 started at once: time, each", "drain", TRUE, drained, .60);
@@ -116,7 +116,7 @@ void bench_drain(void)
 	    drained_cpu, .40);
 }
 
-/* The number behind WORD in what tests/crowd prints; -1 when it failed. */
+/* The number behind WORD in the output of tests/crowd; -1 if crowd failed. */
 static double crowd_says(const char *tool, const char *arguments, const char *word)
 {
 	char command[1024];

@@ -10,7 +10,7 @@
 #define LOCKFILE "lockfile -1 bench.lockfile && " TRUE "; rm -f bench.lockfile"
 #define MKDIR "until mkdir bench.dir 2>/dev/null; do sleep .05; done; " TRUE "; rmdir bench.dir"
 
-/* The tool, a method of its own per line; MOST: what each is to reach of flock(1), or -1. */
+/* The tools, each by its method; MOST: the ratio to flock(1) to reach, or -1. */
 static void among_methods(const char *title, const char *key,
     double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats,
     double most)
@@ -36,7 +36,7 @@ static void among_methods(const char *title, const char *key,
 	    most > 0 ? goals : NULL});
 }
 
-/* They look again after a second and more. */
+/* lockfile(1) and dotlockfile(1) poll once a second or less often. */
 static void among_others(const char *title, const char *key,
     double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats)
 {

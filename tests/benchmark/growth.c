@@ -1,4 +1,4 @@
-/* How the cost of one grows with the number of the others: as the power of it that is told. */
+/* How the cost of one process grows with the number of others: the exponent is printed. */
 #include <config.h>
 
 #include <math.h>
@@ -65,7 +65,7 @@ static double mean(const struct entrant *entrant)
 	return (now() - began) / TIMES;
 }
 
-/* All slots but one are taken. */
+/* All slots but one are in use. */
 static double with_slots(const char *tool, int size)
 {
 	static pid_t holders[1000];
@@ -88,7 +88,7 @@ static double with_slots(const char *tool, int size)
 	return took;
 }
 
-/* So many locks for one command, by a shell, for its words are many. */
+/* SIZE locks for one command, by a shell, which makes the many words. */
 static double with_locks(const char *tool, int size)
 {
 	static char script[16384];
@@ -101,7 +101,7 @@ static double with_locks(const char *tool, int size)
 	return mean(&(struct entrant){"", {"sh", "-c", script}, 0});
 }
 
-/* The number of a process that has ended. */
+/* The PID of a process that has ended. */
 static pid_t dead(void)
 {
 	pid_t pid = start((const char *const[]){TRUE, NULL});
@@ -111,7 +111,7 @@ static pid_t dead(void)
 	return pid;
 }
 
-/* Among so many whose holders are dead, one is taken over each time. */
+/* Among SIZE locks of dead holders, one is taken over each time. */
 static double with_stale(const char *tool, int size)
 {
 	char name[64];

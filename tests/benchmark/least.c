@@ -1,6 +1,6 @@
-/* least LOCK PROGRAM [ARG...] - flock(2) and run PROGRAM, by the fewest system calls there can be:
- * no order, no signals, no look at the name.  How much of what a tool costs is its own.
- * Without arguments it is the command that costs the least. */
+/* least LOCK PROGRAM [ARG...] - flock(2) and run PROGRAM, by the fewest system calls: no order, no
+ * signals, no check of the name.  The difference to a tool is the tool's own cost.
+ * Without arguments, least is the cheapest command. */
 #include <config.h>
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Locks on a server: tests/benchmark/with-servers has started those, and says where they are. */
+/* Locks on the servers that tests/benchmark/with-servers has started; its variables name them. */
 #include <config.h>
 
 #include <stdio.h>

@@ -35,7 +35,7 @@ def metric(name):
 
 
 def present(entrant):
-    """How many hold or wait."""
+    """The number of holders and waiters."""
     if entrant in ("psql", "semlock postgresql"):
         rows = "" if entrant == "psql" else " + (SELECT count(*) FROM semlock.held)"
         count = "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')" + rows
@@ -53,15 +53,15 @@ def run(words, **how):
 
 
 def a_start(entrant, _):
-    """Seconds of a lock that nobody else wants."""
+    """Seconds of a start with a free lock."""
     began = time.monotonic()
     run(ENTRANTS[entrant]("true")).communicate()
     return time.monotonic() - began
 
 
 def crowd(entrant, count, idle):
-    """One holds, COUNT wait, it lets go. (processor seconds of the server in that many seconds without
-    change; seconds until all are through; the median of those between two; how many were lost)"""
+    """One process holds, COUNT wait, the holder releases. (processor seconds of the server in that many seconds
+    without change; seconds until all have been served; the median between two; how many were lost)"""
     gate = "bench.gate"
     if not os.path.exists(gate):
         os.mkfifo(gate)
@@ -97,7 +97,7 @@ def in_turns(pair, measure, count):
 
 
 def tell(title, results, unit, scale, goal):
-    """RESULTS: of two, semlock first."""
+    """RESULTS: of two tools, semlock first."""
     one, other = (statistics.median(times) for times in results.values())
     ratio = one / other if other else float("nan")
     print("%-42s %10.2f %10.2f %s  %5.2f x  (at most %.1f)%s" % (
@@ -105,7 +105,7 @@ def tell(title, results, unit, scale, goal):
 
 
 def start_and_ten(pair, goal):
-    """Tells of a start, and of a crowd of ten, which it returns."""
+    """Prints the figures of a start and of a crowd of ten; returns those of the crowd."""
     print("%-42s %10s %10s" % ("median", "semlock", pair[1]))
     tell("a start", in_turns(pair, a_start, rounds * 4), "ms", 1000, goal)
     ten = in_turns(pair, lambda name, _: crowd(name, 10, 0), rounds)

@@ -1,4 +1,4 @@
-/* One process at a time: what it costs to start, to refuse, to give up. */
+/* One process at a time: the cost of a start, of a refusal, of a timeout. */
 #include <config.h>
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static double refusal(const struct entrant *entrant, int unused)
 	return took;
 }
 
-/* How much longer than the 50 ms that were asked for. */
+/* The time beyond the 50 ms of the timeout. */
 static double overshoot(const struct entrant *entrant, int unused)
 {
 	return refusal(entrant, unused) - 0.05;
@@ -90,7 +90,7 @@ static void give_up(void)
 	    overshoot, 0, tools.rounds, 5, entrants, goals});
 }
 
-/* Twenty times in one shell, whose own start is a part of it. */
+/* Twenty times in one shell, whose start is included. */
 static void from_sh(void)
 {
 	static char script[3][400];
@@ -109,7 +109,7 @@ static void from_sh(void)
 	    }, NULL});
 }
 
-/* A perl program: not among the others, for it would take all the time. */
+/* A Perl program: apart from the others, since it is far slower. */
 static void sem(void)
 {
 	contest(&(struct contest){"up to four at a time", "sem", one_run, 0, 3, 3,

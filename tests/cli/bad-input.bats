@@ -1,19 +1,19 @@
 #!/usr/bin/env bats
-# What makes no sense or cannot be: one line that names it, a documented status, nothing done.
+# Arguments that make no sense, and locks that cannot be: one line names them, the status is documented, no command runs.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# A lock with a name is made in the test's directory.
+# --name puts its lock file into XDG_RUNTIME_DIR: the test's own directory.
 prepare() {
 	export XDG_RUNTIME_DIR=$PWD
 }
 
-# usage THING ARGS...: 64, THING named in one line, and no lock file "l" made.
+# usage THING ARGS...: semlock ends with 64, names THING in one line, and makes no lock file "l".
 usage() {
 	refused 64 "$1" "$SEMLOCK" "${@:2}" || return
 	if [ -e l ] || [ -e ran ]; then complain "semlock ${*:2}" "left something behind: $(ls)"; fi
 }
 
-# with_mount OPTIONS CMD...: with a file system of its own at mnt, in a mount namespace.
+# with_mount OPTIONS CMD...: CMD runs in a mount namespace, with a tmpfs of its own at mnt.
 with_mount() {
 	local options=$1
 	shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the shells complete: contrib/completion in bash, zsh and fish, typed into them.
+# The completions of contrib/completion, typed into bash, zsh and fish.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 SHELLS="bash zsh fish"
@@ -20,7 +20,7 @@ long() {
 	sed -n "s/.*{\"\([a-z-]*\)\", $1_argument, NULL.*/--\1/p" table
 }
 
-# Its short ones: those that take a value have a colon.
+# The short options; those that take a value have a colon.
 short() {
 	sed -n 's|^static const char letters\[\] = "+:\([A-Za-z:]*\)";|\1|p' "$SOURCE/src/cli/options.c" | grep -o '.:\?'
 }
@@ -35,8 +35,8 @@ completed() {
 	ways=$(sed 's/^--[a-z-]*=\(.\)/\1/; s/\([^=]\)=$/\1/; /^$/d' <<<"$out")
 }
 
-# completes LINE WAY...: these are all there are, in every shell, as all_complete looks at once: a shell
-# that has loaded its completions has other lines typed into it as well.
+# completes LINE WAY...: every shell completes LINE to these words and to no others.  all_complete checks all
+# lines together: a shell that has loaded its completions has every line typed into it.
 completes() {
 	lines+=("$1")
 	shift
@@ -125,7 +125,7 @@ all_complete() {
 	all_complete
 }
 
-@test "a file's name is never run, and a stranger's directory not looked into" {
+@test "a file's name is never run, and another user's directory not looked into" {
 	# shellcheck disable=SC2016 # a name
 	touch 'semlock/$(touch ran)nightly'
 	for shell in $SHELLS; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The contract of flock(1), vector by vector: for semlock, for semlock under the name flock,
-# and for the system's flock(1), which proves the vectors right.
+# flock(1)'s contract, vector by vector: for semlock, for semlock under the name flock, and for the system's
+# flock(1), which proves the vectors right.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 prepare() {
@@ -9,7 +9,8 @@ prepare() {
 	flocks=("$FLOCK" ${SYSTEM:+"$SYSTEM"})
 }
 
-# all N ARGS...: everyone ends with N.  flocks N ARGS...: both flocks do.
+# all N ARGS...: every program ends with N.  named_flock N ARGS...: semlock under the name flock, and the system's
+# flock, end with N.
 all() {
 	local want=$1 program
 	shift
@@ -76,7 +77,7 @@ named_flock() {
 	[ "$err" = "flock: 77: $bad" ]
 }
 
-# What util-linux's own test flock/close expects of a flock that has --fd, which the system's may not.
+# util-linux's own test flock/close, of a flock that has --fd; the system's flock may have none.
 @test "-o closes the descriptor of --fd for the command, and without it the command has it" {
 	exec 9<>l
 	expect_status 65 "$FLOCK" --exclusive --close --fd 9 --command "$FLOCK --exclusive --nonblock --fd 9 true"
@@ -87,7 +88,7 @@ named_flock() {
 	exec 9>&-
 }
 
-# As its test flock/range-lock of one that has --start.
+# util-linux's own test flock/range-lock, of a flock that has --start.
 @test "--start and --length with --no-fork lock these bytes of a directory, shared" {
 	fifos holder
 	start holder "$FLOCK" --shared --fcntl --start 1 --length 2 --no-fork . -c "exec '$PROBE' hold holder.up holder.down"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the manual and --help say is what the program does.
+# The program does what the manual and --help say.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 prepare() {
@@ -112,7 +112,7 @@ honours() {
 	{
 		"$SEMLOCK" l env
 		"$SEMLOCK" -j 2 slot.l env
-		echo SEMLOCK_TOKEN # from a server: remote-etcd.bats
+		echo SEMLOCK_TOKEN # from a server: postgresql.bats
 	} | grep -oE '^SEMLOCK_[A-Z]+' | sort -u >given
 	same environment manual given
 }
@@ -123,7 +123,7 @@ flock_rows() {
 		inside && !/^(\.|T[{}]|l[w ]|\t)/ { printf "%s%s", $0, ++n % 3 ? "\t" : "\n" }'
 }
 
-# row STATUS PROGRAM ARGUMENT...: the cell has this status, and PROGRAM ends with it
+# row CELL STATUS PROGRAM ARGUMENT...: CELL names STATUS, and PROGRAM ends with STATUS
 row() {
 	local cell=$1 want=$2
 	[[ " $cell" =~ [^0-9]$want([^0-9]|$) ]] || complain "'$cell' is not $want" || return
@@ -211,9 +211,9 @@ tested() {
 	[ -s "$SOURCE/tests/$1.bats" ]
 }
 
-# examples PAGE: its blocks between .EX and .EE, as files example.1, example.2 ..., which work in this
-# directory instead of /tmp, /run and /run/lock, and find "semlock" and the commands here.  The
-# helpers of locks on a server are contrib/locksmith-demo.
+# examples PAGE: its blocks between .EX and .EE, as files example.1, example.2, ...  In them this directory
+# stands for /tmp, /run and /run/lock, semlock and the commands are found in bin, and the helper of a lock on a
+# server is contrib/locksmith-demo.
 examples() {
 	rm -f example.*
 	words "$1" | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
@@ -234,7 +234,7 @@ examples() {
 	PATH=$PWD/bin:$PATH
 }
 
-# shells EXAMPLE: those that it is for
+# shells EXAMPLE: the shells that EXAMPLE is for
 shells() {
 	echo dash bash
 	if grep -q '8>&8' "$1"; then
@@ -360,13 +360,13 @@ run_examples() {
 	done
 }
 
-# sentences: of a page in man's macros, one in a line; tables and blocks as they are printed left out
+# sentences <PAGE: the sentences of PAGE, one a line, without tables and literal blocks
 sentences() {
 	awk '
 		function finish() { if (text != "") print text; text = "" }
 		/^\.(EX|nf|TS)/ { finish(); raw = 1 }
 		/^\.(EE|fi|TE)/ { raw = 0; next }
-		raw || /^\.(TH|na|ad|PD|\\")/ { next }
+		raw || /^\.(TH|na|ad|ne|PD|\\")/ { next }
 		/^\.(SH|SS|PP|IP|TP|RS|RE|br)/ { finish(); tag = /^\.TP/; next }
 		{ sub(/^\.[BIR]+ /, ""); gsub(/"/, ""); text = text " " $0 }
 		tag { tag = 0; finish(); next }

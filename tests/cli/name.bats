@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# --name: a lock in a directory of one's own.
+# --name: a lock in the user's own directory.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# The lock file $1, outside of the test's directory, and the directory of it if it is empty.
+# forget FILE: removes a lock file outside of the test's directory, and its directory if that is empty.
 forget() {
 	rm -f "$1"
 	rmdir --ignore-fail-on-non-empty "${1%/*}"

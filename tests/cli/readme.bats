@@ -17,7 +17,6 @@ prepare() {
 	done < <(tail -n 2 .out)
 }
 
-# README's lines of commands, with files in here, and commands that are there.
 @test "README has at most 130 lines of 100 columns" {
 	[ "$(wc -l <"$SOURCE/README")" -le 130 ]
 	awk 'length > 100' "$SOURCE/README" >wide
@@ -45,7 +44,7 @@ prepare() {
 	done <examples
 }
 
-# Words with a slash that begin with a directory of the tree.
+# A file's name is a word with a slash that begins with a directory of the tree.
 @test "the files that README, HACKING and contrib/README name are there" {
 	for page in README HACKING contrib/README; do
 		grep -oE '\b(contrib|tests|src|man)/[A-Za-z0-9_./-]*[A-Za-z0-9]' "$SOURCE/$page" | sort -u |
@@ -62,8 +61,8 @@ prepare() {
 	done
 }
 
-# The tables From the articles: "recipes/NAME", and in the last column the test, of which there may be
-# two, or one that goes on in the next line.
+# The tables "From the articles" name recipes/NAME; their last column names one test, or two, and a name may go on
+# in the next line.
 @test "what contrib/README has for each program of the articles is there, and is run" {
 	sed -n '/^From the articles/,$p' "$SOURCE/contrib/README" >tables
 	grep -oE '\brecipes/[a-z-]+' tables | sort -u >recipes

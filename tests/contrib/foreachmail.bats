@@ -16,7 +16,7 @@ setup() {
 	    cat@example.org 'Cat <cat@example.org>' third 'three' > mbox
 }
 
-# A deadlock is a failure, not a test that never ends.
+# timeout: a deadlock is a failure, not a test that never ends.
 foreachmail() {
 	timeout 60 "$FOREACHMAIL" "$@"
 }
@@ -224,7 +224,7 @@ three
 		expect 0 foreachmail 'cat > got/$FOREACHMAIL_NUMBER' < bytes
 		[ "$(find wanted -type f | wc -l)" -gt 100 ]
 		diff -r wanted got
-		# and without the reference: only blank lines before, only the completion behind
+		# without the reference: the output is the input without its leading blank lines, and may add a completion
 		expect 0 foreachmail cat < bytes
 		perl -0777 -e '
 			open my $in, "<:raw", "bytes"; open my $out, "<:raw", "out";
@@ -253,7 +253,7 @@ three
 	FILENO=1 formail -bY -s sh -c 'cat > theirs/$FILENO' < box
 	[ "$(find theirs -type f | wc -l)" -eq 200 ]
 	diff -r ours theirs
-	# and once more with Content-Length believed: it is right in this archive
+	# once more with Content-Length believed: in this archive each Content-Length is right
 	rm theirs/*
 	FILENO=1 formail -b -s sh -c 'cat > theirs/$FILENO' < box
 	diff -r ours theirs
@@ -465,7 +465,7 @@ foreachmail: message 3: the command failed: exit status 7\n'
 }
 
 @test "-e with -j: running commands come to their end, no more are started" {
-	# 1 and 2 run at once.  2 fails only when 1 is there; 1 ends only when 2 has been reported.
+	# Commands 1 and 2 run at once.  2 fails only when 1 runs; 1 ends only when the failure has been reported.
 	mkfifo up
 	mailboxes archive 40 > box
 	expect 1 foreachmail -e -j 2 -c '
@@ -517,19 +517,19 @@ foreachmail: message 3: the command failed: exit status 7\n'
 
 # ---- signals ----
 
-# in_background COMMAND...: with INT and QUIT as at a terminal, not ignored as with a script's &
+# in_background COMMAND...: foreachmail gets INT and QUIT as at a terminal, where a script's & ignores them
 in_background() {
 	perl -e '@SIG{qw(INT QUIT)} = ("DEFAULT") x 2; exec @ARGV or die' "$FOREACHMAIL" "$@" <&0 > out 2> err 3>&- 5>&- 6>&- &
 	pid=$!
 }
 
-# hear FIFO: wait for a line from it; opened for both, so that -t covers the opening as well
+# hear FIFO: waits for a line; the FIFO is opened for both, so that -t covers the opening as well
 hear() {
 	read -r -t 60 line <> "$1"
 }
 
-# ./told: a command that reads its message, says so to the FIFO up, and stays until a signal ends
-# it, which it notes in log
+# ./told: a command that reads its message, writes a line to the FIFO up, and stays until a signal ends the
+# command; the signal is noted in log
 make_told() {
 	mkfifo up
 	cat > told <<-'END'
@@ -537,7 +537,7 @@ make_told() {
 			$SIG{$signal} = sub { open my $log, '>>', 'log';
 				print $log "$ENV{FOREACHMAIL_NUMBER} $signal\n"; close $log; exit };
 		}
-		alarm 100; # nobody ended it
+		alarm 100; # no signal has ended the command
 		1 while !$ENV{UNREAD} && <STDIN>;
 		open my $up, '>', 'up'; print $up "ready\n"; close $up;
 		sleep 60 while 1;
@@ -563,7 +563,7 @@ make_told() {
 @test "a signal reaches all commands that run" {
 	make_told
 	in_background -j 3 perl told < mbox
-	exec 5<> up # it stays open: three write to it, none must find it closed
+	exec 5<> up # up stays open: three commands write to the FIFO, none may find it closed
 	for _ in 1 2 3; do
 		read -r -t 60 line <&5
 		[ "$line" = ready ]
@@ -591,7 +591,7 @@ make_told() {
 	[ "$status" -eq 143 ]
 }
 
-# until_ended PID: it may not have been waited for
+# until_ended PID: waits until the process has ended; its parent may not have waited for it
 until_ended() {
 	while [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; do :; done
 }
@@ -605,11 +605,11 @@ until_ended() {
 	hear up
 	until_ended "$line"
 	kill -s TERM "$pid"
-	perl -e 'sleep 100; kill KILL => @ARGV' "$pid" 3>&- & # if it is deaf it must not keep us
+	perl -e 'sleep 100; kill KILL => @ARGV' "$pid" 3>&- & # a foreachmail that ignores TERM must not keep the test
 	watch=$!
 	status=0
 	wait "$pid" || status=$?
-	kill -KILL "$watch" # before its exec it is a shell with traps of its own
+	kill -KILL "$watch" # before its exec, perl is a shell with traps of its own
 	exec 5>&-
 	[ "$status" -eq 143 ]
 }
@@ -629,7 +629,7 @@ until_ended() {
 @test "-j: commands that end while the input is awaited make room for others" {
 	[ -e /proc/self/status ]
 	mkfifo input up
-	exec 5<> input 6<> up # up stays open: two may write at once, and nothing is to be lost
+	exec 5<> input 6<> up # up stays open: two commands may write at once, and no line may be lost
 	in_background -j 2 -c 'echo $$ > up' < input
 	printf 'From a\nA: 1\n\nFrom b\nB: 2\n\nFrom c\nC: 3\n\n' >&5
 	hear up
@@ -693,18 +693,18 @@ until_ended() {
 	cmp out mbox
 }
 
-# ctrl_c COMMAND...: what happens when ^C is typed while `COMMAND catcher` has a part of a message
+# ctrl_c COMMAND...: ^C is typed while `COMMAND catcher` has a part of a message; log says what happens
 ctrl_c() {
 	command -v script > /dev/null || skip "script(1) is not installed"
 	mkfifo up keys input
-	exec 5<> keys 6<> input # before the other ends are opened: nobody waits
+	exec 5<> keys 6<> input # opened before the other ends, so that no open waits
 	cat > catcher <<-'END'
 		sub note { open my $log, '>>', 'log'; print $log @_; close $log }
 		$SIG{INT} = sub { note "INT\n" };
 		alarm 100;
 		my $from = <STDIN>;
 		open my $up, '>', 'up'; print $up "ready\n"; close $up;
-		1 while <STDIN>; # its end comes when all signals have been passed on
+		1 while <STDIN>; # the input ends when all signals have been passed on
 		note "end\n";
 	END
 	timeout 60 script -qec "$FOREACHMAIL $* catcher < input" /dev/null \
@@ -726,7 +726,7 @@ ctrl_c() {
 }
 
 @test "^C at the terminal is left to the terminal: foreachmail does not pass it on as well" {
-	ctrl_c setsid -w perl # where the terminal's signal does not come to
+	ctrl_c setsid -w perl # the terminal's signal does not reach a session of its own
 	is log 'end\n'
 }
 
@@ -756,7 +756,7 @@ ctrl_c() {
 # ---- several at once ----
 
 @test "-j runs commands at once" {
-	# each of the two waits for the other
+	# each of the two commands waits for the other
 	mkfifo one two
 	head -n 12 mbox > pair
 	expect 0 foreachmail -j 2 -c 'case $FOREACHMAIL_NUMBER in

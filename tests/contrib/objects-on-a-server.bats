@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# contrib/perl and contrib/python with a lock on a server; it is started here.
+# contrib/perl and contrib/python with a lock on a server, which is started here.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote
 
@@ -28,7 +28,7 @@ tidy() { [ -z "${SERVER:-}" ] || kill -KILL "$SERVER"; }
 	[ -z "$(ls "$ROOT")" ]
 }
 
-# A lease of 2 s: two thirds of it without the server, and the holder is stopped.
+# The lease is 2 s: after two thirds of it without the server, the holder is stopped.
 @test "the server is gone: the object knows, and says that the lock was lost" {
 	fifos owner
 	cat >owner.perl <<-'PERL'

@@ -10,13 +10,13 @@ mail() {
 	printf 'From ann@example.org Mon Jan  1 00:00:0%s 2024\nFrom: Ann\nSubject: "$(touch ran)" %s\n\nbody\n\n' "$1" "$1"
 }
 
-# deliver N: procmail, as the mail server would start it
+# deliver N: procmail gets mail N, as the mail server would start procmail
 deliver() {
 	mail "$1" | procmail HOME="$PWD" LOGFILE="$PWD/procmail.log" VERBOSE=on LOCKSLEEP=1 NOTIFY_SECONDS=0 \
 		NOTIFY_SHOW="$PWD/bin/show" PROBE="$PROBE" ROOM="$PWD" "$RECIPES/procmailrc" 3>&- 4>&-
 }
 
-# A screen that complains if two texts are on it, and keeps each until it is told.
+# screen: bin/show, which notes a clash if another text is on the screen, and keeps its text until the test writes to it.
 screen() {
 	ln -s "$RECIPES/notify" bin/notify
 	cat >bin/show <<-'END'
@@ -32,12 +32,12 @@ screen() {
 	exec 6<>show.up 7<>show.down
 }
 
-# The next text is on the screen.
+# on_screen: waits until the next text is on the screen.
 on_screen() {
 	read -r -t "$PATIENCE" -u 6 _ || complain "nothing is shown" "$(cat ./*.log)"
 }
 
-# waiting N: so many texts wait for the screen
+# waiting N: waits until N texts wait for the screen
 waiting() {
 	local end=$((SECONDS + PATIENCE))
 	until "$SEMLOCK" --who .notify.lock | grep -q "held, $1 waiting"; do
@@ -70,7 +70,7 @@ waiting() {
 	screen
 	mail 1 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 60 "$RECIPES/notify" >said
 	on_screen
-	# who waited for the end of its output would wait for the screen
+	# a reader that waits for the end of notify's output must not wait for the screen
 	[ -z "$(mail 2 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 60 "$RECIPES/notify" 2>&1 | cat)" ]
 	[ "$(wc -l <shown)" -eq 1 ]
 	printf . >&7
@@ -110,7 +110,7 @@ waiting() {
 	screen
 	deliver 1 &
 	server[1]=$!
-	# it has found INBOX.lock, and looks again
+	# procmail has found INBOX.lock, and looks again
 	until [ "$(grep -c 'Locking.*INBOX.lock' procmail.log)" -ge 2 ]; do kill -0 "${server[1]}"; done
 	[ ! -s INBOX ]
 	let_go mine
@@ -125,22 +125,22 @@ waiting() {
 
 @test "mailbox: waits for the holder of one of the two locks, and holds neither meanwhile" {
 	: >INBOX
-	# a program that takes the file first, as procmail does ...
+	# a program takes the file first, as procmail does ...
 	expect_status 0 dotlockfile -r 0 INBOX.lock
 	start mine mailbox INBOX touch ran
 	until pgrep -P "${PID[mine]}" -f 'link INBOX.lock true' >/dev/null; do kill -0 "${PID[mine]}"; done
-	# ... and fcntl next: it is free
+	# ... and would take fcntl next: that lock is free
 	expect_free INBOX posix 0 0
 	[ ! -e ran ]
 	expect_status 0 dotlockfile -u INBOX.lock
 	ended mine 0
 	[ -e ran ]
-	# a program that takes fcntl first
+	# a program takes fcntl first
 	fifos theirs
 	start theirs "$PROBE" fcntl-hold INBOX posix write 0 0 theirs.up theirs.down
 	ready theirs
 	behind mine mailbox INBOX
-	# ... and the file next
+	# ... and takes the file next
 	expect_status 0 dotlockfile -r 0 INBOX.lock
 	expect_status 0 dotlockfile -u INBOX.lock
 	let_go theirs

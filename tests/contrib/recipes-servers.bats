@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# contrib/recipes: several machines.  The servers are started here, where this build has locks on a server;
-# where it has none, the recipes have to say so, and must not look as if there was nothing to do.
+# contrib/recipes: several machines.  The servers are started here, if this build has locks on a server.  If not,
+# the recipes have to say so: silence would look as if there was nothing to do.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote
 load ../lib/servers/etcd
@@ -48,7 +48,7 @@ with_servers() {
 		return
 	fi
 	etcd_single
-	# On a busy machine one of them may begin when a short period is over.
+	# On a busy machine a run may begin when a short period is over.
 	for PERIOD in 6s 30s; do
 		export PERIOD
 		: >runs
@@ -119,7 +119,7 @@ with_servers() {
 	(cd agent && expect_status 0 phone-book get "$URL" && [ "$(wc -l <phone.tsv)" -eq 1000 ])
 	(cd mok && expect_status 0 phone-book put "$URL")
 	(cd agent && expect_status 0 phone-book get "$URL" && [ "$(wc -l <phone.tsv)" -eq 2000 ])
-	# a download that fails leaves nothing beside it
+	# a download that fails leaves no file behind
 	mkdir -p nothing
 	(cd agent && capture phone-book get "$URL/nothing" && [ "$status" -ne 0 ])
 	[ "$(ls agent)" = phone.tsv ]

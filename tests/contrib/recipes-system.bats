@@ -5,7 +5,7 @@ load ../lib/recipes
 
 # ---- systemd ----
 
-# A root directory for systemd-analyze: Debian's units, ours, and the programs that ours starts.
+# A root directory for systemd-analyze: Debian's units, the recipes' units, and the programs that these start.
 systemd_root() {
 	local units=/usr/lib/systemd/system
 	[ -d $units ] || units=/lib/systemd/system
@@ -25,7 +25,7 @@ verify() {
 	systemd_root
 	expect_status 0 verify
 	expect_silent
-	# it would have found one, and a program that is not there
+	# systemd-analyze would have found a fault, and a program that is not there
 	sed -i s/^SuccessExitStatus/SuccessfulExitStatus/ root/etc/systemd/system/report.service
 	capture verify
 	[[ $err == *"Unknown key"* ]]
@@ -43,7 +43,7 @@ verify() {
 	expect_silent
 }
 
-# What ExecStart= of UNIT says, for the instance NAME.
+# start_of UNIT NAME: what ExecStart= of UNIT says, for the instance NAME.
 start_of() {
 	sed -n 's/^ExecStart=//p' "$RECIPES/$1" | sed "s|%t|$PWD|g; s|%i|$2|g"
 }
@@ -66,7 +66,7 @@ start_of() {
 	let_go three
 }
 
-# What ExecStart= says, with systemd's %t, as systemd starts it: no shell, one word after another.
+# exec_start: runs ExecStart= as systemd does: %t is replaced, and no shell splits the words.
 exec_start() {
 	local words
 	read -ra words <<<"$(sed -n 's/^ExecStart=//p' "$RECIPES/report.service" | sed "s|%t|$PWD/run|g")"
@@ -105,7 +105,7 @@ exec_start() {
 
 # ---- apt ----
 
-# A package database of our own, with a package whose installation stands still if there are FIFOs.
+# A package database of the test's own.  If there are FIFOs, the installation of its package waits at them.
 packages() {
 	export DPKG_ADMINDIR=$PWD/dpkg APT_CONFIG=$PWD/apt.conf
 	mkdir -p dpkg/info dpkg/updates dpkg/triggers inst apt/state/lists/partial apt/cache/archives/partial apt/log pkg/DEBIAN
@@ -118,7 +118,7 @@ packages() {
 	dpkg-deb --root-owner-group -b pkg sample.deb >/dev/null
 	DPKG=(dpkg "--admindir=$PWD/dpkg" "--instdir=$PWD/inst" "--log=$PWD/dpkg.log"
 		--force-script-chrootless --force-not-root --force-bad-path)
-	# nothing of this machine's own configuration, and none of its hooks
+	# no configuration of this machine, and no hook of its own
 	cat >apt.conf <<-END
 		Dir::Etc "$PWD/apt/none";
 		Dir::Etc::main "/dev/null";

@@ -34,7 +34,7 @@ load ../lib/recipes
 
 @test "section: after the part the lock is free, though the script runs on" {
 	fifos on
-	# the last line of the script, which is outside, waits for us
+	# the script's last line, outside of the section, stays until the test lets go
 	sed "s|^exit|'$PROBE' hold on.up on.down; exit|" "$RECIPES/section" >section
 	chmod +x section
 	start on ./section true
@@ -191,7 +191,7 @@ load ../lib/recipes
 	let_go reader
 	echo half >&5
 	until [ -s d.new ]; do kill -0 "$pid"; done
-	# killed in the middle of its writing
+	# the writer is killed in the middle of its writing
 	kill -KILL "$pid" $(pgrep -P "$pid") $(pgrep -P "$(pgrep -P "$pid")")
 	exec 5>&-
 	expect_status 0 data-file read d
@@ -199,19 +199,19 @@ load ../lib/recipes
 	expect_status 64 data-file write d
 }
 
-# limited_to MS: the recipe, with less time
+# limited_to MS: ./short is the recipe, with less time
 limited_to() {
 	sed "s/-w 5/-w .1/; s/5m/$1ms/" "$RECIPES/limits" >short
 	chmod +x short
 }
 
-# It has to run before its time is up.
+# too_long: the command has to run before its time is up.
 too_long() {
 	local up pid
 	rm -f long.up long.down
 	limited_to "$room"
 	fifos long
-	exec {up}<>long.up # what was said stays in it
+	exec {up}<>long.up # the probe's line stays in the FIFO
 	start long ./short l sh -c '"$@" & wait' sh "$PROBE" hold long.up long.down
 	ended long 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
 }
@@ -274,7 +274,7 @@ too_long() {
 	[ ! -e p ]
 }
 
-# As cron does it: sh, few variables, in the home directory.
+# cron_job N: runs job N as cron does: sh, few variables, in the home directory.
 cron_job() {
 	grep -v -e '^#' -e '^[A-Z]*=' -e '^$' "$RECIPES/crontab" | sed -n "$1p" >line
 	# five fields of time and a command without a %, which cron would take for the end of the line
@@ -317,7 +317,7 @@ job() {
 		esac
 	done
 	let_go
-	# the job's own 1 is its own, and its run ends the row
+	# the job's own 1 is the status, and the job's run ends the row of skips
 	expect_status 1 cron_job 2
 	expect_silent
 	[ ! -e .fetch.lock.skipped ]

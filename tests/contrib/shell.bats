@@ -4,8 +4,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 SHELLS=(dash bash 'busybox sh' ksh93 mksh zsh)
 
-# The script of a case is its standard input; in each shell "check" is run, in a directory of its own,
-# with the script as ./script and the shell as the array "shell".
+# in_each_shell <SCRIPT: runs "check" in each shell, in a directory of its own, with the script as ./script and the
+# shell as the array "shell".
 prepare() {
 	PATH=$PWD/bin:$PATH
 	export LIBRARY=$SOURCE/contrib/shell/semlock.sh PROBE
@@ -85,7 +85,7 @@ prints() {
 		start two "${shell[@]}" script two
 		until "$SEMLOCK" --who l | grep -q 'held, 1 waiting'; do kill -0 "${PID[two]}"; done
 		kill -KILL "${PID[one]}"
-		# what it ran is still there, and is protected to its end
+		# the killed shell's command runs on, and keeps the lock to its end
 		expect_held l
 		"$SEMLOCK" --who l | grep -q 'held, 1 waiting'
 		kill -KILL "${COMMAND[one]}"

@@ -1,5 +1,5 @@
-/* What semlock-locksmith answers, as semlock reads it: cut into lines however it comes, and
- * numbers out of them. */
+/* The lines of a semlock-locksmith, as semlock reads them: cut into lines from pieces of any length,
+ * and numbers parsed out of them. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "methods/server/locksmith.h"
 
-enum { ROOM = 32768 }; /* for less than a pipe takes without a reader */
+enum { ROOM = 32768 }; /* less than a pipe takes without a reader */
 
 static void one_line(struct locksmith *smith, const char *line)
 {

@@ -1,5 +1,5 @@
-/* Durations: never beyond a century, a sign where there was one, and what is read is what the
- * digits say; one that is refused leaves the variable alone. */
+/* Durations: at most a century, negative only with a sign, equal to the value of the digits; a refused
+ * text leaves the variable alone. */
 #include <config.h>
 
 #include "sys/deadline.h"
@@ -15,7 +15,7 @@ static void compare_with_libc(const char *text, int64_t duration)
 	double libc = strtod(text, &end);
 	double ours = (double)duration / (double)SECOND, difference = libc - ours;
 
-	/* Digits beyond the range of a double's exponent are nobody's duration. */
+	/* Digits beyond the range of a double's exponent are no duration. */
 	if (strlen(text) > 290 || *end != '\0' || text[strspn(text, "0123456789.eE+-")] != '\0')
 		return;
 	if (difference < 0)

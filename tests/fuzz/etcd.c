@@ -1,10 +1,10 @@
-/* What etcd answers: the keys of a lock, and the stream of a watch, which hears the same however it
- * is cut. */
+/* etcd's answers: the keys of a lock, and the stream of a watch, whose events do not depend on how
+ * the stream is cut. */
 #include <config.h>
 
 #include "fuzz.h"
 #include "locksmith/etcd/etcdqueue.h"
-#include "locksmith/etcd/etcdwatch.c" /* for the stream's bytes, without a stream */
+#include "locksmith/etcd/etcdwatch.c" /* for its parser of the stream: no connection here */
 #include "locksmith/etcd/grpc.c"
 
 static void places(struct pb answer)
@@ -21,7 +21,7 @@ static void places(struct pb answer)
 		MUST(place.found);
 		MUST(strlen(place.watch.first) < sizeof place.watch.first);
 		MUST(strlen(place.who) < sizeof place.who);
-		/* Somebody is in the way, or there is a number. */
+		/* A blocked place names a holder; any other has a slot number. */
 		MUST(place.blocked ? place.who[0] != '\0' : place.slot < 2);
 		etcdqueue_place(&queue, (struct pb){NULL, NULL}, &place);
 		MUST(!place.blocked);
@@ -59,7 +59,7 @@ static void answer(struct pb message)
 	places(txn_inner(message, 0));
 }
 
-/* What a watch has heard once it has been given all of TEXT, SIZE bytes at a time, up to what it refuses. */
+/* The events of a watch that has been given TEXT, SIZE bytes at a time, up to the first refused message. */
 static int heard(char *text, size_t length, size_t size)
 {
 	struct etcdwatch watch = {.call = {.received.limit = LONGEST_MESSAGE, .hear = watch_hear, .data = &watch}};
@@ -99,7 +99,7 @@ static void keepalive(char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Without the zero behind them that fuzz_text makes: a step too far is seen. */
+	/* Without the terminating zero of fuzz_text: the sanitizers see a read beyond the end. */
 	char *text = malloc(size > 0 ? size : 1);
 
 	if (text == NULL)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# The parsers, given what is in tests/fuzz/seeds: real examples of each format, and whatever has
-# once been too much for them; each also cut off anywhere, and with any byte replaced.
+# The parsers, given tests/fuzz/seeds: real examples of each format, and inputs that once broke a parser; each also
+# cut off anywhere, and with any byte replaced.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 FUZZ=${FUZZ:-$SOURCE/build/tests/fuzz}
 
-# replay NAME: its harness is silent about all its seeds, and has tried a good many inputs.
+# replay NAME: the harness reports no fault in its seeds, and has tried at least 200 inputs.
 replay() {
 	expect_status 0 "$FUZZ/$1" "$SOURCE/tests/fuzz/seeds/$1"/*
 	[ ! -s .err ] || complain "$1:" "$err" || return

@@ -1,8 +1,8 @@
 /* fuzz.h - what the fuzzing harnesses share.
  *
- * A harness is one file, with one function that takes any bytes at all, hands them to a parser
- * and checks what comes back.  "make fuzz" links it with clang's libFuzzer, which invents the
- * bytes; "make check" links it with replay.c, which takes them from tests/fuzz/seeds. */
+ * A harness is one file, with one function that hands any bytes to a parser and checks the result.
+ * "make fuzz" links it with clang's libFuzzer, which invents the bytes; "make check" links it with
+ * replay.c, which takes them from tests/fuzz/seeds. */
 #ifndef SEMLOCK_FUZZ_H
 #define SEMLOCK_FUZZ_H
 
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Put SIZE bytes at DATA to the test.  Returns 0; does not return when the parser is wrong. */
+/* Tests the parser with SIZE bytes at DATA.  Returns 0; aborts if the parser is wrong. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What a parser must have kept to: an assert() that no build leaves out. */
+/* A condition on the parser's result: an assert() that no build leaves out. */
 #define MUST(e)                                                                                    \
 	do {                                                                                       \
 		if (!(e)) {                                                                        \
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 	} while (0)
 
 /* A copy of the SIZE bytes at DATA, with a zero behind it, of just that size, so that the
- * sanitizers see a step too far.  For free(). */
+ * sanitizers see a read beyond the end.  The caller frees the copy. */
 static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);

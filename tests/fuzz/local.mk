@@ -1,5 +1,5 @@
 # ---- fuzzing: make fuzz invents inputs (clang), make check replays tests/fuzz/seeds ----
-# A harness is FUZZ_NAME_FILES, and what else its program must be linked with.
+# FUZZ_NAME_FILES: the files of a harness, and those that its program is linked with.
 FUZZ_LOCAL = duration record proc words answers options mbox
 FUZZ_NETWORK = server etcd
 
@@ -46,8 +46,8 @@ tests_fuzz_etcd_LDADD = $(ETCD_LIBS)
 
 AM_TESTS_ENVIRONMENT += FUZZ='$(abs_top_builddir)/tests/fuzz'; export FUZZ;
 
-# make fuzz FUZZ_SECONDS=600 FUZZ='options mbox': so long each.  What is found stays in
-# tests/fuzz/found of the build directory; mend it, and copy it into tests/fuzz/seeds/NAME.
+# make fuzz FUZZ_SECONDS=600 FUZZ='options mbox': 600 seconds each.  Finds stay in tests/fuzz/found of the
+# build directory; correct the parser, and copy the find into tests/fuzz/seeds/NAME.
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 if HAVE_NETWORK

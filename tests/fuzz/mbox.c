@@ -1,8 +1,8 @@
-/* foreachmail's mailboxes.  Whatever they hold: the pieces put together are the input, but for
- * the blank lines it begins with and the lines it lacks at its end; each message, taken for a
- * mailbox, is that one message; and how the input comes, at once or in bits, changes nothing.
+/* foreachmail's mailboxes, of any content: the pieces put together are the input, without leading
+ * blank lines and with the lines that its end lacks; each message, read as a mailbox, is that one
+ * message; and the size of the reads changes nothing.
  *
- * The linker puts the read() that is here in place of the system's. */
+ * The linker replaces the system's read() by the one here. */
 #include <config.h>
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ enum { MOST = 256 };
 struct cut {
 	char *text; /* all messages, one after the other */
 	size_t size;
-	size_t begin[MOST]; /* where they begin in TEXT */
+	size_t begin[MOST]; /* where each begins in TEXT */
 	unsigned long long offset[MOST];
 	size_t messages;
 };
@@ -95,7 +95,7 @@ static bool line_ends(const char *text, size_t size)
 	return true;
 }
 
-/* Nothing is lost, nothing is added. */
+/* The pieces are the whole input. */
 static void whole(const struct cut *cut, const char *text, size_t size)
 {
 	size_t first = cut->messages == 0 ? size : (size_t)cut->offset[0];

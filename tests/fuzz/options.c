@@ -1,7 +1,7 @@
-/* The command line: a word a line.  Either it is refused, with a sentence and a status that
- * exitcode.h knows; or every value is in range, and nothing contradicts anything.
+/* The command line, one word a line.  Either the words are refused, with a message and a status of
+ * exitcode.h; or every value is in range, and no two contradict each other.
  *
- * The linker puts these in place of what would end the program or touch the system:
+ * The linker replaces the functions that would end the program or touch the system:
  * die, usage_help, usage_version, names_path, status_fd_use and memory_lasting. */
 #include <config.h>
 
@@ -73,7 +73,7 @@ int __wrap_status_fd_use(int fd)
 	return fd <= 2 ? 0 : -1;
 }
 
-/* Here it is for one command line only. */
+/* Memory of one command line only. */
 static void *lasting[8];
 
 void *__wrap_memory_lasting(size_t size)
@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *words[MOST_WORDS + 1];
 	char *text = fuzz_text(data, size);
 
-	optind = 0; /* from the start, whatever was read before */
+	optind = 0; /* from the start, as for the first reader */
 	report_as("semlock");
 	null_was_said = memmem(data, size, "(null)", 6) != NULL;
 	parse(&request, cut(text, words), words);

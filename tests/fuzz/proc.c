@@ -1,5 +1,5 @@
-/* /proc/locks, fdinfo, stat, status and mountinfo.  The kernel writes them, but the names in
- * them are anybody's: of programs, mount points, network shares. */
+/* /proc/locks, fdinfo, stat, status and mountinfo.  The kernel writes them, but any user chooses the
+ * names in them: of programs, mount points, network shares. */
 #include <config.h>
 
 #include <limits.h>

@@ -1,6 +1,6 @@
-/* replay FILE... - put each file to the harness that this is linked with: as it is, every
- * beginning of it, and with every single byte replaced in turn.  Prints how many inputs that
- * were.  When one is too much, it says which file it came from, and leaves it in "crasher". */
+/* replay FILE... - gives the linked harness each file: as it is, every beginning of it, and with every
+ * single byte replaced in turn.  Prints the number of inputs.  If an input fails, names its file, and
+ * leaves the input in "crasher". */
 #include <config.h>
 
 #include <signal.h>
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		signal(wrong[i], too_much);
 	for (int i = 1; i < argc; i++) {
-		alarm(60); /* a parser that does not come to an end is as wrong as one that crashes */
+		alarm(60); /* a parser that does not end is as wrong as one that crashes */
 		if (replay(argv[i]) != 0)
 			return EXIT_FAILURE;
 	}

@@ -1,6 +1,5 @@
-/* What an FTP server answers, and what is in a URL: text that semlock-locksmith
- * takes apart, and makes commands of again.  A token that is read and named again is the same;
- * nothing that ends a line gets out of any of them. */
+/* An FTP server's answers, and URLs: text that semlock-locksmith parses, and builds commands of.  A
+ * token that is read and named again is the same; no part contains the end of a line. */
 #include <config.h>
 
 #include <ctype.h>

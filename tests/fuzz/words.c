@@ -1,11 +1,11 @@
-/* Command lines and lock names of others, made fit for a terminal and for JSON. */
+/* Command lines and lock names of other users, made safe for a terminal and for JSON. */
 #include <config.h>
 
 #include "fuzz.h"
 #include "owners/json.h"
 #include "report/text.h"
 
-/* Every character whole, and none that steers a terminal. */
+/* Every character is complete, and none controls a terminal. */
 static size_t harmless_characters(const char *text)
 {
 	size_t left = strlen(text), count = 0, step;
@@ -20,7 +20,7 @@ static size_t harmless_characters(const char *text)
 
 static void for_people(const char *from, size_t length, size_t size, size_t columns)
 {
-	char *text = malloc(size); /* of that size, for the sanitizers to watch */
+	char *text = malloc(size); /* of that size, so that the sanitizers see a write beyond the end */
 
 	if (text == NULL)
 		exit(EXIT_FAILURE);

@@ -1,8 +1,8 @@
-"""completion.py SHELL LINE...: how SHELL completes the last word of each LINE: a line for each way,
-and the line "==" after those of each LINE.  The environment variable FILE names the completion.
+"""completion.py SHELL LINE...: prints the completions of the last word of each LINE, one a line,
+and the line "==" after those of each LINE.  The environment variable FILE names the completion script.
 
-bash and zsh are run at a terminal, LINE is typed, and the key pressed that inserts all ways.
-fish says it without a terminal."""
+bash and zsh run at a terminal: LINE is typed, and the key pressed that inserts all completions.
+fish prints them without a terminal."""
 import os
 import pty
 import re

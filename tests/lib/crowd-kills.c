@@ -1,4 +1,4 @@
-/* Under random SIGKILL, and at table: is anybody ever where somebody else is? */
+/* Visitors under random SIGKILL, and philosophers: no two may be in one place. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #include "crowd.h"
 
-/* The kernel closes a dying process's descriptors in no fixed order: one that is on its way
- * out has left, even if its claim is still there. */
+/* The kernel closes a dying process's descriptors in no fixed order. A process that is exiting has left, even if
+ * its claim is still locked. */
 static bool is_leaving(pid_t pid)
 {
 	char path[64], text[512], *end;
@@ -34,7 +34,7 @@ static bool is_leaving(pid_t pid)
 	return state == 'Z' || state == 'X' || (flags & 0x4) != 0; /* PF_EXITING */
 }
 
-/* Claim byte PLACE of the witness file; false: somebody who is not leaving has it. */
+/* Claims byte PLACE of the witness file; false: a process that is not exiting has it. */
 static bool claim(int fd, int place)
 {
 	struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
@@ -74,7 +74,7 @@ static int places_used(const struct board *board, int most)
 	return used;
 }
 
-/* Until UNTIL; on a busy machine until each place has been used, but for no more than a minute longer. */
+/* Returns at UNTIL; on a busy machine when each place has been used, but at most a minute later. */
 static void kill_loop(const char *const *cmd, const char *witness, const char *file, const char *most,
     unsigned seed, int64_t until)
 {
@@ -118,7 +118,7 @@ int crowd_kills(char **argv)
 }
 
 
-/* A meal wants both forks, and nobody else has either. */
+/* A meal needs both forks; no other philosopher may have either. */
 int crowd_meal(char **argv)
 {
 	int fd = open(argv[0], O_RDWR | O_CREAT, 0600);

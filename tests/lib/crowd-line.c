@@ -1,4 +1,4 @@
-/* In line: waiters whose order of arrival is certain, and in which order they are served. */
+/* Waiters whose order of arrival is certain: the order in which they are served. */
 #include <config.h>
 
 #include <errno.h>
@@ -21,12 +21,12 @@ int crowd_number(char **argv)
 	return write(fd, line, (size_t)n) == n ? 0 : 70;
 }
 
-/* ns.  A lock that is free for as long as this may go to a later waiter, for the next in turn is held up: no
+/* Nanoseconds.  A lock that is free for this long may go to a later waiter, for the next in turn is delayed: no
  * series of looks at the lock is shorter (take_deserted in src/lock/take.c). */
 #define LONG_PAUSE INT64_C(50000000)
 
-/* BEGAN: when the holder was let go, ns.  A waiter served after a LONG_PAUSE is left out of *inversions;
- * *held_up: how many less that makes. */
+/* BEGAN: when the holder was released, ns.  A waiter served after a LONG_PAUSE is not counted in *inversions;
+ * *held_up: by how many inversions the count is less. */
 static int count_log(const char *path, int64_t began, int *inversions, int *held_up)
 {
 	FILE *log = fopen(path, "r");
@@ -71,7 +71,7 @@ int crowd_line(char **argv)
 		snprintf(number, sizeof number, "%d", i);
 		pids[i] = start((const char *const *)argv + 4, (const char *const[]){self, "number", log, number, NULL});
 		if (!until_asleep(pids[i]))
-			return 1; /* it did not wait: the lock does not lock */
+			return 1; /* the command did not wait: the lock does not exclude */
 	}
 	while (killed < kills) {
 		int i = (int)((unsigned)rand_r(&seed) % (unsigned)n);
@@ -94,7 +94,7 @@ int crowd_line(char **argv)
 	return served == n - killed && inversions == 0 ? 0 : 1;
 }
 
-/* The holder: makes the log, and stands until the other end of the pipe is closed. */
+/* The holder: makes the log, and runs until the other end of the pipe is closed. */
 int crowd_stand(char **argv)
 {
 	int fd = open(argv[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

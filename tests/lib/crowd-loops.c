@@ -1,4 +1,4 @@
-/* In loops: who is overtaken by whom. */
+/* Commands in loops: which of them are overtaken, and by which. */
 #include <config.h>
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static int by_entry(const void *a, const void *b)
 	return (x->entered > y->entered) - (x->entered < y->entered);
 }
 
-/* How many came more than LATE ns later than somebody who got in after them. */
+/* Counts the entries that came more than LATE ns after a later arrival's. */
 static int overtakes(struct board *board, int n, int64_t late)
 {
 	int64_t earliest = INT64_MAX;
@@ -94,7 +94,7 @@ int crowd_stay(char **argv)
 	return 0;
 }
 
-/* The writer: how many readers have got in so far? */
+/* The writer: counts the readers that have entered before it. */
 int crowd_look(char **argv)
 {
 	struct board *board = board_open(argv[0]);
@@ -110,7 +110,7 @@ static int write_once(const char *const *writing, const char *file, struct board
 	int64_t began;
 	pid_t pid = start(writing, (const char *const[]){self, "look", file, NULL});
 
-	if (!until_asleep(pid)) { /* it did not have to wait */
+	if (!until_asleep(pid)) { /* the writer did not have to wait */
 		waitpid(pid, &status, 0);
 		return 0;
 	}
@@ -152,5 +152,5 @@ int crowd_writer(char **argv)
 	free(readers);
 	printf("written %d overtaken-by-at-most %d longest-wait-us %lld\n", times, most,
 	    (long long)(longest / 1000));
-	return most <= n ? 0 : 1; /* each reader may have been before it in the queue, once */
+	return most <= n ? 0 : 1; /* each reader may have been before the writer in the queue, once */
 }

@@ -1,18 +1,18 @@
-/* crowd - many real processes at one lock, and whether they were served as they should be.
+/* crowd - many real processes at one lock, and the order in which they are served.
  *
  *   crowd line N KILL SEED LOG CMD...   N waiters, each started when the one before it sleeps;
- *                                       KILL of them are killed; then serve them
+ *                                       KILL of them are killed; then serves them
  *   crowd loops N ROUNDS HOLD LATE CMD...
- *                                       N loops of ROUNDS commands that hold HOLD us; counts
- *                                       who came LATE us after one who got in later
+ *                                       N loops of ROUNDS commands that hold HOLD us; counts the
+ *                                       entries more than LATE us after a later arrival's
  *   crowd writer N TIMES HOLD TOOL LOCK N loops of readers that hold HOLD us, and TIMES a writer:
- *                                       by how many of those who came later was it overtaken?
+ *                                       counts the later readers that overtake it
  *   crowd kills N SECONDS SEED PLACES DIR CMD...
  *                                       N loops under random SIGKILL; every visitor claims the
  *                                       place that its SEMLOCK_SLOT (0) names
  *   crowd dine N MEALS SEED DIR TOOL    N philosophers, N forks, the locks of a meal in any order
  *
- * CMD is the lock tool with its options and its LOCK; what it runs is crowd again. */
+ * CMD is the lock tool with its options and its LOCK; the tool runs crowd again. */
 #include <config.h>
 
 #include <errno.h>
@@ -77,7 +77,7 @@ pid_t start(const char *const *cmd, const char *const more[])
 {
 	union {
 		const char *words[64];
-		char *argv[64]; /* posix_spawn changes nothing, and yet wants to be allowed to */
+		char *argv[64]; /* posix_spawn(3) changes no argument, but its prototype lacks const */
 	} command;
 	size_t n = 0;
 	pid_t pid;
@@ -101,8 +101,8 @@ static bool has_ended(pid_t pid)
 	       info.si_pid == pid;
 }
 
-/* A line of /proc/PID/syscall: the call, and its arguments.  "running" it says of who does not
- * sleep; and who only asks for a lock sleeps as well, while somebody reads /proc/locks. */
+/* A line of /proc/PID/syscall: the call, and its arguments; "running" if the process does not sleep.  A LOCK_NB
+ * call sleeps as well, while another process reads /proc/locks: look at the flag. */
 static bool waits_for_lock(const char *line)
 {
 	unsigned long how;
@@ -131,7 +131,7 @@ static void read_of(pid_t pid, const char *what, char *text, size_t size)
 	text[got > 0 ? got : 0] = '\0';
 }
 
-/* With -m posix it is the child of the semlock that was started: src/run/relay.h. */
+/* With -m posix the child of the started semlock waits: src/run/relay.h. */
 static bool is_asleep(pid_t pid)
 {
 	char text[256], children[64];

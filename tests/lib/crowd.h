@@ -13,27 +13,27 @@ struct visit {
 	int64_t arrived, entered;
 };
 
-/* Shared by all processes: who came when, and who is in. */
+/* Shared by all processes: arrivals, entries, and the number inside. */
 struct board {
 	atomic_int visits, inside, overlaps;
 	struct visit visit[MOST_VISITS];
 };
 
-extern const char *self; /* what to run to be another crowd */
+extern const char *self; /* the path of crowd, to start another one */
 
 /* CLOCK_MONOTONIC in ns; sleep for NS; print WHAT and errno, and exit with 70. */
 int64_t now(void);
 void nap(int64_t ns);
 void fail(const char *what);
 
-/* Map the board in the file PATH, made if need be. */
+/* Maps the board in the file PATH; makes the file if it is missing. */
 struct board *board_open(const char *path);
 
 /* Run CMD with the words of MORE behind it. */
 pid_t start(const char *const *cmd, const char *const more[]);
 
-/* Until the process sleeps in a lock call, or has ended: false.  One that does neither
- * within ten seconds is a failure of the test. */
+/* Returns when the process sleeps in a lock call; false if it has ended.  Ten seconds without either
+ * fail the test. */
 bool until_asleep(pid_t pid);
 
 /* The verbs: each gets its words and returns the exit status. */

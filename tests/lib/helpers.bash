@@ -1,23 +1,23 @@
 # What every bats file loads first.  By hand, after a build in ./build:
 #	HELPERS=$PWD/tests/lib/helpers.bash bats tests/lock/queue.bats      (or: bats -r tests)
 #
-# A test works in a directory of its own.  What it starts with "start" and the like runs in
-# the background under a NAME: its output is in NAME.out and NAME.err.  Nothing outlives the
-# test: teardown, or after TEST_LIMIT seconds a watchdog, kills all that works in there.
+# A test works in a directory of its own.  "start" and its like run a command in the background under a
+# NAME: its output is in NAME.out and NAME.err.  No process outlives the test: teardown, or after
+# TEST_LIMIT seconds a watchdog, kills every process that works in the directory.
 # shellcheck shell=bash disable=SC2034 # used by the tests
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
 CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
-PATIENCE=60 # seconds that a test waits for what must happen: its failure is no matter of speed
+PATIENCE=60 # seconds that a test waits for an event: long enough for a slow machine
 declare -gA PID=() COMMAND=()
 # shellcheck source=tests/lib/watchdog.bash
 source "$SOURCE/tests/lib/watchdog.bash"
 
 setup() {
 	watch_over || return
-	exec </dev/null # make -j gives all jobs but one an input that has been hung up
+	exec </dev/null # with -j, make gives all jobs but one a standard input that is hung up
 	"$PROBE" room "$SEMLOCK"
 	FLOCK=$PWD/bin/flock
 	[ -s "$CONFIG" ] || complain "no $CONFIG: what this build can do is not known" || return
@@ -34,20 +34,20 @@ queue_directory() {
 		complain "$CONFIG does not say where the queues are"
 }
 
-# Where the queue of the lock file $1 is.
+# Prints the path of the queue of lock file $1.
 queue_of() {
 	printf '%s/semlock-%x-%x\n' "$(queue_directory)" "$(stat -c %d "$1")" "$(stat -c %i "$1")"
 }
 
-# util-linux's own flock, to prove a test right; empty where there is none.
+# util-linux's own flock, to compare with; empty if it is not installed.
 system_flock() {
 	local path
 	path=$(PATH=/usr/bin:/bin command -v flock) || return 0
 	case $("$path" --version 2>&1) in *util-linux*) echo "$path" ;; esac
 }
 
-# LeakSanitizer stops a process that ends by ptrace(2), from a child of that process, and reads its /proc.  It waits
-# for ever if the test sends a SIGCONT just then, or kills all children; and fails without a child, or /proc.
+# LeakSanitizer stops a process that ends by ptrace(2), from a child of that process, and reads its /proc.  The
+# process hangs if the test sends a SIGCONT just then, or kills all children; it fails without a child, or /proc.
 without_leak_check() {
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
 }
@@ -57,8 +57,8 @@ complain() {
 	return 1
 }
 
-# capture CMD...: its status in $status, what it printed in $out and $err.  (bash tells of a NUL there.)
-# (Descriptor 3 is bats' own: who keeps it open keeps bats waiting.)
+# capture CMD...: sets $status, and $out and $err to what CMD printed.  (bash warns of a NUL there.)
+# (Descriptor 3 is bats' own: bats waits for every process that keeps it open.)
 capture() {
 	status=0
 	"$@" >.out 2>.err 3>&- 4>&- || status=$?
@@ -97,7 +97,7 @@ refused() {
 }
 
 # start NAME CMD...: in the background; PID[NAME] is CMD's own.
-# (A shell's "&" and nohup ignore signals, and what is ignored stays ignored: undo that.)
+# (A shell's "&" and nohup ignore signals, and an ignored signal stays ignored: undo that.)
 start() {
 	local name=$1
 	shift
@@ -105,7 +105,7 @@ start() {
 	PID[$name]=$!
 }
 
-# eventually CMD...: returns when CMD succeeds; tries it again and again.
+# eventually CMD...: repeats CMD until it succeeds.
 eventually() {
 	local end=$((SECONDS + PATIENCE))
 	until "$@"; do
@@ -115,8 +115,8 @@ eventually() {
 }
 
 # with_room CMD...: tries CMD with a $room of 200 milliseconds, and if it fails with more and more.
-# For what has to happen before a time limit of semlock's has passed: a machine that has other work
-# to do may be late for a short one.  What is wrong is wrong with any.  (In CMD, "||" is needed.)
+# For what has to happen before a time limit of semlock's has passed: a busy machine may be late for a
+# short one, and a fault of semlock fails with any.  (In CMD, "||" is needed.)
 with_room() {
 	for room in 200 800 3200 12800; do
 		if "$@"; then return; fi
@@ -124,8 +124,8 @@ with_room() {
 	complain "this failed with each limit, up to $room ms: $*"
 }
 
-# next_line NAME: the next line on the FIFO NAME.up, in $line.  (When its time is up, read may have
-# the beginning of a line.)
+# next_line NAME: the next line on the FIFO NAME.up, in $line.  (At its timeout, read may have the
+# beginning of a line.)
 next_line() {
 	local part tries=0
 	line=
@@ -135,7 +135,7 @@ next_line() {
 		if [ $tries -ge $PATIENCE ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
 			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
 		fi
-	done <>"$1.up" # opened once: a writer that does not keep it open would lose its line between two
+	done <>"$1.up" # opened once: between two opens, the line of a writer that closes the FIFO would be lost
 	line=$line$part
 }
 
@@ -158,7 +158,7 @@ fifos() {
 	mkfifo "$1.up" "$1.down"
 }
 
-# hold_as NAME ARGS...: semlock ARGS with a command that stands still; returns when it runs.
+# hold_as NAME ARGS...: semlock ARGS with a command that waits for release; returns when the command runs.
 hold_as() {
 	local name=$1
 	shift
@@ -171,7 +171,7 @@ hold_lock() {
 	hold_as holder "$@"
 }
 
-# queue_as NAME ARGS...: the same, but returns when it sleeps in the kernel, waiting.
+# queue_as NAME ARGS...: the same, but returns when semlock sleeps in the kernel, waiting.
 queue_as() {
 	local name=$1
 	shift
@@ -199,12 +199,12 @@ reports() {
 	done
 }
 
-# release NAME: lets its command end, and does not wait for that.
+# release NAME: lets its command end; returns at once.
 release() {
 	printf . 1<>"$1.down"
 }
 
-# ended NAME N: waits for NAME to end, and it must end with N.
+# ended NAME N: waits for NAME to end; its status must be N.
 ended() {
 	status=0
 	wait "${PID[$1]}" || status=$?
@@ -235,7 +235,7 @@ expect_shared() {
 	[ "$said" = shared ] || complain "$1 is $said instead of shared"
 }
 
-# as_nobody CMD...: as a user without rights.  Only root can; others are without them anyway.
+# as_nobody CMD...: as a user without rights.  If the tests do not run as root, their user has none.
 as_nobody() {
 	if [ "$(id -u)" -eq 0 ]; then
 		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
@@ -248,7 +248,7 @@ root_only() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root: $1"
 }
 
-# namespaces OPTIONS: skips where unshare(1) cannot make them: a chroot, a container.
+# namespaces OPTIONS: skips the test if unshare(1) cannot make them, as in a chroot or a container.
 namespaces() {
 	root_only "makes namespaces"
 	unshare "$@" true 2>/dev/null || skip "no namespaces to be had here (unshare $*)"
@@ -258,7 +258,7 @@ under_valgrind() {
 	case $SEMLOCK in */under-valgrind) ;; *) return 1 ;; esac
 }
 
-# starts_many: skips where each start of semlock takes half a second.
+# starts_many: skips the test if each start of semlock takes half a second.
 starts_many() {
 	if under_valgrind; then skip "hundreds of starts, half a second each under valgrind"; fi
 }

@@ -1,5 +1,4 @@
-/* liveness-check - every row of the liveness table, and every format of a record that is
- * read, one line of TAP each. */
+/* liveness-check - every row of the liveness table, and every format of a record, one line of TAP each. */
 #include <config.h>
 
 #include <stdio.h>
@@ -31,7 +30,7 @@ static void check(bool good, const char *what, const char *got)
 	printf("%s %d %s%s%s\n", good ? "ok" : "not ok", count, what, good ? "" : ": ", good ? "" : got);
 }
 
-/* A record of a living holder of ours, and what would be found. */
+/* A record of a living holder on this host, and the facts that match it. */
 static struct record full(void)
 {
 	return (struct record){

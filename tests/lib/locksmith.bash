@@ -13,18 +13,18 @@
 # watch_over, watched   for setup and teardown: see watchdog.bash
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
-# Two of them are enough for the tests: by the URL that comes last, the one of etcd or of FTP.
+# The last argument, a URL, selects the helper: etcd's or FTP's.
 LOCKSMITH_DIR=${LOCKSMITH_DIR-}
 
 declare -gA SMITH_IN SMITH_OUT SMITH_PID
-LINE_SECONDS=60 # a test that waits longer for a line has failed
-export SEMLOCK_LOOK_EVERY=0.1 # what a helper with crash points takes instead of two seconds
+LINE_SECONDS=60 # a test fails if a line takes longer
+export SEMLOCK_LOOK_EVERY=0.1 # the interval of a helper with crash points; by default two seconds
 # shellcheck source=tests/lib/watchdog.bash
 source "$SOURCE/tests/lib/watchdog.bash"
 
 now() {
 	local up
-	# The same clock, and no process to start on a busy machine.
+	# The same clock as `now`; no process is started on a busy machine.
 	read -r up _ </proc/uptime
 	printf '%s0000000\n' "${up/./}"
 }
@@ -45,7 +45,7 @@ complain() {
 # have_locksmiths: this build has those of etcd and FTP.
 have_locksmiths() { [ -x "$LOCKSMITH_DIR/semlock-locksmith-etcd" ] && [ -x "$LOCKSMITH_DIR/semlock-locksmith-ftp" ]; }
 
-# locksmith_of ARG...: the program for the URL that comes last.
+# locksmith_of ARG...: the program for the URL that is the last argument.
 locksmith_of() {
 	local scheme=${*: -1}
 	scheme=${scheme%%:*}
@@ -53,8 +53,8 @@ locksmith_of() {
 	printf '%s\n' "$LOCKSMITH_DIR/semlock-locksmith-$scheme"
 }
 
-# Runs a program in the background's stead, without the descriptors of the tests: an input that somebody
-# else has open as well does not end.
+# Execs a program in the background without the tests' descriptors: its input does not end while another
+# process has it open.
 apart() {
 	local fd
 	for fd in "${SMITH_IN[@]}" "${SMITH_OUT[@]}"; do exec {fd}>&-; done
@@ -121,8 +121,8 @@ smiths_stop_all() {
 }
 
 # Tries CMD with a $ttl of TTL seconds, and if it fails with three and with nine times as much.  For what has to
-# happen before a lease has ended, or a part of one: a machine that has other work to do may be late for a short one.
-# What is wrong is wrong with any.  (In CMD, "||" is needed, and a lock of its own for each $ttl.)
+# happen before a lease has ended, or a part of one: a busy machine may be late for a short lease, and a fault of
+# the helper fails with any.  (In CMD, "||" is needed, and a lock of its own for each $ttl.)
 with_lease() {
 	local ttl least=$1 LINE_SECONDS PATIENCE
 	shift
@@ -134,11 +134,11 @@ with_lease() {
 	complain "this failed with each lease, up to $ttl seconds: $*"
 }
 
-# A byte at a time, up to the last one of the pipe's, whatever is in there already; it does not wait for room.
+# Fills the pipe a byte at a time, up to its last byte, without waiting for room.
 fill() { dd if=/dev/zero of="$DIR/$1.out" bs=1 oflag=nonblock 2>/dev/null || true; }
 drain() { head -c 65536 <&"${SMITH_OUT[$1]}" >/dev/null; }
 
-# Waits until a line that matches the pattern is in the file; the server's log, mostly.
+# Waits until a line of the file, mostly the server's log, matches the pattern.
 in_file() {
 	local end=$((SECONDS + LINE_SECONDS))
 	until grep -q -e "$2" "$1" 2>/dev/null; do
@@ -155,7 +155,7 @@ none() {
 # Runs the locksmith for one answer, without input.
 run_smith() {
 	run "$(locksmith_of "$@")" "$@" </dev/null
-	lines=("${lines[@]:1}") # after LOCKSMITH
+	lines=("${lines[@]:1}") # without LOCKSMITH
 	output=$(printf '%s\n' "${lines[@]}")
 }
 

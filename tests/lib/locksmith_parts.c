@@ -205,7 +205,7 @@ static void small_things(void)
 	puts("ok small things");
 }
 
-/* What was written, as it is read. */
+/* What pb_* wrote, read back. */
 static struct pb message_of(struct pb_out *m)
 {
 	struct pb sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
@@ -265,7 +265,7 @@ static void bad_messages(void)
 	}
 	m = (struct pb){(const unsigned char *)"\0\0\0\0\2a", NULL};
 	m.end = m.at + 6;
-	MUST(!pb_unwrap(&m, &message)); /* not all of it is there */
+	MUST(!pb_unwrap(&m, &message)); /* incomplete */
 	m.end = m.at + 4;
 	MUST(!pb_unwrap(&m, &message));
 	m = (struct pb){(const unsigned char *)"\1\0\0\0\0", NULL};
@@ -274,7 +274,7 @@ static void bad_messages(void)
 	puts("ok bad messages");
 }
 
-/* Random bytes out of an alphabet that matters, so that it gets past the first checks. */
+/* Random bytes of an alphabet that gets past the parsers' first checks. */
 static void noise(void)
 {
 	static const char *const bits[] = {"sl1.", "x.", "n3.", "60.", "17.", "3c25951782f8c905.",
@@ -388,7 +388,7 @@ static void slot_queues(void)
 	struct etcdqueue_place p = slot_behind(0, false);
 
 	MUST(!p.blocked && p.slot == 0);
-	/* The one before us waits, then it holds; then it has gone, and its mark has not. */
+	/* The predecessor waits, then it holds; then its key has gone, and its mark has not. */
 	p = slot_behind(1, false);
 	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
 	p = slot_behind(2, true);

@@ -6,7 +6,7 @@
 #	mailboxes.perl big SIZE            print a message of SIZE bytes, all but a few in one line
 #	mailboxes.perl split FILE DIR      cut FILE by the rule of foreachmail(1) into DIR/1, DIR/2 ...
 #
-# `split' is the rule said a second time, in another way: one regular expression on the whole.
+# `split' states the rule a second time, independently: one regular expression on the whole.
 use strict;
 use warnings;
 
@@ -14,7 +14,7 @@ binmode STDOUT;
 
 my @words = qw(lock mail queue holder From waiter the a of ships at dawn and token slot From: >From);
 
-# A generator of our own: rand() differs between builds of perl.
+# Not rand(), which differs between builds of perl.
 my $state = 1;
 sub any { my ($n) = @_; $state = ($state * 69069 + 12345) % 4294967296; return int($state / 65536) % $n }
 

@@ -1,4 +1,4 @@
-/* parse - what semlock makes of lines of /proc, for the tests to put lines to it. */
+/* parse - prints what semlock reads in lines of /proc. */
 #include <config.h>
 #include <limits.h>
 #include <stdio.h>

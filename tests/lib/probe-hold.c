@@ -1,4 +1,4 @@
-/* probe-hold.c - commands to run under a lock: they say that they run, and stand still. */
+/* probe-hold.c - commands to run under a lock: each announces itself, and waits. */
 #include <config.h>
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include "probe.h"
 
-/* FIFOs are opened for both ways: then open() never waits, whoever comes first,
- * and a line stays in the FIFO until the test has read it. */
+/* FIFOs are opened for reading and writing: open(2) never waits for the other side, and a line stays in the FIFO
+ * until the test has read it. */
 int open_fifo(const char *name)
 {
 	int fd = open(name, O_RDWR | O_CLOEXEC);
@@ -90,7 +90,7 @@ int cmd_closefrom_then_hold(int argc, char **argv)
 	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
 }
 
-/* leave-behind UP DOWN: starts a daemon that holds, and ends with 0 when the daemon has written its line. */
+/* leave-behind UP DOWN: starts a daemon that holds; ends with 0 when the daemon has written its line. */
 int cmd_leave_behind(int argc, char **argv)
 {
 	int said[2], up, down;

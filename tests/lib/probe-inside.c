@@ -1,4 +1,4 @@
-/* probe-inside.c - did two ever overlap?  The one test that fails when the promise does. */
+/* probe-inside.c - the test of mutual exclusion: counts overlaps. */
 #include <config.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 struct room {
 	atomic_long writers, readers;   /* inside at this moment */
-	atomic_long overlaps;           /* how often somebody met whom he must not meet */
+	atomic_long overlaps;           /* how often two processes were inside that exclude each other */
 	volatile long rounds;           /* a plain number: two writers at once lose one */
 	atomic_long reads;
 };
@@ -33,8 +33,8 @@ static struct room *enter_file(const char *name)
 	return at;
 }
 
-/* Lets others run, if they can.  sched_yield() would let everybody run first who wants to: on a busy
- * machine that takes a hundred times as long, and on an idle one no time in which to be met. */
+/* Lets other processes run.  Not by sched_yield(2): on a busy machine it takes a hundred times as long,
+ * and on an idle one no time, in which nothing can overlap. */
 static void linger(void)
 {
 	struct timespec moment = { 0, 1000 };
@@ -67,7 +67,7 @@ static void read_round(struct room *room)
 	atomic_fetch_sub(&room->readers, 1);
 }
 
-/* inside [-s] FILE [COUNT]: goes in and out of the room COUNT times, as writer or with -s as reader. */
+/* inside [-s] FILE [COUNT]: enters and leaves COUNT times, as writer or with -s as reader. */
 int cmd_inside(int argc, char **argv)
 {
 	int reader = argc > 1 && strcmp(argv[1], "-s") == 0;
@@ -78,13 +78,13 @@ int cmd_inside(int argc, char **argv)
 		misuse("inside [-s] FILE [COUNT]");
 	room = enter_file(argv[1 + reader]);
 	count = argc - reader > 2 ? number(argv[2 + reader]) : 1;
-	prctl(PR_SET_TIMERSLACK, 1UL); /* or a moment is 50 us and more */
+	prctl(PR_SET_TIMERSLACK, 1UL); /* else a sleep takes 50 us and more */
 	while (count-- > 0)
 		(reader ? read_round : write_round)(room);
 	return 0;
 }
 
-/* verdict FILE ROUNDS: fails on an overlap, or unless exactly ROUNDS writers' rounds came out. */
+/* verdict FILE ROUNDS: fails on an overlap, or unless the writers have made exactly ROUNDS rounds. */
 int cmd_verdict(int argc, char **argv)
 {
 	struct room *room;

@@ -1,4 +1,4 @@
-/* probe-json.c - a strict reader of JSON, to look at what --who --json writes. */
+/* probe-json.c - a strict reader of JSON, for the output of --who --json. */
 #include <config.h>
 #include <ctype.h>
 #include <stdio.h>

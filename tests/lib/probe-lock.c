@@ -1,4 +1,4 @@
-/* probe-lock.c - the kernel's locks without semlock: a foreign holder, and an impartial witness. */
+/* probe-lock.c - the kernel's locks without semlock: a foreign holder, and an independent check. */
 #include <config.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ int cmd_fcntl_hold(int argc, char **argv)
 	return cmd_hold(3, hold);
 }
 
-/* flip FILE US UP: holds low bytes of FILE in turn, the next before it lets the last go, every US
+/* flip FILE US UP: holds low bytes of FILE in turn, locks the next before it unlocks the last, every US
  * microseconds, until it is killed. */
 int cmd_flip(int argc, char **argv)
 {
@@ -66,7 +66,7 @@ int cmd_flip(int argc, char **argv)
 	say_ready(open_fifo(argv[3]));
 	for (;; usleep((useconds_t)number(argv[2]))) {
 		last.l_start = next.l_start;
-		do /* past those on which somebody sleeps */
+		do /* past the bytes on which a process sleeps */
 			next.l_start = next.l_start % 100000 + 1;
 		while (fcntl(fd, F_OFD_SETLK, &next) != 0);
 		fcntl(fd, F_OFD_SETLK, &last);
@@ -83,7 +83,7 @@ static int try_fcntl(const char *name, const char *kind, off_t start, off_t leng
 	return l.l_type == F_UNLCK ? 0 : l.l_type == F_WRLCK ? 1 : 2;
 }
 
-/* A lock that could be shared is told from one that could not. */
+/* Tries LOCK_SH as well, to tell a shared lock from an exclusive one. */
 static int try_flock(const char *name)
 {
 	int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -111,7 +111,7 @@ int cmd_free(int argc, char **argv)
 	return held;
 }
 
-/* until-free FILE: sleeps in flock(2) until it is nobody's. */
+/* until-free FILE: sleeps in flock(2) until FILE is unlocked. */
 int cmd_until_free(int argc, char **argv)
 {
 	int fd;

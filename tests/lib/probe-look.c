@@ -1,4 +1,4 @@
-/* probe-look.c - returns when another process has come to a certain point. */
+/* probe-look.c - returns when another process has reached a certain state. */
 #include <config.h>
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static int state_is(const char *pid, const char *letters)
 	return state != NULL && state[1] == ' ' && strchr(letters, state[2]) != NULL;
 }
 
-/* The kernel tells nobody when a process falls asleep: these two have to look again. */
+/* The kernel reports no process that falls asleep: poll. */
 static int within_limit(int (*condition)(const char *pid, const char *what), const char *pid,
     const char *what)
 {
@@ -47,7 +47,7 @@ static int within_limit(int (*condition)(const char *pid, const char *what), con
 	while (!condition(pid, what)) {
 		int over = kill((pid_t)number(pid), 0) != 0 || state_is(pid, "ZX");
 		if (over && condition(pid, what))
-			return 0; /* it was its end that was waited for */
+			return 0; /* the caller waited for the end of this process */
 		if (over || now_ms() > end) {
 			fprintf(stderr, "probe: process %s did not come to %s\n", pid, what);
 			return 1;
@@ -57,7 +57,7 @@ static int within_limit(int (*condition)(const char *pid, const char *what), con
 	return 0;
 }
 
-/* Where coverage is counted, each process locks the file of the counters as it begins. */
+/* In a build for coverage, each process locks the file of its counters when it begins. */
 static int is_of_counters(pid_t pid, long fd)
 {
 	char path[64], name[4096];
@@ -77,14 +77,14 @@ static int is_blocking_lock(pid_t pid, const char *line)
 	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
 		return 0;
 	if (call == SYS_flock)
-		return (how & LOCK_NB) == 0; /* which sleeps, too: while somebody reads /proc/locks */
+		return (how & LOCK_NB) == 0; /* not LOCK_NB, which sleeps, too, while another process reads /proc/locks */
 	if (is_poll(call) && how == 2)
-		return 1; /* for word of a holder who has nothing under flock(2): methods/stranger.c */
+		return 1; /* waits for the end of a foreign holder: src/methods/file/foreign_holder.c */
 	return is_fcntl(call) && (how == F_SETLKW || how == F_OFD_SETLKW) && !is_of_counters(pid, fd);
 }
 
-/* A call that is to sleep for a lock may sleep before it has queued for it, while somebody reads
- * /proc/locks: then nobody sees it wait. */
+/* While another process reads /proc/locks, a blocking call may sleep before the kernel has queued it: then
+ * no list shows the waiter. */
 static int has_queued(pid_t pid, const char *thread)
 {
 	char path[300], where[300];
@@ -114,7 +114,7 @@ static int one_sleeps_in_lock(pid_t pid)
 	return found;
 }
 
-/* With -o and -m posix it is the child of the semlock that was started: src/run/relay.h. */
+/* With -o and -m posix the child of the started semlock waits: src/run/relay.h. */
 int sleeps_in_lock(pid_t pid)
 {
 	char path[300], children[300];

@@ -13,10 +13,10 @@
 #include "probe.h"
 
 static char text[1 << 18];      /* all that the terminal has shown */
-static size_t shown, matched;   /* how much; and up to where "expect" has found it */
+static size_t shown, matched;   /* its bytes; and up to where "expect" has matched */
 static int terminal;
 
-/* No echo: what the test types must not be taken for what the command says. */
+/* No echo: "expect" must not match what the test types. */
 static void quieten(int slave)
 {
 	struct termios t;
@@ -109,8 +109,8 @@ static int foreground_blocked(void)
 	return -1;
 }
 
-/* One line of the script: "line TEXT" types it and Enter, "send TEXT" without Enter,
- * "expect TEXT" waits until the terminal shows it, "blocked" until what runs waits for a lock. */
+/* One line of the script: "line TEXT" types TEXT and Enter, "send TEXT" without Enter,
+ * "expect TEXT" waits until the terminal shows it, "blocked" until the foreground job waits for a lock. */
 static int follow(char *line)
 {
 	line[strcspn(line, "\n")] = '\0';
@@ -128,9 +128,9 @@ static int follow(char *line)
 	return 0;
 }
 
-/* pty COMMAND...: runs it in a terminal, follows the script on standard input, then reads
+/* pty COMMAND...: runs COMMAND in a terminal, follows the script on standard input, then reads
  * until COMMAND ends.  All that the terminal shows goes to standard output; the exit status
- * is COMMAND's, or 99 when an "expect" was in vain or COMMAND did not end. */
+ * is COMMAND's, or 99 if an "expect" found nothing or COMMAND did not end. */
 int cmd_pty(int argc, char **argv)
 {
 	static char line[4096];

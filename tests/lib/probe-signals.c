@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "probe.h"
 
-/* What stops a process is left to do so. */
+/* The job control signals still stop the process. */
 static void all_but_stops(sigset_t *set)
 {
 	sigfillset(set);

@@ -1,4 +1,4 @@
-/* probe-start.c - starts a command in a world that its parent has left in some odd state. */
+/* probe-start.c - starts a command with signals, descriptors or limits that a parent may leave. */
 #include <config.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "probe.h"
 
-/* The words between ARGV[0] and "--" go to EACH; returns the command behind "--". */
+/* Calls EACH with the words between ARGV[0] and "--"; returns the command behind "--". */
 static char **before_dashes(char **argv, void (*each)(const char *))
 {
 	for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
@@ -71,7 +71,7 @@ int cmd_with_closed(int argc, char **argv)
 	become(before_dashes(argv, close_fd));
 }
 
-/* rlimit-nofile N -- COMMAND...: with no descriptor of N or above to be had. */
+/* rlimit-nofile N -- COMMAND...: with a limit of N descriptors. */
 int cmd_rlimit_nofile(int argc, char **argv)
 {
 	struct rlimit limit;
@@ -84,7 +84,7 @@ int cmd_rlimit_nofile(int argc, char **argv)
 	become(argv + 3);
 }
 
-/* until-stopped COMMAND...: returns once it has stopped itself; prints its pid. */
+/* until-stopped COMMAND...: returns once COMMAND has stopped itself; prints its pid. */
 int cmd_until_stopped(int argc, char **argv)
 {
 	int status;
@@ -94,7 +94,7 @@ int cmd_until_stopped(int argc, char **argv)
 		misuse("until-stopped COMMAND...");
 	pid = fork();
 	if (pid == 0) {
-		/* or "pid=$(probe until-stopped ...)" would wait for COMMAND's end */
+		/* else "pid=$(probe until-stopped ...)" would wait for COMMAND's end */
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		become(argv + 1);
 	}

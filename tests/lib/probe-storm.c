@@ -1,4 +1,4 @@
-/* probe-storm.c - the same command thousands of times: how did they end, and did any hang? */
+/* probe-storm.c - starts one command thousands of times, and counts exit statuses and hangs. */
 #include <config.h>
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static pid_t launch(char **command, const sigset_t *mask)
 	return pid;
 }
 
-/* The exit status of one that has ended, its slot free again; -1 when none ends in time. */
+/* The exit status of a process that has ended, whose slot is free again; -1: none ended in time. */
 static int reap(const sigset_t *chld, int jobs)
 {
 	struct timespec limit = { PATIENCE_MS / 1000, 0 };
@@ -50,8 +50,8 @@ static int gave_up(int jobs)
 	return 1;
 }
 
-/* storm COUNT JOBS COMMAND...: runs it COUNT times, JOBS at a time; prints "STATUS x HOW-OFTEN"
- * for each exit status that was seen, or "hung" when nothing ends for PATIENCE_MS. */
+/* storm COUNT JOBS COMMAND...: runs COMMAND COUNT times, JOBS at a time; prints "STATUS x TIMES"
+ * for each exit status, or "hung" if no process ends for PATIENCE_MS. */
 int cmd_storm(int argc, char **argv)
 {
 	static long seen[256];

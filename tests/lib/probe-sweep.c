@@ -1,5 +1,5 @@
-/* probe-sweep.c - makes the directory of a test, and ends what the test has left: all that works in
- * that directory, and the queues of the locks there. */
+/* probe-sweep.c - makes the directory of a test, and removes what the test leaves: the processes that
+ * work in that directory, and the queues of the locks there. */
 #include <config.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -23,7 +23,7 @@ static pid_t parent_of(pid_t pid)
 	f = fopen(path, "r");
 	if (f == NULL)
 		return 0;
-	/* the name may hold anything: the fields begin behind the last ")" */
+	/* a program's name may hold any byte: the fields begin behind the last ")" */
 	if (fscanf(f, "%*[^)]") == 0 && fscanf(f, ") %*c %d", &parent) != 1)
 		parent = 0;
 	fclose(f);
@@ -77,7 +77,7 @@ static int sweep(const char *name)
 
 	if (realpath(name, dir) == NULL)
 		fail("cannot find", name);
-	/* until nobody is found: a forking process may get a child past one look */
+	/* repeat until no process is found: a process that forks may add a child behind the scan */
 	while ((now = sweep_once(dir)) > 0 && now_ms() < end) {
 		killed += now;
 		pause_ms(1);
@@ -85,7 +85,7 @@ static int sweep(const char *name)
 	return killed;
 }
 
-/* Inode numbers come back: a later test's lock must not find this one's queue. */
+/* Inode numbers are reused: a later test's lock must not find this queue. */
 static void forget_queue(const struct stat *file)
 {
 	char path[PATH_MAX];
@@ -96,7 +96,7 @@ static void forget_queue(const struct stat *file)
 		rmdir(path);
 }
 
-/* A directory that is closed to its owner would keep bats from removing the test's own. */
+/* bats cannot remove what is in a directory that is closed to its owner. */
 static void tidy(const char *path, dev_t device)
 {
 	char below[PATH_MAX];
@@ -121,8 +121,8 @@ static void tidy(const char *path, dev_t device)
 }
 
 /* sweep DIR: kills all processes whose working directory is DIR or below, save the
- * caller and its ancestors; prints how many kills that took.  Then removes the queues of
- * whatever is in DIR, and opens the directories there to their owner. */
+ * caller and its ancestors; prints how many were killed.  Then removes the queues of
+ * all files in DIR, and opens the directories there to their owner. */
 int cmd_sweep(int argc, char **argv)
 {
 	struct stat dir;
@@ -148,9 +148,9 @@ int cmd_room(int argc, char **argv)
 	return 0;
 }
 
-/* watchdog SECONDS DIR: sweeps DIR after SECONDS, so that a deadlock is a failure
- * and not a hung test; notes it in DIR/time-is-up.  Then again and again: a test that goes on
- * may come to the next one.  Ends with its parent. */
+/* watchdog SECONDS DIR: sweeps DIR after SECONDS, so that a deadlock fails the test
+ * instead of hanging it; makes DIR/time-is-up.  Repeats that, since the test may reach
+ * another deadlock.  Ends with its parent. */
 int cmd_watchdog(int argc, char **argv)
 {
 	char note[PATH_MAX];

@@ -1,4 +1,4 @@
-/* probe-timer.c - which time limit does a program set itself?  Told by its system call,
+/* probe-timer.c - prints the time limit that a program sets itself, read from its system call,
  * so that "-w 1d" can be tested in less than a day. */
 #include <config.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ static unsigned long timer_argument(const struct __ptrace_syscall_info *call)
 }
 
 /* Both itimerval and itimerspec are { interval, first expiry } of two longs each.  A
- * disarmed timer is no answer: 0. */
+ * timer that is being disarmed counts as 0. */
 static int read_limit(pid_t pid, const struct __ptrace_syscall_info *call, double *seconds)
 {
 	unsigned long at = timer_argument(call);
@@ -42,7 +42,7 @@ static int read_limit(pid_t pid, const struct __ptrace_syscall_info *call, doubl
 	return t[2] != 0 || t[3] != 0;
 }
 
-/* timer COMMAND...: prints the seconds of the first timer that COMMAND starts, and kills it. */
+/* timer COMMAND...: prints the seconds of the first timer that COMMAND starts, and kills COMMAND. */
 int cmd_timer(int argc, char **argv)
 {
 	struct __ptrace_syscall_info call;
@@ -73,7 +73,7 @@ int cmd_timer(int argc, char **argv)
 			printf("%.6f\n", seconds);
 			kill(pid, SIGKILL);
 			while (waitpid(pid, &status, 0) == pid && !WIFSIGNALED(status))
-				; /* its ticket in a queue goes with it: the next one is not to find that */
+				; /* its ticket ends with it: the next process must not find that ticket */
 			return 0;
 		}
 	}
@@ -81,7 +81,7 @@ int cmd_timer(int argc, char **argv)
 	return 1;
 }
 
-/* pause MS: where time itself is what is tested. */
+/* pause MS: for a test of time itself. */
 int cmd_pause(int argc, char **argv)
 {
 	if (argc != 2)

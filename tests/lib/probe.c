@@ -1,7 +1,7 @@
 /* probe - the one C helper of the tests.
  *
- * Each sub-command is a deterministic stand-in for a sleep or for a guess: it
- * sleeps in the kernel until the thing has happened, or says that it has not. */
+ * Each sub-command replaces a sleep or a guess: it sleeps in the kernel until the
+ * event has happened, or reports that it has not. */
 #include <config.h>
 #include <errno.h>
 #include <stdio.h>

@@ -8,18 +8,18 @@
 #include <signal.h>
 #include <sys/types.h>
 
-/* How long, in milliseconds, the probe waits for anything that must happen: longer than a machine
- * that has other work to do ever needs, for a test that fails is not to be a matter of speed. */
+/* How long, in milliseconds, the probe waits for an event: longer than a busy machine ever needs, so that
+ * no test fails for lack of speed. */
 enum { PATIENCE_MS = 60000 };
 
 /* probe.c */
 void fail(const char *what, const char *name) __attribute__((noreturn)); /* "what: name: errno" */
-void misuse(const char *how) __attribute__((noreturn)); /* prints how to call it; 64 */
+void misuse(const char *how) __attribute__((noreturn)); /* prints the usage; exits with 64 */
 long number(const char *text);          /* a decimal number, else misuse() */
 int signal_number(const char *name);    /* "TERM" -> SIGTERM, else misuse() */
 const char *signal_name(int number);    /* SIGTERM -> "TERM", "?" when unknown */
 long long now_ms(void);                 /* the monotonic clock, in milliseconds */
-void pause_ms(long ms);                 /* sleeps MS milliseconds, come what may */
+void pause_ms(long ms);                 /* sleeps MS milliseconds, also when signals interrupt it */
 void become(char **argv) __attribute__((noreturn)); /* exec, or 127 with a message */
 
 int sleeps_in_lock(pid_t pid);  /* probe-look.c: is a thread of PID in a blocking lock call now? */
@@ -33,7 +33,7 @@ int cmd_fds(int argc, char **argv);
 int cmd_fcntl_hold(int argc, char **argv);
 int cmd_flip(int argc, char **argv);
 
-/* Open the FIFO NAME for both ways; write "ready PID" to it. */
+/* Opens the FIFO NAME for reading and writing; writes "ready PID" to it. */
 int open_fifo(const char *name);
 void say_ready(int up);
 int cmd_free(int argc, char **argv);

@@ -3,13 +3,14 @@
 
 RECIPES=$SOURCE/contrib/recipes
 
-# As a user would have them: in the PATH, and a home directory to work in.
+# As for a user: the recipes are in the PATH, and the working directory is a home directory.
 prepare() {
 	PATH=$PWD/bin:$RECIPES:$PATH
 	export HOME=$PWD
 }
 
-# stand NAME RECIPE ARGS...: runs it with a command that stands still; returns when that runs.
+# stand NAME RECIPE ARGS...: runs the recipe with a command that waits for release; returns when the command
+# runs.
 stand() {
 	local name=$1
 	shift
@@ -18,7 +19,7 @@ stand() {
 	ready "$name"
 }
 
-# The semlock that PID is, or has started.
+# The semlock that PID is, or that PID has started.
 semlock_of() {
 	local child
 	if [ "$(cat "/proc/$1/comm")" = semlock ]; then
@@ -49,7 +50,7 @@ self_lock_with() {
 	chmod +x mine
 }
 
-# ./mine runs alone, also when it is started under an outer lock, and gives back its status.
+# Fails unless ./mine runs alone, also when started under an outer lock, and returns its status.
 self_lock_excludes() {
 	stand one ./mine
 	expect_status 1 ./mine touch ran

@@ -3,7 +3,7 @@
 
 # shellcheck source=tests/lib/locksmith.bash
 source "$SOURCE/tests/lib/locksmith.bash"
-# Both have an "ended"; here it is the one that looks at the status.
+# Both libraries have an "ended"; the one of helpers.bash, which checks the status, is wanted here.
 # shellcheck source=tests/lib/helpers.bash
 source "$SOURCE/tests/lib/helpers.bash"
 unset -f smith expect until_line tell unlock smiths_stop_all run_smith fill drain
@@ -15,8 +15,8 @@ prepare_remote() {
 	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
 }
 
-# expect_status N CMD...: as in helpers.bash.  But a server that has no turn on a busy machine within the three seconds
-# of -n, or of a short -w, is 69, and is asked again.
+# expect_status N CMD...: as in helpers.bash, but repeats CMD after 69: on a busy machine a server may not
+# answer within the three seconds of -n, or of a short -w.
 expect_status() {
 	local want=$1 end=$((SECONDS + PATIENCE))
 	shift
@@ -28,8 +28,8 @@ expect_status() {
 		complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
 }
 
-# refused_within MS THING CMD...: with 69, THING in its message, and in so many milliseconds.  On a busy machine it may
-# be late: it has to be so once.
+# refused_within MS THING CMD...: status 69, THING in the message, and at most so many milliseconds.  A busy
+# machine may be late: one try in time is enough.
 refused_within() {
 	local end=$((SECONDS + PATIENCE)) began took
 	while :; do
@@ -39,7 +39,7 @@ refused_within() {
 	done
 }
 
-# fake SCHEME: the helpers are in ./fake from here on, and that of SCHEME is standard input.
+# fake SCHEME: makes ./fake the directory of the helpers; standard input is the program for SCHEME.
 fake() {
 	mkdir -p fake
 	cat >"fake/semlock-locksmith-$1"
@@ -47,7 +47,7 @@ fake() {
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/fake
 }
 
-# The helper of the semlock called NAME.
+# Prints the PID of the helper of the semlock called NAME.
 helper_of() {
 	pgrep -P "${PID[$1]}" -f semlock-locksmith
 }
@@ -61,10 +61,10 @@ gone() {
 	done
 }
 
-# waits_for NAME WORD: its standard error says WORD.
+# waits_for NAME WORD: waits for WORD on its standard error.
 waits_for() { in_file "$1.err" "$2"; }
 
-# shifted SECS COMMAND...: with a wall clock that is wrong by so much.
+# shifted SECS COMMAND...: with a wall clock that is off by SECS.
 shifted() {
 	local secs=$1
 	shift
@@ -79,8 +79,8 @@ need_shifted_clocks() {
 	fi
 }
 
-# held_by_one HOLDER OTHER...: the clocks of some hosts are wrong by so many seconds; the first one's job runs, for a
-# moment, and with --min-hold those of the others do not, for longer than its lease.
+# held_by_one HOLDER OTHER...: the arguments are clock offsets of hosts, in seconds.  The job of the first host
+# runs for a moment; with --min-hold the jobs of the others do not run, for longer than its lease.
 held_by_one() {
 	local holder=$1 other end ended=0
 	shift
@@ -101,7 +101,7 @@ held_by_one() {
 	if [ $ended -ne 0 ] || [ "$(wc -l <runs)" -ne 1 ]; then complain "$(wc -l <runs) runs"; fi
 }
 
-# A holder whose semlock is killed has the lock of a server until its command ends, for longer than its lease.
+# If a holder's semlock is killed, the lock on a server stays held until its command ends, beyond the lease.
 kept_for_the_command() {
 	local url=${URL/nightly/nightly$ttl}
 	rm -f holder.up holder.down ran
@@ -113,7 +113,7 @@ kept_for_the_command() {
 	expect_status 0 "$SEMLOCK" -w 60 "$url" touch ran
 }
 
-# The lock is held for so long, and not for so long by a wrong clock.
+# --min-hold holds the lock for its full time, and no longer because a wall clock is wrong.
 clocks_differ() {
 	local began
 	need_shifted_clocks

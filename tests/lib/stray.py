@@ -1,5 +1,5 @@
-# stray.py FILE: forks a process that nothing ties to this one: a session of its own, no descriptor
-# open, deaf to TERM, HUP and INT.  Its PID is in FILE before this one goes on, as "sleep 1000".
+# stray.py FILE: forks a daemon in a session of its own, with no descriptor open, that ignores TERM, HUP and
+# INT.  Writes its PID into FILE, and becomes "sleep 1000".
 import os, signal, sys, time
 
 reader, writer = os.pipe()

@@ -47,7 +47,7 @@ static inline bool is_sleep(long call)
 #endif
 }
 
-/* poll(2), or ppoll(2), which it is where there is no call of its own. */
+/* True for poll(2), or ppoll(2) on an architecture without poll(2). */
 static inline bool is_poll(long call)
 {
 #ifdef SYS_poll

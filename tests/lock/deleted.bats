@@ -1,10 +1,9 @@
 #!/usr/bin/env bats
-# Lock files that are deleted, by semlock itself or by anybody.
+# Lock files that are deleted, by semlock or by another program.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# overlap PROGRAM: three commands under one lock; the first deletes the lock file as its
-# last act, while the second waits.  How the third, which comes then, fares while the
-# second is inside, is left in $status and $out.
+# overlap PROGRAM: three commands under one lock.  The first deletes the lock file as its last act, while the
+# second waits; the third comes while the second is inside, and leaves $status and $out.
 overlap() {
 	local program=$1 third
 	rm -f l ./*.up ./*.down

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Lock paths that somebody has prepared: nothing hangs, nothing is followed, nothing is spoilt.
+# Lock paths that another user has prepared: nothing hangs, nothing is followed, nothing is spoilt.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 tidy() {
@@ -7,10 +7,10 @@ tidy() {
 	if [ -n "$symlinks" ]; then echo "$symlinks" >/proc/sys/fs/protected_symlinks; fi
 }
 
-# The kernel's own protection, set aside (or on) for the length of one test.
+# protect regular|symlinks VALUE: sets the kernel's own protection for the length of one test.
 protect() {
 	root_only "sets fs.protected_$1"
-	exec 9</proc/sys/fs # who runs these tests as well has to wait, or would set it back
+	exec 9</proc/sys/fs # another run of these tests has to wait: it would set the value back
 	"$SEMLOCK" -w 120 9
 	if [ "$1" = regular ]; then regular=$(cat "/proc/sys/fs/protected_$1"); fi
 	if [ "$1" = symlinks ]; then symlinks=$(cat "/proc/sys/fs/protected_$1"); fi
@@ -91,7 +91,7 @@ shared_directory() {
 	fi
 }
 
-# Whoever may write there may as well replace the target: nothing is to be had by refusing.
+# A user that may write there may replace the target as well: to refuse the link protects nothing.
 @test "in a directory that all may write without the sticky bit, any link is followed" {
 	root_only "to be two users"
 	mkdir -m 777 pub

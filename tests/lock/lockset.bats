@@ -3,7 +3,7 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}
 
-# The files in the order in which semlock takes them: sets $first and $second.
+# two_files: sets $first and $second to a and b, in the order in which semlock takes them.
 two_files() {
 	: >a
 	: >b

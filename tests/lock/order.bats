@@ -1,17 +1,17 @@
 #!/usr/bin/env bats
-# Waiters are served in the order in which they came, and nothing in the way costs more than order.
+# Waiters are served in the order in which they came; an obstacle costs that order, and no more.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
-# An inode may have been another lock's, whose waiters were all killed.
+# The inode may have been another lock's, whose killed waiters left their queue.
 prepare() {
 	: >l
 	: >l2
 	rm -rf "$(queue_of l)" "$(queue_of l2)"
 }
 
-# expect_line WORDS: what crowd line has counted; those who were passed by while held up go without saying.
+# expect_line WORDS: the counts of crowd line; how many waiters were passed by while held up is not compared.
 expect_line() {
 	[[ $out == "$1 held-up "* ]] || complain "$out" "instead of $1"
 }
@@ -43,8 +43,8 @@ expect_line() {
 	FLOCK=$(system_flock)
 	[ -n "$FLOCK" ]
 	expect_status 0 "$CROWD" loops 8 100 0 1000 "$SEMLOCK" l
-	# A loaded machine may hold processes up before they have drawn their tickets; a lock without order has
-	# as many overtakes as flock(1) each time.
+	# A loaded machine may hold processes up before they draw their tickets; a lock without order has as many overtakes
+	# as flock(1) in each try.
 	for _ in 1 2 3 4 5; do
 		expect_status 0 "$CROWD" loops 8 50 5000 20000 "$SEMLOCK" l
 		ours=${out##*overtakes }
@@ -57,7 +57,7 @@ expect_line() {
 
 @test "a writer gets in among readers that never cease" {
 	expect_status 0 "$CROWD" writer 8 100 2000 "$SEMLOCK" l
-	expect_status 0 "$CROWD" writer 8 20 2000 "$SEMLOCK" l # "overtaken by at most 8" is checked there
+	expect_status 0 "$CROWD" writer 8 20 2000 "$SEMLOCK" l # crowd checks "overtaken by at most 8"
 }
 
 @test "a reader that comes after a writer waits behind it" {
@@ -74,7 +74,7 @@ expect_line() {
 	let_go late
 }
 
-# They look after a second, and again a quarter of a second later.
+# The waiter for a part looks after a second, and again a quarter of a second later.
 @test "a waiter for a part of the lock does not overtake a waiter for all of it, however long that waits" {
 	local less name names=()
 	for less in '-s -m flock' '-s -m ofd' '-s -m posix' '-j2 -m flock' '-j2 -m ofd'; do
@@ -165,7 +165,7 @@ expect_line() {
 	done
 }
 
-# A reader finds the lock free, while a writer waits for the end of another one.
+# The reader's lock is free for another reader, while a writer waits for the first one's end.
 @test "-n with -s, or for a slot, does not overtake a waiter for all of the lock" {
 	local less
 	for less in "-s -m flock" "-s -m ofd" "-j2 -m flock" "-j2 -m ofd"; do
@@ -184,7 +184,7 @@ expect_line() {
 	done
 }
 
-# took CMD...: how long it has taken, in $took, in milliseconds.
+# took CMD...: sets $took to the milliseconds that CMD takes.
 took() {
 	local began
 	began=$(date +%s%N)
@@ -192,9 +192,9 @@ took() {
 	took=$((($(date +%s%N) - began) / 1000000))
 }
 
-# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, in one of five tries; on a busy machine,
-# that is, where the same takes long with a lock that nobody else has to do with, within twenty times that
-# more.  A waiter that the tickets hold up stays out in all of them.
+# passed SECONDS CMD...: CMD succeeds within SECONDS and one more, in one of five tries.  A busy machine gets more:
+# twenty times what CMD takes with a lock that no other process uses.  A waiter that the tickets hold up fails every
+# try.
 passed() {
 	local most took seconds=$1
 	shift
@@ -218,14 +218,14 @@ passed() {
 			"$1" blocked $!
 			"$0" "${@:2}" -n l true 8>&-
 			[ $? -eq 1 ] || exit 3
-			"$0" "${@:2}" -w 1.5 l true 8>&- # it looks after a second
+			"$0" "${@:2}" -w 1.5 l true 8>&- # semlock looks after a second
 			[ $? -eq 1 ] || exit 4
 			exec 8>&-
 			wait $!' "$SEMLOCK" "$PROBE" -m $method
 	done
 }
 
-# The list may leave out the caller itself: then it must not look for others while it has the lock.
+# /proc/locks may leave out the caller's own lock: with the lock taken, semlock must not look for other holders there.
 @test "in a PID namespace, a lock that was taken as deserted stays taken, though /proc/locks shows nothing" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -347,7 +347,7 @@ stopped_at() {
 		kill -STOP "${PID[waiter]}"
 		"$PROBE" state "${PID[waiter]}" T
 		let_go
-		# It sleeps after each look, and once more with the lock.
+		# semlock sleeps after each look, and once more with the lock.
 		case $sleeps in
 		50) stopped_at 51 "$SEMLOCK" l touch ran ;;
 		8) stopped_at 9 "$SEMLOCK" -n l touch ran ;;
@@ -372,7 +372,7 @@ stopped_at() {
 	queue_as stopped l
 	queue_as behind l
 	kill -STOP "${PID[stopped]}"
-	"$PROBE" state "${PID[stopped]}" T # or it could still be given the lock, and then has it
+	"$PROBE" state "${PID[stopped]}" T # a waiter that still runs could be given the lock, and keep it
 	let_go
 	began=$SECONDS
 	ready behind
@@ -400,7 +400,7 @@ stopped_at() {
 	kill -STOP "${PID[stopped]}"
 	"$PROBE" state "${PID[stopped]}" T
 	let_go
-	"$PROBE" state "${PID[behind]}" T # it has found the lock free
+	"$PROBE" state "${PID[behind]}" T # the waiter has found the lock free
 	until read -r -t .005 _ <>behind.up; do
 		[[ $(cat "/proc/${PID[behind]}/stat") == *") T "* ]] || continue
 		looks=$((looks + 1))
@@ -413,7 +413,7 @@ stopped_at() {
 	let_go stopped
 }
 
-# caught NAME: the signals for which it has a handler
+# caught NAME: the signals for which the process has a handler
 caught() {
 	sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/${PID[$1]}/status"
 }
@@ -428,7 +428,7 @@ quiet() {
 	queue_as first l
 	wanted=$(caught first) # a sanitizer may have handlers of its own
 	queue_as second l
-	[ "$(caught second)" != "$wanted" ] # it looks now and then whether the first is stopped
+	[ "$(caught second)" != "$wanted" ] # the second waiter looks now and then whether the first is stopped
 	kill -KILL "${PID[first]}"
 	ended first 137
 	eventually quiet second "$wanted" || complain "its timer ticks on"
@@ -486,9 +486,9 @@ quiet() {
 	let_go next
 }
 
-# meets_the_next POINT [AGAIN]: the last in the queue has the lock, and is about to remove the queue,
-# which the next one has open, and is stopped at POINT: that one and the one after it must meet in
-# another.  AGAIN: it comes by that point twice.
+# meets_the_next POINT [AGAIN]: the last waiter has the lock, and is about to remove the queue; a newcomer has that
+# queue open, and is stopped at POINT.  The newcomer and the one after it must meet in another queue.  AGAIN: the
+# newcomer passes POINT twice.
 meets_the_next() {
 	rm -f ./*.up ./*.down
 	hold_lock l
@@ -505,7 +505,7 @@ meets_the_next() {
 	kill -CONT "${PID[one]}"
 	if [ -n "$2" ]; then "$PROBE" state "${PID[one]}" T && kill -CONT "${PID[one]}"; fi
 	"$PROBE" blocked "${PID[one]}"
-	[ -e "$(queue_of l)" ] || complain "it waits outside of the queue" # or in the one that is gone
+	[ -e "$(queue_of l)" ] || complain "it waits outside of the queue" # or in the removed queue
 	queue_as two l
 	let_go last
 	ready one
@@ -538,7 +538,7 @@ meets_the_next() {
 	ended stopped 1
 }
 
-# With a queue that is no use: the lock excludes, waits, is handed on, and times out.
+# works_all_the_same: if the queue is unusable, the lock excludes, waits, is handed on, and times out.
 works_all_the_same() {
 	rm -f holder.up holder.down waiter.up waiter.down
 	hold_lock l
@@ -568,7 +568,7 @@ works_all_the_same() {
 		kill "${PID[behind]}"
 		ended behind 143
 	done
-	printf '\1\0\0\0\0\0\0\0' >"$queue" # long gone: it looks for itself
+	printf '\1\0\0\0\0\0\0\0' >"$queue" # a ticket long gone: the waiter looks for the last one itself
 	queue_as third l
 	release holder
 	ready first
@@ -617,7 +617,7 @@ works_all_the_same() {
 		: >l
 		as_nobody touch "$(queue_of l)"
 		chmod $mode "$(queue_of l)"
-		# nobody locks all of it, and so would hold up everybody who trusted it.
+		# A user that locks all bytes of the file would hold up every waiter that trusted the queue.
 		fifos blocker
 		chmod 666 blocker.up blocker.down
 		start blocker setpriv --reuid=65534 --regid=65534 --clear-groups \
@@ -665,7 +665,7 @@ works_all_the_same() {
 	expect_status 0 unshare -m sh inside size=4k missing
 }
 
-# Before that, another user would find a queue that it may not open, and wait beside it.
+# If the name came first, another user would find a queue that it may not open, and wait beside the queue.
 @test "a queue has its mode before it has its name" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -704,7 +704,7 @@ works_all_the_same() {
 	hold_lock l
 	SEMLOCK_CRASH=queue.alone:stop start stopped "$SEMLOCK" -w .01 l true
 	"$PROBE" state "${PID[stopped]}" T
-	for tries in {1..20}; do # a busy machine may be late; a queue that is waited for takes two seconds each time
+	for tries in {1..20}; do # a busy machine may be late; to wait for the queue takes two seconds each time
 		began=$(date +%s%N)
 		expect_status 1 "$SEMLOCK" -w .1 l true
 		took=$((($(date +%s%N) - began) / 1000000))
@@ -766,7 +766,7 @@ works_all_the_same() {
 	[ ! -e "$queue" ]
 }
 
-# The command would keep its semlock's place in the queue.
+# A command that inherited the queue would keep its semlock's place there.
 @test "no command inherits the queue" {
 	local options
 	for options in '-m flock' '-m ofd' '-m excl' '-m mkdir' '-F'; do

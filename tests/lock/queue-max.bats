@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# --queue-max: between waiting in a queue, however long, and not waiting at all.
+# --queue-max: more than not waiting at all, less than waiting in a queue of any length.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
-# patiently CMD...: what waits in spite of --queue-max is killed: the status is 137.
+# patiently CMD...: if CMD waits in spite of --queue-max, it is killed: the status is 137.
 patiently() {
 	timeout -s KILL "$PATIENCE" "$@"
 }
@@ -33,7 +33,7 @@ patiently() {
 	[ ! -e ran ]
 }
 
-# A busy machine may be late, again and again; a wait that is built in is late each time.
+# A busy machine may be late, again and again; a built-in wait is late each time.
 refused_within_100_ms() {
 	local began took tries
 	for tries in {1..100}; do
@@ -78,7 +78,7 @@ refused_within_100_ms() {
 	[ "$done $refused" = "6 194" ] || complain "$done ran and $refused were refused"
 }
 
-# leaves N: so many of those in all are left
+# leaves N: at most N of the started processes are left
 leaves() {
 	local pid left=0
 	for pid in "${all[@]}"; do
@@ -106,7 +106,7 @@ leaves() {
 	SEMLOCK_CRASH=queue.drawn:stop start late "$CRASHABLE_SEMLOCK" --queue-max=2 l "$PROBE" hold late.up late.down
 	"$PROBE" state "${PID[late]}" T
 	queue_as waiter l
-	"$PROBE" pause 2100 # for so long it tries to draw
+	"$PROBE" pause 2100 # a waiter tries to draw for two seconds
 	kill -CONT "${PID[late]}"
 	"$PROBE" state "${PID[late]}" T
 	kill -CONT "${PID[late]}"

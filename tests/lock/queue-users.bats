@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Users that share a lock share its queue, and nobody else can reach it.
+# Users that share a lock share its queue, and other users cannot reach the queue.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# A directory that others can reach, unlike that of a test.
+# Other users can reach this directory, unlike a test's own.
 prepare() {
 	place=$(mktemp -d /tmp/semlock-users.XXXXXX)
 	chmod 755 "$place"
@@ -26,14 +26,14 @@ queue_by() {
 	"$PROBE" blocked "${PID[$name]}"
 }
 
-# queue_is MODE [OWNER]
+# queue_is MODE [OWNER]: the queue has this mode, and this owner
 queue_is() {
 	local is
 	is=$(stat -c "%a${2:+ %u}" "$(queue_of "$place/l")")
 	[ "$is" = "$*" ] || complain "the queue is $is instead of $*"
 }
 
-# opens LOCK DIRECTORY QUEUE: their modes
+# opens LOCK DIRECTORY QUEUE: if the lock and its directory have these modes, the queue has mode QUEUE
 opens() {
 	chmod "$1" "$place/l"
 	chmod "$2" "$place"
@@ -57,7 +57,7 @@ opens() {
 	opens 666 711 666
 	if [ "$(id -u)" -eq 0 ]; then
 		chgrp 65534 "$place"
-		opens 640 750 600 # for two groups
+		opens 640 750 600 # the lock and its directory have two groups
 		opens 640 711 660
 	fi
 }
@@ -147,7 +147,7 @@ opens() {
 	expect_status 1 setpriv --reuid=1 --regid=1 --clear-groups "$SEMLOCK" -n "$place/l" true
 	let_go
 	ready first
-	queue_as second "$place/l" # root's: the queue is the owner's then
+	queue_as second "$place/l" # root's waiter finds the queue owned by the lock's owner
 	queue_is 600 1
 	queue_by 1 third "$place/l"
 	let_go first

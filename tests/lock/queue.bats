@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Waiting for a lock, and being served in the order in which one came.
+# Waiting for a lock, and being served in the order of arrival.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# in_line NAME ARGS...: a waiter that writes its name into the file "order" when it is served.
+# in_line NAME ARGS...: a waiter that writes NAME into the file "order" when it is served.
 in_line() {
 	local name=$1
 	shift
@@ -45,7 +45,7 @@ served() {
 	served b d e
 }
 
-# hurried NAME: in line, with a time limit
+# hurried NAME: a waiter in line, with a time limit
 hurried() {
 	start "$1" "$SEMLOCK" -w "${room}ms" l sh -c 'echo "$0" >>order' "$1"
 	"$PROBE" blocked "${PID[$1]}"
@@ -54,7 +54,7 @@ hurried() {
 @test "a waiter that gives up costs the others nothing" {
 	hold_lock l
 	in_line a l
-	with_room hurried b # it has to be in line before its time is up
+	with_room hurried b # b has to be in line before its time is up
 	in_line c l
 	in_line d -w 60 l
 	ended b 1

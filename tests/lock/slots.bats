@@ -8,14 +8,14 @@ slot_of() {
 	tr '\0' '\n' <"/proc/${COMMAND[$1]}/environ" | sed -n 's/^SEMLOCK_SLOT=//p'
 }
 
-# For each method: $OPTS is its option.
+# each_method CHECK ARGS...: runs CHECK for each method; $OPTS is the method's option.
 each_method() {
 	local method check=$1
 	shift
 	for method in flock ofd posix; do
 		OPTS="-m$method"
 		echo "with $OPTS:"
-		"$check" "l.$method" "$@" # and no "||": a test fails at whatever fails in there
+		"$check" "l.$method" "$@" # and no "||": any failure inside of the check fails the test
 	done
 }
 
@@ -132,7 +132,7 @@ byte_and_slot() {
 	queue_as c -j 2 l
 	expect_status 1 "$SEMLOCK" -n -j 2 l touch ran
 	[ ! -e ran ]
-	# It looks after a second, and again a quarter of a second later.
+	# The waiter looks after a second, and again a quarter of a second later.
 	! read -r -t 3 <>c.up || complain "it went past"
 	let_go a
 	ready b
@@ -330,7 +330,7 @@ those_who_disagree() {
 		mkdir $method
 		expect_status 0 "$CROWD" kills 20 4 1 3 $method "$SEMLOCK" -m $method -j 3 "$method/l"
 		[[ $out == "visits "*" overlaps 0 places-used 3" ]] || complain "$out"
-		expect_status 0 "$SEMLOCK" -m $method "$method/l" true # a killed semlock's command has ended
+		expect_status 0 "$SEMLOCK" -m $method "$method/l" true # until then a killed semlock's command may run
 		hold_as a -m $method -j 3 "$method/l"
 		hold_as b -m $method -j 3 "$method/l"
 		hold_as c -m $method -j 3 "$method/l"
@@ -344,7 +344,7 @@ those_who_disagree() {
 
 @test "the overlap check of these tests can fail" {
 	mkdir d
-	for seed in {1..20}; do # that two meet is chance, most of all on a busy machine
+	for seed in {1..20}; do # two meet by chance, rarely on a busy machine
 		capture "$CROWD" kills 8 1 "$seed" 1 d env SEMLOCK_SLOT=0
 		if [[ $out != *"overlaps 0 "* ]]; then break; fi
 	done

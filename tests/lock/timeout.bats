@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# -w: so long and no longer.
+# -w: a wait of so long, and no longer.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 STORM=1000
 [ -z "${THOROUGH-}" ] || STORM=10000
 
-# limit N: the time limit that -w TEXT becomes, as the kernel is told it, lies in [LOW, HIGH].
+# limit TEXT LOW HIGH: -w TEXT sets a timer of LOW to HIGH seconds.
 limit() {
 	local seconds
 	seconds=$("$PROBE" timer "$SEMLOCK" -w "$1" l true 3>&-) || complain "-w $1 sets no timer" || return
@@ -73,12 +73,12 @@ limit() {
 	done
 }
 
-# outlives: one that has waited, within its time limit, still runs when that has passed.
+# outlives: a command whose lock came within the time limit still runs when the limit has passed.
 outlives() {
 	rm -f ./*.up ./*.down
 	hold_lock l
 	if ! queue_as second -w "${room}ms" l; then
-		let_go # or the next try would wait for this holder
+		let_go # the next try would wait for this holder
 		return 1
 	fi
 	let_go

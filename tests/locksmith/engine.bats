@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Locks on a server as semlock sees them: a program for each scheme, which anybody can write.  The one in
-# contrib, in shell, locks here; others in the tests say what none should say.
+# Locks on a server as semlock sees them: a program for each scheme, which any user can write.  contrib's own, in
+# shell, locks here; the tests' own answer what no engine should.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 prepare() {
@@ -19,7 +19,7 @@ engine() {
 	chmod +x "helpers/semlock-locksmith-$1"
 }
 
-# ok: the line that says that it is held, for long.
+# OK: the line that says that the lock is held, for long.
 OK='read -r up _ </proc/uptime; echo "OK token=7 lease=60000000000 deadline=$((${up%.*} + 60))000000000"'
 
 helper_of() { pgrep -P "${PID[$1]}" -f semlock-locksmith; }
@@ -76,7 +76,7 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 @test "the helper killed: a command that has the URL as its last argument, too, is not taken for it" {
 	engine odd <<<"echo LOCKSMITH 1; $OK; read -r child; echo \$child; while read -r _; do :; done; echo FREE"
 	cat >job <<-'END'
-		kill -STOP $PPID # it would end this command
+		kill -STOP $PPID # a running semlock would end this command
 		helper=$(pgrep -P $PPID -f semlock-locksmith-odd)
 		kill -KILL "$helper"
 		while read -r -d '' _ <"/proc/$helper/cmdline"; do :; done 2>/dev/null
@@ -148,7 +148,7 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	[ ! -e ran ]
 }
 
-# On a busy machine it may be late: it has to be soon once.
+# refused_soon: on a busy machine semlock may be late, and has to be soon once.
 refused_soon() {
 	local began=$SECONDS
 	refused 69 "has not answered in time" "$SEMLOCK" "$@" && [ $((SECONDS - began)) -le 4 ]
@@ -181,7 +181,7 @@ refused_soon() {
 	expect_status 0 "$SEMLOCK" odd://h/l sh -c 'echo ${SEMLOCK_USER-none} ${SEMLOCK_PASSWORD-none}'
 	expect_out "me none"
 	[ "$(cat told)" = "me secret" ]
-	expect_status 0 "$SEMLOCK" l sh -c 'echo ${SEMLOCK_PASSWORD-none}' # it was not for this lock
+	expect_status 0 "$SEMLOCK" l sh -c 'echo ${SEMLOCK_PASSWORD-none}' # the password was not for this lock
 	expect_out secret
 }
 

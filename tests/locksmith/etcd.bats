@@ -62,7 +62,7 @@ count() { ctl get nightly/ --prefix --keys-only | grep -c . || true; }
 	[ "$(count)" -eq 0 ]
 }
 
-# A machine may be busy: what is to come soon has to do so once.  (What comes too early fails at once.)
+# gives_up: on a busy machine -w may end late, and has to end soon once.  (An end that comes too early fails at once.)
 gives_up() {
 	before=$(now)
 	expect_status 1 "$SEMLOCK" -w 1 "$URL" true || return
@@ -162,6 +162,7 @@ stopped_soon() {
 }
 
 @test "a command that does not heed TERM is killed, and so is what it started" {
+	without_leak_check
 	fifos holder
 	start holder "$SEMLOCK" --ttl=60 "$URL" sh -c "trap '' TERM; '$PROBE' hold holder.up holder.down; exit 0"
 	ready holder
@@ -179,7 +180,7 @@ stopped_soon() {
 		echo $$ >up
 		while :; do sleep 0.05; done
 	END
-	# A command that has not ended a second after it was told to is killed, which on a busy machine may be too soon.
+	# semlock kills a command that has not ended a second after TERM: on a busy machine that may be too soon.
 	eventually told_to_end
 	exec {unread}>&-
 }
@@ -193,7 +194,7 @@ told_to_end() {
 	gone "$(cat up)" || return
 	head -c 65536 <&"$unread" >/dev/null
 	ended holder 76 || return
-	while read -r -t .1 _ <&"$unread"; do :; done # what it has said
+	while read -r -t .1 _ <&"$unread"; do :; done # what semlock has written
 	[ -e told ]
 }
 
@@ -239,8 +240,8 @@ told_to_end() {
 	ended waiter 0
 }
 
-# stray_under NAME COMMAND...: under it run the probe, and a process that nothing ties to it; the
-# PID of that one is in NAME.stray.
+# stray_under NAME COMMAND...: COMMAND runs the probe, and a process that nothing ties to the probe; the PID of that
+# process is in NAME.stray.
 stray_under() {
 	local name=$1
 	shift
@@ -250,7 +251,7 @@ stray_under() {
 	ready "$name"
 }
 
-# dead PID: at this moment.
+# dead PID: the process has ended, at this moment.
 dead() {
 	case $(ps -o stat= -p "$1") in
 	'' | Z*) ;;
@@ -258,9 +259,9 @@ dead() {
 	esac
 }
 
-# next_beside_none OPTIONS COMMAND...: the lease ends, for a helper that is stopped; when the next
-# holder begins, nothing of the one before is alive.  (What heeds no TERM is killed a tenth of the lease before its
-# end, which is little on a busy machine.)
+# next_beside_none OPTIONS COMMAND...: the lease ends while the helper is stopped; when the next holder begins, no
+# process of the one before is alive.  (A process that ignores TERM is killed a tenth of the lease before its end,
+# which is little on a busy machine.)
 next_beside_none() {
 	local options=$1 name=held$ttl next=next$ttl smith left=0
 	shift
@@ -381,7 +382,7 @@ declare -gA smith
 
 @test "what the command leaves behind keeps the lock, with -o it does not" {
 	fifos one
-	exec {down}<>one.down # what is said to it stays in there
+	exec {down}<>one.down # what is written for the probe stays in the FIFO
 	expect_status 0 "$SEMLOCK" "$URL" sh -c "'$PROBE' hold one.up one.down </dev/null >/dev/null 2>&1 &"
 	expect_status 1 "$SEMLOCK" -n "$URL" true
 	printf . >&"$down"
@@ -395,7 +396,7 @@ declare -gA smith
 	ctl user add root:pw >/dev/null
 	ctl user grant-role root root >/dev/null
 	ctl auth enable >/dev/null
-	secret=Sesame$RANDOM$RANDOM # nobody else's who runs these tests
+	secret=Sesame$RANDOM$RANDOM # unlike the secret of any other run of these tests
 	export SEMLOCK_PASSWORD=a-wrong-one
 	refused 77 "$ETCD" "$SEMLOCK" -n "etcd://root@$ETCD/nightly" true
 	refused 64 "password" "$SEMLOCK" -n "etcd://root:pw@$ETCD/nightly" true
@@ -426,7 +427,7 @@ declare -gA smith
 	END
 }
 
-# told LINE...: a helper that has nothing but these to tell
+# told LINE...: a helper that says these lines, and nothing else
 told() {
 	mkdir helpers
 	printf '%s\n' '#!/bin/sh' 'cat <<"END"' "LOCKSMITH 1 shared slots order token queue-max" "$@" END >helpers/semlock-locksmith-etcd
@@ -547,7 +548,7 @@ told() {
 	done
 }
 
-# in_queue N: so many keys are in the queue, that of the holder among them.
+# in_queue N: the queue has N keys, the holder's among them.
 in_queue() { [ "$(count)" -eq "$1" ]; }
 
 @test "--queue-max: with as many waiting as may, the next is refused at once; with fewer it waits" {
@@ -584,7 +585,7 @@ in_queue() { [ "$(count)" -eq "$1" ]; }
 		"$SEMLOCK" --queue-max=3 -E 75 "$URL" sh -c 'echo ran >>runs' 3>&- &
 		all+=($!)
 	done
-	# Those that are refused have ended, and the queue stays as it is.
+	# The refused processes have ended, and the queue stays as it is.
 	eventually leaves 3 "${all[@]}"
 	let_go
 	for pid in "${all[@]}"; do
@@ -596,7 +597,7 @@ in_queue() { [ "$(count)" -eq "$1" ]; }
 	[ $refused -eq 17 ] || complain "$refused were refused"
 }
 
-# leaves N PID...: so many of those are left.
+# leaves N PID...: N of the processes are left.
 leaves() {
 	local most=$1 pid left=0
 	shift
@@ -658,7 +659,7 @@ goes_on_late() {
 }
 
 @test "the lease is over before the command could be started: it is not, exit 76" {
-	# As when semlock is stopped, or the machine suspended, after the last word of the helper.
+	# As if semlock was stopped, or the machine suspended, after the helper's last line.
 	fake etcd <<-'END'
 		#!/bin/bash
 		read -r up _ </proc/uptime
@@ -702,7 +703,7 @@ goes_on_late() {
 has_key() { [ "$(count)" -eq "$1" ]; }
 held_here() { "$SEMLOCK" --who | grep -A2 "^$URL: held, 0 waiting" | grep -q "^held  *${PID[one]} "; }
 
-# Those that are late for the time of the one that runs, on a busy machine, run as well, but not before it is up.
+# On a busy machine a contender that comes after the first one's time runs as well, but not before that time is up.
 one_of_three() {
 	local one busy=0 last=-1000000 at
 	: >runs
@@ -713,7 +714,7 @@ one_of_three() {
 		wait "${PID[$one]}" || { [ $? -eq 1 ] && busy=$((busy + 1)); }
 	done
 	while read -r at; do
-		[ $((${at/./} - last)) -ge $((ttl * 50)) ] || echo "$last $at" >>early # it is noted after a moment
+		[ $((${at/./} - last)) -ge $((ttl * 50)) ] || echo "$last $at" >>early # the command notes its time after a moment
 		last=${at/./}
 	done <runs
 	if [ $busy -ne 2 ] || [ "$(wc -l <runs)" -ne 1 ]; then complain "$(wc -l <runs) runs"; fi
@@ -767,7 +768,7 @@ one_of_three() {
 	[ -e ran ]
 }
 
-# no_answer WORDS: -n and a short -w are 69 with these WORDS, in less than three seconds.
+# no_answer WORDS: -n and a short -w end with 69 and WORDS, in less than three seconds.
 no_answer() {
 	local wait
 	for wait in -n "-w .1"; do
@@ -809,7 +810,7 @@ has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 	let_go waiter
 }
 
-# leaderless NAME: that member knows of no leader.
+# leaderless NAME: the member NAME knows of no leader.
 leaderless() {
 	curl -s --max-time 2 "http://127.0.0.1:${ETCD_CLIENT[$1]}/v3/maintenance/status" -d '{}' | grep -q "no leader"
 }

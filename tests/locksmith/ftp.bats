@@ -117,7 +117,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 
 @test "the token removed behind its back: the command is stopped, exit 76" {
 	hold_lock --ttl=4 "$URL"
-	# A heartbeat may rename it at the same moment.
+	# A heartbeat may rename the token at the same moment.
 	until rm -rf "$ROOT/nightly" 2>/dev/null; do kill -0 "${PID[holder]}"; done
 	ended holder 76
 	grep -q "the lock is lost: .*stopping the command" holder.err
@@ -158,7 +158,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	SEMLOCK_PASSWORD=secret hold_lock "$URL"
 	for process in /proc/[0-9]*/cmdline; do
 		case $process in "/proc/$SERVER/"*) continue ;; esac
-		case $(readlink "${process%/*}/cwd") in "$DIR"*) ;; *) continue ;; esac # not ours
+		case $(readlink "${process%/*}/cwd") in "$DIR"*) ;; *) continue ;; esac # another test's
 		if tr '\0' ' ' <"$process" 2>/dev/null | grep -q "lock:secret\|=secret"; then complain "in $process"; fi
 	done
 	release holder

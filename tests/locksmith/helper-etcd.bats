@@ -22,7 +22,7 @@ teardown() {
 
 keys() { ctl get "" --prefix --keys-only | grep . || true; }
 
-# Waits until the lock has so many keys.
+# key_count LOCK N: waits until the lock has N keys.
 key_count() {
 	local end
 	end=$((SECONDS + LINE_SECONDS))
@@ -31,7 +31,7 @@ key_count() {
 	done
 }
 
-# until_gone PREFIX: waits until no key begins so.
+# until_gone PREFIX: waits until no key begins with PREFIX.
 until_gone() {
 	local end=$((SECONDS + LINE_SECONDS))
 	while keys | grep -q "^$1"; do
@@ -101,11 +101,11 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 		until_line b BUSY
 		ended b
 		[ "$STATUS" -eq 1 ]
-		[[ $PASSED != "WAIT "* ]] || break # on a busy machine it may be late for a short one
+		[[ $PASSED != "WAIT "* ]] || break # on a busy machine a short wait may end before WAIT is said
 	done
 	[[ $PASSED == "WAIT "* ]]
 	[ "$(keys | sed 's,[0-9a-f]*$,,')" = "$(printf 'L#held/\nL/')" ]
-	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 2 ] # that of the holder's key, and its mark's
+	[ "$(ctl lease list | tail -n +2 | wc -l)" -eq 2 ] # of the holder's key, and of its mark
 }
 
 @test "--no-wait takes a free lock, shared ones together" {
@@ -203,7 +203,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	etcd_single
 	smith a --ttl=600 "etcd://$ETCD/L"
 	expect a OK
-	# Until the watch on the key stands, the loss would be found by looking: both are right.
+	# Until the watch on the key is there, the helper finds the loss by looking: both ways are right.
 	local before
 	before=$(now)
 	ctl lease revoke "$(lease_of L)" >/dev/null
@@ -252,18 +252,18 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	[ "$STATUS" -eq 76 ]
 }
 
-# Its lease is ended behind its back, and it cannot hear of that, like one that is cut off.
+# cut_off NAME LEASE: revokes the lease of a stopped helper, which hears nothing of that, as one that is cut off.
 cut_off() {
 	kill -STOP "${SMITH_PID[$1]}"
 	ctl lease revoke "$2" >/dev/null
 }
 
-# early DEADLINE: no other holder may be there by now; that it is one is an error with any lease.
+# early DEADLINE: no other holder may enter before DEADLINE; to enter early is an error with any lease.
 early() {
 	if [ "$(now)" -le "$1" ]; then complain "entered before the deadline" | tee -a "$DIR/early" >&2; fi
 }
 
-# next_waits MODE: the next holder says for whom it waits, and has not entered before that one's time was over.
+# next_waits MODE: the next holder names the holder that it waits for, and does not enter before that one's deadline.
 next_waits() {
 	local deadline lock=${1#*=}$ttl
 	smith a --ttl="$ttl" "$1" "etcd://$ETCD/$lock" && expect a OK || return
@@ -308,7 +308,7 @@ busy_until_its_end() {
 	[ ! -e "$DIR/early" ]
 }
 
-# between: ETCD is from now on reached through a server that does wrong on demand.
+# between: from now on a proxy at BETWEEN leads to ETCD, and does wrong on demand.
 between() {
 	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/port" 2>&1 </dev/null &
 	BETWEEN_PID=$!
@@ -321,7 +321,7 @@ between() {
 	between
 	: >"$DIR/faults/stop-grant"
 	smith b --no-wait "etcd://$BETWEEN/L"
-	in_file "$DIR/between.log" "stop grant" # it has seen that nobody is there
+	in_file "$DIR/between.log" "stop grant" # the helper has seen that the lock is free
 	smith a --ttl=60 "etcd://$ETCD/L"
 	expect a OK
 	cut_off a "$(lease_of L)"
@@ -372,7 +372,7 @@ slow_first_answer() {
 @test "with a short lease, too, the first answer of a server may take a second" {
 	etcd_single
 	between
-	# On a busy machine it may take more.
+	# On a busy machine the answer may take longer.
 	slow_first_answer || slow_first_answer || slow_first_answer
 }
 
@@ -428,13 +428,13 @@ held_on_by_proxy() {
 	[ "$LINE" = "LOST its key was deleted" ]
 }
 
-# says CALL FRAME...: this is what the server answers to CALL from now on.
+# says CALL FRAME...: from now on the server answers CALL with these frames.
 says() {
 	printf '%s\n' "${@:2}" >"$DIR/says"
 	mv "$DIR/says" "$DIR/faults/say-$1"
 }
 
-# A header as HPACK has it, without compression.
+# header NAME VALUE: a header of HPACK, without compression.
 header() { printf '00%02x%s%02x%s' ${#1} "$(hex "$1")" ${#2} "$(hex "$2")"; }
 hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
@@ -445,7 +445,7 @@ hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
 	begins="1 4 88$(header content-type application/grpc)" ends="1 5 $(header grpc-status 0)"
 	no_message="the answer is no gRPC message, or is too long"
 	declare -A answers=(
-		["0 0 00ffffffff00"]=$no_message # longer than all that is taken
+		["0 0 00ffffffff00"]=$no_message # longer than the limit
 		["0 0 00ffffffff00
 $ends"]=$no_message
 		["0 0 010000000100
@@ -506,13 +506,13 @@ no_renewal_is_believed() {
 	etcd_single
 	between
 	local answer
-	# Compressed, longer than it may be, cut off, and none; the first would tell of 15 seconds.
+	# Answers that are compressed, too long, cut off, and missing; the first would grant 15 seconds.
 	for answer in "0 0 0100000002180f" "0 0 00ffffffff180f" "0 0 0000000003180f" "0 0 -"; do
 		with_lease 3 no_renewal_is_believed "$answer"
 	done
 }
 
-# What those who come through BETWEEN have done so far, but for watches.
+# calls: the calls through BETWEEN so far, without watches.
 calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
 
 few_calls() {
@@ -524,7 +524,7 @@ few_calls() {
 	[ "$(calls)" = "connection grant grant txn txn " ] || complain "$(calls)"
 }
 
-# On a busy machine the lease for the mark may come too late, and is asked for again.
+# On a busy machine the lease for the mark may come too late, and the helper asks for another.
 eventually_few_calls() { few_calls "$@" || few_calls "$@" || few_calls "$@"; }
 
 @test "a free lock: two leases, one transaction to take it, and one to release it, on one connection" {
@@ -549,7 +549,7 @@ eventually_few_calls() { few_calls "$@" || few_calls "$@" || few_calls "$@"; }
 	[ -z "$(keys)" ] || complain "left: $(keys)"
 }
 
-# A waiter has tried to enter, and waits on: how many transactions there were since is all that shows it.
+# tried N: a waiter has tried to enter, and waits on; only the growing number of transactions shows that.
 tried() {
 	local end=$((SECONDS + LINE_SECONDS))
 	until [ "$(transactions)" -gt "$1" ]; do ((SECONDS < end)) || complain "it has not tried" || return; done
@@ -565,12 +565,12 @@ tried() {
 		expect b WAIT
 		smith c $mode "etcd://$ETCD/L"
 		expect c WAIT
-		# The waiter before it gives up.
+		# The waiter before c gives up.
 		before=$(transactions)
 		unlock b
 		tried "$before"
 		[ "$(ctl get L#held/ --prefix --keys-only | grep -c .)" -eq 1 ] || complain "$(keys)"
-		# The holder's key is deleted, and its mark is there.
+		# The holder's key is deleted, and its mark is still there.
 		before=$(transactions)
 		kill -STOP "${SMITH_PID[a]}"
 		ctl del "$(ctl get L/ --prefix --sort-by=CREATE --keys-only | head -1)" >/dev/null
@@ -617,7 +617,7 @@ said_in_the_end() {
 	fill b
 	unlock a
 	until [ -n "$(ctl get "L$ttl#held/" --prefix --keys-only)" ]; do :; done
-	# Longer than the lease, so that what OK says of it is over.
+	# The pause is longer than the lease: the deadline in the OK has passed.
 	local end=$(($(now) + ttl * 1000000000 + 500000000))
 	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
 	drain b
@@ -632,7 +632,7 @@ said_in_the_end() {
 	with_lease 2 said_in_the_end
 }
 
-# A figure out of the server's own count.
+# metric NAME: a figure out of the server's own count.
 metric() { curl -s "http://$ETCD/metrics" | awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }'; }
 bytes_sent() { metric etcd_network_client_grpc_sent_bytes_total; }
 transactions() { metric 'grpc_server_handled_total{grpc_code="OK",grpc_method="Txn"'; }
@@ -664,7 +664,7 @@ transactions() { metric 'grpc_server_handled_total{grpc_code="OK",grpc_method="T
 	[ $before -lt 30000 ] || complain "$before bytes" # the queue has 150,000
 }
 
-# Ten wait with "$@" for others that hold, which let go one by one: how many transactions for all that?
+# transactions_for_ten ARG...: ten helpers wait, and the holders let go one by one; TRANSACTIONS is what that takes.
 transactions_for_ten() {
 	local i end
 	for i in 0 1 2 3 4 5 6 7 8 9; do
@@ -681,18 +681,18 @@ transactions_for_ten() {
 
 @test "one that lets go wakes one of those who wait, not all" {
 	etcd_single
-	# None of them is to renew its lease meanwhile.
+	# No helper may renew its lease meanwhile.
 	smith h0 --ttl=600 "etcd://$ETCD/L"
 	expect h0 OK
 	transactions_for_ten --ttl=600
-	# Each makes its mark, which is to look as well, and lets go.
+	# Each waiter makes its mark, which is its look as well, and lets go.
 	[ "$TRANSACTIONS" -le 24 ] || complain "exclusive: $TRANSACTIONS"
 	smith h0 --ttl=600 --slots=2 "etcd://$ETCD/L"
 	expect h0 OK
 	smith h1 --ttl=600 --slots=2 "etcd://$ETCD/L"
 	expect h1 OK
 	transactions_for_ten --ttl=600 --slots=2
-	# And each looks again when the one before it has entered.
+	# Each waiter looks again when the one before it has entered.
 	[ "$TRANSACTIONS" -le 60 ] || complain "slots: $TRANSACTIONS"
 	[ -z "$(keys)" ] || complain "left: $(keys)"
 }
@@ -788,7 +788,7 @@ entered_in_time() {
 @test "a renewal is not believed when the key is gone" {
 	etcd_single
 	between
-	: >"$DIR/faults/mute-watch" # the lease is renewed, and nobody says that the key has gone
+	: >"$DIR/faults/mute-watch" # the lease is renewed, and no watch says that the key has gone
 	smith a --ttl=6 "etcd://$BETWEEN/L"
 	expect a OK
 	expect a HELD
@@ -797,7 +797,7 @@ entered_in_time() {
 	deleted=$(now)
 	until_line a LOST
 	[[ $LINE == "LOST its lease expired or was revoked" ]]
-	# A renewal that was said since had been asked for before.
+	# A renewal that was said after the deletion had been asked for before the deletion.
 	while read -r line; do
 		[ -z "$line" ] || [ $(($(field "$line" deadline) - 6000000000)) -lt $((deleted + 20000000)) ] || complain "$line"
 	done <<<"$PASSED"
@@ -858,7 +858,7 @@ lost_before_the_deadline() {
 	smith b --ttl=12 "etcd://$ETCD/L"
 	expect b WAIT
 	local leader other
-	# Another may be elected at this moment.
+	# The members may be electing a leader at this moment.
 	local end=$((SECONDS + LINE_SECONDS))
 	until leader=$(etcd_leader); do [ $SECONDS -lt $end ]; done
 	kill -KILL "${ETCD_PID[$leader]}"; wait "${ETCD_PID[$leader]}" || true
@@ -910,7 +910,7 @@ lost_before_the_deadline() {
 	[[ $output == *"--prefix=true 'other/L'" ]]
 	smith a --ttl=20 "etcd://cron@$ETCD/jobs/L"
 	expect a OK
-	# A restart forgets all logins.
+	# A server that restarts forgets all logins.
 	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
 	etcd_start s1
 	expect a HELD
@@ -969,7 +969,7 @@ waits_on_after_login() {
 	run_smith --no-wait "etcd://$ETCD/L"
 	[ "$status" -eq 1 ]
 	unlock a
-	# As with etcdctl, a server without users minds none; and nobody reads netrc here.
+	# As with etcdctl, a server without users ignores a login; and netrc is not read here.
 	printf 'default login anonymous password x\n' >"$HOME/.netrc"
 	chmod 600 "$HOME/.netrc"
 	run_smith --no-wait "etcd://$ETCD/L"
@@ -1058,11 +1058,11 @@ waits_on_after_login() {
 	expect a HELD
 	unlock a
 	[ "$STATUS" -eq 0 ]
-	SEMLOCK_CERT=$DIR/server.pem run_smith --check "etcds://$ETCD/L" # both in one file
+	SEMLOCK_CERT=$DIR/server.pem run_smith --check "etcds://$ETCD/L" # certificate and key in one file
 	[ "$status" -eq 0 ]
 	SEMLOCK_CERT=$DIR/no-such-file run_smith --no-wait "etcds://$ETCD/L"
 	[[ $output == "ERR 69 "*"no-such-file"* ]]
-	# The certificate's name is a user's, unless another one is named.
+	# The certificate's name is the user, unless the URL names another.
 	local tls=(--cacert "$DIR/ca.pem" --cert "$DIR/leaf.pem" --key "$DIR/leaf.key") user
 	for user in root localhost; do
 		ctl "${tls[@]}" user add $user:pw >/dev/null
@@ -1090,7 +1090,7 @@ waits_on_after_login() {
 	SEMLOCK_CACERT=$DIR/ca.pem no_etcd etcds "HTTP 501 without gRPC" "$DIR/server.pem"
 }
 
-# no_etcd SCHEME WORDS [CERTIFICATE]: a server that speaks HTTP/1.1 alone is 69 with these words.
+# no_etcd SCHEME WORDS [CERTIFICATE]: for a server that speaks HTTP/1.1 alone, the helper says 69 with WORDS.
 no_etcd() {
 	apart /usr/bin/python3 - "${@:3}" >"$DIR/$1" <<-'END' &
 		import http.server, ssl, sys

@@ -57,7 +57,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	unlock a
 	[ "$STATUS" -eq 0 ]
 	expect a FREE
-	until_line b OK # it may see the directory whose token is gone, and say so
+	until_line b OK # b may see the directory whose token is gone, and say so
 	unlock b
 	[ -z "$(ls "$ROOT")" ]
 }
@@ -73,7 +73,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	[ ! -e "$ROOT/L" ]
 }
 
-# How often its token in L has been renamed.
+# beats: how often the holder's token in L has been renamed.
 beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || echo 0; }
 
 @test "FREE and LOST are the last word, also to a reader that had no room for them" {
@@ -83,7 +83,7 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 		smith a --ttl=6 "$URL/L"
 		expect a OK
 		fill a
-		# It has beaten, and could not say so.
+		# The helper has renewed its lock, and could not say so.
 		beaten=$(beats)
 		until [ "$(beats)" -gt "$beaten" ]; do read -r -t 0.02 <> <(:) || true; done
 		in=${SMITH_IN[a]}
@@ -270,11 +270,11 @@ nothing_taken() {
 
 @test "the server's clock is set forward: -n takes nothing from a holder that renews its lock" {
 	server
-	# A renewal that is a second late, on a busy machine, is none.
+	# On a busy machine, a renewal that is a second late does not count.
 	nothing_taken one || nothing_taken two || nothing_taken three
 }
 
-# with_wait ARG...: it has waited, and gives up.  (A short time may be over before it has asked once.)
+# with_wait ARG...: the helper has waited, and gives up.  (A short time may be over before its first look.)
 with_wait() {
 	local room
 	for room in 3 12 48; do
@@ -305,7 +305,7 @@ with_wait() {
 
 @test "an acquirer that slept between lock and token meets the new holder, and steps back" {
 	server
-	# Catch its second MKD, the token's: the fault is set while the first is known to be under way.
+	# The second MKD, the token's, is to be stopped: the fault is set while the first is known to be under way.
 	fault stop-PWD
 	smith a --stale=0.3 "$URL/L"
 	in_file "$DIR/log" "stop PWD"
@@ -313,7 +313,7 @@ with_wait() {
 	fault stop-MKD
 	mend stop-PWD
 	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
-	# It sleeps; another takes the empty directory for a dead one, and holds.
+	# While the helper sleeps, another takes the empty directory for a dead holder's, and holds.
 	rmdir "$ROOT/L"
 	mkdir -p "$ROOT/L/sl1.x.60.0.0123456789abcdef.1.other"
 	mend stop-MKD
@@ -331,18 +331,18 @@ with_wait() {
 	fault stop-MKD
 	mend stop-PWD
 	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
-	# It sleeps for longer than --stale; another takes its empty directory for a dead one and is done,
+	# The helper sleeps for longer than --stale; another takes the empty directory for a dead holder's and releases it,
 	# and a plain client comes.
 	read -r -t 0.5 <> <(:) || true
 	rmdir "$ROOT/L"
 	mkdir "$ROOT/L"
 	fault stop-RMD
 	mend stop-MKD
-	in_file "$DIR/log" "stop RMD $ROOT/L/sl1\|stop RMD /L/sl1" # not held: its token goes
+	in_file "$DIR/log" "stop RMD $ROOT/L/sl1\|stop RMD /L/sl1" # the lock is not held: the helper removes its token
 	fault stop-MKD
 	mend stop-RMD
-	in_file "$DIR/log" "stop MKD [^ ]*/L\$" # its next attempt
-	none -q "^RMD [^ ]*/L 250" "$DIR/log" # and the directory stays
+	in_file "$DIR/log" "stop MKD [^ ]*/L\$" # the helper's next attempt
+	none -q "^RMD [^ ]*/L 250" "$DIR/log" # the directory stays
 }
 
 @test "an acquirer that is slow to look, with its token in, is not too late for --stale" {
@@ -418,7 +418,7 @@ with_wait() {
 	[ ! -e "$ROOT/L" ]
 }
 
-# lost_before_the_deadline SIGNAL LINE: SIGNAL is what the server gets.
+# lost_before_the_deadline SIGNAL LINE: the server gets SIGNAL, and the helper says LINE before the deadline.
 lost_before_the_deadline() {
 	local deadline lost
 	[ -z "$SERVER" ] || kill -KILL "$SERVER" 2>/dev/null || true
@@ -485,7 +485,7 @@ lost_before_the_deadline() {
 	[[ $output == "ERR 77 no user for 127.0.0.1:$PORT: put \"machine 127.0.0.1 login USER "* ]]
 	SEMLOCK_PASSWORD=secret run_smith "$URL/L"
 	[[ $output == "ERR 77 SEMLOCK_PASSWORD is set, and no user"* ]]
-	none -q "^PWD" "$DIR/log" # it was never logged in
+	none -q "^PWD" "$DIR/log" # the helper was never logged in
 }
 
 @test "a control character in a user or a password would be a command of its own: 64" {
@@ -661,7 +661,7 @@ gone() {
 kept_for_the_command() {
 	core "$(locksmith_of "$URL/$ttl")" --ttl="$ttl" "$URL/$ttl" -- sleep 1000 || return
 	kill -KILL "$CORE"; wait "$CORE" || true
-	# Longer than the lease: it is renewed for the command's sake.
+	# The wait is longer than the lease: the helper renews the lease while the command runs.
 	smith b --ttl=2 --wait=$((2 * ttl)) "$URL/$ttl" || return
 	until_line b BUSY && [[ $PASSED == "WAIT "* ]] || return
 	kill -0 "$COMMAND" || return
@@ -733,7 +733,7 @@ no_lock_to_lose() {
 	mend stop-RMD
 	until_line a FREE || return
 	ended a
-	kill "$command" || return # it lives
+	kill "$command" || return # the command lives
 	wait "$command" || status=$?
 	[ $status -eq 143 ]
 }

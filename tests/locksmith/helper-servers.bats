@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The same on servers that behave differently: vsftpd, whose every refusal has the same words and which
-# has no MLST, and sftp. Each is started here, on loopback, without privileges where it can be.
+# Locks on servers that behave differently: vsftpd, which refuses everything with the same words and has no MLST, and
+# sftp.  Each server is started here, on loopback, without privileges if possible.
 
 load ../lib/locksmith
 load ../lib/servers/others
@@ -22,7 +22,7 @@ teardown() {
 	watched
 }
 
-# What must be so on all of them.
+# What must hold on every server.
 all_of_it() {
 	run_smith --check "$URL/L"
 	[ "$status" -eq 0 ]
@@ -72,8 +72,8 @@ all_of_it() {
 	all_of_it
 }
 
-# handed_on LOCK: from one client to the next, with no pause of a second; with one, which a busy machine may make, this
-# fails if a helper takes the lock, as it may.
+# handed_on LOCK: plain clients hand the directory on, with no pause of a second.  A busy machine may make such a
+# pause: if the helper then takes the lock, as it may, this fails.
 handed_on() {
 	local i last gap longest=0
 	mkdir "$DIR/locks/$1" || return
@@ -91,7 +91,7 @@ handed_on() {
 		[ $longest -gt 900000000 ] || : >"$DIR/taken"
 		complain "$LINE" "the longest pause: $longest ns" || return
 	fi
-	until_line a OK # they are dead now, and that is seen in the end
+	until_line a OK # the plain clients count as dead in the end
 }
 
 @test "sftp: a directory that plain clients hand on is none that was empty for long" {
@@ -111,7 +111,7 @@ handed_on() {
 	[[ $output == *"taken over from 99 on elsewhere"*OK* ]]
 }
 
-# between: URL is from now on reached through somebody who can swallow a reply.
+# between: from now on URL leads through a proxy that can swallow a reply.
 between() {
 	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "127.0.0.1:$PORT" "$DIR" >"$DIR/between" 2>&1 </dev/null &
 	BETWEEN=$!

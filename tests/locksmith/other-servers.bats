@@ -23,7 +23,7 @@ tls_server() {
 	read -r _ PORT <ready
 }
 
-# What must be so with all of them.
+# What must hold on every server.
 all_of_it() {
 	expect_status 0 "$SEMLOCK" --check "$1"
 	expect_status 7 "$SEMLOCK" --ttl=9 "$1" sh -c 'exit 7'
@@ -89,7 +89,7 @@ all_of_it() {
 @test "sftp: killed holders are taken over" {
 	sftp_server
 	hold_lock --ttl=4 "$URL/nightly"
-	# The helper first: it would begin to let go when the others have gone.
+	# The helper is killed first: without the other processes it would release the lock.
 	kill -KILL "$(helper_of holder)" "${PID[holder]}" "${COMMAND[holder]}"
 	ended holder 137
 	expect_status 0 "$SEMLOCK" --ttl=2 -w 60 "$URL/nightly" true

@@ -16,7 +16,7 @@ tidy() { postgresql_stop_all; }
 
 rows() { sql "SELECT count(*) FROM semlock.held"; }
 no_rows() { [ "$(rows)" -eq 0 ]; }
-# waiting N: so many sessions are in the queue, or at its head.
+# waiting N: N sessions are in the queue, or at its head.
 waiting() { [ "$(sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")" -eq "$1" ]; }
 end_sessions() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'semlock%'"; }
 
@@ -29,7 +29,7 @@ synchronous_standby() {
 	eventually in_sync
 }
 
-# waiter NAME ARG...: a semlock that waits; returns when it has said so.
+# waiter NAME ARG...: starts semlock, and returns when semlock says that it waits.
 waiter() {
 	local name=$1
 	shift
@@ -80,7 +80,7 @@ waiter() {
 	[ "$(rows)" -eq 1 ]
 	waiter one "$URL"
 	waits_for one "waiting: held by ${PID[holder]} on"
-	# The first in the queue waits for the row, the next ones for the first.
+	# The first waiter waits for the row, the next ones for the first.
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
 	expect_status 1 "$SEMLOCK" -w 0.3 "$URL" touch ran
 	release holder
@@ -162,8 +162,9 @@ handed_over_soon() {
 	for i in {1..12}; do ended "$i" 0; done
 }
 
-# lost_by NAME CMD...: when CMD is done, the command of the lock NAME has ended before a waiter's begins; 76.
-# ttl: the lease.  (The command is killed a tenth of it before its end, which is little on a busy machine.)
+# lost_by NAME CMD...: after CMD, the command of the lock NAME has ended before a waiter's begins, and its semlock's
+# status is 76.  ttl: the lease, in seconds.  (The command is killed a tenth of the lease before its end, which is
+# little on a busy machine.)
 lost_by() {
 	local name=$1$ttl
 	shift
@@ -173,7 +174,7 @@ lost_by() {
 	start "$name" "$SEMLOCK" --ttl="$ttl" "$LOCK" sh -c "trap '' TERM; exec '$PROBE' hold $name.up $name.down"
 	ready "$name" || return
 	"$@" || return
-	# Its parent need not have waited for it.
+	# A zombie counts as ended: the command's parent may not have waited for it.
 	start next "$SEMLOCK" --ttl="$ttl" -w 60 "${NEXT:-$LOCK}" sh -c "grep -s '^State:.[^ZX]' /proc/${COMMAND[$name]}/status >alive
 		exec '$PROBE' hold next.up next.down"
 	ready next || return
@@ -219,10 +220,11 @@ lost_by() {
 }
 
 @test "nor does it when semlock is late to see the command end" {
+	without_leak_check
 	hold_lock --ttl=600 "$URL"
 	kill -STOP "${PID[holder]}"
 	end_sessions
-	"$PROBE" gone "${COMMAND[holder]}" # the helper has killed it
+	"$PROBE" gone "${COMMAND[holder]}" # the helper has killed the command
 	"$PROBE" pause 2500
 	kill -CONT "${PID[holder]}"
 	ended holder 76
@@ -249,7 +251,7 @@ lost_by() {
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
 	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
 	failover() {
-		kill -STOP "${PG_PID[one]}" # nobody is told that it is gone
+		kill -STOP "${PG_PID[one]}" # no client is told that the server is gone
 		pkill -STOP -P "${PG_PID[one]}"
 		SQL_PORT=${PG_PORT[two]} sql "SELECT pg_promote()"
 		[ "$(SQL_PORT=${PG_PORT[two]} rows)" -eq 1 ]
@@ -263,7 +265,7 @@ lost_by() {
 	synchronous_standby
 	hold_lock --ttl=15 "$URL"
 	postgresql_crash two
-	# "canceling wait for synchronous replication": a warning, and the statement counts as done.
+	# PostgreSQL warns "canceling wait for synchronous replication", and counts the statement as done.
 	waits_for_standby() { [ -n "$(sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")" ]; }
 	eventually waits_for_standby
 	ended holder 76
@@ -282,7 +284,7 @@ pooler() {
 		auth_file = /dev/null
 		pool_mode = $1
 	END
-	# "any" makes everybody that user.
+	# auth_type "any" makes every client the user lock.
 	sed -i "s/^\* = .*/& user=lock/" "$PG_HOME/pgbouncer.ini"
 	(cd "$PG_HOME" && pg_as "$(PATH=$PATH:/usr/sbin command -v pgbouncer)" "$PG_HOME/pgbouncer.ini") >"$PG_HOME/pgbouncer.log" 2>&1 </dev/null &
 	PG_PID[pooler]=$!
@@ -349,7 +351,7 @@ pooler() {
 }
 
 @test "settings of the role do not end a wait, nor a lock" {
-	# Not so short that a busy machine has no time to connect.
+	# The timeouts are long enough for a busy machine to connect.
 	sql "ALTER ROLE lock SET statement_timeout = '1s'"
 	sql "ALTER ROLE lock SET lock_timeout = '1s'"
 	sql "ALTER ROLE lock SET idle_session_timeout = '1s'"
@@ -385,7 +387,7 @@ pooler() {
 	ended one 0
 }
 
-# The whole life of a server that is not there at first.
+# later URL: semlock waits for a server that is not there at first.
 later() {
 	local url=$1
 	postgresql_crash one
@@ -399,7 +401,7 @@ later() {
 
 @test "a server that is not there yet is waited for; -n is 69 within three seconds, -w 69 in its time" {
 	later "$URL"
-	kill -STOP "${PG_PID[one]}" # accepts, and is silent
+	kill -STOP "${PG_PID[one]}" # the server accepts, and is silent
 	refused_within 3000 "" "$SEMLOCK" -n "$URL" true
 	start early "$SEMLOCK" -w 60 "$URL" true
 	kill -CONT "${PG_PID[one]}"
@@ -414,7 +416,7 @@ later() {
 	sql "ALTER SYSTEM SET max_wal_senders = 1"
 	postgresql_restart one
 	url="postgresql://cron@$PG/nightly?dbname=locks"
-	# One that only asked whether the server is there may still have a place.
+	# -w: a connection that only asked whether the server is there may still have a place.
 	hold_as one -s -w 60 "$url"
 	hold_as two -s -w 60 "$url"
 	hold_as three -s -w 60 "$url"

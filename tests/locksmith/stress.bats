@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# A slice of make torture-remote: contenders for a lock on a server, while all that takes part is
-# killed and stopped.
+# A slice of make torture-remote: contenders for a lock on a server, while every process that takes part is killed
+# and stopped.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote
 
 prepare() { prepare_remote; }
 
-# torture KIND ARG...
+# torture KIND ARG...: a run of tests/torture/remote
 torture() { SHAKE_EVERY=${SHAKE_EVERY:-5} TMPDIR=$DIR "$SOURCE/tests/torture/remote" "$@"; }
 
-# The figures of a run that has gone well.
+# gone_well N: the figures of a run with N entries that has gone well.
 gone_well() {
 	grep -q "^entered=$1 overlaps=0 regressions=0 stuck=0 wrong=0 " .out || complain "$out" "$err"
 	grep -q ": free$" .out

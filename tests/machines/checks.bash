@@ -1,4 +1,4 @@
-# checks.bash - TAP, and what the referee has heard; to be sourced after machines.bash.
+# checks.bash - TAP, and the referee's log; to be sourced after machines.bash.
 # shellcheck shell=bash
 
 kernel_methods='flock ofd posix'
@@ -6,7 +6,7 @@ file_methods='excl link mkdir symlink'	# rename is refused: topics/refused.bash
 stale_methods='excl link symlink'
 
 # check SENTENCE FUNCTION ARG... - one test, which may run beside others.  As in bats, the function ends at
-# the first command that fails; what it printed is shown then.
+# the first command that fails; then its output is shown.
 check() {
 	local log status
 	log=$(mktemp "$WORK/check.XXXXXX")
@@ -24,7 +24,7 @@ note() {
 	echo "# $*"
 }
 
-# eventually TENTHS COMMAND... - the command succeeds within that time; it is tried once at least.
+# eventually TENTHS COMMAND... - repeats the command until it succeeds within that time, at least once.
 eventually() {
 	local end=$((EPOCHSECONDS + 1 + $1 / 10))
 	until "${@:2}"; do
@@ -49,7 +49,7 @@ events() { # KEY [HOST [in|overlap|out|gone]]
 	grep -E "^[0-9.]+ ${3:-[a-z]+} $1 ${2:-}" "$WORK/referee.log"
 }
 
-# A command of HOST is inside, or was: entered KEY HOST
+# True if a command of HOST is inside, or was: entered KEY HOST
 entered() {
 	events "$1" "$2:" '(in|overlap)' >/dev/null
 }
@@ -67,7 +67,7 @@ never_two() { # KEY
 	! events "$1" '' overlap || { events "$1"; return 1; }
 }
 
-# The command of HOST that waits inside ends.
+# Ends the command of HOST that waits inside.
 let_go() { # KEY HOST
 	local referee
 	exec {referee}<>"/dev/tcp/127.0.0.1/$referee_port"
@@ -79,8 +79,8 @@ until_waits() { # HOST METHOD LOCK [NUMBER]
 	eventually 600 on "$1" "semlock --who -m $2 $3 | grep -q '[^0-9]${4:-1} waiting'"
 }
 
-# The release of a lock made of files is no event for another machine: its name goes from the cache when
-# the directory is read.
+# The release of a lock made of files is no event for another machine: its cache drops the name when it reads
+# the directory.
 new_lock() { # LOCK
 	on b "ls $(dirname "$1")" >/dev/null
 }

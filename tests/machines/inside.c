@@ -1,6 +1,6 @@
-/* inside KEY MILLISECONDS|wait [COUNTER] - the command under a lock: tells the referee when it comes and
- * goes.  In between it raises the number in the file COUNTER, in steps, and stays: for a time, or until
- * the referee lets it go.  99: another one is inside; 98: no referee; 97: the counter fails. */
+/* inside KEY MILLISECONDS|wait [COUNTER] - the command under a lock: reports to the referee when it enters and
+ * leaves.  In between it increments the number in the file COUNTER, in steps, and stays: for a time, or until
+ * the referee releases it.  99: another command is inside; 98: no referee; 97: the counter fails. */
 #include <config.h>
 
 #include <arpa/inet.h>
@@ -42,7 +42,7 @@ static void tell(const char *line)
 		exit(98);
 }
 
-/* The referee's next line, in LINE; its question whether we live is answered, and is none. */
+/* Reads the referee's next line into LINE; answers its question whether this command lives, and reads on. */
 static const char *heard(char line[64])
 {
 	do {

@@ -1,5 +1,5 @@
-# machines.bash - starts and ends the machines server, a and b, and speaks to them; to be sourced.
-# WORK is the directory of their disks and sockets, LAB the one that build made, LEASE in seconds.
+# machines.bash - starts and ends the machines server, a and b, and runs commands there; to be sourced.
+# WORK is the directory of their disks and sockets, LAB the directory made by build, LEASE in seconds.
 # shellcheck shell=bash
 
 declare -A ssh_port qemu_pid
@@ -11,7 +11,7 @@ sockets = [socket.create_server(("127.0.0.1", 0)) for _ in sys.argv[1:]]
 print(*(s.getsockname()[1] for s in sockets))' "${machines[@]}"
 }
 
-# Two ends of a wire are two sockets: each end may come and go.  card END OTHER-END LAST-BYTES
+# The two ends of a wire are two sockets: either end may start first.  card END OTHER-END LAST-BYTES
 card() {
 	echo -netdev "dgram,id=wire-$1,local.type=unix,local.path=$WORK/$1.wire,remote.type=unix,remote.path=$WORK/$2.wire" \
 		-device "virtio-net-pci,netdev=wire-$1,id=card-$1,mac=52:54:00:00:$3"
@@ -64,7 +64,7 @@ machine_wait() {
 	return 1
 }
 
-# The power is cut: no process and no kernel of the machine can say goodbye.
+# Cuts the power: no process and no kernel of the machine can end its sessions.
 power_off() {
 	[[ -n ${qemu_pid[$1]-} ]] || return 0
 	kill -KILL "${qemu_pid[$1]}"
@@ -90,7 +90,7 @@ link() {
 	END
 }
 
-# Now and then a machine comes up that the server's packets do not reach: it is started anew.
+# Now and then a started machine gets no packets from the server: start it again.
 machines_up() { # MACHINE...
 	local machine try
 	for try in 1 2 3; do

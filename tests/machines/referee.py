@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""referee.py LOG PORTFILE - hears which commands are inside of which lock, and tells of two at once.
+"""referee.py LOG PORTFILE - notes which commands are inside of which lock, and reports two at once.
 
-It runs outside of the machines.  A command opens a connection and sends "in KEY NAME", and later "out".
-If another command seems to be inside, the referee asks it: only a command that answers is alive, because
-a lock can be free before the referee has heard that its killed holder is gone.
+The referee runs outside of the machines.  A command connects and sends "in KEY NAME", and later "out".
+If another command seems to be inside, the referee asks that command: only a command that answers is alive,
+because a lock can be free before the referee has heard that its killed holder is gone.
 A test sends "go KEY HOST" to let the commands of that host go on.  LOG gets a line for each event:
 TIME in|overlap|out|gone KEY NAME; "gone" is a connection that ends without "out".
 """

@@ -1,16 +1,16 @@
 #!/usr/bin/env bats
-# semlock killed, stopped, or refused a call between any two steps of taking, taking over,
-# waiting and letting go.  Then two others want the lock: one of them gets it, the other waits
-# for that one, and nobody else's files are touched, and nothing stays behind.
+# semlock is killed, stopped, or refused a call between any two steps of taking, taking over, waiting and releasing.
+# Then two waiters want the lock: one gets the lock, the other waits for the first; no other program's file is
+# touched, and no file stays behind.
 #
-# The points are those of the source: a run that writes them down tells which are on the way.
+# The points are those of the source: a run that logs them tells which points are on the way.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 ERRORS=(4 5 23 24 28 37)	# EINTR EIO ENFILE EMFILE ENOSPC ENOLCK
 BYSTANDERS=(l.other .l l.held.other .l.semlock.1 l.guard)
 
-# ---- ways to the lock l: SCENARIO sets the scene; ways METHOD: which there are ----
+# ---- ways to the lock l: scene METHOD WAY prepares one; ways METHOD lists them ----
 
 ways() {
 	case $1 in
@@ -21,7 +21,7 @@ ways() {
 	esac
 }
 
-# What its file system cannot do, so that it has to take the long way.
+# failing METHOD WAY: the calls that fail on the way, so that semlock has to take the long one.
 failing() {
 	case $1-$2 in
 	excl-fallback*) echo "lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" ;;
@@ -31,8 +31,8 @@ failing() {
 	esac
 }
 
-# A command that has not ended yet still has the token's flock: the next one would wait, and pass points
-# that it does not pass another time.
+# A command that has not ended yet keeps the token's flock: the next semlock would wait, and pass points that no
+# other run passes.
 stale() {
 	capture "$SEMLOCK" -w 60 -m "$1" l sh -c 'echo $$ && kill -KILL $PPID $$'
 	"$PROBE" gone "$out"
@@ -49,7 +49,7 @@ scene() {
 	esac
 }
 
-# crash WAY METHOD WHAT CMD...: semlock, with WHAT to happen to it, in the background
+# crash WAY METHOD WHAT CMD...: starts semlock in the background, with WHAT at a crash point
 crash() {
 	local way=$1 method=$2 what=$3 options=()
 	shift 3
@@ -57,28 +57,28 @@ crash() {
 	rm) options=(--rm) ;;
 	slots) options=(-j 2) ;;
 	esac
-	exec 6<>own.alive # which "crashed" and its children have open
+	exec 6<>own.alive # the FIFO is open in "crashed" and its children
 	exec 7<own.alive
 	SEMLOCK_CRASH="$what $(failing "$method" "$way")" start crashed "$CRASHABLE_SEMLOCK" \
 		-m "$method" "${options[@]}" l "$@"
 	exec 6>&-
 }
 
-# all_gone: its children as well: one at the start barrier has its locks, too, and may live on for a while.
+# all_gone: semlock and its children have ended: a child at the start barrier has the locks, too, and may live on.
 all_gone() {
 	local status=0
 	read -r -t "$PATIENCE" -u 7 || status=$?
 	[ "$status" -eq 1 ] || complain "a child of the killed one lives on"
 }
 
-# inner NAME: the semlock that does the work, in $inner: with -m posix it is the child of the one that
-# was started (src/run/relay.h).
+# inner NAME: sets $inner to the semlock that does the work: with -m posix, the child of the one that was started
+# (src/run/relay.h).
 inner() {
 	inner=${PID[$1]}
 	[ "$METHOD" != posix ] || inner=$(pgrep -P "$inner" -f '^[^ ]*semlock[^ ]* .*-m posix') || inner=${PID[$1]}
 }
 
-# state_of NAME: that one's, in $state.  Returns 1 if it has ended.
+# state_of NAME: sets $state to the state of that semlock.  Returns 1 if the process has ended.
 state_of() {
 	inner "$1"
 	read -r _ _ state _ 2>/dev/null <"/proc/$inner/stat"
@@ -88,7 +88,7 @@ a_moment() {
 	! read -r -t .002 -u 9
 }
 
-# sleeps_on PID: it is asleep, and sleeps on for a while: it waits for something, and not only in passing
+# sleeps_on PID: the process is asleep, and stays asleep for a while: it waits for something, and not only in passing
 sleeps_on() {
 	local before
 	before=$(grep -E '^State:.*S|ctxt' "/proc/$1/status") || return
@@ -96,7 +96,7 @@ sleeps_on() {
 	[[ $before == State* && $before == "$(grep -E '^State:|ctxt' "/proc/$1/status")" ]]
 }
 
-# come_to_rest NAME: it sleeps, is stopped, or has ended.
+# come_to_rest NAME: waits until the process sleeps, is stopped, or has ended.
 come_to_rest() {
 	local state inner end=$((SECONDS + PATIENCE))
 	while state_of "$1" && [[ $state != [TZ] ]] && ! sleeps_on "$inner"; do
@@ -105,8 +105,8 @@ come_to_rest() {
 	done 2>/dev/null
 }
 
-# After "wait": the one who had the lock has it still, and lets it go.  It has not let go before
-# holder_ended: a waiter that is stopped during a takeover keeps the lock from the holder, too.
+# end_of_wait WAY METHOD: on the way "wait" the holder still has the lock, and releases it.  Only holder_ended waits
+# for the holder's end: a waiter that is stopped during a takeover keeps the lock from the holder, too.
 end_of_wait() {
 	[ "$1" = wait ] || return 0
 	come_to_rest crashed
@@ -120,7 +120,7 @@ holder_ended() {
 
 # ---- afterwards ----
 
-# first_in NAME...: one of these is in, and the others are not; its name is in $first.
+# first_in NAME...: one of these semlocks has the lock, and the others have not; its name is in $first.
 first_in() {
 	local name parent inner
 	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
@@ -133,8 +133,8 @@ first_in() {
 	[ -n "$first" ] || complain "somebody else got in: $line"
 }
 
-# two_waiters METHOD [POINT]: a process that dies at a point called ".empty" leaves a lock without a record,
-# which is for --stale to take over: that is documented.
+# two_waiters METHOD [POINT]: two waiters get the lock, one after the other.  A process that dies at a point called
+# ".empty" leaves a lock without a record, which only --stale takes over: that is documented.
 two_waiters() {
 	local one two patience=()
 	case $2 in *.empty) patience=(--stale .3) ;; esac
@@ -171,9 +171,9 @@ clean() {
 	[ -z "$left" ] || complain "a queue is left: $left"
 }
 
-# ---- what is done to it ----
+# ---- what is done to semlock ----
 
-# passed WAY METHOD: the points on that way, in $passed
+# passed WAY METHOD: sets $passed to the points on that way
 passed() {
 	rm -f own.log
 	scene "$2" "$1"
@@ -183,8 +183,8 @@ passed() {
 	passed=$(sort -u own.log)
 }
 
-# A waiter does not pass all the points each time: whether it finds the holder just dead, or
-# the lock gone already, is a matter of moments.
+# killed_at POINT WAY METHOD: a waiter may end without passing the point: whether the waiter finds the holder just
+# dead, or the lock released, is a matter of moments.
 killed_at() {
 	scene "$3" "$2" && crash "$2" "$3" "$1:kill" true && end_of_wait "$2" "$3" || return
 	status=0
@@ -196,7 +196,7 @@ killed_at() {
 	all_gone && holder_ended "$2" && two_waiters "$3" "$1" && clean "$3"
 }
 
-# stopped_or_over NAME WAY: it stands at the point; or, where it was waiting, did not come by it.
+# stopped_or_over NAME WAY: semlock is stopped at the point; on the way "wait" it may have ended without passing that.
 stopped_or_over() {
 	local state='' inner end=$((SECONDS + PATIENCE))
 	while state_of "$1" && [[ $state != T && ($2 != wait || $state != Z) ]]; do
@@ -205,7 +205,7 @@ stopped_or_over() {
 	done 2>/dev/null
 }
 
-# It may come by the point again, and stop again.
+# go_on NAME: continues semlock, which may pass the point again, and stop again.
 go_on() {
 	local state inner
 	while state_of "$1" && [ "$state" != Z ]; do
@@ -214,7 +214,7 @@ go_on() {
 	done 2>/dev/null
 }
 
-# All three do their work, in whatever order they came.
+# stopped_at POINT WAY METHOD: all three commands run, in whatever order they came.
 stopped_at() {
 	scene "$3" "$2" && crash "$2" "$3" "$1:stop" "$PROBE" inside room 3 && end_of_wait "$2" "$3" &&
 		stopped_or_over crashed "$2" || return
@@ -226,7 +226,7 @@ stopped_at() {
 	ended crashed 0 && holder_ended "$2" && ended w1 0 && ended w2 0 && expect_status 0 "$PROBE" verdict room 9 && clean "$3"
 }
 
-# It does its work, or says in one line why not; and that a signal has interrupted it is no reason.
+# refused_at POINT WAY METHOD ERRNO: the command runs, or semlock says in one line why not; EINTR is no reason.
 refused_at() {
 	scene "$3" "$2" && crash "$2" "$3" "$1:fail=$4" touch room && end_of_wait "$2" "$3" || return
 	status=0
@@ -243,14 +243,14 @@ refused_at() {
 
 prepare() {
 	mkfifo own.up own.quiet own.alive holder.down w1.down w2.down
-	exec 8<>own.up	# that it is open keeps what is in it
+	exec 8<>own.up	# the FIFO stays open, and keeps what is in it
 	exec 9<>own.quiet
 	grep -rhoE '(CRASH|FAULT)_POINT\("[^"]*"\)' "$SOURCE/src" >own.points
 	sed 's/.*"\(.*\)".*/\1/' own.points | sort -u >own.all
 	grep CRASH own.points | sed 's/.*"\(.*\)".*/\1/' | sort -u >own.crash
 }
 
-# Each point once, on the first way that comes by it; with CRASH_EVERYWHERE=1, on all of them.
+# tried POINT: each point is tried once, on the first way that passes it; with CRASH_EVERYWHERE=1, on every way.
 tried() {
 	[ -z "$CRASH_EVERYWHERE" ] && grep -qx "$1" own.tried && return
 	echo "$1" >>own.tried
@@ -316,9 +316,9 @@ refused_everywhere() {
 	everywhere rename
 }
 
-# What no way above can pass: a token that cannot be emptied, what replaces a holder (replace.bats
-# is about it), what passes by a stopped waiter (order.bats), --check (check.bats), and a file that counts as
-# another one (network-file-systems.bats).
+# No way above passes these points: a token that cannot be emptied, --replace (replace.bats), the overtaking of a
+# stopped waiter (order.bats), --check (check.bats), and a file that counts as another one
+# (network-file-systems.bats).
 @test "every point of the source is on one of these ways" {
 	local method way passed
 	: >own.reached

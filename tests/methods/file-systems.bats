@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Every method on real file systems, and on those that cannot do what it needs: there it says so.
+# Every method on real file systems.  If a file system cannot do what a method needs, semlock says so.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 KERNEL="flock ofd posix"
@@ -24,7 +24,7 @@ on_loop() {
 	chmod 777 on
 }
 
-# on_none TYPE [OPTIONS]: the same for what needs no device
+# on_none TYPE [OPTIONS]: on/ is a file system of a type that needs no device
 on_none() {
 	root_only "mounts"
 	mkdir -p on
@@ -32,8 +32,8 @@ on_none() {
 	chmod 777 on
 }
 
+# excludes METHOD: -n is refused, a waiter waits, no two commands overlap, and a dead holder's lock is taken over.
 # ("excludes ... ||" turns set -e off: each line has its own return.)
-# excludes METHOD: it refuses, it waits, nobody overlaps, and the dead's is taken over.
 excludes() {
 	local method=$1 left
 	if [ "$method" = rename ]; then "$SEMLOCK" -m rename --init on/l true || return; fi

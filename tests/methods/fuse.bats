@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A file system in user space (bindfs): flock(2) holds through one name only, there is no
-# O_TMPFILE, no renaming without replacing, and a link count that stays 1.
+# bindfs, a file system in user space: flock(2) excludes through one name only, O_TMPFILE and renaming without
+# replacing fail, and a link count stays 1.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 METHODS="excl link symlink"
@@ -34,8 +34,7 @@ none_hidden() {
 
 nothing_left() {
 	local left
-	# A file hidden because it was open goes when the file system hears of the close, which is
-	# after close(2).
+	# A file that was hidden because it was open goes when the file system hears of the close, which is after close(2).
 	eventually none_hidden
 	left=$(find . -name '*l*' ! -name '*.*' -o -name '.l*')
 	[ -z "$left" ] || complain "left behind: $left"
@@ -75,7 +74,7 @@ held_and_handed_on() {
 	for pid in $(pgrep bindfs); do
 		if [ "/proc/$pid/cwd" -ef below ]; then server=$pid; fi
 	done
-	"$PROBE" pause 1100 # what the kernel has heard of the file is good for a second
+	"$PROBE" pause 1100 # the kernel caches a file's attributes for a second
 	kill -STOP "$server"
 	expect_status 1 timeout 20 "$SEMLOCK" --who l
 	expect_status 1 timeout 20 "$SEMLOCK" -n -v l true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Locks made of files where somebody has prepared the place: nothing hangs, nothing is followed,
-# nothing is spoilt, and what cannot be judged is held.
+# Locks made of files, in a place that another user has prepared: nothing hangs, nothing is followed, nothing is
+# spoilt, and a lock that cannot be judged is held.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
@@ -14,7 +14,7 @@ record_of() {
 	esac
 }
 
-# left_alone METHOD: held, also for one who goes by age, at once, and not changed
+# left_alone METHOD: semlock finds the lock held at once, also with --stale, and does not change it
 left_alone() {
 	local before
 	before=$(ls -lLRi l*)

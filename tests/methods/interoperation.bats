@@ -89,14 +89,14 @@ needs() {
 	[ ! -e l ] && [ ! -e ran ]
 }
 
-# broken_by CMD...: the lock that our command runs under looks old to CMD, which takes it
+# broken_by CMD...: the lock that semlock's command runs under looks old to CMD, which takes the lock
 broken_by() {
 	hold_lock -m link --on-lost=term l.lock
 	touch -d '1 hour ago' l.lock
 	expect_status 0 "$@"
 	ended holder 76
 	grep -q "another process has removed the lock" holder.err
-	[ -e l.lock ] # theirs
+	[ -e l.lock ] # CMD's lock
 	rm -f l.lock ./*.up ./*.down
 }
 
@@ -108,8 +108,7 @@ broken_by() {
 	broken_by mutt_dotlock -f -r 1 l
 }
 
-# contended METHOD: our loops, and theirs, which takes the lock by the command in script, are
-# never inside at once
+# contended METHOD: semlock's loops, and those of another program, whose command is in script, are never inside at once
 contended() {
 	start others "$PROBE" storm 60 3 sh ./script "$PROBE" inside room 20
 	expect_status 0 "$PROBE" storm 120 4 "$SEMLOCK" -m "$1" l "$PROBE" inside room 20

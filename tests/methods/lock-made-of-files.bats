@@ -5,19 +5,19 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
-# each CMD...: in a directory of its own for each method, with $method set
+# each CMD...: runs CMD for each method, which is $method, in a directory of its own
 each() {
 	for method in $METHODS; do
 		mkdir "at.$method"
 		cd "at.$method" || return
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		echo "method $method:"
-		"$@" # not before "||": what fails in the middle has to fail the test
+		"$@" # not before "||": any failure inside of the command fails the test
 		cd ..
 	done
 }
 
-# nothing_left: but the token
+# nothing_left: the directory is empty, but for rename's token
 nothing_left() {
 	rm -f ./*.up ./*.down ./*.out ./*.err .out .err order
 	local left
@@ -115,14 +115,14 @@ never_runs() {
 	hold_lock -m "$method" l
 	start second "$SEMLOCK" -m "$method" l touch ran
 	"$PROBE" blocked "${PID[second]}"
-	child=$(pgrep -P "${PID[second]}") # which waits for its turn with what was prepared
+	child=$(pgrep -P "${PID[second]}") # the child waits for its turn, with the prepared lock
 	kill -KILL "${PID[second]}"
 	ended second 137
 	"$PROBE" gone "$child"
 	let_go
 	expect_status 0 "$SEMLOCK" -m "$method" l true
 	[ ! -e ran ]
-	# What it had prepared under a name goes with the next take-over.
+	# The next takeover removes what the killed semlock had prepared under a name.
 	if [ "$method" = mkdir ]; then
 		expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $PPID $$'
 		expect_status 0 "$SEMLOCK" -m "$method" l true
@@ -291,7 +291,7 @@ something_else() {
 
 @test "a directory of other files, in which no process is named, is no lock: 66" {
 	local pid how kind
-	umask 022 # as_nobody looks into them
+	umask 022 # as_nobody looks into the directories
 	mkdir many deep deep/er
 	touch many/1 many/2 many/3 many/4 many/precious
 	for kind in many deep; do
@@ -303,7 +303,7 @@ something_else() {
 			done
 			refused 66 "$kind: is a directory of other files, and no lock" "$SEMLOCK" --who -m mkdir "$kind"
 		done
-		expect_status 66 as_nobody "$SEMLOCK" -n -m mkdir "$kind" true # who may not make anything here either
+		expect_status 66 as_nobody "$SEMLOCK" -n -m mkdir "$kind" true # the user nobody may not make a file there either
 	done
 	[ -e many/precious ] && [ -d deep/er ] && [ ! -e ran ]
 }
@@ -431,7 +431,7 @@ waits_for_itself() {
 	expect_status 0 dash -c 'ln -sf $$ l; "$0" -n -m symlink l true; [ $? -eq 1 ]' "$SEMLOCK"
 }
 
-# How often the process $1 has slept.
+# sleeps_of PID: how often the process has slept.
 sleeps_of() {
 	awk '/^voluntary/ { print $2 }' "/proc/$1/status"
 }
@@ -448,9 +448,9 @@ slept_more_than() {
 	start waiter prlimit --nofile=24 "$SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[waiter]}" S
 	for i in $(seq 30); do
-		[ "$i" -ne 15 ] || : >l/pid # of no known process: the waiter looks what else is in there
+		[ "$i" -ne 15 ] || : >l/pid # the file names no process: the waiter looks what else is in the directory
 		sleeps=$(sleeps_of "${PID[waiter]}")
-		: >l2 # a name that begins like the lock's has it look
+		: >l2 # a name that begins like the lock's makes the waiter look
 		rm l2
 		eventually slept_more_than "${PID[waiter]}" "$sleeps"
 	done
@@ -469,7 +469,7 @@ opens_no_more() {
 	free=$(descriptors_here)
 	# shellcheck disable=SC2016 # for the inner shell
 	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'echo $$ >pid; kill -KILL $PPID $$'
-	"$PROBE" gone "$(cat pid)" # until then it has the flock
+	"$PROBE" gone "$(cat pid)" # until its end the command has the flock
 	dead=$(descriptors_here)
 	[ "$dead" -eq "$free" ] || complain "$dead descriptors are open, $free if the lock was free"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The methods flock, ofd and posix, and whom they exclude.
+# The methods flock, ofd and posix, and which other locks they exclude.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 tool() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What cannot be promised where other machines use the same files.  The file system is a local one
-# here, and semlock is told that it is not.
+# What cannot be promised if other machines use the same files.  The file system is a local one here; a crash point,
+# or a changed mountinfo, makes semlock take it for a network file system.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
@@ -9,7 +9,7 @@ tidy() {
 	if mountpoint -q on; then umount -l on; fi
 }
 
-# mounted_as TYPE OPTIONS CMD...: CMD, which reads in /proc that on/ is mounted so.
+# mounted_as TYPE OPTIONS CMD...: runs CMD, for which /proc says that on/ is mounted with TYPE and OPTIONS.
 mounted_as() {
 	local type=$1 options=$2
 	shift 2
@@ -23,7 +23,7 @@ mounted_as() {
 		exec "$@"' "$type" "$options" "$@"
 }
 
-# mount_on TYPE: makes on/, which mounted_as can call a mount of TYPE; where that cannot be done, the test is skipped.
+# mount_on TYPE: makes on/, which mounted_as can call a mount of TYPE; if mounting fails, the test is skipped.
 mount_on() {
 	namespaces --mount
 	mkdir on
@@ -38,7 +38,7 @@ mount_on() {
 	expect_status 0 mounted_as tmpfs rw "$SEMLOCK" -n -m link on/l true
 }
 
-# posix takes the lock in a process of its own, which does not read that mountinfo: --check alone shows it.
+# posix takes the lock in a process of its own, which does not read that mountinfo: only --check shows the refusal.
 @test "a kernel lock where other machines never see one (9p, virtiofs, sshfs) is refused: 69, also as a descriptor; --check says the same" {
 	mount_on 9p
 	: >on/l
@@ -148,7 +148,7 @@ on_nfs() {
 	[ ! -e ran ]
 }
 
-# power STOP or CONT: the holder and its command, as on a machine without power
+# power STOP|CONT: stops or continues the holder and its command, as on a machine without power
 power() {
 	kill -"$1" "${PID[holder]}" "${COMMAND[holder]}"
 }
@@ -248,7 +248,7 @@ power() {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	hold_as first l
-	hold_as second -m ofd l # on NFS it would not have got in: a flock locks the same bytes
+	hold_as second -m ofd l # on NFS this holder would wait: a flock locks the same bytes there
 	release first
 	ended first 76
 	[ "$(cat first.err)" = "semlock: l: the lock was lost while the command ran" ]
@@ -276,7 +276,7 @@ power() {
 	: >l
 	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
 	expect_out "l: free"
-	hold_lock -m ofd l # no flock: as the other machine's is seen
+	hold_lock -m ofd l # no flock: another machine's flock looks like this one
 	expect_status 1 "$CRASHABLE_SEMLOCK" --who -m flock l
 	[[ $out = "l: held on another machine, 0 waiting"* ]] || complain "$out"
 	expect_status 1 "$CRASHABLE_SEMLOCK" --who --json -m flock l
@@ -298,7 +298,7 @@ power() {
 @test "on an NFS server itself, a client's lock with a PID that is dead here is not taken over" {
 	for method in excl link; do
 		sh -c 'echo $$' >l
-		hold_lock -m ofd l # as a client's flock is seen there
+		hold_lock -m ofd l # a client's flock looks like this one on the server
 		expect_status 1 "$SEMLOCK" -n -m $method l touch ran
 		let_go
 		expect_status 0 "$SEMLOCK" -n -m $method l true

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Somebody who does not heed the lock takes it away while the command runs.
+# Another program, which does not heed the lock, takes the lock away while the command runs.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 METHODS="excl link mkdir symlink rename"
 
-# A sign of life gives a token with a name of its own another name, maybe just now.
+# A heartbeat may just have renamed the token, if the token has a name of its own.
 take_away() {
 	rm -rf l
 	while compgen -G 'l.held*' >/dev/null; do rm -f l.held*; done
@@ -19,7 +19,7 @@ gone_or_zombie() {
 	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
 }
 
-# robbed ARGS...: semlock ARGS, robbed while the command runs
+# robbed ARGS...: semlock ARGS loses the lock while its command runs
 robbed() {
 	[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 	hold_lock -m "$method" "$@" l
@@ -121,7 +121,7 @@ robbed() {
 			done
 		done
 		refused 71 "cannot monitor the lock" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
-		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # where it is done unasked
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # link monitors the lock without being asked
 		[ "$(wc -l <.err)" -eq 1 ]
 		grep -q "^semlock: l.link: cannot monitor the lock" .err
 		rm ran

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Which process is alive, which is dead, and which cannot be judged: the table, and real situations.
+# Which process is alive, which is dead, and which is unknown: the table, and real situations.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 LIVENESS=${LIVENESS:-$SOURCE/build/tests/liveness-check}
@@ -29,7 +29,7 @@ judged() {
 @test "a zombie holds nothing" {
 	fifos parent
 	mkfifo go
-	# It ends only when its parent has become a program that does not collect it.
+	# The child ends only when its parent has become a program that does not wait for the child.
 	start parent bash -c 'read -r _ <go & echo $! >zombie; exec "$0" hold parent.up parent.down' "$PROBE"
 	ready parent
 	pid=$(cat zombie)
@@ -70,7 +70,7 @@ judged() {
 	fifos holder
 	start parent bash -c 'sleep 1000 & echo $! >child; exec "$0" hold parent.up parent.down' "$PROBE"
 	ready parent
-	# The holder has the parent's number inside, and who asks has the child's.
+	# Inside the namespace, the holder has the parent's PID, and the waiter has the child's.
 	expect_status 0 unshare --pid --fork --kill-child sh -c '
 		echo $(($3 - 2)) >/proc/sys/kernel/ns_last_pid
 		"$0" -m symlink l "$1" hold holder.up holder.down &
@@ -94,7 +94,7 @@ judged() {
 	ready parent
 	kill "$(cat ended)"
 	"$PROBE" state "$(cat ended)" Z
-	# The holder, whose semlock is killed, has the ended one's number inside.
+	# Inside the namespace, the holder, whose semlock is killed, has the ended process's PID.
 	expect_status 0 unshare --pid --fork --kill-child sh -c '
 		echo $(($2 - 2)) >/proc/sys/kernel/ns_last_pid
 		"$0" -m symlink l "$1" hold holder.up holder.down &
@@ -109,7 +109,7 @@ judged() {
 	[ "$(cat said)" -eq 1 ]
 }
 
-# A start on the edge of a second is told as one second or as the next.
+# A start on the edge of a second is printed as one second or as the next.
 looks_the_same() {
 	expect_status 1 "$SEMLOCK" --who -m symlink l && cp .out here &&
 		expect_status 1 unshare --time --boottime=100000 "$SEMLOCK" --who -m symlink l && cmp .out here

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --stale: locks whose holder cannot be asked.
+# --stale: locks whose holder cannot be checked.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
@@ -8,7 +8,7 @@ old() {
 	touch -h -d '1 hour ago' "$1"
 }
 
-# elsewhere METHOD: a lock l of somebody on another host
+# elsewhere METHOD: a lock l whose holder is on another host
 elsewhere() {
 	local record="4711
 semlock 1 $1
@@ -74,7 +74,7 @@ host=elsewhere machine=another since=1 uid=0"
 @test "an empty file that may be about to be written is not robbed, however short the time" {
 	for method in excl link; do
 		began=-9
-		until [ $((SECONDS - began)) -le 1 ]; do # else it was older than that
+		until [ $((SECONDS - began)) -le 1 ]; do # a slow machine makes the file older
 			rm -f ran
 			: >l
 			began=$SECONDS
@@ -130,7 +130,7 @@ dead() {
 	[ -L l ]
 }
 
-# stopped_at POINT ARGS...: semlock ARGS, started and stopped there
+# stopped_at POINT ARGS...: semlock ARGS, stopped at POINT
 stopped_at() {
 	local point=$1
 	shift
@@ -153,7 +153,7 @@ stopped_at() {
 	let_go later
 	"$PROBE" blocked "${PID[both]}"
 	[ "$(readlink l1 | cut -d@ -f1 | cut -d: -f1)" != "${PID[both]}" ]
-	expect_status 0 "$SEMLOCK" -n -m symlink l2 true # it has let that go again
+	expect_status 0 "$SEMLOCK" -n -m symlink l2 true # semlock has let l2 go again
 	release robber
 	ended robber 0
 	ready both
@@ -199,7 +199,7 @@ stopped_at() {
 	[ -L l ]
 	[ ! -e ran ]
 	old l
-	"$PROBE" state "${PID[breaker]}" T # it comes by there again
+	"$PROBE" state "${PID[breaker]}" T # semlock passes the point again
 	kill -CONT "${PID[breaker]}"
 	ended breaker 0
 	[ -e ran ]
@@ -213,7 +213,7 @@ child() {
 	namespaces --pid --fork --mount-proc
 	hold_lock --stale 1h -m symlink l
 	old l
-	# not as that namespace's first process, which cannot stop itself
+	# the namespace's first process is a shell: a first process cannot stop itself
 	SEMLOCK_CRASH=symlink.guarded:stop start breaker unshare --pid --fork --mount-proc --kill-child \
 		sh -c '"$@"; exit $?' sh "$CRASHABLE_SEMLOCK" --stale 30m -m symlink l touch ran
 	until [ -e .l.guard ]; do kill -0 "${PID[breaker]}"; done

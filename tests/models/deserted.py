@@ -1,34 +1,35 @@
 #!/usr/bin/python3
-"""A deserted lock (src/lock/attempt.c, take.c): tickets say who is next, the lock itself whether anybody comes.
+"""A deserted lock (src/lock/attempt.c, take.c): tickets give the order, the lock itself shows whether a waiter comes.
 
 For every interleaving, in time that goes by ticks: with -n a free lock is had whatever tickets lie
-before it; a waiter is in soon after the lock is free, whatever a hostile process does with tickets; a
-replacer behind such a ticket stops the holder all the same; and none of them enters before an older
-living waiter. Each case named naive leaves out one check, and goes wrong.
+before it; a waiter gets a free lock soon, whatever a hostile process does with tickets; a replacer
+behind such a ticket still stops the holder; and none of them enters before an older living waiter.
+Each case named naive leaves out one check, and goes wrong.
 
-A living process does what it can do within PROMPT ticks; a command runs for longer than the time
-between two looks. (A machine so busy that this is not so costs order.)
+A living process does its step within PROMPT ticks; a command runs for longer than the time
+between two looks. (On a machine too busy for that, the order is lost.)
 
 H holds at first, L until it is stopped. W waits. T is stopped with its ticket. X moves a ticket before
-all others as it likes. R replaces. N is a caller with -n. A name that ends in s wants the lock shared.
+all others as it likes. R replaces. N is a caller with -n. A name that ends in s: a shared lock.
 
-In a PID namespace, the list of locks leaves out a holder whose name has an h, and who sleeps in front of
-it. Who finds no holder in the list has the lock refused, exclusive, if there is one: a probe.
+In a PID namespace, the list of locks leaves out a holder whose name has an h, and the waiters for its
+lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
 """
 import collections
 import explore
 
-PROMPT = 4        # ticks in which a living process does what it can do
-LOOKS = 8         # so many, one a tick, find a deserted lock free
-HOLD = 1          # ticks for which it is held then, to see whether a process comes to sleep before it
-FIRST, AGAIN = 3, 1  # ticks until a waiter looks, and looks again
+PROMPT = 4        # ticks within which a living process does its step
+LOOKS = 8         # looks, one a tick, that find a deserted lock free
+HOLD = 1          # ticks for which the lock is held then, to see whether a process comes to sleep before it
+FIRST, AGAIN = 3, 1  # ticks until a waiter's first look, and between looks
 SHORT, LONG = 2, 3   # ticks for which a command runs
-BOUND = 2 * (FIRST + LOOKS + HOLD + 3 * PROMPT)  # ticks in which the lock is had, if it is free
+BOUND = 2 * (FIRST + LOOKS + HOLD + 3 * PROMPT)  # ticks until a free lock is taken
 
-# owners: of the lock. hostile: is there a ticket of X? idle: ticks since the lock is free for those who wait.
+# owners: of the lock. hostile: is there a ticket of X? idle: ticks for which the lock has been free for the
+# waiters.
 State = collections.namedtuple("State", "owners hostile idle procs")
-# due: ticks until it must act; clock: until it looks; looks: that found the lock free; rounds: of looks.
-# old: the waiters that were there before it. told: to stop.
+# due: ticks until its step; clock: until its look; looks: that found the lock free; rounds: of looks.
+# old: the waiters that came before it. told: to stop.
 Process = collections.namedtuple("Process", "step due clock looks rounds old told")
 WAITS = ("asleep", "head", "looking", "hold", "transit")
 LOOKING = ("looking", "unlisted", "peek", "probed")
@@ -43,7 +44,7 @@ def model(names, naive="", slowly=False, namespace=False):
         return names[i][-1] == "s"
 
     def taken(s, i):
-        """Is the lock held by a process that excludes I?"""
+        """True if a holder excludes process I."""
         return any(j != i and not (shared(i) and shared(j) and s.procs[j].step != "probed") for j in s.owners)
 
     def hidden(j):
@@ -60,7 +61,7 @@ def model(names, naive="", slowly=False, namespace=False):
         return s.hostile or any(ticket(s, j) and (j < i or names[i][0] == "N") and j != i for j in everyone)
 
     def actions(s, i):
-        """What I can do: (name, changes of the owners, changes of its own)."""
+        """The steps of process I: (name, changes of the owners, changes of its own)."""
         p, kind = s.procs[i], names[i][0]
         mine, without = s.owners | {i}, s.owners - {i}
         looking = dict(step="looking", looks=0, clock=0)
@@ -119,7 +120,7 @@ def model(names, naive="", slowly=False, namespace=False):
         return [("ends", without, dict(step="end"))] if p.clock <= LONG - SHORT else []
 
     def must(s, i):
-        """May no tick pass before I acts?"""
+        """True if no tick may pass before the step of process I."""
         p = s.procs[i]
         if p.step in LOOKING:
             return True
@@ -137,7 +138,7 @@ def model(names, naive="", slowly=False, namespace=False):
                     after["due"] = 0
                 procs = list(s.procs)
                 procs[i] = p._replace(**after)
-                if p.step == "new":  # it comes now: who is here was here before
+                if p.step == "new":  # a process begins: the waiters are its predecessors
                     procs[i] = procs[i]._replace(old=frozenset(
                         j for j in everyone if names[j][0] in "WR" and s.procs[j].step in ("asleep", "head")))
                 out.append(("%s %s" % (names[i], name), s._replace(owners=frozenset(owners), procs=tuple(procs))))

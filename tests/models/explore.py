@@ -1,7 +1,7 @@
 """Every interleaving of a protocol, breadth first.
 
 A model is a function from a state (anything hashable) to a list of (name of the step, next state),
-and one from a state to what is wrong with it, or None. Between two steps anything may happen.
+and one from a state to the fault in it, or None. Between two steps of a process any other process may act.
 """
 import collections
 import sys

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Every interleaving of a few clients of the lock protocol on FTP (src/locksmith/dirlock.h).
+"""Every interleaving of a few clients of the lock protocol on FTP (src/locksmith/ftp/dirlock.h).
 
 usage: ftp.py                  run all the cases below; exit status 1 unless each ends as it should
        ftp.py --without-check  the protocol with A3, the check after the token, taken out: exit status 1 if
                                that breaks mutual exclusion in the cases that should hold
 
-What the server does with one command is atomic; between two commands anything may happen. Any client may
-die anywhere, and any may lose a command that the server then does much later, or never. Directories
-without a token may be taken for dead at ANY moment: no time is assumed. Tokens are broken only when
-their owner is dead, or by lease: an owner that is too late has stopped its command before.
-A listing is a snapshot, or, where a case says so, one that a rename can hide a token from.
+A command of the server is atomic; between two commands any step may happen. Any client may die
+anywhere, and may lose a command that the server then carries out much later, or never. A directory
+without a token may be taken for dead at ANY moment: no time is assumed. A token is broken only if
+its owner is dead, or by lease: an owner that is too late has stopped its command before.
+A listing is a snapshot; in some cases a rename can hide a token from it.
 """
 import collections
 import sys
@@ -21,7 +21,7 @@ Client = collections.namedtuple("Client", "step version kind seen beats faults l
 
 class Case:
     def __init__(self, name, kinds, holds=True, beats=0, faults=0, torn=False, looks=1, bare=True):
-        self.name = name        # for people
+        self.name = name        # for the output
         self.kinds = kinds      # one per client: x exclusive, s shared, n slots (of two), p plain mkdir client
         self.holds = holds      # mutual exclusion is expected
         self.beats = beats      # heartbeats per acquisition
@@ -46,7 +46,7 @@ CASES = [
     Case("slots, shared and exclusive", "nsx"),
     Case("a plain client among exclusive ones", "xxp", bare=False, beats=1),
     Case("torn listings, two looks", "xxx", beats=1, torn=True, looks=2),
-    # These two show what the assumptions are for: each goes wrong without its own.
+    # These two show why the assumptions are needed: each fails without its own.
     Case("torn listings, one look", "xxx", beats=1, torn=True, looks=1, holds=False),
     Case("a plain client, empty directories removed early", "xxp", holds=False),
 ]
@@ -71,7 +71,7 @@ def may_join(lock, kind):
 
 
 def steps(case, check, state):
-    """All (name, next state) that can follow."""
+    """All possible (name, next state)."""
     lock, clients = state
     out = []
 
@@ -84,7 +84,7 @@ def steps(case, check, state):
         idle = dict(step="idle", version=0, kind="", seen=None, beats=case.beats)
         kind = case.kinds[i]
         if c.late and lock is not None:
-            # The server gets to a token's MKD of long ago. Its nonce is nobody's any more.
+            # The server carries out an old MKD of a token. No client has its nonce any more.
             to("late-token", lock | {(i, "late", c.late)}, late="")
         if c.step == "dead":
             continue
@@ -122,7 +122,7 @@ def steps(case, check, state):
             before, after = c.seen or frozenset(), lock or frozenset()
             sure, maybe = before & after, before | after
             good = "critical" if c.step == "look2-on" or case.looks == 1 else "look2"
-            # The listing shows all of sure, and as much of maybe as it happens to.
+            # The listing shows all of sure, and any part of maybe.
             if holds(sure | {t for t in maybe if t[0] == i}, i, c.kind):
                 to("A3-alone", step=good, seen=None)
             if not holds(maybe, i, c.kind) or not holds(sure, i, c.kind):
@@ -134,7 +134,7 @@ def steps(case, check, state):
                 to("lost", **idle)
                 continue
             to("release", lock - {mine}, step="clear")
-            # Frozen or cut off beyond its lease: its command was stopped, its token stays and goes stale.
+            # Stopped or cut off beyond its lease: the command was stopped, the token stays and goes stale.
             to("expire", (lock - {mine}) | {(i, "late", c.kind)}, **idle)
             if c.beats:
                 to("beat", (lock - {mine}) | {(i, c.version + 1, c.kind)}, version=c.version + 1,

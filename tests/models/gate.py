@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""The gate (src/sys/start_barrier.h): a lock made of files names the command before that may run.
+"""The start barrier (src/sys/start_barrier.h): the record of a lock made of files names the command before it runs.
 
-semlock starts the command's process, which stands at the gate; writes its PID into the record;
-publishes the record under the lock's name; and opens the gate. Any process may be killed between
-any two steps. Another semlock takes the lock over when the PID that the record names is gone.
-Shown, for every interleaving: no two commands are ever inside, and a lock whose people are all
-dead can be had again. The naive ways go wrong.
+semlock starts the command's process, which waits at the barrier (here: the gate); writes its PID into
+the record; publishes the record under the lock's name; and opens the barrier. Any process may be
+killed between any two steps. Another semlock takes the lock over when the process of the recorded PID
+has ended. Shown, for every interleaving: no two commands are ever inside, and the lock can be taken
+when all its processes are dead. The naive ways go wrong.
 
-Locks that the kernel has something to say of are in semlock_file.pml; here is what is left where
-nothing can be flocked: on NFS, or in a symbolic link.
+semlock_file.pml has the locks that the kernel helps to guard; this model is for a lock that cannot be
+flocked: on NFS, or a symbolic link.
 """
 import collections
 import explore
 
-# lock: None, or the PID that the record under the name says.
+# lock: None, or the PID in the record under the name.
 State = collections.namedtuple("State", "lock pairs")
 # semlock: its step, or "dead". command: "", "gate", "inside", "dead". opened: the byte is on its way.
 Pair = collections.namedtuple("Pair", "semlock command opened kills")

@@ -2,15 +2,16 @@
 """Locks on etcd (src/locksmith/etcd/etcdlock.h, etcdmark.h), and the timer on the lease (src/methods/server/lease.h).
 
 Keys in the order of their creation, each under a lease; the owner of the first key holds the lock until
-its own clock says that the lease may have ended: counted from when it asked for it, not from when
-the answer came. Requests and answers may take any time, get lost, and be done late; semlocks
-may be stopped or cut off; only a semlock's own timer is believed to be in time. Shown: no two
-commands are ever inside, and of two holders the later has the higher token. The naive ways go wrong.
+its own clock says that the lease may have ended: counted from the request, not from the answer.
+Requests and answers may take any time, get lost, and be carried out late; a semlock may be stopped or
+cut off; only its own timer is taken to be in time. Shown: no two commands are ever inside, and of two
+holders the later has the higher token. The naive ways go wrong.
 
-"Forgetful": etcd may end a lease at any moment that is to be renewed, and say of one that has ended that it is.
-The first client then makes a mark before it runs, under a lease that is never renewed, and that may have been
-granted long before: it holds the lock no longer than that. If the lock is free, key and mark are made at once. A renewal is believed when
-the mark was put under a new lease after it, which takes the key to be there still. Nobody enters past a mark.
+"Forgetful": etcd may end a lease early that is renewed, and confirm the renewal of a lease that has ended. The first
+client then makes a mark before its command runs, under a lease that is never renewed, and that may have been
+granted long before: the client holds the lock no longer than that lease. If the lock is free, key and mark are
+made at once. A renewal counts when the mark was put under a new lease after it, which requires the key. No waiter
+enters while a mark is before its key.
 """
 import collections
 import explore
@@ -21,11 +22,11 @@ END = 4     # the clock stops here
 # keys: (client, revision, expires), in order. revision: of the next key. highest: token of a command so far.
 # marks: (client, expires). forgets: leases that may still end early.
 State = collections.namedtuple("State", "now keys revision highest clients marks forgets")
-# asked: when, None: no request is on its way. answer: on its way. until: when the command is killed.
-# done: the server has done it; with marks, of a renewal, "granted": and then gave a lease for the mark; "put": and
-# then put the mark under that, the key being there.
-# lease: when that ends.
-# token: create_revision of our key, 0: not known.
+# asked: when the request was sent; None: none is under way. answer: under way. until: when the command is killed.
+# done: by the server; with marks, of a renewal, "granted": the server has also granted a lease for the mark; "put":
+# it has also put the mark under that lease, since the key was there.
+# lease: its end.
+# token: create_revision of the client's key, 0: not known.
 Client = collections.namedtuple("Client", "step asked done until token lease")
 
 
@@ -50,7 +51,7 @@ def model(naive="", marks=False):
             mine = next((k for k in s.keys if k[0] == i), None)
             if c.step == "idle":
                 to("ask", step="asked", asked=s.now, lease=s.now + LEASE if marks else 0)
-            # The server does it, whenever the request arrives; a lease that has ended takes no key.
+            # The server carries the request out, whenever it arrives; a lease that has ended takes no key.
             if c.asked is not None and not c.done:
                 if c.step == "asked":
                     key = (i, s.revision, s.now + LEASE)
@@ -67,7 +68,7 @@ def model(naive="", marks=False):
             if marks and c.step == "inside" and c.done == "granted" and mine and ours:
                 ends = ours[1] if naive == "the mark's lease stays" else c.lease
                 to("put", done="put", marks=without(s.marks, i) + ((i, ends),))
-            # The answer comes, or never does.
+            # The answer comes, or is lost.
             believed = "put" if marks and naive != "the renewal alone" and c.step == "inside" else True
             if c.done == believed:
                 counted_from = s.now if naive == "from the answer" else c.asked
@@ -82,7 +83,7 @@ def model(naive="", marks=False):
                     to("mine", step="start")
                 elif turn and not others(s, i):
                     to("mine, under the old lease", step="mark", asked=None, done=False)
-                    # What is asked for at the same time, and its answer, is not waited for.
+                    # A request sent at the same time is not waited for.
                     to("mine", step="mark", lease=s.now + LEASE, asked=None, done=False)
                 elif mine is None:
                     to("lost my place", step="over", until=0, asked=None, done=False)
@@ -106,7 +107,7 @@ def model(naive="", marks=False):
                    marks=without(s.marks, i))
             if c.step == "over" and any(m[0] == i for m in s.marks):
                 to("tidy", marks=without(s.marks, i))
-        # Our own timer is in time: time stands still while a command has to be killed.
+        # semlock's own timer is in time: time stands still while a command has to be killed.
         late = naive != "no timer" and any(c.step == "inside" and s.now >= c.until for c in s.clients)
         if s.now < END and not late:
             out.append(("tick", s._replace(now=s.now + 1)))
@@ -126,7 +127,7 @@ def model(naive="", marks=False):
 
     def wrong(s, following):
         inside = [c for c in s.clients if c.step == "inside"]
-        # At its own last moment a command is killed before anything else happens.
+        # At its deadline a command is killed before any other step.
         running = [c for c in inside if naive == "no timer" or s.now < c.until]
         if len(running) > 1:
             return "two inside"

@@ -2,7 +2,7 @@
 # The models of the protocols, checked by spin: the quick ones; "make models" runs all.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# They say nothing new as long as they are what they were: THOROUGH tries more of them.
+# Unchanged models say nothing new: THOROUGH checks more of them.
 @test "the quick models do what is expected of them, the naive ones fail" {
 	local more=()
 	command -v spin >/dev/null || complain "spin is not installed: apt-get install spin" || return
@@ -35,14 +35,14 @@ steps() {
 	[ ! -s unknown ] || complain "not in tests/models/README: $(cat unknown)"
 }
 
-# in_python MODEL WORD HOLD FAIL: of its cases with WORD, so many hold and so many go wrong.
+# in_python MODEL WORD HOLD FAIL: of the model's cases with WORD, HOLD hold and FAIL go wrong.
 in_python() {
 	PYTHONDONTWRITEBYTECODE=1 expect_status 0 python3 "$SOURCE/tests/models/$1.py" "$2" || return
 	[ "$(grep -c 'states  holds$' <<<"$out")" -eq "$3" ] || complain "$1:" "$out" || return
 	[ "$(grep -c 'states  VIOLATION: ' <<<"$out")" -eq "$4" ] || complain "$1:" "$out"
 }
 
-@test "the gate: a command never runs unnamed, and the naive ways fail" {
+@test "the start barrier: a command never runs unnamed, and the naive ways fail" {
 	in_python gate "" 3 2
 }
 

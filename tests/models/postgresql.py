@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Locks on PostgreSQL (src/locksmith/postgresql/pglock.h): a row decides, an advisory lock is the queue.
+"""Locks on PostgreSQL (src/locksmith/postgresql/pglock.h): a row is the lock, an advisory lock its queue.
 
 A session with the advisory lock looks for rows, adds its own, and releases the advisory lock when the row is
-committed. The server looks and commits in two steps, with any time between them; an answer may take any time; a session may
-be cut at any moment, and the server ends what it was doing before it frees the session's advisory lock. A row may be
+committed. The server looks and commits in two steps, with any time between them; an answer may take any time; a
+session may be cut at any moment, and the server ends its statement before it frees its advisory lock. A row may be
 removed by another session when its time has passed. The command runs until it ends, or until the holder's own timer
-kills it: at a deadline that is counted from when the statement was sent. Shown: no two commands are ever inside,
-and the later one has the higher token. With a rule taken out it goes wrong.
+kills it, at a deadline that is counted from the sending of the statement. Shown: no two commands are ever inside,
+and the later one has the higher token. Each case without one of the rules goes wrong.
 """
 import collections
 import explore
@@ -14,15 +14,16 @@ import explore
 LEASE = 2   # moments
 END = 5     # the clock stops here
 
-# rows: (client, token, expires). queue: the advisory lock's owner. token: the next one. highest: of a command so far.
+# rows: (client, token, expires). queue: the advisory lock's owner. token: the next one. highest: of a command
+# so far.
 State = collections.namedtuple("State", "now rows queue token highest clients failovers")
-# asked: when the statement was sent, None: there is none. server: "" not begun, "looked" (and NEW is what it will
-# write), "done". until: when the command is killed. cut: the session has ended, for the client at least.
+# asked: when the statement was sent; None: none is under way. server: "" not begun, "looked" (and NEW is what the
+# server will write), "done". until: when the command is killed. cut: the session has ended, at least for the client.
 Client = collections.namedtuple("Client", "step asked server new until token cut")
 
 
 def model(naive=""):
-    # DELETE waits for an UPDATE under way, and then looks at the time again.
+    # DELETE waits for an UPDATE under way, and then checks the time again.
     def renewing(s, i):
         c = s.clients[i]
         return c.server == "looked" and naive != "DELETE does not wait for UPDATE"
@@ -57,7 +58,7 @@ def model(naive=""):
                     to("evaluate", server="looked", new=(i, mine[1], s.now + LEASE))
                 else:
                     to("no row", server="done", new=None)
-            # The commit, whether the client is there or not. A row that was removed meanwhile does not come back.
+            # The commit, with or without the client. A row that was removed meanwhile does not come back.
             if c.server == "looked" and "entering" in (c.step, c.cut):
                 to("commit", server="done", rows=others + ((c.new,) if naive != "no row" else ()))
             elif c.server == "looked":
@@ -86,7 +87,7 @@ def model(naive=""):
                 to("killed", step="over", asked=None)
             if c.step == "release":
                 to("release", step="over", rows=others)
-            # The session ends, and loses the advisory lock when the server has ended its statement.
+            # The session ends; the server frees the advisory lock when the statement has ended.
             if not c.cut and c.step not in ("idle", "over"):
                 gone = {"step": "over"} if c.step in ("head", "entering", "start") else {}
                 to("cut", cut=c.step, **gone)
@@ -97,7 +98,7 @@ def model(naive=""):
         late = naive != "no timer" and any(c.step in ("inside", "renewing") and s.now >= c.until for c in s.clients)
         if s.now < END and not late:
             out.append(("tick", s._replace(now=s.now + 1)))
-        # All sessions end; the standby has every row that was answered for, if it is synchronous.
+        # All sessions end; the standby has every acknowledged row, if it is synchronous.
         if s.failovers:
             rows = () if naive == "the standby is asynchronous" else s.rows
             clients = tuple(c if c.step in ("idle", "over") or c.cut else c._replace(

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
-"""The queue (src/lock/queue.h): tickets, and its file that the last to leave removes.
+"""The queue (src/lock/queue.h): tickets, and the queue's file, which the last process to leave removes.
 
-Two things are shown, for every interleaving, with a kill wherever one may come: a process that had its
-ticket before another began is served before that other; and none is left waiting for a lock
-that is free. The naive ways, of which each leaves out one precaution, go wrong.
+Shown, for every interleaving, with kills at any step: a process that had its ticket before another
+began is served before that other; and no process is left waiting for a free lock. Each naive case
+leaves out one precaution, and goes wrong.
 """
 import collections
 import explore
 
-# path: the queue file that the name means, 0: none. files: how many there have ever been.
-# sealed: {(file, process)}: the whole of it locked, by the process that is about to remove it.
-# drawn: the processes in the order of their tickets' numbers. holder: the lock's, or None.
+# path: the queue file under the name, 0: none. files: how many have been made.
+# sealed: {(file, process)}: the file is locked as a whole by the process that is about to remove it.
+# drawn: the processes in the order of their tickets' numbers. holder: of the lock, or None.
 State = collections.namedtuple("State", "path files sealed drawn holder processes")
-# file: the one that is open, 0: none. ahead: the processes to be served before. kills: that may still come.
+# file: the open one, 0: none. ahead: the processes to be served before. kills: that may still come.
 Process = collections.namedtuple("Process", "step file ticket ahead rounds")
 
 WAITING = ("await", "take")
@@ -27,7 +27,7 @@ def model(naive="", kills=0):
                 after = s._replace(**changes)
                 processes = list(after.processes)
                 processes[i] = p._replace(**own)
-                if own.get("step") == "begin":  # a process that comes again is a new one
+                if own.get("step") == "begin":  # a process that starts again is a new one
                     processes = [q._replace(ahead=q.ahead - {i}) for q in processes]
                 out.append(("%s %d" % (name, i), after._replace(processes=tuple(processes))))
 

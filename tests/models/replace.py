@@ -1,21 +1,21 @@
 #!/usr/bin/python3
-"""--replace in the queue (src/lock/take.c, replace.c, transit.c): waiters, replacers with tickets in front.
+"""--replace in the queue (src/lock/take.c, src/preempt/preempt.c, targets.c): waiters, replacers with tickets in front.
 
-For every interleaving, with the death of a replacer wherever it may come: no process that only
-waits is signalled; none starts between the signal of a living replacer and that replacer's turn; no
-holder is signalled by two living replacers; replacers start in the order of their tickets; nobody
-is left waiting. Each case named naive leaves out one check, and goes wrong.
+For every interleaving, with the death of a replacer at any step: no process that only waits is
+signalled; none starts between the signal of a living replacer and that replacer's turn; no holder
+is signalled by two living replacers; replacers start in the order of their tickets; no process is
+left waiting. Each case named naive leaves out one check, and goes wrong.
 
-H holds at first, until it is signalled. W waits. R replaces. S1, S2: a script's two tries, with a
-time limit, of the lock of its descriptor: the signal goes to the script.
+H holds at first, until it is signalled. W waits. R replaces. S1, S2: a script that locks its
+descriptor twice, with a time limit: the signal goes to the script.
 """
 import collections
 import explore
 
 # clock: the next ticket. owner: of the lock. procs: see Process.
 State = collections.namedtuple("State", "clock owner procs")
-# ticket: (range, number) as drawn; has: it is locked. sent: its signaller. aim: the process it looks at.
-# had: it has been found to be first with the lock in hand.
+# ticket: (range, number) as drawn; has: its byte is locked. sent: the replacers that have signalled it. aim: the
+# process it examines. had: found to be first while it had the lock.
 Process = collections.namedtuple("Process", "step ticket has sent aim had")
 FRESH = Process("new", None, False, frozenset(), None, False)
 ENDED = ("end", "dead")
@@ -115,7 +115,7 @@ def model(names, naive="", deaths=False):
 
     def wrong(s, following):
         for i, p in enumerate(s.procs):
-            # Signalled before it was found to be first: it only waited.
+            # Signalled before it was found to be first: it was only waiting.
             if p.sent and names[i] != "H" and not p.had and p.step not in ENDED:
                 return "%s is signalled while it waits" % names[i]
             if p.step in ("leave", "run") and len([j for j in p.sent if s.procs[j].step != "dead"]) > 1:

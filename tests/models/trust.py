@@ -1,22 +1,22 @@
 #!/usr/bin/python3
-"""The queue's file (src/lock/queuefile.c): whose it may be, and how open, in a directory open to all.
+"""The queue's file (src/lock/queuefile.c): its allowed owners and modes, in a directory open to all.
 
 For each mode, owner and group of a lock and of two directories above it, and for four users in any order:
 a user that cannot open the lock, and does not own it, cannot open a queue that a waiter has trusted; all
-that can open the lock wait in one queue, whoever made it, also one that was killed; root is never kept out
-of it. A file that one of them has left there, of any mode, for another lock or on purpose, lets no stranger
-in. Each case named naive leaves out one rule, and goes wrong.
+users that can open the lock wait in one queue, also if its maker was killed; root is never kept out of it.
+A file that a user has left there, of any mode, for another lock or on purpose, lets no other user in. Each
+case named naive leaves out one rule, and goes wrong.
 
-A mode of files tells only so much: where those that can open the lock are not all users, or one group's
-members, or its owner and root alone (two groups; an owner outside of the group), some wait outside of
-the queue. A mode that denies a group what it grants to all others is left out.
+A file's mode cannot express every set of users: if neither all users, nor one group's members, nor the
+owner and root alone can open the lock (two groups; an owner outside of the group), some users wait outside
+of the queue. A mode that denies a group what it grants to all others is not modelled.
 """
 import collections
 import itertools
 import explore
 
 # place: the lock and its directories, (owner, group, mode): 0 for its owner, 1 for its group too, 2 for all.
-# queue: the same of the queue file, or None. left: it was made for something else. users: what became of each;
+# queue: the same of the queue file, or None. left: that file was made for something else. users: the state of each;
 # barred: outside of the queue, because of a file that was left.
 State = collections.namedtuple("State", "place queue left users")
 USERS = ("root", "ann", "bob", "eve")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --check: does a lock really exclude here?  And what is read of /proc for it.
+# --check: does a lock exclude here?  And how semlock reads /proc for the answer.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
@@ -8,7 +8,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 @test "a file on a local file system: every kernel method excludes, a line each" {
 	expect_status 0 "$SEMLOCK" --check l
 	for method in flock ofd posix; do grep -qE "^$method +excludes" .out; done
-	# In a chroot, nobody is told what "/" is mounted from.
+	# In a chroot, mountinfo does not say what "/" is mounted from.
 	if findmnt -nT . >/dev/null; then grep -q "^on " .out; else grep -q "not known" .out; fi
 	[ ! -e l ]
 	[ -z "$(find . -name '.semlock*')" ]
@@ -96,7 +96,7 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	refused 64 --check "$SEMLOCK" --check --who l
 }
 
-# reads KIND LINE: what is made of LINE, in $out
+# reads KIND LINE: sets $out to what the parser makes of LINE
 reads() {
 	printf '%s\n' "$2" >.line
 	out=$("$PARSE" "$1" <.line)

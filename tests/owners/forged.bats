@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A record in a lock made of files is anybody's word.  It gets a process signalled, or a second job
+# Any user can write a record into a lock made of files.  The record gets a process signalled, or a second command
 # in, only if root or the named process's own user has written it.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
@@ -10,8 +10,8 @@ prepare() {
 	chmod 1777 pub
 }
 
-# forge METHOD PID: makes pub/l, a lock that names process PID by all that can be read of it; prints
-# the path of what carries the record
+# forge METHOD PID: makes pub/l, a lock whose record names the process PID in every readable field; prints the path of
+# the file that carries the record
 forge() {
 	local start boot pidns
 	start=$(sed 's/.*) //' "/proc/$2/stat" | cut -d ' ' -f 20)
@@ -34,7 +34,7 @@ as_another() {
 	chown -hR 65534:65534 "$2"
 }
 
-# open_to_all METHOD OBJECT: OBJECT becomes what another user can write to; a link has no mode
+# open_to_all METHOD OBJECT: another user can write to OBJECT; a symbolic link has no mode
 open_to_all() {
 	[ "$1" = symlink ] || chmod a+w "$2"
 }
@@ -55,11 +55,11 @@ stops_nobody() {
 	done
 }
 
-# So that the tests above and below prove something: the same record, not forged, is believed.
+# The same record, not forged, is believed: the other tests would prove nothing otherwise.
 @test "a record that the process's own user has written, and no other user can write to, is proof" {
 	umask 022
 	for method in $METHODS; do
-		[ "$method" != link ] || continue # a number alone never is
+		[ "$method" != link ] || continue # a number alone proves nothing
 		start victim sleep 1000
 		forge "$method" "${PID[victim]}"
 		start new "$SEMLOCK" -m "$method" --replace pub/l true

@@ -2,7 +2,7 @@
 # --who without LOCK: every lock that a semlock of this machine holds or waits for.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# shows LOCK PID WAITING [PID]: LOCK is there once, held by PID, with so many waiting, of whom the first is PID
+# shows LOCK PID WAITING [PID]: LOCK is listed once, held by PID, with WAITING waiters; the first of them is the second PID
 shows() {
 	[ "$(grep -c "^$1: " .out)" -eq 1 ] || complain "$1 is not there once:" "$out" || return
 	grep -A2 "^$1: held, $3 waiting" .out | grep -q "^held  *$2 " || complain "$1:" "$out" || return
@@ -32,7 +32,7 @@ shows() {
 	shows "$PWD/also-too" "${COMMAND[two]}" 0
 }
 
-# has_two LOCK: one holds it, and one waits
+# has_two LOCK: LOCK has a holder, and one waiter
 has_two() {
 	"$SEMLOCK" --who | grep -q "^$PWD/$1: held, 1 waiting"
 }
@@ -80,7 +80,7 @@ has_two() {
 	expect_status 1 "$SEMLOCK" --who --json
 	/usr/bin/python3 - one .out <<-'END'
 		import json, sys
-		def timeless(fields): # a start on the edge of a second is told as one second or as the next
+		def timeless(fields): # a start on the edge of a second is printed as one second or as the next
 		    return {k: v is None if k in ("since", "started", "touched") else v for k, v in fields.items()}
 		one, every = (json.load(open(name), object_hook=timeless) for name in sys.argv[1:])
 		assert one[0] in every, (one, every)
@@ -101,7 +101,7 @@ has_two() {
 	hold_lock relative.lock
 	mkfifo their.up their.down
 	chmod 666 their.up their.down
-	BARE=$(mktemp -d /tmp/semlock-who.XXXXXX) # which the other user can look at, unlike our own directory
+	BARE=$(mktemp -d /tmp/semlock-who.XXXXXX) # the other user can look at this directory, unlike the test's own
 	chmod 755 "$BARE"
 	start their setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" -s "$BARE" "$PROBE" hold their.up their.down
 	ready their

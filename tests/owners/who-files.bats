@@ -1,22 +1,22 @@
 #!/usr/bin/env bats
-# --who, of locks that are made of files: by what is in them, and by the flock on them.
+# --who, of locks that are made of files: by their records, and by the flock on the files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 METHODS="excl link mkdir symlink rename"
 
-# each CMD...: in a directory of its own for each method, with $method set
+# each CMD...: runs CMD for each method, which is $method, in a directory of its own
 each() {
 	for method in $METHODS; do
 		mkdir "at.$method"
 		cd "at.$method" || return
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
 		echo "method $method:"
-		"$@" # and no "||": a test fails at whatever fails in there
+		"$@" # and no "||": any failure inside of the command fails the test
 		cd ..
 	done
 }
 
-# said STATUS LINE ARGS...: --who ARGS ends so, and its first line is this
+# said STATUS LINE ARGS...: --who ARGS ends with STATUS, and LINE is its first line
 said() {
 	local want=$1 line=$2
 	shift 2
@@ -24,7 +24,7 @@ said() {
 	[ "${out%%$'\n'*}" = "$line" ] || complain "--who $* said" "$out" "instead of $line"
 }
 
-# column N WHO: the N-th column of those who are "held", or whose turn is "1." and so on
+# column N WHO: the N-th column of the lines that begin with WHO: "held", or the turn "1." and so on
 column() {
 	awk -v column="$1" -v who="$2" '$1 == who { print $column }' .out
 }
@@ -34,7 +34,7 @@ json() {
 	"$PROBE" json <.json >.flat || complain "$(cat .json)"
 }
 
-# lock METHOD CONTENT: a lock l of another program's, with this in it
+# lock METHOD CONTENT: a lock l of another program's, with CONTENT
 lock() {
 	rm -rf l l.held
 	case $1 in
@@ -46,7 +46,7 @@ lock() {
 }
 
 holder_and_waiters() {
-	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is told with its date
+	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is printed with its date
 	export TZ
 	hold_lock "$@" -m "$method" l
 	queue_as one -m "$method" l
@@ -142,7 +142,7 @@ left_in_namespace() {
 
 @test "50 waiters, in the order in which they are served" {
 	hold_lock -m excl l
-	# Were the lock free most of the time, a waiter could take it for deserted, and overtake the next one.
+	# If the lock were free most of the time, a waiter could take it for deserted, and overtake the next waiter.
 	for i in $(seq 50); do
 		start "w$i" "$SEMLOCK" -m excl l sh -c "echo $i >>order; sleep .05"
 		"$PROBE" blocked "${PID[w$i]}"
@@ -156,7 +156,7 @@ left_in_namespace() {
 	seq 50 | diff - order
 }
 
-# runs PID PROGRAM: that is what it has become
+# runs PID PROGRAM: the process has become PROGRAM
 runs() {
 	[ "$(cat "/proc/$1/comm")" = "$2" ]
 }
@@ -171,7 +171,7 @@ living_stranger() {
 	grep -qx '\[0\].holders\[0\].alive boolean true' .flat
 }
 
-@test "a living stranger, in the formats of other programs" {
+@test "a living foreign holder, in the formats of other programs" {
 	start other sleep 1000
 	pid=${PID[other]}
 	eventually runs "$pid" sleep
@@ -189,7 +189,7 @@ living_stranger() {
 	said 1 "l~pid.lock: held, 0 waiting" -m excl l~pid.lock
 }
 
-@test "a dead stranger: left behind, and free to take" {
+@test "a dead foreign holder: left behind, and free to take" {
 	true &
 	pid=$!
 	wait $pid
@@ -245,7 +245,7 @@ in_doubt() {
 	[ "$(awk 'length > 80' .out)" = "" ]
 }
 
-# It is young for three seconds.
+# young: an empty file is young for three seconds.
 young() {
 	touch -d '1 second' l
 	said 1 "l: held, 0 waiting" -m excl l && grep -q "(not named in the lock)" .out &&
@@ -364,7 +364,7 @@ both_wait() {
 	done
 }
 
-# As on a network file system: flock(2) is not believed.
+# As on a network file system, semlock does not believe flock(2).
 @test "where flock(2) is not to be believed: by the record" {
 	mkdir crash
 	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
@@ -380,8 +380,8 @@ both_wait() {
 		grep -q "held by ${COMMAND[holder]} (probe hold" .err
 		expect_status 0 "$SEMLOCK" -w 60 -m "$method" --replace l true
 		ended holder 143
-		# It is served some time from now, or was before, and stopped like the holder: what it is
-		# to read has to stay in the FIFO.
+		# The waiter is served later, or was served before, and was stopped like the holder: what the waiter is to read has
+		# to stay in the FIFO.
 		exec 5<>one.down
 		printf . >&5
 		wait "${PID[one]}" || [ $? -eq 143 ]

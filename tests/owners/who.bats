@@ -1,19 +1,19 @@
 #!/usr/bin/env bats
-# --who: who holds a lock, and who waits for it.
+# --who: the holders of a lock, and its waiters.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# table ARGS...: what --who says, in $out and .out; it must say that the lock is held.
+# table ARGS...: the output of --who ARGS, in $out and .out; the lock must be held.
 table() {
 	expect_status 1 "$SEMLOCK" --who "$@" || return
 	[ -z "$err" ] || complain "--who $*:" "$err"
 }
 
-# column N WHO: the N-th column of those who are "held", or whose turn is "1." and so on
+# column N WHO: the N-th column of the lines that begin with WHO: "held", or the turn "1." and so on
 column() {
 	awk -v column="$1" -v who="$2" '$1 == who { print $column }' .out
 }
 
-# shows NAME FILE COMMAND: NAME's process holds FILE, and nobody else, with such a command line
+# shows PID FILE COMMAND: PID, whose command line contains COMMAND, is the only holder of FILE
 shows() {
 	table "$2" || return
 	[ "$(column 2 held)" = "$1" ] || complain "$1 holds $2, and --who says" "$out" || return
@@ -23,7 +23,7 @@ shows() {
 	esac
 }
 
-# next NAME: it has got the lock by now, or soon, and lets it go.
+# next NAME: waits until NAME has the lock, and lets the lock go.
 next() {
 	ready "$1" && let_go "$1"
 }
@@ -53,7 +53,7 @@ json() {
 }
 
 @test "a watched command: its own pid, command line and start" {
-	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is told with its date
+	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is printed with its date
 	export TZ
 	hold_as one l
 	shows "${COMMAND[one]}" l "probe hold one.up one.down"
@@ -258,7 +258,7 @@ json() {
 
 @test "50 waiters, in the order in which they are served" {
 	hold_lock l
-	# Were the lock free most of the time, a waiter could take it for deserted, and overtake the next one.
+	# If the lock were free most of the time, a waiter could take it for deserted, and overtake the next waiter.
 	for i in $(seq 50); do
 		start "w$i" "$SEMLOCK" l sh -c "echo $i >>order; sleep .05"
 		"$PROBE" blocked "${PID[w$i]}"
@@ -422,7 +422,7 @@ json() {
 	next one
 }
 
-# C0, DEL, C1 as UTF-8 and as a byte, every bidi control, line separators: nothing of them is printed.
+# C0, DEL, C1 as UTF-8 and as a byte, every bidi control, line separators.
 @test "no control character of a command line gets into the table or the JSON" {
 	local evil=$'\a\x7f\xc2\x9b31m\x9b\xd8\x9c' mark
 	for mark in 200e 200f 2028 2029 202a 202b 202c 202d 202e 2066 2067 2068 2069; do
@@ -482,7 +482,7 @@ json() {
 	expect_out "l: free"
 }
 
-# barge_as NAME: waits for an ofd lock on l without a ticket.
+# barge_as NAME: a probe waits for an ofd lock on l without a ticket.
 barge_as() {
 	fifos "$1"
 	start "$1" "$PROBE" fcntl-hold l ofd write 0 0 "$1.up" "$1.down"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --replace: the newest wins, and nobody else is hit.
+# --replace: the newest command wins, and no process but the holder is signalled.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "the holder's command is ended by TERM, and ours runs in its place" {
@@ -70,8 +70,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	[ "$(untimed <.out | tr '\n' ,)" = "acquired,exit 0," ]
 }
 
-# killed_after_the_limit ARGS...: semlock has told the holder to end before its limit, and waits for longer
-# than that.  If the limit came first, no holder has been signalled.
+# killed_after_the_limit ARGS...: semlock has signalled the holder before the limit of -w, and waits beyond the limit.
+# If the limit came first, no holder has been signalled.
 killed_after_the_limit() {
 	capture "$SEMLOCK" -w "${room}ms" --kill-after "$((room + 200))ms" "$@" true
 	[ "$status" -eq 0 ]
@@ -101,7 +101,7 @@ killed_after_the_limit() {
 	report_as old l
 	start new strace -o trace "$SEMLOCK" --replace l true
 	reports old TERM
-	eventually grep -Eq 'poll\(\[\{fd=.*\], [0-9]+, [1-9]' trace # it sleeps, and does not only look
+	eventually grep -Eq 'poll\(\[\{fd=.*\], [0-9]+, [1-9]' trace # semlock sleeps, and does not only look
 	kill -KILL "${COMMAND[old]}"
 	ended old 137
 	ended new 0
@@ -119,7 +119,7 @@ killed_after_the_limit() {
 	fifos old
 	start old "$SEMLOCK" l "$PROBE" leave-behind old.up old.down
 	ended old 0
-	PID[old]=$$ # semlock has ended: the process that it has left may say later that it runs
+	PID[old]=$$ # semlock has ended, and the process left behind may become ready later
 	ready old
 	expect_status 0 "$SEMLOCK" --replace l true
 	"$PROBE" gone "${COMMAND[old]}"
@@ -198,7 +198,7 @@ three_wait() {
 	done
 }
 
-# They run after the replacer, whole.
+# three_run: the waiters' jobs run after the replacer, whole.
 three_run() {
 	[ ! -e log ] || complain "one has started: $(cat log)"
 	let_go new
@@ -263,8 +263,8 @@ gives_back() {
 	ready w1 && let_go w1
 }
 
-# After a second the replacer takes the waiter for a holder (see the next test): a machine that took longer
-# than that proves nothing.
+# After a second the replacer takes the waiter for a holder (see the next test): a machine that took longer proves
+# nothing.
 @test "a waiter that has just taken the lock gives it back, and is not signalled for that" {
 	crashable
 	for _ in $(seq 50); do
@@ -284,7 +284,7 @@ gives_back() {
 	let_go new
 }
 
-# A waiter is stopped with the lock and its ticket in hand, and then a replacer comes.
+# transits: a waiter is stopped while it has both the lock and its ticket, and then a replacer comes.
 transits() {
 	hold_as old l || return
 	fifos w1
@@ -308,7 +308,7 @@ transits() {
 	done
 }
 
-# stops_in_time: the replacer has told the holder to end before its own limit
+# stops_in_time: the replacer signals the holder before the replacer's own limit
 stops_in_time() {
 	rm -f events
 	start new "$SEMLOCK" --status-fd=7 -w "${room}ms" --replace l echo ran 7>events
@@ -327,15 +327,15 @@ stops_in_time() {
 	[ "$(cat new.out)" = ran ]
 }
 
-# SEMLOCK is now one with crash points, and of that name: it goes by the name who is signalled
+# crashable: SEMLOCK has crash points, and the name semlock: --replace knows a semlock by its name
 crashable() {
 	mkdir crash
 	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock
 	SEMLOCK=$PWD/crash/semlock
 }
 
-# What PID namespaces can do: in one of its own, let a holder's number become a stranger's
-# between the moments at which --replace looks, opens the process, and signals.
+# reuse POINT [OPTIONS]: in a PID namespace of its own, another process gets the holder's PID between the moments at
+# which --replace looks, opens the process, and signals.
 reuse() {
 	cat >reuse.sh <<-'END'
 		set -eu
@@ -346,7 +346,7 @@ reuse() {
 		SEMLOCK_CRASH=$1:stop "$SEMLOCK" $METHOD --replace l touch replaced &
 		new=$!
 		"$PROBE" state $new T
-		"$PROBE" pause 30 # a start is known to 10 ms: nobody gets round all numbers in that
+		"$PROBE" pause 30 # a start is known to 10 ms: no machine gets round all PIDs in that time
 		kill -KILL $old $command
 		wait $old || :
 		"$PROBE" gone $command
@@ -379,7 +379,7 @@ reuse() {
 	rm -rf passed replaced up down l
 }
 
-@test "a holder's number that has become a stranger's: the stranger is not signalled" {
+@test "a holder's PID that another process has got: that process is not signalled" {
 	namespaces --pid --fork --mount-proc
 	crashable
 	reuse replace.looked
@@ -387,7 +387,7 @@ reuse() {
 	reuse replace.proven
 }
 
-@test "the holder of a lock made of files is ended by TERM, and ours runs in its place" {
+@test "a lock made of files, whose holder's PID another process has got: that process is not signalled" {
 	namespaces --pid --fork --mount-proc
 	crashable
 	for method in excl link mkdir symlink; do
@@ -401,7 +401,7 @@ reuse() {
 
 METHODS="excl link mkdir symlink rename"
 
-# token METHOD: what rename wants to be there
+# token METHOD: makes the token that rename needs
 token() {
 	[ "$1" != rename ] || "$SEMLOCK" -m rename --init l true
 }
@@ -461,7 +461,7 @@ token() {
 	done
 }
 
-# unproven METHOD CONTENT THING: refused, with a sentence that names THING, and nobody is hit
+# unproven METHOD CONTENT THING: semlock refuses, its message names THING, and no process is signalled
 unproven() {
 	rm -rf l l.held
 	case $1 in

@@ -38,7 +38,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	ended on 0
 }
 
-# If the limit came before the holder was told to end, it has not been signalled.
+# If the limit came before the holder was signalled, no holder has been signalled.
 killed_after_the_limit() {
 	capture "$SEMLOCK" -w "${room}ms" --kill-after "$((room + 200))ms" --toggle l true
 	[ "$status" -eq 0 ]
@@ -52,8 +52,7 @@ killed_after_the_limit() {
 	ended on 137
 }
 
-# An option goes to the command by way of semlock; KILL goes to the command itself, and then its
-# status is semlock's.
+# semlock passes TERM on to its command; KILL goes to the command itself, and then the command's status is semlock's.
 @test "a copy of semlock by another name is known: --who names its command, KILL ends that first" {
 	cp "$SEMLOCK" semlock-static
 	for way in "" "-m ofd" "-m posix" "-m excl" "-m mkdir" "-m symlink"; do
@@ -86,7 +85,7 @@ killed_after_the_limit() {
 	let_go next
 }
 
-# The command takes a second lock, and would end with 99 if another one had it.
+# The command takes a second lock, and would end with 99 if another command had that lock.
 @test "100 pairs at the same moment: never two runs, and always a defined end" {
 	for i in $(seq 100); do
 		start a "$SEMLOCK" --toggle l "$SEMLOCK" -n -E 99 -F -m posix room "$PROBE" pause 3
@@ -107,7 +106,7 @@ killed_after_the_limit() {
 			hold_as on --toggle -m $method l
 			expect_status 0 "$SEMLOCK" --toggle -m $method l echo on again
 			expect_out ""
-			[ ! -e l ] || [ $method = rename ] # let go before it came back
+			[ ! -e l ] || [ $method = rename ] # released before --toggle returns
 			[ ! -L l ]
 			[ ! -e l.held ]
 			ended on 143

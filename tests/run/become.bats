@@ -48,11 +48,11 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_free l
 }
 
-# outlives: one that has waited, within its time limit, still runs when that has passed.
+# outlives: a command whose lock came within the time limit still runs when the limit has passed.
 outlives() {
 	rm -f ./*.up ./*.down
 	hold_lock l
-	if ! queue_as second -F -w "${room}ms" l; then # its time was up
+	if ! queue_as second -F -w "${room}ms" l; then # the waiter's time was up
 		let_go
 		return 1
 	fi

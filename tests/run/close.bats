@@ -64,7 +64,7 @@ daemon_under() {
 	"$PROBE" until-free l
 }
 
-# The holder runs a probe that holds, and a process that nothing ties to it (see stray.py).
+# hold_with_stray ARGS...: the command runs the probe, and a process that nothing ties to the probe (see stray.py).
 hold_with_stray() {
 	fifos holder
 	start holder "$SEMLOCK" "$@" l sh -c "/usr/bin/python3 '$SOURCE/tests/lib/stray.py' stray &&
@@ -72,7 +72,7 @@ hold_with_stray() {
 	ready holder
 }
 
-# What the next holder does as the first thing: it looks whether one of these processes lives.
+# none_lives PID...: the first thing that the next holder does: look whether one of these processes lives.
 none_lives() {
 	printf '! kill -0 %s 2>/dev/null && ' "$@"
 	echo 'touch alone'
@@ -134,7 +134,7 @@ none_lives() {
 		start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" $way l \
 			sh -c "/usr/bin/python3 '$SOURCE/tests/lib/stray.py' stray && '$PROBE' hold holder.up holder.down; exit"
 		ready holder
-		eventually grep -qx sleep "/proc/$(cat elder)/comm" # until then its command line is that of the shell
+		eventually grep -qx sleep "/proc/$(cat elder)/comm" # until its exec the process has the shell's command line
 		kill -KILL "$(pgrep -P "${PID[holder]}" -f "semlock $way")"
 		ended holder 137
 		! kill -0 "$(cat stray)" || complain "the stray one lives"

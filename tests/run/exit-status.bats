@@ -116,6 +116,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	refused 71 "l: cannot lock: No locks available" strace -qq -o trace -e inject=flock:error=ENOLCK "$SEMLOCK" l touch ran
+	refused 71 "l: cannot lock a slot: No locks available" strace -qq -o trace -e inject=fcntl:error=ENOLCK \
+		"$SEMLOCK" -j2 l touch ran
 	expect_status 71 strace -qq -o trace -e inject=flock:error=ENOLCK "$FLOCK" l touch ran
 	[ "$err" = "flock: l: No locks available" ] || complain "$err"
 	[ ! -e ran ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# File systems that cannot do what most can, as their calls say it; and kernels, or the filters of
-# containers, that refuse the calls that are newer than others.
+# File systems that cannot do what most can, and say so by their calls; and kernels, or the filters of containers,
+# that refuse newer calls.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
@@ -129,7 +129,7 @@ works() {
 
 NEWER=statx,kcmp,pidfd_open,pidfd_send_signal,getrandom,close_range,inotify_init1
 
-# refusing ERROR CALLS: from now on $SEMLOCK is one whose CALLS fail.
+# refusing ERROR CALLS: from now on $SEMLOCK is a semlock whose CALLS fail with ERROR.
 refusing() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -144,7 +144,7 @@ refusing() {
 	"$SEMLOCK" -m rename --init token true
 	for error in ENOSYS EPERM; do
 		calls=$NEWER
-		[ $error = EPERM ] || calls=$calls,renameat2 # of which EPERM may be the directory's own word
+		[ $error = EPERM ] || calls=$calls,renameat2 # of renameat2, EPERM may be the directory's own word
 		for method in flock ofd posix excl link mkdir symlink rename; do
 			lock=l
 			[ $method != rename ] || lock=token

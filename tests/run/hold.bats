@@ -2,7 +2,7 @@
 # --hold: a lock for programs in other languages; OK on standard output, let go at end of input.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# holding NAME ARG...: returns when it has said OK; its input is the FIFO NAME.in, open as $in.
+# holding NAME ARG...: starts semlock --hold, and returns at its OK; its input is the FIFO NAME.in, open as $in.
 holding() {
 	local name=$1
 	shift
@@ -29,7 +29,7 @@ holding() {
 	done
 }
 
-# It is forked while its semlock has a ticket, and never execs.
+# The placeholder is forked while its semlock has a ticket, and never calls exec.
 @test "a holder keeps no place in the queue" {
 	local child
 	hold_lock -m excl l
@@ -106,7 +106,7 @@ holding() {
 
 @test "an output that no process reads: no lock is kept" {
 	for how in '>/dev/full' '>&-'; do
-		if [ "$how" = '>&-' ] && under_valgrind; then continue; fi # which takes the number itself
+		if [ "$how" = '>&-' ] && under_valgrind; then continue; fi # valgrind takes the number itself
 		expect_status 71 bash -c "\"\$1\" --hold l </dev/null $how" - "$SEMLOCK"
 		[[ $err == "semlock: cannot write to standard output"* ]] || complain "$how: $err"
 		expect_free l
@@ -151,7 +151,7 @@ holding() {
 	expect_free l
 }
 
-# The pipe stays open, in this shell.
+# The test's shell keeps the pipe open.
 @test "--hold=PID: the end of the owner is the end of the lock, whichever process has the pipe" {
 	fifos owner
 	start owner "$PROBE" hold owner.up owner.down

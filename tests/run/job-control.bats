@@ -4,8 +4,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 export SEMLOCK PROBE WAY=
 
-# in_terminal SHELL <SCRIPT: an interactive shell follows it; what it shows is in $out.
-# (After ^C wait for the prompt: a shell may throw away what was typed before.)
+# in_terminal SHELL <SCRIPT: an interactive shell follows SCRIPT; what the terminal shows is in $out.
+# (After ^C, SCRIPT waits for the prompt: a shell may throw away what was typed before.)
 in_terminal() {
 	local shell=$1
 	if [ "$shell" = bash ]; then set -- bash --norc --noprofile --noediting -i; else set -- dash -i; fi
@@ -71,7 +71,7 @@ stop_and_go() {
 			expect the lock is free
 			line exit
 		END
-		# One more of semlock's could come after the next Ctrl-Z, and undo it.
+		# Another CONT from semlock could come after the next Ctrl-Z, and undo that.
 		[ "$(times_shown CONT)" -eq 2 ] || complain "CONT came $(times_shown CONT) times:" "$out"
 		rm down
 	done
@@ -176,8 +176,8 @@ stop_and_go() {
 	END
 }
 
-# The kernel tells only the leader of the session, which is semlock, and the foreground group, which
-# is the one that the command has made: as a shell does with a job.
+# The kernel signals only the leader of the session, which is semlock, and the foreground group, which the command
+# has made, as a shell does for a job.
 @test "the command hears of a hangup also when another group is in the foreground" {
 	command -v python3 >/dev/null || skip "no python3"
 	cat >command.py <<-'END'
@@ -224,8 +224,8 @@ stop_and_go() {
 	done
 }
 
-# drawn_in_front LIMIT: the line is not drawn in the background, and then in the foreground it is.  On a
-# busy machine it may come too late for a short limit.
+# drawn_in_front LIMIT: the line is not drawn in the background, and is drawn in the foreground.  On a busy machine
+# the line may come too late for a short limit.
 drawn_in_front() {
 	export LIMIT=$1
 	in_terminal bash <<-'END' || return

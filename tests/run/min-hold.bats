@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# --min-hold: the lock is kept until it has been held for so long, though the command ends sooner.
+# --min-hold: the lock is kept until it has been held for so long, even if the command ends sooner.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# one_is_left: of the three the others have ended; its name in $left
+# one_is_left: two of the three have ended; the name of the third is in $left
 one_is_left() {
 	left=
 	for one in a b c; do
@@ -11,8 +11,8 @@ one_is_left() {
 	[ ${#left} -eq 1 ]
 }
 
-# contenders ARGS...: three at once, each with -n and --min-hold; one of them runs, and the others, however
-# late they come, find the lock busy until that one is told to end
+# contenders ARGS...: three semlocks at once, each with -n and --min-hold.  One of them runs its command; the others,
+# however late they come, find the lock busy until the first is told to end
 contenders() {
 	: >runs
 	for one in a b c; do
@@ -39,14 +39,14 @@ contenders() {
 	contenders -f one two
 }
 
-# held_for ARGS...: how long the lock was held, in ms, in $held; the status is semlock's
+# held_for ARGS...: sets $held to the milliseconds for which the lock was held; the status is semlock's
 held_for() {
 	capture "$SEMLOCK" --status-fd=7 "$@" 7>events
 	held=$(sed -n 's/.* held=\([0-9]*\)\.\([0-9]*\)$/\1\2/p' events)
 	held=$((10#$held))
 }
 
-# held_briefly: for a second, and not for half a second more.  On a busy machine it may be late.
+# held_briefly: the lock is held for a second, and not for half a second more.  On a busy machine semlock may be late.
 held_briefly() {
 	held_for --min-hold=1 l true
 	[ "$held" -lt 1500 ]
@@ -76,7 +76,7 @@ held_briefly() {
 	expect_status 127 timeout 30 "$SEMLOCK" --min-hold=1h l nosuch
 }
 
-# waits_on: the command has ended, and the lock is held all the same
+# waits_on: the command has ended, and the lock is still held
 waits_on() {
 	eventually [ -s runs ]
 	"$PROBE" gone "$(cat runs)"
@@ -119,11 +119,11 @@ waits_on() {
 
 @test "Ctrl-Z stops it, when the command has ended as well" {
 	lock=(l)
-	# In a process group whose parent is of the session, too: in an orphaned one the kernel drops the signal.
+	# The group's parent is of the same session, too: in an orphaned group the kernel drops the signal.
 	# shellcheck disable=SC2016 # for the inner shell
 	start one perl -e 'setpgrp(0, 0); exec @ARGV' "$SEMLOCK" --min-hold=1h l sh -c 'echo $$ >runs'
 	waits_on
-	eventually [ ! -e "/proc/$(cat runs)" ] # semlock has seen its end
+	eventually [ ! -e "/proc/$(cat runs)" ] # semlock has seen the command's end
 	kill -TSTP "${PID[one]}"
 	"$PROBE" state "${PID[one]}" T
 	kill -TERM "${PID[one]}"

@@ -2,7 +2,7 @@
 # A command under a lock asks for the same lock once more.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# at_once N CMD...: status N, long before a wait of 60 seconds has ended.
+# at_once N CMD...: CMD ends with N, long before a wait of 60 seconds has ended.
 at_once() {
 	local began=$SECONDS
 	expect_status "$@" || return
@@ -54,7 +54,7 @@ at_once() {
 
 @test "under a descriptor that holds it and was inherited: 64, and with -n or -w busy at once" {
 	for method in flock ofd; do
-		if [ $method = ofd ] && under_valgrind; then continue; fi # 3.19 lets no signal into its wait
+		if [ $method = ofd ] && under_valgrind; then continue; fi # valgrind 3.19 lets no signal into this wait
 		exec 8<>l
 		expect_status 0 "$SEMLOCK" -m "$method" 8
 		refused 64 "descriptor 8" "$SEMLOCK" -m "$method" l touch ran
@@ -150,8 +150,7 @@ at_once() {
 	let_go writer
 }
 
-# between "OUTER" "WAITER" "INNER": the inner one is granted at once, although the waiter waits for the
-# outer one.
+# between "OUTER" "WAITER" "INNER": the inner lock is granted at once, although a waiter waits for the outer lock.
 between() {
 	fifos go
 	# shellcheck disable=SC2086 # words

@@ -2,9 +2,9 @@
 # --run-timeout: how long the command may run, in timeout(1)'s ways.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# overdue N ARGS...: semlock --run-timeout ARGS ends with N.  The command makes the file "came" when it is
-# prepared for its signal: a limit that has passed before proves nothing, and a longer one is tried.
-# (A shell with a trap loses a signal that comes while it forks: its child is there before.)
+# overdue N ARGS...: semlock --run-timeout ARGS ends with N.  The command makes the file "came" when it is prepared for
+# its signal: a limit that has passed before proves nothing, and a longer limit is tried.
+# (A shell with a trap loses a signal that comes while the shell forks: its child is there before.)
 overdue() {
 	local want=$1
 	shift
@@ -22,7 +22,7 @@ came_before_the_end() {
 	mkfifo never
 	overdue 124 l sh -c 'read -r _ <>never & trap "echo TERM; exit 5" TERM; : >came; wait'
 	expect_out TERM
-	"$PROBE" until-free l # what the shell has left in the background has been told to end as well
+	"$PROBE" until-free l # the background process of the shell has been told to end as well
 }
 
 @test "a command that ends in time keeps its own status" {
@@ -58,7 +58,7 @@ came_before_the_end() {
 	expect_status 124 "$SEMLOCK" --run-timeout .1 --kill-after 1m l sh -c 'kill -STOP $$'
 }
 
-# A command that stops only after the limit has passed stays stopped: that proves nothing.
+# A command that stops only after the limit has passed stays stopped, which proves nothing.
 continued_by_the_limit() {
 	local end=$((SECONDS + 3 + room / 1000))
 	rm -f came
@@ -83,7 +83,7 @@ ends_with_it() {
 	local up pid
 	rm -f one.up one.down
 	fifos one
-	exec {up}<>one.up # what was said stays in it
+	exec {up}<>one.up # the probe's line stays in the FIFO
 	start one "$SEMLOCK" --run-timeout "${room}ms" l sh -c '"$0" hold one.up one.down & wait' "$PROBE"
 	ended one 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
 }
@@ -117,7 +117,7 @@ ends_with_it() {
 	let_go one
 }
 
-# Its command has all of its time when it has waited for twice as long.
+# waits_longer: after a wait of twice the limit, the command still has all of its time.
 waits_longer() {
 	rm -f holder.up holder.down
 	hold_lock l

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Signals: what is sent to semlock is the command's, and the lock outlives the command.
+# Signals: semlock passes them on to the command, and the lock outlives the command.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "each signal reaches the command exactly once" {
@@ -8,7 +8,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 		kill -"$name" "${PID[holder]}"
 		reports holder "$name"
 	done
-	# a second copy of one of them would come before these
+	# a second copy of a signal would come before these
 	kill -USR1 "${PID[holder]}"
 	reports holder USR1
 	kill -USR2 "${PID[holder]}"
@@ -38,8 +38,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	done
 }
 
-# its_end CMD...: how CMD ends, as its parent sees it, who sends it the signal that the file "signal"
-# names, if that is there, as soon as the command has written a line on its.up.
+# its_end CMD...: prints how CMD ends, as its parent sees the end.  If the file "signal" is there, the parent sends CMD
+# the signal that the file names, as soon as the command has written a line to its.up.
 its_end() {
 	"$PROBE" with-default INT QUIT HUP TERM -- perl -e '
 		open my $up, "+<", "its.up" or die;
@@ -59,7 +59,7 @@ its_end() {
 		print $? & 128 ? "core" : $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@" 3>&- 4>&-
 }
 
-# dies_of SIGNAL NUMBER SEMLOCK...: sent to semlock, it ends the command and then semlock.
+# dies_of SIGNAL NUMBER SEMLOCK...: SIGNAL, sent to semlock, ends the command and then semlock.
 dies_of() {
 	local said
 	echo "$1" >signal

@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
-# --status-fd: what happened, for scripts, without reading exit statuses.
+# --status-fd: tells scripts what happened, without exit statuses.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# events ARGS...: what semlock ARGS says on --status-fd, in one line, in $events
+# events ARGS...: sets $events to what semlock ARGS writes to --status-fd, in one line
 events() {
 	capture "$SEMLOCK" --status-fd 7 "$@" 7>.events
 	events=$(untimed <.events | tr '\n' ,)
 }
 
-# says EVENTS ARGS...
+# says EVENTS ARGS...: semlock ARGS writes these events
 says() {
 	local want=$1
 	shift
@@ -47,7 +47,7 @@ says() {
 	says "acquired,not-run ENOENT," -F l nosuch
 }
 
-# came_in_time ARGS...: the command came to make a file before its time was up
+# came_in_time ARGS...: the command made the file "came" before its time was up
 came_in_time() {
 	rm -f came
 	events --run-timeout "${room}ms" "$@"
@@ -133,7 +133,7 @@ came_in_time() {
 	exec 7>&-
 }
 
-# with_status N EVENTS ARGS...: the same exit status, and yet it is told apart
+# with_status N EVENTS ARGS...: causes that share the status N are told apart by their events
 with_status() {
 	local want=$1
 	shift

@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# What a waiter, or a refused one, is told, on a terminal and elsewhere.
+# What a waiter, or a refused semlock, prints, on a terminal and elsewhere.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# terminal ARGS... <SCRIPT: semlock ARGS on a terminal; what it showed is in .shown
+# terminal ARGS... <SCRIPT: semlock ARGS on a terminal; what the terminal showed is in .shown
 terminal() {
 	status=0
 	TERM=xterm "$PROBE" pty "$SEMLOCK" "$@" >.shown 2>.err 3>&- 4>&- || status=$?
 }
 
-# the terminal's line as it is at the end: a carriage return goes back to its beginning, words
-# go over what is there, ESC [ K takes away what is behind
+# at_the_end: the terminal's line at the end: a carriage return goes back to the beginning of the line, words
+# overwrite, ESC [ K removes the rest
 at_the_end() {
 	awk 'function put(words) {
 			line = substr(line, 1, column) words substr(line, column + length(words) + 1)
@@ -38,7 +38,7 @@ at_the_end() {
 	[ -z "$(at_the_end)" ]
 }
 
-# on_terminal ARGS...: the same in the background, as "waiter", until shown() has seen enough
+# on_terminal ARGS...: semlock ARGS on a terminal in the background, as "waiter"
 on_terminal() {
 	TERM=xterm start waiter "$PROBE" pty "$SEMLOCK" "$@"
 }
@@ -47,12 +47,12 @@ shown() {
 	eventually grep -q "$1" waiter.out || complain "$(cat -v waiter.out)"
 }
 
-# lines PATTERN: what has been shown, a line for each time that it was drawn, if it is like PATTERN
+# lines PATTERN: the drawn lines that match PATTERN, once for each time
 lines() {
 	tr '\r' '\n' <.shown | grep -oE "$1"
 }
 
-# On a busy machine a line may come late, and seconds be passed over; but what it says is true.
+# On a busy machine a line may come late, and seconds be left out; but what the line says is true.
 counts_down() {
 	local waited left
 	terminal -w "$1" "${@:2}" l true </dev/null
@@ -63,7 +63,7 @@ counts_down() {
 	done <counted
 }
 
-# the seconds waited, and those that are left, make up the time limit, whatever the second
+# sums_up: the seconds waited, and the seconds left, make up the time limit, whatever the second
 sums_up() {
 	counts_down 2 || counts_down 5 || counts_down 20 || complain "$(cat -v .shown)"
 }
@@ -157,7 +157,7 @@ sums_up() {
 	let_go
 }
 
-# A line that comes when the time is up has no place any more.
+# A line that comes when the time is up shows no place any more.
 told_the_place() {
 	counts_down "$1" -m "$method" &&
 		lines "waited [0-9]+ s, [0-9]+ s left, place 2 of 2: held by ${COMMAND[holder]} \\(probe hold" >/dev/null
@@ -194,7 +194,7 @@ told_the_place() {
 	done
 }
 
-# The command is started while the line is there, and the line has signals blocked.
+# The command starts while the line is shown, and showing the line blocks signals.
 @test "after a wait on a terminal, the command finds its signals as semlock found them" {
 	for way in "" "-m excl" "-m mkdir" "-m symlink"; do
 		# shellcheck disable=SC2086
@@ -239,7 +239,7 @@ one_waits() {
 	[ "$(tr '\n' , <order)" = first,second, ]
 }
 
-# The second line is not held up by the first, which a busy machine may not come to in time.
+# A busy machine may not come to the first line in time; the second line does not wait for the first.
 told_and_refused() {
 	expect_status 1 "$SEMLOCK" -v -w "$1" l true && [ "$(wc -l <.err)" -eq 2 ]
 }

@@ -18,8 +18,8 @@ static int break_in(const char *method, const char *semlock, int slot)
 	return 2;
 }
 
-/* A command that dies with its semlock becomes our child, so that it is known when it is dead: as
- * long as it is dying, it may hold the lock still. */
+/* A command that dies with its semlock becomes a child of this process, whose end waitpid(2) reports: while the
+ * command is dying, it may still hold the lock. */
 void make_stale(const char *method, const char *semlock)
 {
 	pid_t pid;

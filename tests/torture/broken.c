@@ -1,12 +1,12 @@
-/* What makes tests/semlock-broken of semlock: some of its functions are replaced (the linker's
- * --wrap), so that it does as lockers often do.  The torture has to find that out.
+/* Makes tests/semlock-broken of semlock: replaces some functions (the linker's --wrap) by the faults
+ * of common lockers.  The torture has to find each.
  *
  * SEMLOCK_BROKEN=unchecked: the lock file is not compared with its name once it is locked.
- * SEMLOCK_BROKEN=unguarded: a dead holder's lock is looked at, and then unlinked: no flock
+ * SEMLOCK_BROKEN=unguarded: a dead holder's lock is inspected, and then unlinked: no flock
  * guards it, and its name is not compared again.
  * SEMLOCK_BROKEN=uncompared: an flock guards it, and its name is not compared again.
  * SEMLOCK_BROKEN=obedient: a lock is never found deserted, whatever tickets lie before it.
- * Always: vfork(2) is only fork(2), as under qemu-user.  That breaks nothing. */
+ * Always: vfork(2) is fork(2), as under qemu-user.  That breaks nothing. */
 #include <config.h>
 
 #include <stdbool.h>
@@ -43,7 +43,7 @@ bool __wrap_lockfile_current(const struct lock *lock)
 
 bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd)
 {
-	static const struct timespec a_moment = {0, 200000}; /* a busy machine's, now and then */
+	static const struct timespec a_moment = {0, 200000}; /* the delay of a busy machine, now and then */
 
 	if (broken("uncompared"))
 		return true;

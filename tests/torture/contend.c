@@ -15,16 +15,16 @@
 
 struct contender {
 	pid_t pid;
-	const struct form *form; /* NULL: a naive one */
+	const struct form *form; /* NULL: a naive locker */
 };
 
 struct contest {
 	const char *method, *semlock;
 	struct contender contenders[MOST];
 	int count;
-	long every, next; /* so many entries from one kill to the next */
+	long every, next; /* entries from one kill to the next */
 	int64_t began, limit, woken;
-	int64_t halted[MOST]; /* until when it is to stay stopped */
+	int64_t halted[MOST]; /* until when the contender is to stay stopped */
 	pid_t hostile;
 	bool stuck;
 };
@@ -54,14 +54,14 @@ static void start(struct contest *contest, int slot)
 	form_exec(one->form, contest->method, contest->semlock, slot);
 }
 
-/* ---- what is done to them ---- */
+/* ---- signals to the contenders ---- */
 
 static bool immortal(const struct contender *one)
 {
 	return one->form != NULL && !form_may_be_killed(one->form);
 }
 
-/* SIGNO to the semlock, to the command, or to both. */
+/* Sends SIGNO to the semlock, to the command, or to both. */
 static void strike(const struct contender *one, int slot, int signo, int what)
 {
 	int command = atomic_load(&board->command[slot]), semlock = atomic_load(&board->semlock[slot]);
@@ -79,7 +79,7 @@ static void strike(const struct contender *one, int slot, int signo, int what)
 		kill(semlock, signo);
 }
 
-/* A command that was stopped stops its semlock, too: all go on. */
+/* A command that was stopped stops its semlock, too: continue both. */
 static void wake(struct contest *contest, int64_t now)
 {
 	for (int slot = 0; slot < contest->count; slot++)
@@ -112,7 +112,8 @@ static bool replacer_is_in(const struct contest *contest)
 	return false;
 }
 
-/* Stop a waiter, mostly for less time than the others give it.  (It may be the next holder just now.) */
+/* Stops a waiter, mostly for less time than the other waiters grant it.  (It may become the holder just
+ * now.) */
 static void halt(struct contest *contest)
 {
 	int slot = (int)pick((unsigned)contest->count);
@@ -150,7 +151,7 @@ static void do_harm(struct contest *contest)
 	}
 }
 
-/* ---- until it is enough ---- */
+/* ---- the contest ---- */
 
 static void complain_of(const struct contender *one, int status)
 {
@@ -161,8 +162,8 @@ static void complain_of(const struct contender *one, int status)
 		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-/* 69: a waiter that takes a dead one's lock over, and is stopped or kept waiting right there, is a holder
- * after a second; but nothing in the lock proves that it is one, so --replace does not signal it. */
+/* 69: a waiter that is stopped or delayed while it takes a dead holder's lock over counts as a holder after a
+ * second; but nothing in the lock proves that it is one, so --replace does not signal it. */
 static bool is_refused(const struct contender *one, int status)
 {
 	if (!form_replaces(one->form) || !WIFEXITED(status) || WEXITSTATUS(status) != 69)
@@ -198,8 +199,8 @@ static void one_ended(struct contest *contest, pid_t pid, int status)
 	}
 }
 
-/* So long without progress: STUCK.  A busy machine takes its time; the naive, which do get stuck,
- * are not to take a test's. */
+/* Time without progress until STUCK: long for a busy machine, short for the naive lockers, which do
+ * get stuck. */
 static int64_t stuck_after(const struct contest *contest)
 {
 	const char *seconds = getenv("TORTURE_STUCK");
@@ -238,7 +239,7 @@ static void run_down(struct contest *contest)
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
 		if (pid == contest->contenders[0].pid && left > 1 && !contest->stuck)
-			start(contest, 0); /* peers may wait for a dead one's lock still */
+			start(contest, 0); /* peers may still wait for a dead holder's lock */
 		else
 			left -= pid > 0;
 		if (pid > 0)
@@ -255,9 +256,9 @@ static void run_down(struct contest *contest)
 	}
 }
 
-/* ---- the end of it ---- */
+/* ---- the end ---- */
 
-/* The last acquisitions, without kills, take over what the killed have left, and sweep. */
+/* The last acquisitions, without kills, take over the locks of killed contenders, and remove their files. */
 static void calm_down(struct contest *contest)
 {
 	int status;

@@ -10,7 +10,7 @@ tracing() {
 	strace -o /dev/null true 2>strace.err || skip "strace cannot trace here: $(tail -1 strace.err)"
 }
 
-# injected HOW...
+# injected HOW...: a run of faults.py that finds nothing bad
 injected() {
 	tracing
 	# shellcheck disable=SC2086 # a list
@@ -40,7 +40,7 @@ injected() {
 @test "--who: nothing that cannot be read makes a held lock a free one" {
 	tracing
 	strace -k -o trace true 2>strace.err || skip "strace shows no stacks here: $(tail -1 strace.err)"
-	# where there are few processes to look at
+	# in a PID namespace there are few processes to look at
 	alone="unshare --pid --fork --kill-child --mount-proc"
 	$alone true 2>/dev/null || alone=
 	injected --places --error=EIO --only="--who, held"

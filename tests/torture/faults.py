@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 """faults.py SEMLOCK TORTURE [--places] [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--verbose]
 
-Every system call of semlock's way to the lock and back fails once, in every way it can fail:
-strace(1) counts the calls of a run that goes well, and then injects one error after the other
-into the very binary that is installed.  In each run it must hold that
+Every system call of semlock from the request to the release fails once, with every error it can have:
+strace(1) counts the calls of a run without errors, and then injects one error after the other
+into the binary as it is installed.  In each run it must hold that
   - the command runs only while the lock is held, as the command itself can see;
   - semlock ends, within seconds, with a status that the manual has;
   - if the command did not run, that status is not 0, and one line says why;
-  - a call that sleeps and was merely interrupted (EINTR) changes nothing;
-  - the lock is free afterwards, and nothing lies about.
---places: for each method, and once for all who run no command: once for each way that the source
-comes to a call by, with one error of each kind (KINDS), and not at every call of every scenario
-with each error.  (Needs a SEMLOCK with its symbols, and an strace with -k.)
+  - a sleeping call that fails with EINTR changes nothing;
+  - the lock is free afterwards, and no file is left.
+--places: one error of each kind (KINDS) for each call stack of a call, in the scenarios of each method,
+and once in those that run no command; not each error at every call of every scenario.
+(Needs a SEMLOCK with its symbols, and an strace with -k.)
 --sample: N injections into half as many scenarios, both drawn by the seed.  --only: scenarios with WORD in their name.
---error: no error but that one.
-Ends with 1 if anything did not hold, and prints how to repeat it by hand.
+--error: that error alone.
+Ends with 1 if a condition did not hold, and prints how to repeat that run by hand.
 """
 import fcntl
 import os
@@ -32,7 +32,7 @@ KERNEL = ("flock", "ofd", "posix")
 FILES = ("excl", "link", "mkdir", "symlink", "rename")
 STATUSES = {0, 1, 65, 66, 69, 71, 73, 76, 77, 126, 127}
 HANG = 60
-QUICK, PATIENCE = 0.06, 3  # seconds until semlock surely waits; until it does with its stack being looked at
+QUICK, PATIENCE = 0.06, 3  # seconds: until semlock surely waits; the same while strace records stacks
 
 OPEN = "EACCES EPERM EMFILE ENFILE ENOMEM ENOSPC EROFS EIO ELOOP ENAMETOOLONG EDQUOT EINTR"
 NAME = "EIO ENOSPC EDQUOT EROFS EACCES EPERM EMLINK ENOSYS EOPNOTSUPP EINVAL ENOMEM EINTR"
@@ -59,13 +59,13 @@ ERRORS = {
     "poll": "EINTR ENOMEM", "ppoll": "EINTR ENOMEM", "dup": "EMFILE", "dup2": "EMFILE",
     "dup3": "EMFILE", "kill": "EPERM",
 }
-# What is the same to who has made the call.
+# Errors that a caller treats alike.
 KINDS = ("EACCES EPERM EROFS", "EMFILE ENFILE ENOMEM EAGAIN", "ENOSPC EDQUOT", "ENOSYS EOPNOTSUPP EINVAL",
          "EIO EBADF EBUSY EMLINK E2BIG")
 
 
 def one_of_each(errors):
-    """Of each of the KINDS the first in ERRORS; and what is of none."""
+    """Of each of the KINDS the first in ERRORS; and all errors of no kind."""
     first = {}
     for error in errors:
         first.setdefault(next((kind for kind in KINDS if error in kind.split()), error), error)
@@ -80,7 +80,7 @@ class Scenario:
         self.before, self.ends, self.child, self.far = before, ends, child, far
         self.looks = bool({"--who", "--check"} & set(args))
         self.runs = not self.looks and args not in (["20"], ["--hold"])
-        # then the semlock that takes the lock is a child (src/run/relay.h), and the first process only waits
+        # the semlock that takes the lock is a child (src/run/relay.h); the first process only waits
         self.child |= self.runs and "-F" not in args and (method == "posix" or "-o" in args)
 
     def argv(self, semlock, torture):
@@ -90,7 +90,7 @@ class Scenario:
         return [semlock, "-m", self.method, *self.args, "lock", *command]
 
     def always(self):
-        """How strace makes the file system one of which semlock knows nothing, as those of a network."""
+        """strace's options that make the file system unknown to semlock, as those of a network are."""
         return ["-e", "inject=fstatfs:error=ENOSYS"] if self.far else []
 
 
@@ -120,7 +120,7 @@ def scenarios():
             if method != "posix":
                 yield one("descriptor", "20")
         else:
-            # ... for so long: what cannot be proven dead is waited for
+            # -w 1: a holder that cannot be proven dead is waited for
             yield one("stale", "-w", "1", before="stale")
             if method != "symlink":
                 yield one("--mode", "--mode", "600")
@@ -129,7 +129,7 @@ def scenarios():
         elif not kernel:
             yield one("far away, free", far=True)
             yield one("far away, -n, held", "-n", before="held", ends=1, far=True)
-            if method != "link":  # what that has left behind here proves nothing there
+            if method != "link":  # what link has left behind proves nothing here
                 yield one("far away, stale", "-w", "1", before="stale", far=True)
             yield one("far away, --who, held", "--who", before="held", ends=1, far=True)
         if method not in ("posix", "rename"):
@@ -143,19 +143,19 @@ def scenarios():
 
 
 def leave_stale(argv, path):
-    """The lock of a command that dies with its semlock; it may die a moment after it."""
+    """Leaves the lock of a semlock that is killed with its command; the command may die a moment later."""
     said = subprocess.run([*argv, "sh", "-c", "echo $$; kill -KILL $PPID $$"], cwd=path, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
     try:
         command = os.pidfd_open(int(said or 0))
     except OSError:
-        return  # it is dead, or it never ran
+        return  # the command is dead, or never ran
     select.select([command], [], [], HANG)
     os.close(command)
 
 
 class Room:
-    """The directory; what stands in it before semlock comes."""
+    """The directory, and the files in it before semlock starts."""
 
     def __init__(self, scenario, semlock):
         self.scenario, self.semlock = scenario, semlock
@@ -206,7 +206,7 @@ class Room:
             known |= {"lock", "other"}
         if self.scenario.method == "rename":
             known |= {"lock"}
-        # (What --check could not take away again is nobody's lock.)
+        # (What --check could not remove again is no holder's lock.)
         return sorted(name for name in set(os.listdir(self.path)) - known if ".semlock-check-" not in name)
 
     def close(self):
@@ -217,19 +217,19 @@ class Room:
 
 
 def calm():
-    """A child must not ignore what we, in the background of a shell, may."""
+    """Resets signals that this process, in the background of a shell, may ignore."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
 
 
 def wait_until_it_waits(process, since, seconds):
-    """It does so by then, or it is over."""
+    """Returns after SECONDS, when semlock surely waits, or when semlock has ended."""
     while process.poll() is None and time.monotonic() - since < seconds:
         time.sleep(0.005)
 
 
 def run(room, strace, argv, waiting=QUICK, limit=HANG):
-    """Returns the status (None: it hung), and what semlock said."""
+    """Returns semlock's status; None: semlock hung."""
     give = {}
     if room.fds:
         def place():
@@ -257,7 +257,7 @@ def run(room, strace, argv, waiting=QUICK, limit=HANG):
 
 
 class Call:
-    """A system call in a trace; STACK: by which functions of the program it was come to."""
+    """A system call in a trace; STACK: the functions of the program that led to the call."""
 
     def __init__(self, pid, name, rest):
         self.pid, self.name, self.rest, self.stack = pid, name, rest, ()
@@ -271,7 +271,7 @@ def traced(scenario, semlock, torture, places):
     room = Room(scenario, semlock)
     trace = room.path + ".trace"
     try:
-        # (Each line costs a millisecond with its stack: nothing is to be written that comes as often.)
+        # (strace needs a millisecond for a line with its stack: leave frequent calls out.)
         strace = ["strace", "-f", "-qq", "-e", "trace=!rt_sigreturn", "-e", "signal=none", "-o", trace]
         strace += ["-k"] * places + scenario.always()
         status = run(room, strace, scenario.argv(semlock, torture),
@@ -295,10 +295,10 @@ def traced(scenario, semlock, torture, places):
 
 
 def started(calls, places):
-    """How many of them the loader made, and what else runs before main()."""
+    """The number of calls before main(), by the loader for the most part."""
     mine = [i for i, call in enumerate(calls) if call.pid == calls[0].pid]
     if places:
-        # main() may have left its frame to who(), its last call.
+        # main() may have tail-called who().
         return next((i for i in mine if calls[i].within("main") or calls[i].within("who")), None)
     if not any("ld.so.cache" in call.rest for call in calls):
         return 0
@@ -306,13 +306,13 @@ def started(calls, places):
 
 
 def calls_of(scenario, semlock, torture, places):
-    """(name, how many of that name there have been, stack) of all calls from main() on."""
+    """(name, its number among calls of that name, stack) of all calls from main() on."""
     calls = traced(scenario, semlock, torture, places)
     start = started(calls, places)
     if start is None:
         sys.exit(f"{semlock}: its symbols are gone, or strace has no -k")
     first, before, counts, found, done = calls[0].pid, {}, {}, [], set()
-    for call in calls[:start]:  # strace counts for each process: those of the first come along
+    for call in calls[:start]:  # strace counts for each process: calls of the first one are part of its numbers
         if call.pid == first:
             before[call.name] = before.get(call.name, 0) + 1
     for i, call in enumerate(calls):
@@ -326,7 +326,7 @@ def calls_of(scenario, semlock, torture, places):
         if name in ERRORS and not (scenario.far and name == "fstatfs") and (count > before.get(name, 0) if scenario.child else i >= start):
             found.append((name, count, call.stack))
         if name == "execve":
-            done.add(call.pid)   # from here on it is the command
+            done.add(call.pid)   # from here on the process runs the command
     return found
 
 
@@ -334,19 +334,19 @@ READS = ("openat", "read", "pread64", "fstat", "newfstatat", "readlinkat", "stat
 
 
 def said_to_be_busy(status, call, error):
-    """Then that is what was injected."""
+    """True if the injected error means that the lock is busy."""
     return status == 1 and call in ("flock", "fcntl") and error in ("EAGAIN", "EDEADLK")
 
 
 def taken_for_held(scenario, status, call):
-    """What cannot be looked at is taken for a living holder's: waited for, and left alone."""
+    """True if semlock could not read the lock, and so takes it for a living holder's."""
     return status == 1 and scenario.method in FILES and call in READS
 
 
 def sleeps(scenario, call):
-    """Can a signal interrupt it, on a file system of this machine?"""
+    """True if a signal can interrupt CALL, on a file system of this machine."""
     if call in ("openat", "read") and scenario.args == ["--replace"]:
-        return False  # it reads /proc
+        return False  # this call reads /proc
     if call in ("openat", "open"):
         return scenario.method in KERNEL
     if call == "flock" and scenario.method in FILES:
@@ -357,15 +357,15 @@ def sleeps(scenario, call):
 
 
 def on_names(scenario, call):
-    """Is it one of those that a lock is made of, which a signal may interrupt over NFS and FUSE?"""
+    """True if CALL is part of a lock made of files: a signal may interrupt it over NFS and FUSE."""
     if call == "openat" and scenario.args == ["--replace"]:
-        return False  # it reads /proc
+        return False  # this call reads /proc
     return scenario.method in FILES and call in (
         "openat", "linkat", "symlinkat", "renameat2", "renameat", "mkdirat", "unlinkat", "pwrite64", "ftruncate")
 
 
 def judge_look(scenario, status, ran, said):
-    """What does not hold of one who only looks: who cannot look says so."""
+    """Yields the broken conditions of --who and --check: a failure to look must be reported."""
     if ran:
         yield "a command ran"
     if status not in STATUSES:
@@ -377,7 +377,7 @@ def judge_look(scenario, status, ran, said):
 
 
 def judge(scenario, room, status, call, error, torture):
-    """What does not hold."""
+    """Yields the broken conditions."""
     ran, said = room.read("ran"), room.read("said").removeprefix("OK\n")
     if status is None:
         yield f"hung for {HANG} s"
@@ -412,7 +412,7 @@ def judge(scenario, room, status, call, error, torture):
 
 
 def afterwards(room, scenario, semlock):
-    """Is the lock free, and the directory clean, once a dead holder's lock has been taken over?"""
+    """Yields an error unless, after a takeover, the lock is free and the directory clean."""
     room.let_go()
     for fd in room.fds:
         os.close(fd)
@@ -438,7 +438,7 @@ def inject(scenario, call, number, error, semlock, torture):
     strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call},fstatfs",
               "-e", f"inject={call}:error={error}:when={number}"] + scenario.always()
     if scenario.child:
-        strace[1:1] = ["-f"] + ["-b", "execve"] * (call != "execve")  # the command's own calls are well
+        strace[1:1] = ["-f"] + ["-b", "execve"] * (call != "execve")  # no error in the command's own calls
     argv = scenario.argv(semlock, torture)
     try:
         status = run(room, strace, argv)

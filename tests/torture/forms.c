@@ -16,9 +16,9 @@ enum {
 	FLOCK = 1, OFD = 2, POSIX = 4, EXCL = 8, LINK = 16, MKDIR = 32, SYMLINK = 64, RENAME = 128,
 	KERNEL = FLOCK | OFD | POSIX,
 	ALL = 255,
-	MAY_FAIL = 256, /* by the time, or because it does not wait */
-	PEER = 512,     /* another program, whose status is its own affair */
-	IMMORTAL = 1024 /* not to be killed: nobody takes over what it leaves */
+	MAY_FAIL = 256, /* busy: at the time limit, or at once */
+	PEER = 512,     /* not semlock; its exit status may be any */
+	IMMORTAL = 1024 /* not to be killed: its lock is never taken over */
 };
 
 /* In the command, a blank parts words, and a ~ stands for a blank; @s is semlock, @m the
@@ -82,7 +82,7 @@ static int flag_of(const char *method)
 	return 0;
 }
 
-/* Is NAME among the words of LIST, which have commas between them? */
+/* True if NAME is one of the words of LIST, which commas separate. */
 static bool among(const char *name, const char *list)
 {
 	size_t length = strlen(name);
@@ -131,7 +131,7 @@ bool form_replaces(const struct form *form)
 }
 
 /* 65: the descriptor form was given a file that has been deleted in the meantime.
- * 77: the holder is another user's. */
+ * 77: the holder belongs to another user. */
 bool form_expects(const struct form *form, int status, bool other)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -142,7 +142,6 @@ bool form_expects(const struct form *form, int status, bool other)
 	       (code == 65 && (strcmp(form->name, "fd") == 0 || strcmp(form->name, "number") == 0));
 }
 
-/* ---- the words of a command ---- */
 
 static char *copy_of(const char *text)
 {
@@ -192,7 +191,7 @@ void form_exec(const struct form *form, const char *method, const char *semlock,
 	_exit(2);
 }
 
-/* ---- what the forms need beside semlock ---- */
+/* ---- helpers of the forms ---- */
 
 static int open_lock(void)
 {
@@ -211,7 +210,7 @@ int open_and_exec(char **argv)
 	return 2;
 }
 
-/* As a shell does it: semlock locks a descriptor of ours and ends, and the lock is ours. */
+/* As in a shell: semlock locks a descriptor of this process and ends, and this process holds the lock. */
 int lock_by_descriptor(int slot, const char *mode, char **argv)
 {
 	int fd = open_lock(), status;
@@ -235,7 +234,7 @@ int lock_by_descriptor(int slot, const char *mode, char **argv)
 	return status;
 }
 
-/* Full before it has a name: nobody knows whose an empty one is, when its maker is killed. */
+/* The file has its content before its name: the owner of an empty file would be unknown after a kill. */
 static bool make_file(const char *text)
 {
 	int fd = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);

@@ -1,6 +1,6 @@
-/* The oracle.  Whoever is inside has a record lock on a witness that nobody waits for, and
- * counts in a file.  The kernel names the one who has the witness when we want it: if that
- * one is not about to end, it is inside, and so are we. */
+/* The check of mutual exclusion.  A process inside has a record lock on a witness file, which no process
+ * waits for, and increments a counter file.  If F_SETLK fails, the kernel names the owner of the witness:
+ * unless that process is dying, two are inside. */
 #include <config.h>
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static void overlap(pid_t other, int slot)
 	atomic_fetch_add(&board->overlaps, 1);
 }
 
-/* Returns whether we have it. */
+/* Returns true if this process has the lock on the witness. */
 static bool take_part(int witness, struct flock want, int slot)
 {
 	for (int tries = 0; fcntl(witness, F_SETLK, &want) != 0; tries++) {
@@ -108,7 +108,7 @@ int go_inside(int slot, const char *mode)
 	}
 	note('l', getpid(), slot);
 	fcntl(witness, F_SETLK, &nothing);
-	if (mode[0] == 'd' && unlink("lock") == 0) { /* ours still: the lock is held until we end */
+	if (mode[0] == 'd' && unlink("lock") == 0) { /* the lock is held until this process ends */
 		atomic_fetch_add(&board->deleted, 1);
 		note('D', getpid(), slot);
 	}

@@ -4,9 +4,9 @@
 usage: locksmith.py --smith=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--kill=0.03] [--stop=0.01]
                     [--ttl=2] [--seed=N] [--shake=COMMAND] [--shake-every=SECS] [OPTION FOR THE LOCKSMITH...]
 
-A contender is inside from the OK it reads until it releases, or its locksmith dies, or the deadline it
-was last told has passed. Two inside at once is an overlap. --shake runs a command now and then (restart
-a server, stop a leader). Prints one line of figures; exit status 1 if anything was wrong.
+A contender is inside from the OK that it reads until it releases, its locksmith dies, or the last deadline has
+passed. Two inside at once are an overlap. --shake runs a command now and then (restart a server, stop a leader).
+Prints one line of figures; exit status 1 if anything was wrong.
 """
 import os
 import random
@@ -113,7 +113,7 @@ class Smith:
 
 
 def stop_and_go(me, s):
-    """The locksmith freezes; whoever relies on it goes by the deadline, which passes."""
+    """Stops the locksmith: the contender relies on the deadline, which passes."""
     count["stopped"] += 1
     os.kill(s.p.pid, signal.SIGSTOP)
     time.sleep(ttl + 1.5)
@@ -130,7 +130,7 @@ def stop_and_go(me, s):
 def one(me, dice):
     s = Smith(me)
     if dice.random() < float(options["kill"]) / 2:
-        # Somewhere on the way in.
+        # The locksmith is still acquiring.
         time.sleep(dice.random() * 0.05)
         s.p.kill()
         s.end()

@@ -21,7 +21,7 @@ static void breathe(void)
 	nanosleep(&moment, NULL);
 }
 
-/* "die": the holder that leaves its lock behind. */
+/* "die": the holder that is killed and leaves its lock. */
 static int run(const char *self, const char *word)
 {
 	int status;
@@ -74,14 +74,14 @@ static void write_pid(int fd)
 	close(fd);
 }
 
-/* CHECKS: a dead one's file is taken away; otherwise only a file with a PID in it is. */
+/* CHECKS: a dead holder's file is removed; otherwise only a file with a PID in it is. */
 static int pid_file(const char *lock, const char *self, const char *word)
 {
 	int fd, status;
 
 	while ((fd = open(lock, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0) {
 		if (gone(read_pid(lock))) {
-			breathe(); /* what a busy machine does now and then */
+			breathe(); /* as on a busy machine */
 			unlink(lock);
 		} else {
 			breathe();

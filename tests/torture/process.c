@@ -27,7 +27,7 @@ static bool slurp(pid_t pid, const char *what, char *text, size_t size)
 	return got > 0;
 }
 
-/* SIGKILL does not end a process at once: it may be on its way. */
+/* True if SIGKILL is pending: it does not end a process at once. */
 static bool has_kill_pending(pid_t pid)
 {
 	char text[4096];
@@ -68,7 +68,7 @@ bool is_stopped(pid_t pid)
 	return end != NULL && end[1] == ' ' && end[2] == 'T';
 }
 
-/* Its number may be somebody else's by now: first hold on to whoever has it, then look. */
+/* The PID may have been reused: open a pidfd first, then check the program. */
 bool signal_command(pid_t pid, int signo)
 {
 	char path[48], exe[4096];

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Contenders for one lock on a server, each `semlock URL COMMAND`; what holds it is killed and stopped at random.
+"""Contenders for one lock on a server, each `semlock URL COMMAND`; their processes are killed and stopped at random.
 
 usage: remote.py --semlock=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--chaos=0.2] [--ttl=2] [--seed=N]
                  [--hold=0.02] [--tokens]
 
-The command takes a record lock of its own, without waiting, as long as it lives: when that is refused, two
-commands are inside at once, whatever the reason, and that is an OVERLAP, of which all that led to it is told. So a holder that is too late has to
-be dead, not just told, before the next may enter. One in three commands does not heed SIGTERM. With --tokens
-each command must find a SEMLOCK_TOKEN greater than all before.
+The command takes a record lock of its own, without waiting, for as long as it lives. If that lock is refused, two
+commands are inside at once: an OVERLAP, printed with the events before it. So a holder that is too late has to be
+dead, not just signalled, before the next may enter. One in three commands ignores SIGTERM. With --tokens each
+command must find a SEMLOCK_TOKEN greater than all before.
 
 Prints one line of figures; exit status 1 if anything was wrong.
 """
@@ -21,8 +21,8 @@ import tempfile
 import threading
 import time
 
-# A record lock goes as soon as descriptors are closed, before anything else that a process has is let go (a
-# flock(2) lock may go after the pipe by which semlock's lock is held); and the kernel names who has it.
+# The kernel drops a record lock as soon as a dying process closes its descriptors, before its other resources (a
+# flock(2) lock may go after the pipe by which semlock's lock is held); and the kernel names its owner.
 INSIDE = """
 import fcntl, os, signal, struct, sys, time
 if sys.argv[3] == "deaf": signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -76,7 +76,7 @@ def tell(me, what):
 
 
 def tell_story():
-    """What happened around each overlap."""
+    """Prints the events around each overlap."""
     for at in [t for t, _, what in story if "overlap" in what]:
         print("what led to the overlap at %.3f:" % (at - began))
         for t, me, what in story:
@@ -85,7 +85,7 @@ def tell_story():
 
 
 def smith_of(pid):
-    """The locksmith of semlock PID: the one of its children that is called so."""
+    """The locksmith of semlock PID: its child of that name."""
     try:
         with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
             for child in f.read().split():
@@ -112,7 +112,7 @@ def stop_for(pid, seconds):
 
 
 def harm(me, dice, p, command):
-    """Something happens to one of the three that are at work."""
+    """Kills or stops semlock, its locksmith or its command."""
     what = dice.choice(("semlock_killed", "smith_killed", "command_killed", "semlock_stopped", "smith_stopped",
                         "command_stopped"))
     who = {"semlock": p.pid, "smith": smith_of(p.pid), "command": command}[what.split("_")[0]]
@@ -134,14 +134,14 @@ def start(dice):
 
 
 def watch(p, limit):
-    """Ends what hangs: a command that was killed may leave nobody waiting for ever."""
+    """Kills a contender that hangs: no killed command may leave a waiter for ever."""
     timer = threading.Timer(limit, lambda: (note("stuck", "pid %d" % p.pid), p.kill()))
     timer.start()
     return timer
 
 
 def one(me, dice):
-    """Returns whether it has been inside."""
+    """Returns whether the contender has been inside."""
     global longest
     p = start(dice)
     asked = time.monotonic()
@@ -152,7 +152,7 @@ def one(me, dice):
         note("waiter_killed")
         tell(me, "waiter_killed")
         p.kill()
-    # One byte at a time: what is killed need not close the pipe, which its command inherits.
+    # One byte at a time: the command inherits the pipe, which stays open when its semlock is killed.
     word = p.stdout.readline().split()
     if word:
         tell(me, "%s: command %s, token %s%s" % (*word[:3], "" if word[3] == "0" else ", beside " + word[3]))

@@ -9,7 +9,7 @@ ACQUISITIONS=200 KILLS=20
 [ -z "${THOROUGH-}" ] || ACQUISITIONS=1000 KILLS=100
 without_leak_check
 
-# in_a_room METHOD CMD...: in a directory of its own
+# in_a_room METHOD CMD...: runs CMD in a directory of its own, which has the method's token
 in_a_room() {
 	local room
 	room=$(mktemp -d "$PWD/room.$1.XXXXXX")
@@ -46,7 +46,7 @@ beside() {
 	beside link
 }
 
-# finds_what_is BROKEN METHOD ACQUISITIONS KILLS
+# finds_what_is BROKEN METHOD ACQUISITIONS KILLS: the torture finds the hole BROKEN, and its log shows the overlap
 finds_what_is() {
 	local room=room.$1.$2
 	mkdir "$room"
@@ -75,7 +75,7 @@ finds_what_is() {
 	[ "$status" -eq 1 ] && [[ $out == *STUCK* ]] || complain "ended with $status: $out" "$err"
 }
 
-# In a directory that the other user can reach, as it must be able to reach the build.
+# The other user must be able to reach this directory, and the build.
 prepare() {
 	place=$(mktemp -d /tmp/semlock-torture.XXXXXX)
 }
@@ -105,8 +105,8 @@ tidy() {
 	done
 }
 
-# A hole is found by chance, and sooner or later: one seed will do of many.  (naive-break, which
-# looks and then unlinks, takes too many: the model of it fails for certain.)
+# The torture finds a hole by chance, sooner or later: one seed of many will do.  (naive-break, which looks and then
+# unlinks, takes too many: its model fails for certain.)
 finds_the_hole_of() {
 	local seed room
 	for seed in $(seq 7 36); do

@@ -4,17 +4,17 @@
  *	torture breakers METHOD SEMLOCK ROUNDS BREAKERS
  *
  * METHOD is one of semlock's, or a naive locker of naive.c, which has to fail.  Works in the
- * current directory.  Prints the figures; ends with 0 when nothing was wrong, 1 when something
- * was, 2 when it could not be done.
+ * current directory.  Prints the figures; ends with 0 if nothing was wrong, 1 if something was,
+ * 2 if the torture could not run.
  *
  * The contenders ask for the lock in all ways of forms.c that METHOD has: with a command, -c,
  * -F, -o, a descriptor, a deadline, shared, in a slot, ...; each time in another one.
  * TORTURE_FORMS=command,peer,...: in these alone; without it, in all but those of other
- * programs.  (Those do not look whether a lock file has been deleted: so not both at once.)
- * TORTURE_SECONDS: no longer than that.  TORTURE_STUCK: so many seconds without an entry are too many.
+ * programs.  (Other programs do not check whether a lock file has been deleted: so not both at once.)
+ * TORTURE_SECONDS: the longest time.  TORTURE_STUCK: so many seconds without an entry are a failure.
  *
- * Where this is root, every second contender is another user.  A hostile process locks bytes of the
- * queue, and waiters are stopped for a while, most of all while one that has replaced another is in. */
+ * As root, every second contender is another user.  A hostile process locks bytes of the queue,
+ * and waiters are stopped for a while, most of all while a replacer is inside. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #include "naive.h"
 #include "torture.h"
 
-/* A winner stays until all the others have had their chance: those have ended, or have won, too. */
+/* A winner stays until all other breakers have ended or have won, too. */
 static int win(void)
 {
 	atomic_fetch_add(&board->winners, 1);
@@ -46,7 +46,7 @@ static int die(void)
 	return raise(SIGKILL);
 }
 
-/* A command under the lock, or a contender of ours.  -1: neither. */
+/* A command under the lock, or the process of a contender.  -1: neither. */
 static int play_part(int argc, char **argv)
 {
 	const char *part = argc < 2 ? "" : argv[1];

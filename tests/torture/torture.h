@@ -9,13 +9,13 @@
 
 enum { MOST = 64, EVENTS = 1 << 14 };
 
-/* What came to pass: the last of it is shown when two overlap. */
+/* The log: its last events are printed when two overlap. */
 struct event {
 	atomic_llong ns; /* the monotonic clock */
 	atomic_int pid, slot, what;
 };
 
-/* What all processes see. */
+/* Shared by all processes. */
 struct board {
 	atomic_long inside, done, shared; /* entries; full rounds alone; and together with others */
 	atomic_long overlaps, lost, failures;
@@ -23,13 +23,13 @@ struct board {
 	atomic_long kills, stops, terms, deleted;
 	atomic_long halts;          /* waiters left stopped, mostly while a replacer was inside */
 	atomic_long refusals;       /* of --replace, because such a waiter had the lock: few */
-	atomic_long bursts, blocks; /* of the hostile one */
-	atomic_int command[MOST]; /* whom a contender has inside now */
-	atomic_int semlock[MOST]; /* where the contender is not semlock itself: its semlock */
-	atomic_llong last_ns, longest_ns; /* when somebody was let in, and the longest time without */
+	atomic_long bursts, blocks; /* of the hostile process */
+	atomic_int command[MOST]; /* the process of each contender that is inside */
+	atomic_int semlock[MOST]; /* its semlock, if the contender is a shell or a script */
+	atomic_llong last_ns, longest_ns; /* time of the last entry, and the longest time without one */
 	atomic_uint events;
-	atomic_uint overlap; /* the event of the first one */
-	atomic_int met;      /* whom it met inside */
+	atomic_uint overlap; /* the event of the first overlap */
+	atomic_int met;      /* the process that the first overlap met */
 	struct event event[EVENTS];
 };
 
@@ -37,16 +37,16 @@ extern struct board *board;
 extern const char *self; /* this program */
 
 /* board.c */
-void open_board(int flags); /* O_CREAT | O_TRUNC: a new one.  In the current directory. */
+void open_board(int flags); /* O_CREAT | O_TRUNC: a new one, in the current directory */
 int64_t now_ns(void);
 void pause_us(long us);
 unsigned pick(unsigned n); /* at random, from 0 to N - 1 */
 void seed(unsigned long long number);
-void fatal(const char *what) __attribute__((noreturn)); /* with errno; exits 2 */
+void fatal(const char *what) __attribute__((noreturn)); /* prints errno; exits 2 */
 unsigned note(int what, pid_t pid, int slot); /* WHAT: a letter, for the log; returns its number */
 void show_events(unsigned end);                /* those before number END */
 
-/* process.c: of a process that need not be ours */
+/* process.c: of any process, not only children */
 bool dying(pid_t pid);              /* gone, a zombie, exiting, or with a SIGKILL on its way */
 bool is_stopped(pid_t pid);
 bool signal_command(pid_t pid, int signo); /* if PID still is this program */
@@ -59,12 +59,12 @@ int go_inside(int slot, const char *mode);
 struct form;
 /* Those of METHOD that WANTED (names with commas; NULL: all but peers) names; how many. */
 int forms_choose(const char *method, const char *wanted);
-/* At random; for SLOT 0 it is always semlock: of peers alone, nobody takes over from the dead. */
+/* At random; for SLOT 0 always semlock: the other programs alone take over no dead holder's lock. */
 const struct form *form_pick(int slot);
 void form_exec(const struct form *form, const char *method, const char *semlock, int slot)
     __attribute__((noreturn));
 const char *form_name(const struct form *form);
-bool form_may_be_killed(const struct form *form); /* without leaving what nobody takes over */
+bool form_may_be_killed(const struct form *form); /* its lock would be taken over */
 /* STATUS: as of waitpid.  OTHER: the contender may not signal all the others. */
 bool form_expects(const struct form *form, int status, bool other);
 bool form_replaces(const struct form *form);
@@ -72,14 +72,14 @@ int open_and_exec(char **argv);                   /* LOCK as descriptor 20, for 
 int lock_by_descriptor(int slot, const char *mode, char **argv);
 int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, excl, ... */
 
-/* held.c: does anybody hold the lock of METHOD on the name lock, for all that can be seen from
- * here?  Adds "held" or "FREE" to the file ran. */
+/* held.c: adds "held" or "FREE" to the file ran: does any process hold the lock of METHOD on the
+ * name lock, as far as this process can see? */
 int say_if_held(const char *method);
 
 /* users.c */
-void users_begin(const char *semlock); /* if we are root, and another user can do all of this here: two */
+void users_begin(const char *semlock); /* as root, with another user that can reach everything: two users */
 bool user_is_other(int slot);
-void user_become(int slot); /* for the process of that contender */
+void user_become(int slot); /* in the process of that contender */
 pid_t hostile_start(void);  /* takes tickets of the queue */
 void hostile_end(pid_t hostile); /* 0: there is none */
 
@@ -89,7 +89,7 @@ bool left_over(const char *method);
 /* Print the figures; returns 0, or 1 when something was wrong.  TOOK: ns. */
 int verdict(const char *method, int count, int64_t took, bool stuck, bool litter);
 
-/* contend.c: returns 0, or 1 when something was wrong. */
+/* contend.c: returns 0, or 1 if something was wrong. */
 int contend(const char *method, const char *semlock, long wanted, long kills, int count);
 
 /* breakers.c */

@@ -1,5 +1,5 @@
-/* Contenders of two users, where we are root: every second one is user OTHER_USER.  And a hostile one, which
- * may lock any byte of the lock's queue, and nothing else. */
+/* As root, every second contender is user OTHER_USER.  The hostile process may lock any byte of the lock's
+ * queue, and nothing else. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void become_other(void)
 		_exit(2);
 }
 
-/* A build or a temporary directory that is closed to others is no place for two users. */
+/* The other user must reach the build and the temporary directory. */
 static bool is_reached(const char *semlock)
 {
 	char directory[PATH_MAX];
@@ -85,7 +85,7 @@ static int open_queue(const char *name)
 	return fd;
 }
 
-/* In front of all, among those of --replace, or among the ordinary ones of just now. */
+/* A ticket before all others, among those of --replace, or among the ordinary ones of this moment. */
 static off_t any_ticket(void)
 {
 	long long now = (long long)now_ns(), shift = (long long)pick(2000000);
@@ -104,7 +104,7 @@ static bool lock_ticket(int queue, short type, off_t ticket)
 	return fcntl(queue, F_OFD_SETLK, &byte) == 0;
 }
 
-/* The next before the last is let go. */
+/* Locks the next ticket before it unlocks the last. */
 static void flip_tickets(int queue)
 {
 	off_t last = any_ticket(), next;
@@ -120,7 +120,7 @@ static void flip_tickets(int queue)
 	}
 }
 
-/* Kept until three others have been let in, all the same. */
+/* Keeps the ticket until three contenders have entered in spite of it. */
 static void block(int queue)
 {
 	long entries = atomic_load(&board->inside) + 3;

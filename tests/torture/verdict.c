@@ -26,7 +26,7 @@ bool left_over(const char *method)
 	return code != 0;
 }
 
-/* Who is killed or terminated may have counted and not said so; nothing else may be off. */
+/* A killed or terminated process may have counted without reporting; nothing else may differ. */
 static long updates_lost(void)
 {
 	FILE *file = fopen("counter", "r");

@@ -1,6 +1,6 @@
 # fish completion for semlock; in share/fish/vendor_completions.d.
 
-# What has been typed after semlock's own options, one word a line: LOCK COMMAND ARG...
+# Prints the words after semlock's own options, one a line: LOCK COMMAND ARG...
 # Returns 1 while the last word is still to be the value of an option.
 function __semlock_operands
     set -l words (commandline -opc)
@@ -31,7 +31,7 @@ function __semlock_operands
     return 0
 end
 
-# Is there an option like one of these patterns before the first operand?
+# True if an option matches one of these patterns before the first operand.
 function __semlock_said
     set -l words (commandline -opc)
     set -e words[1]
@@ -49,7 +49,7 @@ function __semlock_only_locks
     __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'
 end
 
-# Before the first operand?  (An option's value is.)
+# True before the first operand, also in an option's value.
 function __semlock_at_options
     set -l operands (__semlock_operands)
     test (count $operands) -eq 0

@@ -14,11 +14,11 @@ my $semlock = $ENV{SEMLOCK} // 'semlock';
 my $dir = tempdir(CLEANUP => 1);
 my $lock = "$dir/lock";
 
-# No test may hang for ever.  (A handler would be left alone while the waits below are retried.)
+# No test may hang for ever.  (A handler would not do: the waits below are retried.)
 $SIG{ALRM} = 'DEFAULT';
 alarm 120;
 
-# Is it free for a program like any other?
+# True if the lock is free for another program.
 sub is_free {
 	my $status = system $semlock, '-n', @_, 'true';
 	return $status == 0 if $status == 0 || $status >> 8 == 1;
@@ -30,7 +30,7 @@ sub line_of {
 	return defined $line ? $line : 'end of file';
 }
 
-# When this is over every process of it is gone; until then the lock is said to be held.
+# Ends when every process of the child has ended: until then the lock is reported as held.
 sub in_child {
 	my $code = shift;
 
@@ -46,7 +46,7 @@ sub in_child {
 	return ($pid, $from);
 }
 
-# Those who wait for $lock, semlocks all of them.
+# The processes that wait for $lock, all semlocks.
 sub waiting {
 	return scalar grep { /^\s+\d+\.\s/ } `$semlock --who $lock`;
 }

@@ -18,7 +18,7 @@
 
 enum { STATUS_VERSION = 2 }; /* a field of etcd's StatusResponse */
 
-/* Says the holders whose key has gone; they come first. */
+/* Adds a holder line for each mark whose key has gone; those holders come first. */
 static size_t say_orphans(struct pb kvs, struct pb marks)
 {
 	struct etcd_kv mark;

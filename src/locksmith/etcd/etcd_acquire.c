@@ -74,7 +74,7 @@ static void watch_place(struct etcdlock *k)
 		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
-/* Waits until that moment, or until the watch has an event or ends. */
+/* Waits until that moment, until the watch has an event, or until the watch ends. */
 static void doze(struct etcdlock *k, int64_t until)
 {
 	transfer_wait(until, &k->watch.stirred, &k->watch.call.transfer.ended);
@@ -84,7 +84,7 @@ static void doze(struct etcdlock *k, int64_t until)
 	transfer_wait(clock_min(clock_boottime() + NS_PER_S / 5, k->options->until), NULL, NULL);
 }
 
-/* How long a waiter's lease is left alone: most of what a queue costs the server is its keepalives.  Half of a
+/* Time between two keepalives of a waiter's lease: most of what a queue costs the server is keepalives. Half of a
    short lease could be too little for a slow machine. */
 static int64_t keep_after(const struct etcdlock *k)
 {
@@ -115,7 +115,8 @@ static enum wait wait_in_queue(struct etcdlock *k)
 				return WAIT_AGAIN;
 			keep_at = clock_boottime() + (reply == ETCD_OK ? keep_after(k) : NS_PER_S / 3);
 		}
-		/* The predecessor has gone. To enter is to look; but a slot's number is not known before. */
+		/* The predecessor has gone. The transaction of enter also looks at the place; only a slot's number must be
+		   looked up first. */
 		if (k->watch.deleted && k->options->mode != LEASE_SLOTS)
 			return WAIT_HELD;
 		if (!watch_is_good(k) || clock_boottime() >= clock_min(look_at, k->options->until)) {

@@ -73,7 +73,7 @@ static void enter_request(const struct etcdlock *k, struct pb_out *m)
 	txn_made_at(m, k->mark, 0);
 	if (k->place.blocked)
 		etcdqueue_free(&k->queue, m, k->revision);
-	/* This wakes the next waiter for a slot in the queue, which is the first now. */
+	/* The put wakes the next waiter for a slot, which is the first in the queue now. */
 	if (k->options->mode == LEASE_SLOTS)
 		txn_put(m, TXN_SUCCESS, &(struct txn_put){k->key, k->value, k->lease});
 	put_mark(k, m);
@@ -106,7 +106,7 @@ enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
 	if (k->marked)
 		k->deadline = clock_min(k->deadline, k->mark_deadline);
 	k->place.found = done || key.made == k->revision;
-	if (!k->marked && k->place.found) /* asked for by itself: most requests succeed, and the shorter are sooner read */
+	if (!k->marked && k->place.found) /* a separate look: the first transaction mostly succeeds, with a shorter answer */
 		reply = etcdlock_look(k, k->revision, until);
 	return reply != ETCD_OK || k->place.found ? reply : ETCD_GONE;
 }

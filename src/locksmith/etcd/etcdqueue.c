@@ -8,15 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The questions, by their place in the transaction. */
+/* The requests, by their place in the transaction. */
 enum question {
-	KEYS_BELOW, /* the nearest key before us, of those below our fellows in name */
+	KEYS_BELOW, /* the nearest key before ours, of those below our fellows in name */
 	KEYS_ABOVE,
 	MARKS_BELOW, /* a mark that is no fellow's */
 	MARKS_ABOVE,
-	SLOT_KEYS, /* with slots: the N nearest fellows before us, */
+	SLOT_KEYS, /* with slots: the N nearest fellows before ours, */
 	SLOT_MARKS, /* all numbers that are taken, */
-	SLOT_HOLDER /* and a holder, for people */
+	SLOT_HOLDER /* and a holder, for messages */
 };
 
 static void fill_span(struct etcdqueue_span *s, const char *name, const char *part)

@@ -33,7 +33,7 @@ struct etcdqueue {
 struct etcdqueue_place {
 	bool found; /* our own key is there */
 	bool blocked;
-	struct etcdqueue_span watch; /* a change of these keys may let us in; end "": one key */
+	struct etcdqueue_span watch; /* a change of these keys may make the place free; end "": one key */
 	bool puts;		     /* watch for puts, not only for deletions */
 	unsigned int slot;	     /* a number that is free, if not blocked */
 	char who[400];		     /* the holder, if it is known, for messages */

@@ -44,7 +44,7 @@ static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends
 	return ETCD_SILENT;
 }
 
-/* What etcd's error means. */
+/* Sets the failure that etcd's error means. */
 static enum etcd_reply refusal_reply(struct etcd *e)
 {
 	const char *text = e->call.message;
@@ -60,7 +60,8 @@ static enum etcd_reply refusal_reply(struct etcd *e)
 	}
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return etcd_fatal(e, EXIT_NOTPERMITTED, text);
-	/* Every member says so until somebody has made room: with -w that is waited for. */
+	/* The store is full: every member refuses until an administrator makes room; with -w the call is
+	   repeated. */
 	if (strstr(text, "space exceeded") != NULL) {
 		failure_away(&e->failure, "%s", text);
 		return ETCD_FATAL;
@@ -80,11 +81,12 @@ static enum etcd_reply refusal_reply(struct etcd *e)
 	case GRPC_UNAUTHENTICATED:
 		return etcd_fatal(e, EXIT_UNAVAILABLE, text);
 	}
-	/* No leader, timed out, overloaded: the next endpoint, or the next moment. */
+	/* No leader, timed out, overloaded: try the next endpoint, or the same one later. */
 	return etcd_failure(e, text, true);
 }
 
-/* An answer that is not gRPC's. A proxy says 502 to 504 for a server that is away, and 429 of too many requests. */
+/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many
+   requests. */
 static enum etcd_reply foreign_reply(struct etcd *e, int http)
 {
 	char line[sizeof e->failed[0]];
@@ -235,7 +237,7 @@ static enum etcd_reply log_in(struct etcd *e, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	pb_string(pb_bytes(answer, LOGIN_TOKEN, 0), e->token, sizeof e->token);
-	/* A header of our own making must stay one line. */
+	/* A header that this program makes must stay one line. */
 	if (e->token[0] == '\0' || strlen(e->token) == sizeof e->token - 1 || strpbrk(e->token, "\r\n") != NULL)
 		return etcd_fatal(e, EXIT_NOTPERMITTED, "the login gave no token");
 	return ETCD_OK;

@@ -14,13 +14,14 @@ enum txn_order { TXN_BY_KEY = 0, TXN_OLDEST_FIRST = 1, TXN_NEWEST_FIRST = 2 };
 /* Keys that are asked for. */
 struct txn_range {
 	const char *key, *end; /* from key up to, but without, end; end NULL or "": that key alone */
-	unsigned int limit;    /* not more than so many; 0: all */
+	unsigned int limit;    /* at most this many; 0: all */
 	int64_t before;	       /* made before that revision; 0 or INT64_MAX: at any */
 	enum txn_order order;
 	bool keys_only; /* no values */
 };
 
-/* A condition: that each key was made (TXN_MADE) or last put (TXN_PUT) at a revision that is ... that one. */
+/* A condition: the revision at which each key was made (TXN_MADE) or last put (TXN_PUT) compares with `revision`
+   as `result` says. */
 struct txn_condition {
 	const char *key, *end;
 	enum { TXN_MADE = 1, TXN_PUT = 2 } what;

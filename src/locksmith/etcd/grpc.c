@@ -13,7 +13,7 @@
 
 #define CONNECTIONS 64
 
-/* The sockets that are open, and whereto. */
+/* The open sockets, and the server of each. */
 static struct {
 	curl_socket_t socket;
 	const char *base; /* NULL: the place is free */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum grpc_status {
-	GRPC_NONE = -1, /* none came: there was no answer, or it is no gRPC server's */
+	GRPC_NONE = -1, /* no status came: no answer, or the server speaks no gRPC */
 	GRPC_OK = 0,
 	GRPC_UNKNOWN = 2,
 	GRPC_INVALID_ARGUMENT = 3,
@@ -34,8 +34,8 @@ struct grpc_call {
 	struct curl_slist *headers;
 	struct buffer received;
 	int status;	   /* enum grpc_status, or another number of gRPC's */
-	char message[200]; /* what the server said to that, "" if it said nothing */
-	void (*hear)(void *data, struct pb message); /* is called with each message as it comes; NULL: they are kept */
+	char message[200]; /* the server's message; "" if it sent none */
+	void (*hear)(void *data, struct pb message); /* called with each message as it comes; NULL: messages are kept */
 	void *data;
 };
 
@@ -54,7 +54,7 @@ void grpc_prepare(
 /* Begins what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *c);
 
-/* Makes the call that was prepared, until then, or until *abort is set (NULL: nothing sets it). If no answer comes in
+/* Makes the prepared call; returns at `until`, or when *abort is set (NULL: never). If no answer comes in
    time, all connections to that base are ended, and all calls on them. */
 void grpc_run(struct grpc_call *c, int64_t until, const bool *abort);
 

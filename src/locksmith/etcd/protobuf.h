@@ -8,8 +8,8 @@
 
 enum { PB_PREFIX = 5, PB_LONGEST = 32 * 1024 };
 
-/* A message that is being written, behind the prefix with which gRPC sends it. There is room for all that a
-   lock asks: its name, which is in each key, has an end. A message without room ends the program. */
+/* A message that is being written, behind the prefix with which gRPC sends it. There is room for all requests of
+   a lock, since its name, which is in each key, is of limited length. A message without room ends the program. */
 struct pb_out {
 	unsigned char bytes[PB_LONGEST];
 	size_t used;
@@ -57,8 +57,8 @@ struct pb pb_bytes(struct pb m, unsigned int number, size_t i);
 /* Copies a text into out as a string, cut off to fit size. */
 void pb_string(struct pb text, char *out, size_t size);
 
-/* Takes the first message that gRPC has sent off *received. False: it is not complete, or is compressed,
-   which nobody asked for. */
+/* Takes the first message that gRPC has sent off *received. False: the message is not complete, or is compressed,
+   although no call asks for compression. */
 bool pb_unwrap(struct pb *received, struct pb *message);
 
 /* False: received begins with no message of at most limit bytes, whatever may come. */

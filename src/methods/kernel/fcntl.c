@@ -67,8 +67,10 @@ static int fcntl_access(const struct lock *lock)
 
 static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 {
+	const char *failed = lock->slots > 0 ? "cannot lock a slot" : "cannot lock";
+
 	if (errno == ENOLCK || errno == ENOMEM)
-		error_set(error, ERROR_SYSTEM, "cannot lock");
+		error_set(error, ERROR_SYSTEM, "%s", failed);
 	else if (errno == EBADF && S_ISDIR(lock->permissions))
 		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
 	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
@@ -77,7 +79,7 @@ static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 			? "a shared fcntl lock needs a descriptor open for reading"
 			: "an exclusive fcntl lock, or a slot, needs a descriptor open for writing");
 	else
-		error_set(error, ERROR_LOCKABLE, "cannot lock");
+		error_set(error, ERROR_LOCKABLE, "%s", failed);
 }
 
 static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, struct range range,

@@ -1,9 +1,9 @@
-"""Stands before a server and passes bytes on, until it is told to pass no more back.
+"""A proxy before a server: passes bytes on, until a test has it cut a reply.
 
 usage: between.py HOST:PORT DIR     prints READY and its own port
 
-DIR/faults/cut-reply, once there: the next thing that the server says is not passed on, but both connections
-are closed then, and the file is removed. With a number in it, so many things that it says are passed on before.
+DIR/faults/cut-reply: the next data of the server is not passed on; both connections are closed, and the file is
+removed. A number in the file: that many reads of the server's data are passed on before.
 """
 import os
 import select
@@ -46,7 +46,7 @@ def between(client):
 
 
 listener = socket.create_server(("127.0.0.1", 0))
-sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # at once: a reader may look between two writes
+sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # one write: a reader may look between two
 sys.stdout.flush()
 while True:
     threading.Thread(target=between, args=[listener.accept()[0]], daemon=True).start()

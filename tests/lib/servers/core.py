@@ -3,8 +3,8 @@
 
 usage: core.py [--no-inherit] LOCKSMITH ARG... -- COMMAND ARG...
 
-Prints the locksmith's lines, "SMITH pid", and "COMMAND pid" once the locksmith has taken note of it.
-Then it does nothing but wait: it is there to be killed. At end of input it ends the lock and itself.
+Prints the locksmith's lines, "SMITH pid", and "COMMAND pid" when the locksmith has noted the command.
+Then core.py only waits, to be killed. At end of input it ends the lock and itself.
 """
 import os
 import signal

@@ -1,14 +1,14 @@
 # etcd servers on free loopback ports, for the tests.  Needs DIR, a directory of their own.
 #
-# free_ports N             N port numbers that nobody listens on
-# etcd_start NAME [ARG...] starts (or starts again) a member out of etcd_members; waits until it is well
+# free_ports N             N port numbers on which no process listens
+# etcd_start NAME [ARG...] starts (or starts again) a member out of etcd_members; waits until it is healthy
 # etcd_single [ARG...]     one node called s1; sets ETCD (host:port) and ETCD_PID_s1
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
 # etcd_proxy               etcd's grpc-proxy before ETCD; sets PROXY (host:port)
 # etcd_leader              prints the leader's name
 # etcd_stop_all            kills what was started
 #
-# ETCD_CURL: what curl has to be told of a server that lets not everybody in.
+# ETCD_CURL: options of curl for a server with authentication.
 
 free_ports() {
 	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" "$1"
@@ -32,16 +32,16 @@ etcd_start() {
 	ETCD_PID[$name]=$!
 }
 
-# Asks until the member says that it is well; gives up when it has ended.
+# Asks until the member is healthy; fails if it has ended.
 etcd_wait() {
 	local name=$1 end=$((SECONDS + ${LINE_SECONDS:-60}))
 	until curl -sk "${ETCD_CURL[@]}" --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]}/health" | grep -q true; do
 		kill -0 "${ETCD_PID[$name]}" && [ $SECONDS -lt $end ] || { cat "$DIR/$name.log" >&2; return 1; }
 	done
-	kill -0 "${ETCD_PID[$name]}" # or that was somebody else's
+	kill -0 "${ETCD_PID[$name]}" # else another test's server has answered on the port
 }
 
-# A port that was free may be somebody else's a moment later: then others are tried.
+# Another process may take a port that was free: try other ports.
 etcd_single() {
 	local try
 	for try in 1 2 3; do

@@ -1,14 +1,14 @@
-"""Stands before an etcd and passes all on, with faults on demand.
+"""A proxy before an etcd, with faults on demand.
 
 usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call, and per connection
 
 A fault is a file DIR/faults/NAME, where CALL is login, grant, revoke, keepalive, txn or watch:
-  stop-CALL   wait before CALL, and all that comes behind it, until the file is taken away
-  lose-CALL   do CALL, take the file away, and end the connection without a reply
-  mute-CALL   do CALL, and pass nothing on of what the server says to it
-  say-CALL    do CALL, and pass on what the file says in place of the answer: lines of KIND FLAGS PAYLOAD, a frame each;
+  stop-CALL   hold back CALL, and all behind it, until the file is removed
+  lose-CALL   do CALL, remove the file, and end the connection without a reply
+  mute-CALL   do CALL, and pass none of its answer on
+  say-CALL    do CALL, and answer with the file: lines of KIND FLAGS PAYLOAD, a frame each;
               the payload as hexadecimal digits, "-" if there is none
-  hush-CALL   take the file away, and pass nothing on any more on the connection of CALL, which stays open
+  hush-CALL   remove the file, and pass nothing on any more on the connection of CALL, which stays open
 
 gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
 """
@@ -60,7 +60,7 @@ class Between:
     def __init__(self, client):
         self.client, self.server = client, socket.create_connection((host, int(port)))
         log.write("connection\n")
-        self.calls = {}    # of a stream
+        self.calls = {}    # per stream
         self.hushed = False
         for one in (self.client, self.server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -91,7 +91,7 @@ class Between:
         self.server.sendall(read(self.client, PREFACE))
         for kind, flags, stream, payload in self.frames(self.client):
             if kind == SETTINGS and not flags & ACK:
-                payload += b"\0\1\0\0\0\0"    # no table of headers, which would miss those of a mute call
+                payload += b"\0\1\0\0\0\0"    # no header table, which would lack the headers of a mute call
             if kind == HEADERS:
                 call = next((call for path, call in PATHS.items() if path in payload), "other")
                 self.calls[stream] = call
@@ -142,7 +142,7 @@ class Between:
 
 
 listener = socket.create_server(("127.0.0.1", 0))
-sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # at once: a reader may look between two writes
+sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # one write: a reader may look between two
 sys.stdout.flush()
 while True:
     between = Between(listener.accept()[0])

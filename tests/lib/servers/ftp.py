@@ -3,15 +3,15 @@
 
 usage: ftp.py DIR [--port=N] [--cert=PEM] [--implicit] [--max=N]
 
-DIR/root is served to the user "lock" (password "secret") and read-only to "guest"; DIR/faults is looked
-into for what to do wrong. Prints "READY port" when it listens; DIR/log gets a line per command.
+DIR/root is served to the user "lock" (password "secret") and read-only to "guest"; DIR/faults names
+the faults. Prints "READY port" when it listens; DIR/log gets a line per command.
 
 A fault is a file, used up when it strikes, unless its name ends in ".always":
   lose-CMD    do CMD, then break the connection without a reply
   miss-CMD    break the connection without doing CMD
   421-CMD     reply 421 and close
-  stop-CMD    wait before CMD until the file is taken away (one connection waits, others go on)
-  skip-one-CMD  the next CMD is let through by stop-CMD
+  stop-CMD    wait before CMD until the file is removed (one connection waits, others go on)
+  skip-one-CMD  stop-CMD does not stop the next CMD
   521         refuse an existing directory with 521 instead of 550
   nostat      STAT with a path is unknown
   yes-MKD     MKD always says 257
@@ -64,7 +64,7 @@ class Faulty:
         if os.path.exists(path):
             self.ioloop.call_later(0.02, self.wait_for, path, line, cmd, arg)
         else:
-            # What the client sent is done even if it has gone away meanwhile.
+            # The server carries out a command even if its client has disconnected.
             self.go_on(line, cmd, arg)
 
     def go_on(self, line, cmd, arg):
@@ -136,11 +136,11 @@ for port in [int(options["port"])] if "port" in options else ports.free(10):
     try:
         server = FTPServer(("127.0.0.1", port), handler)
         break
-    except OSError as error:    # somebody else's by now
+    except OSError as error:    # another process has taken the port
         trouble = error
 else:
     raise trouble
 server.max_cons = int(options.get("max", 512))
-sys.stdout.write("READY %d\n" % server.address[1])    # at once: a reader may look between two writes
+sys.stdout.write("READY %d\n" % server.address[1])    # one write: a reader may look between two
 sys.stdout.flush()
 server.serve_forever()

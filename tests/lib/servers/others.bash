@@ -5,7 +5,7 @@ free_port() {
 	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" 1
 }
 
-# Waits until somebody listens on the port.
+# Waits until a server listens on the port.
 listening() {
 	local end
 	end=$((SECONDS + LINE_SECONDS))
@@ -13,11 +13,10 @@ listening() {
 		((SECONDS < end)) || return 1
 		kill -0 "$SERVER" || return 1
 	done
-	kill -0 "$SERVER" # or that was somebody else
+	kill -0 "$SERVER" # else another process listens there
 }
 
-# on_a_port CMD...: CMD starts a server on PORT.  A port that was free may be somebody else's a moment later:
-# then another is tried.
+# on_a_port CMD...: CMD starts a server on PORT.  Another process may take a port that was free: try another.
 on_a_port() {
 	local try
 	for try in 1 2 3; do
@@ -29,7 +28,7 @@ on_a_port() {
 	return 1
 }
 
-# vsftpd_on [CMD...]: through CMD, if there is one
+# vsftpd_on [CMD...]: run by CMD, if given
 vsftpd_on() {
 	apart "$@" "$(PATH=$PATH:/usr/sbin command -v vsftpd)" "$BARE/conf" "-olisten_port=$PORT" \
 		>"$DIR/server.log" 2>&1 </dev/null &
@@ -38,7 +37,7 @@ vsftpd_on() {
 
 vsftpd_server() {
 	command -v vsftpd >/dev/null || [ -x /usr/sbin/vsftpd ] || skip "no vsftpd here"
-	# Its own user must get at it, which bats' directories do not allow.
+	# vsftpd's user must reach the files; bats' directories are closed to other users.
 	BARE=$(mktemp -d "${TMPDIR:-/tmp}/semlock-vsftpd.XXXXXX")
 	mkdir -p "$BARE/root/pub" "$BARE/empty"
 	cat >"$BARE/conf" <<-END

@@ -1,15 +1,14 @@
 """Ports for the servers of the tests.  ports.py N prints N of them.
 
-Not of those that the kernel gives to whoever connects: a client that tries again and again while its
-server is down may be given the server's own port, and be connected to itself; and the server, started
-again, finds it taken."""
+Not of the ephemeral range: a client that retries while its server is down may get the server's own port
+from the kernel, and connect to itself; and the server, started again, finds its port taken."""
 import random
 import socket
 import sys
 
 
 def free(count):
-    """COUNT port numbers of 127.0.0.1 that nobody listens on."""
+    """COUNT port numbers of 127.0.0.1 on which no process listens."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as kernels:
         end = int(kernels.read().split()[0])
     found = []

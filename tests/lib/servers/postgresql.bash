@@ -2,10 +2,10 @@
 #
 # postgresql_server [SETTING...]   starts the server "one"; sets PG (its host:port) and URL, a lock's
 # postgresql_standby               starts "two", a standby of "one"; sets PG2
-# postgresql_start NAME            starts it again
-# postgresql_crash NAME            ends it at once, without a word to its clients
-# postgresql_restart NAME          what an administrator does: "fast"
-# postgresql_stop_all              ends and removes all
+# postgresql_start NAME            starts NAME again
+# postgresql_crash NAME            ends it at once, with no message to its clients
+# postgresql_restart NAME          as an administrator restarts it: "fast"
+# postgresql_stop_all              ends and removes all servers
 # sql TEXT                         asks "one"; SQL_PORT: the port of another
 #
 # shellcheck shell=bash disable=SC2034
@@ -34,7 +34,7 @@ postgresql_start() {
 	local name=$1 end=$((SECONDS + ${LINE_SECONDS:-60}))
 	(cd "$PG_HOME" && pg_as "$(pg_program postgres)" -D "$PG_HOME/$name" -p "${PG_PORT[$name]}") >>"$PG_HOME/$name.log" 2>&1 </dev/null &
 	PG_PID[$name]=$!
-	# Before it answers, it writes its number there.
+	# The server writes its PID there before it answers.
 	until grep -q -e ready -e standby "$PG_HOME/$name/postmaster.pid" 2>/dev/null &&
 		pg_isready -q -h 127.0.0.1 -p "${PG_PORT[$name]}"; do
 		kill -0 "${PG_PID[$name]}" 2>/dev/null && [ $SECONDS -lt $end ] || { cat "$PG_HOME/$name.log" >&2; return 1; }
@@ -49,7 +49,7 @@ pg_settings() {
 	done >>"$PG_HOME/one/postgresql.conf"
 }
 
-# initdb takes a second of the processor; for all tests of a file but the first, a copy does.
+# initdb takes a second of processor time: only the first test of a file runs it, the others copy its result.
 pg_new_cluster() {
 	local first=${BATS_FILE_TMPDIR-}/postgresql
 	if [ -n "${BATS_FILE_TMPDIR-}" ] && [ -e "$first.whole" ]; then
@@ -63,7 +63,7 @@ pg_new_cluster() {
 
 postgresql_server() {
 	pg_program postgres >/dev/null || skip "no PostgreSQL server here"
-	# Its own user must get at it, which bats' directories do not allow.
+	# The server's user must reach the files; bats' directories are closed to other users.
 	PG_HOME=$(mktemp -d /tmp/semlock-postgresql.XXXXXX)
 	chmod 755 "$PG_HOME"
 	[ "$(id -u)" -ne 0 ] || chown nobody "$PG_HOME"
@@ -101,7 +101,7 @@ postgresql_stop_all() {
 	for name in "${!PG_PID[@]}"; do
 		kill -CONT "${PG_PID[$name]}" 2>/dev/null
 		kill -QUIT "${PG_PID[$name]}" 2>/dev/null
-		[ "$name" != pooler ] || kill -KILL "${PG_PID[$name]}" 2>/dev/null # it leaves QUIT ignored, if it is
+		[ "$name" != pooler ] || kill -KILL "${PG_PID[$name]}" 2>/dev/null # QUIT may be ignored, from its parent
 		wait "${PG_PID[$name]}" 2>/dev/null
 	done
 	[ -z "$PG_HOME" ] || rm -rf "$PG_HOME"

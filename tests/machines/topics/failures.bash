@@ -1,7 +1,7 @@
 # failures.bash - a machine is cut off, or loses its power, while it holds a lock by each method.
 # shellcheck shell=bash
 
-STALE=12	# seconds without a sign of life
+STALE=12	# seconds without a heartbeat
 
 # A case is VERSION-METHOD.
 failure_cases() { # METHODS
@@ -20,7 +20,7 @@ arguments() { # TOPIC CASE [STALE]
 	echo "-m ${2#*-} $(is_kernel "$2" || echo "${3:+--stale=$3}") /n${2%-*}/$1/$2"
 }
 
-# A command of MACHINE for a case, in the background; its status will be in a file.
+# Starts the command of MACHINE for a case, in the background; its status will be in a file.
 case_start() { # MACHINE TOPIC CASE [STALE]
 	{
 		on "$1" "semlock $(arguments "${@:2}") inside $2-$3 wait" 2>"$WORK/$2-$3.$1.errors"
@@ -67,7 +67,7 @@ cases_end() { # TOPIC
 	on b 'pkill semlock'
 }
 
-# b's command came within LIMIT seconds of EPOCH, and a's was gone by then.
+# True if b's command entered within LIMIT seconds of EPOCH, after a's had ended.
 came_within() { # KEY EPOCH LIMIT
 	local came
 	eventually "$((10 * ($2 + $3 - EPOCHSECONDS) + 20))" entered "$1" b
@@ -114,7 +114,7 @@ power_cut() {
 	for version in 3 4.0 4.2; do mount_on a "$version"; done
 }
 
-# The loser's command runs on, and its semlock says 76.
+# The loser's command runs on, and its semlock reports 76.
 lost() { # CASE
 	entered "cut-$1" b
 	expect_case_end 76 a cut "$1"
@@ -130,7 +130,7 @@ cut_off() {
 	cases=$(failure_cases "$kernel_methods $file_methods")
 	cases_start cut
 	link a off
-	sleep $((2 * LEASE + LEASE / 2))	# what is tested is that nothing happens in the meantime
+	sleep $((2 * LEASE + LEASE / 2))	# the test is that nothing happens in the meantime
 	link a on
 	eventually 900 on a "timeout 20 stat /n3/cut /n4.2/cut >/dev/null"
 	for case in $cases; do

@@ -11,14 +11,14 @@ excludes() { # LOCK METHOD KEY
 	expect_end 0 "$holder"
 }
 
-# The same, where the machines cannot be told apart.
+# The same, with one host name for both machines.
 same_name() {
 	on b "hostname a"
 	trap 'on b "hostname b"' EXIT
 	excludes "$@"
 }
 
-# a's command is killed: to b its lock is the one of a dead holder when it is old.
+# a's command is killed: when the lock is old, b takes its holder for dead.
 taken_over() { # LOCK METHOD KEY
 	local holder waiter
 	on a "hold $3 semlock -m $2 --stale=4 $1 inside $3 wait" & holder=$!
@@ -45,7 +45,7 @@ names() { # FILE-SYSTEM DIRECTORY METHOD...
 	rename_refused "$1" "$2"
 }
 
-# Other machines do not see the kernel's locks, nor one that would guard a take-over.
+# Other machines see neither the kernel's locks, nor a flock that would guard a takeover.
 no_kernel_locks() { # FILE-SYSTEM DIRECTORY METHOD...
 	local method
 	for method in $kernel_methods; do

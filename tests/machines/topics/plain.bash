@@ -1,8 +1,8 @@
-# plain.bash - plain use: many at one lock, one that is refused and waits, one that dies.
+# plain.bash - plain use: many contenders, one that is refused and waits, one that dies.
 # shellcheck shell=bash
 
-# Commands of link are not killed: a bare PID of a dead process is no proof over NFS.  Nor are those of mkdir:
-# there a directory can be left empty, and then it belongs to nobody.
+# Commands of link are not killed: over NFS the bare PID of a dead process is no proof.  Nor are commands of
+# mkdir: a kill can leave the directory empty, without an owner.
 many() { # LOCK METHOD KEY
 	local rounds=${ROUNDS:-4} contenders=${CONTENDERS:-2} killed=1 machine pids=()
 	case $2 in link | mkdir) killed=0 ;; esac

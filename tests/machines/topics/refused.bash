@@ -8,7 +8,7 @@ refused() { # STATUS ARGUMENTS - of semlock
 	[[ $output && $output != *'the command runs'* ]]
 }
 
-# It may say so only where the directory itself, not a file in it, excludes other machines.
+# semlock may say so only if the directory itself, not a file in it, excludes other machines.
 directory_check() { # DIRECTORY
 	local output
 	output=$(on a "semlock --check $1") || :

@@ -1,4 +1,4 @@
-# slots.bash - the slots of one lock on two machines; a lock that is on the disk of the server itself.
+# slots.bash - the slots of one lock on two machines; a lock on the disk of the server itself.
 # shellcheck shell=bash
 
 # Three slots on two machines; the fourth command is refused.
@@ -18,7 +18,7 @@ slots() { # LOCK METHOD KEY
 	wait "${holders[@]}"
 }
 
-# A job on the server, by the path on its own disk, and one by the network.
+# One job on the server, by the path on its own disk, and one over the network.
 server_and_client() { # METHOD KEY
 	local holder lock=/n4.2/slots/server-$1
 	new_lock "$lock"

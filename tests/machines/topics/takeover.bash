@@ -1,7 +1,7 @@
-# takeover.bash - a dead holder's lock, and machines that take it over late, or see its age late.
+# takeover.bash - a dead holder's lock, and machines that take it over late, or whose caches show an old age.
 # shellcheck shell=bash
 
-# a's command was killed, and its lock is old for the clock of the server.
+# a's command was killed, and its lock is old by the clock of the server.
 leave_dead_lock() { # LOCK METHOD KEY
 	local holder
 	new_lock "$1"
@@ -12,13 +12,13 @@ leave_dead_lock() { # LOCK METHOD KEY
 	on server "touch -h -d '1 hour ago' /keep/export/${1#/n*/}*"
 }
 
-# What b calls to take the lock away: 263 is unlinkat(2).
+# b's call that removes the lock: 263 is unlinkat(2).
 is_held_up() { # LOCK
 	on b "grep -q '^263 ' /proc/\$(pgrep -f '^semlock .*$1 ')/syscall"
 }
 
-# b is held up before the call that takes the lock away, after it has judged it; a takes it over in the
-# meantime, if it can.
+# b is stopped before the call that removes the lock, after the judgement; meanwhile a takes the lock over, if
+# it can.
 late_breaker() { # VERSION METHOD KEY
 	local early late at=/n$1/takeover$1 lock=/n$1/takeover$1/$3
 	leave_dead_lock "$lock" "$2" "$3"
@@ -36,7 +36,7 @@ late_breaker() { # VERSION METHOD KEY
 	expect_end 0,1,76 "$late"
 }
 
-# A mount that never looks at a changed time again does not make a living holder old.
+# On a mount that never reads a changed time again, a living holder's lock does not become old.
 cached_ages() { # VERSION METHOD KEY
 	local holder lock=/n$1/takeover$1/$3
 	new_lock "$lock"

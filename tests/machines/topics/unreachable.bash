@@ -1,4 +1,4 @@
-# unreachable.bash - the server cannot be reached; who holds a lock on another machine; the order of waiters.
+# unreachable.bash - the server is unreachable; holders on another machine; the order of waiters.
 # shellcheck shell=bash
 
 # timeout(1) ends with 124 if its signal ended semlock, with 137 if only KILL could.
@@ -23,7 +23,7 @@ held_elsewhere() { # LOCK METHOD KEY
 	((status != 0))
 }
 
-# Three waiters of one machine are served in the order in which they came.
+# Three waiters of one machine are served in order of arrival.
 in_order() { # LOCK METHOD KEY
 	local holder number pids=()
 	new_lock "$1"

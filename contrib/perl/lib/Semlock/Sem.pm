@@ -11,7 +11,7 @@ use Socket qw(AF_UNIX MSG_DONTWAIT MSG_PEEK PF_UNSPEC SHUT_WR SOCK_STREAM);
 
 our $VERSION = '0.1.0';
 
-# The options of new(), and what semlock is told for each: a switch, or an option with a value.
+# The options of new(), and semlock's argument for each: a switch, or an option with a value.
 my %SWITCH = (shared => '--shared', nonblock => '--nonblock', init => '--init');
 my %VALUE = map { $_ => "--$_" } qw(wait method slots stale mode on-lost ttl);
 my %OURS = map { $_ => 1 } qw(also semlock);
@@ -29,7 +29,7 @@ sub new {
 	croak "$lock: " . $self->_why($said);
 }
 
-# Lets the lock go; when this returns, it is free.
+# Releases the lock; when this returns, the lock is free.
 sub unlock {
 	my $self = shift;
 
@@ -39,7 +39,7 @@ sub unlock {
 	croak "$self->{lock}: the lock was lost: " . $self->_why($end);
 }
 
-# While the lock is held semlock says nothing more: anything to be read is the end of it.
+# While the lock is held semlock prints no further line: readable input means the end.
 sub held {
 	my $self = shift;
 
@@ -82,14 +82,14 @@ sub _arguments {
 			croak "$name: there is no such option";
 		}
 	}
-	# Of the kernel's locks and a server's, the end of the holder tells; a file must be watched.
+	# The end of the holder shows the loss of a kernel's or a server's lock; a file must be monitored.
 	push @arguments, '--on-lost=term'
 		if ($option->{method} // '') =~ /^(?:excl|link|mkdir|rename|symlink)$/ && !$option->{on_lost};
 	push @arguments, map { "--file=$_" } @{ $option->{also} // [] };
 	return (@arguments, '--', $self->{lock});
 }
 
-# Descriptors 0 to 2 may be closed in the caller; ours are to be none of them.
+# Descriptors 0 to 2 may be closed in the caller; the new ones must be none of them.
 sub _above_2 {
 	my $handle = shift;
 	my $fd = fcntl($handle, F_DUPFD, 3) // croak "cannot copy a descriptor: $!";
@@ -99,9 +99,8 @@ sub _above_2 {
 	return $copy;
 }
 
-# A socket and not a pipe: shutdown() ends semlock's input even if a child of ours, forked while
-# the lock was held, has a copy of our end.  Signals are blocked until the child has taken leave
-# of our handlers, which are none of its business.
+# A socket and not a pipe: shutdown() ends semlock's input even if a child, forked while the lock was
+# held, has a copy of this end.  Signals are blocked until the child has dropped this program's handlers.
 sub _start {
 	my ($self, @command) = @_;
 
@@ -144,7 +143,7 @@ sub _become {
 	POSIX::_exit(127);
 }
 
-# The line that decides whether we have the lock.
+# The line that says whether the lock is held.
 sub _hear {
 	my $self = shift;
 	my $said = '';
@@ -160,7 +159,7 @@ sub _hear {
 	}
 }
 
-# Ends semlock's input, and waits until it and its holder have gone.  Returns its last word.
+# Ends semlock's input, and waits until semlock and its holder have ended.  Returns semlock's last line.
 sub _end {
 	my $self = shift;
 	my $socket = delete $self->{socket};
@@ -172,12 +171,12 @@ sub _end {
 		last if defined $got ? $got == 0 : !$!{EINTR};
 	}
 	close $socket;
-	# Whoever reaps all children, or ignores SIGCHLD, was faster.
+	# A program that reaps all children, or ignores SIGCHLD, was faster.
 	1 while waitpid($self->{pid}, 0) == -1 && $!{EINTR};
 	return $said =~ /([^\n]*)\n\z/ ? $1 : '';
 }
 
-# What semlock has said last on standard error, else what it said to us.
+# semlock's last line on standard error, else its last line on the socket.
 sub _why {
 	my ($self, $said) = @_;
 	my $words = $self->{words};
