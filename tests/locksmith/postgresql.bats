@@ -188,6 +188,7 @@ lost_by() {
 }
 
 @test "the server restarts, or crashes: the command is ended before the next begins, 76" {
+	without_leak_check
 	LOCK=$URL
 	with_lease 6 lost_by one postgresql_restart one
 	crash() { postgresql_crash one && postgresql_start one; }

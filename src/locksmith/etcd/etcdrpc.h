@@ -41,8 +41,8 @@ struct etcd {
 	struct failure failure;
 };
 
-/* Prepares, and logs in until that moment if a user is named. OK, or failure is filled in. An endpoint may take first_timeout for
-   its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
+/* Prepares, and logs in until that moment if a user is named. OK, or failure is filled in. An endpoint may take
+   first_timeout for its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
 enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);
 
