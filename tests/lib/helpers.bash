@@ -171,6 +171,26 @@ hold_lock() {
 	hold_as holder "$@"
 }
 
+# hold_by_flock NAME FILE: the same by the system's flock(1); without one the test is skipped.
+hold_by_flock() {
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	fifos "$1"
+	start "$1" "$system" "$2" "$PROBE" hold "$1.up" "$1.down"
+	ready "$1"
+}
+
+# foreign_lock METHOD CONTENT: makes l, as another program makes a lock of METHOD, with CONTENT in it.
+foreign_lock() {
+	rm -rf l l.held
+	case $1 in
+	mkdir) mkdir l && printf '%s' "$2" >l/pid ;;
+	symlink) ln -s "$2" l ;;
+	rename) printf '%s' "$2" >l.held ;;
+	*) printf '%s' "$2" >l ;;
+	esac
+}
+
 # queue_as NAME ARGS...: the same, but returns when semlock sleeps in the kernel, waiting.
 queue_as() {
 	local name=$1

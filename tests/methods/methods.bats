@@ -84,9 +84,7 @@ held_and_free() {
 	hold_lock l
 	expect_status 1 "$system" -n l true
 	let_go
-	fifos other
-	start other "$system" l "$PROBE" hold other.up other.down
-	ready other
+	hold_by_flock other l
 	expect_status 1 "$SEMLOCK" -n l true
 	queue_as second l
 	let_go other

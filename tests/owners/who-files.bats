@@ -34,17 +34,6 @@ json() {
 	"$PROBE" json <.json >.flat || complain "$(cat .json)"
 }
 
-# lock METHOD CONTENT: a lock l of another program's, with CONTENT
-lock() {
-	rm -rf l l.held
-	case $1 in
-	mkdir) mkdir l && printf '%s' "$2" >l/pid ;;
-	symlink) ln -s "$2" l ;;
-	rename) printf '%s' "$2" >l.held ;;
-	*) printf '%s' "$2" >l ;;
-	esac
-}
-
 holder_and_waiters() {
 	TZ="NOON$((10#$(date -u +%H) - 12))" # a start on the day before is printed with its date
 	export TZ
@@ -162,7 +151,7 @@ runs() {
 }
 
 living_stranger() {
-	lock "$method" "$2"
+	foreign_lock "$method" "$2"
 	said 1 "l: held, 0 waiting" -m "$method" l
 	[ "$(column 2 held)" = "$1" ] || complain "'$2' is $1:" "$out" || return
 	grep -q "^held .*sleep 1000" .out
@@ -194,7 +183,7 @@ living_stranger() {
 	pid=$!
 	wait $pid
 	for method in $METHODS; do
-		lock "$method" $pid
+		foreign_lock "$method" $pid
 		said 0 "l: left behind, and free to take, 0 waiting" -m "$method" l
 		[ "$(column 2 dead)" = $pid ]
 		json -m "$method" l
@@ -215,23 +204,23 @@ in_doubt() {
 @test "a holder that is neither known to live nor to be dead: --who says so, and why" {
 	for method in excl link mkdir rename; do
 		for content in 0 hello 4294967295; do
-			lock "$method" $content
+			foreign_lock "$method" $content
 			in_doubt "(not named in the lock)"
 		done
-		lock "$method" $(($(cat /proc/sys/kernel/pid_max) + 1))
+		foreign_lock "$method" $(($(cat /proc/sys/kernel/pid_max) + 1))
 		in_doubt "(no such number on this system)"
 		grep -q "^ *? *$(($(cat /proc/sys/kernel/pid_max) + 1)) " .out
 		refused 1 "the lock names process $(($(cat /proc/sys/kernel/pid_max) + 1)), which is more than" \
 			"$SEMLOCK" -v -n -m "$method" l touch ran
-		lock "$method" 77$'\n'elsewhere$'\n'
+		foreign_lock "$method" 77$'\n'elsewhere$'\n'
 		in_doubt "77 .*(on host elsewhere)"
-		lock "$method" "$(uname -n)/abc:17"
+		foreign_lock "$method" "$(uname -n)/abc:17"
 		in_doubt "17 .*(in another PID namespace)"
 	done
 	method=symlink
-	lock symlink user@elsewhere.17:1700000000
+	foreign_lock symlink user@elsewhere.17:1700000000
 	in_doubt "17 .*(on host elsewhere)"
-	lock symlink "$(uname -n)/abc:17"
+	foreign_lock symlink "$(uname -n)/abc:17"
 	in_doubt "17 .*(in another PID namespace)"
 	rm l
 	mkdir l
@@ -304,7 +293,7 @@ contents() {
 @test "nothing is made or changed, not even a time" {
 	mkdir place
 	for content in '' "$$" what; do
-		(cd place && lock excl "$content")
+		(cd place && foreign_lock excl "$content")
 		before=$(contents)
 		capture "$SEMLOCK" --who -m excl place/l
 		[ "$before" = "$(contents)" ]

@@ -138,11 +138,7 @@ json() {
 }
 
 @test "flock(1): the command, not the process that waits for it" {
-	system=$(system_flock)
-	[ -n "$system" ] || skip "no util-linux flock on this machine"
-	fifos one
-	start one "$system" l "$PROBE" hold one.up one.down
-	ready one
+	hold_by_flock one l
 	shows "${COMMAND[one]}" l "probe hold one.up one.down"
 	let_go one
 }

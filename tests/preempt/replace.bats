@@ -17,11 +17,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 }
 
 @test "flock(1)'s command is ended, and not flock alone" {
-	system=$(system_flock)
-	[ -n "$system" ] || skip "no util-linux flock on this machine"
-	fifos old
-	start old "$system" l "$PROBE" hold old.up old.down
-	ready old
+	hold_by_flock old l
 	expect_status 0 "$SEMLOCK" --replace l true
 	ended old 143
 	"$PROBE" gone "${COMMAND[old]}"
@@ -463,13 +459,7 @@ token() {
 
 # unproven METHOD CONTENT THING: semlock refuses, its message names THING, and no process is signalled
 unproven() {
-	rm -rf l l.held
-	case $1 in
-	mkdir) mkdir l && printf '%s' "$2" >l/pid ;;
-	symlink) ln -s "$2" l ;;
-	rename) printf '%s' "$2" >l.held ;;
-	*) printf '%s' "$2" >l ;;
-	esac
+	foreign_lock "$1" "$2"
 	refused 69 "cannot stop the holder: $3" "$SEMLOCK" -m "$1" --replace l touch ran
 	refused 69 "cannot stop the holder: $3" "$SEMLOCK" -m "$1" --toggle l touch ran
 	[ ! -e ran ]
