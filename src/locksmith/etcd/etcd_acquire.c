@@ -57,7 +57,7 @@ static enum wait look_again(struct etcdlock *k)
 	if (reply == ETCD_OK)
 		return place_verdict(k);
 	say_wait("note=no endpoint answers");
-	return reply == ETCD_FATAL ? WAIT_FAILED : WAIT_SILENT;
+	return call_verdict(reply);
 }
 
 /* The watch of a stopped endpoint stays open and silent. But the endpoint answers no keepalive either:
