@@ -375,6 +375,17 @@ job() {
 	expect_out 0
 }
 
+@test "build-slot and gpu: the lock that the first user made serves every user" {
+	root_only "to be two users"
+	chmod 777 .
+	export BUILD_LOCK=slots GPU_LOCK=pool GPUS=1
+	PATH=${SEMLOCK%/*}:$PATH	# nobody may not enter the directories above this one
+	for recipe in build-slot gpu; do
+		expect_status 0 "$recipe" true
+		expect_status 0 as_nobody "$RECIPES/$recipe" true
+	done
+}
+
 @test "gpu: each has one for itself, and waits while all are taken" {
 	job nvidia-smi 'printf "GPU 0\nGPU 1\n"'
 	export GPU_LOCK=$PWD/pool
