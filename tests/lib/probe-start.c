@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "probe.h"
 
@@ -82,24 +81,4 @@ int cmd_rlimit_nofile(int argc, char **argv)
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
 		fail("cannot limit", "descriptors");
 	become(argv + 3);
-}
-
-/* until-stopped COMMAND...: returns once COMMAND has stopped itself; prints its pid. */
-int cmd_until_stopped(int argc, char **argv)
-{
-	int status;
-	pid_t pid;
-
-	if (argc < 2)
-		misuse("until-stopped COMMAND...");
-	pid = fork();
-	if (pid == 0) {
-		/* else "pid=$(probe until-stopped ...)" would wait for COMMAND's end */
-		dup2(STDERR_FILENO, STDOUT_FILENO);
-		become(argv + 1);
-	}
-	if (pid < 0 || waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
-		return 1;
-	printf("%d\n", (int)pid);
-	return 0;
 }

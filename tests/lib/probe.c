@@ -29,7 +29,6 @@ static const struct {
 	{ "with-default", cmd_with_default },
 	{ "with-closed", cmd_with_closed },
 	{ "rlimit-nofile", cmd_rlimit_nofile },
-	{ "until-stopped", cmd_until_stopped },
 	{ "blocked", cmd_blocked },
 	{ "state", cmd_state },
 	{ "gone", cmd_gone },

@@ -44,7 +44,6 @@ int cmd_with_ignored(int argc, char **argv);
 int cmd_with_default(int argc, char **argv);
 int cmd_with_closed(int argc, char **argv);
 int cmd_rlimit_nofile(int argc, char **argv);
-int cmd_until_stopped(int argc, char **argv);
 
 int cmd_blocked(int argc, char **argv);
 int cmd_state(int argc, char **argv);

@@ -15,7 +15,6 @@ prepare() {
 tidy() { postgresql_stop_all; }
 
 rows() { sql "SELECT count(*) FROM semlock.held"; }
-no_rows() { [ "$(rows)" -eq 0 ]; }
 # waiting N: N sessions are in the queue, or at its head.
 waiting() { [ "$(sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")" -eq "$1" ]; }
 end_sessions() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'semlock%'"; }
