@@ -64,7 +64,7 @@ static void refuse_for_files(const struct request *request)
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
 	refuse_if(request->on_lost != 0 && request->lock.method->kernel != NULL,
-	    "--on-lost: nobody can take this lock away from its holder");
+	    "--on-lost: only a lock made of files can be taken away from its holder");
 	if (request->lock.method->file == NULL)
 		return;
 	refuse_if(request->locks[0].name == NULL,
@@ -77,7 +77,7 @@ static void refuse_for_files(const struct request *request)
 	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
 	refuse_if(request->lock.exact_mode && request->lock.method == method_named("symlink"),
 	    "--mode: a symbolic link has no permissions");
-	refuse_if(request->become, "-F: semlock has to stay, to remove the lock file; leave one out");
+	refuse_if(request->become, "-F: semlock has to stay, to remove the lock; leave out -F");
 }
 
 static void refuse_for_servers(const struct request *request)
@@ -88,7 +88,7 @@ static void refuse_for_servers(const struct request *request)
 	refuse_if(request->lock.ttl > 0 && request->lock.ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
 	if (!on_server)
 		return;
-	refuse_if(request->become, "-F: semlock has to stay, to renew the lease; leave one out");
+	refuse_if(request->become, "-F: semlock has to stay, to renew the lease; leave out -F");
 	refuse_if(request->lock.to_be_removed, "--rm: on a server nothing is left behind that could be removed");
 	refuse_if(request->lock.exact_mode, "--mode: on a server semlock makes no file");
 	refuse_if(request->preempt != PREEMPT_NOT,
@@ -164,9 +164,9 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse_if(request->become && request->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse_if(request->become && request->lock.to_be_removed,
-	    "-F and --rm: nobody is left to remove the file; leave one out");
+	    "-F and --rm: semlock has to stay, to remove the file; leave one out");
 	refuse_if(request->become && reading->limited,
-	    "-F and --run-timeout: nobody is left to stop the command; leave one out");
+	    "-F and --run-timeout: semlock has to stay, to stop the command; leave one out");
 	refuse_if(request->queue_max >= 0 &&
 		   (request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT),
 	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");

@@ -128,7 +128,7 @@ static void print_table(const char *label, const struct owners *found)
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);
 	if (found->unseen)
-		printf("     Some of this is in processes that are not to be seen from here.\n");
+		printf("     Some holders or waiters are in processes that may not be looked into.\n");
 }
 
 /* A member of an object, with the comma behind it: a number, text, a time in ns after 1970, written as

@@ -315,7 +315,7 @@ both_wait() {
 		eventually both_wait
 		[ "$(column 2 held)" = "${COMMAND[holder]}" ]
 		grep -q "^  2\. .*(cannot be seen)" .out
-		grep -q "not to be seen" .out
+		grep -q "may not be looked into" .out
 		let_go
 		ready one
 		let_go one

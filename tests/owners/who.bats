@@ -295,7 +295,7 @@ json() {
 	grep -q "^held *? .*(cannot be seen; ${PID[holder]} took it)" .out
 	grep -q '^l: held, 2 waiting$' .out
 	[ "$(grep -c '(cannot be seen)' .out)" -ge 1 ]
-	grep -q "not to be seen" .out
+	grep -q "may not be looked into" .out
 	[ "$(grep -c "${COMMAND[holder]}" .out)" -eq 0 ]
 	expect_status 1 as_nobody "$SEMLOCK" --who --json l
 	"$PROBE" json <.out >.flat
