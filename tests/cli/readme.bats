@@ -17,6 +17,11 @@ prepare() {
 	done < <(tail -n 2 .out)
 }
 
+@test "contrib/compare in a tree where nothing is built says so, and does not wait" {
+	SEMLOCK=$PWD/none expect_status 69 timeout "$PATIENCE" "$SOURCE/contrib/compare" semlock
+	grep -q "there is no $PWD/none" .err
+}
+
 @test "README has at most 130 lines of 100 columns" {
 	[ "$(wc -l <"$SOURCE/README")" -le 130 ]
 	awk 'length > 100' "$SOURCE/README" >wide
