@@ -408,3 +408,10 @@ job() {
 	expect_status 7 shared-log log sh -c 'echo last; exit 7'
 	[ "$(tail -n 1 log)" = last ]
 }
+
+@test "shared-log: what the command has said is in the log, also after TERM to the script" {
+	stand one shared-log log sh -c 'echo said; exec "$0" "$@"'
+	kill -TERM "${PID[one]}"
+	let_go one
+	[ "$(cat log)" = said ] || complain "the log has: $(cat log)"
+}
