@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "lock/lockfile.h"
 #include "lock/lockset.h"
+#include "methods/kernel/kernel_methods.h"
 #include "report/error.h"
 #include "report/exitcode.h"
 
@@ -46,7 +47,7 @@ static const char *stuck_reason(const struct request *request)
 static void look_for_losses(const struct request *request, struct lock *locks)
 {
 	for (unsigned i = 0; request->lock.method->kernel != NULL && i < request->nlocks; i++)
-		locks[i].lost = !request->lock.method->kernel->owned(&locks[i]);
+		locks[i].lost = !kernel_lock_owned(&locks[i]);
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */

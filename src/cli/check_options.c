@@ -173,7 +173,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse_if(request->min_hold > 0 &&
 		   (request->become || request->unlock || (request->command == NULL && !request->hold)),
 	    "--min-hold: semlock must stay to hold the lock; leave out -F and -u, and name a command");
-	refuse_if(reading->limited && request->command == NULL && !request->who,
+	refuse_if(reading->limited && request->command == NULL,
 	    "--run-timeout: there is no command to stop");
 	refuse_if(request->signal != 0 && !reading->limited, "--signal goes with --run-timeout");
 	refuse_if(reading->kills && !reading->limited && request->preempt == PREEMPT_NOT,

@@ -36,10 +36,7 @@ bool lock_options_read(struct lock_options *lock, int argc, char **argv)
 {
 	int option;
 
-	lock->method = &method_flock;
-	lock->method_named = false;
-	lock->name = lock->fd = NULL;
-	lock->nmore = 0;
+	*lock = (struct lock_options){.method = &method_flock};
 	optind = 0; /* getopt(3) begins again */
 	while ((option = options_next(argc, argv)) >= 0 && option != 'c') {
 		if (option == OPT_WHO || option == OPT_CHECK || option == '?' || option == ':')

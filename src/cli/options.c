@@ -175,7 +175,8 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		break;
 	case OPT_HOLD:
 		request->hold = true;
-		request->owner = optarg == NULL ? 0 : value_pid(optarg);
+		request->owner = optarg == NULL ? 0
+		    : (pid_t)value_number("--hold", optarg, "a process number", 1, INT_MAX);
 		break;
 	case OPT_ON_LOST:
 		request->on_lost = value_on_lost(optarg);

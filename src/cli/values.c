@@ -156,15 +156,6 @@ int value_fd(const char *option, const char *text)
 	return (int)fd;
 }
 
-pid_t value_pid(const char *text)
-{
-	long pid = parse_number(text, INT_MAX);
-
-	if (pid < 1)
-		die(EXIT_USAGE, "--hold=%s: not a process number", text);
-	return (pid_t)pid;
-}
-
 off_t value_size(const char *option, const char *text, off_t most)
 {
 	static const char units[] = "KMGTPE";

@@ -35,9 +35,6 @@ mode_t value_mode(const char *text);
 /* --fd, --status-fd, FD: a descriptor's number, open or not. */
 int value_fd(const char *option, const char *text);
 
-/* --hold: a PID, from 1. */
-pid_t value_pid(const char *text);
-
 /* --start, --length: bytes, up to MOST, with the suffixes of flock(1) (K, KiB: 1024; KB: 1000; up to
  * E). */
 off_t value_size(const char *option, const char *text, off_t most);

@@ -42,8 +42,6 @@ struct kernel_method {
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
 	/* Unlock, for every process that shares the open description; 0, or -1 with ERROR filled. */
 	int (*drop)(struct lock *lock, struct error *error);
-	/* If the lock was taken, is it still ours? */
-	bool (*owned)(struct lock *lock);
 	/* As take and drop, for slot SLOT alone; never AGAIN. */
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	void (*drop_slot)(struct lock *lock, unsigned slot);

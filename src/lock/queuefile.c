@@ -140,10 +140,11 @@ int queuefile_open(const struct lock *lock)
 /* Root gives the queue to the lock's owner, which then can remove it. */
 static int set_mode(int fd, const struct lock *lock)
 {
-	struct openness open = openness_of(lock);
+	struct openness open;
 
 	if (fd < 0)
 		return -1;
+	open = openness_of(lock);
 	if (open.mode == 0660 && fchown(fd, (uid_t)-1, open.group) != 0)
 		open.mode = 0600;
 	if (geteuid() == 0) /* a queue that stays root's is trusted as well */

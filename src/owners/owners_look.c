@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lock/lockfile.h"
+#include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "owners/owners_look.h"
 #include "owners/probe.h"
@@ -63,7 +64,7 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 	look.slot = -1;
 	if (look.fd < 0)
 		look.fd = open_on_nfs(lock);
-	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->method->kernel->owned(&look))
+	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !kernel_lock_owned(&look))
 		owner = owners_add(found);
 	if (owner != NULL) {
 		owner->method = lock->method->name;

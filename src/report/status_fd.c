@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "report/status_fd.h"
@@ -22,23 +21,18 @@ int status_fd_use(int fd)
 	return 0;
 }
 
-/* If the pipe has no reader, write(2) raises SIGPIPE: block it, then take it from the pending signals,
- * unless a SIGPIPE was pending before. */
+/* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is ignored: to
+ * ignore it again takes it from the queue. */
 static void write_without_sigpipe(const char *line, size_t length)
 {
-	static const struct timespec at_once = {0, 0};
-	sigset_t pipe, before, pending;
+	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
 	int saved = errno;
 
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	sigpending(&pending);
-	sigprocmask(SIG_BLOCK, &pipe, &before);
+	sigaction(SIGPIPE, &ignored, &before);
 	while (write(status_fd, line, length) < 0 && errno == EINTR)
 		;
-	if (!sigismember(&pending, SIGPIPE))
-		sigtimedwait(&pipe, NULL, &at_once);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	sigaction(SIGPIPE, &ignored, NULL);
+	sigaction(SIGPIPE, &before, NULL);
 	errno = saved;
 }
 

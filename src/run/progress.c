@@ -196,8 +196,14 @@ static void choose_signals(void)
 			sigaddset(&state->watched, signals[i]);
 }
 
+/* Where sigtimedwait(2) is refused (by a sandbox, say) the thread would not learn that it is to end. */
 static bool start_drawing(void)
 {
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (signals_wait(&none, NULL, 0) < 0 && errno != EAGAIN)
+		return false;
 	choose_signals();
 	state->began = clock_now();
 	if (signals_free_thread(&state->thread, thread_main, NULL) != 0)

@@ -169,6 +169,25 @@ refusing() {
 	done
 }
 
+@test "where a queue cannot be made whole under its name, a waiter that makes it too late stands in line in it" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	local denied=(strace -D -qq -o trace -e inject=/^readlink:error=ENOENT -e inject=linkat:error=ENOENT)
+	hold_lock l
+	fifos first
+	start late "${denied[@]}:signal=STOP" "$SEMLOCK" --queue-max=2 l touch ran
+	"$PROBE" state "${PID[late]}" Tt
+	start first "${denied[@]}" "$SEMLOCK" l "$PROBE" hold first.up first.down
+	"$PROBE" blocked "${PID[first]}"
+	kill -CONT "${PID[late]}"
+	"$PROBE" blocked "${PID[late]}"
+	let_go
+	ready first
+	[ ! -e ran ]
+	let_go first
+	ended late 0
+}
+
 @test "without process descriptors --toggle stops no process; a limit, a lost lock and --hold work" {
 	hold_as on l
 	for error in ENOSYS EPERM; do

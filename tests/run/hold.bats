@@ -182,8 +182,8 @@ holding() {
 }
 
 @test "--hold=PID of no process is refused" {
-	refused 64 "--hold=x" "$SEMLOCK" --hold=x l
-	refused 64 "--hold=0" "$SEMLOCK" --hold=0 l
+	refused 64 "--hold x: not a process number" "$SEMLOCK" --hold=x l
+	refused 64 "--hold 0: not a process number" "$SEMLOCK" --hold=0 l
 	true & gone=$!
 	wait $gone
 	refused 64 "no such process" "$SEMLOCK" --hold=$gone l

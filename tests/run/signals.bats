@@ -213,6 +213,18 @@ limit_after_signal() {
 	ended holder 124
 }
 
+@test "where sigwaitinfo is denied, a waiter that is to say what it waits for gets its lock" {
+	command -v strace >/dev/null || skip "no strace here"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_lock l
+	start waiter strace -D -qqf -o trace -e trace=rt_sigtimedwait -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" -v l touch ran
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go
+	eventually [ -e ran ]
+	ended waiter 0
+}
+
 @test "a signal ends the wait, and the others in line are served" {
 	for pair in TERM:143 HUP:129 INT:130; do
 		hold_as holder l

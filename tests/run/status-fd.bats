@@ -130,6 +130,10 @@ came_in_time() {
 	exec 6<>pipe
 	exec 7>pipe 6>&-
 	expect_status 3 "$SEMLOCK" --status-fd 7 l sh -c 'exit 3'
+	command -v strace >/dev/null || skip "no strace here"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	expect_status 3 "$PROBE" with-default PIPE -- strace -qqf -o trace -e inject=rt_sigtimedwait:error=EPERM \
+		"$SEMLOCK" --status-fd 7 l sh -c 'exit 3'
 	exec 7>&-
 }
 

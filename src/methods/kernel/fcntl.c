@@ -125,7 +125,6 @@ static const struct kernel_method fcntl_method = {
     .access = fcntl_access,
     .take = fcntl_take,
     .drop = fcntl_drop,
-    .owned = kernel_lock_owned,
     .take_slot = kernel_take_slot,
     .drop_slot = kernel_drop_slot,
 };

@@ -81,7 +81,6 @@ const struct method method_flock = {
 	.access = flock_access,
 	.take = flock_take,
 	.drop = flock_drop,
-	.owned = kernel_lock_owned,
 	.take_slot = kernel_take_slot,
 	.drop_slot = kernel_drop_slot,
     },

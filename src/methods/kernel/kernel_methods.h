@@ -11,7 +11,7 @@ extern const struct method method_flock;
 extern const struct method method_ofd;
 extern const struct method method_posix;
 
-/* A method's owned.  Only on NFS the system is asked. */
+/* If LOCK was taken, is it still ours?  Only on NFS the system is asked. */
 bool kernel_lock_owned(struct lock *lock);
 
 /* A method's take_slot and drop_slot: a record lock on a byte of the range, or beyond any program's data. */
