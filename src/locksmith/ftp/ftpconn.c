@@ -65,6 +65,12 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "not possible");
+	case CURLE_FTP_COULDNT_RETR_FILE:
+		if (r->code == 550) { /* NLST of a directory that is not there */
+			r->reached = true;
+			return REPLY_REFUSED;
+		}
+		break;
 	default:
 		break;
 	}
