@@ -459,6 +459,16 @@ lost_before_the_deadline() {
 	until_line b OK
 }
 
+@test "a server without STAT: a free lock is free, and a directory that cannot be written is 73" {
+	server
+	fault nostat.always
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	SEMLOCK_USER=guest run_smith --no-wait "$URL/L"
+	[ "$status" -eq 73 ]
+}
+
 @test "names that matter to FTP: absolute, relative, spaces" {
 	server
 	mkdir "$ROOT/sub"
@@ -560,6 +570,15 @@ lost_before_the_deadline() {
 	run_smith --no-wait "$URL/none/L"
 	[ "$status" -eq 73 ]
 	[[ $output == *"missing, or closed to us)" ]]
+}
+
+@test "a server with no room for the token is 73, and no directory is left in the way" {
+	server
+	fault no-token.always
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 73 ]
+	[[ $output == "ERR 73 cannot create"*": 552 "* ]]
+	[ -z "$(ls "$ROOT")" ]
 }
 
 @test "options and URLs that make no sense are 64" {

@@ -161,14 +161,34 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	return STEP_WAIT;
 }
 
+/* True if another client may have removed our directory, which was empty since A1, at began, as stale: what is there
+   now may be a plain client's. */
+static bool may_be_removed(const struct dirlock *k, int64_t began, int64_t now)
+{
+	return k->options->stale > 0 && now - began >= k->options->stale;
+}
+
+/* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none behind. If
+   not, another client has removed it. */
+static enum step token_refused(struct dirlock *k, int64_t began, bool made)
+{
+	struct remote_dir *r = &k->remote_dir;
+	char refusal[sizeof r->text];
+
+	memcpy(refusal, r->text, sizeof refusal);
+	if (!made || may_be_removed(k, began, clock_boottime()) ||
+	    r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
+		return STEP_BACK;
+	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's directory: %s", refusal);
+	return STEP_FAILED;
+}
+
 /* The lock is ours if not too much time has passed since A1, at began; marked: the end of A2. */
 static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
 	struct remote_dir *r = &k->remote_dir;
 
-	/* Another client may have removed our directory, empty until A2, as stale, and this one be a plain
-	   client's: leave it there. */
-	if (k->options->stale > 0 && marked - began >= k->options->stale) {
+	if (may_be_removed(k, began, marked)) {
 		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 		return STEP_BACK;
 	}
@@ -212,6 +232,7 @@ static enum step attempt(struct dirlock *k)
 	unsigned int slot = 0;
 	bool joins = false;
 	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_answer_by()); /* A1 */
+	bool made = reply == REPLY_DONE;
 
 	if (reply == REPLY_REFUSED) {
 		enum step step = lock_refused(k, &joins, &slot);
@@ -228,7 +249,7 @@ static enum step attempt(struct dirlock *k)
 	k->sent = clock_boottime();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */
 	if (reply == REPLY_REFUSED)
-		return STEP_BACK; /* another client has removed the empty directory as stale */
+		return token_refused(k, began, made);
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
 	return alone(k, began); /* A3; also finds a token whose reply was lost */
