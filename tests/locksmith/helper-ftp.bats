@@ -379,6 +379,7 @@ with_wait() {
 	unlock a
 	[ "$STATUS" -eq 0 ]
 	expect a FREE
+	[ -z "$(ls "$ROOT")" ]
 }
 
 @test "the reply to the token's MKD is lost: the listing tells that it was made" {

@@ -84,6 +84,11 @@ void dirlock_describe(const struct owner_token *t, char *text, size_t size)
 	    lease_mode_name((enum lease_mode)t->mode), slot);
 }
 
+bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now)
+{
+	return k->options->stale > 0 && now - since >= k->options->stale;
+}
+
 void dirlock_give_back(struct dirlock *k)
 {
 	enum reply reply = REPLY_UNKNOWN;

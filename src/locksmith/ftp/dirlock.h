@@ -68,6 +68,10 @@ bool dirlock_break_by_age(struct dirlock *k);
 /* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
 int dirlock_hold(struct dirlock *k);
 
+/* True if another client may have removed our directory, empty for the time from SINCE to NOW, as stale: what is there
+   now may be a plain client's. */
+bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now);
+
 /* Removes our token and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);
 

@@ -161,13 +161,6 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	return STEP_WAIT;
 }
 
-/* True if another client may have removed our directory, which was empty since A1, at began, as stale: what is there
-   now may be a plain client's. */
-static bool may_be_removed(const struct dirlock *k, int64_t began, int64_t now)
-{
-	return k->options->stale > 0 && now - began >= k->options->stale;
-}
-
 /* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none behind. If
    not, another client has removed it. */
 static enum step token_refused(struct dirlock *k, int64_t began, bool made)
@@ -176,7 +169,7 @@ static enum step token_refused(struct dirlock *k, int64_t began, bool made)
 	char refusal[sizeof r->text];
 
 	memcpy(refusal, r->text, sizeof refusal);
-	if (!made || may_be_removed(k, began, clock_boottime()) ||
+	if (!made || dirlock_may_be_removed(k, began, clock_boottime()) ||
 	    r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
 		return STEP_BACK;
 	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's directory: %s", refusal);
@@ -188,7 +181,7 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
 	struct remote_dir *r = &k->remote_dir;
 
-	if (may_be_removed(k, began, marked)) {
+	if (dirlock_may_be_removed(k, began, marked)) {
 		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 		return STEP_BACK;
 	}

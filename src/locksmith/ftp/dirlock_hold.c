@@ -16,7 +16,7 @@ struct dirlock_renewal {
 	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next heartbeat */
 	int64_t tried;	   /* when the heartbeat without a reply was first sent; 0: none */
-	bool doubt;	   /* a removal of our token was sent, and no answer came */
+	int64_t removing;  /* when a removal of our token was first sent to which no answer came; 0: none */
 };
 
 static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_t sent)
@@ -62,29 +62,32 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
+	int64_t now = clock_boottime();
 	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
 
-	if (reply == REPLY_DONE) {
-		/* Only once: a second request could remove the directory of a plain client that came
-		 * after us. */
-		r->ops->rmdir(r, k->lock, dirlock_answer_by());
-		return REPLY_DONE;
-	}
-	if (reply != REPLY_REFUSED) {
-		h->doubt = true;
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL) {
+		if (h->removing == 0)
+			h->removing = now;
 		return REPLY_UNKNOWN;
 	}
-	reply = dirlock_look(k, dirlock_answer_by());
-	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
-		return REPLY_UNKNOWN;
-	if (listing_find(&k->listing, k->mine.name) != NULL)
-		return REPLY_UNKNOWN;
-	/* A heartbeat whose reply was lost may have renamed the token. */
-	k->mine.beat++;
-	token_name(&k->mine);
-	if (listing_find(&k->listing, k->mine.name) != NULL)
-		return REPLY_UNKNOWN;
-	return h->doubt && clock_boottime() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
+	if (reply == REPLY_REFUSED) {
+		reply = dirlock_look(k, dirlock_answer_by());
+		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL || listing_find(&k->listing, k->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		/* A heartbeat whose reply was lost may have renamed the token. */
+		k->mine.beat++;
+		token_name(&k->mine);
+		if (listing_find(&k->listing, k->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		now = clock_boottime();
+		if (h->removing == 0 || now >= h->deadline)
+			return REPLY_REFUSED;
+		if (dirlock_may_be_removed(k, h->removing, now))
+			return REPLY_DONE;
+	}
+	/* Only once: a second request could remove the directory of a plain client that came after us. */
+	r->ops->rmdir(r, k->lock, dirlock_answer_by());
+	return REPLY_DONE;
 }
 
 static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
