@@ -11,12 +11,6 @@
 #include <string.h>
 
 #define DEFAULT_TTL 60
-#define REQUEST_SECONDS 10
-
-int64_t dirlock_answer_by(void)
-{
-	return clock_boottime() + REQUEST_SECONDS * NS_PER_S;
-}
 
 const char *dirlock_path(const struct dirlock *k, const char *name)
 {
@@ -47,12 +41,12 @@ enum reply dirlock_probe(struct dirlock *k, int64_t *seconds)
 	/* The name has no dot in front: some servers hide such names. */
 	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
 	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path, dirlock_answer_by());
+	reply = r->ops->mkdir(r, path);
 	if (reply != REPLY_DONE)
 		return reply;
 	if (seconds != NULL)
-		reply = r->ops->modified(r, path, dirlock_answer_by(), seconds);
-	r->ops->rmdir(r, path, dirlock_answer_by());
+		reply = r->ops->modified(r, path, seconds);
+	r->ops->rmdir(r, path);
 	return reply;
 }
 
@@ -61,12 +55,12 @@ static void add_entry(void *data, const char *name)
 	listing_add(data, name);
 }
 
-enum reply dirlock_look(struct dirlock *k, int64_t until)
+enum reply dirlock_look(struct dirlock *k)
 {
 	enum reply reply;
 
 	listing_clear(&k->listing);
-	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add_entry, &k->listing);
+	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, add_entry, &k->listing);
 	if (reply == REPLY_DONE) {
 		listing_note_ages(&k->listing, &k->seen, clock_boottime());
 		k->seen = k->listing;
@@ -94,12 +88,11 @@ void dirlock_give_back(struct dirlock *k)
 	enum reply reply = REPLY_UNKNOWN;
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = k->remote_dir.ops->rmdir(
-		    &k->remote_dir, dirlock_path(k, k->mine.name), dirlock_answer_by());
+		reply = k->remote_dir.ops->rmdir(&k->remote_dir, dirlock_path(k, k->mine.name));
 	/* Only if our token was surely removed now: else the directory may be a new one of another
 	 * client. */
 	if (reply == REPLY_DONE)
-		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock, dirlock_answer_by());
+		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock);
 }
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
@@ -129,7 +122,7 @@ static int set_paths(struct dirlock *k)
 
 static int dirlock_who(struct dirlock *k)
 {
-	enum reply reply = dirlock_look(k, dirlock_answer_by());
+	enum reply reply = dirlock_look(k);
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
@@ -142,7 +135,7 @@ static int dirlock_who(struct dirlock *k)
 	}
 	if (k->listing.tokens > 0)
 		return EXIT_BUSY;
-	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock, dirlock_answer_by()) != REPLY_DONE)
+	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
 		return EXIT_RELEASED;
 	say("WHO state=holds mode=exclusive note=a directory without a token");
 	return EXIT_BUSY;
@@ -172,7 +165,7 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 		failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
 		return EXIT_USAGE;
 	}
-	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_answer_by(), o->answer_by)) != REPLY_DONE) {
+	if (remote_dir_open(&k->remote_dir, &o->url, o->answer_by) != REPLY_DONE) {
 		k->failure = k->remote_dir.failure;
 		status = k->failure.status;
 	} else if (set_paths(k) != 0) {

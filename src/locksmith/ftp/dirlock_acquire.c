@@ -41,7 +41,7 @@ static enum step lock_missed(struct dirlock *k, const char *refusal)
 		return STEP_BACK;
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
 		return no_answer(reply);
-	reply = r->ops->enter(r, k->parent, dirlock_answer_by());
+	reply = r->ops->enter(r, k->parent);
 	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
@@ -63,7 +63,7 @@ static void compare_name(void *data, const char *name)
 static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
-	enum reply reply = r->ops->enter(r, k->lock, dirlock_answer_by());
+	enum reply reply = r->ops->enter(r, k->lock);
 
 	if (reply == REPLY_DONE) {
 		k->misses = 0;
@@ -81,7 +81,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 
 	struct entry_search s = {k->base, false};
 
-	reply = r->ops->list(r, k->parent, dirlock_answer_by(), compare_name, &s);
+	reply = r->ops->list(r, k->parent, compare_name, &s);
 	if (reply == REPLY_DONE && s.found && k->misses < MISSES_MOST) {
 		/* A file, or a directory made a moment ago. Count a miss: a file must not block us
 		 * for ever. */
@@ -102,7 +102,7 @@ static enum step bare_lock(struct dirlock *k)
 	int64_t now = clock_boottime(), stamp = 0;
 
 	/* By its time, a directory made anew is not taken for the one seen before. */
-	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &stamp) != REPLY_DONE)
+	if (r->ops->modified(r, k->lock, &stamp) != REPLY_DONE)
 		stamp = 0;
 	if (stamp != k->empty_stamp || k->seen.empty_since == NEVER) {
 		k->empty_stamp = stamp;
@@ -110,7 +110,7 @@ static enum step bare_lock(struct dirlock *k)
 	}
 	if (k->options->stale == 0 || now - k->seen.empty_since <= k->options->stale)
 		return STEP_WAIT;
-	if (r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
+	if (r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_WAIT;
 	say("NOTE %s: removed: it was empty for too long", k->lock);
 	listing_clear(&k->seen);
@@ -123,12 +123,11 @@ static bool break_silent(struct dirlock *k, int64_t asked)
 	struct remote_dir *r = &k->remote_dir;
 	const struct owner_token *t = listing_silent(&k->listing, asked);
 
-	if (t == NULL ||
-	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
+	if (t == NULL || r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
 		return false;
 	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
 	/* The server refuses this if another token is in it. */
-	r->ops->rmdir(r, k->lock, dirlock_answer_by());
+	r->ops->rmdir(r, k->lock);
 	return true;
 }
 
@@ -140,7 +139,7 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	enum reply reply;
 
 	memcpy(refusal, k->remote_dir.text, sizeof refusal);
-	reply = dirlock_look(k, dirlock_answer_by());
+	reply = dirlock_look(k);
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
 		return no_answer(reply);
 	if (reply == REPLY_REFUSED || listing_empty(&k->listing)) {
@@ -161,8 +160,8 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	return STEP_WAIT;
 }
 
-/* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none behind. If
-   not, another client has removed it. */
+/* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none
+   behind. If not, another client has removed it. */
 static enum step token_refused(struct dirlock *k, int64_t began, bool made)
 {
 	struct remote_dir *r = &k->remote_dir;
@@ -170,9 +169,9 @@ static enum step token_refused(struct dirlock *k, int64_t began, bool made)
 
 	memcpy(refusal, r->text, sizeof refusal);
 	if (!made || dirlock_may_be_removed(k, began, clock_boottime()) ||
-	    r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
+	    r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_BACK;
-	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's directory: %s", refusal);
+	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's: %s", refusal);
 	return STEP_FAILED;
 }
 
@@ -182,7 +181,7 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 	struct remote_dir *r = &k->remote_dir;
 
 	if (dirlock_may_be_removed(k, began, marked)) {
-		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
+		r->ops->rmdir(r, dirlock_path(k, k->mine.name));
 		return STEP_BACK;
 	}
 	/* Too little is left of the lease. */
@@ -203,7 +202,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 	int looks = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
-		enum reply reply = dirlock_look(k, dirlock_answer_by());
+		enum reply reply = dirlock_look(k);
 
 		if (reply != REPLY_DONE || !listing_holds(&k->listing, &k->mine)) {
 			bool seen = listing_find(&k->listing, k->mine.name) != NULL;
@@ -224,7 +223,7 @@ static enum step attempt(struct dirlock *k)
 	int64_t began = clock_boottime();
 	unsigned int slot = 0;
 	bool joins = false;
-	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_answer_by()); /* A1 */
+	enum reply reply = r->ops->mkdir(r, k->lock); /* A1 */
 	bool made = reply == REPLY_DONE;
 
 	if (reply == REPLY_REFUSED) {
@@ -240,7 +239,7 @@ static enum step attempt(struct dirlock *k)
 	listing_clear(&k->seen);
 	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
 	k->sent = clock_boottime();
-	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */
+	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name)); /* A2 */
 	if (reply == REPLY_REFUSED)
 		return token_refused(k, began, made);
 	if (reply == REPLY_FATAL)

@@ -28,6 +28,7 @@ static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_
 	h->next = sent + h->ttl / 4;
 	h->tried = 0;
 	watchdog_lease(h->deadline, h->ttl);
+	k->remote_dir.until = h->last_call;
 }
 
 /* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try again. */
@@ -35,7 +36,6 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
 	struct owner_token next = k->mine;
-	int64_t until = clock_min(dirlock_answer_by(), h->last_call);
 	enum reply reply;
 
 	next.beat++;
@@ -43,10 +43,10 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
 		h->tried = clock_boottime();
-	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
+	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name));
 	if (reply != REPLY_DONE) {
 		/* The reply was lost, the token broken, or the request refused for once: look. */
-		if (dirlock_look(k, until) != REPLY_DONE)
+		if (dirlock_look(k) != REPLY_DONE)
 			return REPLY_UNKNOWN;
 		if (listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
@@ -63,7 +63,7 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
 	int64_t now = clock_boottime();
-	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
+	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name));
 
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL) {
 		if (h->removing == 0)
@@ -71,8 +71,9 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 		return REPLY_UNKNOWN;
 	}
 	if (reply == REPLY_REFUSED) {
-		reply = dirlock_look(k, dirlock_answer_by());
-		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL || listing_find(&k->listing, k->mine.name) != NULL)
+		reply = dirlock_look(k);
+		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
+		    listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
 		/* A heartbeat whose reply was lost may have renamed the token. */
 		k->mine.beat++;
@@ -86,7 +87,7 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 			return REPLY_DONE;
 	}
 	/* Only once: a second request could remove the directory of a plain client that came after us. */
-	r->ops->rmdir(r, k->lock, dirlock_answer_by());
+	r->ops->rmdir(r, k->lock);
 	return REPLY_DONE;
 }
 
@@ -95,6 +96,7 @@ static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
 	int64_t give_up = clock_boottime() + h->ttl;
 
 	watchdog_over();
+	k->remote_dir.until = NEVER;
 	do {
 		switch (let_go(k, h)) {
 		case REPLY_DONE:

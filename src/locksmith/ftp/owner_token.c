@@ -61,8 +61,8 @@ bool token_parse(const char *name, struct owner_token *t)
 	if (t->mode == 'n')
 		t->slot = (unsigned int)strtoul(mode + 1, NULL, 10);
 	token_name(t);
-	if (strchr("xsn", t->mode) == NULL || strlen(t->nonce) != 16 || t->ttl > LONGEST_SECONDS || t->pid < 0 || t->pid > INT32_MAX ||
-	    strcasecmp(t->name, name) != 0)
+	if (strchr("xsn", t->mode) == NULL || strlen(t->nonce) != 16 || t->ttl > LONGEST_SECONDS ||
+	    t->pid < 0 || t->pid > INT32_MAX || strcasecmp(t->name, name) != 0)
 		return false;
 	strcpy(t->name, name);
 	return true;

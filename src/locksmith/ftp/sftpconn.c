@@ -39,30 +39,30 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 }
 
 /* url_parse() refuses quotes and backslashes in a path. */
-static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path, int64_t until)
+static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path)
 {
 	char line[1400];
 
 	snprintf(line, sizeof line, "%s \"%s\"", verb, path);
-	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
+	return remote_dir_perform(r, curl_slist_append(NULL, line));
 }
 
-static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_mkdir(struct remote_dir *r, const char *path)
 {
-	return sftp_command(r, "mkdir", path, until);
+	return sftp_command(r, "mkdir", path);
 }
 
-static enum reply sftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_rmdir(struct remote_dir *r, const char *path)
 {
-	return sftp_command(r, "rmdir", path, until);
+	return sftp_command(r, "rmdir", path);
 }
 
-static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
+static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to)
 {
 	char line[2800];
 
 	snprintf(line, sizeof line, "rename \"%s\" \"%s\"", from, to);
-	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
+	return remote_dir_perform(r, curl_slist_append(NULL, line));
 }
 
 static void nothing(void *data, const char *name)
@@ -71,20 +71,19 @@ static void nothing(void *data, const char *name)
 	(void)name;
 }
 
-static enum reply sftp_enter(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_enter(struct remote_dir *r, const char *path)
 {
-	return remote_dir_names(r, path, until, nothing, NULL);
+	return remote_dir_names(r, path, nothing, NULL);
 }
 
-static enum reply sftp_modified(
-    struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
+static enum reply sftp_modified(struct remote_dir *r, const char *path, int64_t *seconds)
 {
 	curl_off_t time = -1;
 	enum reply reply;
 
 	remote_dir_aim(r, path);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
-	reply = remote_dir_perform(r, NULL, until);
+	reply = remote_dir_perform(r, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	if (reply != REPLY_DONE)
@@ -121,9 +120,9 @@ static void sftp_settings(struct remote_dir *r)
 	known_hosts(r);
 }
 
-static enum reply sftp_login(struct remote_dir *r, int64_t until)
+static enum reply sftp_login(struct remote_dir *r)
 {
-	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "pwd"), until);
+	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "pwd"));
 
 	return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
 }
