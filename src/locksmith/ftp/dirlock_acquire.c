@@ -67,12 +67,8 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 
 	if (reply == REPLY_DONE) {
 		k->misses = 0;
-		if (looked == REPLY_DONE)
-			snprintf(k->who, sizeof k->who,
-			    "mode=exclusive note=a directory without a token");
-		else
-			snprintf(
-			    k->who, sizeof k->who, "mode=exclusive note=a directory that we cannot look into");
+		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory %s",
+		    looked == REPLY_DONE ? "without a token" : "that we cannot look into");
 		return STEP_WAIT;
 	}
 	listing_clear(&k->seen);

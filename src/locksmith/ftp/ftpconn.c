@@ -14,16 +14,11 @@
 
 static void keep_text(struct remote_dir *r)
 {
-	const char *all = buffer_text(&r->reply), *last = all;
-	size_t n;
+	const char *last = buffer_text(&r->reply);
 
-	for (const char *p = all; *p != '\0'; p++)
-		if (*p == '\n' && p[1] != '\0')
-			last = p + 1;
-	n = strcspn(last, "\r\n");
-	snprintf(r->text, sizeof r->text, "%.*s",
-	    n < sizeof r->text ? (int)n : (int)sizeof r->text - 1, last);
-	failure_clean(r->text);
+	for (const char *end = strchr(last, '\n'); end != NULL && end[1] != '\0'; end = strchr(last, '\n'))
+		last = end + 1;
+	snprintf(r->text, sizeof r->text, "%.*s", (int)strcspn(last, "\r\n"), last);
 }
 
 static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
@@ -131,13 +126,8 @@ static enum reply ftp_enter(struct remote_dir *r, const char *path)
 {
 	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "CWD", path));
 
-	if (reply == REPLY_DONE) {
-		char text[sizeof r->text];
-
-		memcpy(text, r->text, sizeof text);
+	if (reply == REPLY_DONE)
 		remote_dir_perform(r, ftp_command(NULL, "CWD", r->home));
-		memcpy(r->text, text, sizeof text);
-	}
 	return reply;
 }
 
@@ -195,19 +185,11 @@ static void ftp_settings(struct remote_dir *r)
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
 }
 
-static enum reply ftp_login(struct remote_dir *r)
-{
-	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "*PWD"));
-
-	return reply != REPLY_REFUSED ? reply
-				      : ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
-}
-
 const struct remote_dir_ops ftp_ops = {
     .protocols = "ftp,ftps",
     .root = "/%2F",
     .settings = ftp_settings,
-    .login = ftp_login,
+    .login = "*PWD",
     .verdict = ftp_verdict,
     .mkdir = ftp_mkdir,
     .rmdir = ftp_rmdir,

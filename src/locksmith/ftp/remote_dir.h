@@ -25,10 +25,9 @@ struct remote_dir;
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
 	const char *root;      /* the root directory in a URL, behind r->base */
+	const char *login;     /* the first command, after which libcurl knows the login directory */
 	/* Gives libcurl the settings of this protocol, and the URL without a path in r->base. */
 	void (*settings)(struct remote_dir *r);
-	/* The first request, after which libcurl knows the login directory. */
-	enum reply (*login)(struct remote_dir *r);
 	/* What libcurl's result of a request means. */
 	enum reply (*verdict)(struct remote_dir *r, CURLcode result);
 	enum reply (*mkdir)(struct remote_dir *r, const char *path);

@@ -12,7 +12,6 @@
 static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
-	failure_clean(r->text);
 	/* libcurl reports every missing answer as a refusal. */
 	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
 		result = CURLE_SEND_ERROR;
@@ -30,6 +29,8 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 		return REMOTE_DIR_FATAL(r, EXIT_NOTPERMITTED, "login denied: %s%s", r->text,
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 	case CURLE_PEER_FAILED_VERIFICATION:
+		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE,
+		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) once to see which");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "%s", r->text);
 	default:
@@ -120,18 +121,11 @@ static void sftp_settings(struct remote_dir *r)
 	known_hosts(r);
 }
 
-static enum reply sftp_login(struct remote_dir *r)
-{
-	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "pwd"));
-
-	return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
-}
-
 const struct remote_dir_ops sftp_ops = {
     .protocols = "sftp",
     .root = "",
     .settings = sftp_settings,
-    .login = sftp_login,
+    .login = "pwd",
     .verdict = sftp_verdict,
     .mkdir = sftp_mkdir,
     .rmdir = sftp_rmdir,
