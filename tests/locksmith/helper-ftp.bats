@@ -542,6 +542,10 @@ lost_before_the_deadline() {
 	run_smith --who "$URL/L"
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
+	printf 'machine 127.0.0.1 login anonymousx password secret\n' >"$DIR/theirs"
+	chmod 600 "$DIR/theirs"
+	NETRC=$DIR/theirs run_smith --who "$URL/L"
+	[[ $output == "ERR 77 login denied: 530"* ]]
 	mv "$DIR/.netrc" "$DIR/other"
 	chmod 644 "$DIR/other"
 	NETRC=$DIR/other run_smith --who "$URL/L"

@@ -22,7 +22,7 @@
    lock. */
 static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
 {
-	static const char command[] = "USER anonymous";
+	static const char command[] = "USER anonymous\r";
 	struct remote_dir *r = context;
 
 	(void)easy;
