@@ -78,6 +78,18 @@ void dirlock_describe(const struct owner_token *t, char *text, size_t size)
 	    lease_mode_name((enum lease_mode)t->mode), slot);
 }
 
+bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t seconds)
+{
+	struct remote_dir *r = &k->remote_dir;
+
+	if (r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
+		return false;
+	say("NOTE taken over from %ld on %s, silent for %lld s", t->pid, t->host, (long long)seconds);
+	/* The server refuses this if another token is in it. */
+	r->ops->rmdir(r, k->lock);
+	return true;
+}
+
 bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now)
 {
 	return k->options->stale > 0 && now - since >= k->options->stale;

@@ -65,6 +65,9 @@ bool dirlock_break_by_age(struct dirlock *k);
 /* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
 int dirlock_hold(struct dirlock *k);
 
+/* Removes the token of an owner that was silent for so many seconds. True if it was removed, by us. */
+bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t seconds);
+
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is there
    now may be a plain client's. */
 bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now);

@@ -113,25 +113,12 @@ static enum step bare_lock(struct dirlock *k)
 	return STEP_AGAIN;
 }
 
-/* Breaks the tokens of silent owners. True if one was broken, by us. */
-static bool break_silent(struct dirlock *k, int64_t asked)
-{
-	struct remote_dir *r = &k->remote_dir;
-	const struct owner_token *t = listing_silent(&k->listing, asked);
-
-	if (t == NULL || r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
-		return false;
-	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
-	/* The server refuses this if another token is in it. */
-	r->ops->rmdir(r, k->lock);
-	return true;
-}
-
 /* A1 was refused: look at the holders. Sets *joins if our token may stand beside theirs. */
 static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot)
 {
 	int64_t asked = clock_boottime();
 	char refusal[sizeof k->remote_dir.text];
+	const struct owner_token *silent;
 	enum reply reply;
 
 	memcpy(refusal, k->remote_dir.text, sizeof refusal);
@@ -148,7 +135,8 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
 	else
 		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
-	if (break_silent(k, asked))
+	silent = listing_silent(&k->listing, asked);
+	if (silent != NULL && dirlock_break(k, silent, silent->ttl + 1))
 		return STEP_AGAIN;
 	*joins = listing_may_join(&k->listing, (char)k->options->mode, k->options->slots, slot);
 	if (!*joins && k->options->no_wait && dirlock_break_by_age(k))

@@ -52,16 +52,7 @@ bool dirlock_break_by_age(struct dirlock *k)
 			longest = k->listing.token[i].ttl;
 	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS || !stand_still(k, longest))
 		return false;
-	for (size_t i = 0; i < k->listing.tokens; i++) {
-		const struct owner_token *t = &k->listing.token[i];
-
-		if (r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
-			continue;
-		say("NOTE taken over from %ld on %s, silent for %lld s",
-		    t->pid, t->host, (long long)(now - beaten));
-		broken = true;
-	}
-	if (broken)
-		r->ops->rmdir(r, k->lock);
+	for (size_t i = 0; i < k->listing.tokens; i++)
+		broken = dirlock_break(k, &k->listing.token[i], now - beaten) || broken;
 	return broken;
 }
