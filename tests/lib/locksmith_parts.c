@@ -141,6 +141,8 @@ static void ftp_listings(void)
 {
 	int64_t a, b;
 
+	MUST(strcmp(stat_names("213-Status follows:\r\n11-20-26  09:10PM       <DIR>          a b\r\n"
+			       "11-20-2026  21:10              4096 c\r\n213 End\r\n"), "a b|c|") == 0);
 	MUST(strcmp(stat_names("213-Status follows:\r\ndrwxr-xr-x    2 0        0            4096 "
 			       "Nov 20 21:10 .\r\n"
 			       "drwxr-xr-x    2 0        0            4096 Nov 20 21:10 "

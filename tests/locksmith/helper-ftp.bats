@@ -379,6 +379,7 @@ with_wait() {
 	unlock a
 	[ "$STATUS" -eq 0 ]
 	expect a FREE
+	[ -z "$(ls "$ROOT")" ]
 }
 
 @test "the reply to the token's MKD is lost: the listing tells that it was made" {
@@ -459,6 +460,16 @@ lost_before_the_deadline() {
 	until_line b OK
 }
 
+@test "a server without STAT: a free lock is free, and a directory that cannot be written is 73" {
+	server
+	fault nostat.always
+	run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	SEMLOCK_USER=guest run_smith --no-wait "$URL/L"
+	[ "$status" -eq 73 ]
+}
+
 @test "names that matter to FTP: absolute, relative, spaces" {
 	server
 	mkdir "$ROOT/sub"
@@ -531,6 +542,10 @@ lost_before_the_deadline() {
 	run_smith --who "$URL/L"
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
+	printf 'machine 127.0.0.1 login anonymousx password secret\n' >"$DIR/theirs"
+	chmod 600 "$DIR/theirs"
+	NETRC=$DIR/theirs run_smith --who "$URL/L"
+	[[ $output == "ERR 77 login denied: 530"* ]]
 	mv "$DIR/.netrc" "$DIR/other"
 	chmod 644 "$DIR/other"
 	NETRC=$DIR/other run_smith --who "$URL/L"
@@ -560,6 +575,15 @@ lost_before_the_deadline() {
 	run_smith --no-wait "$URL/none/L"
 	[ "$status" -eq 73 ]
 	[[ $output == *"missing, or closed to us)" ]]
+}
+
+@test "a server with no room for the token is 73, and no directory is left in the way" {
+	server
+	fault no-token.always
+	run_smith --no-wait "$URL/L"
+	[ "$status" -eq 73 ]
+	[[ $output == "ERR 73 cannot create"*": 552 "* ]]
+	[ -z "$(ls "$ROOT")" ]
 }
 
 @test "options and URLs that make no sense are 64" {

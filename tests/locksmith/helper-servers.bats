@@ -148,7 +148,27 @@ between() {
 	: >"$DIR/nobody"
 	SEMLOCK_KNOWN_HOSTS=$DIR/nobody run_smith --no-wait "$URL/L"
 	[ "$status" -eq 69 ]
+	[[ $output == *known_hosts* ]]
 	ssh-keygen -q -t ecdsa -m PEM -N '' -f "$DIR/other"
 	SEMLOCK_SSH_KEY=$DIR/other run_smith --no-wait "$URL/L"
 	[ "$status" -eq 77 ]
+}
+
+@test "sftp: a server that does not tell the login directory is 69, also with --who and --check" {
+	[ -x /usr/lib/openssh/sftp-server ] || skip "no sftp-server here"
+	sftp_server
+	kill -KILL "$SERVER"
+	wait "$SERVER" || true
+	printf '#!/bin/sh\nmkdir "%s" && cd "%s" && rmdir "%s" && exec /usr/lib/openssh/sftp-server\n' \
+		"$DIR/gone" "$DIR/gone" "$DIR/gone" >"$DIR/homeless"
+	chmod +x "$DIR/homeless"
+	sed -i "s|^Subsystem.*|Subsystem sftp $DIR/homeless|" "$DIR/conf"
+	on_a_port sshd_on
+	printf '[127.0.0.1]:%s %s\n' "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >"$DIR/known"
+	local action
+	for action in --no-wait --who --check; do
+		run_smith $action "sftp://127.0.0.1:$PORT$DIR/locks/L"
+		[ "$status" -eq 69 ]
+		[[ $output == "ERR 69 the server does not say where we are"* ]]
+	done
 }

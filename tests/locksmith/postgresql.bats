@@ -263,6 +263,7 @@ lost_by() {
 
 @test "a standby that does not answer: what it has not got is not believed" {
 	synchronous_standby
+	sql "ALTER ROLE lock SET client_min_messages = 'error'"
 	hold_lock --ttl=15 "$URL"
 	postgresql_crash two
 	# PostgreSQL warns "canceling wait for synchronous replication", and counts the statement as done.

@@ -11,12 +11,6 @@
 #include <string.h>
 
 #define DEFAULT_TTL 60
-#define REQUEST_SECONDS 10
-
-int64_t dirlock_answer_by(void)
-{
-	return clock_boottime() + REQUEST_SECONDS * NS_PER_S;
-}
 
 const char *dirlock_path(const struct dirlock *k, const char *name)
 {
@@ -47,12 +41,12 @@ enum reply dirlock_probe(struct dirlock *k, int64_t *seconds)
 	/* The name has no dot in front: some servers hide such names. */
 	token_make(&probe, 'x', 0, k->ttl, k->options->pid);
 	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path, dirlock_answer_by());
+	reply = r->ops->mkdir(r, path);
 	if (reply != REPLY_DONE)
 		return reply;
 	if (seconds != NULL)
-		reply = r->ops->modified(r, path, dirlock_answer_by(), seconds);
-	r->ops->rmdir(r, path, dirlock_answer_by());
+		reply = r->ops->modified(r, path, seconds);
+	r->ops->rmdir(r, path);
 	return reply;
 }
 
@@ -61,12 +55,12 @@ static void add_entry(void *data, const char *name)
 	listing_add(data, name);
 }
 
-enum reply dirlock_look(struct dirlock *k, int64_t until)
+enum reply dirlock_look(struct dirlock *k)
 {
 	enum reply reply;
 
 	listing_clear(&k->listing);
-	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, until, add_entry, &k->listing);
+	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, add_entry, &k->listing);
 	if (reply == REPLY_DONE) {
 		listing_note_ages(&k->listing, &k->seen, clock_boottime());
 		k->seen = k->listing;
@@ -84,17 +78,33 @@ void dirlock_describe(const struct owner_token *t, char *text, size_t size)
 	    lease_mode_name((enum lease_mode)t->mode), slot);
 }
 
+bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t seconds)
+{
+	struct remote_dir *r = &k->remote_dir;
+
+	if (r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
+		return false;
+	say("NOTE taken over from %ld on %s, silent for %lld s", t->pid, t->host, (long long)seconds);
+	/* The server refuses this if another token is in it. */
+	r->ops->rmdir(r, k->lock);
+	return true;
+}
+
+bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now)
+{
+	return k->options->stale > 0 && now - since >= k->options->stale;
+}
+
 void dirlock_give_back(struct dirlock *k)
 {
 	enum reply reply = REPLY_UNKNOWN;
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = k->remote_dir.ops->rmdir(
-		    &k->remote_dir, dirlock_path(k, k->mine.name), dirlock_answer_by());
+		reply = k->remote_dir.ops->rmdir(&k->remote_dir, dirlock_path(k, k->mine.name));
 	/* Only if our token was surely removed now: else the directory may be a new one of another
 	 * client. */
 	if (reply == REPLY_DONE)
-		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock, dirlock_answer_by());
+		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock);
 }
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
@@ -124,7 +134,7 @@ static int set_paths(struct dirlock *k)
 
 static int dirlock_who(struct dirlock *k)
 {
-	enum reply reply = dirlock_look(k, dirlock_answer_by());
+	enum reply reply = dirlock_look(k);
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
@@ -137,7 +147,7 @@ static int dirlock_who(struct dirlock *k)
 	}
 	if (k->listing.tokens > 0)
 		return EXIT_BUSY;
-	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock, dirlock_answer_by()) != REPLY_DONE)
+	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
 		return EXIT_RELEASED;
 	say("WHO state=holds mode=exclusive note=a directory without a token");
 	return EXIT_BUSY;
@@ -167,7 +177,7 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 		failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
 		return EXIT_USAGE;
 	}
-	if (remote_dir_open(&k->remote_dir, &o->url, clock_min(dirlock_answer_by(), o->answer_by)) != REPLY_DONE) {
+	if (remote_dir_open(&k->remote_dir, &o->url, o->answer_by) != REPLY_DONE) {
 		k->failure = k->remote_dir.failure;
 		status = k->failure.status;
 	} else if (set_paths(k) != 0) {

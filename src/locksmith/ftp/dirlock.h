@@ -38,9 +38,6 @@ struct dirlock {
 	struct failure failure;
 };
 
-/* The moment at which a request that begins now is given up. */
-int64_t dirlock_answer_by(void);
-
 /* Absolute path of an entry of the lock directory, valid until the next call but one. */
 const char *dirlock_path(const struct dirlock *k, const char *name);
 
@@ -52,7 +49,7 @@ const char *dirlock_beside(const struct dirlock *k, const char *prefix, const ch
 enum reply dirlock_probe(struct dirlock *k, int64_t *seconds);
 
 /* Lists the lock directory into k->listing, and k->seen if it is complete. */
-enum reply dirlock_look(struct dirlock *k, int64_t until);
+enum reply dirlock_look(struct dirlock *k);
 
 /* The fields of a token, as those of a WAIT line. */
 void dirlock_describe(const struct owner_token *t, char *text, size_t size);
@@ -67,6 +64,13 @@ bool dirlock_break_by_age(struct dirlock *k);
 
 /* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
 int dirlock_hold(struct dirlock *k);
+
+/* Removes the token of an owner that was silent for so many seconds. True if it was removed, by us. */
+bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t seconds);
+
+/* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is there
+   now may be a plain client's. */
+bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now);
 
 /* Removes our token and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);

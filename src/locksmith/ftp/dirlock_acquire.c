@@ -41,7 +41,7 @@ static enum step lock_missed(struct dirlock *k, const char *refusal)
 		return STEP_BACK;
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
 		return no_answer(reply);
-	reply = r->ops->enter(r, k->parent, dirlock_answer_by());
+	reply = r->ops->enter(r, k->parent);
 	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
@@ -63,16 +63,12 @@ static void compare_name(void *data, const char *name)
 static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
-	enum reply reply = r->ops->enter(r, k->lock, dirlock_answer_by());
+	enum reply reply = r->ops->enter(r, k->lock);
 
 	if (reply == REPLY_DONE) {
 		k->misses = 0;
-		if (looked == REPLY_DONE)
-			snprintf(k->who, sizeof k->who,
-			    "mode=exclusive note=a directory without a token");
-		else
-			snprintf(
-			    k->who, sizeof k->who, "mode=exclusive note=a directory that we cannot look into");
+		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory %s",
+		    looked == REPLY_DONE ? "without a token" : "that we cannot look into");
 		return STEP_WAIT;
 	}
 	listing_clear(&k->seen);
@@ -81,7 +77,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 
 	struct entry_search s = {k->base, false};
 
-	reply = r->ops->list(r, k->parent, dirlock_answer_by(), compare_name, &s);
+	reply = r->ops->list(r, k->parent, compare_name, &s);
 	if (reply == REPLY_DONE && s.found && k->misses < MISSES_MOST) {
 		/* A file, or a directory made a moment ago. Count a miss: a file must not block us
 		 * for ever. */
@@ -102,7 +98,7 @@ static enum step bare_lock(struct dirlock *k)
 	int64_t now = clock_boottime(), stamp = 0;
 
 	/* By its time, a directory made anew is not taken for the one seen before. */
-	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &stamp) != REPLY_DONE)
+	if (r->ops->modified(r, k->lock, &stamp) != REPLY_DONE)
 		stamp = 0;
 	if (stamp != k->empty_stamp || k->seen.empty_since == NEVER) {
 		k->empty_stamp = stamp;
@@ -110,26 +106,11 @@ static enum step bare_lock(struct dirlock *k)
 	}
 	if (k->options->stale == 0 || now - k->seen.empty_since <= k->options->stale)
 		return STEP_WAIT;
-	if (r->ops->rmdir(r, k->lock, dirlock_answer_by()) != REPLY_DONE)
+	if (r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_WAIT;
 	say("NOTE %s: removed: it was empty for too long", k->lock);
 	listing_clear(&k->seen);
 	return STEP_AGAIN;
-}
-
-/* Breaks the tokens of silent owners. True if one was broken, by us. */
-static bool break_silent(struct dirlock *k, int64_t asked)
-{
-	struct remote_dir *r = &k->remote_dir;
-	const struct owner_token *t = listing_silent(&k->listing, asked);
-
-	if (t == NULL ||
-	    r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
-		return false;
-	say("NOTE taken over from %ld on %s, silent for %u s", t->pid, t->host, t->ttl + 1);
-	/* The server refuses this if another token is in it. */
-	r->ops->rmdir(r, k->lock, dirlock_answer_by());
-	return true;
 }
 
 /* A1 was refused: look at the holders. Sets *joins if our token may stand beside theirs. */
@@ -137,10 +118,11 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 {
 	int64_t asked = clock_boottime();
 	char refusal[sizeof k->remote_dir.text];
+	const struct owner_token *silent;
 	enum reply reply;
 
 	memcpy(refusal, k->remote_dir.text, sizeof refusal);
-	reply = dirlock_look(k, dirlock_answer_by());
+	reply = dirlock_look(k);
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
 		return no_answer(reply);
 	if (reply == REPLY_REFUSED || listing_empty(&k->listing)) {
@@ -153,7 +135,8 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
 	else
 		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
-	if (break_silent(k, asked))
+	silent = listing_silent(&k->listing, asked);
+	if (silent != NULL && dirlock_break(k, silent, silent->ttl + 1))
 		return STEP_AGAIN;
 	*joins = listing_may_join(&k->listing, (char)k->options->mode, k->options->slots, slot);
 	if (!*joins && k->options->no_wait && dirlock_break_by_age(k))
@@ -161,15 +144,28 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	return STEP_WAIT;
 }
 
+/* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none
+   behind. If not, another client has removed it. */
+static enum step token_refused(struct dirlock *k, int64_t began, bool made)
+{
+	struct remote_dir *r = &k->remote_dir;
+	char refusal[sizeof r->text];
+
+	memcpy(refusal, r->text, sizeof refusal);
+	if (!made || dirlock_may_be_removed(k, began, clock_boottime()) ||
+	    r->ops->rmdir(r, k->lock) != REPLY_DONE)
+		return STEP_BACK;
+	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's: %s", refusal);
+	return STEP_FAILED;
+}
+
 /* The lock is ours if not too much time has passed since A1, at began; marked: the end of A2. */
 static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 {
 	struct remote_dir *r = &k->remote_dir;
 
-	/* Another client may have removed our directory, empty until A2, as stale, and this one be a plain
-	   client's: leave it there. */
-	if (k->options->stale > 0 && marked - began >= k->options->stale) {
-		r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
+	if (dirlock_may_be_removed(k, began, marked)) {
+		r->ops->rmdir(r, dirlock_path(k, k->mine.name));
 		return STEP_BACK;
 	}
 	/* Too little is left of the lease. */
@@ -190,7 +186,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 	int looks = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
 	while (looks-- > 0) {
-		enum reply reply = dirlock_look(k, dirlock_answer_by());
+		enum reply reply = dirlock_look(k);
 
 		if (reply != REPLY_DONE || !listing_holds(&k->listing, &k->mine)) {
 			bool seen = listing_find(&k->listing, k->mine.name) != NULL;
@@ -211,7 +207,8 @@ static enum step attempt(struct dirlock *k)
 	int64_t began = clock_boottime();
 	unsigned int slot = 0;
 	bool joins = false;
-	enum reply reply = r->ops->mkdir(r, k->lock, dirlock_answer_by()); /* A1 */
+	enum reply reply = r->ops->mkdir(r, k->lock); /* A1 */
+	bool made = reply == REPLY_DONE;
 
 	if (reply == REPLY_REFUSED) {
 		enum step step = lock_refused(k, &joins, &slot);
@@ -226,9 +223,9 @@ static enum step attempt(struct dirlock *k)
 	listing_clear(&k->seen);
 	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
 	k->sent = clock_boottime();
-	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by()); /* A2 */
+	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name)); /* A2 */
 	if (reply == REPLY_REFUSED)
-		return STEP_BACK; /* another client has removed the empty directory as stale */
+		return token_refused(k, began, made);
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
 	return alone(k, began); /* A3; also finds a token whose reply was lost */

@@ -26,8 +26,7 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 		loop_pause(clock_min(end, clock_boottime() + k->options->interval));
 		if (watchdog_parent_gone()) /* semlock has ended: take nothing */
 			return false;
-		if (dirlock_look(k, dirlock_answer_by()) != REPLY_DONE ||
-		    k->listing.tokens != before.tokens)
+		if (dirlock_look(k) != REPLY_DONE || k->listing.tokens != before.tokens)
 			return false;
 		for (size_t i = 0; i < k->listing.tokens; i++)
 			if (listing_find(&before, k->listing.token[i].name) == NULL)
@@ -46,24 +45,14 @@ bool dirlock_break_by_age(struct dirlock *k)
 	if (k->listing.tokens == 0)
 		return false;
 	/* Every heartbeat renames an entry, which sets the modification time of the directory. */
-	if (r->ops->modified(r, k->lock, dirlock_answer_by(), &beaten) != REPLY_DONE ||
-	    dirlock_probe(k, &now) != REPLY_DONE)
+	if (r->ops->modified(r, k->lock, &beaten) != REPLY_DONE || dirlock_probe(k, &now) != REPLY_DONE)
 		return false;
 	for (size_t i = 0; i < k->listing.tokens; i++)
 		if (k->listing.token[i].ttl > longest)
 			longest = k->listing.token[i].ttl;
 	if (now - beaten <= (int64_t)longest + MARGIN_SECONDS || !stand_still(k, longest))
 		return false;
-	for (size_t i = 0; i < k->listing.tokens; i++) {
-		const struct owner_token *t = &k->listing.token[i];
-
-		if (r->ops->rmdir(r, dirlock_path(k, t->name), dirlock_answer_by()) != REPLY_DONE)
-			continue;
-		say("NOTE taken over from %ld on %s, silent for %lld s",
-		    t->pid, t->host, (long long)(now - beaten));
-		broken = true;
-	}
-	if (broken)
-		r->ops->rmdir(r, k->lock, dirlock_answer_by());
+	for (size_t i = 0; i < k->listing.tokens; i++)
+		broken = dirlock_break(k, &k->listing.token[i], now - beaten) || broken;
 	return broken;
 }

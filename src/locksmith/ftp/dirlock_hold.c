@@ -16,7 +16,7 @@ struct dirlock_renewal {
 	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next heartbeat */
 	int64_t tried;	   /* when the heartbeat without a reply was first sent; 0: none */
-	bool doubt;	   /* a removal of our token was sent, and no answer came */
+	int64_t removing;  /* when a removal of our token was first sent to which no answer came; 0: none */
 };
 
 static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_t sent)
@@ -28,6 +28,7 @@ static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_
 	h->next = sent + h->ttl / 4;
 	h->tried = 0;
 	watchdog_lease(h->deadline, h->ttl);
+	k->remote_dir.until = h->last_call;
 }
 
 /* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try again. */
@@ -35,7 +36,6 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
 	struct owner_token next = k->mine;
-	int64_t until = clock_min(dirlock_answer_by(), h->last_call);
 	enum reply reply;
 
 	next.beat++;
@@ -43,10 +43,10 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
 		h->tried = clock_boottime();
-	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name), until);
+	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name));
 	if (reply != REPLY_DONE) {
 		/* The reply was lost, the token broken, or the request refused for once: look. */
-		if (dirlock_look(k, until) != REPLY_DONE)
+		if (dirlock_look(k) != REPLY_DONE)
 			return REPLY_UNKNOWN;
 		if (listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
@@ -62,29 +62,33 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 {
 	struct remote_dir *r = &k->remote_dir;
-	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name), dirlock_answer_by());
+	int64_t now = clock_boottime();
+	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name));
 
-	if (reply == REPLY_DONE) {
-		/* Only once: a second request could remove the directory of a plain client that came
-		 * after us. */
-		r->ops->rmdir(r, k->lock, dirlock_answer_by());
-		return REPLY_DONE;
-	}
-	if (reply != REPLY_REFUSED) {
-		h->doubt = true;
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL) {
+		if (h->removing == 0)
+			h->removing = now;
 		return REPLY_UNKNOWN;
 	}
-	reply = dirlock_look(k, dirlock_answer_by());
-	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
-		return REPLY_UNKNOWN;
-	if (listing_find(&k->listing, k->mine.name) != NULL)
-		return REPLY_UNKNOWN;
-	/* A heartbeat whose reply was lost may have renamed the token. */
-	k->mine.beat++;
-	token_name(&k->mine);
-	if (listing_find(&k->listing, k->mine.name) != NULL)
-		return REPLY_UNKNOWN;
-	return h->doubt && clock_boottime() < h->deadline ? REPLY_DONE : REPLY_REFUSED;
+	if (reply == REPLY_REFUSED) {
+		reply = dirlock_look(k);
+		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
+		    listing_find(&k->listing, k->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		/* A heartbeat whose reply was lost may have renamed the token. */
+		k->mine.beat++;
+		token_name(&k->mine);
+		if (listing_find(&k->listing, k->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		now = clock_boottime();
+		if (h->removing == 0 || now >= h->deadline)
+			return REPLY_REFUSED;
+		if (dirlock_may_be_removed(k, h->removing, now))
+			return REPLY_DONE;
+	}
+	/* Only once: a second request could remove the directory of a plain client that came after us. */
+	r->ops->rmdir(r, k->lock);
+	return REPLY_DONE;
 }
 
 static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
@@ -92,6 +96,7 @@ static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
 	int64_t give_up = clock_boottime() + h->ttl;
 
 	watchdog_over();
+	k->remote_dir.until = NEVER;
 	do {
 		switch (let_go(k, h)) {
 		case REPLY_DONE:

@@ -14,16 +14,11 @@
 
 static void keep_text(struct remote_dir *r)
 {
-	const char *all = buffer_text(&r->reply), *last = all;
-	size_t n;
+	const char *last = buffer_text(&r->reply);
 
-	for (const char *p = all; *p != '\0'; p++)
-		if (*p == '\n' && p[1] != '\0')
-			last = p + 1;
-	n = strcspn(last, "\r\n");
-	snprintf(r->text, sizeof r->text, "%.*s",
-	    n < sizeof r->text ? (int)n : (int)sizeof r->text - 1, last);
-	failure_clean(r->text);
+	for (const char *end = strchr(last, '\n'); end != NULL && end[1] != '\0'; end = strchr(last, '\n'))
+		last = end + 1;
+	snprintf(r->text, sizeof r->text, "%.*s", (int)strcspn(last, "\r\n"), last);
 }
 
 static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
@@ -65,6 +60,12 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "not possible");
+	case CURLE_FTP_COULDNT_RETR_FILE:
+		if (r->code == 550) { /* NLST of a directory that is not there */
+			r->reached = true;
+			return REPLY_REFUSED;
+		}
+		break;
 	default:
 		break;
 	}
@@ -101,52 +102,46 @@ static bool not_implemented(const struct remote_dir *r)
 	return r->code == 500 || r->code == 502 || r->code == 504;
 }
 
-static enum reply ftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply ftp_mkdir(struct remote_dir *r, const char *path)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MKD", path), until);
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MKD", path));
 
 	if (reply == REPLY_REFUSED && not_implemented(r))
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
 	return reply;
 }
 
-static enum reply ftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply ftp_rmdir(struct remote_dir *r, const char *path)
 {
-	return remote_dir_perform(r, ftp_command(NULL, "RMD", path), until);
+	return remote_dir_perform(r, ftp_command(NULL, "RMD", path));
 }
 
-static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
+static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to)
 {
 	/* Both in one request: proftpd accepts no other command between them. */
-	return remote_dir_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to), until);
+	return remote_dir_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to));
 }
 
-static enum reply ftp_enter(struct remote_dir *r, const char *path, int64_t until)
+static enum reply ftp_enter(struct remote_dir *r, const char *path)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "CWD", path), until);
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "CWD", path));
 
-	if (reply == REPLY_DONE) {
-		char text[sizeof r->text];
-
-		memcpy(text, r->text, sizeof text);
-		remote_dir_perform(r, ftp_command(NULL, "CWD", r->home), until);
-		memcpy(r->text, text, sizeof text);
-	}
+	if (reply == REPLY_DONE)
+		remote_dir_perform(r, ftp_command(NULL, "CWD", r->home));
 	return reply;
 }
 
 /* With NLST over a data connection if the server's STAT takes no path. */
-static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until,
-    ftplist_name each, void *data)
+static enum reply ftp_list(struct remote_dir *r, const char *path, ftplist_name each, void *data)
 {
 	enum reply reply = REPLY_REFUSED;
 
 	if (!r->no_stat) {
-		reply = remote_dir_perform(r, ftp_command(NULL, "STAT", path), until);
+		reply = remote_dir_perform(r, ftp_command(NULL, "STAT", path));
 		r->no_stat = reply == REPLY_REFUSED && not_implemented(r);
 	}
 	if (r->no_stat)
-		return remote_dir_names(r, path, until, each, data);
+		return remote_dir_names(r, path, each, data);
 	/* An incomplete listing must not be taken for a complete one. */
 	if (reply == REPLY_DONE && r->reply.overflow)
 		return REPLY_REFUSED;
@@ -155,9 +150,9 @@ static enum reply ftp_list(struct remote_dir *r, const char *path, int64_t until
 	return reply;
 }
 
-static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
+static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t *seconds)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MLST", path), until);
+	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MLST", path));
 
 	if (reply != REPLY_DONE)
 		return reply;
@@ -190,19 +185,11 @@ static void ftp_settings(struct remote_dir *r)
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
 }
 
-static enum reply ftp_login(struct remote_dir *r, int64_t until)
-{
-	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "*PWD"), until);
-
-	return reply != REPLY_REFUSED ? reply
-				      : ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not say where we are");
-}
-
 const struct remote_dir_ops ftp_ops = {
     .protocols = "ftp,ftps",
     .root = "/%2F",
     .settings = ftp_settings,
-    .login = ftp_login,
+    .login = "*PWD",
     .verdict = ftp_verdict,
     .mkdir = ftp_mkdir,
     .rmdir = ftp_rmdir,

@@ -9,16 +9,18 @@
 #include <strings.h>
 #include <time.h>
 
-#define LS_FIELDS_BEFORE_NAME 8
-
-/* drwxr-xr-x 2 user group 4096 Nov 20 21:10 name: the name is what follows eight fields. */
+/* drwxr-xr-x 2 user group 4096 Nov 20 21:10 name: the name is what follows eight fields; as DOS has it, three:
+   11-20-26 09:10PM <DIR> name. */
 static const char *name_of(const char *line)
 {
 	const char *p = line;
+	int fields = 0;
 
-	if (strchr("-dlbcps", line[0]) == NULL || strspn(line + 1, "rwxsStT-") < 9)
-		return line;
-	for (int i = 0; i < LS_FIELDS_BEFORE_NAME; i++) {
+	if (strchr("-dlbcps", line[0]) != NULL && strspn(line + 1, "rwxsStT-") >= 9)
+		fields = 8;
+	else if (line[strspn(line, "0123456789")] == '-' && strspn(line, "0123456789-") >= 8)
+		fields = 3;
+	for (int i = 0; i < fields; i++) {
 		p += strcspn(p, " \t");
 		p += strspn(p, " \t");
 	}

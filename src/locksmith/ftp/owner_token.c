@@ -46,63 +46,24 @@ void token_make(struct owner_token *t, char mode, unsigned int slot, unsigned in
 	token_name(t);
 }
 
-/* Reads digits up to the next dot and moves *p behind it. */
-static bool number_field(const char **p, unsigned long most, unsigned long *value)
-{
-	const char *start = *p;
-
-	*value = 0;
-	while (isdigit((unsigned char)**p) && *p - start < 12)
-		*value = *value * 10 + (unsigned long)(*(*p)++ - '0');
-	if (*p == start || **p != '.' || *value > most)
-		return false;
-	(*p)++;
-	return true;
-}
-
-static bool mode_field(const char **p, struct owner_token *t)
-{
-	unsigned long slot = 0;
-
-	t->mode = (char)tolower((unsigned char)*(*p)++);
-	t->slot = 0;
-	if (t->mode == 'n') {
-		if (!number_field(p, 99999, &slot))
-			return false;
-		t->slot = (unsigned int)slot;
-		return true;
-	}
-	return (t->mode == 'x' || t->mode == 's') && *(*p)++ == '.';
-}
-
-static bool nonce_field(const char **p, struct owner_token *t)
-{
-	for (int i = 0; i < 16; i++, (*p)++) {
-		if (!isxdigit((unsigned char)**p))
-			return false;
-		t->nonce[i] = (char)tolower((unsigned char)**p);
-	}
-	t->nonce[16] = '\0';
-	return *(*p)++ == '.';
-}
-
+/* A name is a token's if its fields make the same name. */
 bool token_parse(const char *name, struct owner_token *t)
 {
-	const char *p = name + 4;
-	unsigned long ttl, pid;
+	char mode[16];
 
-	if (strncasecmp(name, "sl1.", 4) != 0 || *p == '\0' || strlen(name) >= sizeof t->name)
-		return false;
-	if (!mode_field(&p, t) || !number_field(&p, LONGEST_SECONDS, &ttl) ||
-	    !number_field(&p, 999999999999, &t->beat) || !nonce_field(&p, t) ||
-	    !number_field(&p, INT32_MAX, &pid))
-		return false;
+	*t = (struct owner_token){.mode = 0};
 	/* The name becomes part of FTP commands: allow no other characters. */
-	if (*p == '\0' || strlen(p) >= sizeof t->host || p[strspn(p, HOST_CHARS)] != '\0')
+	if (strncasecmp(name, "sl1.", 4) != 0 ||
+	    sscanf(name + 4, "%15[^.].%u.%lu.%16[0-9a-fA-F].%ld.%64[" HOST_CHARS "]", mode, &t->ttl, &t->beat,
+		t->nonce, &t->pid, t->host) != 6)
 		return false;
-	t->ttl = (unsigned int)ttl;
-	t->pid = (long)pid;
-	snprintf(t->host, sizeof t->host, "%s", p);
+	t->mode = (char)tolower((unsigned char)mode[0]);
+	if (t->mode == 'n')
+		t->slot = (unsigned int)strtoul(mode + 1, NULL, 10);
+	token_name(t);
+	if (strchr("xsn", t->mode) == NULL || strlen(t->nonce) != 16 || t->ttl > LONGEST_SECONDS ||
+	    t->pid < 0 || t->pid > INT32_MAX || strcasecmp(t->name, name) != 0)
+		return false;
 	strcpy(t->name, name);
 	return true;
 }

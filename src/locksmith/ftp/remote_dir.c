@@ -2,8 +2,9 @@
 
 #include "locksmith/ftp/remote_dir.h"
 
-#include "locksmith/common/url.h"
+#include "locksmith/common/clock.h"
 #include "locksmith/common/protocol.h"
+#include "locksmith/common/url.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,14 @@
 #define LONGEST_REPLY ((size_t)256 * 1024)
 #define LONGEST_PATH 1400
 #define CONNECT_SECONDS 10L
+#define REQUEST (10 * NS_PER_S)
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
 /* Without a user libcurl would log in as anonymous, into another directory, where this is another
    lock. */
 static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
 {
-	static const char command[] = "USER anonymous";
+	static const char command[] = "USER anonymous\r";
 	struct remote_dir *r = context;
 
 	(void)easy;
@@ -95,7 +97,8 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 	char *entry = NULL;
 	enum reply reply;
 
-	*r = (struct remote_dir){.url = url, .reply.limit = LONGEST_REPLY, .body.limit = LONGEST_REPLY};
+	*r = (struct remote_dir){
+	    .url = url, .until = until, .reply.limit = LONGEST_REPLY, .body.limit = LONGEST_REPLY};
 	r->ops = strcmp(url->scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops;
 	if (url->hosts != 1)
 		return REMOTE_DIR_FATAL(r, EXIT_USAGE, "%s:// takes one host", url->scheme);
@@ -104,16 +107,20 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 	if (give_login(r) != 0)
 		return REPLY_FATAL;
 	give_settings(r);
-	reply = r->ops->login(r, until);
+	reply = remote_dir_perform(r, curl_slist_append(NULL, r->ops->login));
+	if (reply == REPLY_REFUSED)
+		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "the server does not say where we are: %s", r->text);
 	if (reply != REPLY_DONE)
 		return reply;
 	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
+	r->until = NEVER;
 	snprintf(r->home, sizeof r->home, "%s", entry != NULL ? entry : "/");
 	return REPLY_DONE;
 }
 
-enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until)
+enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands)
 {
+	int64_t until = clock_min(r->until, clock_boottime() + REQUEST);
 	CURLcode result;
 
 	buffer_clear(&r->reply);
@@ -141,15 +148,14 @@ void remote_dir_aim(struct remote_dir *r, const char *path)
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 }
 
-enum reply remote_dir_names(struct remote_dir *r, const char *path, int64_t until,
-    ftplist_name each, void *data)
+enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name each, void *data)
 {
 	enum reply reply;
 
 	remote_dir_aim(r, path);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_DIRLISTONLY, 1L);
-	reply = remote_dir_perform(r, NULL, until);
+	reply = remote_dir_perform(r, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	if (reply == REPLY_DONE && r->body.overflow)

@@ -21,27 +21,25 @@ enum reply {
 
 struct remote_dir;
 
-/* All paths are absolute. No call goes on beyond the moment until. */
+/* All paths are absolute. A request is given up after ten seconds. */
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
 	const char *root;      /* the root directory in a URL, behind r->base */
+	const char *login;     /* the first command, after which libcurl knows the login directory */
 	/* Gives libcurl the settings of this protocol, and the URL without a path in r->base. */
 	void (*settings)(struct remote_dir *r);
-	/* The first request, after which libcurl knows the login directory. */
-	enum reply (*login)(struct remote_dir *r, int64_t until);
 	/* What libcurl's result of a request means. */
 	enum reply (*verdict)(struct remote_dir *r, CURLcode result);
-	enum reply (*mkdir)(struct remote_dir *r, const char *path, int64_t until);
-	enum reply (*rmdir)(struct remote_dir *r, const char *path, int64_t until);
-	enum reply (*rename)(struct remote_dir *r, const char *from, const char *to, int64_t until);
+	enum reply (*mkdir)(struct remote_dir *r, const char *path);
+	enum reply (*rmdir)(struct remote_dir *r, const char *path);
+	enum reply (*rename)(struct remote_dir *r, const char *from, const char *to);
 	/* Calls each for every entry. DONE also when the directory is absent and the server calls
 	   that empty. */
-	enum reply (*list)(struct remote_dir *r, const char *path, int64_t until,
-	    ftplist_name each, void *data);
+	enum reply (*list)(struct remote_dir *r, const char *path, ftplist_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
-	enum reply (*enter)(struct remote_dir *r, const char *path, int64_t until);
+	enum reply (*enter)(struct remote_dir *r, const char *path);
 	/* Last modification by the server's own clock, in seconds. REFUSED if the server tells none. */
-	enum reply (*modified)(struct remote_dir *r, const char *path, int64_t until, int64_t *seconds);
+	enum reply (*modified)(struct remote_dir *r, const char *path, int64_t *seconds);
 };
 
 struct remote_dir {
@@ -57,23 +55,23 @@ struct remote_dir {
 	bool unnamed;		    /* neither the URL nor the environment names a user */
 	bool nobody;		    /* libcurl was about to log in as anonymous, unasked */
 	bool reached;		    /* the server has answered at least once */
+	int64_t until;		    /* requests are given up then, however late they began */
 	bool no_stat;		    /* FTP: STAT does not list here */
 	struct failure failure;
 };
 
-/* Logs in. REPLY_DONE or another, failure is filled in then (also for UNKNOWN: the server is overloaded).
- */
+/* Logs in, and gives up at the moment until. REPLY_DONE or another, failure is filled in then (also for
+   UNKNOWN: the server is overloaded). */
 enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
 
 /* For the functions of ops: a request of these commands, which are freed; without any, what the URL says. */
-enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands, int64_t until);
+enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands);
 
 /* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is r->base again. */
 void remote_dir_aim(struct remote_dir *r, const char *path);
 
 /* The operation list, by a transfer of its own. */
-enum reply remote_dir_names(struct remote_dir *r, const char *path, int64_t until,
-    ftplist_name each, void *data);
+enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name each, void *data);
 
 /* A failure that another try does not mend. Is REPLY_FATAL. */
 #define REMOTE_DIR_FATAL(r, status, ...)                                                           \

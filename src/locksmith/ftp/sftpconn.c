@@ -12,7 +12,6 @@
 static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 {
 	snprintf(r->text, sizeof r->text, "%s", r->transfer.error);
-	failure_clean(r->text);
 	/* libcurl reports every missing answer as a refusal. */
 	if (result == CURLE_QUOTE_ERROR && r->transfer.cut_off)
 		result = CURLE_SEND_ERROR;
@@ -30,6 +29,8 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 		return REMOTE_DIR_FATAL(r, EXIT_NOTPERMITTED, "login denied: %s%s", r->text,
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 	case CURLE_PEER_FAILED_VERIFICATION:
+		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE,
+		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) once to see which");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "%s", r->text);
 	default:
@@ -39,30 +40,30 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 }
 
 /* url_parse() refuses quotes and backslashes in a path. */
-static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path, int64_t until)
+static enum reply sftp_command(struct remote_dir *r, const char *verb, const char *path)
 {
 	char line[1400];
 
 	snprintf(line, sizeof line, "%s \"%s\"", verb, path);
-	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
+	return remote_dir_perform(r, curl_slist_append(NULL, line));
 }
 
-static enum reply sftp_mkdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_mkdir(struct remote_dir *r, const char *path)
 {
-	return sftp_command(r, "mkdir", path, until);
+	return sftp_command(r, "mkdir", path);
 }
 
-static enum reply sftp_rmdir(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_rmdir(struct remote_dir *r, const char *path)
 {
-	return sftp_command(r, "rmdir", path, until);
+	return sftp_command(r, "rmdir", path);
 }
 
-static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to, int64_t until)
+static enum reply sftp_rename(struct remote_dir *r, const char *from, const char *to)
 {
 	char line[2800];
 
 	snprintf(line, sizeof line, "rename \"%s\" \"%s\"", from, to);
-	return remote_dir_perform(r, curl_slist_append(NULL, line), until);
+	return remote_dir_perform(r, curl_slist_append(NULL, line));
 }
 
 static void nothing(void *data, const char *name)
@@ -71,20 +72,19 @@ static void nothing(void *data, const char *name)
 	(void)name;
 }
 
-static enum reply sftp_enter(struct remote_dir *r, const char *path, int64_t until)
+static enum reply sftp_enter(struct remote_dir *r, const char *path)
 {
-	return remote_dir_names(r, path, until, nothing, NULL);
+	return remote_dir_names(r, path, nothing, NULL);
 }
 
-static enum reply sftp_modified(
-    struct remote_dir *r, const char *path, int64_t until, int64_t *seconds)
+static enum reply sftp_modified(struct remote_dir *r, const char *path, int64_t *seconds)
 {
 	curl_off_t time = -1;
 	enum reply reply;
 
 	remote_dir_aim(r, path);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 1L);
-	reply = remote_dir_perform(r, NULL, until);
+	reply = remote_dir_perform(r, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_FILETIME, 0L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
 	if (reply != REPLY_DONE)
@@ -121,18 +121,11 @@ static void sftp_settings(struct remote_dir *r)
 	known_hosts(r);
 }
 
-static enum reply sftp_login(struct remote_dir *r, int64_t until)
-{
-	enum reply reply = remote_dir_perform(r, curl_slist_append(NULL, "pwd"), until);
-
-	return reply == REPLY_REFUSED ? REPLY_FATAL : reply;
-}
-
 const struct remote_dir_ops sftp_ops = {
     .protocols = "sftp",
     .root = "",
     .settings = sftp_settings,
-    .login = sftp_login,
+    .login = "pwd",
     .verdict = sftp_verdict,
     .mkdir = sftp_mkdir,
     .rmdir = sftp_rmdir,

@@ -15,6 +15,7 @@ A fault is a file, used up when it strikes, unless its name ends in ".always":
   521         refuse an existing directory with 521 instead of 550
   nostat      STAT with a path is unknown
   yes-MKD     MKD always says 257
+  no-token    MKD of a token says 552: no room
   banner      a many-line greeting
 """
 import os
@@ -71,6 +72,8 @@ class Faulty:
         self.lost = fault("lose-" + cmd)
         if cmd == "STAT" and arg and fault("nostat"):
             self.respond("502 STAT takes no path here.")
+        elif cmd == "MKD" and "/sl1." in arg and fault("no-token"):
+            self.respond("552 Quota exceeded.")
         elif cmd == "MKD" and fault("yes-MKD"):
             self.respond('257 "%s" directory created.' % arg)
         else:
