@@ -140,7 +140,7 @@ static int etcd_lock(struct etcdlock *k, struct failure *failure)
 
 	if (status == EXIT_BUSY)
 		say("BUSY %s", k->place.who);
-	if (status != EXIT_RELEASED || k->revision == 0)
+	if (!k->held)
 		return status;
 	status = etcd_hold(k, failure);
 	etcdwatch_stop(&k->watch);
@@ -186,7 +186,9 @@ static void etcd_end(bool stopped)
 	struct etcdlock *k = &the_lock;
 
 	k->etcd.abort = NULL;
-	if (k->marked && stopped)
+	if (!k->held) /* after the answer is said, which may not come late if the server is silent now */
+		etcd_leave(k, clock_boottime() + (protocol_released() ? k->ttl / 3 : NS_PER_S));
+	else if (k->marked && stopped)
 		etcdmark_remove(k, clock_boottime() + k->ttl);
 	etcdrpc_close(&k->etcd);
 }

@@ -9,7 +9,6 @@
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
-#define LEAVE_TIMEOUT NS_PER_S
 #define HALVED_LEASE (10 * NS_PER_S)
 
 enum wait {
@@ -180,7 +179,8 @@ static enum etcd_reply get_leases(struct etcdlock *k)
 	etcdmark_lease_start(k);
 	reply = etcdlock_grant(k, answer_by(k));
 	/* The same endpoint has answered: the other answer is near. */
-	etcdmark_lease_take(k, reply == ETCD_OK && k->etcd.sent == 1 ? clock_boottime() + NS_PER_S : 0);
+	etcdmark_lease_take(k,
+	    reply == ETCD_OK && k->etcd.sent == 1 ? clock_min(answer_by(k), clock_boottime() + NS_PER_S) : 0);
 	return reply;
 }
 
@@ -218,13 +218,8 @@ static enum wait in_turn(struct etcdlock *k)
 	return call_verdict(reply);
 }
 
-/* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
-static void leave_queue(struct etcdlock *k)
+void etcd_leave(struct etcdlock *k, int64_t until)
 {
-	int64_t until = clock_min(answer_by(k), clock_boottime() + k->ttl / 3);
-
-	if (until < clock_boottime() + LEAVE_TIMEOUT)
-		until = clock_boottime() + LEAVE_TIMEOUT;
 	etcdwatch_stop(&k->watch);
 	etcdlock_revoke(k, &k->mark_lease, until);
 	etcdlock_revoke(k, &k->lease, until);
@@ -241,14 +236,15 @@ int etcd_acquire(struct etcdlock *k, struct failure *failure)
 
 	for (;;) {
 		w = k->options->no_wait ? at_once(k) : in_turn(k);
-		if (w == WAIT_HELD)
+		k->held = w == WAIT_HELD;
+		if (k->held)
 			return EXIT_RELEASED;
 		*failure = k->etcd.failure;
-		leave_queue(k);
 		if ((w != WAIT_AGAIN && w != WAIT_SILENT) || protocol_released())
 			break;
-		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= k->options->until)
+		if ((k->options->no_wait && ++tries == TRIES_NO_WAIT) || clock_boottime() >= k->options->until)
 			break;
+		etcd_leave(k, answer_by(k));
 		if (!k->options->no_wait)
 			transfer_wait(clock_boottime() + NS_PER_S / 5, NULL, NULL);
 	}

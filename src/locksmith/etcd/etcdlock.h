@@ -27,6 +27,7 @@ struct etcdlock {
 	int64_t mark_lease; /* our mark's; 0: none */
 	int64_t mark_deadline; /* clock_boottime(); that lease cannot end before */
 	int64_t mark_made;  /* its create_revision: the fencing token */
+	bool held;
 	bool marked;	    /* the mark was made, and not removed since */
 	int slot;	    /* -1: none */
 	struct etcdqueue queue;
@@ -67,8 +68,11 @@ enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t unti
    call. */
 enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, struct pb *kvs, struct pb *marks);
 
-/* etcd_acquire.c: EXIT_RELEASED with k->revision set when held, or the status to end with. */
+/* etcd_acquire.c: EXIT_RELEASED with k->held set, or the status to end with; call etcd_leave then. */
 int etcd_acquire(struct etcdlock *k, struct failure *failure);
+
+/* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
+void etcd_leave(struct etcdlock *k, int64_t until);
 
 /* etcd_hold.c: keeps the lock until protocol_released() or its loss. Returns the exit status. */
 int etcd_hold(struct etcdlock *k, struct failure *failure);
