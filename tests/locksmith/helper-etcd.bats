@@ -389,6 +389,16 @@ held_on() {
 	[ "$STATUS" -eq 0 ]
 }
 
+@test "an endpoint that says nothing is passed over in seconds, also with a lease of an hour" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/hush-grant"
+	# Twice the same: the helper asks either first.
+	smith a --ttl=3600 "etcd://$BETWEEN,$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" "hush grant"
+}
+
 @test "a connection falls silent: the lock is held on by another" {
 	etcd_single
 	etcd_between

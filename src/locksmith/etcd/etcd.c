@@ -13,6 +13,7 @@
 
 #define DEFAULT_TTL (15 * NS_PER_S)
 #define LEAST_ENDPOINT_TIMEOUT (300 * NS_PER_MS)
+#define MOST_ENDPOINT_TIMEOUT (5 * NS_PER_S) /* with a long lease, too, a silent endpoint is soon passed over */
 #define FIRST_TIMEOUT (5 * NS_PER_S / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * NS_PER_S)
 
@@ -161,7 +162,8 @@ static int etcd_run(const struct options *o, struct failure *failure)
 		    failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
 		return EXIT_USAGE;
 	}
-	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? k->ttl / 6 : LEAST_ENDPOINT_TIMEOUT;
+	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? clock_min(k->ttl / 6, MOST_ENDPOINT_TIMEOUT)
+							       : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	etcdqueue_init(&k->queue, k->name, k->options);
 	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
