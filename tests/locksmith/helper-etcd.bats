@@ -556,6 +556,24 @@ tried() {
 	until [ "$(transactions)" -gt "$1" ]; do ((SECONDS < end)) || complain "it has not tried" || return; done
 }
 
+# foreign REQUEST KEY: of etcd, for a key with a NUL byte, which etcdctl does not take.
+foreign() {
+	curl -sf "http://$ETCD/v3/kv/$1" -d "{\"key\":\"$(printf %b "$2" | base64 -w 0)\"}" >/dev/null
+}
+
+@test "another program's key that is no text is waited for like others, also with a long lease" {
+	local key
+	etcd_single
+	for key in 'L/a\0b' 'L#held/a\0b' "L/$(printf '%0800d')"; do
+		foreign put "$key"
+		smith a --ttl=600 "etcd://$ETCD/L"
+		expect a WAIT
+		foreign deleterange "$key"
+		until_line a OK
+		unlock a
+	done
+}
+
 @test "the key before a waiter's goes, and somebody holds the lock still: the waiter waits on" {
 	etcd_single
 	local mode before
