@@ -405,6 +405,18 @@ held_on() {
 	with_lease 9 held_on
 }
 
+@test "a waiter's connection falls silent: it enters soon, also with a lease of an hour" {
+	etcd_single
+	etcd_between
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	: >"$DIR/faults/hush-watch"
+	smith b --ttl=3600 "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "hush watch"
+	unlock a
+	until_line b OK
+}
+
 held_on_by_proxy() {
 	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
 	expect a HELD && expect a HELD || return

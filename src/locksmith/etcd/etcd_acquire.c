@@ -10,6 +10,7 @@
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
 #define HALVED_LEASE (10 * NS_PER_S)
+#define MOST_SILENCE (8 * NS_PER_S) /* a call finds an endpoint that was stopped, whose watch says nothing */
 
 enum wait {
 	WAIT_HELD,
@@ -87,14 +88,14 @@ static void doze(struct etcdlock *k, int64_t until)
    short lease could be too little for a slow machine. */
 static int64_t keep_after(const struct etcdlock *k)
 {
-	return k->ttl >= HALVED_LEASE ? k->ttl / 2 : k->ttl / 3;
+	return clock_min(k->ttl >= HALVED_LEASE ? k->ttl / 2 : k->ttl / 3, MOST_SILENCE);
 }
 
 /* Waits in the queue until no key is before ours. */
 static enum wait wait_in_queue(struct etcdlock *k)
 {
 	int64_t keep_at = k->deadline - k->ttl + keep_after(k);
-	int64_t look_at = clock_boottime() + 2 * k->ttl; /* in case that a watch is lost silently */
+	int64_t look_at = clock_boottime() + 4 * keep_after(k); /* in case that a watch is lost silently */
 	enum wait w = place_verdict(k);
 
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
@@ -120,7 +121,7 @@ static enum wait wait_in_queue(struct etcdlock *k)
 			return WAIT_HELD;
 		if (!watch_is_good(k) || clock_boottime() >= clock_min(look_at, k->options->until)) {
 			w = look_again(k);
-			look_at = clock_boottime() + 2 * k->ttl;
+			look_at = clock_boottime() + 4 * keep_after(k);
 		}
 	}
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
