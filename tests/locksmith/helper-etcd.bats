@@ -985,6 +985,39 @@ waits_on_after_login() {
 	until_line b OK
 }
 
+auth_enabled() {
+	ctl user add root:pw >/dev/null && ctl user grant-role root root >/dev/null && ctl auth enable >/dev/null
+}
+
+@test "users are enabled under a lock: it is held on and waited for with the login that was given" {
+	etcd_single
+	SEMLOCK_PASSWORD=pw smith a --ttl=6 "etcd://root@$ETCD/L"
+	expect a OK
+	SEMLOCK_PASSWORD=pw smith b "etcd://root@$ETCD/L"
+	expect b WAIT
+	auth_enabled
+	expect a HELD
+	expect a HELD
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	until_line b OK
+}
+
+@test "users are enabled under a lock without a login: LOST, and why; a waiter is told that, and nothing else" {
+	etcd_single
+	smith a --ttl=3 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=3 "etcd://$ETCD/L"
+	expect b WAIT
+	auth_enabled
+	until_line a LOST
+	[ "$LINE" = "LOST etcdserver: user name is empty" ] || complain "$LINE"
+	ended b
+	[ "$STATUS" -eq 77 ]
+	expect b ERR
+}
+
 @test "a login is not answered in time: it is made again, and the lock held, or waited for" {
 	etcd_single
 	etcd_between

@@ -56,7 +56,8 @@ static enum wait look_again(struct etcdlock *k)
 
 	if (reply == ETCD_OK)
 		return place_verdict(k);
-	say_wait("note=no endpoint answers");
+	if (reply == ETCD_SILENT)
+		say_wait("note=no endpoint answers");
 	return call_verdict(reply);
 }
 

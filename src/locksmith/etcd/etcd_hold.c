@@ -15,6 +15,7 @@ struct etcd_renewal {
 	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next keepalive */
 	int64_t watch_at;  /* no watch before: a short command needs none */
+	bool refused;	   /* the last one was refused, and not only late */
 };
 
 static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
@@ -92,6 +93,7 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 	if (clock_boottime() < h->next)
 		return EXIT_RELEASED;
 	reply = keep_lease_and_mark(k, clock_min(h->last_call, clock_boottime() + k->ttl / 3));
+	h->refused = reply == ETCD_FATAL;
 	if (reply == ETCD_GONE) {
 		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;
@@ -121,7 +123,8 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 		if (act_on_due(k, &h, failure) == EXIT_LOST)
 			return EXIT_LOST;
 		if (clock_boottime() >= h.last_call) {
-			failure_set(failure, EXIT_LOST, "no endpoint answered in time");
+			failure_set(failure, EXIT_LOST, "%s",
+			    h.refused ? k->etcd.failure.text : "no endpoint answered in time");
 			return EXIT_LOST;
 		}
 		until = clock_min(h.next, h.last_call);

@@ -229,11 +229,9 @@ static enum etcd_reply log_in(struct etcd *e, int64_t until)
 	reply = etcdrpc_call(e, ETCD_LOGIN, &request, until, &answer);
 	explicit_bzero(request.bytes, request.used);
 	e->sent = sent;
-	/* As etcdctl does: a server without authentication needs no user. */
-	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL) {
-		e->login.user[0] = '\0';
+	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
+	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL)
 		return ETCD_OK;
-	}
 	if (reply != ETCD_OK)
 		return reply;
 	pb_string(pb_bytes(answer, LOGIN_TOKEN, 0), e->token, sizeof e->token);
