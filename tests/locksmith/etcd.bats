@@ -827,6 +827,18 @@ leaderless() {
 	[ ! -e ran ]
 }
 
+slow_name() {
+	expect_status 69 strace -f -qq -o trace -P /etc/hosts -e inject=openat:delay_enter=4s \
+		"$SEMLOCK" -n etcd://slow.invalid/nightly touch ran && [[ $err == *"no answer in time"* ]]
+}
+
+@test "a host whose name is looked up for long: the helper says the reason in time" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	eventually slow_name # a busy machine may be late
+	[ ! -e ran ]
+}
+
 # silent_after N CMD...: the proxy passes N transactions on, and then nothing of what takes or leaves a lock.
 silent_after() {
 	rm -f faults/*
