@@ -417,6 +417,23 @@ held_on() {
 	until_line b OK
 }
 
+@test "the history that a watch needs is compacted: a revoked lease is noticed at once all the same" {
+	local revision
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/stop-watch"
+	smith a --ttl=600 "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" "stop watch"
+	ctl put other 1 >/dev/null
+	revision=$(ctl put other 2 -w json | jq .header.revision)
+	ctl compact "$revision" >/dev/null
+	rm "$DIR/faults/stop-watch"
+	expect a HELD
+	ctl lease revoke "$(lease_of L)" >/dev/null
+	expect a LOST
+}
+
 held_on_by_proxy() {
 	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
 	expect a HELD && expect a HELD || return
