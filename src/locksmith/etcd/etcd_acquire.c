@@ -2,7 +2,6 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdlock.h"
-#include "locksmith/etcd/etcdmark.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -186,38 +185,24 @@ static enum etcd_reply get_leases(struct etcdlock *k)
 	return reply;
 }
 
-/* Looks first, and makes the key only if the lock is free and no key was put since: busy leaves no trace.
-   A holder that came meanwhile and lost its key is known by its mark. */
-static enum wait at_once(struct etcdlock *k)
+/* One who does not wait looks first, and makes the key only if the lock is free and no key was put since: busy
+   leaves no trace.  A holder that came meanwhile and lost its key is known by its mark. */
+static enum wait begin(struct etcdlock *k)
 {
-	enum etcd_reply reply = etcdlock_look(k, INT64_MAX, answer_by(k));
-	bool made = false;
+	bool no_wait = k->options->no_wait, made = false;
+	enum etcd_reply reply = no_wait ? etcdlock_look(k, INT64_MAX, answer_by(k)) : ETCD_OK;
 
-	if (reply == ETCD_OK && k->place.blocked)
+	if (no_wait && reply == ETCD_OK && k->place.blocked)
 		return WAIT_BUSY;
 	if (reply == ETCD_OK)
 		reply = get_leases(k);
 	if (reply == ETCD_OK)
-		reply = etcdlock_queue(k, k->seen, answer_by(k), &made);
-	if (reply == ETCD_GONE)
-		return WAIT_AGAIN; /* this process was stopped for longer than the lease */
-	if (reply != ETCD_OK)
-		return WAIT_FAILED;
-	return made ? take_turn(k) : WAIT_AGAIN;
-}
-
-static enum wait in_turn(struct etcdlock *k)
-{
-	enum etcd_reply reply = get_leases(k);
-	bool made;
-
-	if (reply == ETCD_OK)
-		reply = etcdlock_queue(k, -1, clock_min(answer_by(k), k->deadline), &made);
-	if (reply == ETCD_OK)
-		return made ? take_turn(k) : WAIT_AGAIN;
-	if (reply == ETCD_SILENT)
+		reply = etcdlock_queue(k, no_wait ? k->seen : -1, clock_min(answer_by(k), k->deadline), &made);
+	if (reply == ETCD_OK && made)
+		return take_turn(k);
+	if (reply == ETCD_SILENT && !no_wait)
 		say_wait("note=no endpoint answers");
-	return call_verdict(reply);
+	return reply == ETCD_OK ? WAIT_AGAIN : call_verdict(reply);
 }
 
 void etcd_leave(struct etcdlock *k, int64_t until)
@@ -237,14 +222,14 @@ int etcd_acquire(struct etcdlock *k, struct failure *failure)
 	enum wait w;
 
 	for (;;) {
-		w = k->options->no_wait ? at_once(k) : in_turn(k);
+		w = begin(k);
 		k->held = w == WAIT_HELD;
 		if (k->held)
 			return EXIT_RELEASED;
 		*failure = k->etcd.failure;
-		if ((w != WAIT_AGAIN && w != WAIT_SILENT) || protocol_released())
+		if ((w != WAIT_AGAIN && (w != WAIT_SILENT || k->options->no_wait)) || protocol_released())
 			break;
-		if ((k->options->no_wait && ++tries == TRIES_NO_WAIT) || clock_boottime() >= k->options->until)
+		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= k->options->until)
 			break;
 		etcd_leave(k, answer_by(k));
 		if (!k->options->no_wait)

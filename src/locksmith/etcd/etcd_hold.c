@@ -2,7 +2,6 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdlock.h"
-#include "locksmith/etcd/etcdmark.h"
 #include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
@@ -63,7 +62,7 @@ static int etcd_release(struct etcdlock *k, struct failure *failure)
 }
 
 /* Prolongs the lease, and then puts the mark anew if our key is still there: a reply about a lease alone
-   proves nothing (etcdmark.h). */
+   proves nothing (etcdlock.h). */
 static enum etcd_reply keep_lease_and_mark(struct etcdlock *k, int64_t until)
 {
 	int64_t before = k->deadline;

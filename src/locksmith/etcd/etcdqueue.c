@@ -137,7 +137,7 @@ static unsigned int count_kvs(struct pb kvs)
 }
 
 /* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
-   which puts its key anew (etcdmark.h), or has gone: so a free number wakes one waiter. */
+   which puts its key anew (etcdlock.h), or has gone: so a free number wakes one waiter. */
 static void place_among_slots(const struct etcdqueue *q, struct pb answer, struct etcdqueue_place *place)
 {
 	unsigned int n = q->options->slots;
