@@ -895,6 +895,22 @@ lost_before_the_deadline() {
 	[ "$STATUS" -eq 76 ] && [ "$lost" -lt "$deadline" ]
 }
 
+@test "the server has lost its data: the holder is told so at its next renewal, and a waiter enters" {
+	etcd_single
+	smith a --ttl=9 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=9 "etcd://$ETCD/L"
+	expect b WAIT
+	kill -KILL "${ETCD_PID[s1]}"
+	wait "${ETCD_PID[s1]}" || true
+	rm -r "$DIR/s1"
+	etcd_start s1
+	etcd_wait s1
+	until_line a LOST
+	[ "$LINE" = "LOST its lease expired or was revoked" ] || complain "$LINE"
+	until_line b OK
+}
+
 @test "the server goes for good: LOST before the deadline" {
 	with_lease 9 lost_before_the_deadline
 }
