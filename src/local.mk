@@ -112,7 +112,7 @@ LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd_hold.c \
 	src/locksmith/etcd/etcdctl.c src/locksmith/etcd/etcdctl.h \
 	src/locksmith/etcd/etcdlock.c src/locksmith/etcd/etcdlock.h \
-	src/locksmith/etcd/etcdmark.c src/locksmith/etcd/etcdmark.h \
+	src/locksmith/etcd/etcdlease.c \
 	src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdqueue.h \
 	src/locksmith/etcd/etcdrpc.c src/locksmith/etcd/etcdrpc.h \
 	src/locksmith/etcd/etcdtxn.c src/locksmith/etcd/etcdtxn.h \

@@ -15,7 +15,7 @@ FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=status_fd_use,--wrap=memory_lasting
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
 FUZZ_mbox_WRAPS = -Wl,--wrap=read
-FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c \
+FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c src/sys/deadline.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c src/locksmith/common/url.c src/locksmith/common/failure.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdtxn.c \

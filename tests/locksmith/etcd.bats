@@ -826,3 +826,33 @@ leaderless() {
 	kill -CONT "${ETCD_PID[s1]}"
 	[ ! -e ran ]
 }
+
+slow_name() {
+	expect_status 69 strace -f -qq -o trace -P /etc/hosts -e inject=openat:delay_enter=4s \
+		"$SEMLOCK" -n etcd://slow.invalid/nightly touch ran && [[ $err == *"no answer in time"* ]]
+}
+
+@test "a host whose name is looked up for long: the helper says the reason in time" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	eventually slow_name # a busy machine may be late
+	[ ! -e ran ]
+}
+
+# silent_after N CMD...: the proxy passes N transactions on, and then nothing of what takes or leaves a lock.
+silent_after() {
+	rm -f faults/*
+	: >faults/stop-revoke
+	echo "$1" >faults/stop-txn
+	shift
+	"$@"
+}
+
+@test "an etcd that falls silent between two answers: 69, the reason, and -n and -w in time" {
+	etcd_between
+	URL=etcd://$BETWEEN/nightly
+	refused_within 3000 "no answer in time" silent_after 1 "$SEMLOCK" -n "$URL" touch ran
+	refused_within 3000 "no answer in time" silent_after 0 "$SEMLOCK" -w .1 "$URL" touch ran
+	refused_within 4500 "no answer in time" silent_after 0 "$SEMLOCK" -w 3 "$URL" touch ran
+	[ ! -e ran ]
+}

@@ -16,7 +16,6 @@ setup() {
 teardown() {
 	smiths_stop_all
 	etcd_stop_all
-	[ -z "${BETWEEN_PID:-}" ] || kill -KILL "$BETWEEN_PID"
 	watched
 }
 
@@ -308,17 +307,9 @@ busy_until_its_end() {
 	[ ! -e "$DIR/early" ]
 }
 
-# between: from now on a proxy at BETWEEN leads to ETCD, and does wrong on demand.
-between() {
-	apart /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/port" 2>&1 </dev/null &
-	BETWEEN_PID=$!
-	in_file "$DIR/port" READY
-	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/port")
-}
-
 @test "one who does not wait, and was slow, meets the mark of a holder that came and was cut off" {
 	etcd_single
-	between
+	etcd_between
 	: >"$DIR/faults/stop-grant"
 	smith b --no-wait "etcd://$BETWEEN/L"
 	in_file "$DIR/between.log" "stop grant" # the helper has seen that the lock is free
@@ -334,7 +325,7 @@ between() {
 
 @test "one who does not wait is stopped until its lease has ended: it gets the free lock all the same" {
 	etcd_single
-	between
+	etcd_between
 	: >"$DIR/faults/stop-grant"
 	smith b --no-wait "etcd://$BETWEEN/L"
 	in_file "$DIR/between.log" "stop grant"
@@ -348,7 +339,7 @@ between() {
 
 @test "a server that says nothing more is 69 when the time is over, never busy" {
 	etcd_single
-	between
+	etcd_between
 	: >"$DIR/faults/stop-txn"
 	: >"$DIR/faults/stop-revoke" # the time is over while the lease is given back
 	smith a --ttl=2 --wait=2.5 "etcd://$BETWEEN/L"
@@ -371,14 +362,14 @@ slow_first_answer() {
 
 @test "with a short lease, too, the first answer of a server may take a second" {
 	etcd_single
-	between
+	etcd_between
 	# On a busy machine the answer may take longer.
 	slow_first_answer || slow_first_answer || slow_first_answer
 }
 
 @test "the reply to the release is lost: it is released all the same, not LOST" {
 	etcd_single
-	between
+	etcd_between
 	smith a "etcd://$BETWEEN/L"
 	expect a OK
 	in_file "$DIR/between.log" txn
@@ -398,10 +389,49 @@ held_on() {
 	[ "$STATUS" -eq 0 ]
 }
 
+@test "an endpoint that says nothing is passed over in seconds, also with a lease of an hour" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/hush-grant"
+	# Twice the same: the helper asks either first.
+	smith a --ttl=3600 "etcd://$BETWEEN,$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" "hush grant"
+}
+
 @test "a connection falls silent: the lock is held on by another" {
 	etcd_single
-	between
+	etcd_between
 	with_lease 9 held_on
+}
+
+@test "a waiter's connection falls silent: it enters soon, also with a lease of an hour" {
+	etcd_single
+	etcd_between
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	: >"$DIR/faults/hush-watch"
+	smith b --ttl=3600 "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "hush watch"
+	unlock a
+	until_line b OK
+}
+
+@test "the history that a watch needs is compacted: a revoked lease is noticed at once all the same" {
+	local revision
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/stop-watch"
+	smith a --ttl=600 "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" "stop watch"
+	ctl put other 1 >/dev/null
+	revision=$(ctl put other 2 -w json | jq .header.revision)
+	ctl compact "$revision" >/dev/null
+	rm "$DIR/faults/stop-watch"
+	expect a HELD
+	ctl lease revoke "$(lease_of L)" >/dev/null
+	expect a LOST
 }
 
 held_on_by_proxy() {
@@ -416,7 +446,7 @@ held_on_by_proxy() {
 @test "behind etcd's grpc-proxy a lock is held on, released and waited for, and a loss is heard of at once" {
 	etcd_single
 	etcd_proxy
-	ETCD=$PROXY between
+	ETCD=$PROXY etcd_between
 	run_smith --check "etcd://$PROXY/L"
 	[ "$status" -eq 0 ] || complain "$output"
 	with_lease 3 held_on_by_proxy
@@ -440,7 +470,7 @@ hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 @test "an answer that is no message of gRPC's is an error, and so is a status that is none" {
 	etcd_single
-	between
+	etcd_between
 	local begins ends text no_message
 	begins="1 4 88$(header content-type application/grpc)" ends="1 5 $(header grpc-status 0)"
 	no_message="the answer is no gRPC message, or is too long"
@@ -489,7 +519,7 @@ sent_away() {
 
 @test "a server that sends its clients away: the lock is held on by another connection" {
 	etcd_single
-	between
+	etcd_between
 	with_lease 6 sent_away
 }
 
@@ -504,7 +534,7 @@ no_renewal_is_believed() {
 
 @test "an answer that is none renews no lease" {
 	etcd_single
-	between
+	etcd_between
 	local answer
 	# Answers that are compressed, too long, cut off, and missing; the first would grant 15 seconds.
 	for answer in "0 0 0100000002180f" "0 0 00ffffffff180f" "0 0 0000000003180f" "0 0 -"; do
@@ -529,14 +559,14 @@ eventually_few_calls() { few_calls "$@" || few_calls "$@" || few_calls "$@"; }
 
 @test "a free lock: two leases, one transaction to take it, and one to release it, on one connection" {
 	etcd_single
-	between
+	etcd_between
 	eventually_few_calls
 	eventually_few_calls --mode=shared
 }
 
 @test "the reply to the request for a free lock is lost: it is held all the same, once" {
 	etcd_single
-	between
+	etcd_between
 	: >"$DIR/faults/lose-txn"
 	smith a "etcd://$BETWEEN/L"
 	expect a OK
@@ -553,6 +583,24 @@ eventually_few_calls() { few_calls "$@" || few_calls "$@" || few_calls "$@"; }
 tried() {
 	local end=$((SECONDS + LINE_SECONDS))
 	until [ "$(transactions)" -gt "$1" ]; do ((SECONDS < end)) || complain "it has not tried" || return; done
+}
+
+# foreign REQUEST KEY: of etcd, for a key with a NUL byte, which etcdctl does not take.
+foreign() {
+	curl -sf "http://$ETCD/v3/kv/$1" -d "{\"key\":\"$(printf %b "$2" | base64 -w 0)\"}" >/dev/null
+}
+
+@test "another program's key that is no text is waited for like others, also with a long lease" {
+	local key
+	etcd_single
+	for key in 'L/a\0b' 'L#held/a\0b' "L/$(printf '%0800d')"; do
+		foreign put "$key"
+		smith a --ttl=600 "etcd://$ETCD/L"
+		expect a WAIT
+		foreign deleterange "$key"
+		until_line a OK
+		unlock a
+	done
 }
 
 @test "the key before a waiter's goes, and somebody holds the lock still: the waiter waits on" {
@@ -787,7 +835,7 @@ entered_in_time() {
 
 @test "a renewal is not believed when the key is gone" {
 	etcd_single
-	between
+	etcd_between
 	: >"$DIR/faults/mute-watch" # the lease is renewed, and no watch says that the key has gone
 	smith a --ttl=6 "etcd://$BETWEEN/L"
 	expect a OK
@@ -845,6 +893,22 @@ lost_before_the_deadline() {
 	etcd_stop_all
 	rm -r "$DIR/s1"
 	[ "$STATUS" -eq 76 ] && [ "$lost" -lt "$deadline" ]
+}
+
+@test "the server has lost its data: the holder is told so at its next renewal, and a waiter enters" {
+	etcd_single
+	smith a --ttl=9 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=9 "etcd://$ETCD/L"
+	expect b WAIT
+	kill -KILL "${ETCD_PID[s1]}"
+	wait "${ETCD_PID[s1]}" || true
+	rm -r "$DIR/s1"
+	etcd_start s1
+	etcd_wait s1
+	until_line a LOST
+	[ "$LINE" = "LOST its lease expired or was revoked" ] || complain "$LINE"
+	until_line b OK
 }
 
 @test "the server goes for good: LOST before the deadline" {
@@ -954,9 +1018,42 @@ waits_on_after_login() {
 	until_line b OK
 }
 
+auth_enabled() {
+	ctl user add root:pw >/dev/null && ctl user grant-role root root >/dev/null && ctl auth enable >/dev/null
+}
+
+@test "users are enabled under a lock: it is held on and waited for with the login that was given" {
+	etcd_single
+	SEMLOCK_PASSWORD=pw smith a --ttl=6 "etcd://root@$ETCD/L"
+	expect a OK
+	SEMLOCK_PASSWORD=pw smith b "etcd://root@$ETCD/L"
+	expect b WAIT
+	auth_enabled
+	expect a HELD
+	expect a HELD
+	expect a HELD
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	until_line b OK
+}
+
+@test "users are enabled under a lock without a login: LOST, and why; a waiter is told that, and nothing else" {
+	etcd_single
+	smith a --ttl=3 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=3 "etcd://$ETCD/L"
+	expect b WAIT
+	auth_enabled
+	until_line a LOST
+	[ "$LINE" = "LOST etcdserver: user name is empty" ] || complain "$LINE"
+	ended b
+	[ "$STATUS" -eq 77 ]
+	expect b ERR
+}
+
 @test "a login is not answered in time: it is made again, and the lock held, or waited for" {
 	etcd_single
-	between
+	etcd_between
 	with_users
 	with_lease 12 holds_on_after_login
 	with_lease 12 waits_on_after_login
@@ -1103,11 +1200,11 @@ no_etcd() {
 		print("READY", server.server_address[1], flush=True)
 		server.serve_forever()
 	END
-	BETWEEN_PID=$!
+	ETCD_PID[other]=$!
 	in_file "$DIR/$1" READY
 	run_smith --no-wait "$1://127.0.0.1:$(sed 's/READY //' "$DIR/$1")/L"
-	kill "$BETWEEN_PID"
-	unset BETWEEN_PID
+	kill "${ETCD_PID[other]}"
+	unset "ETCD_PID[other]"
 	[ "$status" -eq 69 ]
 	[ "${#lines[@]}" -eq 1 ]
 	[[ $output == "ERR 69 "*"$2"* ]] || complain "$output"

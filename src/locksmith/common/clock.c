@@ -29,15 +29,5 @@ void clock_random(void *into, size_t size)
 
 int clock_parse(const char *text, int64_t *ns)
 {
-	char *end;
-	double seconds;
-
-	errno = 0;
-	seconds = strtod(text, &end);
-	if (end == text || *end != '\0' || errno != 0)
-		return -1;
-	if (!(seconds >= 0 && seconds <= LONGEST_SECONDS))
-		return -1;
-	*ns = (int64_t)(seconds * 1e9);
-	return 0;
+	return duration_parse(text, ns) && *ns >= 0 && *ns <= LONGEST_SECONDS * NS_PER_S ? 0 : -1;
 }

@@ -23,7 +23,7 @@ int64_t clock_jitter(int64_t ns);
 /* Fills size bytes, at most 256, at into with random bytes of the kernel; aborts if there are none. */
 void clock_random(void *into, size_t size);
 
-/* Reads seconds ("90", ".5", "1e1"), at most LONGEST_SECONDS, into *ns. 0, or -1: text is no such number. */
+/* Reads a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *ns. 0, or -1: text is none. */
 int clock_parse(const char *text, int64_t *ns);
 
 #endif

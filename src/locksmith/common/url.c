@@ -13,14 +13,6 @@
 /* The characters of a host name, which goes unquoted into another URL. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-static int hex(char c)
-{
-	const char *digits = "0123456789abcdef0123456789ABCDEF";
-	const char *at = c != '\0' ? strchr(digits, c) : NULL;
-
-	return at != NULL ? (int)(at - digits) % 16 : -1;
-}
-
 /* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable text.
  */
 static int decode(const char *text, size_t length, char *out, size_t size)
@@ -31,12 +23,11 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 		int c = (unsigned char)text[i];
 
 		if (c == '%') {
-			int high = i + 2 < length ? hex(text[i + 1]) : -1;
-			int low = i + 2 < length ? hex(text[i + 2]) : -1;
+			const char digits[] = {text[i + 1], text[i + 1] != '\0' ? text[i + 2] : '\0', '\0'};
 
-			if (high < 0 || low < 0)
+			if (i + 2 >= length || strspn(digits, "0123456789abcdefABCDEF") != 2)
 				return -1;
-			c = high * 16 + low;
+			c = (int)strtol(digits, NULL, 16);
 			i += 2;
 		}
 		/* A newline would end an FTP command and begin another. */

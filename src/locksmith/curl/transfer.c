@@ -24,6 +24,8 @@ int transfer_open(struct transfer *t)
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+	/* Otherwise the end of a transfer waits for the resolver, while the lease and the watchdog are due. */
+	curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
 	/* No proxy: it could answer in the server's place. */
 	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
 	return 0;

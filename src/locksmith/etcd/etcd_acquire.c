@@ -2,15 +2,14 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdlock.h"
-#include "locksmith/etcd/etcdmark.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
 
 #define FIRST_ANSWER (10 * NS_PER_S)
 #define TRIES_NO_WAIT 5
-#define LEAVE_TIMEOUT NS_PER_S
 #define HALVED_LEASE (10 * NS_PER_S)
+#define MOST_SILENCE (8 * NS_PER_S) /* a call finds an endpoint that was stopped, whose watch says nothing */
 
 enum wait {
 	WAIT_HELD,
@@ -56,7 +55,8 @@ static enum wait look_again(struct etcdlock *k)
 
 	if (reply == ETCD_OK)
 		return place_verdict(k);
-	say_wait("note=no endpoint answers");
+	if (reply == ETCD_SILENT)
+		say_wait("note=no endpoint answers");
 	return call_verdict(reply);
 }
 
@@ -88,14 +88,14 @@ static void doze(struct etcdlock *k, int64_t until)
    short lease could be too little for a slow machine. */
 static int64_t keep_after(const struct etcdlock *k)
 {
-	return k->ttl >= HALVED_LEASE ? k->ttl / 2 : k->ttl / 3;
+	return clock_min(k->ttl >= HALVED_LEASE ? k->ttl / 2 : k->ttl / 3, MOST_SILENCE);
 }
 
 /* Waits in the queue until no key is before ours. */
 static enum wait wait_in_queue(struct etcdlock *k)
 {
 	int64_t keep_at = k->deadline - k->ttl + keep_after(k);
-	int64_t look_at = clock_boottime() + 2 * k->ttl; /* in case that a watch is lost silently */
+	int64_t look_at = clock_boottime() + 4 * keep_after(k); /* in case that a watch is lost silently */
 	enum wait w = place_verdict(k);
 
 	while ((w == WAIT_BUSY || w == WAIT_SILENT) && !protocol_released()) {
@@ -121,7 +121,7 @@ static enum wait wait_in_queue(struct etcdlock *k)
 			return WAIT_HELD;
 		if (!watch_is_good(k) || clock_boottime() >= clock_min(look_at, k->options->until)) {
 			w = look_again(k);
-			look_at = clock_boottime() + 2 * k->ttl;
+			look_at = clock_boottime() + 4 * keep_after(k);
 		}
 	}
 	return w == WAIT_SILENT ? WAIT_BUSY : w;
@@ -180,51 +180,33 @@ static enum etcd_reply get_leases(struct etcdlock *k)
 	etcdmark_lease_start(k);
 	reply = etcdlock_grant(k, answer_by(k));
 	/* The same endpoint has answered: the other answer is near. */
-	etcdmark_lease_take(k, reply == ETCD_OK && k->etcd.sent == 1 ? clock_boottime() + NS_PER_S : 0);
+	etcdmark_lease_take(k,
+	    reply == ETCD_OK && k->etcd.sent == 1 ? clock_min(answer_by(k), clock_boottime() + NS_PER_S) : 0);
 	return reply;
 }
 
-/* Looks first, and makes the key only if the lock is free and no key was put since: busy leaves no trace.
-   A holder that came meanwhile and lost its key is known by its mark. */
-static enum wait at_once(struct etcdlock *k)
+/* One who does not wait looks first, and makes the key only if the lock is free and no key was put since: busy
+   leaves no trace.  A holder that came meanwhile and lost its key is known by its mark. */
+static enum wait begin(struct etcdlock *k)
 {
-	enum etcd_reply reply = etcdlock_look(k, INT64_MAX, answer_by(k));
-	bool made = false;
+	bool no_wait = k->options->no_wait, made = false;
+	enum etcd_reply reply = no_wait ? etcdlock_look(k, INT64_MAX, answer_by(k)) : ETCD_OK;
 
-	if (reply == ETCD_OK && k->place.blocked)
+	if (no_wait && reply == ETCD_OK && k->place.blocked)
 		return WAIT_BUSY;
 	if (reply == ETCD_OK)
 		reply = get_leases(k);
 	if (reply == ETCD_OK)
-		reply = etcdlock_queue(k, k->seen, answer_by(k), &made);
-	if (reply == ETCD_GONE)
-		return WAIT_AGAIN; /* this process was stopped for longer than the lease */
-	if (reply != ETCD_OK)
-		return WAIT_FAILED;
-	return made ? take_turn(k) : WAIT_AGAIN;
-}
-
-static enum wait in_turn(struct etcdlock *k)
-{
-	enum etcd_reply reply = get_leases(k);
-	bool made;
-
-	if (reply == ETCD_OK)
-		reply = etcdlock_queue(k, -1, clock_min(answer_by(k), k->deadline), &made);
-	if (reply == ETCD_OK)
-		return made ? take_turn(k) : WAIT_AGAIN;
-	if (reply == ETCD_SILENT)
+		reply = etcdlock_queue(k, no_wait ? k->seen : -1, clock_min(answer_by(k), k->deadline), &made);
+	if (reply == ETCD_OK && made)
+		return take_turn(k);
+	if (reply == ETCD_SILENT && !no_wait)
 		say_wait("note=no endpoint answers");
-	return call_verdict(reply);
+	return reply == ETCD_OK ? WAIT_AGAIN : call_verdict(reply);
 }
 
-/* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
-static void leave_queue(struct etcdlock *k)
+void etcd_leave(struct etcdlock *k, int64_t until)
 {
-	int64_t until = clock_min(answer_by(k), clock_boottime() + k->ttl / 3);
-
-	if (until < clock_boottime() + LEAVE_TIMEOUT)
-		until = clock_boottime() + LEAVE_TIMEOUT;
 	etcdwatch_stop(&k->watch);
 	etcdlock_revoke(k, &k->mark_lease, until);
 	etcdlock_revoke(k, &k->lease, until);
@@ -240,15 +222,16 @@ int etcd_acquire(struct etcdlock *k, struct failure *failure)
 	enum wait w;
 
 	for (;;) {
-		w = k->options->no_wait ? at_once(k) : in_turn(k);
-		if (w == WAIT_HELD)
+		w = begin(k);
+		k->held = w == WAIT_HELD;
+		if (k->held)
 			return EXIT_RELEASED;
 		*failure = k->etcd.failure;
-		leave_queue(k);
-		if ((w != WAIT_AGAIN && w != WAIT_SILENT) || protocol_released())
+		if ((w != WAIT_AGAIN && (w != WAIT_SILENT || k->options->no_wait)) || protocol_released())
 			break;
 		if (k->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= k->options->until)
 			break;
+		etcd_leave(k, answer_by(k));
 		if (!k->options->no_wait)
 			transfer_wait(clock_boottime() + NS_PER_S / 5, NULL, NULL);
 	}

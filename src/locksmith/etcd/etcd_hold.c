@@ -2,7 +2,6 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdlock.h"
-#include "locksmith/etcd/etcdmark.h"
 #include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
@@ -15,6 +14,7 @@ struct etcd_renewal {
 	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next keepalive */
 	int64_t watch_at;  /* no watch before: a short command needs none */
+	bool refused;	   /* the last one was refused, and not only late */
 };
 
 static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
@@ -62,7 +62,7 @@ static int etcd_release(struct etcdlock *k, struct failure *failure)
 }
 
 /* Prolongs the lease, and then puts the mark anew if our key is still there: a reply about a lease alone
-   proves nothing (etcdmark.h). */
+   proves nothing (etcdlock.h). */
 static enum etcd_reply keep_lease_and_mark(struct etcdlock *k, int64_t until)
 {
 	int64_t before = k->deadline;
@@ -87,11 +87,14 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 	if (etcdwatch_over(&k->watch) || k->watch.endpoint != k->etcd.current) {
 		if (k->watch.call.transfer.ended && k->watch.endpoint == k->etcd.current)
 			etcdrpc_rotate(&k->etcd);
+		if (k->watch.stirred) /* cancelled: the store has forgotten k->seen, and a renewal tells a later revision */
+			h->next = 0;
 		watch_own(k, h);
 	}
 	if (clock_boottime() < h->next)
 		return EXIT_RELEASED;
 	reply = keep_lease_and_mark(k, clock_min(h->last_call, clock_boottime() + k->ttl / 3));
+	h->refused = reply == ETCD_FATAL;
 	if (reply == ETCD_GONE) {
 		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
 		return EXIT_LOST;
@@ -121,7 +124,8 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 		if (act_on_due(k, &h, failure) == EXIT_LOST)
 			return EXIT_LOST;
 		if (clock_boottime() >= h.last_call) {
-			failure_set(failure, EXIT_LOST, "no endpoint answered in time");
+			failure_set(failure, EXIT_LOST, "%s",
+			    h.refused ? k->etcd.failure.text : "no endpoint answered in time");
 			return EXIT_LOST;
 		}
 		until = clock_min(h.next, h.last_call);

@@ -4,111 +4,30 @@
 
 #include "locksmith/common/clock.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-enum lease_field { GRANT_SECONDS = 1, GRANTED_ID = 2, GRANTED_SECONDS = 3, LEASE_ID = 1, KEPT_SECONDS = 3 };
-
-void etcdlock_ask_lease(struct pb_out *request, int64_t seconds)
-{
-	pb_start(request);
-	pb_int(request, GRANT_SECONDS, seconds);
-}
-
-bool etcdlock_granted(struct pb answer, int64_t *seconds, int64_t *id)
-{
-	int64_t asked = *seconds;
-
-	*id = pb_number(answer, GRANTED_ID);
-	/* The server may give more than was asked for. */
-	*seconds = pb_number(answer, GRANTED_SECONDS);
-	if (*seconds < asked || *seconds > LONGEST_SECONDS)
-		*id = 0;
-	return *id != 0;
-}
-
-enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until)
-{
-	struct pb_out request;
-	struct pb answer;
-	enum etcd_reply reply;
-
-	etcdlock_ask_lease(&request, *seconds);
-	reply = etcdrpc_call(&k->etcd, ETCD_GRANT, &request, until, &answer);
-	if (reply != ETCD_OK || etcdlock_granted(answer, seconds, id))
-		return reply;
-	failure_set(&k->etcd.failure, EXIT_UNAVAILABLE, "the server granted no lease");
-	return ETCD_FATAL;
-}
-
-enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until)
-{
-	int64_t seconds = (k->ttl + NS_PER_S - 1) / NS_PER_S, sent = clock_boottime();
-	const char *part = k->options->mode == LEASE_SHARED  ? "#shared/"
-			   : k->options->mode == LEASE_SLOTS ? "#slots/"
-							    : "";
-	enum etcd_reply reply;
-
-	k->revision = 0;
-	k->slot = -1;
-	reply = etcdlock_lease(k, &seconds, &k->lease, until);
-	if (reply != ETCD_OK)
-		return reply;
-	k->ttl = seconds * NS_PER_S;
-	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from
-	 * the first. */
-	k->deadline = sent + k->ttl;
-	snprintf(k->key, sizeof k->key, "%s/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
-	snprintf(k->mark, sizeof k->mark, "%s#held/%s%016" PRIx64, k->name, part, (uint64_t)k->lease);
-	etcdqueue_value(k->options, k->value, sizeof k->value);
-	return ETCD_OK;
-}
-
-enum etcd_reply etcdlock_keep(struct etcdlock *k, int64_t until)
-{
-	int64_t sent = clock_boottime(), seconds;
-	struct pb_out request;
-	struct pb answer;
-	enum etcd_reply reply;
-
-	pb_start(&request);
-	pb_int(&request, LEASE_ID, k->lease);
-	reply = etcdrpc_call(&k->etcd, ETCD_KEEPALIVE, &request, until, &answer);
-	if (reply != ETCD_OK)
-		return reply;
-	/* The reply about an ended lease has no TTL. */
-	seconds = pb_number(answer, KEPT_SECONDS);
-	if (seconds <= 0)
-		return ETCD_GONE;
-	k->deadline = sent + (seconds < k->ttl / NS_PER_S ? seconds * NS_PER_S : k->ttl);
-	return ETCD_OK;
-}
 
 enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t until)
 {
-	struct pb_out request;
-	struct pb answer;
+	struct pb_out *request = etcdrpc_begin(&k->etcd);
 	struct etcd_kv own;
 	enum etcd_reply reply;
 	size_t questions;
 
-	pb_start(&request);
-	questions = etcdqueue_ask(&k->queue, &request, TXN_SUCCESS, revision);
+	questions = etcdqueue_ask(&k->queue, request, TXN_SUCCESS, revision);
 	if (revision != INT64_MAX)
-		txn_range(&request, TXN_SUCCESS, &(struct txn_range){.key = k->key, .keys_only = true});
-	reply = etcdrpc_call(&k->etcd, ETCD_TXN, &request, until, &answer);
+		txn_range(request, TXN_SUCCESS, &(struct txn_range){.key = k->key, .keys_only = true});
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	k->place.found = txn_first(answer, questions, &own) && k->revision > 0 && own.made == k->revision;
-	k->seen = txn_revision(answer);
-	etcdqueue_place(&k->queue, answer, &k->place);
+	k->place.found = txn_first(k->etcd.answer, questions, &own) && k->revision > 0 && own.made == k->revision;
+	k->seen = txn_revision(k->etcd.answer);
+	etcdqueue_place(&k->queue, k->etcd.answer, &k->place);
 	return ETCD_OK;
 }
 
 static void put_key(const struct etcdlock *k, struct pb_out *m, enum txn_branch branch)
 {
-	txn_put(m, branch, &(struct txn_put){k->key, k->value, k->lease});
+	txn_put(m, branch, k->key, k->value, k->lease);
 }
 
 /* The look comes before the put: the keys that it finds are before ours. */
@@ -130,7 +49,7 @@ static void enter_or_queue(const struct etcdlock *k, struct pb_out *m)
 	inner = txn_open(m, TXN_SUCCESS);
 	etcdqueue_free(&k->queue, m, INT64_MAX);
 	put_key(k, m, TXN_SUCCESS);
-	txn_put(m, TXN_SUCCESS, &(struct txn_put){k->mark, k->value, k->mark_lease});
+	txn_put(m, TXN_SUCCESS, k->mark, k->value, k->mark_lease);
 	look_and_put(k, m, TXN_FAILURE);
 	txn_close(m, inner);
 }
@@ -143,9 +62,9 @@ static void note_marked(struct etcdlock *k, int64_t revision)
 }
 
 /* The answer to enter_or_queue. */
-static void note_queued(struct etcdlock *k, struct pb answer)
+static void note_queued(struct etcdlock *k)
 {
-	struct pb inner = txn_inner(answer, 0);
+	struct pb answer = k->etcd.answer, inner = txn_inner(answer, 0);
 
 	k->revision = k->seen = txn_revision(answer);
 	k->place = (struct etcdqueue_place){.found = true};
@@ -155,44 +74,43 @@ static void note_queued(struct etcdlock *k, struct pb answer)
 		etcdqueue_place(&k->queue, inner.at != NULL ? inner : answer, &k->place);
 }
 
-/* Our key is there if the reply to an earlier request was lost; the mark is with it, or was not made. */
-static enum etcd_reply note_not_queued(struct etcdlock *k, struct pb answer, int64_t until)
+/* Our key, and our mark, are there already if the reply to an earlier request was lost. Returns when the key was made. */
+static int64_t note_found(struct etcdlock *k)
 {
 	struct etcd_kv key, mark;
 
-	txn_first(answer, 0, &key);
-	txn_first(answer, 1, &mark);
-	k->revision = key.made;
-	if (k->revision > 0 && k->mark_lease != 0 && mark.lease == k->mark_lease)
+	txn_first(k->etcd.answer, 0, &key);
+	txn_first(k->etcd.answer, 1, &mark);
+	if (k->mark_lease != 0 && mark.lease == k->mark_lease)
 		note_marked(k, mark.made);
-	return k->revision > 0 ? etcdlock_look(k, k->revision, until) : ETCD_OK;
+	return key.made;
 }
 
 enum etcd_reply etcdlock_queue(struct etcdlock *k, int64_t unless_newer, int64_t until, bool *made)
 {
 	const struct etcdqueue_span *all = &k->queue.keys.all;
-	struct pb_out request;
-	struct pb answer;
+	struct pb_out *request = etcdrpc_begin(&k->etcd);
 	enum etcd_reply reply;
+	bool done;
 
-	pb_start(&request);
 	if (unless_newer >= 0)
-		txn_condition(&request, &(struct txn_condition){.key = all->first, .end = all->end, .what = TXN_PUT,
+		txn_condition(request, &(struct txn_condition){.key = all->first, .end = all->end, .what = TXN_PUT,
 		    .result = TXN_LESS, .revision = unless_newer + 1});
 	else
-		txn_made_at(&request, k->key, 0);
-	enter_or_queue(k, &request);
-	txn_get(&request, TXN_FAILURE, k->key);
-	txn_get(&request, TXN_FAILURE, k->mark);
-	reply = etcdrpc_call(&k->etcd, ETCD_TXN, &request, until, &answer);
+		txn_made_at(request, k->key, 0);
+	enter_or_queue(k, request);
+	txn_get(request, TXN_FAILURE, k->key);
+	txn_get(request, TXN_FAILURE, k->mark);
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	if (txn_succeeded(answer))
-		note_queued(k, answer);
+	done = txn_succeeded(k->etcd.answer);
+	if (done)
+		note_queued(k);
 	else
-		reply = note_not_queued(k, answer, until);
+		k->revision = note_found(k);
 	*made = k->revision > 0;
-	return reply;
+	return done || !*made ? ETCD_OK : etcdlock_look(k, k->revision, until);
 }
 
 static void ask_all(struct pb_out *m, const struct etcdqueue_span *s)
@@ -202,33 +120,106 @@ static void ask_all(struct pb_out *m, const struct etcdqueue_span *s)
 
 enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, struct pb *kvs, struct pb *marks)
 {
-	struct pb_out request;
-	struct pb answer;
+	struct pb_out *request = etcdrpc_begin(&k->etcd);
 	enum etcd_reply reply;
 
-	pb_start(&request);
-	ask_all(&request, &k->queue.keys.all);
-	ask_all(&request, &k->queue.marks.all);
-	reply = etcdrpc_call(&k->etcd, ETCD_TXN, &request, until, &answer);
-	*kvs = txn_kvs(answer, 0);
-	*marks = txn_kvs(answer, 1);
+	ask_all(request, &k->queue.keys.all);
+	ask_all(request, &k->queue.marks.all);
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
+	*kvs = txn_kvs(k->etcd.answer, 0);
+	*marks = txn_kvs(k->etcd.answer, 1);
 	return reply;
 }
 
-enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t until)
+static void enter_request(const struct etcdlock *k, struct pb_out *m)
 {
-	struct pb_out request;
-	struct pb answer;
+	txn_made_at(m, k->key, k->revision);
+	txn_made_at(m, k->mark, 0);
+	if (k->place.blocked)
+		etcdqueue_free(&k->queue, m, k->revision);
+	/* The put wakes the next waiter for a slot, which is the first in the queue now. */
+	if (k->options->mode == LEASE_SLOTS)
+		put_key(k, m, TXN_SUCCESS);
+	txn_put(m, TXN_SUCCESS, k->mark, k->value, k->mark_lease);
+	txn_get(m, TXN_FAILURE, k->key);
+	txn_get(m, TXN_FAILURE, k->mark);
+}
+
+enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until)
+{
+	enum etcd_reply reply;
+	bool done;
+
+	if (k->options->mode == LEASE_SLOTS) {
+		snprintf(k->mark, sizeof k->mark, "%s#held/#slots/%u", k->name, k->place.slot);
+		k->slot = (int)k->place.slot;
+	}
+	enter_request(k, etcdrpc_begin(&k->etcd));
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	k->seen = txn_revision(k->etcd.answer);
+	done = txn_succeeded(k->etcd.answer);
+	k->place.found = done || note_found(k) == k->revision;
+	if (done)
+		note_marked(k, k->seen);
+	if (!k->place.found)
+		return ETCD_GONE;
+	/* A separate look: the first transaction mostly succeeds, with a shorter answer. */
+	return k->marked ? ETCD_OK : etcdlock_look(k, k->revision, until);
+}
+
+enum etcd_reply etcdmark_renew(struct etcdlock *k, int64_t until)
+{
+	enum etcd_reply reply = etcdmark_lease(k, until);
+	struct pb_out *request;
+
+	if (reply != ETCD_OK)
+		return reply;
+	/* The lease before, with nothing under it, ends by itself. */
+	request = etcdrpc_begin(&k->etcd);
+	txn_made_at(request, k->key, k->revision);
+	txn_made_at(request, k->mark, k->mark_made);
+	txn_put(request, TXN_SUCCESS, k->mark, k->value, k->mark_lease);
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	k->seen = txn_revision(k->etcd.answer);
+	return txn_succeeded(k->etcd.answer) ? ETCD_OK : ETCD_GONE;
+}
+
+enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until)
+{
+	struct pb_out *request = etcdrpc_begin(&k->etcd);
+	struct etcd_kv mark;
 	enum etcd_reply reply;
 
-	if (*lease == 0)
-		return ETCD_OK;
-	pb_start(&request);
-	pb_int(&request, LEASE_ID, *lease);
-	reply = etcdrpc_call(&k->etcd, ETCD_REVOKE, &request, until, &answer);
-	if (reply == ETCD_GONE && k->etcd.sent > 1)
-		reply = ETCD_OK; /* an earlier request, whose reply was lost, has done it */
-	if (reply == ETCD_OK)
-		*lease = 0;
-	return reply;
+	txn_made_at(request, k->key, k->revision);
+	txn_delete(request, TXN_SUCCESS, k->key);
+	txn_delete(request, TXN_SUCCESS, k->mark);
+	txn_get(request, TXN_FAILURE, k->mark);
+	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	txn_first(k->etcd.answer, 0, &mark);
+	/* If the mark is gone as well, an earlier request, whose reply was lost, has removed both; libcurl
+	   also repeats a request when a connection ends. No other process removes the mark before our
+	   deadline. */
+	if (!txn_succeeded(k->etcd.answer) &&
+	    (mark.made == k->mark_made || (k->etcd.sent == 1 && clock_boottime() >= k->deadline)))
+		return ETCD_GONE;
+	k->marked = false;
+	return ETCD_OK;
+}
+
+void etcdmark_remove(struct etcdlock *k, int64_t until)
+{
+	struct pb_out *request = etcdrpc_begin(&k->etcd);
+
+	/* The slot number may be another holder's by now. */
+	txn_made_at(request, k->mark, k->mark_made);
+	txn_delete(request, TXN_SUCCESS, k->key);
+	txn_delete(request, TXN_SUCCESS, k->mark);
+	txn_delete(request, TXN_FAILURE, k->key);
+	etcdrpc_call(&k->etcd, ETCD_TXN, until);
 }

@@ -1,11 +1,32 @@
-/* locksmith/etcd/etcdlock.h - a lock that is a key under a lease, and its calls.
+/* locksmith/etcd/etcdlock.h - a lock that is a key and a mark, each under a lease, and its calls.
 
      NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
      NAME/#shared/<lease id>    the same of a shared key,
      NAME/#slots/<lease id>     and with slots (etcdqueue.h)
-     NAME#held/...              the marks of the holders (etcdmark.h)
+     NAME#held/<lease id>       the mark that a holder has beside its key; value: that of the key
+     NAME#held/#shared/<lease id>
+     NAME#held/#slots/<n>       the number is its holder's
 
-   The queue is in the order of creation, which etcd makes. */
+   The queue is in the order of creation, which etcd makes.
+
+   If a key goes away, its holder has released the lock, or its lease was revoked: by a user, or by an
+   etcd before 3.5.13 whose leader was stopped, goes on, and forgets renewals. Such a holder may not
+   know yet. So it has a mark, and a waiter enters when neither key nor mark is before it:
+
+     holder H                                  waiter W
+     keepalive of the key's lease, sent at t
+     a new lease is granted
+     the mark is put anew under that lease,
+       if the key is there still
+     HELD, deadline = t + ttl                  key goes: W sees the mark, and watches that
+     past its deadline, stopped                the mark's lease ends, not before t + ttl: W enters
+
+   The lease of a mark is never renewed: so it cannot end early, whatever renewals etcd has forgotten.
+   It may have been granted while its owner waited: the deadline is not later than its end.
+   If the lock is free, key and mark are made in one transaction. A waiter whose predecessor's key has gone
+   makes the mark in a transaction that finds neither keys nor marks before its own key.
+   It ends by itself: after a crash of all clients the lock is free one ttl after the last renewal.
+   tests/models/lease.py has these steps. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDLOCK_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDLOCK_H
 
@@ -27,6 +48,7 @@ struct etcdlock {
 	int64_t mark_lease; /* our mark's; 0: none */
 	int64_t mark_deadline; /* clock_boottime(); that lease cannot end before */
 	int64_t mark_made;  /* its create_revision: the fencing token */
+	bool held;
 	bool marked;	    /* the mark was made, and not removed since */
 	int slot;	    /* -1: none */
 	struct etcdqueue queue;
@@ -35,16 +57,6 @@ struct etcdlock {
 	struct etcdqueue_place place;
 	struct grpc_call grant; /* of the mark's lease, in the background */
 };
-
-/* Makes the request for a lease of that many seconds. */
-void etcdlock_ask_lease(struct pb_out *request, int64_t seconds);
-
-/* Reads an answer to a request for a lease of at least *seconds; sets *id, and *seconds to what the server granted.
-   False: it granted none. */
-bool etcdlock_granted(struct pb answer, int64_t *seconds, int64_t *id);
-
-/* Gets a lease of at least *seconds; sets *seconds to what the server granted. */
-enum etcd_reply etcdlock_lease(struct etcdlock *k, int64_t *seconds, int64_t *id, int64_t until);
 
 /* Gets the lease of our key. */
 enum etcd_reply etcdlock_grant(struct etcdlock *k, int64_t until);
@@ -67,8 +79,34 @@ enum etcd_reply etcdlock_revoke(struct etcdlock *k, int64_t *lease, int64_t unti
    call. */
 enum etcd_reply etcdlock_range(struct etcdlock *k, int64_t until, struct pb *kvs, struct pb *marks);
 
-/* etcd_acquire.c: EXIT_RELEASED with k->revision set when held, or the status to end with. */
+/* Asks for a lease for the mark in the background, while etcdlock_grant asks for that of the key. */
+void etcdmark_lease_start(struct etcdlock *k);
+
+/* Takes that lease: k->mark_lease is 0 if none was granted until then. */
+void etcdmark_lease_take(struct etcdlock *k, int64_t until);
+
+/* Gets a lease for the mark, as long as that of the key; call it after etcdlock_grant or _keep. */
+enum etcd_reply etcdmark_lease(struct etcdlock *k, int64_t until);
+
+/* Makes our mark under that lease; with slots that of number k->place.slot, and sets k->slot. If k->place is
+   blocked, only if nothing is before our key any more. k->marked stays false if something is, or if another
+   holder has that mark; k->place is new then. GONE: our key is not there any more. */
+enum etcd_reply etcdmark_enter(struct etcdlock *k, int64_t until);
+
+/* Puts the mark under a new lease. GONE: our key, or the mark, is not there any more. */
+enum etcd_reply etcdmark_renew(struct etcdlock *k, int64_t until);
+
+/* Releases the lock: removes our key and the mark in one transaction. GONE: the key went before. */
+enum etcd_reply etcdmark_release(struct etcdlock *k, int64_t until);
+
+/* Removes what is left of both; only when no process runs under the lock any more. */
+void etcdmark_remove(struct etcdlock *k, int64_t until);
+
+/* etcd_acquire.c: EXIT_RELEASED with k->held set, or the status to end with; call etcd_leave then. */
 int etcd_acquire(struct etcdlock *k, struct failure *failure);
+
+/* Removes our key from the queue, and the mark, which is there if the reply to enter was lost. */
+void etcd_leave(struct etcdlock *k, int64_t until);
 
 /* etcd_hold.c: keeps the lock until protocol_released() or its loss. Returns the exit status. */
 int etcd_hold(struct etcdlock *k, struct failure *failure);

@@ -97,10 +97,18 @@ void etcdqueue_free(const struct etcdqueue *q, struct pb_out *m, int64_t revisio
 		none_in(m, keys->fellows.end, keys->all.end);
 }
 
-static void watch_key(struct etcdqueue_place *place, const struct etcd_kv *kv)
+static size_t length_of(struct pb text)
+{
+	return (size_t)(text.end - text.at);
+}
+
+/* If another program's key is no string, or too long for one, all keys of its range are watched. */
+static void watch_key(struct etcdqueue_place *place, const struct etcd_kv *kv, const struct etcdqueue_span *range)
 {
 	pb_string(kv->key, place->watch.first, sizeof place->watch.first);
 	place->watch.end[0] = '\0';
+	if (strlen(place->watch.first) != length_of(kv->key))
+		place->watch = *range;
 }
 
 static bool is_taken(struct pb marks, unsigned int n)
@@ -129,7 +137,7 @@ static unsigned int count_kvs(struct pb kvs)
 }
 
 /* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
-   which puts its key anew (etcdmark.h), or has gone: so a free number wakes one waiter. */
+   which puts its key anew (etcdlock.h), or has gone: so a free number wakes one waiter. */
 static void place_among_slots(const struct etcdqueue *q, struct pb answer, struct etcdqueue_place *place)
 {
 	unsigned int n = q->options->slots;
@@ -146,7 +154,7 @@ static void place_among_slots(const struct etcdqueue *q, struct pb answer, struc
 	txn_first(answer, SLOT_KEYS, &predecessor);
 	place->puts = !first && predecessor.version < 2;
 	if (place->puts)
-		watch_key(place, &predecessor);
+		watch_key(place, &predecessor, &q->keys.fellows);
 	else
 		place->watch = first ? q->marks.fellows : q->keys.fellows;
 	txn_first(answer, SLOT_HOLDER, &holder);
@@ -169,13 +177,11 @@ void etcdqueue_place(const struct etcdqueue *q, struct pb answer, struct etcdque
 		return;
 	}
 	place->blocked = true;
-	watch_key(place, has_key ? &key : &mark);
+	if (has_key)
+		watch_key(place, &key, &q->keys.all);
+	else
+		watch_key(place, &mark, &q->marks.all);
 	etcdqueue_describe(has_mark ? &mark : &key, place->who, sizeof place->who);
-}
-
-static size_t length_of(struct pb text)
-{
-	return (size_t)(text.end - text.at);
 }
 
 static bool same_value(const struct etcd_kv *a, const struct etcd_kv *b)

@@ -18,7 +18,7 @@ struct etcdqueue_span {
 	char first[ETCD_KEY], end[ETCD_KEY];
 };
 
-/* Where the keys of a lock are, or the marks of its holders (etcdmark.h). */
+/* Where the keys of a lock are, or the marks of its holders (etcdlock.h). */
 struct etcdqueue_keys {
 	struct etcdqueue_span all;
 	struct etcdqueue_span fellows; /* those of our mode, which are not waited for; may be empty */

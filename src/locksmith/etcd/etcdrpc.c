@@ -138,8 +138,7 @@ static bool found_proxy(struct etcd *e, const char *method)
 }
 
 /* One endpoint, once. */
-static enum etcd_reply ask_endpoint(
-    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer)
+static enum etcd_reply ask_endpoint(struct etcd *e, const char *method, struct pb_out *request, int64_t until)
 {
 	int http;
 
@@ -151,11 +150,11 @@ static enum etcd_reply ask_endpoint(
 		return no_answer(e);
 	if (e->call.status == GRPC_NONE)
 		return foreign_reply(e, http);
-	if (e->call.status == GRPC_OK && !grpc_answer(&e->call, answer))
+	if (e->call.status == GRPC_OK && !grpc_answer(&e->call, &e->answer))
 		return etcd_failure(e, NO_MESSAGE, false);
 	e->reached = true;
 	if (found_proxy(e, method))
-		return ask_endpoint(e, method, request, until, answer);
+		return ask_endpoint(e, method, request, until);
 	return e->call.status == GRPC_OK ? ETCD_OK : refusal_reply(e);
 }
 
@@ -170,19 +169,18 @@ static bool must_log_in(const struct etcd *e)
 	       strstr(e->call.message, "user name is empty") != NULL;
 }
 
-enum etcd_reply etcdrpc_call(
-    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer)
+static enum etcd_reply ask_all(struct etcd *e, const char *method, struct pb_out *request, int64_t until)
 {
 	bool may_log_in = strcmp(method, ETCD_LOGIN) != 0;
 	enum etcd_reply reply;
 
-	*answer = (struct pb){NULL, NULL};
+	e->answer = (struct pb){NULL, NULL};
 	e->sent = 0;
 	e->away = false;
 	memset(e->failed, 0, sizeof e->failed);
 	for (unsigned int tries = 1;; tries++) {
 		reply = ask_endpoint(e, method, request,
-		    clock_min(until, clock_boottime() + (e->reached ? e->endpoint_timeout : e->first_timeout)), answer);
+		    clock_min(until, clock_boottime() + (e->reached ? e->endpoint_timeout : e->first_timeout)));
 		if (reply != ETCD_OK && may_log_in && must_log_in(e)) {
 			may_log_in = false;
 			reply = log_in(e, until);
@@ -204,6 +202,17 @@ enum etcd_reply etcdrpc_call(
 	}
 }
 
+struct pb_out *etcdrpc_begin(struct etcd *e)
+{
+	pb_start(&e->request);
+	return &e->request;
+}
+
+enum etcd_reply etcdrpc_call(struct etcd *e, const char *method, int64_t until)
+{
+	return ask_all(e, method, &e->request, until);
+}
+
 void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request)
 {
 	c->stream = strcmp(method, ETCD_WATCH) == 0 || (e->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
@@ -219,24 +228,21 @@ static enum etcd_reply log_in(struct etcd *e, int64_t until)
 {
 	unsigned int sent = e->sent;
 	enum etcd_reply reply;
-	struct pb_out request;
-	struct pb answer;
+	struct pb_out request; /* the other one is that of the call which needs the login */
 
 	pb_start(&request);
 	pb_text(&request, LOGIN_NAME, e->login.user);
 	pb_text(&request, LOGIN_PASSWORD, e->login.password);
 	e->token[0] = '\0';
-	reply = etcdrpc_call(e, ETCD_LOGIN, &request, until, &answer);
+	reply = ask_all(e, ETCD_LOGIN, &request, until);
 	explicit_bzero(request.bytes, request.used);
 	e->sent = sent;
-	/* As etcdctl does: a server without authentication needs no user. */
-	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL) {
-		e->login.user[0] = '\0';
+	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
+	if (reply != ETCD_OK && strstr(e->failure.text, "authentication is not enabled") != NULL)
 		return ETCD_OK;
-	}
 	if (reply != ETCD_OK)
 		return reply;
-	pb_string(pb_bytes(answer, LOGIN_TOKEN, 0), e->token, sizeof e->token);
+	pb_string(pb_bytes(e->answer, LOGIN_TOKEN, 0), e->token, sizeof e->token);
 	/* A header that this program makes must stay one line. */
 	if (e->token[0] == '\0' || strlen(e->token) == sizeof e->token - 1 || strpbrk(e->token, "\r\n") != NULL)
 		return etcd_fatal(e, EXIT_NOTPERMITTED, "the login gave no token");

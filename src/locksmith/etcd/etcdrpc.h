@@ -38,6 +38,8 @@ struct etcd {
 	bool reached;      /* an endpoint has answered */
 	bool proxy;	   /* one of them is etcd's grpc-proxy: a keepalive's request stays open until its answer */
 	const bool *abort; /* set by a watch: break the call off; may be NULL */
+	struct pb_out request; /* of the next call */
+	struct pb answer;      /* of the last call that was OK; valid until the next one */
 	struct failure failure;
 };
 
@@ -46,10 +48,12 @@ struct etcd {
 enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);
 
-/* Calls a method with that request. On OK *answer is the reply, valid until the next call. Goes through the endpoints
-   again and again until that moment. */
-enum etcd_reply etcdrpc_call(
-    struct etcd *e, const char *method, struct pb_out *request, int64_t until, struct pb *answer);
+/* Begins the request of the next call, and returns it. */
+struct pb_out *etcdrpc_begin(struct etcd *e);
+
+/* Calls a method with the request that was begun; on OK e->answer is set. Goes through the endpoints again and again
+   until that moment. */
+enum etcd_reply etcdrpc_call(struct etcd *e, const char *method, int64_t until);
 
 /* Prepares a call of the endpoint that is asked first, to be made beside the others. */
 void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request);

@@ -91,13 +91,13 @@ void txn_delete(struct pb_out *m, enum txn_branch branch, const char *key)
 	txn_close(m, op);
 }
 
-void txn_put(struct pb_out *m, enum txn_branch branch, const struct txn_put *p)
+void txn_put(struct pb_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease)
 {
 	struct txn_opened op = open_op(m, branch, OP_PUT);
 
-	pb_text(m, PUT_KEY, p->key);
-	pb_text(m, PUT_VALUE, p->value);
-	pb_int(m, PUT_LEASE, p->lease);
+	pb_text(m, PUT_KEY, key);
+	pb_text(m, PUT_VALUE, value);
+	pb_int(m, PUT_LEASE, lease);
 	txn_close(m, op);
 }
 

@@ -36,6 +36,7 @@ void txn_made_at(struct pb_out *m, const char *key, int64_t revision);
 
 void txn_range(struct pb_out *m, enum txn_branch branch, const struct txn_range *r);
 void txn_get(struct pb_out *m, enum txn_branch branch, const char *key);
+void txn_put(struct pb_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease);
 void txn_delete(struct pb_out *m, enum txn_branch branch, const char *key);
 
 /* A transaction in a transaction: what is added up to txn_close is in it. */
@@ -44,12 +45,6 @@ struct txn_opened {
 };
 struct txn_opened txn_open(struct pb_out *m, enum txn_branch branch);
 void txn_close(struct pb_out *m, struct txn_opened opened);
-
-struct txn_put {
-	const char *key, *value;
-	int64_t lease;
-};
-void txn_put(struct pb_out *m, enum txn_branch branch, const struct txn_put *p);
 
 /* A key, as it is read. */
 struct etcd_kv {

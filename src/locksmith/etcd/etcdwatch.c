@@ -29,7 +29,7 @@ static void watch_hear(void *data, struct pb message)
 	}
 }
 
-int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
+void etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
     bool puts, int64_t revision)
 {
 	struct pb_out request;
@@ -47,14 +47,13 @@ int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_
 		pb_int(&request, WATCH_FILTER, NO_PUT);
 	pb_close(&request, create);
 	if (grpc_open(&w->call, LONGEST_MESSAGE) != 0)
-		return -1;
+		return;
 	etcdrpc_prepare(e, &w->call, ETCD_WATCH, &request);
 	w->call.hear = watch_hear;
 	w->call.data = w;
 	curl_easy_setopt(
 	    w->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->endpoint_timeout / 1000000));
 	grpc_start(&w->call);
-	return 0;
 }
 
 bool etcdwatch_over(const struct etcdwatch *w)

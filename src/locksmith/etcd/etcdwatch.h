@@ -14,8 +14,8 @@ struct etcdwatch {
 };
 
 /* Watches those keys for deletions, and with puts for all changes, since revision. An earlier watch
-   ends. 0, or -1 (no memory). */
-int etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
+   ends. Without memory there is none. */
+void etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
     bool puts, int64_t revision);
 
 /* True if the watch has ended or has an event: start a new one. */

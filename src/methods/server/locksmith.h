@@ -38,7 +38,7 @@ struct locksmith {
 	size_t taken;     /* ... of which the first so many were the line before */
 	const char *scheme, *url;
 	unsigned offers;  /* OFFERS_... */
-	bool silent;      /* the helper did not answer in time: do not wait for its end */
+	struct deadline answer_by; /* for the helper's answer; also for its end, if that answer is no OK */
 	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
 	int64_t deadline; /* on CLOCK_BOOTTIME; no other process can have the lock before */

@@ -168,16 +168,17 @@ static enum outcome start_command(struct lock *lock, struct error *error)
 static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
-	struct deadline until = wait->deadline;
+	struct deadline *until = &lock->smith->answer_by;
 	const char *line, *text;
 	int got;
 
-	until.at += GRACE;
-	if (wait->try_once || (!until.never && deadline_left(&until) < TRY_LIMIT))
-		until = deadline_after(TRY_LIMIT);
-	if (locksmith_greet(lock->smith, &until, error) != 0 || check_offers(lock, wait, error) != 0)
+	*until = wait->deadline;
+	until->at += GRACE;
+	if (wait->try_once || (!until->never && deadline_left(until) < TRY_LIMIT))
+		*until = deadline_after(TRY_LIMIT);
+	if (locksmith_greet(lock->smith, until, error) != 0 || check_offers(lock, wait, error) != 0)
 		return FAILED;
-	while ((got = locksmith_line(lock->smith, &until, &line)) == LINE_READ) {
+	while ((got = locksmith_line(lock->smith, until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
 			note_taken(lock, line);
 			return start_command(lock, error);
@@ -192,14 +193,13 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
-				until = deadline_never();
+				*until = deadline_never();
 			else if (wait->waits != NULL)
 				wait->waits(lock, wait->context);
 			continue;
 		}
 		return locksmith_unknown(lock->smith, line, error);
 	}
-	lock->smith->silent = got == LINE_LATE;
 	return locksmith_silent(lock->smith, got, error);
 }
 
@@ -260,6 +260,8 @@ static bool wait_until_gone(struct locksmith *smith)
 	const char *line;
 	int got;
 
+	if (deadline_left(&smith->answer_by) < GRACE)
+		end = smith->answer_by;
 	while ((got = locksmith_line(smith, &end, &line)) == LINE_READ)
 		;
 	return got == LINE_END;
@@ -275,7 +277,7 @@ static void server_release(struct lock *lock)
 	if (smith->pid > 0) {
 		alone = locksmith_let_go(smith);
 		if (!smith->held)
-			ended = !smith->silent && wait_until_gone(smith);
+			ended = wait_until_gone(smith);
 		else if (alone && !lock->lost)
 			ended = wait_until_free(lock);
 		/* else a process that the command has left behind keeps the lock, or the lock is lost */

@@ -5,6 +5,7 @@
 # etcd_single [ARG...]     one node called s1; sets ETCD (host:port) and ETCD_PID_s1
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
 # etcd_proxy               etcd's grpc-proxy before ETCD; sets PROXY (host:port)
+# etcd_between             a proxy before ETCD that does wrong on demand: etcd_between.py; sets BETWEEN (host:port)
 # etcd_leader              prints the leader's name
 # etcd_stop_all            kills what was started
 #
@@ -73,6 +74,13 @@ etcd_proxy() {
 		if etcd_wait proxy; then return; fi
 	done
 	return 1
+}
+
+etcd_between() {
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/port" 2>&1 </dev/null &
+	ETCD_PID[between]=$!
+	in_file "$DIR/port" READY
+	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/port")
 }
 
 etcd_three() {

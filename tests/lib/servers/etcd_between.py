@@ -9,6 +9,7 @@ A fault is a file DIR/faults/NAME, where CALL is login, grant, revoke, keepalive
   say-CALL    do CALL, and answer with the file: lines of KIND FLAGS PAYLOAD, a frame each;
               the payload as hexadecimal digits, "-" if there is none
   hush-CALL   remove the file, and pass nothing on any more on the connection of CALL, which stays open
+A number in the file of stop or hush: so many of CALL pass before.
 
 gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
 """
@@ -44,6 +45,18 @@ PATHS = {huffman("/etcdserverpb." + path): call for call, path in CALLS.items()}
 
 def fault(kind, call):
     return os.path.join(faults, "%s-%s" % (kind, call))
+
+
+def due(kind, call):
+    try:
+        with open(fault(kind, call)) as f:
+            left = int(f.read() or 0)
+    except FileNotFoundError:
+        return False
+    if left:
+        with open(fault(kind, call), "w") as f:
+            f.write(str(left - 1))
+    return left == 0
 
 
 def read(connection, size):
@@ -101,13 +114,13 @@ class Between:
 
     @staticmethod
     def wait(call):
-        if os.path.exists(fault("stop", call)):
+        if due("stop", call):
             log.write("stop %s\n" % call)
             while os.path.exists(fault("stop", call)):
                 time.sleep(0.01)
 
     def hush(self, call):
-        if os.path.exists(fault("hush", call)):
+        if due("hush", call):
             self.hushed = True
             os.unlink(fault("hush", call))
             log.write("hush %s\n" % call)
