@@ -89,7 +89,7 @@ static int add_kernel_owners(struct owners *found, const struct lock *lock, unsi
 	add_elsewhere(found, lock);
 	waiters_add(found, &snapshot, kinds);
 	unite_slots(found);
-	steady = !found->unseen || snapshot.open_fds.blind;
+	steady = !found->unseen || (snapshot.open_fds.blind && !snapshot.open_fds.old);
 	proc_snapshot_forget(&snapshot);
 	return steady;
 }
@@ -105,6 +105,8 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 		return 0;
 	}
 	for (int tries = 0; tries < 4 && seen == 0; tries++) {
+		if (tries > 0)
+			open_fds_drop_walk();
 		owners_forget(found);
 		seen = lock->method->file != NULL ? record_owners_add(found, lock, error)
 						  : add_kernel_owners(found, lock, kinds, error);

@@ -179,7 +179,9 @@ void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, uns
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
-	if (nameless > 0 && tickets.count == 0)
+	if (nameless > 0 && tickets.count == 0 && snapshot->open_fds.old)
+		found->unseen = true; /* to be looked at again */
+	else if (nameless > 0 && tickets.count == 0)
 		add_nameless(found, snapshot, nameless);
 	free(tickets.list);
 }

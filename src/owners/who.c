@@ -19,6 +19,7 @@
 #include "report/exitcode.h"
 #include "report/text.h"
 #include "sys/deadline.h"
+#include "sys/open_fds.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
@@ -303,6 +304,7 @@ int who(const struct request *request)
 	int worst = EXIT_SUCCESS, status;
 	bool first = true;
 
+	open_fds_keep_walk();
 	if (request->json)
 		printf("[");
 	if (request->nlocks == 0)

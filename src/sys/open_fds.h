@@ -23,6 +23,7 @@ struct identity {
 struct open_fd {
 	pid_t pid;
 	int fd;
+	struct identity identity;
 	unsigned file; /* which of the files, from 0 */
 	bool locked;   /* false: open, and nothing locked through it */
 	struct procfs_lock lock;
@@ -33,12 +34,19 @@ struct open_fds {
 	unsigned nfiles;
 	struct open_fd *list;
 	size_t count;
+	bool old;    /* found by an earlier walk: what was opened since is missed */
 	bool blind;  /* some processes may not be looked into */
 	bool failed; /* no memory: the list is cut short */
 };
 
 /* Add the descriptors of all processes. */
 void open_fds_find(struct open_fds *open_fds);
+
+/* From now on, one walk over all processes serves all searches; each reads anew what its files have locked. */
+void open_fds_keep_walk(void);
+
+/* The next search walks anew, if a walk is kept. */
+void open_fds_drop_walk(void);
 
 /* Add process PID's descriptors alone. */
 void open_fds_of(struct open_fds *open_fds, pid_t pid);

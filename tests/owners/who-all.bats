@@ -72,6 +72,49 @@ has_two() {
 	let_go
 }
 
+@test "of many locks, each process is searched once" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for lock in l m n; do
+		hold_as $lock $lock
+	done
+	queue_as waiter m
+	expect_status 1 strace -qq -o trace -e trace=openat "$SEMLOCK" --who l m n
+	shows m "${COMMAND[m]}" 1 "${PID[waiter]}"
+	[ "$(grep -c "\"/proc/$$/fd\"" trace)" -eq 1 ] || complain "$(grep "/$$/" trace)"
+}
+
+@test "locks that are passed on while --who looks at others are shown as they are then" {
+	mkdir helpers
+	cat >helpers/semlock-locksmith-pause <<-'END'
+		#!/bin/sh
+		echo LOCKSMITH 1
+		echo >who.up
+		read -r end <who.down
+	END
+	chmod +x helpers/semlock-locksmith-pause
+	for lock in flock ofd link mkdir; do
+		hold_as $lock -m $lock $lock
+	done
+	fifos who
+	start who env SEMLOCK_LOCKSMITH_DIR="$PWD/helpers" "$SEMLOCK" --who flock pause://server flock ofd link mkdir
+	next_line who
+	queue_as waiter flock
+	for lock in ofd link mkdir; do
+		let_go $lock
+		hold_as new-$lock -m $lock $lock
+	done
+	echo >who.down
+	ended who 1
+	mv who.out .out
+	out=$(<.out)
+	for lock in ofd link mkdir; do
+		shows $lock "${COMMAND[new-$lock]}" 0
+	done
+	[ "$(grep -c "^flock: held, 0 waiting" .out)" -eq 1 ] || complain "$out"
+	[ "$(grep -A3 "^flock: held, 1 waiting" .out | grep -c " 1\. *${PID[waiter]} ")" -eq 1 ] || complain "$out"
+}
+
 @test "JSON is what --who LOCK prints" {
 	hold_lock l
 	queue_as waiter l
