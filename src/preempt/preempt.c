@@ -18,7 +18,7 @@ struct preempt_state {
 	const struct wait_options *wait;
 	bool stopped;           /* a process has been signalled */
 	struct targets targets;
-	pid_t taker;            /* the process that took the first holder's lock; 0: not known */
+	struct owners first;    /* of --toggle: the holders, as found by the search that signalled them */
 	bool toggles;           /* --toggle ... */
 	bool toggled;           /* ... and the holders that it signalled have released the lock */
 	bool doubted;           /* the last search left a doubt about the holder */
@@ -172,12 +172,13 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 /* --toggle ends the holders of its first search and the processes that they leave behind, not the next holder. */
 static bool is_concerned(const struct preempt_state *state, const struct owner *holder)
 {
-	if (!state->toggles || !state->stopped)
-		return true;
+	bool concerned = state->first.holders == 0;
+
 	for (size_t i = 0; i < holder->nmembers; i++)
-		if (targets_find(&state->targets, holder->members[i].pid) != NULL)
-			return true;
-	return state->taker > 0 && holder->taker == state->taker;
+		concerned = concerned || targets_find(&state->targets, holder->members[i].pid) != NULL;
+	for (size_t i = 0; i < state->first.holders; i++)
+		concerned = concerned || (holder->taker > 0 && holder->taker == state->first.list[i].taker);
+	return concerned;
 }
 
 /* A semlock whose command has ended is about to release the lock: wait for it, without a signal. */
@@ -228,8 +229,6 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 		count++;
 		if (may_yield(state, found, holder))
 			continue;
-		if (!state->stopped)
-			state->taker = holder->taker;
 		if (stop_holder(state, holder) != 0)
 			return -1;
 	}
@@ -271,7 +270,10 @@ static int look_and_stop(struct preempt_state *state)
 		return -1;
 	CRASH_POINT("replace.looked");
 	count = stop_holders(state, &found);
-	owners_forget(&found);
+	if (state->toggles && state->stopped && state->first.holders == 0)
+		state->first = found;
+	else
+		owners_forget(&found);
 	return count;
 }
 
@@ -325,6 +327,7 @@ enum outcome preempt_take(const struct request *request, struct lock *lock, cons
 	state.toggles = request->preempt == PREEMPT_TOGGLE;
 	outcome = state.toggles ? toggle_take(&state) : replace_take(&state);
 	targets_forget(&state.targets);
+	owners_forget(&state.first);
 	*toggled = state.toggled;
 	return outcome;
 }

@@ -26,6 +26,19 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	done
 }
 
+@test "all shared holders are switched off by an exclusive call, and the writer that comes next is left alone" {
+	for reader in one two three; do
+		hold_as $reader -s l
+	done
+	queue_as next l
+	expect_status 0 "$SEMLOCK" --toggle l true
+	for reader in one two three; do
+		ended $reader 143
+	done
+	ready next
+	let_go next
+}
+
 @test "--toggle ends when the lock is free, not before" {
 	fifos on
 	start on "$SEMLOCK" l sh -c 'trap "" TERM; "$0" hold on.up on.down; :' "$PROBE"
