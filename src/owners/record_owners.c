@@ -50,6 +50,16 @@ static enum verdict judge_record(const struct probe *probe)
 			     : UNKNOWN;
 }
 
+/* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the process that
+ * RECORD names may hold the lock.  0xEFFFFFFC: the machine's first PID namespace. */
+static bool may_be_outside(const struct record *record)
+{
+	const struct host_id *this = host_id();
+
+	return record->pidns != 0 && record->pidns != this->pidns && this->pidns != 0xEFFFFFFC &&
+	       record_of_boot(record, this->boot);
+}
+
 static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 {
 	const struct lock_info *info = &probe->info;
@@ -102,9 +112,9 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
-	if (holder->verdict == DEAD && flocked) {
+	if (holder->verdict == DEAD && (flocked || may_be_outside(&info->record))) {
 		holder->verdict = UNKNOWN;
-		holder->doubt = DOUBT_FLOCK;
+		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
 	}
 	copy_record(holder, &info->record);
 }
