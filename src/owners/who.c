@@ -256,15 +256,19 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 static int look_asked(struct owners *found, const struct asked *asked)
 {
 	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
+	bool method_named = asked->method_named && asked->method->kernel == NULL;
 	struct error ignored;
 
-	return owners_look_by_name(found, &lock, asked->method_named, &ignored);
+	return owners_look_by_name(found, &lock, method_named, &ignored);
 }
 
 static bool is_first(const struct all_asked *all, size_t i)
 {
+	const struct asked *one = &all->list[i];
+
 	for (size_t j = 0; j < i; j++)
-		if (strcmp(all->list[i].name, all->list[j].name) == 0)
+		if (one->file.inode != 0 ? same_file(&one->file, &all->list[j].file)
+					 : strcmp(one->name, all->list[j].name) == 0)
 			return false;
 	return true;
 }

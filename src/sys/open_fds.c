@@ -68,7 +68,7 @@ static bool identify_fd(int fd, const char *name, struct identity *file)
 	return true;
 }
 
-static bool same_file(const struct identity *one, const struct identity *other)
+bool same_file(const struct identity *one, const struct identity *other)
 {
 	return one->inode == other->inode && one->device == other->device;
 }

@@ -18,6 +18,8 @@ struct identity {
 	ino_t inode;
 };
 
+bool same_file(const struct identity *one, const struct identity *other);
+
 /* A descriptor on one of the files, and one lock that it carries; a descriptor that carries
  * two is there twice. */
 struct open_fd {
