@@ -103,11 +103,13 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
 		owner->since = process_start(owner->process.started);
 	else
 		found->unseen = true;
-	if (ticket != NULL) {
-		ticket->used = true;
+	if (ticket == NULL)
+		return;
+	ticket->used = true;
+	/* In a time namespace, the clock of tickets may be another. */
+	owner->since_exact = drawn_at(ticket) >= owner->since && drawn_at(ticket) <= clock_realtime();
+	if (owner->since_exact)
 		owner->since = drawn_at(ticket);
-		owner->since_exact = true;
-	}
 }
 
 /* The owner of the first ticket also blocks in flock(2).  If its ticket cannot be traced to a process, it

@@ -334,6 +334,19 @@ json() {
 	grep -q '^held *1 ' <<<"$out" || complain "$out"
 }
 
+@test "a waiter in a time namespace, whose ticket is dated by another clock: by the start of its process" {
+	namespaces --time
+	hold_lock l
+	for offset in 1000000 -10; do
+		fifos waiter$offset
+		start waiter$offset unshare --time --monotonic=$offset "$SEMLOCK" l "$PROBE" hold waiter$offset.up waiter$offset.down
+		"$PROBE" blocked "${PID[waiter$offset]}"
+		expect_status 1 "$SEMLOCK" --who --json l
+		jq -e '.[0].waiters | map(.since) | unique == [null]' <.out >/dev/null || complain "$out"
+	done
+	release holder
+}
+
 @test "where the kernel, or a container, knows nothing of statx(2), holders are seen as ever" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
