@@ -61,6 +61,15 @@ static bool is_in_namespace(pid_t pid, uint64_t pidns)
 	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
 }
 
+/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's has only
+ * got its number. */
+static bool is_semlock_of(pid_t pid, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	return pid == record->semlock && process_stat(pid, &stat) && stat.started <= record->start;
+}
+
 /* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
 static bool is_named(pid_t member, const struct record *record)
 {
@@ -68,6 +77,8 @@ static bool is_named(pid_t member, const struct record *record)
 
 	if (record->pidns != 0 && record->pidns != host_id()->pidns)
 		return is_in_namespace(member, record->pidns);
+	if (is_semlock_of(member, record))
+		return true;
 	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
 	    (record->start != 0 && record->start != stat.started))
 		return false;
@@ -122,10 +133,10 @@ static bool is_recorded(const struct lock_info *info, pid_t pid)
 	const struct record *record = &info->record;
 	struct procfs_stat stat;
 
-	return info->legible && record->kind == RECORD_FULL && record->pid == pid &&
+	return info->legible && record->kind == RECORD_FULL && (record->pid == pid || is_semlock_of(pid, record)) &&
 	       record_trusted(&info->status, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
 	       record->pidns == host_id()->pidns && !probe_other_host(record) &&
-	       process_stat(pid, &stat) && stat.started == record->start &&
+	       process_stat(pid, &stat) && (stat.started == record->start || record->pid != pid) &&
 	       !procfs_ended(stat.state);
 }
 

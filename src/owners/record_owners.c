@@ -28,20 +28,6 @@ static bool name_command(struct owner *holder, const struct record *record)
 	return true;
 }
 
-/* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
-static bool name_semlock(struct owner *holder, const struct record *record)
-{
-	struct process process;
-
-	if (record->semlock <= 0 || !process_read(record->semlock, &process))
-		return false;
-	holder->process = process;
-	holder->since = process_start(process.started);
-	holder->supervisor = record->semlock;
-	holder->lets_go = true;
-	return true;
-}
-
 static enum verdict judge_record(const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
@@ -80,6 +66,18 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 	return probe_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
+/* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
+static bool name_semlock(struct owner *holder, const struct probe *probe)
+{
+	const struct record *record = &probe->info.record;
+
+	if (record->semlock <= 0 || !process_read(record->semlock, &holder->process))
+		return false;
+	holder->since = process_start(holder->process.started);
+	holder->doubt = record_trusted(&probe->info.status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
+	return true;
+}
+
 static void copy_record(struct owner *holder, const struct record *record)
 {
 	holder->process.pid = record->pid;
@@ -103,12 +101,16 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	if (holder->verdict == ALIVE && name_command(holder, &info->record)) {
 		holder->doubt = record_doubt(probe, ALIVE);
 		owners_join(found, holder, info->record.pid, -1);
+		if (info->record.semlock > 0 && holder->supervisor == info->record.semlock)
+			owners_join(found, holder, holder->supervisor, -1);
 		return;
 	}
 	if (holder->verdict == ALIVE && info->legible)
 		holder->verdict = judge_record(probe); /* the process may have ended since */
-	if (holder->verdict == ALIVE && name_semlock(holder, &info->record))
+	if (holder->verdict == ALIVE && name_semlock(holder, probe)) {
+		owners_join(found, holder, info->record.semlock, -1);
 		return;
+	}
 	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */

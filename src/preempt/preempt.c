@@ -22,6 +22,7 @@ struct preempt_state {
 	bool toggles;           /* --toggle ... */
 	bool toggled;           /* ... and the holders that it signalled have released the lock */
 	bool doubted;           /* the last search left a doubt about the holder */
+	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
 	bool passing;           /* the last search found a waiter that may give the lock back ... */
 	int64_t passing_since;  /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
 	int64_t nobody_since;   /* since then the lock is busy and no target lives, ns; 0: one does */
@@ -181,19 +182,6 @@ static bool is_concerned(const struct preempt_state *state, const struct owner *
 	return concerned;
 }
 
-/* A semlock whose command has ended is about to release the lock: wait for it, without a signal. */
-static bool waits_for_release(struct preempt_state *state, const struct owner *holder)
-{
-	if (!holder->lets_go ||
-	    (state->toggles && state->stopped &&
-		targets_find(&state->targets, holder->supervisor) == NULL))
-		return false;
-	if (targets_add(&state->targets, holder->supervisor) != 0)
-		return true; /* without a pidfd to wait for: the next search comes after the pause */
-	state->nobody_since = 0;
-	return true;
-}
-
 /* A lock file that is not filled yet, or a dead holder's that another process is taking over. */
 static bool changes_hands(const struct owner *holder)
 {
@@ -219,12 +207,14 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	int count = 0;
 
 	state->passing = false;
+	state->change[0] = '\0';
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
 		if (!owner_conflicts(holder, state->lock))
 			continue;
-		count += waits_for_release(state, holder);
-		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !is_concerned(state, holder))
+		if (changes_hands(holder))
+			doubt_text(holder, state->change, sizeof state->change);
+		if (holder->verdict == DEAD || changes_hands(holder) || !is_concerned(state, holder))
 			continue;
 		count++;
 		if (may_yield(state, found, holder))
@@ -256,8 +246,8 @@ static int check_seen(struct preempt_state *state)
 	else if (state->nobody_since == 0)
 		state->nobody_since = clock_now();
 	else if (++state->looks >= 10 && clock_now() - state->nobody_since > SECOND)
-		return error_say(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: it is on another host or in another PID namespace");
+		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
+		    state->change[0] != '\0' ? state->change : "it is on another host or in another PID namespace");
 	return 0;
 }
 
