@@ -89,7 +89,7 @@ static int add_kernel_owners(struct owners *found, const struct lock *lock, unsi
 	add_elsewhere(found, lock);
 	waiters_add(found, &snapshot, kinds);
 	unite_slots(found);
-	steady = !found->unseen || (snapshot.open_fds.blind && !snapshot.open_fds.old);
+	steady = !found->unseen || snapshot.open_fds.blind;
 	proc_snapshot_forget(&snapshot);
 	return steady;
 }

@@ -202,7 +202,7 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 		set_times(&found->list[0], info);
 	waiters_add(found, &snapshot, KIND_FLOCK);
 	set_method(found, probe->lock.method);
-	steady = steady && (!found->unseen || (snapshot.open_fds.blind && !snapshot.open_fds.old));
+	steady = steady && (!found->unseen || snapshot.open_fds.blind);
 	proc_snapshot_forget(&snapshot);
 	return steady;
 }

@@ -125,7 +125,8 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 	return ticket;
 }
 
-/* Add the waiters that the kernel's queue names.  Returns the number of those it does not name. */
+/* Add the waiters that the kernel's queue names.  Returns the number of those it does not name, which wait for an
+ * OFD lock: a process that has the file open is not known to be one. */
 static size_t add_named(struct owners *found, const struct proc_snapshot *snapshot,
     const struct tickets *tickets, unsigned kinds)
 {
@@ -145,32 +146,6 @@ static size_t add_named(struct owners *found, const struct proc_snapshot *snapsh
 	return nameless;
 }
 
-static bool may_wait(const struct owners *found, const struct open_fd *open_fd)
-{
-	for (size_t i = 0; i < found->count; i++)
-		if (found->list[i].process.pid == open_fd->pid || owner_has(&found->list[i], open_fd->pid))
-			return false;
-	return open_fd->file == SNAPSHOT_LOCK && !open_fd->locked;
-}
-
-/* The kernel does not name a waiter for an OFD lock.  In semlock's queue its ticket has named it.
- * Outside, it is a process that has the file open and nothing locked; if there are more such
- * processes than waiters, the waiters stay unknown. */
-static void add_nameless(struct owners *found, const struct proc_snapshot *snapshot, size_t nameless)
-{
-	const struct open_fds *open_fds = &snapshot->open_fds;
-	size_t candidates = 0;
-
-	for (size_t i = 0; i < open_fds->count; i++)
-		candidates += may_wait(found, &open_fds->list[i]);
-	for (size_t i = 0; i < open_fds->count && candidates <= nameless; i++)
-		if (may_wait(found, &open_fds->list[i]))
-			add_waiter(found, open_fds->list[i].pid, NULL, NULL);
-	if (candidates == 0 || candidates > nameless)
-		while (nameless-- > 0)
-			add_waiter(found, 0, NULL, NULL);
-}
-
 void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds)
 {
 	struct tickets tickets;
@@ -181,9 +156,7 @@ void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, uns
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
-	if (nameless > 0 && tickets.count == 0 && snapshot->open_fds.old)
-		found->unseen = true; /* to be looked at again */
-	else if (nameless > 0 && tickets.count == 0)
-		add_nameless(found, snapshot, nameless);
+	while (tickets.count == 0 && nameless-- > 0)
+		add_waiter(found, 0, NULL, NULL);
 	free(tickets.list);
 }

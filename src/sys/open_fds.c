@@ -142,10 +142,10 @@ void open_fds_find(struct open_fds *open_fds)
 		process_each(add_process, open_fds);
 		return;
 	}
-	open_fds->old = kept.count > 0;
-	if (!open_fds->old)
+	if (kept.count == 0) {
 		process_each(add_process, &kept);
-	open_fds->blind = kept.blind;
+		open_fds->blind = kept.blind; /* of an earlier walk: what was opened since is missed, too */
+	}
 	open_fds->failed = kept.failed;
 	for (size_t i = 0; i < kept.count; i++)
 		add_fd(open_fds, kept.list[i]);

@@ -36,8 +36,7 @@ struct open_fds {
 	unsigned nfiles;
 	struct open_fd *list;
 	size_t count;
-	bool old;    /* found by an earlier walk: what was opened since is missed */
-	bool blind;  /* some processes may not be looked into */
+	bool blind;  /* some processes may not be looked into, and a new walk would not help */
 	bool failed; /* no memory: the list is cut short */
 };
 

@@ -491,6 +491,11 @@ json() {
 	expect_out "l: free"
 }
 
+# is_of USER PID
+is_of() {
+	[ "$(stat -c %u "/proc/$2")" = "$1" ]
+}
+
 # barge_as NAME: a probe waits for an ofd lock on l without a ticket.
 barge_as() {
 	fifos "$1"
@@ -498,11 +503,16 @@ barge_as() {
 	"$PROBE" blocked "${PID[$1]}"
 }
 
-@test "a waiter for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
+@test "a waiter for an ofd lock outside of the queue has no name in /proc/locks, and none is made up" {
+	root_only "is another user"
+	: >l
+	chmod 666 l
 	hold_lock -m ofd l
 	barge_as barger
-	expect_status 1 "$SEMLOCK" -m ofd --who l
-	[ "$(grep -c " ${PID[barger]} .*\|^${PID[barger]} " .out)" -eq 1 ] || complain "$out"
+	start looker setpriv --reuid=54321 --regid=54321 --clear-groups sleep 1000 7<l
+	eventually is_of 54321 "${PID[looker]}"
+	expect_status 1 setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" -m ofd --who --json l
+	jq -e '.[0].waiters | map(.pid) == [null]' <.out >/dev/null || complain "$out"
 	let_go
 	ready barger
 	let_go barger
