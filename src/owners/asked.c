@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/options.h"
@@ -32,11 +33,38 @@ static bool link_text(pid_t pid, const char *what, char *text)
 	return length > 0;
 }
 
+static void identify(struct asked *asked, const char *name)
+{
+	struct stat status;
+
+	if (stat(name, &status) == 0 || lstat(name, &status) == 0) /* of -m symlink, only the link is there */
+		asked->file = (struct identity){status.st_dev, status.st_ino};
+}
+
+/* In a container or a chroot, the process means another file than this process does. */
+static bool find_file(struct asked *asked)
+{
+	struct asked there = *asked;
+
+	if (asprintf(&there.name, "/proc/%ld/root%s", (long)asked->pid, asked->name) < 0)
+		return false;
+	identify(&there, there.name);
+	identify(asked, asked->name);
+	if (there.file.inode == 0 || same_file(&there.file, &asked->file)) {
+		free(there.name);
+		return true;
+	}
+	free(asked->name);
+	*asked = there;
+	return true;
+}
+
 static void add_lock(struct all_asked *all, const struct words *words, const char *name)
 {
-	char directory[PATH_MAX] = "", *whole = NULL;
-	bool relative = *name != '/' && server_method(name) == NULL;
+	char directory[PATH_MAX] = "";
+	bool server = server_method(name) != NULL, relative = *name != '/' && !server;
 	struct asked *list = realloc(all->list, (all->count + 1) * sizeof *list);
+	struct asked asked = {.method = words->lock.method, .method_named = words->lock.method_named, .pid = words->pid};
 
 	if (list != NULL)
 		all->list = list;
@@ -44,11 +72,13 @@ static void add_lock(struct all_asked *all, const struct words *words, const cha
 		all->unseen = true;
 		return;
 	}
-	if (list == NULL || asprintf(&whole, "%s%s%s", directory, relative ? "/" : "", name) < 0) {
+	if (list == NULL || asprintf(&asked.name, "%s%s%s", strcmp(directory, "/") == 0 ? "" : directory,
+				relative ? "/" : "", name) < 0 ||
+	    (!server && !find_file(&asked))) {
 		all->failed = true;
 		return;
 	}
-	list[all->count++] = (struct asked){whole, words->lock.method, words->lock.method_named, words->pid};
+	list[all->count++] = asked;
 }
 
 static void read_words(struct words *words, pid_t pid)
@@ -106,7 +136,7 @@ static bool see_process(pid_t pid, void *context)
 
 void asked_find(struct all_asked *all)
 {
-	*all = (struct all_asked){0};
+	*all = (struct all_asked){.unseen = access("/proc/1", F_OK) != 0}; /* hidepid */
 	process_each(see_process, all);
 }
 

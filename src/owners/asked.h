@@ -7,10 +7,12 @@
 #include <sys/types.h>
 
 #include "owners/owners.h"
+#include "sys/open_fds.h"
 
 /* One lock of one process. */
 struct asked {
-	char *name; /* with its directory, or a URL */
+	char *name; /* with its directory, or a URL; a file that has no such name here: by /proc/PID/root */
+	struct identity file; /* zero: there is none of that name */
 	const struct method *method;
 	bool method_named;
 	pid_t pid;

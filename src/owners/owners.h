@@ -49,7 +49,6 @@ struct owner {
 	 * then TAKER, if not 0, is the process that once took the lock. */
 	struct process process;
 	pid_t supervisor; /* semlock or flock(1), waiting for the command to end; 0: none */
-	bool lets_go;     /* the command has ended; PROCESS is its semlock, about to release */
 	pid_t taker;
 	char host[65]; /* "": this one */
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "owners/owners_look.h"
 #include "owners/probe.h"
-#include "sys/open_fds.h"
 
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {
@@ -61,6 +61,15 @@ static bool is_in_namespace(pid_t pid, uint64_t pidns)
 	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
 }
 
+/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's has only
+ * got its number. */
+static bool is_semlock_of(pid_t pid, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	return pid == record->semlock && process_stat(pid, &stat) && stat.started <= record->start;
+}
+
 /* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
 static bool is_named(pid_t member, const struct record *record)
 {
@@ -68,6 +77,8 @@ static bool is_named(pid_t member, const struct record *record)
 
 	if (record->pidns != 0 && record->pidns != host_id()->pidns)
 		return is_in_namespace(member, record->pidns);
+	if (is_semlock_of(member, record))
+		return true;
 	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
 	    (record->start != 0 && record->start != stat.started))
 		return false;
@@ -104,17 +115,13 @@ bool probe_other_host(const struct record *record)
 
 static bool has_flock(const struct lock_info *info, pid_t pid)
 {
-	struct identity object = {info->status.st_dev, info->status.st_ino};
-	struct open_fds open_fds = {.files = &object, .nfiles = 1};
-	bool has = false;
+	const struct lock flocked = {
+	    .method = method_named("flock"),
+	    .device = info->status.st_dev,
+	    .inode = info->status.st_ino,
+	};
 
-	if (info->object < 0)
-		return false;
-	open_fds_of(&open_fds, pid);
-	for (size_t i = 0; i < open_fds.count; i++)
-		has = has || (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK);
-	open_fds_forget(&open_fds);
-	return has;
+	return info->object >= 0 && owners_verify(&flocked, pid);
 }
 
 static bool is_recorded(const struct lock_info *info, pid_t pid)
@@ -122,10 +129,10 @@ static bool is_recorded(const struct lock_info *info, pid_t pid)
 	const struct record *record = &info->record;
 	struct procfs_stat stat;
 
-	return info->legible && record->kind == RECORD_FULL && record->pid == pid &&
+	return info->legible && record->kind == RECORD_FULL && (record->pid == pid || is_semlock_of(pid, record)) &&
 	       record_trusted(&info->status, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
 	       record->pidns == host_id()->pidns && !probe_other_host(record) &&
-	       process_stat(pid, &stat) && stat.started == record->start &&
+	       process_stat(pid, &stat) && (stat.started == record->start || record->pid != pid) &&
 	       !procfs_ended(stat.state);
 }
 

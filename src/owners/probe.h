@@ -32,7 +32,7 @@ bool probe_other_host(const struct record *record);
 
 /* Does process PID, which was found to be LOCK's holder, hold it still?  Root or PID's user must own
  * the lock; and PID has it under flock(2), or is named in its record by PID and start, of this boot
- * and PID namespace. */
+ * and PID namespace, as the command or its semlock. */
 bool probe_verify(const struct lock *lock, pid_t pid);
 
 /* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT: none. */

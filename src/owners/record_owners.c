@@ -28,26 +28,22 @@ static bool name_command(struct owner *holder, const struct record *record)
 	return true;
 }
 
-/* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
-static bool name_semlock(struct owner *holder, const struct record *record)
-{
-	struct process process;
-
-	if (record->semlock <= 0 || !process_read(record->semlock, &process))
-		return false;
-	holder->process = process;
-	holder->since = process_start(process.started);
-	holder->supervisor = record->semlock;
-	holder->lets_go = true;
-	return true;
-}
-
 static enum verdict judge_record(const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
 
 	return info->legible ? takeover_judge(&probe->lock, &info->record, &info->status, clock_realtime())
 			     : UNKNOWN;
+}
+
+/* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the process that
+ * RECORD names may hold the lock.  0xEFFFFFFC: the machine's first PID namespace. */
+static bool may_be_outside(const struct record *record)
+{
+	const struct host_id *this = host_id();
+
+	return record->pidns != 0 && record->pidns != this->pidns && this->pidns != 0xEFFFFFFC &&
+	       record_of_boot(record, this->boot);
 }
 
 static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
@@ -68,6 +64,18 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
 	return probe_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+}
+
+/* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
+static bool name_semlock(struct owner *holder, const struct probe *probe)
+{
+	const struct record *record = &probe->info.record;
+
+	if (record->semlock <= 0 || !process_read(record->semlock, &holder->process))
+		return false;
+	holder->since = process_start(holder->process.started);
+	holder->doubt = record_trusted(&probe->info.status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
+	return true;
 }
 
 static void copy_record(struct owner *holder, const struct record *record)
@@ -93,18 +101,22 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	if (holder->verdict == ALIVE && name_command(holder, &info->record)) {
 		holder->doubt = record_doubt(probe, ALIVE);
 		owners_join(found, holder, info->record.pid, -1);
+		if (info->record.semlock > 0 && holder->supervisor == info->record.semlock)
+			owners_join(found, holder, holder->supervisor, -1);
 		return;
 	}
 	if (holder->verdict == ALIVE && info->legible)
 		holder->verdict = judge_record(probe); /* the process may have ended since */
-	if (holder->verdict == ALIVE && name_semlock(holder, &info->record))
+	if (holder->verdict == ALIVE && name_semlock(holder, probe)) {
+		owners_join(found, holder, info->record.semlock, -1);
 		return;
+	}
 	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
-	if (holder->verdict == DEAD && flocked) {
+	if (holder->verdict == DEAD && (flocked || may_be_outside(&info->record))) {
 		holder->verdict = UNKNOWN;
-		holder->doubt = DOUBT_FLOCK;
+		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
 	}
 	copy_record(holder, &info->record);
 }

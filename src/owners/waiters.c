@@ -75,14 +75,6 @@ static void collect_tickets(struct tickets *tickets, const struct proc_snapshot 
 	qsort(tickets->list, tickets->count, sizeof *tickets->list, by_number);
 }
 
-static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
-{
-	for (size_t i = 0; i < tickets->count; i++)
-		if (tickets->list[i].pid == pid)
-			return &tickets->list[i];
-	return NULL;
-}
-
 /* A ticket's number is twice the time at which it was drawn, in one of two ranges. */
 static int64_t drawn_at(const struct ticket *ticket)
 {
@@ -103,32 +95,35 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
 		owner->since = process_start(owner->process.started);
 	else
 		found->unseen = true;
-	if (ticket != NULL) {
-		ticket->used = true;
+	if (ticket == NULL)
+		return;
+	ticket->used = true;
+	/* In a time namespace, the clock of tickets may be another. */
+	owner->since_exact = drawn_at(ticket) >= owner->since && drawn_at(ticket) <= clock_realtime();
+	if (owner->since_exact)
 		owner->since = drawn_at(ticket);
-		owner->since_exact = true;
-	}
 }
 
-/* The owner of the first ticket also blocks in flock(2).  If its ticket cannot be traced to a process, it
- * is the first semlock in the kernel's queue. */
+/* The ticket of PID, which is in the kernel's queue; or NULL.  The owner of the first ticket blocks there, too: if
+ * that ticket cannot be traced to a process, it is the first semlock's. */
 static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 {
-	struct ticket *ticket = ticket_of(tickets, pid);
+	struct ticket *first = tickets->list;
 	struct procfs_stat stat;
 
-	if (ticket == NULL && tickets->count > 0 && tickets->list[0].pid == 0 &&
-	    !tickets->list[0].used && process_stat(pid, &stat) && strcmp(stat.name, "semlock") == 0)
-		ticket = &tickets->list[0];
-	return ticket;
+	for (size_t i = 0; i < tickets->count; i++)
+		if (tickets->list[i].pid == pid)
+			return &tickets->list[i];
+	return tickets->count > 0 && first->pid == 0 && !first->used && process_stat(pid, &stat) &&
+		       strcmp(stat.name, "semlock") == 0 ? first : NULL;
 }
 
-/* Add the waiters that the kernel's queue names.  Returns the number of those it does not name. */
-static size_t add_named(struct owners *found, const struct proc_snapshot *snapshot,
+/* Add the waiters in the kernel's queue.  It does not name those for an OFD lock: in semlock's queue, their tickets
+ * do; outside of it, a process that has the file open is not known to be one. */
+static void add_queued(struct owners *found, const struct proc_snapshot *snapshot,
     const struct tickets *tickets, unsigned kinds)
 {
 	const struct procfs_lock *lock;
-	size_t nameless = 0;
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		lock = &snapshot->listed[i].lock;
@@ -137,49 +132,19 @@ static size_t add_named(struct owners *found, const struct proc_snapshot *snapsh
 			continue;
 		if (lock->pid > 0)
 			add_waiter(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);
-		else
-			nameless++;
+		else if (tickets->count == 0)
+			add_waiter(found, 0, NULL, lock);
 	}
-	return nameless;
-}
-
-static bool may_wait(const struct owners *found, const struct open_fd *open_fd)
-{
-	for (size_t i = 0; i < found->count; i++)
-		if (found->list[i].process.pid == open_fd->pid || owner_has(&found->list[i], open_fd->pid))
-			return false;
-	return open_fd->file == SNAPSHOT_LOCK && !open_fd->locked;
-}
-
-/* The kernel does not name a waiter for an OFD lock.  In semlock's queue its ticket has named it.
- * Outside, it is a process that has the file open and nothing locked; if there are more such
- * processes than waiters, the waiters stay unknown. */
-static void add_nameless(struct owners *found, const struct proc_snapshot *snapshot, size_t nameless)
-{
-	const struct open_fds *open_fds = &snapshot->open_fds;
-	size_t candidates = 0;
-
-	for (size_t i = 0; i < open_fds->count; i++)
-		candidates += may_wait(found, &open_fds->list[i]);
-	for (size_t i = 0; i < open_fds->count && candidates <= nameless; i++)
-		if (may_wait(found, &open_fds->list[i]))
-			add_waiter(found, open_fds->list[i].pid, NULL, NULL);
-	if (candidates == 0 || candidates > nameless)
-		while (nameless-- > 0)
-			add_waiter(found, 0, NULL, NULL);
 }
 
 void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds)
 {
 	struct tickets tickets;
-	size_t nameless;
 
 	collect_tickets(&tickets, snapshot);
-	nameless = add_named(found, snapshot, &tickets, kinds);
+	add_queued(found, snapshot, &tickets, kinds);
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
-	if (nameless > 0 && tickets.count == 0)
-		add_nameless(found, snapshot, nameless);
 	free(tickets.list);
 }

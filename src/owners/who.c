@@ -19,6 +19,7 @@
 #include "report/exitcode.h"
 #include "report/text.h"
 #include "sys/deadline.h"
+#include "sys/open_fds.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
@@ -255,15 +256,19 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 static int look_asked(struct owners *found, const struct asked *asked)
 {
 	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
+	bool method_named = asked->method_named && asked->method->kernel == NULL;
 	struct error ignored;
 
-	return owners_look_by_name(found, &lock, asked->method_named, &ignored);
+	return owners_look_by_name(found, &lock, method_named, &ignored);
 }
 
 static bool is_first(const struct all_asked *all, size_t i)
 {
+	const struct asked *one = &all->list[i];
+
 	for (size_t j = 0; j < i; j++)
-		if (strcmp(all->list[i].name, all->list[j].name) == 0)
+		if (one->file.inode != 0 ? same_file(&one->file, &all->list[j].file)
+					 : strcmp(one->name, all->list[j].name) == 0)
 			return false;
 	return true;
 }
@@ -303,6 +308,7 @@ int who(const struct request *request)
 	int worst = EXIT_SUCCESS, status;
 	bool first = true;
 
+	open_fds_keep_walk();
 	if (request->json)
 		printf("[");
 	if (request->nlocks == 0)

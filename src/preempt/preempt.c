@@ -18,10 +18,11 @@ struct preempt_state {
 	const struct wait_options *wait;
 	bool stopped;           /* a process has been signalled */
 	struct targets targets;
-	pid_t taker;            /* the process that took the first holder's lock; 0: not known */
+	struct owners first;    /* of --toggle: the holders, as found by the search that signalled them */
 	bool toggles;           /* --toggle ... */
 	bool toggled;           /* ... and the holders that it signalled have released the lock */
 	bool doubted;           /* the last search left a doubt about the holder */
+	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
 	bool passing;           /* the last search found a waiter that may give the lock back ... */
 	int64_t passing_since;  /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
 	int64_t nobody_since;   /* since then the lock is busy and no target lives, ns; 0: one does */
@@ -172,25 +173,13 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 /* --toggle ends the holders of its first search and the processes that they leave behind, not the next holder. */
 static bool is_concerned(const struct preempt_state *state, const struct owner *holder)
 {
-	if (!state->toggles || !state->stopped)
-		return true;
-	for (size_t i = 0; i < holder->nmembers; i++)
-		if (targets_find(&state->targets, holder->members[i].pid) != NULL)
-			return true;
-	return state->taker > 0 && holder->taker == state->taker;
-}
+	bool concerned = state->first.holders == 0;
 
-/* A semlock whose command has ended is about to release the lock: wait for it, without a signal. */
-static bool waits_for_release(struct preempt_state *state, const struct owner *holder)
-{
-	if (!holder->lets_go ||
-	    (state->toggles && state->stopped &&
-		targets_find(&state->targets, holder->supervisor) == NULL))
-		return false;
-	if (targets_add(&state->targets, holder->supervisor) != 0)
-		return true; /* without a pidfd to wait for: the next search comes after the pause */
-	state->nobody_since = 0;
-	return true;
+	for (size_t i = 0; i < holder->nmembers; i++)
+		concerned = concerned || targets_find(&state->targets, holder->members[i].pid) != NULL;
+	for (size_t i = 0; i < state->first.holders; i++)
+		concerned = concerned || (holder->taker > 0 && holder->taker == state->first.list[i].taker);
+	return concerned;
 }
 
 /* A lock file that is not filled yet, or a dead holder's that another process is taking over. */
@@ -218,18 +207,18 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	int count = 0;
 
 	state->passing = false;
+	state->change[0] = '\0';
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
 		if (!owner_conflicts(holder, state->lock))
 			continue;
-		count += waits_for_release(state, holder);
-		if (holder->verdict == DEAD || holder->lets_go || changes_hands(holder) || !is_concerned(state, holder))
+		if (changes_hands(holder))
+			doubt_text(holder, state->change, sizeof state->change);
+		if (holder->verdict == DEAD || changes_hands(holder) || !is_concerned(state, holder))
 			continue;
 		count++;
 		if (may_yield(state, found, holder))
 			continue;
-		if (!state->stopped)
-			state->taker = holder->taker;
 		if (stop_holder(state, holder) != 0)
 			return -1;
 	}
@@ -257,8 +246,8 @@ static int check_seen(struct preempt_state *state)
 	else if (state->nobody_since == 0)
 		state->nobody_since = clock_now();
 	else if (++state->looks >= 10 && clock_now() - state->nobody_since > SECOND)
-		return error_say(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: it is on another host or in another PID namespace");
+		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
+		    state->change[0] != '\0' ? state->change : "it is on another host or in another PID namespace");
 	return 0;
 }
 
@@ -271,7 +260,10 @@ static int look_and_stop(struct preempt_state *state)
 		return -1;
 	CRASH_POINT("replace.looked");
 	count = stop_holders(state, &found);
-	owners_forget(&found);
+	if (state->toggles && state->stopped && state->first.holders == 0)
+		state->first = found;
+	else
+		owners_forget(&found);
 	return count;
 }
 
@@ -325,6 +317,7 @@ enum outcome preempt_take(const struct request *request, struct lock *lock, cons
 	state.toggles = request->preempt == PREEMPT_TOGGLE;
 	outcome = state.toggles ? toggle_take(&state) : replace_take(&state);
 	targets_forget(&state.targets);
+	owners_forget(&state.first);
 	*toggled = state.toggled;
 	return outcome;
 }

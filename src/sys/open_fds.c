@@ -34,25 +34,9 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 	list[open_fds->count++] = *open_fd;
 }
 
-/* The locks that OPEN_FD's descriptor carries; OPEN_FD alone when it carries none. */
-static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
-{
-	char path[64], text[8192], *line, *rest;
-	bool any = false;
-
-	snprintf(path, sizeof path, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
-	if (process_file(path, text, sizeof text) < 0)
-		return; /* closed since, or its process has ended */
-	open_fd.locked = true;
-	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-		if (procfs_lock_line(line, &open_fd.lock)) {
-			append_fd(open_fds, &open_fd);
-			any = true;
-		}
-	open_fd.locked = false;
-	if (!any)
-		append_fd(open_fds, &open_fd);
-}
+/* All descriptors of all processes, if KEEPS: see open_fds_keep_walk(). */
+static struct open_fds kept;
+static bool keeps;
 
 /* struct statx, which older headers lack. */
 struct statx_answer {
@@ -84,11 +68,49 @@ static bool identify_fd(int fd, const char *name, struct identity *file)
 	return true;
 }
 
+bool same_file(const struct identity *one, const struct identity *other)
+{
+	return one->inode == other->inode && one->device == other->device;
+}
+
+/* The locks that OPEN_FD's descriptor carries; OPEN_FD alone when it carries none.  By now, the process may have
+ * ended, or the number may be another file's descriptor. */
+static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
+{
+	char info[64], path[64], text[8192], *line, *rest;
+	struct identity now;
+	bool any = false;
+
+	snprintf(info, sizeof info, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
+	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.pid, open_fd.fd);
+	if (process_file(info, text, sizeof text) < 0 || !identify_fd(AT_FDCWD, path, &now) ||
+	    !same_file(&now, &open_fd.identity))
+		return;
+	open_fd.locked = true;
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (procfs_lock_line(line, &open_fd.lock)) {
+			append_fd(open_fds, &open_fd);
+			any = true;
+		}
+	open_fd.locked = false;
+	if (!any)
+		append_fd(open_fds, &open_fd);
+}
+
+static void add_fd(struct open_fds *open_fds, struct open_fd open_fd)
+{
+	if (open_fds == &kept)
+		append_fd(open_fds, &open_fd);
+	for (open_fd.file = 0; open_fd.file < open_fds->nfiles; open_fd.file++)
+		if (same_file(&open_fd.identity, &open_fds->files[open_fd.file]))
+			add_locks(open_fds, open_fd);
+}
+
 void open_fds_of(struct open_fds *open_fds, pid_t pid)
 {
 	char path[64];
 	struct dirent *entry;
-	struct identity file;
+	struct open_fd open_fd = {.pid = pid};
 	DIR *open;
 
 	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
@@ -99,16 +121,9 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 	}
 	errno = 0;
 	while ((entry = readdir(open)) != NULL) {
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    !identify_fd(dirfd(open), entry->d_name, &file))
-			continue;
-		for (unsigned i = 0; i < open_fds->nfiles; i++)
-			if (file.inode == open_fds->files[i].inode && file.device == open_fds->files[i].device)
-				add_locks(open_fds, (struct open_fd){
-						     .pid = pid,
-						     .fd = (int)strtol(entry->d_name, NULL, 10),
-						     .file = i,
-						 });
+		open_fd.fd = (int)strtol(entry->d_name, NULL, 10);
+		if (isdigit((unsigned char)entry->d_name[0]) && identify_fd(dirfd(open), entry->d_name, &open_fd.identity))
+			add_fd(open_fds, open_fd);
 		errno = 0;
 	}
 	open_fds->blind = open_fds->blind || errno == EACCES || errno == EPERM;
@@ -123,7 +138,27 @@ static bool add_process(pid_t pid, void *open_fds)
 
 void open_fds_find(struct open_fds *open_fds)
 {
-	process_each(add_process, open_fds);
+	if (!keeps) {
+		process_each(add_process, open_fds);
+		return;
+	}
+	if (kept.count == 0) {
+		process_each(add_process, &kept);
+		open_fds->blind = kept.blind; /* of an earlier walk: what was opened since is missed, too */
+	}
+	open_fds->failed = kept.failed;
+	for (size_t i = 0; i < kept.count; i++)
+		add_fd(open_fds, kept.list[i]);
+}
+
+void open_fds_keep_walk(void)
+{
+	keeps = true;
+}
+
+void open_fds_drop_walk(void)
+{
+	open_fds_forget(&kept);
 }
 
 void open_fds_forget(struct open_fds *open_fds)

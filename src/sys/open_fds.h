@@ -18,11 +18,14 @@ struct identity {
 	ino_t inode;
 };
 
+bool same_file(const struct identity *one, const struct identity *other);
+
 /* A descriptor on one of the files, and one lock that it carries; a descriptor that carries
  * two is there twice. */
 struct open_fd {
 	pid_t pid;
 	int fd;
+	struct identity identity;
 	unsigned file; /* which of the files, from 0 */
 	bool locked;   /* false: open, and nothing locked through it */
 	struct procfs_lock lock;
@@ -33,12 +36,18 @@ struct open_fds {
 	unsigned nfiles;
 	struct open_fd *list;
 	size_t count;
-	bool blind;  /* some processes may not be looked into */
+	bool blind;  /* some processes may not be looked into, and a new walk would not help */
 	bool failed; /* no memory: the list is cut short */
 };
 
 /* Add the descriptors of all processes. */
 void open_fds_find(struct open_fds *open_fds);
+
+/* From now on, one walk over all processes serves all searches; each reads anew what its files have locked. */
+void open_fds_keep_walk(void);
+
+/* The next search walks anew, if a walk is kept. */
+void open_fds_drop_walk(void);
 
 /* Add process PID's descriptors alone. */
 void open_fds_of(struct open_fds *open_fds, pid_t pid);

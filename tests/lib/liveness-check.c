@@ -157,6 +157,8 @@ static void rows(void)
 	expect("8: not to be told for a bare PID", bare(4242), changed, ALIVE);
 	other = us;
 	other.semlock = 4241;
+	expect("6: gone, was flocked, is not, and its semlock is there", other, gone, DEAD);
+	other.flocked = false;
 	expect("6: gone, but its semlock is there, started before it", other, gone, ALIVE);
 	expect("8: another has the number, but its semlock is there", other, changed, ALIVE);
 	changed = gone;

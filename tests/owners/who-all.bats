@@ -54,6 +54,43 @@ has_two() {
 	shows "$PWD/elsewhere/far.lock" "${COMMAND[far]}" 0
 }
 
+@test "one lock by several names and methods is shown once, with all its holders" {
+	mkdir sub
+	ln -s ../l sub/link
+	hold_as one -m ofd "sub/../l"
+	hold_as two sub/link
+	queue_as waiter ./l
+	expect_status 1 "$SEMLOCK" --who --json
+	[ "$(grep -c "^.{\"lock\": \"$PWD/" .out)" -eq 1 ] || complain "$out"
+	jq -r '.[] | select(.lock | startswith(env.PWD)) | .holders[].pid, .waiters[].pid' <.out | sort >pids
+	printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" "${PID[waiter]}" | sort | diff - pids
+}
+
+@test "the lock of a process that sees other files, as in a container, by a name that leads there" {
+	namespaces --mount
+	mkdir mnt
+	for method in flock excl symlink; do
+		fifos $method
+		start $method unshare --mount sh -c 'mount -t tmpfs none mnt && exec "$@"' sh \
+			"$SEMLOCK" -m $method mnt/l "$PROBE" hold $method.up $method.down
+		ready $method
+	done
+	expect_status 1 "$SEMLOCK" --who
+	for method in flock excl symlink; do
+		shows "/proc/${PID[$method]}/root$PWD/mnt/l" "${COMMAND[$method]}" 0
+	done
+}
+
+@test "a file in the root directory" {
+	root_only "makes a file there"
+	BARE=/semlock-who.$$ # is removed after the test
+	fifos far
+	start far sh -c 'cd / && exec "$1" "${0#/}" "$2" hold "$3.up" "$3.down"' "$BARE" "$SEMLOCK" "$PROBE" "$PWD/far"
+	ready far
+	expect_status 1 "$SEMLOCK" --who
+	shows "$BARE" "${COMMAND[far]}" 0
+}
+
 @test "a holder that is no semlock is seen through the semlock that waits" {
 	fifos holder
 	start holder flock theirs "$PROBE" hold holder.up holder.down
@@ -70,6 +107,49 @@ has_two() {
 	capture "$SEMLOCK" --who
 	[[ $out != *"$PWD/l: "* ]] || complain "$out"
 	let_go
+}
+
+@test "of many locks, each process is searched once" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for lock in l m n; do
+		hold_as $lock $lock
+	done
+	queue_as waiter m
+	expect_status 1 strace -qq -o trace -e trace=openat "$SEMLOCK" --who l m n
+	shows m "${COMMAND[m]}" 1 "${PID[waiter]}"
+	[ "$(grep -c "\"/proc/$$/fd\"" trace)" -eq 1 ] || complain "$(grep "/$$/" trace)"
+}
+
+@test "locks that are passed on while --who looks at others are shown as they are then" {
+	mkdir helpers
+	cat >helpers/semlock-locksmith-pause <<-'END'
+		#!/bin/sh
+		echo LOCKSMITH 1
+		echo >who.up
+		read -r end <who.down
+	END
+	chmod +x helpers/semlock-locksmith-pause
+	for lock in flock ofd link mkdir; do
+		hold_as $lock -m $lock $lock
+	done
+	fifos who
+	start who env SEMLOCK_LOCKSMITH_DIR="$PWD/helpers" "$SEMLOCK" --who flock pause://server flock ofd link mkdir
+	next_line who
+	queue_as waiter flock
+	for lock in ofd link mkdir; do
+		let_go $lock
+		hold_as new-$lock -m $lock $lock
+	done
+	echo >who.down
+	ended who 1
+	mv who.out .out
+	out=$(<.out)
+	for lock in ofd link mkdir; do
+		shows $lock "${COMMAND[new-$lock]}" 0
+	done
+	[ "$(grep -c "^flock: held, 0 waiting" .out)" -eq 1 ] || complain "$out"
+	[ "$(grep -A3 "^flock: held, 1 waiting" .out | grep -c " 1\. *${PID[waiter]} ")" -eq 1 ] || complain "$out"
 }
 
 @test "JSON is what --who LOCK prints" {
@@ -110,6 +190,13 @@ has_two() {
 	shows "$BARE" "${COMMAND[their]}" 0
 	[[ $err == *"cannot be seen"* ]]
 	[[ $out != *relative.lock* ]]
+}
+
+@test "an ordinary user to whom no other process is shown (hidepid) is told so" {
+	namespaces --mount --pid --fork
+	expect_status 0 unshare --mount --pid --fork sh -c '
+		mount -t proc -o hidepid=2 none /proc && setpriv --reuid=54321 --regid=54321 --clear-groups "$0" --who' "$SEMLOCK"
+	[[ $err == *"cannot be seen"* ]] || complain "$err"
 }
 
 @test "-m goes with a LOCK" {

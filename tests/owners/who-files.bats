@@ -353,6 +353,18 @@ both_wait() {
 	done
 }
 
+@test "a holder outside of our PID namespace, as seen in a container: its end is not claimed" {
+	namespaces --pid --fork --mount-proc
+	for method in excl mkdir; do
+		hold_as $method -m $method $method
+		expect_status 1 unshare --pid --fork --mount-proc "$SEMLOCK" --who $method
+		[[ $out == *"unknown: the holder cannot be checked"*"(in another PID namespace)"* ]] || complain "$out"
+		refused 1 "held, or left behind: process ${COMMAND[$method]} of another PID namespace" \
+			unshare --pid --fork --mount-proc "$SEMLOCK" -v -n -m $method $method true
+		let_go $method
+	done
+}
+
 # As on a network file system, semlock does not believe flock(2).
 @test "where flock(2) is not to be believed: by the record" {
 	mkdir crash

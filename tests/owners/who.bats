@@ -334,6 +334,36 @@ json() {
 	grep -q '^held *1 ' <<<"$out" || complain "$out"
 }
 
+@test "too little memory for all holders: 71, and not some of them" {
+	[ -z "${SANITIZED-}" ] || skip "needs more memory itself"
+	if under_valgrind; then skip "needs more memory itself"; fi
+	command -v prlimit >/dev/null || skip "no prlimit"
+	mkfifo up
+	start many /usr/bin/python3 -c 'if True:
+		import fcntl, time
+		files = [open("l", "w") for _ in range(200)]
+		for file in files:
+		    fcntl.flock(file, fcntl.LOCK_SH)
+		print(file=open("up", "w"))
+		time.sleep(1000)'
+	read -r _ <up
+	expect_status 1 "$SEMLOCK" --who l
+	refused 71 "no memory" prlimit --data=800000 "$SEMLOCK" --who l
+}
+
+@test "a waiter in a time namespace, whose ticket is dated by another clock: by the start of its process" {
+	namespaces --time
+	hold_lock l
+	for offset in 1000000 -10; do
+		fifos waiter$offset
+		start waiter$offset unshare --time --monotonic=$offset "$SEMLOCK" l "$PROBE" hold waiter$offset.up waiter$offset.down
+		"$PROBE" blocked "${PID[waiter$offset]}"
+		expect_status 1 "$SEMLOCK" --who --json l
+		jq -e '.[0].waiters | map(.since) | unique == [null]' <.out >/dev/null || complain "$out"
+	done
+	release holder
+}
+
 @test "where the kernel, or a container, knows nothing of statx(2), holders are seen as ever" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -478,6 +508,11 @@ json() {
 	expect_out "l: free"
 }
 
+# is_of USER PID
+is_of() {
+	[ "$(stat -c %u "/proc/$2")" = "$1" ]
+}
+
 # barge_as NAME: a probe waits for an ofd lock on l without a ticket.
 barge_as() {
 	fifos "$1"
@@ -485,11 +520,16 @@ barge_as() {
 	"$PROBE" blocked "${PID[$1]}"
 }
 
-@test "a waiter for an ofd lock outside of the queue has no name in /proc/locks, and is found" {
+@test "a waiter for an ofd lock outside of the queue has no name in /proc/locks, and none is made up" {
+	root_only "is another user"
+	: >l
+	chmod 666 l
 	hold_lock -m ofd l
 	barge_as barger
-	expect_status 1 "$SEMLOCK" -m ofd --who l
-	[ "$(grep -c " ${PID[barger]} .*\|^${PID[barger]} " .out)" -eq 1 ] || complain "$out"
+	start looker setpriv --reuid=54321 --regid=54321 --clear-groups sleep 1000 7<l
+	eventually is_of 54321 "${PID[looker]}"
+	expect_status 1 setpriv --reuid=54321 --regid=54321 --clear-groups "$SEMLOCK" -m ofd --who --json l
+	jq -e '.[0].waiters | map(.pid) == [null]' <.out >/dev/null || complain "$out"
 	let_go
 	ready barger
 	let_go barger

@@ -145,6 +145,36 @@ waits_on() {
 	expect_status 0 "$SEMLOCK" -w 30 l true
 }
 
+@test "semlock is the holder once the command has ended: --who names it, and --replace and --toggle end its wait" {
+	"$SEMLOCK" --init -m rename rename true
+	for method in flock excl mkdir symlink rename; do
+		lock=(-m "$method" "$method")
+		for preempt in --replace --toggle; do
+			rm -f runs
+			start one "$SEMLOCK" --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs; exit 4'
+			waits_on
+			eventually [ ! -e "/proc/$(cat runs)" ] # semlock has seen the command's end
+			expect_status 1 "$SEMLOCK" --who "${lock[@]}"
+			grep -q "^held *${PID[one]} " .out || complain "$out"
+			refused 1 "held by ${PID[one]} (semlock --min-hold" "$SEMLOCK" -v -n "${lock[@]}" true
+			expect_status 0 "$SEMLOCK" $preempt "${lock[@]}" true
+			ended one 4
+		done
+	done
+	rm -f runs
+	report_as one --min-hold=1h -m symlink l
+	start two "$SEMLOCK" -m symlink --replace l true
+	reports one TERM
+	kill -KILL "${COMMAND[one]}"
+	ended two 0
+	ended one 137
+	rm -f runs
+	lock=(-m link link) # it names the command alone
+	start one "$SEMLOCK" --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs'
+	waits_on
+	refused 69 "process $(cat runs) has ended, but another process holds a flock" "$SEMLOCK" --replace "${lock[@]}" true
+}
+
 @test "signs of life go on" {
 	lock=(-m mkdir l)
 	start one "$SEMLOCK" --stale=.4 --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs'

@@ -97,7 +97,7 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
  * could be the one that matters. */
 static enum record_kind read_full(struct record *record, const char *text)
 {
-	uint64_t since, uid, flocked;
+	uint64_t since, uid, flocked, semlock;
 
 	if (record->pid <= 0 || !find_number(text, "start", &record->start) ||
 	    !find_word(text, "boot", record->boot, sizeof record->boot) ||
@@ -107,6 +107,8 @@ static enum record_kind read_full(struct record *record, const char *text)
 	    !find_number(text, "since", &since) || !find_number(text, "uid", &uid) ||
 	    text[strlen(text) - 1] != '\n' || since > INT64_MAX / SECOND || uid > (uid_t)-1)
 		return RECORD_JUNK;
+	if (find_number(text, "semlock", &semlock)) /* older records have none */
+		set_pid(&record->semlock, (int64_t)semlock);
 	record->flocked = flocked == 1;
 	record->since = (int64_t)since;
 	record->uid = (uid_t)uid;
@@ -266,10 +268,10 @@ size_t record_write(const struct record *record, const char *method, char text[R
 	if (method == NULL)
 		return (size_t)length;
 	length += snprintf(text + length, RECORD_LONGEST - (size_t)length,
-	    MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d\n"
+	    MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d semlock=%ld\n"
 	    "host=%s machine=%s since=%lld uid=%lu\n",
 	    method, (unsigned long long)record->start, record->boot,
-	    (unsigned long long)record->pidns, record->flocked, record->host, record->machine,
+	    (unsigned long long)record->pidns, record->flocked, (long)record->semlock, record->host, record->machine,
 	    (long long)record->since, (unsigned long)record->uid);
 
 	return (size_t)length;

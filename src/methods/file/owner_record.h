@@ -35,7 +35,7 @@ struct record {
 	int64_t since;  /* seconds since 1970; 0: not said */
 	uid_t uid;
 	bool flocked;   /* the object is under flock(2) as long as the holder lives */
-	pid_t semlock;  /* releases the lock when PID has ended; 0: not said.  In a line only */
+	pid_t semlock;  /* PID's parent, which releases the lock when PID has ended; 0: not said */
 	char boot[BOOT_SIZE];    /* "": not said; so the next two */
 	char host[HOST_SIZE];
 	char machine[HOST_SIZE];

@@ -43,12 +43,12 @@ static bool life_lasts(const struct life *life)
 }
 
 /* The semlock is the holder's parent: a process that started later than the holder has only got the
- * semlock's number. */
+ * semlock's number.  Where the object is under flock(2), the flock alone tells. */
 static bool semlock_is_there(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->semlock;
 
-	if (record->semlock <= 0 || !life_lasts(life))
+	if (record->flocked || record->semlock <= 0 || !life_lasts(life))
 		return false;
 	return life->process == PROCESS_HIDDEN || record->start == 0 || life->start <= record->start;
 }
