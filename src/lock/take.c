@@ -37,6 +37,7 @@ int lock_open(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
 	lock->lost = false;
+	lock->stuck = 0;
 	if (lock->method->file != NULL)
 		return lock->method->file->open(lock, error);
 	if (lock->name != NULL) {
@@ -265,6 +266,8 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
 	queue_leave(&queue, lock);
+	if (outcome == FAILED && lock->entry != NULL && !lock_current(lock))
+		return AGAIN; /* its directory was removed: there may be another by now */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");

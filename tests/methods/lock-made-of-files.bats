@@ -134,6 +134,34 @@ never_runs() {
 	each never_runs
 }
 
+ended_waiter() {
+	hold_lock -m "$method" l
+	for signal in INT TERM HUP; do
+		start second "$SEMLOCK" -m "$method" l touch ran
+		"$PROBE" blocked "${PID[second]}"
+		child=$(pgrep -P "${PID[second]}")
+		if [ $signal = INT ]; then kill -INT "$child"; fi # as Ctrl-C does
+		kill -$signal "${PID[second]}"
+		wait "${PID[second]}" || true
+		"$PROBE" gone "$child"
+	done
+	[ "$(find . -name '.*.semlock.*')" = "" ] || complain "left behind: $(ls -A)"
+	let_go
+	[ ! -e ran ]
+	nothing_left
+}
+
+@test "a waiter that a signal ends leaves nothing behind" {
+	each ended_waiter
+	SEMLOCK_CRASH=publish.published:kill expect_status 137 "$CRASHABLE_SEMLOCK" -m mkdir l true
+	[ -s l/pid ] || complain "the child has emptied a lock that was published"
+	expect_status 0 "$SEMLOCK" -w 60 -m mkdir l true
+	export SEMLOCK_CRASH="lockdir.tmpfile:fail=95"
+	SEMLOCK=$CRASHABLE_SEMLOCK METHODS="excl link"
+	rm -r at.*
+	each ended_waiter # where a file gets its name by link(2)
+}
+
 in_order() {
 	hold_lock -m "$method" l
 	for name in a b c d; do
@@ -170,6 +198,27 @@ passed_by() {
 @test "a stopped waiter is passed by, and has its turn when it goes on" {
 	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
 	each passed_by
+}
+
+no_bar_to_the_dead() {
+	hold_lock -m "$method" l
+	queue_as stopped -m "$method" l
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T
+	kill -KILL "${PID[holder]}" "${COMMAND[holder]}"
+	ended holder 137
+	start behind "$SEMLOCK" -m "$method" l true
+	ended behind 0
+	expect_status 0 "$SEMLOCK" -n -m "$method" l true
+	kill -CONT "${PID[stopped]}"
+	ready stopped
+	let_go stopped
+	nothing_left
+}
+
+@test "a stopped waiter does not keep the others from a dead holder's lock" {
+	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
+	each no_bar_to_the_dead
 }
 
 own_status() {
@@ -245,6 +294,51 @@ directory_replaced() {
 
 @test "a directory put in the place of another: waiters get the lock in the new one" {
 	each directory_replaced
+}
+
+directory_removed() {
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_lock -m "$method" d/l
+	queue_as waiter -m "$method" d/l
+	rm -r d
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	release holder
+	ended holder 76
+	ready waiter
+	expect_status 1 "$SEMLOCK" -n -m "$method" d/l true
+	start gone "$SEMLOCK" -m "$method" d/l true
+	"$PROBE" blocked "${PID[gone]}"
+	rm -r d
+	release waiter
+	ended waiter 76
+	ended gone 66
+	grep -q "cannot open its directory" gone.err
+}
+
+@test "a directory that is removed, and made again: waiters get the lock in the new one; without one, 66" {
+	each directory_removed
+}
+
+not_released() {
+	chmod 777 .
+	as_nobody mkdir d
+	[ "$method" != rename ] || as_nobody "$SEMLOCK" -m rename --init d/l true
+	for mode in 555 000; do
+		expect_status 3 as_nobody "$SEMLOCK" -m "$method" d/l sh -c "chmod $mode d; exit 3"
+		[ "$err" = "semlock: d/l: cannot release the lock: Permission denied" ] || complain "$err"
+		as_nobody chmod 755 d
+		[ -n "$(ls d)" ]
+		expect_status 0 as_nobody "$SEMLOCK" -n -m "$method" d/l true
+	done
+	expect_status 76 as_nobody "$SEMLOCK" -m "$method" d/l sh -c "rm -r d/*"
+	rm -r d
+}
+
+@test "a lock that cannot be removed is no lost one: it is said why, and the next semlock takes it over" {
+	umask 022
+	each not_released
 }
 
 @test "mkdir: a lock that was taken away at the last moment, and taken by another process, stays that one's" {
@@ -367,6 +461,9 @@ something_else() {
 	expect_status 0 "$SEMLOCK" -m excl --mode 0606 l stat -c %a l
 	expect_out 606
 	umask 022
+	SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" \
+		expect_status 0 "$CRASHABLE_SEMLOCK" -m excl --mode 0606 l stat -c %a l # with O_EXCL alone
+	expect_out 606
 	expect_status 0 "$SEMLOCK" -m link l stat -c %a l
 	expect_out 444
 	expect_status 0 "$SEMLOCK" -m mkdir --mode 0660 l stat -c %a l
@@ -485,4 +582,25 @@ opens_no_more() {
 	expect_status 126 strace -f -qq -o trace -e inject=fcntl,?fcntl64:error=EIO:when=1+ "$SEMLOCK" -m mkdir l touch ran
 	[ ! -e ran ]
 	[ ! -e l ]
+}
+
+# unreadable FILE METHOD STATUS: a lock whose contents cannot be read is refused with STATUS, and stays
+unreadable() {
+	cp -p "$1" before
+	expect_status "$3" strace -f -qq -o trace -P "$PWD/$1" -e inject=pread64:error=EIO "$SEMLOCK" -n -m "$2" "${1%%/*}" touch ran
+	cmp "$1" before
+	[ ! -e ran ]
+}
+
+@test "a lock that the disk does not give back is not an empty one" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	if under_valgrind; then skip "valgrind cannot work under strace"; fi
+	start other sleep 1000
+	echo "${PID[other]}" >l
+	touch -d '1990-01-01' l # as if older than this boot
+	unreadable l excl 1
+	unreadable l link 1
+	echo "what nobody wants to lose" >l
+	unreadable l rename 66
 }

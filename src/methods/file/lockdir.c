@@ -125,9 +125,28 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 
 	if (!lock->file->local)
 		file_system_ask(lock->directory, ""); /* if it has changed, its names are looked up anew */
-	return fstat(fd, &open) == 0 &&
-	       fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+	if (fstat(fd, &open) != 0 || fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	errno = ENOENT;
+	return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+bool lockdir_is_ours(const struct lock *lock)
+{
+	return lockdir_same(lock, lock->entry, lock->fd);
+}
+
+void lockdir_not_released(struct lock *lock)
+{
+	switch (errno) {
+	case ENOENT:
+	case ESTALE:
+	case EEXIST: /* another token */
+	case EINVAL: /* no symbolic link */
+		lock->lost = true;
+		return;
+	}
+	lock->stuck = errno;
 }
 
 DIR *lockdir_list(int fd)
@@ -147,16 +166,11 @@ int lockdir_failed(struct error *error, enum kind kind, const char *what)
 	return error_set(error, resource ? ERROR_SYSTEM : kind, "%s", what);
 }
 
-int lockdir_cannot_create(struct error *error, const char *what)
-{
-	return lockdir_failed(error, ERROR_CREATE, what);
-}
-
 enum outcome lockdir_not_named(struct error *error)
 {
 	if (errno == EEXIST)
 		return AGAIN;
-	return lockdir_cannot_create(error, "cannot create");
+	return lockdir_failed(error, ERROR_CREATE, "cannot create");
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
@@ -256,13 +270,13 @@ void lockdir_read_record(int fd, struct record *record)
 	size_t used = 0;
 	ssize_t got;
 
-	while (used < sizeof text && (got = pread(fd, text + used, sizeof text - used, (off_t)used)) != 0) {
-		if (got < 0 && errno != EINTR)
-			break;
-		if (got > 0)
-			used += (size_t)got;
-	}
+	do {
+		UNINTERRUPTED(got, pread(fd, text + used, sizeof text - used, (off_t)used));
+		used += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && used < sizeof text);
 	record_read(record, text, used);
+	if (got < 0) /* what cannot be read is not empty: it may name a living holder */
+		*record = (struct record){.kind = RECORD_JUNK};
 }
 
 int lockdir_nap(int64_t duration)
