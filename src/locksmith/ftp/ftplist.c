@@ -9,8 +9,8 @@
 #include <strings.h>
 #include <time.h>
 
-/* drwxr-xr-x 2 user group 4096 Nov 20 21:10 name: the name is what follows eight fields; as DOS has it, three:
-   11-20-26 09:10PM <DIR> name. */
+/* The name is what follows eight fields, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS has it
+   three, 11-20-26 09:10PM <DIR> name. */
 static const char *name_of(const char *line)
 {
 	const char *p = line;

@@ -109,7 +109,8 @@ enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t 
 	give_settings(r);
 	reply = remote_dir_perform(r, curl_slist_append(NULL, r->ops->login));
 	if (reply == REPLY_REFUSED)
-		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "the server does not say where we are: %s", r->text);
+		return REMOTE_DIR_FATAL(
+		    r, EXIT_UNAVAILABLE, "the server does not say where we are: %s", r->text);
 	if (reply != REPLY_DONE)
 		return reply;
 	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);

@@ -30,7 +30,7 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE,
-		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) once to see which");
+		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) to see which");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "%s", r->text);
 	default:

@@ -192,7 +192,7 @@ static int set_up(struct pglock *k, int64_t until)
 	    "SELECT pg_catalog.pg_backend_pid(), pg_catalog.hashtextextended($1, 7301),"
 	    " pg_catalog.set_config(name, value, false) FROM (VALUES ('search_path', 'pg_catalog'),"
 	    " ('synchronous_commit', 'on'), ('default_transaction_isolation', 'read committed'),"
-	    " ('client_min_messages', 'warning')," /* else judge() would not hear of a standby that is behind */
+	    " ('client_min_messages', 'warning')," /* judge() needs the warnings */
 	    " ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_session_timeout', '0'),"
 	    " ('client_connection_check_interval', '1s'), ('tcp_keepalives_idle', $2),"
 	    " ('tcp_keepalives_interval', $2), ('tcp_keepalives_count', '2')) AS setting(name, value)",
