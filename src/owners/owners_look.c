@@ -111,6 +111,8 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 		seen = lock->method->file != NULL ? record_owners_add(found, lock, error)
 						  : add_kernel_owners(found, lock, kinds, error);
 	}
+	if (seen >= 0 && found->failed)
+		seen = error_say(error, ERROR_SYSTEM, "cannot list its holders: no memory");
 	return seen < 0 ? -1 : 0;
 }
 

@@ -75,14 +75,6 @@ static void collect_tickets(struct tickets *tickets, const struct proc_snapshot 
 	qsort(tickets->list, tickets->count, sizeof *tickets->list, by_number);
 }
 
-static struct ticket *ticket_of(const struct tickets *tickets, pid_t pid)
-{
-	for (size_t i = 0; i < tickets->count; i++)
-		if (tickets->list[i].pid == pid)
-			return &tickets->list[i];
-	return NULL;
-}
-
 /* A ticket's number is twice the time at which it was drawn, in one of two ranges. */
 static int64_t drawn_at(const struct ticket *ticket)
 {
@@ -112,26 +104,26 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
 		owner->since = drawn_at(ticket);
 }
 
-/* The owner of the first ticket also blocks in flock(2).  If its ticket cannot be traced to a process, it
- * is the first semlock in the kernel's queue. */
+/* The ticket of PID, which is in the kernel's queue; or NULL.  The owner of the first ticket blocks there, too: if
+ * that ticket cannot be traced to a process, it is the first semlock's. */
 static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 {
-	struct ticket *ticket = ticket_of(tickets, pid);
+	struct ticket *first = tickets->list;
 	struct procfs_stat stat;
 
-	if (ticket == NULL && tickets->count > 0 && tickets->list[0].pid == 0 &&
-	    !tickets->list[0].used && process_stat(pid, &stat) && strcmp(stat.name, "semlock") == 0)
-		ticket = &tickets->list[0];
-	return ticket;
+	for (size_t i = 0; i < tickets->count; i++)
+		if (tickets->list[i].pid == pid)
+			return &tickets->list[i];
+	return tickets->count > 0 && first->pid == 0 && !first->used && process_stat(pid, &stat) &&
+		       strcmp(stat.name, "semlock") == 0 ? first : NULL;
 }
 
-/* Add the waiters that the kernel's queue names.  Returns the number of those it does not name, which wait for an
- * OFD lock: a process that has the file open is not known to be one. */
-static size_t add_named(struct owners *found, const struct proc_snapshot *snapshot,
+/* Add the waiters in the kernel's queue.  It does not name those for an OFD lock: in semlock's queue, their tickets
+ * do; outside of it, a process that has the file open is not known to be one. */
+static void add_queued(struct owners *found, const struct proc_snapshot *snapshot,
     const struct tickets *tickets, unsigned kinds)
 {
 	const struct procfs_lock *lock;
-	size_t nameless = 0;
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		lock = &snapshot->listed[i].lock;
@@ -140,23 +132,19 @@ static size_t add_named(struct owners *found, const struct proc_snapshot *snapsh
 			continue;
 		if (lock->pid > 0)
 			add_waiter(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);
-		else
-			nameless++;
+		else if (tickets->count == 0)
+			add_waiter(found, 0, NULL, lock);
 	}
-	return nameless;
 }
 
 void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds)
 {
 	struct tickets tickets;
-	size_t nameless;
 
 	collect_tickets(&tickets, snapshot);
-	nameless = add_named(found, snapshot, &tickets, kinds);
+	add_queued(found, snapshot, &tickets, kinds);
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
-	while (tickets.count == 0 && nameless-- > 0)
-		add_waiter(found, 0, NULL, NULL);
 	free(tickets.list);
 }

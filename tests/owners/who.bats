@@ -334,6 +334,23 @@ json() {
 	grep -q '^held *1 ' <<<"$out" || complain "$out"
 }
 
+@test "too little memory for all holders: 71, and not some of them" {
+	[ -z "${SANITIZED-}" ] || skip "needs more memory itself"
+	if under_valgrind; then skip "needs more memory itself"; fi
+	command -v prlimit >/dev/null || skip "no prlimit"
+	mkfifo up
+	start many /usr/bin/python3 -c 'if True:
+		import fcntl, time
+		files = [open("l", "w") for _ in range(200)]
+		for file in files:
+		    fcntl.flock(file, fcntl.LOCK_SH)
+		print(file=open("up", "w"))
+		time.sleep(1000)'
+	read -r _ <up
+	expect_status 1 "$SEMLOCK" --who l
+	refused 71 "no memory" prlimit --data=800000 "$SEMLOCK" --who l
+}
+
 @test "a waiter in a time namespace, whose ticket is dated by another clock: by the start of its process" {
 	namespaces --time
 	hold_lock l
