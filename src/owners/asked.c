@@ -64,7 +64,11 @@ static void add_lock(struct all_asked *all, const struct words *words, const cha
 	char directory[PATH_MAX] = "";
 	bool server = server_method(name) != NULL, relative = *name != '/' && !server;
 	struct asked *list = realloc(all->list, (all->count + 1) * sizeof *list);
-	struct asked asked = {.method = words->lock.method, .method_named = words->lock.method_named, .pid = words->pid};
+	struct asked asked = {
+	    .method = words->lock.method,
+	    .method_named = words->lock.method_named,
+	    .pid = words->pid,
+	};
 
 	if (list != NULL)
 		all->list = list;

@@ -106,10 +106,8 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 	bool stopped = false;
 
 	for (size_t i = 0; i < holder->nmembers; i++)
-		stopped = stopped ||
-			  (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
-	stopped = stopped || (process_stat(target->pid, &stat) && stat.state == 'T');
-	if (stopped)
+		stopped = stopped || (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
+	if (stopped || (process_stat(target->pid, &stat) && stat.state == 'T'))
 		targets_signal(target, SIGCONT);
 }
 

@@ -122,7 +122,8 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 	errno = 0;
 	while ((entry = readdir(open)) != NULL) {
 		open_fd.fd = (int)strtol(entry->d_name, NULL, 10);
-		if (isdigit((unsigned char)entry->d_name[0]) && identify_fd(dirfd(open), entry->d_name, &open_fd.identity))
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    identify_fd(dirfd(open), entry->d_name, &open_fd.identity))
 			add_fd(open_fds, open_fd);
 		errno = 0;
 	}
