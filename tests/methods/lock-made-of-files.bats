@@ -172,6 +172,27 @@ passed_by() {
 	each passed_by
 }
 
+no_bar_to_the_dead() {
+	hold_lock -m "$method" l
+	queue_as stopped -m "$method" l
+	kill -STOP "${PID[stopped]}"
+	"$PROBE" state "${PID[stopped]}" T
+	kill -KILL "${PID[holder]}" "${COMMAND[holder]}"
+	ended holder 137
+	start behind "$SEMLOCK" -m "$method" l true
+	ended behind 0
+	expect_status 0 "$SEMLOCK" -n -m "$method" l true
+	kill -CONT "${PID[stopped]}"
+	ready stopped
+	let_go stopped
+	nothing_left
+}
+
+@test "a stopped waiter does not keep the others from a dead holder's lock" {
+	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
+	each no_bar_to_the_dead
+}
+
 own_status() {
 	expect_status 3 "$SEMLOCK" -m "$method" l sh -c 'exit 3'
 	expect_status 137 "$SEMLOCK" -m "$method" l sh -c 'kill -KILL $$'

@@ -174,7 +174,8 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	return rename_leave(lock, wait, 0);
 }
 
-static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct error *error)
+/* May the token, which is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is known. */
+static bool rename_is_left(struct lock *lock, pid_t *holder)
 {
 	struct stat status;
 	struct record record;
@@ -185,10 +186,17 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status); /* a script only renames it */
 	verdict = takeover_judge(lock, &record, &status, 0);
+	*holder = verdict == ALIVE ? record.pid : 0;
+	return takeover_allowed(lock, verdict, &status);
+}
+
+static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct error *error)
+{
+	pid_t holder;
+	bool left = rename_is_left(lock, &holder);
+
 	CRASH_POINT("rename.judged");
-	if (takeover_allowed(lock, verdict, &status))
-		return rename_back(lock, wait, error);
-	return rename_leave(lock, wait, verdict == ALIVE ? record.pid : 0);
+	return left ? rename_back(lock, wait, error) : rename_leave(lock, wait, holder);
 }
 
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
@@ -233,13 +241,14 @@ static enum outcome rename_take(struct lock *lock, enum wait wait, struct error 
 static bool rename_idle(struct lock *lock)
 {
 	struct error ignored;
-	bool free;
+	pid_t holder;
+	bool idle;
 
 	if (rename_prepare(lock, &ignored) != 0 || rename_token_flock(lock->fd, TRY, &ignored) != TAKEN)
 		return false;
-	free = lockdir_same(lock, lock->entry, lock->fd);
+	idle = lockdir_same(lock, lock->entry, lock->fd) || (is_held(lock) && rename_is_left(lock, &holder));
 	flock(lock->fd, LOCK_UN);
-	return free;
+	return idle;
 }
 
 /* ---- giving it back ---- */
