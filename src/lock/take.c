@@ -265,6 +265,8 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
 	queue_leave(&queue, lock);
+	if (outcome == FAILED && lock->entry != NULL && !lock_current(lock))
+		return AGAIN; /* its directory was removed: there may be another by now */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");

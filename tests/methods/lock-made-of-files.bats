@@ -268,6 +268,31 @@ directory_replaced() {
 	each directory_replaced
 }
 
+directory_removed() {
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	hold_lock -m "$method" d/l
+	queue_as waiter -m "$method" d/l
+	rm -r d
+	mkdir d
+	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	release holder
+	ended holder 76
+	ready waiter
+	expect_status 1 "$SEMLOCK" -n -m "$method" d/l true
+	start gone "$SEMLOCK" -m "$method" d/l true
+	"$PROBE" blocked "${PID[gone]}"
+	rm -r d
+	release waiter
+	ended waiter 76
+	ended gone 66
+	grep -q "cannot open its directory" gone.err
+}
+
+@test "a directory that is removed, and made again: waiters get the lock in the new one; without one, 66" {
+	each directory_removed
+}
+
 @test "mkdir: a lock that was taken away at the last moment, and taken by another process, stays that one's" {
 	SEMLOCK_CRASH=publish.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[holder]}" T
