@@ -34,12 +34,13 @@ static bool dies_with_semlock(const struct request *request)
 	       request->locks[0].name != NULL && !request->become && !request->unlock;
 }
 
-static const char *stuck_reason(const struct request *request)
+static const char *stuck_reason(const struct lock *lock)
 {
-	if (request->lock.method->server != NULL)
-		return "cannot release the lock: the server did not answer; it is free when the lease ends";
-	return "cannot release the lock: another semlock was stopped while taking it over (--stale): continue that "
-	       "process, or end it";
+	if (lock->method->server != NULL)
+		return "the server did not answer; it is free when the lease ends";
+	if (lock->stuck == EWOULDBLOCK)
+		return "another semlock was stopped while taking it over (--stale): continue that process, or end it";
+	return strerror(lock->stuck);
 }
 
 /* On NFS, the server may have given a kernel lock away while the command ran. */
@@ -60,8 +61,9 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	lockset_forget(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++)
-		if (locks[i].stuck && status != EXIT_LOST) /* a lost lock needs no release */
-			complain("%s: %s", messages_label(request, &locks[i]), stuck_reason(request));
+		if (locks[i].stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
+			complain("%s: cannot release the lock: %s", messages_label(request, &locks[i]),
+			    stuck_reason(&locks[i]));
 	if (request->lock.to_be_removed && request->lock.method->file == NULL)
 		for (unsigned i = 0; i < request->nlocks; i++)
 			if (!lockfile_remove(&locks[i]))

@@ -79,7 +79,7 @@ struct lock {
 	bool crowded;   /* all places are taken */
 	bool lost;      /* taken away from us ... */
 	bool lost_said; /* ... and the user has been told */
-	bool stuck;     /* the release failed, for example because the server did not answer */
+	int stuck;      /* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
 };
 
 /* How long to wait, and whether behind the others. */

@@ -37,6 +37,7 @@ int lock_open(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
 	lock->lost = false;
+	lock->stuck = 0;
 	if (lock->method->file != NULL)
 		return lock->method->file->open(lock, error);
 	if (lock->name != NULL) {

@@ -293,6 +293,26 @@ directory_removed() {
 	each directory_removed
 }
 
+not_released() {
+	chmod 777 .
+	as_nobody mkdir d
+	[ "$method" != rename ] || as_nobody "$SEMLOCK" -m rename --init d/l true
+	for mode in 555 000; do
+		expect_status 3 as_nobody "$SEMLOCK" -m "$method" d/l sh -c "chmod $mode d; exit 3"
+		[ "$err" = "semlock: d/l: cannot release the lock: Permission denied" ] || complain "$err"
+		as_nobody chmod 755 d
+		[ -n "$(ls d)" ]
+		expect_status 0 as_nobody "$SEMLOCK" -n -m "$method" d/l true
+	done
+	expect_status 76 as_nobody "$SEMLOCK" -m "$method" d/l sh -c "rm -r d/*"
+	rm -r d
+}
+
+@test "a lock that cannot be removed is no lost one: it is said why, and the next semlock takes it over" {
+	umask 022
+	each not_released
+}
+
 @test "mkdir: a lock that was taken away at the last moment, and taken by another process, stays that one's" {
 	SEMLOCK_CRASH=publish.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[holder]}" T

@@ -125,9 +125,23 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 
 	if (!lock->file->local)
 		file_system_ask(lock->directory, ""); /* if it has changed, its names are looked up anew */
-	return fstat(fd, &open) == 0 &&
-	       fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+	if (fstat(fd, &open) != 0 || fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	errno = ENOENT;
+	return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+void lockdir_not_released(struct lock *lock)
+{
+	switch (errno) {
+	case ENOENT:
+	case ESTALE:
+	case EEXIST: /* another token */
+	case EINVAL: /* no symbolic link */
+		lock->lost = true;
+		return;
+	}
+	lock->stuck = errno;
 }
 
 DIR *lockdir_list(int fd)

@@ -62,8 +62,11 @@ int lockdir_status(const struct lock *lock, int directory, const char *name, str
 /* A method's current: does LOCK's name still lead into that directory? */
 bool lockdir_current(const struct lock *lock);
 
-/* Does NAME in the directory mean what is open as FD? */
+/* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means something else. */
 bool lockdir_same(const struct lock *lock, const char *name, int fd);
+
+/* LOCK could not be released, errno says why: it was lost, or is stuck. */
+void lockdir_not_released(struct lock *lock);
 
 /* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
 DIR *lockdir_list(int fd);

@@ -248,15 +248,14 @@ static bool is_guarded(const struct lock *lock)
  * command has left behind may have inherited it. */
 static void remove_object(struct lock *lock)
 {
-	if (!is_guarded(lock)) {
-		lock->stuck = true; /* a dead holder's, for the next one to take over */
-	} else if (lockdir_same(lock, lock->entry, lock->fd)) {
+	int removed = -1;
+
+	if (is_guarded(lock) && lockdir_same(lock, lock->entry, lock->fd)) {
 		CRASH_POINT("publish.release");
-		if (lock->file->object->remove(lock, lock->fd) != 0 && errno == ENOENT)
-			lock->lost = true;
-	} else {
-		lock->lost = true;
+		removed = lock->file->object->remove(lock, lock->fd);
 	}
+	if (removed != 0)
+		lockdir_not_released(lock);
 	lock->file->held = false;
 	CRASH_POINT("publish.released");
 	flock(lock->fd, LOCK_UN);

@@ -260,10 +260,10 @@ static void rename_drop(struct lock *lock)
 	if (!lock->file->held)
 		return;
 	if (!is_held(lock) || rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) != 0)
-		lock->lost = true;
+		lockdir_not_released(lock);
 	lock->file->held = false;
 	CRASH_POINT("rename.back");
-	if (!lock->lost)
+	if (!lock->lost && lock->stuck == 0)
 		rename_erase(lock);
 	CRASH_POINT("rename.erased");
 	flock(lock->fd, LOCK_UN);

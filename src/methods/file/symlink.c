@@ -34,7 +34,8 @@ struct existing {
 	struct stat status;
 };
 
-/* Returns false, with errno set, if it cannot be read. */
+/* Returns false, with errno set, if it cannot be read: as the functions below, which set it to ENOENT if the
+ * link has another target. */
 static bool read_target(const struct lock *lock, struct existing *existing)
 {
 	ssize_t length = readlinkat(lock->directory, lock->entry, existing->target, sizeof existing->target);
@@ -47,7 +48,10 @@ static bool target_is(const struct lock *lock, const char *target, size_t length
 {
 	struct existing now;
 
-	return read_target(lock, &now) && now.length == length && memcmp(now.target, target, length) == 0;
+	if (!read_target(lock, &now))
+		return false;
+	errno = ENOENT;
+	return now.length == length && memcmp(now.target, target, length) == 0;
 }
 
 static bool is_unchanged(const struct lock *lock, const struct existing *existing)
@@ -290,11 +294,10 @@ static void symlink_drop(struct lock *lock)
 		return;
 	guard = lock->stale > 0 ? guard_await(lock, name) : -1;
 	/* If no guard can be made (a full disk), the lock is released without one. */
-	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK;
+	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK ? EWOULDBLOCK : 0;
 	CRASH_POINT("symlink.release");
-	if (!lock->stuck &&
-	    (!is_ours(lock) || (call_unlink(lock->directory, lock->entry, 0) != 0 && errno == ENOENT)))
-		lock->lost = true;
+	if (lock->stuck == 0 && (!is_ours(lock) || call_unlink(lock->directory, lock->entry, 0) != 0))
+		lockdir_not_released(lock);
 	lock->file->held = false;
 	CRASH_POINT("symlink.released");
 	guard_leave(lock, guard, name);

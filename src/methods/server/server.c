@@ -1,6 +1,7 @@
 /* Locks on a server: a helper acquires, keeps and releases them.  See locksmith.h. */
 #include <config.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -235,7 +236,7 @@ static bool wait_until_free(struct lock *lock)
 	const char *line;
 	int got;
 
-	lock->stuck = true;
+	lock->stuck = ETIMEDOUT;
 	do {
 		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
 									: SECOND / 5);
@@ -243,9 +244,9 @@ static bool wait_until_free(struct lock *lock)
 		if (got != LINE_READ)
 			continue;
 		if (locksmith_says(line, "FREE") != NULL)
-			lock->stuck = false;
+			lock->stuck = 0;
 		if (locksmith_says(line, "LOST") != NULL) {
-			lock->stuck = false;
+			lock->stuck = 0;
 			lock->lost = true;
 		}
 	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
