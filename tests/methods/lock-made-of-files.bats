@@ -552,3 +552,24 @@ opens_no_more() {
 	[ ! -e ran ]
 	[ ! -e l ]
 }
+
+# unreadable FILE METHOD STATUS: a lock whose contents cannot be read is refused with STATUS, and stays
+unreadable() {
+	cp -p "$1" before
+	expect_status "$3" strace -f -qq -o trace -P "$PWD/$1" -e inject=pread64:error=EIO "$SEMLOCK" -n -m "$2" "${1%%/*}" touch ran
+	cmp "$1" before
+	[ ! -e ran ]
+}
+
+@test "a lock that the disk does not give back is not an empty one" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	if under_valgrind; then skip "valgrind cannot work under strace"; fi
+	start other sleep 1000
+	echo "${PID[other]}" >l
+	touch -d '1990-01-01' l # as if older than this boot
+	unreadable l excl 1
+	unreadable l link 1
+	echo "what nobody wants to lose" >l
+	unreadable l rename 66
+}

@@ -270,13 +270,13 @@ void lockdir_read_record(int fd, struct record *record)
 	size_t used = 0;
 	ssize_t got;
 
-	while (used < sizeof text && (got = pread(fd, text + used, sizeof text - used, (off_t)used)) != 0) {
-		if (got < 0 && errno != EINTR)
-			break;
-		if (got > 0)
-			used += (size_t)got;
-	}
+	do {
+		UNINTERRUPTED(got, pread(fd, text + used, sizeof text - used, (off_t)used));
+		used += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && used < sizeof text);
 	record_read(record, text, used);
+	if (got < 0) /* what cannot be read is not empty: it may name a living holder */
+		*record = (struct record){.kind = RECORD_JUNK};
 }
 
 int lockdir_nap(int64_t duration)
