@@ -81,6 +81,10 @@ killed_semlock() {
 	"$PROBE" gone "${COMMAND[holder]}"
 	said 0 "l: left behind, and free to take, 0 waiting" -m "$method" l
 	[ "$(column 2 dead)" = "${COMMAND[holder]}" ]
+	case $method in
+	link | symlink) [ "$(column 3 dead)" = "?" ] ;;
+	*) [ "$(column 3 dead)" = "$(id -un)" ] ;;
+	esac
 	json -m "$method" l
 	grep -qx '\[0\].held boolean false' .flat
 	grep -qx '\[0\].holders\[0\].alive boolean false' .flat

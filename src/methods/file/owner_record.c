@@ -162,6 +162,7 @@ static enum record_kind read_line(struct record *record, const char *text)
 		return RECORD_JUNK;
 	record->start = (uint64_t)start;
 	record->pidns = (uint64_t)pidns;
+	record->uid = (uid_t)-1;
 	return RECORD_FULL;
 }
 

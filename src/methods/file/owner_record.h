@@ -33,7 +33,7 @@ struct record {
 	uint64_t start; /* ticks after boot; 0: not said */
 	uint64_t pidns; /* 0: not said */
 	int64_t since;  /* seconds since 1970; 0: not said */
-	uid_t uid;
+	uid_t uid;      /* -1: not said */
 	bool flocked;   /* the object is under flock(2) as long as the holder lives */
 	pid_t semlock;  /* releases the lock when PID has ended; 0: not said.  In a line only */
 	char boot[BOOT_SIZE];    /* "": not said; so the next two */
