@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "report/text.h"
@@ -249,4 +251,19 @@ int pidfd_of(pid_t pid)
 int pidfd_send(int fd, int signo)
 {
 	return (int)syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
+}
+
+bool process_child_lives(pid_t child)
+{
+	siginfo_t ended = {0};
+
+	return waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+}
+
+void process_child_signal(pid_t child, int pidfd, int signo)
+{
+	if (pidfd >= 0)
+		pidfd_send(pidfd, signo);
+	else if (process_child_lives(child))
+		kill(child, signo);
 }

@@ -65,4 +65,10 @@ int pidfd_of(pid_t pid);
 /* Send the signal SIGNO to the process of FD.  Returns 0, or -1 with errno set. */
 int pidfd_send(int fd, int signo);
 
+/* Does our child CHILD live?  Not asked of /proc, which may be missing, or show another PID namespace. */
+bool process_child_lives(pid_t child);
+
+/* Signal our child CHILD, by PIDFD unless that is -1: the PID could be another process's by now. */
+void process_child_signal(pid_t child, int pidfd, int signo);
+
 #endif

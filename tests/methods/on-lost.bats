@@ -51,6 +51,21 @@ robbed() {
 	exec {unread}>&-
 }
 
+@test "--on-lost ends the command also where /proc is missing, or another PID namespace's" {
+	without_leak_check
+	namespaces --pid --mount --fork
+	for hide in true "mount -t tmpfs none /proc"; do
+		fifos holder
+		start holder unshare --pid --mount --fork --kill-child sh -c '$0 && exec "$@"' "$hide" \
+			"$SEMLOCK" -m excl --on-lost=kill l "$PROBE" hold holder.up holder.down
+		next_line holder
+		rm l
+		ended holder 76
+		grep -q "^semlock: l: another process has removed the lock" holder.err
+		rm holder.up holder.down
+	done
+}
+
 @test "--on-lost=warn says so at once, lets the command run, and ends with 76" {
 	for method in $METHODS; do
 		robbed --on-lost=warn

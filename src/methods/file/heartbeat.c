@@ -13,27 +13,18 @@
 #include "sys/signals.h"
 #include "report/error.h"
 
-/* By pidfd: the PID could be another process's by now. */
-static void send_signal(const struct heartbeat *heartbeat, int signo)
-{
-	if (heartbeat->process >= 0)
-		pidfd_send(heartbeat->process, signo);
-	else if (process_lives(heartbeat->command))
-		kill(heartbeat->command, signo);
-}
-
 static void signal_command(const struct heartbeat *heartbeat)
 {
 	if (heartbeat->on_lost <= 0)
 		return;
-	send_signal(heartbeat, heartbeat->on_lost);
-	send_signal(heartbeat, SIGCONT); /* a stopped process has to run to be ended */
+	process_child_signal(heartbeat->command, heartbeat->process, heartbeat->on_lost);
+	process_child_signal(heartbeat->command, heartbeat->process, SIGCONT); /* a stopped process has to run to be ended */
 }
 
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
-	if (lock->lost || lock->method->file->owned(lock) || !process_lives(heartbeat->command))
+	if (lock->lost || lock->method->file->owned(lock) || !process_child_lives(heartbeat->command))
 		return;
 	lock->lost = true;
 	signal_command(heartbeat); /* first: the message may block */

@@ -21,10 +21,7 @@
 
 static void signal_all(struct lease *lease, int signo)
 {
-	if (lease->process >= 0)
-		pidfd_send(lease->process, signo);
-	else if (process_lives(lease->command))
-		kill(lease->command, signo);
+	process_child_signal(lease->command, lease->process, signo);
 	pipe_holders_signal(&lease->pipe_holders, signo);
 }
 
@@ -39,7 +36,7 @@ static void say_refused(struct lease *lease)
 
 static void lease_lost(struct lease *lease, const char *reason)
 {
-	if (lease->lock->lost || !process_lives(lease->command))
+	if (lease->lock->lost || !process_child_lives(lease->command))
 		return;
 	lease->lock->lost = lease->lock->lost_said = true;
 	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
