@@ -80,15 +80,38 @@ all_methods() {
 	all_methods
 }
 
-@test "overlayfs, also when the lock file has to be copied up first" {
+lower_layer() {
 	root_only "mounts"
 	mkdir under on
 	mount -t tmpfs none under 2>mount.err || skip "cannot mount tmpfs here: $(head -1 mount.err)"
 	mkdir under/lower under/upper under/work
-	: >under/lower/l
+}
+
+on_overlay() {
 	mount -t overlay -o lowerdir=under/lower,upperdir=under/upper,workdir=under/work none on 2>mount.err ||
 		skip "cannot mount overlay here: $(head -1 mount.err)"
 	chmod 777 on
+}
+
+@test "overlayfs: a dead holder's lock in a lower layer, as in a container's image, is taken over" {
+	lower_layer
+	"$SEMLOCK" -m rename --init under/lower/rename true
+	for method in $FILES; do
+		expect_status 137 "$SEMLOCK" -m "$method" "under/lower/$method" sh -c 'echo $$ && kill -KILL $PPID $$'
+		"$PROBE" gone "$out"
+	done
+	on_overlay
+	for method in $FILES; do
+		expect_status 0 "$SEMLOCK" -n -m "$method" "on/$method" true
+		expect_status 0 "$SEMLOCK" -n -m "$method" "on/$method" true
+	done
+	[ "$(ls -A on)" = rename ]
+}
+
+@test "overlayfs, also when the lock file has to be copied up first" {
+	lower_layer
+	: >under/lower/l
+	on_overlay
 	hold_lock on/l
 	expect_status 1 "$SEMLOCK" -n on/l true
 	let_go

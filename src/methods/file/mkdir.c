@@ -170,6 +170,15 @@ static void remove_emptied(const struct lock *lock)
 		lockdir_nap(MILLISECOND);
 }
 
+/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed.  If we are killed in
+ * between, it stays empty. */
+static int remove_in_place(const struct lock *lock, int fd)
+{
+	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
+		return -1;
+	return call_unlink(lock->directory, lock->entry, AT_REMOVEDIR);
+}
+
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
@@ -197,6 +206,8 @@ static int mkdir_remove(struct lock *lock, int fd)
 		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		remove_emptied(lock);
+	} else if (errno == EXDEV) {
+		result = remove_in_place(lock, fd);
 	}
 	memcpy(file->temporary, ours, sizeof ours);
 	return result;
