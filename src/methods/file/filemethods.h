@@ -16,12 +16,11 @@ extern const struct method method_symlink;
 
 /* Of every struct file_method. */
 #define FILE_METHOD_COMMON \
-	.current = lockdir_current, .release = publish_release
+	.current = lockdir_current, .owned = publish_owned, .drop = publish_drop, .release = publish_release
 
 /* Of one whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \
 	FILE_METHOD_COMMON, .open = lockdir_open, .prepare = publish_prepare, .take = publish_take, \
-	.drop = publish_drop, .idle = takeover_idle, .inspect = inspect_object, .owned = publish_owned, \
-	.beat = publish_beat
+	.idle = takeover_idle, .inspect = inspect_object, .beat = publish_beat
 
 #endif

@@ -18,7 +18,8 @@ static void signal_command(const struct heartbeat *heartbeat)
 	if (heartbeat->on_lost <= 0)
 		return;
 	process_child_signal(heartbeat->command, heartbeat->process, heartbeat->on_lost);
-	process_child_signal(heartbeat->command, heartbeat->process, SIGCONT); /* a stopped process has to run to be ended */
+	/* A stopped process has to run to be ended. */
+	process_child_signal(heartbeat->command, heartbeat->process, SIGCONT);
 }
 
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */

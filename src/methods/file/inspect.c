@@ -9,12 +9,6 @@
 #include "methods/file/inspect.h"
 #include "methods/file/rename_token.h"
 
-static int inspect_not_a_lock(const struct lock *lock, struct error *error)
-{
-	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s",
-	    lock->method->name, lock->file->object->what);
-}
-
 /* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the name
  * means another object by now. */
 static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
@@ -48,7 +42,7 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 			return error_set(error, ERROR_OPEN, "cannot look at it");
 		}
 		if ((info->status.st_mode & S_IFMT) != lock->file->object->type)
-			return inspect_not_a_lock(lock, error);
+			return lockdir_not_a_lock(lock, error);
 		info->there = true;
 		takeover_note_linking(&info->status);
 		if (inspect_record(lock, name, info))
@@ -68,7 +62,7 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 	ssize_t length = readlinkat(lock->directory, lock->entry, target, sizeof target);
 
 	if (length < 0 && errno == EINVAL)
-		return inspect_not_a_lock(lock, error);
+		return lockdir_not_a_lock(lock, error);
 	if (length < 0 && errno != ENOENT)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	if (length < 0)
@@ -95,7 +89,7 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 		if (there != 0)
 			return there < 0 ? -1 : 0;
 		if (fstatat(lock->directory, lock->entry, &token, AT_SYMLINK_NOFOLLOW) == 0)
-			return S_ISREG(token.st_mode) ? 0 : inspect_not_a_lock(lock, error);
+			return S_ISREG(token.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_say(error, ERROR_OPEN,
 	    "there is no token, neither under this name nor with .held behind it");

@@ -131,6 +131,11 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 	return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
+bool lockdir_is_ours(const struct lock *lock)
+{
+	return lockdir_same(lock, lock->entry, lock->fd);
+}
+
 void lockdir_not_released(struct lock *lock)
 {
 	switch (errno) {
@@ -161,16 +166,11 @@ int lockdir_failed(struct error *error, enum kind kind, const char *what)
 	return error_set(error, resource ? ERROR_SYSTEM : kind, "%s", what);
 }
 
-int lockdir_cannot_create(struct error *error, const char *what)
-{
-	return lockdir_failed(error, ERROR_CREATE, what);
-}
-
 enum outcome lockdir_not_named(struct error *error)
 {
 	if (errno == EEXIST)
 		return AGAIN;
-	return lockdir_cannot_create(error, "cannot create");
+	return lockdir_failed(error, ERROR_CREATE, "cannot create");
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)

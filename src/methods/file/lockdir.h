@@ -32,8 +32,8 @@ struct file_lock {
 	int64_t pause;  /* ns of the last sleep for a foreign holder; 0: none yet */
 };
 
-/* What distinguishes one kind of lock object from another.  A method with its own take and drop has
- * none of the functions but read. */
+/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and read; a
+ * token, whose method has a take of its own, has no make, write, publish and attempt. */
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
@@ -45,8 +45,12 @@ struct object {
 	int (*write)(struct lock *lock, struct error *error);
 	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
+	/* When the name is taken: takeover_attempt(), or its like. */
+	enum outcome (*attempt)(struct lock *lock, enum wait wait, struct error *error);
 	/* Read the record of the object that is open as FD. */
 	void (*read)(int fd, struct record *record);
+	/* Does the name mean our object?  If not, errno is set: ENOENT if it means something else. */
+	bool (*is_ours)(const struct lock *lock);
 	/* Remove the lock's name, which means FD.  Returns 0, or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
 };
@@ -62,8 +66,12 @@ int lockdir_status(const struct lock *lock, int directory, const char *name, str
 /* A method's current: does LOCK's name still lead into that directory? */
 bool lockdir_current(const struct lock *lock);
 
-/* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means something else. */
+/* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means something
+ * else. */
 bool lockdir_same(const struct lock *lock, const char *name, int fd);
+
+/* The same for the lock's name and LOCK->fd. */
+bool lockdir_is_ours(const struct lock *lock);
 
 /* LOCK could not be released, errno says why: it was lost, or is stuck. */
 void lockdir_not_released(struct lock *lock);
@@ -73,9 +81,6 @@ DIR *lockdir_list(int fd);
 
 /* Fill ERROR with WHAT, by errno: ERROR_SYSTEM if that names a resource that has run out, else KIND.  Returns -1. */
 int lockdir_failed(struct error *error, enum kind kind, const char *what);
-
-/* The same for an object that could not be made in the directory. */
-int lockdir_cannot_create(struct error *error, const char *what);
 
 /* The same for the lock's name, by errno.  Returns AGAIN if it exists, else FAILED. */
 enum outcome lockdir_not_named(struct error *error);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
 
@@ -32,15 +31,7 @@ static mode_t mkdir_mode(const struct lock *lock)
 
 static int open_new(const struct lock *lock, const char *name)
 {
-	int fd = call_open(lock->directory, name, DIRECTORY_FLAGS, 0);
-
-	if (fd >= 0)
-		fd = descriptor_above_standard(fd);
-	if (fd >= 0 && lock->exact_mode && fchmod(fd, mkdir_mode(lock)) != 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	return publish_set_up(lock, call_open(lock->directory, name, DIRECTORY_FLAGS, 0), mkdir_mode(lock));
 }
 
 /* D1. */
@@ -55,13 +46,13 @@ static int mkdir_make(struct lock *lock, struct error *error)
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0) {
 		file->temporary[0] = '\0';
-		return lockdir_cannot_create(error, "cannot create a directory in its directory");
+		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
 	}
 	CRASH_POINT("mkdir.made");
 	lock->fd = open_new(lock, file->temporary);
 	if (lock->fd >= 0)
 		return 0;
-	lockdir_cannot_create(error, "cannot open what we have made");
+	lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 	call_unlink(lock->directory, file->temporary, AT_REMOVEDIR);
 	file->temporary[0] = '\0';
 	return -1;
@@ -74,11 +65,11 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	int result;
 
 	if (fd < 0)
-		return lockdir_cannot_create(error, "cannot create its record");
+		return lockdir_failed(error, ERROR_CREATE, "cannot create its record");
 	CRASH_POINT("mkdir.record");
 	result = publish_record(lock, fd, error);
 	close(fd);
-	return result < 0 ? -1 : 0;
+	return result;
 }
 
 /* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
@@ -170,8 +161,8 @@ static void remove_emptied(const struct lock *lock)
 		lockdir_nap(MILLISECOND);
 }
 
-/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed.  If we are killed in
- * between, it stays empty. */
+/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed.  If we are killed
+ * in between, it stays empty. */
 static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
@@ -219,7 +210,9 @@ static const struct object mkdir_object = {
     .make = mkdir_make,
     .write = mkdir_write,
     .publish = mkdir_publish,
+    .attempt = takeover_attempt,
     .read = mkdir_read,
+    .is_ours = lockdir_is_ours,
     .remove = mkdir_remove,
 };
 

@@ -16,12 +16,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
 
@@ -36,21 +34,15 @@ static mode_t plainfile_mode(const struct lock *lock)
 static int plainfile_make(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
-	int fd = lockdir_create_file(lock, mode);
 
+	lock->fd = publish_set_up(lock, lockdir_create_file(lock, mode), mode);
 	CRASH_POINT("plainfile.made");
-	if (fd >= 0)
-		fd = lock->fd = descriptor_above_standard(fd);
-	if (fd < 0)
-		return lockdir_cannot_create(error, "cannot create a file in its directory");
-	if (lock->exact_mode && fchmod(fd, mode) != 0)
-		return error_set(error, ERROR_CREATE, "cannot set the mode");
-	return 0;
+	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot create a file in its directory");
 }
 
 static int plainfile_write(struct lock *lock, struct error *error)
 {
-	return publish_record(lock, lock->fd, error) < 0 ? -1 : 0;
+	return publish_record(lock, lock->fd, error);
 }
 
 static int plainfile_remove(struct lock *lock, int fd)
@@ -71,7 +63,7 @@ static bool is_linked(const struct lock *lock)
 	if (fd < 0)
 		return false;
 	close(fd);
-	return lockdir_same(lock, lock->entry, lock->fd);
+	return lockdir_is_ours(lock);
 }
 
 static bool is_unsupported(void)
@@ -91,14 +83,10 @@ static bool is_unsupported(void)
 /* The fourth way. */
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
-	struct stat ours;
-	int fd = -1;
+	mode_t mode = plainfile_mode(lock);
+	int fd = publish_set_up(lock, call_open(lock->directory, lock->entry,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode), mode);
 
-	if (fstat(lock->fd, &ours) == 0)
-		fd = call_open(lock->directory, lock->entry,
-		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ours.st_mode & 0777);
-	if (fd >= 0)
-		fd = descriptor_above_standard(fd);
 	if (fd < 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("plainfile.empty");
@@ -124,8 +112,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 	struct file_lock *file = lock->file;
 	int result, errnum;
 
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1
-		: linkat(lock->directory, file->temporary, lock->directory, lock->entry, 0));
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1 : publish_link(lock, lock->fd));
 	errnum = errno;
 	CRASH_POINT("plainfile.linked");
 	if (result == 0 || is_linked(lock)) {
@@ -140,14 +127,11 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 /* A4. */
 static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
-	char path[40];
 	int result;
 
 	if (lock->file->temporary[0] != '\0')
 		return plainfile_publish_linked(lock, error);
-	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1
-		: linkat(AT_FDCWD, path, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
+	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1 : publish_link(lock, lock->fd));
 	if (result == 0)
 		return TAKEN;
 	if (!is_unsupported() && errno != ENOENT)
@@ -161,7 +145,8 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 
 #define PLAIN_FILE \
 	.what = "a regular file with its holder's PID", .type = S_IFREG, .make = plainfile_make, \
-	.write = plainfile_write, .publish = plainfile_publish, .read = lockdir_read_record, .remove = plainfile_remove
+	.write = plainfile_write, .publish = plainfile_publish, .attempt = takeover_attempt, \
+	.read = lockdir_read_record, .is_ours = lockdir_is_ours, .remove = plainfile_remove
 
 const struct method method_excl = {
     .name = "excl",

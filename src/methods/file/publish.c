@@ -16,11 +16,44 @@
 
 /* ---- making it ---- */
 
+int publish_set_up(const struct lock *lock, int fd, mode_t mode)
+{
+	if (fd >= 0)
+		fd = descriptor_above_standard(fd);
+	if (fd < 0 || !lock->exact_mode || fchmod(fd, mode) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int publish_link(const struct lock *lock, int fd)
+{
+	const char *temporary = lock->file->temporary;
+	char path[40];
+	int result;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	UNINTERRUPTED(result, *temporary != '\0'
+		? linkat(lock->directory, temporary, lock->directory, lock->entry, 0)
+		: linkat(AT_FDCWD, path, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
+	return result;
+}
+
+int publish_flock(int fd)
+{
+	for (int tries = 0; call_try_flock(fd) != 0; tries++) {
+		if (errno != EWOULDBLOCK || tries == 1000)
+			return -1;
+		lockdir_nap(MILLISECOND);
+	}
+	return 0;
+}
+
 /* The object is made before the command is started, which inherits its descriptor; the record
  * is written after that, because it names the command. */
 int publish_prepare(struct lock *lock, struct error *error)
 {
-	if (lock->fd >= 0)
+	if (lock->fd >= 0 || lock->file->object->make == NULL)
 		return 0;
 	if (lock->file->object->make(lock, error) != 0)
 		return -1;
@@ -29,7 +62,7 @@ int publish_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-static int describe(struct lock *lock, struct error *error)
+int publish_describe(struct lock *lock, struct error *error)
 {
 	struct child *child = lock->child;
 
@@ -45,14 +78,6 @@ static int describe(struct lock *lock, struct error *error)
 	return 0;
 }
 
-int publish_describe(struct lock *lock, struct error *error)
-{
-	if (!lock->file->ready && describe(lock, error) != 0)
-		return -1;
-	lock->file->ready = true;
-	return 0;
-}
-
 int publish_record(struct lock *lock, int fd, struct error *error)
 {
 	char text[RECORD_LONGEST];
@@ -61,47 +86,35 @@ int publish_record(struct lock *lock, int fd, struct error *error)
 
 	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
 	if (put == (ssize_t)length)
-		return (int)length;
+		return 0;
 	if (put >= 0)
 		errno = ENOSPC;
 	return error_set(error, ERROR_CREATE, "cannot write the lock file");
 }
 
-/* Returns 0, or -1 with errno set: EWOULDBLOCK if another process has kept FD flocked for a second. */
-static int flock_in_time(int fd)
+/* No other process can have it flocked, unless a temporary name let it open the object.  Off local file
+ * systems there may be no flock: then the record alone has to prove life. */
+static int fill_object(struct lock *lock, struct error *error)
 {
-	for (int tries = 0; call_try_flock(fd) != 0; tries++) {
-		if (errno != EWOULDBLOCK || tries == 1000)
-			return -1;
-		lockdir_nap(MILLISECOND);
-	}
-	return 0;
-}
+	struct file_lock *file = lock->file;
 
-/* A3, D1: no other process can have it flocked, unless a temporary name let it open the object. */
-static int flock_object(struct lock *lock, struct error *error)
-{
-	if (lock->file->by_age || flock_in_time(lock->fd) == 0)
-		return 0;
-	if (!lock->file->local)
-		return 0; /* no flock here: then the record alone has to prove life */
-	return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
+	if (file->object->write(lock, error) != 0) /* A2, D1 */
+		return -1;
+	CRASH_POINT("publish.written");
+	if (!file->by_age && publish_flock(lock->fd) != 0 && file->local) /* A3, D1 */
+		return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
+	CRASH_POINT("publish.flocked");
+	return 0;
 }
 
 static int make_ready(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
-
-	if (file->ready)
+	if (lock->file->ready)
 		return 0;
-	if (publish_prepare(lock, error) != 0 || describe(lock, error) != 0 ||
-	    file->object->write(lock, error) != 0) /* A2, D1 */
+	if (publish_prepare(lock, error) != 0 || publish_describe(lock, error) != 0 ||
+	    (lock->fd >= 0 && fill_object(lock, error) != 0))
 		return -1;
-	CRASH_POINT("publish.written");
-	if (flock_object(lock, error) != 0)
-		return -1;
-	CRASH_POINT("publish.flocked");
-	file->ready = true;
+	lock->file->ready = true;
 	return 0;
 }
 
@@ -128,7 +141,7 @@ static void discard_temporary(struct lock *lock)
  * it: after a second it is given up. */
 static enum outcome flock_empty(const struct lock *lock, int fd, struct error *error)
 {
-	if (flock_in_time(fd) == 0 || errno != EWOULDBLOCK)
+	if (publish_flock(fd) == 0 || errno != EWOULDBLOCK)
 		return lockdir_same(lock, lock->entry, fd) ? TAKEN : AGAIN;
 	error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
 	if (lockdir_same(lock, lock->entry, fd)) /* or it is another's by now */
@@ -164,7 +177,7 @@ static void flock_by_name(struct lock *lock)
 	struct file_lock *file = lock->file;
 	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
 
-	if (file->local || file->by_age)
+	if (file->local || file->by_age || lock->fd < 0)
 		return;
 	file->second = call_open(lock->directory, lock->entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
@@ -196,12 +209,12 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	enum outcome outcome = lock->file->object->publish(lock, error);
 
 	if (outcome == TAKEN && !lock->file->local && lock->file->object->type == S_IFREG &&
-	    (FAULT_POINT("publish.identity") || !lockdir_same(lock, lock->entry, lock->fd)))
+	    (FAULT_POINT("publish.identity") || !lockdir_is_ours(lock)))
 		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
 		lock->file->held = true;
 		CRASH_POINT("publish.published");
-		if (lock->file->by_age)
+		if (lock->file->by_age && lock->fd >= 0)
 			flock(lock->fd, LOCK_UN); /* of flock_empty() */
 		flock_by_name(lock);
 	}
@@ -211,14 +224,15 @@ static enum outcome publish(struct lock *lock, struct error *error)
 /* With TRY, the name is looked at first: a refusal costs no process. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = wait == TRY ? takeover_attempt(lock, TRY, error) : AGAIN;
+	const struct object *object = lock->file->object;
+	enum outcome outcome = wait == TRY ? object->attempt(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
 		if (make_ready(lock, error) != 0)
 			return FAILED;
 		outcome = publish(lock, error);
 		if (outcome == AGAIN)
-			outcome = takeover_attempt(lock, wait, error);
+			outcome = object->attempt(lock, wait, error);
 	}
 	return outcome;
 }
@@ -228,7 +242,7 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 /* A lock that was named twice is held once; the other has nothing to lose. */
 bool publish_owned(struct lock *lock)
 {
-	return !lock->file->held || lockdir_same(lock, lock->entry, lock->fd);
+	return !lock->file->held || lock->file->object->is_ours(lock);
 }
 
 void publish_beat(struct lock *lock)
@@ -240,7 +254,7 @@ void publish_beat(struct lock *lock)
  * waits for it, for a second at most. */
 static bool is_guarded(const struct lock *lock)
 {
-	return !lock->file->by_age || flock_in_time(lock->fd) == 0 || errno != EWOULDBLOCK;
+	return !lock->file->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
 }
 
 /* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
@@ -248,17 +262,19 @@ static bool is_guarded(const struct lock *lock)
  * command has left behind may have inherited it. */
 static void remove_object(struct lock *lock)
 {
+	const struct object *object = lock->file->object;
 	int removed = -1;
 
-	if (is_guarded(lock) && lockdir_same(lock, lock->entry, lock->fd)) {
+	if (is_guarded(lock) && object->is_ours(lock)) {
 		CRASH_POINT("publish.release");
-		removed = lock->file->object->remove(lock, lock->fd);
+		removed = object->remove(lock, lock->fd);
 	}
 	if (removed != 0)
 		lockdir_not_released(lock);
 	lock->file->held = false;
 	CRASH_POINT("publish.released");
-	flock(lock->fd, LOCK_UN);
+	if (lock->fd >= 0)
+		flock(lock->fd, LOCK_UN);
 }
 
 /* A removed object cannot get a name again.  If the lock is taken again, after it had to be given
@@ -280,7 +296,8 @@ void publish_drop(struct lock *lock)
 	if (!lock->file->held)
 		return;
 	remove_object(lock);
-	close_object(lock);
+	if (lock->file->object->make != NULL)
+		close_object(lock); /* a token is used again */
 }
 
 void publish_release(struct lock *lock)

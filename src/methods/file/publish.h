@@ -13,11 +13,23 @@ void publish_beat(struct lock *lock);
 void publish_drop(struct lock *lock);
 void publish_release(struct lock *lock);
 
-/* For a method with its own take: unless LOCK->file->ready, start the command, fill LOCK->file->record with
- * what there is to say of it, and set LOCK->file->ready.  Returns 0, or -1 with ERROR filled. */
+/* Make FD, a new object of ours, no standard descriptor, and give it MODE if the user has named one.  Returns
+ * its number; or -1 with errno set, and FD, which may be -1, is closed. */
+int publish_set_up(const struct lock *lock, int fd, mode_t mode);
+
+/* Link the file that lockdir_create_file() has made as FD under the lock's name.  Returns 0, or -1 with errno
+ * set. */
+int publish_link(const struct lock *lock, int fd);
+
+/* Flock FD, signals notwithstanding.  Returns 0, or -1 with errno set: EWOULDBLOCK if another process has
+ * kept it flocked for a second. */
+int publish_flock(int fd);
+
+/* Start the command, unless it is started, and fill LOCK->file->record with what there is to say of it.
+ * Returns 0, or -1 with ERROR filled. */
 int publish_describe(struct lock *lock, struct error *error);
 
-/* Make LOCK->file->record the contents of FD.  Returns their length in bytes, or -1 with ERROR filled. */
+/* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR filled. */
 int publish_record(struct lock *lock, int fd, struct error *error);
 
 /* FD has been made under the lock's own name, and is empty: flock and write it, in our object's place.  TAKEN;

@@ -20,12 +20,6 @@
 #include "methods/file/filemethods.h"
 #include "methods/file/rename_token.h"
 
-static const struct object rename_object = {
-    .what = "a token made by --init",
-    .type = S_IFREG,
-    .read = lockdir_read_record,
-};
-
 static int rename_open(struct lock *lock, struct error *error)
 {
 	if (lockdir_open(lock, error) != 0)
@@ -92,20 +86,15 @@ static void rename_close(struct lock *lock)
 	flock(lock->fd, LOCK_UN);
 	close(lock->fd);
 	lock->fd = -1;
-	lock->file->ready = false;
 }
 
 /* ---- taking it ---- */
 
 static int rename_write(struct lock *lock, struct error *error)
 {
-	int length = publish_record(lock, lock->fd, error);
-
-	if (length < 0)
-		return -1;
-	if (call_truncate(lock->fd, length) != 0)
+	if (call_truncate(lock->fd, 0) != 0) /* another's, or one that was not erased */
 		return error_set(error, ERROR_CREATE, "cannot write the token");
-	return 0;
+	return publish_record(lock, lock->fd, error);
 }
 
 /* The token could not be renamed, errno says why.  ENOENT: a script was faster. */
@@ -120,7 +109,7 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	if (errno == EEXIST)
 		return error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
 						    "behind it: remove one");
-	return lockdir_cannot_create(error, "cannot rename the token");
+	return lockdir_failed(error, ERROR_CREATE, "cannot rename the token");
 }
 
 /* Our record must not stay in a token that is not ours. */
@@ -152,12 +141,6 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-static enum outcome rename_leave(struct lock *lock, enum wait wait, pid_t pid)
-{
-	flock(lock->fd, LOCK_UN);
-	return wait == TRY ? BUSY : foreign_holder_await(lock, pid, false);
-}
-
 /* From a dead holder.  A user who may not rename the token (another's, in a sticky directory) could not
  * release it either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
@@ -171,10 +154,11 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	if (errno != EPERM && errno != EACCES)
 		return rename_failed(lock, error);
 	error_set(error, ERROR_CREATE, "its holder is dead, but the token cannot be renamed");
-	return rename_leave(lock, wait, 0);
+	return takeover_leave(lock, lock->fd, wait, 0);
 }
 
-/* May the token, which is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is known. */
+/* May the token, which is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is
+ * known. */
 static bool rename_is_left(struct lock *lock, pid_t *holder)
 {
 	struct stat status;
@@ -196,7 +180,7 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 	bool left = rename_is_left(lock, &holder);
 
 	CRASH_POINT("rename.judged");
-	return left ? rename_back(lock, wait, error) : rename_leave(lock, wait, holder);
+	return left ? rename_back(lock, wait, error) : takeover_leave(lock, lock->fd, wait, holder);
 }
 
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
@@ -206,7 +190,7 @@ static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct err
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
-	if (lockdir_same(lock, lock->entry, lock->fd))
+	if (lockdir_is_ours(lock))
 		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
 	if (is_held(lock))
 		return rename_judge_held(lock, wait, error);
@@ -246,33 +230,32 @@ static bool rename_idle(struct lock *lock)
 
 	if (rename_prepare(lock, &ignored) != 0 || rename_token_flock(lock->fd, TRY, &ignored) != TAKEN)
 		return false;
-	idle = lockdir_same(lock, lock->entry, lock->fd) || (is_held(lock) && rename_is_left(lock, &holder));
+	idle = lockdir_is_ours(lock) || (is_held(lock) && rename_is_left(lock, &holder));
 	flock(lock->fd, LOCK_UN);
 	return idle;
 }
 
 /* ---- giving it back ---- */
 
-static void rename_drop(struct lock *lock)
+static int rename_remove(struct lock *lock, int fd)
 {
 	char held[NAME_SIZE];
 
-	if (!lock->file->held)
-		return;
-	if (!is_held(lock) || rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) != 0)
-		lockdir_not_released(lock);
-	lock->file->held = false;
+	(void)fd;
+	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) != 0)
+		return -1;
 	CRASH_POINT("rename.back");
-	if (!lock->lost && lock->stuck == 0)
-		rename_erase(lock);
-	CRASH_POINT("rename.erased");
-	flock(lock->fd, LOCK_UN);
+	rename_erase(lock);
+	return 0;
 }
 
-static bool rename_owned(struct lock *lock)
-{
-	return !lock->file->held || is_held(lock);
-}
+static const struct object rename_object = {
+    .what = "a token made by --init",
+    .type = S_IFREG,
+    .read = lockdir_read_record,
+    .is_ours = is_held,
+    .remove = rename_remove,
+};
 
 const struct method method_rename = {
     .name = "rename",
@@ -281,12 +264,10 @@ const struct method method_rename = {
 	.object = &rename_object,
 	.open = rename_open,
 	.take = rename_take,
-	.drop = rename_drop,
 	FILE_METHOD_COMMON,
 	.prepare = rename_prepare,
 	.idle = rename_idle,
 	.inspect = inspect_rename,
-	.owned = rename_owned,
 	.beat = publish_beat,
     },
 };

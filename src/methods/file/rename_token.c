@@ -10,6 +10,7 @@
 
 #include "sys/crash_points.h"
 #include "sys/retry.h"
+#include "methods/file/publish.h"
 #include "methods/file/rename_token.h"
 
 #define TOKEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
@@ -49,19 +50,13 @@ enum outcome rename_token_flock(int fd, enum wait wait, struct error *error)
  * no other token away. */
 static int publish_token(const struct lock *lock, int fd, struct error *error)
 {
-	char held[NAME_SIZE], path[40];
+	char held[NAME_SIZE];
 	struct stat other;
-	const char *from = path;
-	int result;
 
 	if (rename_token_flock(fd, TRY, error) == FAILED)
 		return -1;
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	if (lock->file->temporary[0] != '\0')
-		from = lock->file->temporary;
-	UNINTERRUPTED(result, linkat(lock->directory, from, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
-	if (result != 0)
-		return errno == EEXIST ? 0 : lockdir_cannot_create(error, "cannot make the token");
+	if (publish_link(lock, fd) != 0)
+		return errno == EEXIST ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot make the token");
 	if (fstatat(lock->directory, rename_token_held_name(lock, held), &other, 0) == 0)
 		call_unlink(lock->directory, lock->entry, 0);
 	return 0;
@@ -70,12 +65,10 @@ static int publish_token(const struct lock *lock, int fd, struct error *error)
 int rename_token_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	int fd = lockdir_create_file(lock, lock->create_mode), result;
+	int fd = publish_set_up(lock, lockdir_create_file(lock, lock->create_mode), lock->create_mode), result;
 
 	if (fd < 0)
-		return lockdir_cannot_create(error, "cannot make the token");
-	if (lock->exact_mode)
-		fchmod(fd, lock->create_mode);
+		return lockdir_failed(error, ERROR_CREATE, "cannot make the token");
 	result = publish_token(lock, fd, error);
 	if (file->temporary[0] != '\0')
 		call_unlink(lock->directory, file->temporary, 0);

@@ -21,11 +21,6 @@
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
 
-static const struct object symlink_object = {
-    .what = "a symbolic link to its record",
-    .type = S_IFLNK,
-};
-
 /* The link that has the lock's name. */
 struct existing {
 	char target[RECORD_LIMIT + 1];
@@ -85,10 +80,10 @@ static int guard_open(const struct lock *lock, const char *name)
 	return fd;
 }
 
-/* Take LOCK's guard, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
+/* Take LOCK's guard by FLOCK_FILE, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
  * EWOULDBLOCK if another process has it.  The process that had the guard before us removes it, perhaps
  * before we have flocked it: then it is opened afresh. */
-static int guard_take(const struct lock *lock, char name[NAME_SIZE])
+static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock_file)(int fd))
 {
 	int fd, errnum;
 
@@ -97,7 +92,7 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE])
 		fd = guard_open(lock, name);
 		if (fd < 0)
 			return -1;
-		if (call_try_flock(fd) != 0)
+		if (flock_file(fd) != 0)
 			break;
 		if (lockdir_same(lock, name, fd))
 			return fd;
@@ -107,39 +102,6 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE])
 	close(fd);
 	errno = errnum;
 	return -1;
-}
-
-/* The same, but wait for a second, signals notwithstanding. */
-static int guard_await(const struct lock *lock, char name[NAME_SIZE])
-{
-	int guard;
-
-	for (int tries = 1000; (guard = guard_take(lock, name)) < 0 && tries > 0; tries--) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			break;
-		lockdir_nap(MILLISECOND);
-	}
-	return guard;
-}
-
-/* S3.  A process needs the guard for a moment only, unless it has been stopped; meanwhile the holder may
- * release the lock.  Like guard_take(), but errno can be EINTR: a signal came; ENOENT: the lock is gone. */
-static int guard_await_while(const struct lock *lock, const struct existing *existing, char name[NAME_SIZE])
-{
-	int64_t pause = MILLISECOND / 10;
-	int guard;
-
-	while ((guard = guard_take(lock, name)) < 0 && errno == EWOULDBLOCK) {
-		if (!is_unchanged(lock, existing)) {
-			errno = ENOENT;
-			break;
-		}
-		if (lockdir_nap(pause) != 0)
-			break;
-		if (pause < SECOND / 10)
-			pause *= 2;
-	}
-	return guard;
 }
 
 /* S6. */
@@ -169,16 +131,16 @@ static bool still_allowed(struct lock *lock, struct existing *existing)
 	       (lock->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
-/* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard. */
+/* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard.  A process needs the
+ * guard for a moment only, unless it has been stopped; meanwhile the holder may release the lock. */
 static enum outcome symlink_take_over(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
 	char name[NAME_SIZE];
-	int result = 0;
-	int guard = wait == TRY ? guard_take(lock, name) : guard_await_while(lock, existing, name);
+	int result = 0, guard = guard_take(lock, name, call_try_flock);
 
-	if (guard < 0 && (errno == EWOULDBLOCK || errno == EINTR))
-		return BUSY;
+	if (guard < 0 && errno == EWOULDBLOCK)
+		return takeover_leave(lock, -1, wait, 0);
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
@@ -191,7 +153,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 	}
 	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
 	guard_leave(lock, guard, name);
-	return wait == TRY ? BUSY : foreign_holder_await(lock, 0, false);
+	return takeover_leave(lock, -1, wait, 0);
 }
 
 static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
@@ -252,25 +214,7 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->directory, lock->entry));
 	if (made != 0 && errno != EEXIST)
 		return lockdir_not_named(error);
-	if (made != 0 && !is_ours(lock))
-		return AGAIN;
-	lock->file->held = true;
-	CRASH_POINT("symlink.published");
-	return TAKEN;
-}
-
-static enum outcome symlink_take(struct lock *lock, enum wait wait, struct error *error)
-{
-	enum outcome outcome = wait == TRY ? symlink_attempt(lock, TRY, error) : AGAIN;
-
-	while (outcome == AGAIN) {
-		if (publish_describe(lock, error) != 0)
-			return FAILED;
-		outcome = symlink_publish(lock, error);
-		if (outcome == AGAIN)
-			outcome = symlink_attempt(lock, wait, error);
-	}
-	return outcome;
+	return made == 0 || is_ours(lock) ? TAKEN : AGAIN;
 }
 
 static bool symlink_idle(struct lock *lock)
@@ -285,51 +229,54 @@ static bool symlink_idle(struct lock *lock)
 /* A process that keeps the guard from us was stopped between finding our lock old and removing it: when
  * it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
  * holder's, for the next one to take over. */
-static void symlink_drop(struct lock *lock)
+static int symlink_remove(struct lock *lock, int fd)
 {
 	char name[NAME_SIZE];
-	int guard;
+	int guard = lock->stale > 0 ? guard_take(lock, name, publish_flock) : -1, result = -1, errnum;
 
-	if (!lock->file->held)
-		return;
-	guard = lock->stale > 0 ? guard_await(lock, name) : -1;
+	(void)fd;
+	if (lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK)
+		return -1;
 	/* If no guard can be made (a full disk), the lock is released without one. */
-	lock->stuck = lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK ? EWOULDBLOCK : 0;
 	CRASH_POINT("symlink.release");
-	if (lock->stuck == 0 && (!is_ours(lock) || call_unlink(lock->directory, lock->entry, 0) != 0))
-		lockdir_not_released(lock);
-	lock->file->held = false;
+	if (is_ours(lock))
+		result = call_unlink(lock->directory, lock->entry, 0);
+	errnum = errno;
 	CRASH_POINT("symlink.released");
 	guard_leave(lock, guard, name);
-}
-
-static bool symlink_owned(struct lock *lock)
-{
-	return !lock->file->held || is_ours(lock);
+	errno = errnum;
+	return result;
 }
 
 /* Without the guard there is no sign of life this time: the next one comes soon enough. */
 static void symlink_beat(struct lock *lock)
 {
 	char name[NAME_SIZE];
-	int guard = lock->file->held ? guard_take(lock, name) : -1;
+	int guard = lock->file->held ? guard_take(lock, name, call_try_flock) : -1;
 
 	if (guard >= 0 && is_ours(lock))
 		utimensat(lock->directory, lock->entry, NULL, AT_SYMLINK_NOFOLLOW);
 	guard_leave(lock, guard, name);
 }
 
+static const struct object symlink_object = {
+    .what = "a symbolic link to its record",
+    .type = S_IFLNK,
+    .publish = symlink_publish,
+    .attempt = symlink_attempt,
+    .is_ours = is_ours,
+    .remove = symlink_remove,
+};
+
 const struct method method_symlink = {
     .name = "symlink",
     .file = &(const struct file_method){
 	.object = &symlink_object,
 	.open = lockdir_open,
-	.take = symlink_take,
-	.drop = symlink_drop,
+	.take = publish_take,
 	FILE_METHOD_COMMON,
 	.idle = symlink_idle,
 	.inspect = inspect_symlink,
-	.owned = symlink_owned,
 	.beat = symlink_beat,
     },
 };

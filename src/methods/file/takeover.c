@@ -142,15 +142,11 @@ static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
-/* It cannot be taken over.  PID: a living holder to wait for; 0: none is known. */
-static enum outcome leave_existing(struct lock *lock, const struct existing *existing, enum wait wait,
-    pid_t pid)
+enum outcome takeover_leave(struct lock *lock, int fd, enum wait wait, pid_t pid)
 {
-	if (wait == TRY)
-		return BUSY;
-	if (existing->fd >= 0)
-		flock(existing->fd, LOCK_UN); /* or others would take us, asleep, for its holder */
-	return foreign_holder_await(lock, pid, false);
+	if (fd >= 0)
+		flock(fd, LOCK_UN); /* or others would take us, asleep, for its holder */
+	return wait == TRY ? BUSY : foreign_holder_await(lock, pid, false);
 }
 
 /* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be alive
@@ -166,10 +162,10 @@ static bool has_record_lock(int fd)
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
-		return lock->file->local && has_record_lock(existing->fd) ? leave_existing(lock, existing, wait, 0)
+		return lock->file->local && has_record_lock(existing->fd) ? takeover_leave(lock, existing->fd, wait, 0)
 									 : TAKEN;
 	if (errno != EWOULDBLOCK || lock->file->by_age)
-		return leave_existing(lock, existing, wait, 0); /* no flock here: no safe takeover */
+		return takeover_leave(lock, existing->fd, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
 	return lockdir_same(lock, lock->entry, existing->fd) ? TAKEN : AGAIN;
@@ -183,7 +179,7 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
 		error_set(error, ERROR_CREATE,
 		    "its holder, process %ld, is dead, but the lock cannot be taken away",
 		    (long)existing->record.pid);
-		return leave_existing(lock, existing, wait, 0);
+		return takeover_leave(lock, existing->fd, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
 	lockdir_sweep(lock);
@@ -199,20 +195,20 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	if (existing->record.kind == RECORD_ABSENT)
 		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
-		return leave_existing(lock, existing, wait, 0);
+		return takeover_leave(lock, existing->fd, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
 		return BUSY;
 	if (verdict == ALIVE && takeover_is_ancestor(&existing->record, &existing->status, error))
 		return FAILED;
 	if (lock->file->by_age && !takeover_allowed(lock, verdict, &existing->status))
-		return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
+		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? existing->record.pid : 0);
 	outcome = flock_existing(lock, existing, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
 	verdict = judge_existing(lock, existing); /* I4 */
 	if (!takeover_allowed(lock, verdict, &existing->status))
-		return leave_existing(lock, existing, wait, verdict == ALIVE ? existing->record.pid : 0);
+		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? existing->record.pid : 0);
 	CRASH_POINT("takeover.judged");
 	if (!lockdir_same(lock, lock->entry, existing->fd)) /* I5: after I4 */
 		return AGAIN;
@@ -228,7 +224,7 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 	if (outcome == TAKEN)
 		outcome = inspect_existing(lock, &existing, wait, error);
 	else if (outcome == BUSY)
-		outcome = leave_existing(lock, &existing, wait, 0);
+		outcome = takeover_leave(lock, existing.fd, wait, 0);
 	if (existing.fd >= 0)
 		close(existing.fd); /* I7 */
 	return outcome;

@@ -16,6 +16,10 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
+/* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait.  PID: its
+ * living holder; 0: none is known. */
+enum outcome takeover_leave(struct lock *lock, int fd, enum wait wait, pid_t pid);
+
 /* For a file that got the lock's name by rename(2) or link(2), and may be older than the lock: make
  * the mtime in STATUS the time of that, its ctime, where the file system notes it. */
 void takeover_note_naming(struct stat *status);
