@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock/take.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
@@ -131,6 +132,16 @@ static pid_t start_now(struct command *command, const struct inheritance *given,
 	return pid;
 }
 
+/* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */
+static void remove_prepared(void *context)
+{
+	const struct command *command = context;
+
+	for (unsigned i = 0; i < command->nlocks; i++)
+		if (command->locks[i].method->file != NULL)
+			lock_forget(&command->locks[i]);
+}
+
 pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error)
 {
 	struct inheritance given = {0};
@@ -138,6 +149,8 @@ pid_t command_prepare(struct command *command, const sigset_t *mask, struct erro
 
 	if (command->tie)
 		note_parent(&given);
+	command->start_barrier.abandoned = remove_prepared;
+	command->start_barrier.context = command;
 	pid = start_barrier_start(&command->start_barrier, &given.mask);
 	if (pid == 0 && mask != NULL)
 		given.mask = *mask;

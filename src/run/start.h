@@ -20,7 +20,7 @@ struct limit {
 
 struct command {
 	char **argv;       /* ends with NULL; [0] is looked up in PATH */
-	const struct lock *locks; /* what it runs under */
+	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	bool inherit;      /* the command inherits LOCKS' descriptors, and keeps the lock while it lives */
 	bool passed;       /* they have, or have not, FD_CLOEXEC as INHERIT wants */

@@ -24,8 +24,11 @@ static void await_release(const struct start_barrier *barrier, const sigset_t *b
 	wakeup_off();
 	signals_block_all(mask);
 	UNINTERRUPTED(got, recv(barrier->socket, &word, 1, 0));
-	if (got != 1)
-		_exit(EXIT_FAILURE);
+	if (got == 1)
+		return;
+	if (barrier->abandoned != NULL)
+		barrier->abandoned(barrier->context);
+	_exit(EXIT_FAILURE);
 }
 
 pid_t start_barrier_start(struct start_barrier *barrier, sigset_t *mask)

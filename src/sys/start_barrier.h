@@ -11,6 +11,9 @@
 struct start_barrier {
 	pid_t pid;  /* 0: no child */
 	int socket; /* one byte to the child releases it; from it comes the errno of a failed exec */
+	/* Unless NULL: called in the child, with CONTEXT, if the parent has died before the release, or has cancelled it. */
+	void (*abandoned)(void *context);
+	void *context;
 };
 
 /* fork(2) that returns in the child only after start_barrier_open(), with all signals blocked and the mask

@@ -134,6 +134,34 @@ never_runs() {
 	each never_runs
 }
 
+ended_waiter() {
+	hold_lock -m "$method" l
+	for signal in INT TERM HUP; do
+		start second "$SEMLOCK" -m "$method" l touch ran
+		"$PROBE" blocked "${PID[second]}"
+		child=$(pgrep -P "${PID[second]}")
+		if [ $signal = INT ]; then kill -INT "$child"; fi # as Ctrl-C does
+		kill -$signal "${PID[second]}"
+		wait "${PID[second]}" || true
+		"$PROBE" gone "$child"
+	done
+	[ "$(find . -name '.*.semlock.*')" = "" ] || complain "left behind: $(ls -A)"
+	let_go
+	[ ! -e ran ]
+	nothing_left
+}
+
+@test "a waiter that a signal ends leaves nothing behind" {
+	each ended_waiter
+	SEMLOCK_CRASH=publish.published:kill expect_status 137 "$CRASHABLE_SEMLOCK" -m mkdir l true
+	[ -s l/pid ] || complain "the child has emptied a lock that was published"
+	expect_status 0 "$SEMLOCK" -w 60 -m mkdir l true
+	export SEMLOCK_CRASH="lockdir.tmpfile:fail=95"
+	SEMLOCK=$CRASHABLE_SEMLOCK METHODS="excl link"
+	rm -r at.*
+	each ended_waiter # where a file gets its name by link(2)
+}
+
 in_order() {
 	hold_lock -m "$method" l
 	for name in a b c d; do

@@ -13,22 +13,17 @@
 #include "sys/signals.h"
 #include "report/error.h"
 
-static void signal_command(const struct heartbeat *heartbeat)
-{
-	if (heartbeat->on_lost <= 0)
-		return;
-	process_child_signal(heartbeat->command, heartbeat->process, heartbeat->on_lost);
-	/* A stopped process has to run to be ended. */
-	process_child_signal(heartbeat->command, heartbeat->process, SIGCONT);
-}
-
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
 	if (lock->lost || lock->method->file->owned(lock) || !process_child_lives(heartbeat->command))
 		return;
 	lock->lost = true;
-	signal_command(heartbeat); /* first: the message may block */
+	if (heartbeat->on_lost > 0) { /* first: the message may block */
+		process_child_signal(heartbeat->command, heartbeat->process, heartbeat->on_lost);
+		/* A stopped process has to run to be ended. */
+		process_child_signal(heartbeat->command, heartbeat->process, SIGCONT);
+	}
 	heartbeat->report(lock);
 }
 

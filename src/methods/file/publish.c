@@ -118,12 +118,12 @@ static int make_ready(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* Remove NAME, which means our object, open as LOCK->fd. */
+/* Remove NAME, which means our object, open as LOCK->fd; unless it has the lock's name by now. */
 static void remove_name(const struct lock *lock, const char *name)
 {
 	bool directory = lock->file->object->type == S_IFDIR;
 
-	if (directory)
+	if (directory && lockdir_same(lock, name, lock->fd))
 		call_unlink(lock->fd, "pid", 0);
 	call_unlink(lock->directory, name, directory ? AT_REMOVEDIR : 0);
 }

@@ -39,27 +39,22 @@ static bool read_target(const struct lock *lock, struct existing *existing)
 	return length >= 0;
 }
 
-static bool target_is(const struct lock *lock, const char *target, size_t length)
+static bool is_unchanged(const struct lock *lock, const struct existing *existing)
 {
 	struct existing now;
 
 	if (!read_target(lock, &now))
 		return false;
 	errno = ENOENT;
-	return now.length == length && memcmp(now.target, target, length) == 0;
-}
-
-static bool is_unchanged(const struct lock *lock, const struct existing *existing)
-{
-	return target_is(lock, existing->target, existing->length);
+	return now.length == existing->length && memcmp(now.target, existing->target, now.length) == 0;
 }
 
 static bool is_ours(const struct lock *lock)
 {
-	char target[RECORD_LONGEST];
-	size_t length = record_write_line(&lock->file->record, target);
+	struct existing ours;
 
-	return target_is(lock, target, length);
+	ours.length = record_write_line(&lock->file->record, ours.target);
+	return is_unchanged(lock, &ours);
 }
 
 /* ---- the guard ---- */
