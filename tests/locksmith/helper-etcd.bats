@@ -593,7 +593,7 @@ foreign() {
 @test "another program's key that is no text is waited for like others, also with a long lease" {
 	local key
 	etcd_single
-	for key in 'L/a\0b' 'L#held/a\0b' "L/$(printf '%0800d')"; do
+	for key in 'L/a\0b' 'L#held/a\0b' "L/$(printf '%0800d' 0)"; do
 		foreign put "$key"
 		smith a --ttl=600 "etcd://$ETCD/L"
 		expect a WAIT

@@ -87,7 +87,7 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 	if (etcdwatch_over(&k->watch) || k->watch.endpoint != k->etcd.current) {
 		if (k->watch.call.transfer.ended && k->watch.endpoint == k->etcd.current)
 			etcdrpc_rotate(&k->etcd);
-		if (k->watch.stirred) /* cancelled: the store has forgotten k->seen, and a renewal tells a later revision */
+		if (k->watch.stirred) /* cancelled: k->seen is compacted, and a renewal tells a later revision */
 			h->next = 0;
 		watch_own(k, h);
 	}

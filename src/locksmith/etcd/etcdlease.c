@@ -20,8 +20,8 @@ static int64_t ask_lease(struct etcdlock *k)
 	return seconds;
 }
 
-/* Reads the id of a lease of at least *seconds out of an answer; 0: the server granted none. *seconds is its time,
-   which may be longer than was asked for. */
+/* Reads the id of a lease of at least *seconds out of an answer; 0: the server granted none. *seconds is
+   its time then, which may be longer than was asked for. */
 static int64_t granted(struct pb answer, int64_t *seconds)
 {
 	int64_t asked = *seconds;

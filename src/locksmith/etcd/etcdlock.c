@@ -19,7 +19,8 @@ enum etcd_reply etcdlock_look(struct etcdlock *k, int64_t revision, int64_t unti
 	reply = etcdrpc_call(&k->etcd, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	k->place.found = txn_first(k->etcd.answer, questions, &own) && k->revision > 0 && own.made == k->revision;
+	k->place.found = txn_first(k->etcd.answer, questions, &own) && k->revision > 0 &&
+			 own.made == k->revision;
 	k->seen = txn_revision(k->etcd.answer);
 	etcdqueue_place(&k->queue, k->etcd.answer, &k->place);
 	return ETCD_OK;
@@ -74,7 +75,7 @@ static void note_queued(struct etcdlock *k)
 		etcdqueue_place(&k->queue, inner.at != NULL ? inner : answer, &k->place);
 }
 
-/* Our key, and our mark, are there already if the reply to an earlier request was lost. Returns when the key was made. */
+/* Our key, and our mark, are there if the reply to an earlier request was lost. Returns the key's revision. */
 static int64_t note_found(struct etcdlock *k)
 {
 	struct etcd_kv key, mark;

@@ -103,7 +103,8 @@ static size_t length_of(struct pb text)
 }
 
 /* If another program's key is no string, or too long for one, all keys of its range are watched. */
-static void watch_key(struct etcdqueue_place *place, const struct etcd_kv *kv, const struct etcdqueue_span *range)
+static void watch_key(struct etcdqueue_place *place, const struct etcd_kv *kv,
+    const struct etcdqueue_span *range)
 {
 	pb_string(kv->key, place->watch.first, sizeof place->watch.first);
 	place->watch.end[0] = '\0';

@@ -51,8 +51,8 @@ enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t firs
 /* Begins the request of the next call, and returns it. */
 struct pb_out *etcdrpc_begin(struct etcd *e);
 
-/* Calls a method with the request that was begun; on OK e->answer is set. Goes through the endpoints again and again
-   until that moment. */
+/* Calls a method with the request that was begun; on OK e->answer is set. Goes through the endpoints again
+   and again until that moment. */
 enum etcd_reply etcdrpc_call(struct etcd *e, const char *method, int64_t until);
 
 /* Prepares a call of the endpoint that is asked first, to be made beside the others. */

@@ -5,7 +5,7 @@
 # etcd_single [ARG...]     one node called s1; sets ETCD (host:port) and ETCD_PID_s1
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
 # etcd_proxy               etcd's grpc-proxy before ETCD; sets PROXY (host:port)
-# etcd_between             a proxy before ETCD that does wrong on demand: etcd_between.py; sets BETWEEN (host:port)
+# etcd_between             etcd_between.py, which does wrong on demand, before ETCD; sets BETWEEN (host:port)
 # etcd_leader              prints the leader's name
 # etcd_stop_all            kills what was started
 #
