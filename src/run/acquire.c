@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "preempt/preempt.h"
 #include "lock/lockset.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 
 /* What is known while the locks are being taken. */
 struct acquisition {
@@ -127,10 +129,26 @@ static int check_nesting(struct acquisition *acquisition, const struct lock *loc
 	return ACQUIRED;
 }
 
+static void end_by_signal(int signo)
+{
+	_exit(128 + signo);
+}
+
+/* Process 1 of a container receives only the signals that it has a handler for: TERM would not end its wait. */
+static void heed_signals(void)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+	for (size_t i = 0; getpid() == 1 && i < sizeof signals / sizeof *signals; i++)
+		if (!signals_ignored(signals[i]))
+			signal(signals[i], end_by_signal);
+}
+
 static void begin_waiting(const struct lock *lock, void *context)
 {
 	struct acquisition *acquisition = context;
 
+	heed_signals();
 	if (acquisition->may_nest)
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->nesting == NESTING_SHARES)

@@ -117,6 +117,24 @@ limit_after_signal() {
 	expect_free l
 }
 
+@test "as process 1 of a container, a waiter ends by a signal, too; one that is ignored it leaves alone" {
+	namespaces --pid --fork
+	hold_lock l
+	for signal in HUP INT QUIT TERM; do
+		start waiter env --default-signal unshare --pid --fork "$SEMLOCK" l true
+		eventually pgrep -P "${PID[waiter]}"
+		"$PROBE" blocked "$(pgrep -P "${PID[waiter]}")"
+		kill -"$signal" "$(pgrep -P "${PID[waiter]}")"
+		ended waiter $((128 + $(kill -l "$signal")))
+	done
+	start waiter env --ignore-signal=HUP unshare --pid --fork "$SEMLOCK" l true
+	eventually pgrep -P "${PID[waiter]}"
+	"$PROBE" blocked "$(pgrep -P "${PID[waiter]}")"
+	kill -HUP "$(pgrep -P "${PID[waiter]}")"
+	let_go
+	ended waiter 0
+}
+
 @test "KILL to semlock: the lock is not free while the command lives" {
 	hold_lock l
 	kill -KILL "${PID[holder]}"
