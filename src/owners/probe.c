@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "owners/owners_look.h"
 #include "owners/probe.h"
+#include "sys/open_fds.h"
 
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {
@@ -115,13 +115,17 @@ bool probe_other_host(const struct record *record)
 
 static bool has_flock(const struct lock_info *info, pid_t pid)
 {
-	const struct lock flocked = {
-	    .method = method_named("flock"),
-	    .device = info->status.st_dev,
-	    .inode = info->status.st_ino,
-	};
+	struct identity object = {info->status.st_dev, info->status.st_ino};
+	struct open_fds open_fds = {.files = &object, .nfiles = 1};
+	bool has = false;
 
-	return info->object >= 0 && owners_verify(&flocked, pid);
+	if (info->object < 0)
+		return false;
+	open_fds_of(&open_fds, pid);
+	for (size_t i = 0; i < open_fds.count; i++)
+		has = has || (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK);
+	open_fds_forget(&open_fds);
+	return has;
 }
 
 static bool is_recorded(const struct lock_info *info, pid_t pid)
