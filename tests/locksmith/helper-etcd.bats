@@ -431,7 +431,7 @@ held_on() {
 	rm "$DIR/faults/stop-watch"
 	expect a HELD
 	ctl lease revoke "$(lease_of L)" >/dev/null
-	expect a LOST
+	until_line a LOST
 }
 
 held_on_by_proxy() {

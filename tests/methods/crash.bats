@@ -167,7 +167,7 @@ clean() {
 	if [ -d "$queues" ]; then
 		left=$(find "$queues" -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*") || return
 	fi
-	if [ -e l ] && [ -e "$(queue_of l)" ]; then left=$(queue_of l); fi
+	case $1 in flock | ofd | posix) [ ! -e l ] || [ ! -e "$(queue_of l)" ] || left=$(queue_of l) ;; esac
 	[ -z "$left" ] || complain "a queue is left: $left"
 }
 
