@@ -187,6 +187,23 @@ power() {
 	[ ! -e l ]
 }
 
+@test "NFS 3: a waiter with --stale sleeps while the semlock of a command that has ended keeps the lock" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	for method in excl symlink; do
+		start $method "$CRASHABLE_SEMLOCK" --stale 1h --min-hold 1h -m $method $method sh -c 'echo $$ >command'
+		until [ -s command ]; do kill -0 "${PID[$method]}"; done
+		"$PROBE" gone "$(cat command)"
+		expect_status 1 strace -f -o trace "$CRASHABLE_SEMLOCK" -w .5 --stale 1h -m $method $method touch ran
+		[ "$(grep -c EEXIST trace)" -lt 50 ] || complain "the waiter does not sleep"
+		kill "${PID[$method]}"
+		ended $method 0
+		rm command
+	done
+	[ ! -e ran ]
+}
+
 @test "the age of a lock is asked of the server, not of a cache: where that cannot be, nothing is taken over by age" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"

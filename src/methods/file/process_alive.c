@@ -125,6 +125,14 @@ void record_verdict_ask(const struct record *record, struct facts *facts, pid_t 
 	read_life(record->semlock == getpid() ? 0 : record->semlock, &facts->semlock);
 }
 
+pid_t record_awaited(const struct record *record)
+{
+	struct life holder;
+
+	read_life(record->pid, &holder);
+	return life_lasts(&holder) || record->semlock <= 0 ? record->pid : record->semlock;
+}
+
 bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;

@@ -42,6 +42,9 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
  * command, which waits at its start barrier and is no holder; 0: none. */
 void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours);
 
+/* Whose end a waiter awaits while RECORD's holder is ALIVE: the holder, or its semlock once the holder has ended. */
+pid_t record_awaited(const struct record *record);
+
 /* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
  * no process signal PID, nor run a command under its lock: any user can name any process.  (A
  * daemon takes another effective user for a moment, and is that user's for none.)  True as well once

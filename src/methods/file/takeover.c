@@ -201,14 +201,14 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	if (verdict == ALIVE && takeover_is_ancestor(&existing->record, &existing->status, error))
 		return FAILED;
 	if (lock->file->by_age && !takeover_allowed(lock, verdict, &existing->status))
-		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? existing->record.pid : 0);
+		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
 	outcome = flock_existing(lock, existing, wait); /* I3 */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
 	verdict = judge_existing(lock, existing); /* I4 */
 	if (!takeover_allowed(lock, verdict, &existing->status))
-		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? existing->record.pid : 0);
+		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
 	CRASH_POINT("takeover.judged");
 	if (!lockdir_same(lock, lock->entry, existing->fd)) /* I5: after I4 */
 		return AGAIN;
