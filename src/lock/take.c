@@ -123,6 +123,7 @@ static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
 	attempt_drop(lock);
 	CRASH_POINT("lock.given-back");
 	lock->lost = false; /* of no account: no command has run */
+	lock->stuck = 0;
 	return true;
 }
 
