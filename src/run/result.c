@@ -70,12 +70,12 @@ int result_if_lost(const struct request *request, const struct lock *locks, int 
 	return status;
 }
 
-/* As flock, a failed call is reported in flock(1)'s words. */
+/* As flock, a failed lock call is reported in flock(1)'s words. No other call fails with ENOLCK. */
 static const char *error_words(const struct request *request, const struct error *error)
 {
-	bool lock_call = error->kind == ERROR_LOCKABLE && error->errnum != 0;
+	bool lock_call = error->kind == ERROR_LOCKABLE || error->errnum == ENOLCK;
 
-	return request->as_flock && lock_call ? strerror(error->errnum) : error->text;
+	return request->as_flock && lock_call && error->errnum != 0 ? strerror(error->errnum) : error->text;
 }
 
 int result_of_error(const struct request *request, const struct lock *lock, const struct error *error)
