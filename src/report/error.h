@@ -2,7 +2,6 @@
 #ifndef SEMLOCK_REPORT_ERROR_H
 #define SEMLOCK_REPORT_ERROR_H
 
-#include <errno.h>
 #include <stdnoreturn.h>
 #include <unistd.h>
 
@@ -42,7 +41,7 @@ struct error {
 int error_set(struct error *error, enum kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* The same where no system call failed: errno is set to 0. */
-#define error_say(...) (errno = 0, error_set(__VA_ARGS__))
+int error_say(struct error *error, enum kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);

@@ -199,6 +199,7 @@ with_mount() {
 
 @test "a directory that is not there" {
 	refused 66 "/nonexist/x: cannot create: its directory is not there" "$SEMLOCK" /nonexist/x touch ran
+	[[ $err == *"its directory is not there" ]] || complain "$err"
 	refused 66 missing/l "$SEMLOCK" missing/l touch ran
 	: >plain
 	refused 66 plain/l "$SEMLOCK" plain/l touch ran

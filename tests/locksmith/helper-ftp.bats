@@ -382,6 +382,24 @@ with_wait() {
 	[ -z "$(ls "$ROOT")" ]
 }
 
+@test "one of several holders, whose reply to the release is lost, leaves a plain client's directory alone" {
+	server
+	smith a --mode=shared "$URL/L"
+	expect a OK
+	smith b --mode=shared "$URL/L"
+	expect b OK
+	fault lose-RMD
+	fault stop-USER
+	tell a UNLOCK
+	in_file "$DIR/log" "stop USER"
+	unlock b
+	mkdir "$ROOT/L"
+	mend stop-USER
+	until_line a FREE
+	ended a
+	[ -d "$ROOT/L" ]
+}
+
 @test "the reply to the token's MKD is lost: the listing tells that it was made" {
 	server
 	mkdir "$ROOT/L" "$ROOT/L/sl1.s.600.0.0123456789abcdef.1.other"

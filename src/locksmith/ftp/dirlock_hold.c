@@ -83,7 +83,8 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 		now = clock_boottime();
 		if (h->removing == 0 || now >= h->deadline)
 			return REPLY_REFUSED;
-		if (dirlock_may_be_removed(k, h->removing, now))
+		/* Another holder may have been the last one, and have removed the directory. */
+		if (k->mine.mode != 'x' || dirlock_may_be_removed(k, h->removing, now))
 			return REPLY_DONE;
 	}
 	/* Only once: a second request could remove the directory of a plain client that came after us. */
