@@ -172,12 +172,12 @@ refusing() {
 @test "where a queue cannot be made whole under its name, a waiter that makes it too late stands in line in it" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
-	local denied=(strace -D -qq -o trace -e inject=/^readlink:error=ENOENT -e inject=linkat:error=ENOENT)
+	local denied=(strace -D -qq -o trace -e inject=/^readlink:error=ENOENT -e)
 	hold_lock l
 	fifos first
-	start late "${denied[@]}:signal=STOP" "$SEMLOCK" --queue-max=2 l touch ran
+	start late "${denied[@]}" inject=linkat:error=ENOENT:signal=STOP "$SEMLOCK" --queue-max=2 l touch ran
 	"$PROBE" state "${PID[late]}" Tt
-	start first "${denied[@]}" "$SEMLOCK" l "$PROBE" hold first.up first.down
+	start first "${denied[@]}" inject=linkat:error=ENOENT "$SEMLOCK" l "$PROBE" hold first.up first.down
 	"$PROBE" blocked "${PID[first]}"
 	kill -CONT "${PID[late]}"
 	"$PROBE" blocked "${PID[late]}"
