@@ -171,7 +171,7 @@ has_two() {
 }
 
 @test "nothing is held: 0, and no line" {
-	root_only "makes a namespace"
+	namespaces -p -f --mount-proc
 	expect_status 0 unshare -p -f --mount-proc "$SEMLOCK" --who
 	expect_silent
 	expect_status 0 unshare -p -f --mount-proc "$SEMLOCK" --who --json
