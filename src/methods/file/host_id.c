@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,28 +37,34 @@ static int64_t booted(void)
 	return at;
 }
 
-/* With one for all threads, a thread could put into a record, or compare, what another is still reading. */
-const struct host_id *host_id(void)
+static struct host_id this_system;
+
+static void look_up(void)
 {
-	static _Thread_local struct host_id it;
-	static _Thread_local bool known;
 	struct utsname system;
 	struct stat namespace;
 	char most[24];
 
-	if (known)
-		return &it;
-	known = true;
-	process_file("/proc/sys/kernel/random/boot_id", it.boot, sizeof it.boot);
-	process_file("/etc/machine-id", it.machine, sizeof it.machine);
+	process_file("/proc/sys/kernel/random/boot_id", this_system.boot, sizeof this_system.boot);
+	process_file("/etc/machine-id", this_system.machine, sizeof this_system.machine);
 	if (uname(&system) == 0)
-		snprintf(it.host, sizeof it.host, "%.*s", HOST_SIZE - 1, system.nodename);
-	make_word(it.boot);
-	make_word(it.machine);
-	make_word(it.host);
+		snprintf(this_system.host, sizeof this_system.host, "%.*s", HOST_SIZE - 1, system.nodename);
+	make_word(this_system.boot);
+	make_word(this_system.machine);
+	make_word(this_system.host);
 	if (stat("/proc/self/ns/pid", &namespace) == 0)
-		it.pidns = namespace.st_ino;
-	it.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
-	it.booted = booted();
-	return &it;
+		this_system.pidns = namespace.st_ino;
+	this_system.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
+	this_system.booted = booted();
+}
+
+/* A thread that asks while another is reading waits for it: half of a name would go into a record.  The
+ * structure is not a thread's own, because with that much for each thread musl starts with one more system
+ * call. */
+const struct host_id *host_id(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, look_up);
+	return &this_system;
 }

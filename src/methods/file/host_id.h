@@ -17,7 +17,7 @@ struct host_id {
 	int64_t booted; /* seconds since 1970, by today's clock */
 };
 
-/* Looked up once by each thread. */
+/* Looked up once; any thread may ask. */
 const struct host_id *host_id(void);
 
 #endif
