@@ -74,11 +74,13 @@ static void watch_place(struct etcdlock *k)
 		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
-/* Waits until that moment, until the watch has an event, or until the watch ends. */
+/* Waits until that moment, until the watch has an event, or until a moment after the watch's end. */
 static void doze(struct etcdlock *k, int64_t until)
 {
-	transfer_wait(until, &k->watch.stirred, &k->watch.call.transfer.ended);
-	if (!k->watch.call.transfer.ended || k->watch.stirred)
+	const struct etcdwatch *w = &k->watch;
+
+	transfer_wait(until, &w->stirred, &w->call.transfer.ended);
+	if (w->stirred ? !w->cancelled : !w->call.transfer.ended)
 		return;
 	etcdrpc_rotate(&k->etcd);
 	transfer_wait(clock_min(clock_boottime() + NS_PER_S / 5, k->options->until), NULL, NULL);
