@@ -28,6 +28,13 @@ synchronous_standby() {
 	eventually in_sync
 }
 
+# proxy: starts between.py; PROXIED is URL through it.
+proxy() {
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "$PG" "$DIR" >between 2>between.err </dev/null &
+	in_file between READY
+	PROXIED=${URL/$PG/127.0.0.1:$(sed 's/READY //' between)}
+}
+
 # waiter NAME ARG...: starts semlock, and returns when semlock says that it waits.
 waiter() {
 	local name=$1
@@ -195,10 +202,8 @@ lost_by() {
 }
 
 @test "the connection is cut: the command is ended before the next begins, 76" {
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "$PG" "$DIR" >between 2>between.err </dev/null &
-	in_file between READY
-	read -r _ port <between
-	LOCK="postgresql://lock@127.0.0.1:$port/nightly?dbname=postgres" NEXT=$URL
+	proxy
+	LOCK=$PROXIED NEXT=$URL
 	cut() { : >faults/cut-reply; }
 	with_lease 6 lost_by holder cut
 }
@@ -366,6 +371,14 @@ pooler() {
 	let_go one
 	ready two
 	let_go two
+}
+
+# No server of version 17 is needed: an older one that passes for one names what it is asked to set.
+@test "nor does a transaction_timeout, which servers from version 17 have" {
+	proxy
+	expect_status 0 "$SEMLOCK" "$PROXIED" true
+	echo 17 >faults/version
+	refused 69 'parameter "transaction_timeout"' "$SEMLOCK" "$PROXIED" true
 }
 
 @test "nor does a lock_timeout of the role, while the table is locked, as by VACUUM FULL" {
