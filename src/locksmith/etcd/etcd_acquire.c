@@ -70,8 +70,7 @@ static bool watch_is_good(const struct etcdlock *k)
 static void watch_place(struct etcdlock *k)
 {
 	if (!watch_is_good(k) || strcmp(k->watch.key, k->place.watch.first) != 0)
-		etcdwatch_start(
-		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
+		etcdwatch_start(&k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
 /* Waits until that moment, until the watch has an event, or until a moment after the watch's end. */

@@ -28,8 +28,7 @@ static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 	watchdog_lease(k->deadline, k->ttl);
 }
 
-/* Watches our own key since the revision at which it was last seen: a revoked lease is noticed at once,
-   not at the next keepalive. */
+/* Watches our own key from the revision on at which it was last seen: a loss is noticed before the next renewal. */
 static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 {
 	struct etcdqueue_span own = {.end = ""};

@@ -60,14 +60,12 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "not possible");
-	case CURLE_FTP_COULDNT_RETR_FILE:
-		if (r->code == 550) { /* NLST of a directory that is not there */
-			r->reached = true;
-			return REPLY_REFUSED;
-		}
-		break;
 	default:
 		break;
+	}
+	if (result == CURLE_FTP_COULDNT_RETR_FILE && r->code == 550) { /* NLST of a directory that is not there */
+		r->reached = true;
+		return REPLY_REFUSED;
 	}
 	failure_away(&r->failure, "%s", r->transfer.error);
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;

@@ -96,12 +96,9 @@ static const char *whole_line(struct locksmith *smith)
 
 static int poll_timeout(const struct deadline *until)
 {
-	int64_t left = deadline_left(until);
+	int64_t left = deadline_left(until) / MILLISECOND;
 
-	if (until->never)
-		return -1;
-	return left / MILLISECOND >= INT_MAX ? INT_MAX
-					     : (int)((left + MILLISECOND - 1) / MILLISECOND);
+	return until->never ? -1 : (int)(left < INT_MAX ? left : INT_MAX);
 }
 
 /* NOTE is allowed at any moment, and printed. */
