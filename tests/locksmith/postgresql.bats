@@ -236,6 +236,27 @@ lost_by() {
 	expect_status 0 "$SEMLOCK" -w 40 "$URL" true
 }
 
+# no_room: while the trigger is there no row can be changed, as on a full disk.
+no_room() {
+	sql "CREATE OR REPLACE FUNCTION semlock.no_room() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN RAISE \$\$the disk is full\$\$ USING ERRCODE = \$\$53100\$\$; END';
+		CREATE TRIGGER no_room BEFORE UPDATE ON semlock.held EXECUTE FUNCTION semlock.no_room()"
+}
+
+held_without_room() {
+	rm -f holder.up holder.down
+	hold_lock --ttl="$ttl" "$URL" || return
+	: >"$PG_HOME/one.log"
+	no_room && in_file "$PG_HOME/one.log" "ERROR:  the disk is full" || return
+	sql "DROP TRIGGER no_room ON semlock.held"
+	expect_status 1 "$SEMLOCK" -w "$ttl" "$URL" true || return
+	let_go
+}
+
+@test "a renewal that the server has no room for is tried again, as long as there is time" {
+	with_lease 9 held_without_room
+}
+
 @test "the holder's row is removed by hand: found at the next renewal, 76" {
 	hold_lock --ttl=9 "$URL"
 	sql "DELETE FROM semlock.held"

@@ -23,8 +23,7 @@ static void keep_text(struct remote_dir *r)
 
 static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
 {
-	return REMOTE_DIR_FATAL(
-	    r, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
+	return REMOTE_DIR_FATAL(r, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
 }
 
 static enum reply ftp_no_user(struct remote_dir *r)
