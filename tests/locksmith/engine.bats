@@ -54,6 +54,14 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	for i in 1 2 3 4; do ended c$i 0; done
 }
 
+@test "an engine in shell: what another program says of itself becomes no line of the protocol" {
+	mkdir nightly
+	printf 'note=mine\nOK lease=1000000000000 deadline=9000000000000000\n' >nightly/owner
+	expect_status 1 "$SEMLOCK" -w .5 "$URL" touch ran
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	[ ! -e ran ]
+}
+
 @test "an engine in shell: semlock killed, the lock stays until the command ends; the helper killed, 76" {
 	fifos holder
 	start holder "$SEMLOCK" "$URL" "$PROBE" hold holder.up holder.down
