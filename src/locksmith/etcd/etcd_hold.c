@@ -28,7 +28,7 @@ static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 	watchdog_lease(k->deadline, k->ttl);
 }
 
-/* Watches our own key from the revision on at which it was last seen: a loss is noticed before the next renewal. */
+/* Watches our own key from when it was last seen: a loss is noticed before the next renewal. */
 static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 {
 	struct etcdqueue_span own = {.end = ""};

@@ -62,7 +62,7 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	default:
 		break;
 	}
-	if (result == CURLE_FTP_COULDNT_RETR_FILE && r->code == 550) { /* NLST of a directory that is not there */
+	if (result == CURLE_FTP_COULDNT_RETR_FILE && r->code == 550) { /* NLST of nothing */
 		r->reached = true;
 		return REPLY_REFUSED;
 	}

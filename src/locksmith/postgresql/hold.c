@@ -29,7 +29,7 @@ static int rest(struct pglock *k, int64_t next)
 	return 0;
 }
 
-/* Sets *next. An error that another try may help against, of a full disk, say, ends no lock that has time left. */
+/* Sets *next. An error like that of a full disk ends no lock that has time left. */
 static int renew(struct pglock *k, int64_t *next)
 {
 	int64_t last_call = k->deadline - k->ttl / 10;
