@@ -279,7 +279,7 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_par
 check_PROGRAMS += tests/locksmith_parts
 endif
 tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
-	src/locksmith/common/clock.c src/sys/deadline.c src/locksmith/common/url.c \
+	src/locksmith/common/clock.c src/locksmith/common/options.c src/sys/deadline.c src/locksmith/common/url.c \
 	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdtxn.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c

@@ -152,6 +152,10 @@ static void ftp_listings(void)
 			"220-hello\r\nsl1.trap\r\n220 go\r\n331 x\r\n230 in\r\n212-Status of L\r\n"
 			" drwxr-xr-x   2 u g 4096 Nov 20 21:10 a b\r\n212 End\r\n"),
 		 "a b|") == 0);
+	/* proftpd with MultilineRFC2228: each line has the code. */
+	MUST(strcmp(stat_names("213-Status of L:\r\n213-total 4\r\n213-drwxr-xr-x   2 u g 4096 Nov 20 21:10 sl1.x\r\n"
+			       "213-11-20-26  09:10PM       <DIR>          a\r\n213-Connected\r\n213 End of status\r\n"),
+		 "sl1.x|a|") == 0);
 	MUST(strcmp(stat_names("213 Empty\r\n"), "") == 0 && strcmp(stat_names(""), "") == 0);
 	MUST(strcmp(stat_names(
 			"213-x\r\ntotal 0\r\n-rw-r--r-- 1 u 4096 Nov 20 21:10 f\r\n213 End\r\n"),

@@ -54,6 +54,14 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	for i in 1 2 3 4; do ended c$i 0; done
 }
 
+@test "an engine in shell: what another program says of itself becomes no line of the protocol" {
+	mkdir nightly
+	printf 'note=mine\nOK lease=1000000000000 deadline=9000000000000000\n' >nightly/owner
+	expect_status 1 "$SEMLOCK" -w .5 "$URL" touch ran
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	[ ! -e ran ]
+}
+
 @test "an engine in shell: semlock killed, the lock stays until the command ends; the helper killed, 76" {
 	fifos holder
 	start holder "$SEMLOCK" "$URL" "$PROBE" hold holder.up holder.down
@@ -148,16 +156,32 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	[ ! -e ran ]
 }
 
+@test "of a line that is too long the end is no line of its own: no lock that nobody granted, no loss unheard" {
+	engine odd <<<"echo LOCKSMITH 1; printf 'NOTE %01019d' 0; $OK; exit 3"
+	expect_status 69 "$SEMLOCK" odd://h/l touch ran
+	grep -q "odd://h/l: 0000.*0000$" .err || complain "$err"
+	engine odd <<<"echo LOCKSMITH 1; $OK; read -r child; echo \$child; printf 'LOST gone%03000d\n' 0; cat"
+	expect_status 76 "$SEMLOCK" odd://h/l sleep 30
+	grep -q "the lock is lost: gone000" .err || complain "$err"
+	engine odd <<<"echo LOCKSMITH 1; printf 'WHO state=holds mode=exclusive pid=7 host=h note=%03000dWHO\n' 0"
+	expect_status 1 "$SEMLOCK" --who odd://h/l
+	[ "$(grep -c "^held " .out)" -eq 1 ] || complain "$out"
+	[ ! -e ran ]
+}
+
 # refused_soon: on a busy machine semlock may be late, and has to be soon once.
 refused_soon() {
 	local began=$SECONDS
-	refused 69 "has not answered in time" "$SEMLOCK" "$@" && [ $((SECONDS - began)) -le 4 ]
+	expect_status 69 "$SEMLOCK" "$@" && [ $((SECONDS - began)) -le 4 ] && [ ! -s .out ] &&
+		[[ $(tail -n 1 .err) == "semlock: "*"has not answered in time"* ]] &&
+		[ "$(grep -vc ": not yet$" .err)" -eq 1 ]
 }
 
-@test "an engine that says nothing: -n and a short -w are 69 within three seconds and a bit, not busy" {
+@test "an engine that says nothing, or notes alone: -n and a short -w are 69 within three seconds and a bit, not busy" {
 	engine mute <<<'cat'
 	engine slow <<<'echo LOCKSMITH 1 shared; cat'
-	for scheme in mute slow; do
+	engine loud <<<"echo LOCKSMITH 1; exec yes 'NOTE not yet'"
+	for scheme in mute slow loud; do
 		for wait in -n "-w .1"; do
 			# shellcheck disable=SC2086 # two words
 			eventually refused_soon $wait $scheme://h/l touch ran

@@ -434,6 +434,25 @@ held_on() {
 	until_line a LOST
 }
 
+@test "a server that cancels each watch is asked less and less, and the lock is held and waited for" {
+	local before
+	etcd_single
+	etcd_between
+	says watch "1 4 88$(header content-type application/grpc)" "0 0 00000000022001"
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	smith b "etcd://$BETWEEN/L"
+	expect b WAIT
+	for _ in 1 2 3 4; do expect a HELD; done
+	before=$(field "$LINE" deadline)
+	expect a HELD
+	[ $(($(field "$LINE" deadline) - before)) -gt 1000000000 ] || complain "$(cat "$DIR/between.log")"
+	[ "$(grep -c txn "$DIR/between.log")" -lt 60 ] || complain "$(cat "$DIR/between.log")"
+	unlock a
+	until_line b OK
+	unlock b
+}
+
 held_on_by_proxy() {
 	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
 	expect a HELD && expect a HELD || return

@@ -28,6 +28,13 @@ synchronous_standby() {
 	eventually in_sync
 }
 
+# proxy: starts between.py; PROXIED is URL through it.
+proxy() {
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "$PG" "$DIR" >between 2>between.err </dev/null &
+	in_file between READY
+	PROXIED=${URL/$PG/127.0.0.1:$(sed 's/READY //' between)}
+}
+
 # waiter NAME ARG...: starts semlock, and returns when semlock says that it waits.
 waiter() {
 	local name=$1
@@ -195,10 +202,8 @@ lost_by() {
 }
 
 @test "the connection is cut: the command is ended before the next begins, 76" {
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "$PG" "$DIR" >between 2>between.err </dev/null &
-	in_file between READY
-	read -r _ port <between
-	LOCK="postgresql://lock@127.0.0.1:$port/nightly?dbname=postgres" NEXT=$URL
+	proxy
+	LOCK=$PROXIED NEXT=$URL
 	cut() { : >faults/cut-reply; }
 	with_lease 6 lost_by holder cut
 }
@@ -229,6 +234,27 @@ lost_by() {
 	kill -CONT "${PID[holder]}"
 	ended holder 76
 	expect_status 0 "$SEMLOCK" -w 40 "$URL" true
+}
+
+# no_room: while the trigger is there no row can be changed, as on a full disk.
+no_room() {
+	sql "CREATE OR REPLACE FUNCTION semlock.no_room() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN RAISE \$\$the disk is full\$\$ USING ERRCODE = \$\$53100\$\$; END';
+		CREATE TRIGGER no_room BEFORE UPDATE ON semlock.held EXECUTE FUNCTION semlock.no_room()"
+}
+
+held_without_room() {
+	rm -f holder.up holder.down
+	hold_lock --ttl="$ttl" "$URL" || return
+	: >"$PG_HOME/one.log"
+	no_room && in_file "$PG_HOME/one.log" "ERROR:  the disk is full" || return
+	sql "DROP TRIGGER no_room ON semlock.held"
+	expect_status 1 "$SEMLOCK" -w "$ttl" "$URL" true || return
+	let_go
+}
+
+@test "a renewal that the server has no room for is tried again, as long as there is time" {
+	with_lease 9 held_without_room
 }
 
 @test "the holder's row is removed by hand: found at the next renewal, 76" {
@@ -366,6 +392,14 @@ pooler() {
 	let_go one
 	ready two
 	let_go two
+}
+
+# No server of version 17 is needed: an older one that passes for one names what it is asked to set.
+@test "nor does a transaction_timeout, which servers from version 17 have" {
+	proxy
+	expect_status 0 "$SEMLOCK" "$PROXIED" true
+	echo 17 >faults/version
+	refused 69 'parameter "transaction_timeout"' "$SEMLOCK" "$PROXIED" true
 }
 
 @test "nor does a lock_timeout of the role, while the table is locked, as by VACUUM FULL" {

@@ -20,7 +20,8 @@ Client = collections.namedtuple("Client", "step version kind seen beats faults l
 
 
 class Case:
-    def __init__(self, name, kinds, holds=True, beats=0, faults=0, torn=False, looks=1, bare=True):
+    def __init__(self, name, kinds, holds=True, beats=0, faults=0, torn=False, looks=1, bare=True, full=False,
+                 naive=False):
         self.name = name        # for the output
         self.kinds = kinds      # one per client: x exclusive, s shared, n slots (of two), p plain mkdir client
         self.holds = holds      # mutual exclusion is expected
@@ -29,6 +30,8 @@ class Case:
         self.torn = torn        # a listing is not atomic
         self.looks = looks      # how often A3 lists
         self.bare = bare        # empty directories may be removed
+        self.full = full        # the server may refuse a token
+        self.naive = naive      # who finds the token gone after the lease removes the directory all the same
 
 
 CASES = [
@@ -45,10 +48,14 @@ CASES = [
     Case("three for two slots, heartbeats", "nnn", beats=1),
     Case("slots, shared and exclusive", "nsx"),
     Case("a plain client among exclusive ones", "xxp", bare=False, beats=1),
+    Case("a plain client, lost commands", "xxp", bare=False, faults=2),
+    Case("a plain client, a server without room", "xxp", bare=False, full=True, faults=1),
     Case("torn listings, two looks", "xxx", beats=1, torn=True, looks=2),
-    # These two show why the assumptions are needed: each fails without its own.
+    # These show why the assumptions and the rules are needed: each fails without its own.
     Case("torn listings, one look", "xxx", beats=1, torn=True, looks=1, holds=False),
     Case("a plain client, empty directories removed early", "xxp", holds=False),
+    Case("a plain client among readers", "ssp", holds=False, bare=False),
+    Case("naive: a plain client, released after the lease", "xxp", holds=False, bare=False, faults=1, naive=True),
 ]
 
 
@@ -99,16 +106,18 @@ def steps(case, check, state):
                     to("A1-reply-lost", frozenset(), faults=c.faults - 1)
             elif kind != "p":
                 for k in may_join(lock, kind):
-                    to("join", step="made", kind=k)
+                    to("join", step="joined", kind=k)
                 if case.bare and not lock:
                     to("remove-bare", None)
                 for t in lock:
-                    if t[1] == "late" or clients[t[0]].step in ("dead", "idle"):
-                        to("break-%d" % t[0], lock - {t})
-        elif c.step == "made":
+                    if t[1] == "late" or clients[t[0]].step in ("dead", "idle", "overdue"):
+                        to("break-%d" % t[0], lock - {t}, step="clear")
+        elif c.step in ("made", "joined"):
             if lock is None:
                 to("A2-refused", **idle)
             else:
+                if case.full:
+                    to("no-room", **(dict(step="clear") if c.step == "made" else idle))
                 to("A2", lock | {mine}, step="look" if check else "critical")
             if c.faults:
                 to("A2-goes-astray", **dict(idle, faults=c.faults - 1, late=c.late or c.kind))
@@ -134,11 +143,23 @@ def steps(case, check, state):
                 to("lost", **idle)
                 continue
             to("release", lock - {mine}, step="clear")
+            if c.faults:
+                to("release-reply-lost", lock - {mine}, step="unsure", faults=c.faults - 1)
+                to("release-goes-astray", step="unsure", faults=c.faults - 1)
             # Stopped or cut off beyond its lease: the command was stopped, the token stays and goes stale.
             to("expire", (lock - {mine}) | {(i, "late", c.kind)}, **idle)
             if c.beats:
                 to("beat", (lock - {mine}) | {(i, c.version + 1, c.kind)}, version=c.version + 1,
                    beats=c.beats - 1)
+        elif c.step in ("unsure", "overdue"):    # let_go() in dirlock_hold.c
+            if lock is not None and mine in lock:
+                to("release-again", lock - {mine}, step="clear")
+            elif c.step == "unsure" and kind == "x" or case.naive:
+                to("released-before", step="clear")
+            else:
+                to("gone", **idle)
+            if c.step == "unsure":
+                to("lease-ends", step="overdue")
         elif c.step == "back":
             if lock is not None and mine in lock:
                 to("take-back", lock - {mine}, step="clear")

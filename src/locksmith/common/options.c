@@ -5,8 +5,10 @@
 #include "locksmith/common/clock.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
@@ -20,8 +22,7 @@ const char options_help[] =
     "  --mode=exclusive|shared   how to hold it (exclusive)\n"
     "  --slots=N                 one of N slots\n"
     "  --ttl=SECS                lease (etcd 15, others 60)\n"
-    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 "
-    "never)\n"
+    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 never)\n"
     "  --wait[=SECS]             wait for it, at most so long (the default: for ever)\n"
     "  --no-wait                 do not wait\n"
     "  --queue-max=N             wait only if fewer than N others wait (etcd)\n"
@@ -74,6 +75,15 @@ static int parse_count(const char *text, long most, unsigned int *count)
 const char *lease_mode_name(enum lease_mode mode)
 {
 	return mode == LEASE_SHARED ? "shared" : mode == LEASE_SLOTS ? "slots" : "exclusive";
+}
+
+void options_holder(const struct options *o, char *text, size_t size)
+{
+	char host[65] = "";
+
+	gethostname(host, sizeof host - 1);
+	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", o->pid, host, (long long)time(NULL),
+	    o->note[0] != '\0' ? " note=" : "", o->note);
 }
 
 static int parse_mode(struct options *o, const char *text)

@@ -6,6 +6,7 @@
 #include "locksmith/common/failure.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum action { ACTION_LOCK, ACTION_WHO, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
@@ -33,6 +34,9 @@ struct options {
 
 /* "exclusive", "shared" or "slots". */
 const char *lease_mode_name(enum lease_mode mode);
+
+/* The holder, as others are told of it: the fields of a WAIT line from pid= on. */
+void options_holder(const struct options *o, char *text, size_t size);
 
 /* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */
 int options_parse(int argc, char **argv, struct options *o, struct failure *failure);

@@ -86,8 +86,7 @@ static void say_version(struct etcdlock *k)
 	if (etcdrpc_call(&k->etcd, ETCD_STATUS, clock_boottime() + FIRST_ANSWER) != ETCD_OK)
 		return;
 	pb_string(pb_bytes(k->etcd.answer, STATUS_VERSION, 0), version, sizeof version);
-	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke "
-	    "leases that were "
+	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke leases that were "
 	    "renewed: use SEMLOCK_TOKEN",
 	    version[0] != '\0' ? version : "of unknown version");
 }
@@ -99,8 +98,7 @@ static int etcd_check(struct etcdlock *k, struct failure *failure)
 	const bool yes = true;
 	bool made = false, gone = false, fit;
 
-	snprintf(
-	    k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_boottime());
+	snprintf(k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_boottime());
 	etcdqueue_init(&k->queue, k->name, k->options);
 	if (etcdlock_grant(k, until) != ETCD_OK) {
 		*failure = k->etcd.failure;
@@ -141,11 +139,9 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	int64_t endpoint_timeout, first_timeout;
 
 	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
-	if (o->stale_given) {
-		failure_set(
-		    failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
-		return EXIT_USAGE;
-	}
+	if (o->stale_given)
+		return failure_set(failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves"),
+		       EXIT_USAGE;
 	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? clock_min(k->ttl / 6, MOST_ENDPOINT_TIMEOUT)
 							       : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);

@@ -36,16 +36,10 @@ static enum wait place_verdict(const struct etcdlock *k)
 
 static enum wait call_verdict(enum etcd_reply reply)
 {
-	switch (reply) {
-	case ETCD_OK:
-		return WAIT_HELD;
-	case ETCD_SILENT:
-		return WAIT_SILENT;
-	case ETCD_FATAL:
-		return WAIT_FAILED;
-	default:
-		return WAIT_AGAIN;
-	}
+	return reply == ETCD_OK	      ? WAIT_HELD
+	       : reply == ETCD_SILENT ? WAIT_SILENT
+	       : reply == ETCD_FATAL  ? WAIT_FAILED
+				      : WAIT_AGAIN;
 }
 
 static enum wait look_again(struct etcdlock *k)
@@ -70,15 +64,16 @@ static bool watch_is_good(const struct etcdlock *k)
 static void watch_place(struct etcdlock *k)
 {
 	if (!watch_is_good(k) || strcmp(k->watch.key, k->place.watch.first) != 0)
-		etcdwatch_start(
-		    &k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
+		etcdwatch_start(&k->watch, &k->etcd, &k->place.watch, k->place.puts, k->seen + 1);
 }
 
-/* Waits until that moment, until the watch has an event, or until the watch ends. */
+/* Waits until that moment, until the watch has an event, or until a moment after the watch's end. */
 static void doze(struct etcdlock *k, int64_t until)
 {
-	transfer_wait(until, &k->watch.stirred, &k->watch.call.transfer.ended);
-	if (!k->watch.call.transfer.ended || k->watch.stirred)
+	const struct etcdwatch *w = &k->watch;
+
+	transfer_wait(until, &w->stirred, &w->call.transfer.ended);
+	if (w->stirred ? !w->cancelled : !w->call.transfer.ended)
 		return;
 	etcdrpc_rotate(&k->etcd);
 	transfer_wait(clock_min(clock_boottime() + NS_PER_S / 5, k->options->until), NULL, NULL);

@@ -8,12 +8,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define PAUSE (NS_PER_S / 5)
 #define LONG_LEASE (60 * NS_PER_S)
 
 struct etcd_renewal {
 	int64_t last_call; /* without a renewal by then the lock is lost */
 	int64_t next;	   /* the next keepalive */
 	int64_t watch_at;  /* no watch before: a short command needs none */
+	int64_t pause;	   /* between two watches */
 	bool refused;	   /* the last one was refused, and not only late */
 };
 
@@ -21,11 +23,12 @@ static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 {
 	h->last_call = k->deadline - k->ttl / 10;
 	h->next = k->deadline - k->ttl + k->ttl / 3;
+	if (!etcdwatch_over(&k->watch))
+		h->pause = PAUSE;
 	watchdog_lease(k->deadline, k->ttl);
 }
 
-/* Watches our own key since the revision at which it was last seen: a revoked lease is noticed at once,
-   not at the next keepalive. */
+/* Watches our own key from when it was last seen: a loss is noticed before the next renewal. */
 static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 {
 	struct etcdqueue_span own = {.end = ""};
@@ -33,7 +36,7 @@ static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 	etcdwatch_stop(&k->watch);
 	if (clock_boottime() < h->watch_at)
 		return;
-	h->watch_at = clock_boottime() + NS_PER_S / 5;
+	h->watch_at = clock_boottime() + PAUSE;
 	strcpy(own.first, k->key);
 	etcdwatch_start(&k->watch, &k->etcd, &own, false, k->seen + 1);
 }
@@ -87,8 +90,11 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 	if (etcdwatch_over(&k->watch) || k->watch.endpoint != k->etcd.current) {
 		if (k->watch.call.transfer.ended && k->watch.endpoint == k->etcd.current)
 			etcdrpc_rotate(&k->etcd);
-		if (k->watch.stirred) /* cancelled: k->seen is compacted, and a renewal tells a later revision */
+		if (k->watch.cancelled) { /* k->seen is compacted, and a renewal tells a later revision */
 			h->next = 0;
+			h->watch_at = clock_boottime() + h->pause;
+			h->pause = clock_min(2 * h->pause, k->ttl / 3);
+		}
 		watch_own(k, h);
 	}
 	if (clock_boottime() < h->next)
@@ -103,14 +109,14 @@ static int act_on_due(struct etcdlock *k, struct etcd_renewal *h, struct failure
 		etcd_renewed(k, h);
 		say("HELD deadline=%" PRId64, k->deadline);
 	} else {
-		h->next = clock_boottime() + NS_PER_S / 5;
+		h->next = clock_boottime() + PAUSE;
 	}
 	return EXIT_RELEASED;
 }
 
 int etcd_hold(struct etcdlock *k, struct failure *failure)
 {
-	struct etcd_renewal h = {.watch_at = clock_boottime() + NS_PER_S / 5};
+	struct etcd_renewal h = {.watch_at = clock_boottime() + PAUSE, .pause = PAUSE};
 
 	etcd_renewed(k, &h);
 	if (h.next < h.watch_at)

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* The requests, by their place in the transaction. */
 enum question {
@@ -241,15 +239,10 @@ void etcdqueue_describe(const struct etcd_kv *kv, char *text, size_t size)
 
 void etcdqueue_value(const struct options *o, char *value, size_t size)
 {
-	char host[65], mode[32];
+	char holder[350], slots[24] = "";
 
-	if (gethostname(host, sizeof host) != 0)
-		host[0] = '\0';
-	host[sizeof host - 1] = '\0';
 	if (o->mode == LEASE_SLOTS)
-		snprintf(mode, sizeof mode, "slots=%u", o->slots);
-	else
-		snprintf(mode, sizeof mode, "%s", o->mode == LEASE_SHARED ? "shared" : "exclusive");
-	snprintf(value, size, "%s pid=%ld host=%s since=%lld%s%.200s", mode, o->pid, host,
-	    (long long)time(NULL), o->note[0] != '\0' ? " note=" : "", o->note);
+		snprintf(slots, sizeof slots, "=%u", o->slots);
+	options_holder(o, holder, sizeof holder);
+	snprintf(value, size, "%s%s %s", lease_mode_name(o->mode), slots, holder);
 }

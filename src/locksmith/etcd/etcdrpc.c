@@ -37,10 +37,7 @@ static enum etcd_reply etcd_failure(struct etcd *e, const char *text, bool mends
 			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
 			    used > 0 ? "; " : "", e->url->hosts > 1 ? e->url->host[i] : "",
 			    e->url->hosts > 1 ? ": " : "", e->failed[i]);
-	if (e->away)
-		failure_away(&e->failure, "%s", all);
-	else
-		failure_set(&e->failure, EXIT_UNAVAILABLE, "%s", all);
+	failure_fill(&e->failure, EXIT_UNAVAILABLE, e->away, "%s", all);
 	return ETCD_SILENT;
 }
 
@@ -70,8 +67,7 @@ static enum etcd_reply refusal_reply(struct etcd *e)
 	case GRPC_DENIED:
 		failure_set(&e->failure, EXIT_NOTPERMITTED,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
-		    "readwrite --prefix=true '%s'",
-		    text, e->url->path);
+		    "readwrite --prefix=true '%s'", text, e->url->path);
 		return ETCD_FATAL;
 	case GRPC_INVALID_ARGUMENT:
 	case GRPC_NOT_FOUND:
@@ -85,8 +81,7 @@ static enum etcd_reply refusal_reply(struct etcd *e)
 	return etcd_failure(e, text, true);
 }
 
-/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many
-   requests. */
+/* No gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many calls. */
 static enum etcd_reply foreign_reply(struct etcd *e, int http)
 {
 	char line[sizeof e->failed[0]];
@@ -279,8 +274,7 @@ enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t firs
 		return ETCD_FATAL;
 	if (e->login.user[0] != '\0' && !e->login.has_password) {
 		failure_set(&e->failure, EXIT_NOTPERMITTED,
-		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or "
-		    "SEMLOCK_PASSWORD",
+		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD",
 		    e->login.user, url->host[0]);
 		return ETCD_FATAL;
 	}

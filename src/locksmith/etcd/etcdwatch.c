@@ -17,9 +17,8 @@ static void watch_hear(void *data, struct pb message)
 	struct etcdwatch *w = data;
 	struct pb_field field;
 
-	/* A cancelled watch (compacted history), or no message: the caller has to look. */
-	if (!pb_whole(message) || pb_number(message, WATCH_CANCELED) != 0)
-		w->stirred = true;
+	w->cancelled = w->cancelled || !pb_whole(message) || pb_number(message, WATCH_CANCELED) != 0;
+	w->stirred = w->stirred || w->cancelled;
 	while (pb_next(&message, &field)) {
 		if (field.number != WATCH_EVENT)
 			continue;

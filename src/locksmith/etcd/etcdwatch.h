@@ -8,7 +8,8 @@
 struct etcdwatch {
 	struct grpc_call call; /* call.transfer.ended: the stream is over */
 	bool deleted; /* a watched key went away */
-	bool stirred; /* there was a change, or the server has ended the watch */
+	bool stirred; /* there was a change, or the watch was cancelled */
+	bool cancelled; /* by the server, mostly because it has compacted that revision */
 	char key[ETCD_KEY];    /* the first that is watched */
 	unsigned int endpoint; /* that is asked */
 };

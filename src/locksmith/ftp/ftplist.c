@@ -9,18 +9,20 @@
 #include <strings.h>
 #include <time.h>
 
-/* The name is what follows eight fields, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS has it
-   three, 11-20-26 09:10PM <DIR> name. */
+/* The fields in front of the name: eight, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS has it three,
+   11-20-26 09:10PM <DIR> name. */
+static int fields_of(const char *line)
+{
+	if (strchr("-dlbcps", line[0]) != NULL && strspn(line + 1, "rwxsStT-") >= 9)
+		return 8;
+	return line[strspn(line, "0123456789")] == '-' && strspn(line, "0123456789-") >= 8 ? 3 : 0;
+}
+
 static const char *name_of(const char *line)
 {
 	const char *p = line;
-	int fields = 0;
 
-	if (strchr("-dlbcps", line[0]) != NULL && strspn(line + 1, "rwxsStT-") >= 9)
-		fields = 8;
-	else if (line[strspn(line, "0123456789")] == '-' && strspn(line, "0123456789-") >= 8)
-		fields = 3;
-	for (int i = 0; i < fields; i++) {
+	for (int i = fields_of(line); i > 0; i--) {
 		p += strcspn(p, " \t");
 		p += strspn(p, " \t");
 	}
@@ -75,9 +77,11 @@ void ftplist_stat(const char *reply, ftplist_name each, void *data)
 
 	reply = last_reply(reply);
 	while (next_line(&reply, line, sizeof line)) {
-		const char *p = line + strspn(line, " \t");
+		bool coded = is_reply_line(line); /* as RFC 2228 has it, also before an entry */
+		const char *p = line + (coded ? 4 : 0);
 
-		if (*p == '\0' || is_reply_line(line) || strncasecmp(p, "total ", 6) == 0)
+		p += strspn(p, " \t");
+		if (*p == '\0' || (coded && fields_of(p) == 0) || strncasecmp(p, "total ", 6) == 0)
 			continue;
 		each(data, name_of(p));
 	}

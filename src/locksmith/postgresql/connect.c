@@ -183,6 +183,8 @@ static int connected(struct pglock *k, int64_t until)
    a holder's silent connection in about a lease. */
 static int set_up(struct pglock *k, int64_t until)
 {
+	/* An older server knows no such word; another that is in the list anyway does no harm. */
+	const char *newer = PQserverVersion(k->db) >= 170000 ? "transaction_timeout" : "lock_timeout";
 	char seconds[16];
 	PGresult *r;
 	int pid;
@@ -193,10 +195,10 @@ static int set_up(struct pglock *k, int64_t until)
 	    " pg_catalog.set_config(name, value, false) FROM (VALUES ('search_path', 'pg_catalog'),"
 	    " ('synchronous_commit', 'on'), ('default_transaction_isolation', 'read committed'),"
 	    " ('client_min_messages', 'warning')," /* judge() needs the warnings */
-	    " ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_session_timeout', '0'),"
+	    " ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_session_timeout', '0'), ($3, '0'),"
 	    " ('client_connection_check_interval', '1s'), ('tcp_keepalives_idle', $2),"
 	    " ('tcp_keepalives_interval', $2), ('tcp_keepalives_count', '2')) AS setting(name, value)",
-	    k->name, seconds);
+	    k->name, seconds, newer);
 	if (r == NULL)
 		return -1;
 	pid = atoi(PQgetvalue(r, 0, 0));

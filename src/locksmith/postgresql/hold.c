@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define RETRY (NS_PER_S / 2)
+
 /* Our row is committed: the next one in the queue may look. */
 static int let_next_come(struct pglock *k)
 {
@@ -18,25 +20,29 @@ static int let_next_come(struct pglock *k)
 	return k->listening ? pg_do(k, until, "UNLISTEN semlock", 0, NULL) : 0;
 }
 
-/* Until it is time to renew, or to let go. -1: the session has ended. */
-static int rest(struct pglock *k)
+/* Until NEXT, the time to renew, or until it is time to let go. -1: the session has ended. */
+static int rest(struct pglock *k, int64_t next)
 {
-	int64_t next = k->deadline - k->ttl + k->ttl / 3;
-
 	while (clock_boottime() < next && !protocol_released())
 		if (pg_wait(k, next) != 0)
 			return -1;
 	return 0;
 }
 
-static int renew(struct pglock *k)
+/* Sets *next. An error like that of a full disk ends no lock that has time left. */
+static int renew(struct pglock *k, int64_t *next)
 {
-	int rows = pg_renew(k, k->deadline - k->ttl / 10);
+	int64_t last_call = k->deadline - k->ttl / 10;
+	int rows = pg_renew(k, last_call);
 
+	*next = clock_boottime() + RETRY;
+	if (rows < 0 && k->failure.away && k->state[0] != '\0' && *next < last_call)
+		return 0;
 	if (rows == 0)
 		failure_set(&k->failure, EXIT_LOST, "its row was removed");
 	if (rows <= 0)
 		return -1;
+	*next = k->deadline - k->ttl + k->ttl / 3;
 	watchdog_lease(k->deadline, k->ttl);
 	say("HELD deadline=%" PRId64, k->deadline);
 	return 0;
@@ -64,14 +70,15 @@ int pg_release(struct pglock *k)
 
 int pg_hold(struct pglock *k)
 {
+	int64_t next = k->deadline - k->ttl + k->ttl / 3;
 	int status;
 
 	k->acquiring = false;
 	watchdog_lease(k->deadline, k->ttl);
 	say_ok(atoll(k->fencing_token), k->slot, k->ttl, k->deadline);
 	if (let_next_come(k) == 0)
-		while (!protocol_released() && rest(k) == 0)
-			if (!protocol_released() && renew(k) != 0)
+		while (!protocol_released() && rest(k, next) == 0)
+			if (!protocol_released() && renew(k, &next) != 0)
 				break;
 	if (!protocol_released())
 		return k->failure.status = EXIT_LOST;

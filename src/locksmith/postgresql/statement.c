@@ -33,14 +33,14 @@ int pg_failed(struct pglock *k, const char *message)
 {
 	const char *text = take_state(k, message);
 	int length = (int)strcspn(text, "\n");
+	bool away;
 
 	if (strncmp(k->state, "28", 2) == 0 || strcmp(k->state, "42501") == 0)
 		return failure_set(&k->failure, EXIT_NOTPERMITTED, "%.*s", length, text);
 	/* No state: the network. 08: connection, 25006: a standby, 53: resources, 57: shutdown, starting up. */
-	if (k->state[0] == '\0' || strncmp(k->state, "08", 2) == 0 || strcmp(k->state, "25006") == 0 ||
-	    strncmp(k->state, "53", 2) == 0 || strncmp(k->state, "57", 2) == 0)
-		return failure_away(&k->failure, "%.*s", length, text);
-	return failure_set(&k->failure, EXIT_UNAVAILABLE, "%.*s", length, text);
+	away = k->state[0] == '\0' || strncmp(k->state, "08", 2) == 0 || strcmp(k->state, "25006") == 0 ||
+	       strncmp(k->state, "53", 2) == 0 || strncmp(k->state, "57", 2) == 0;
+	return failure_fill(&k->failure, EXIT_UNAVAILABLE, away, "%.*s", length, text);
 }
 
 bool pg_given_up(struct pglock *k, int64_t until)

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Two sessions that create at once would both fail: one waits for the other. */
 static const char create[] =
@@ -37,15 +35,6 @@ static struct words words_for(const struct options *o)
 	    "(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS"
 	    " (SELECT FROM semlock.held WHERE name = $1 AND slot = n))", o->slots - 1);
 	return w;
-}
-
-static void describe(const struct options *o, char *text, size_t size)
-{
-	char host[65] = "";
-
-	gethostname(host, sizeof host - 1);
-	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", o->pid, host, (long long)time(NULL),
-	    o->note[0] != '\0' ? " note=" : "", o->note);
 }
 
 static int not_granted(struct pglock *k, const char *first)
@@ -107,7 +96,7 @@ int pg_enter(struct pglock *k, int64_t until)
 	    "INSERT INTO semlock.held (name, mode, slot, until, holder)"
 	    " SELECT $1, $2, %s, clock_timestamp() + $3::interval, $4 WHERE NOT %s RETURNING token, slot",
 	    w.slot, w.conflict);
-	describe(k->options, holder, sizeof holder);
+	options_holder(k->options, holder, sizeof holder);
 	/* Not to be broken off: without an answer the row may be there, and keeps others out for a lease. */
 	k->acquiring = false;
 	do {

@@ -4,8 +4,10 @@ usage: between.py HOST:PORT DIR     prints READY and its own port
 
 DIR/faults/cut-reply: the next data of the server is not passed on; both connections are closed, and the file is
 removed. A number in the file: that many reads of the server's data are passed on before.
+DIR/faults/version: a PostgreSQL server seems to be of that major version, a number of two digits.
 """
 import os
+import re
 import select
 import socket
 import sys
@@ -14,6 +16,7 @@ import threading
 host, port = sys.argv[1].rsplit(":", 1)
 os.makedirs(os.path.join(sys.argv[2], "faults"), exist_ok=True)
 cut = os.path.join(sys.argv[2], "faults", "cut-reply")
+version = os.path.join(sys.argv[2], "faults", "version")
 
 
 def cuts():
@@ -30,6 +33,14 @@ def cuts():
     return False
 
 
+def told(data):
+    try:
+        with open(version, "rb") as f:
+            return re.sub(rb"(?<=server_version\0)\d\d", f.read(2), data)
+    except FileNotFoundError:
+        return data
+
+
 def between(client):
     server = socket.create_connection((host, int(port)))
     while True:
@@ -42,7 +53,10 @@ def between(client):
                 client.close()
                 server.close()
                 return
-            (server if one is client else client).sendall(data)
+            if one is server:
+                client.sendall(told(data))
+            else:
+                server.sendall(data)
 
 
 listener = socket.create_server(("127.0.0.1", 0))
