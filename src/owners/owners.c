@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "owners/owners.h"
 
@@ -132,15 +133,26 @@ static pid_t caller_of_hold(const struct owner *holder)
 	return semlock.parent;
 }
 
+/* This process, or its relay: with -o, semlock is two processes. */
+static bool is_this_semlock(const struct process *process)
+{
+	return process->pid == getpid() || (process->pid == getppid() && strcmp(process->name, "semlock") == 0);
+}
+
 void owners_name_callers(struct owners *found)
 {
+	struct owner *holder;
 	struct process caller;
 	pid_t pid;
 
 	for (size_t i = 0; i < found->holders; i++) {
-		pid = caller_of_hold(&found->list[i]);
-		if (pid > 1 && process_read(pid, &caller))
-			found->list[i].process = caller;
+		holder = &found->list[i];
+		pid = is_this_semlock(&holder->process) ? holder->supervisor : caller_of_hold(holder);
+		if (pid <= 1 || !process_read(pid, &caller))
+			continue;
+		holder->process = caller;
+		if (holder->supervisor == pid)
+			holder->supervisor = 0;
 	}
 }
 

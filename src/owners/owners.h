@@ -97,8 +97,8 @@ bool owner_conflicts(const struct owner *owner, const struct lock *lock);
 /* Of the holders, keep those for which LOCK may have to wait. */
 void owners_keep_overlapping(struct owners *found, const struct lock *lock);
 
-/* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display
- * alone: that process is no member, and a signal to it frees nothing. */
+/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is this process,
+ * which is the holder's command, the process that supervises it.  For display alone. */
 void owners_name_callers(struct owners *found);
 
 void owners_drop(struct owners *found, size_t i);
