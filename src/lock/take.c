@@ -313,6 +313,8 @@ void lock_forget(struct lock *lock)
 
 int lock_undo(struct lock *lock, struct error *error)
 {
+	if (lock->name != NULL)
+		return lock_open(lock, error); /* and it is not locked */
 	if (identify_descriptor(lock, error) != 0)
 		return -1;
 	return lock->method->kernel->drop(lock, error);

@@ -193,8 +193,15 @@ named_flock() {
 @test "-u FILE COMMAND: refused with 64, under the name flock it runs" {
 	refused 64 -u "$SEMLOCK" -u l echo hi
 	for program in "${flocks[@]}"; do
+		rm -f l
 		expect_status 0 "$program" -u l echo hi
 		expect_out hi
+		[ -e l ] || complain "$program made no l"
+		expect_status 66 "$program" -u no/such echo hi
+		expect_out ''
+		expect_status 0 "$program" -u l readlink /proc/self/fd/3
+		expect_out "$PWD/l"
+		expect_status 1 "$program" -o -u l readlink /proc/self/fd/3
 	done
 }
 
