@@ -44,8 +44,8 @@ static int list_held(const struct lock *held, unsigned count, char **value)
 	if (outer != NULL)
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
-		if (held[i].file != NULL)
-			continue; /* nesting_look() finds it by its record */
+		if (held[i].file != NULL || held[i].covered)
+			continue; /* nesting_look() finds the first by its record */
 		if (at > text)
 			at = stpcpy(at, " ");
 		at = put_identity(at, &held[i]);
