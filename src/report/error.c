@@ -74,6 +74,13 @@ void tell(int fd, const char *fmt, ...)
 	va_end(args);
 }
 
+void end_output(int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	exit(status);
+}
+
 void die(int status, const char *fmt, ...)
 {
 	va_list args;

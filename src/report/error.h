@@ -62,4 +62,7 @@ void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* complain(), then exit(3) with STATUS.  For the command line (cli/), --who and --check (owners/) alone. */
 noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that fails. */
+noreturn void end_output(int status);
+
 #endif
