@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "owners/owners.h"
 
 struct owner *owners_add(struct owners *found)
@@ -82,21 +83,10 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 	owner->last = slot ? LLONG_MAX : lock->last;
 }
 
-struct bytes owners_bytes(const struct lock *lock)
-{
-	struct bytes bytes = {lock->range.start, LLONG_MAX};
-
-	if (lock->slots > 0)
-		bytes.last = bytes.first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		bytes.last = bytes.first + lock->range.length - 1;
-	return bytes;
-}
-
 /* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
 static bool overlaps(const struct owner *owner, const struct lock *lock)
 {
-	struct bytes bytes = owners_bytes(lock);
+	struct bytes bytes = attempt_bytes(lock);
 
 	return (lock->method->can & CAN_RANGE) == 0 || (owner->first <= bytes.last && owner->last >= bytes.first);
 }

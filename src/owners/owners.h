@@ -84,13 +84,6 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 /* Is OWNER's lock held through process PID? */
 bool owner_has(const struct owner *owner, pid_t pid);
 
-struct bytes {
-	long long first, last; /* LLONG_MAX: to the end of the file */
-};
-
-/* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
-struct bytes owners_bytes(const struct lock *lock);
-
 /* Does OWNER's lock keep LOCK from being taken? */
 bool owner_conflicts(const struct owner *owner, const struct lock *lock);
 
