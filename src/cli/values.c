@@ -87,22 +87,13 @@ int64_t value_wait(const char *text, int negative_status)
 	return wait;
 }
 
-int64_t value_duration(const char *option, const char *text)
+int64_t value_duration(const char *option, const char *text, int64_t least)
 {
 	int64_t duration;
 
-	if (!duration_parse(text, &duration) || duration < 0)
+	if (!duration_parse(text, &duration) || duration < least)
 		refuse_duration(option, text);
 	return duration;
-}
-
-int64_t value_time(const char *option, const char *text)
-{
-	int64_t time = value_duration(option, text);
-
-	if (time == 0)
-		refuse_duration(option, text);
-	return time;
 }
 
 int value_signal(const char *option, const char *text)
