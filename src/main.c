@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	if (holder > 0)
 		return run_relay(holder);
 	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
-	    (request.unlock && request.locks[0].name == NULL && lock_undo(job.locks, &error) != 0))
+	    (request.unlock && lock_undo(job.locks, &error) != 0))
 		return result_of_error(&request, NULL, &error);
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;

@@ -40,7 +40,7 @@ static int operand_fd(const struct request *request, const char *word)
 		return value_fd("-u", word);
 	if (*word == '\0')
 		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
-	if (word[strspn(word, "0123456789")] != '\0')
+	if (word[strspn(word, " \t+0123456789")] != '\0')
 		die(EXIT_USAGE,
 		    "%s: COMMAND is missing behind it; LOCK alone is a descriptor's number", word);
 	return value_fd("FD", word);

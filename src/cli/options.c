@@ -167,7 +167,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		reading->range_asked = true;
 		break;
 	case OPT_MIN_HOLD:
-		request->min_hold = value_time("--min-hold", optarg);
+		request->min_hold = value_duration("--min-hold", optarg, 1);
 		break;
 	case OPT_MODE:
 		request->lock.create_mode = value_mode(optarg);
@@ -182,10 +182,10 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->on_lost = value_on_lost(optarg);
 		break;
 	case OPT_STALE:
-		request->lock.stale = value_time("--stale", optarg);
+		request->lock.stale = value_duration("--stale", optarg, 1);
 		break;
 	case OPT_TTL:
-		request->lock.ttl = value_time("--ttl", optarg);
+		request->lock.ttl = value_duration("--ttl", optarg, 1);
 		break;
 	case OPT_NAME:
 		reading->name = optarg;
@@ -204,14 +204,14 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		    : value_signal(option == OPT_REPLACE ? "--replace" : "--toggle", optarg);
 		break;
 	case OPT_RUN_TIMEOUT:
-		request->run_timeout = value_duration("--run-timeout", optarg);
+		request->run_timeout = value_duration("--run-timeout", optarg, 0);
 		reading->limited = true;
 		break;
 	case OPT_SIGNAL:
 		request->signal = value_signal("--signal", optarg);
 		break;
 	case OPT_KILL_AFTER:
-		request->kill_after = value_duration("--kill-after", optarg);
+		request->kill_after = value_duration("--kill-after", optarg, 0);
 		reading->kills = true;
 		break;
 	case OPT_FD:

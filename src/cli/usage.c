@@ -71,13 +71,6 @@ static const char epilogue[] =
     "open, 69 unavailable, 70 internal, 71 system, 73 cannot create, 76 lost, 77 not\n"
     "permitted.  More, with examples: semlock(1).\n";
 
-static noreturn void end_output(void)
-{
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	exit(EXIT_SUCCESS);
-}
-
 static void print_methods(void)
 {
 	const struct method *method;
@@ -118,11 +111,11 @@ void usage_help(void)
 	print_methods();
 	print_schemes();
 	fputs(epilogue, stdout);
-	end_output();
+	end_output(EXIT_SUCCESS);
 }
 
 void usage_version(bool as_flock)
 {
 	printf("%s %s\n", as_flock ? "flock from semlock" : "semlock", PACKAGE_VERSION);
-	end_output();
+	end_output(EXIT_SUCCESS);
 }

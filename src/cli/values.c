@@ -14,17 +14,16 @@
 #include "report/exitcode.h"
 #include "sys/deadline.h"
 
-/* Decimal digits and nothing else, up to MOST; or -1. */
+/* A decimal number from 0 to MOST, or -1.  As for flock(1), blanks and a sign may precede it: " 8" is what the
+ * wc(1) of some systems prints. */
 static long parse_number(const char *text, long most)
 {
-	long value;
 	char *end;
+	long value;
 
-	if (!isdigit((unsigned char)*text))
-		return -1;
 	errno = 0;
 	value = strtol(text, &end, 10);
-	return *end == '\0' && errno == 0 && value <= most ? value : -1;
+	return end > text && *end == '\0' && errno == 0 && value >= 0 && value <= most ? value : -1;
 }
 
 static const struct {
@@ -88,22 +87,13 @@ int64_t value_wait(const char *text, int negative_status)
 	return wait;
 }
 
-int64_t value_duration(const char *option, const char *text)
+int64_t value_duration(const char *option, const char *text, int64_t least)
 {
 	int64_t duration;
 
-	if (!duration_parse(text, &duration) || duration < 0)
+	if (!duration_parse(text, &duration) || duration < least)
 		refuse_duration(option, text);
 	return duration;
-}
-
-int64_t value_time(const char *option, const char *text)
-{
-	int64_t time = value_duration(option, text);
-
-	if (time == 0)
-		refuse_duration(option, text);
-	return time;
 }
 
 int value_signal(const char *option, const char *text)
@@ -171,7 +161,7 @@ off_t value_size(const char *option, const char *text, off_t most)
 			factor *= strcmp(end + 1, "B") == 0 ? 1000 : 1024;
 		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
 	}
-	if (!isdigit((unsigned char)*text) || *end != '\0')
+	if (!isdigit((unsigned char)text[strspn(text, " +")]) || *end != '\0')
 		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
 	if (errno != 0 || size > (unsigned long long)most / factor)
 		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text, (long long)most);

@@ -14,11 +14,8 @@ const struct method *value_method(const char *name);
 /* -w: ns.  A negative time ends the program with NEGATIVE_STATUS. */
 int64_t value_wait(const char *text, int negative_status);
 
-/* --run-timeout, --kill-after: ns, not negative. */
-int64_t value_duration(const char *option, const char *text);
-
-/* --stale, --ttl: ns, more than 0. */
-int64_t value_time(const char *option, const char *text);
+/* --run-timeout, --kill-after, --min-hold, --stale, --ttl: LEAST ns (0 or 1), or more. */
+int64_t value_duration(const char *option, const char *text, int64_t least);
 
 /* --on-lost: LOST_WARN, or a signal's number. */
 int value_on_lost(const char *text);

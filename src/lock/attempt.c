@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -127,12 +128,25 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
+struct bytes attempt_bytes(const struct lock *lock)
+{
+	struct bytes bytes = {lock->range.start, LLONG_MAX};
+
+	if (lock->slots > 0)
+		bytes.last = bytes.first + (long long)lock->slots - 1;
+	else if (lock->range.length > 0)
+		bytes.last = bytes.first + lock->range.length - 1;
+	return bytes;
+}
+
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
  * not.  In front of a shared flock that /proc/locks does not show, one is taken to sleep.  HELD: LOCK is, by
  * us.  False also where /proc/locks cannot be read. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
-	const unsigned kinds = (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
+	const bool ranged = (lock->method->can & CAN_RANGE) != 0;
+	const unsigned kinds = ranged ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
+	const struct bytes bytes = attempt_bytes(lock);
 	FILE *locks = fopen("/proc/locks", "re");
 	struct procfs_lock entry;
 	unsigned major, minor;
@@ -144,7 +158,8 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	file_system_device(lock->fd, lock->device, &major, &minor);
 	while (!found && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
-		    entry.minor != minor || entry.inode != (unsigned long long)lock->inode)
+		    entry.minor != minor || entry.inode != (unsigned long long)lock->inode ||
+		    (ranged && (entry.first > bytes.last || entry.last < bytes.first)))
 			continue;
 		found = entry.waiting;
 		held = held || entry.kind == KIND_FLOCK;

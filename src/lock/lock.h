@@ -75,6 +75,7 @@ struct lock {
 	struct locksmith *smith; /* the helper that holds a lock on a server */
 	long long token;         /* the fencing token; -1: none */
 	char server_text[SERVER_TEXT_SIZE]; /* the helper's last line about the holder; "": none */
+	bool covered;   /* by an earlier lock of its set (-f), which is of the same file */
 	bool admitted;  /* we have had a place in the queue (wait_options.places) */
 	bool crowded;   /* all places are taken */
 	bool lost;      /* taken away from us ... */

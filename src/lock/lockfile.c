@@ -40,8 +40,8 @@ static int open_failed(struct error *error, const char *what)
 	case EDQUOT:
 		return error_set(error, ERROR_CREATE, "%s", what);
 	case ENXIO:
-		return error_say(error, ERROR_OPEN, "is a socket or a device that is not there, "
-						  "not a file to lock");
+		return error_say(error, ERROR_OPEN,
+		    "is a socket, a FIFO or a device that is not there, not a file to lock");
 	}
 	return error_set(error, ERROR_OPEN, "%s", what);
 }

@@ -76,7 +76,8 @@ static bool is_still_ours(struct lock *lock)
 static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait,
     struct error *error)
 {
-	if (i > 0 && by_file(&locks[i - 1], &locks[i]) == 0)
+	locks[i].covered = i > 0 && by_file(&locks[i - 1], &locks[i]) == 0;
+	if (locks[i].covered)
 		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
 	return lock_take_open(&locks[i], wait, error);
 }

@@ -41,6 +41,21 @@ static void identify(struct asked *asked, const char *name)
 		asked->file = (struct identity){status.st_dev, status.st_ino};
 }
 
+/* Put into PATH what leads to a descriptor of process PID, and ends in END.  Returns false if none does. */
+static bool find_open(pid_t pid, const char *end, char *path)
+{
+	size_t length = strlen(end), found;
+	char descriptor[16];
+
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(descriptor, sizeof descriptor, "fd/%d", fd);
+		found = link_text(pid, descriptor, path) ? strlen(path) : 0;
+		if (found >= length && strcmp(path + found - length, end) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* In a container or a chroot, the process means another file than this process does. */
 static bool find_file(struct asked *asked)
 {
@@ -104,13 +119,17 @@ static bool add_locks(struct all_asked *all, struct words *words)
 {
 	const struct lock_options *lock = &words->lock;
 	const char *first;
-	char *path_of_name = NULL, descriptor[32], path[PATH_MAX];
+	char *path_of_name = NULL, descriptor[32], end[256], path[PATH_MAX];
 	struct error ignored;
 
 	if (words->argc < 2 || !lock_options_read(&words->lock, words->argc, words->argv))
 		return true;
 	if (lock->name != NULL) {
-		first = path_of_name = names_path(lock->name, false, &ignored);
+		/* The directory of another user, or of another session, is not known: the lock is open there. */
+		snprintf(end, sizeof end, "/%s", lock->name);
+		first = path;
+		if (!find_open(words->pid, end, path) || strstr(path, "/semlock") == NULL)
+			first = path_of_name = names_path(lock->name, false, &ignored);
 	} else if (lock->fd != NULL) {
 		snprintf(descriptor, sizeof descriptor, "fd/%.8s", lock->fd);
 		first = link_text(words->pid, descriptor, path) ? path : NULL;
@@ -163,19 +182,6 @@ static bool see_child(pid_t pid, void *context)
 	return true;
 }
 
-/* While a lock on a server is held, its lease has a timer, also after the command has ended (--min-hold). */
-static bool has_timer(pid_t pid)
-{
-	char what[32], text[PATH_MAX];
-
-	for (int fd = 3; fd < 64; fd++) {
-		snprintf(what, sizeof what, "fd/%d", fd);
-		if (link_text(pid, what, text) && strcmp(text, "anon_inode:[timerfd]") == 0)
-			return true;
-	}
-	return false;
-}
-
 static void add_run(struct owners *found, const struct asked *asked, const struct children *children, bool waits)
 {
 	struct owner *one = owners_add(found);
@@ -191,11 +197,13 @@ static void add_run(struct owners *found, const struct asked *asked, const struc
 	found->holders += !waits;
 }
 
-/* A run may be several semlock processes (a relay, --hold): the one whose child is the helper counts. */
+/* A run may be several semlock processes (a relay, --hold): the one whose child is the helper counts.  While a
+ * lock is held, its lease has a timer, also after the command has ended (--min-hold). */
 void asked_of_server(const struct all_asked *all, size_t i, struct owners *found)
 {
 	const char *name = all->list[i].name;
 	struct children children;
+	char path[PATH_MAX];
 	bool holds;
 
 	*found = (struct owners){0};
@@ -204,7 +212,7 @@ void asked_of_server(const struct all_asked *all, size_t i, struct owners *found
 			children = (struct children){.parent = all->list[j].pid};
 			if (strcmp(all->list[j].name, name) == 0)
 				process_children(all->list[j].pid, see_child, &children);
-			holds = children.other > 0 || has_timer(all->list[j].pid);
+			holds = children.other > 0 || find_open(all->list[j].pid, "anon_inode:[timerfd]", path);
 			if (children.helper > 0 && holds == (waits == 0))
 				add_run(found, &all->list[j], &children, waits != 0);
 		}

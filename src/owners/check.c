@@ -200,13 +200,6 @@ static bool try_methods(const struct place *place, const struct request *request
 	return good;
 }
 
-static int end_output(bool good)
-{
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	return good ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
-}
-
 static void hear_check(const char *line, void *context)
 {
 	bool *good = context;
@@ -231,7 +224,7 @@ static int check_server(const struct request *request)
 		complain("%s: %s", lock.name, error.text);
 		return exit_status_of(error.kind);
 	}
-	return end_output(good);
+	end_output(good ? EXIT_SUCCESS : EXIT_UNAVAILABLE);
 }
 
 int check(const struct request *request)
@@ -265,5 +258,5 @@ int check(const struct request *request)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (children[1].pid < 0)
 		die(EXIT_SYSTEM, "cannot start a process");
-	return end_output(good);
+	end_output(good ? EXIT_SUCCESS : EXIT_UNAVAILABLE);
 }

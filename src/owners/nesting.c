@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "sys/open_fds.h"
 #include "methods/server/held_pipe.h"
 #include "owners/owners_look.h"
@@ -62,7 +63,7 @@ enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
 {
-	struct bytes bytes = owners_bytes(lock);
+	struct bytes bytes = attempt_bytes(lock);
 
 	if ((holder->kind & owners_kinds(lock)) == 0 && holder->kind != 0)
 		return NO_BYTE;
@@ -79,7 +80,7 @@ static bool conflicts_at_slot(const struct lock *lock, const struct owner *holde
 {
 	bool ranged = (lock->method->can & CAN_RANGE) != 0;
 	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
-	struct bytes bytes = ranged ? owners_bytes(lock) : (struct bytes){holder->first, holder->last};
+	struct bytes bytes = ranged ? attempt_bytes(lock) : (struct bytes){holder->first, holder->last};
 
 	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
 		  : lock->slots == 0 || holder->kind == KIND_FLOCK)

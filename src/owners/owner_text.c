@@ -162,6 +162,8 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 		snprintf(text, size, "held; the lock names no holder");
 	else if (first->process.pid == 0 || first->process.command_length == 0)
 		unseen_text(first, text, size);
+	else if (first->process.pid == getpid())
+		snprintf(text, size, "held by this process, which has inherited the lock");
 	else
 		process_text(first, text, size);
 	used = strlen(text);

@@ -3,7 +3,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lock/attempt.h"
 #include "owners/owners.h"
 
 struct owner *owners_add(struct owners *found)
@@ -81,21 +83,10 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 	owner->last = slot ? LLONG_MAX : lock->last;
 }
 
-struct bytes owners_bytes(const struct lock *lock)
-{
-	struct bytes bytes = {lock->range.start, LLONG_MAX};
-
-	if (lock->slots > 0)
-		bytes.last = bytes.first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		bytes.last = bytes.first + lock->range.length - 1;
-	return bytes;
-}
-
 /* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
 static bool overlaps(const struct owner *owner, const struct lock *lock)
 {
-	struct bytes bytes = owners_bytes(lock);
+	struct bytes bytes = attempt_bytes(lock);
 
 	return (lock->method->can & CAN_RANGE) == 0 || (owner->first <= bytes.last && owner->last >= bytes.first);
 }
@@ -132,15 +123,26 @@ static pid_t caller_of_hold(const struct owner *holder)
 	return semlock.parent;
 }
 
+/* This process, or its relay: with -o, semlock is two processes. */
+static bool is_this_semlock(const struct process *process)
+{
+	return process->pid == getpid() || (process->pid == getppid() && strcmp(process->name, "semlock") == 0);
+}
+
 void owners_name_callers(struct owners *found)
 {
+	struct owner *holder;
 	struct process caller;
 	pid_t pid;
 
 	for (size_t i = 0; i < found->holders; i++) {
-		pid = caller_of_hold(&found->list[i]);
-		if (pid > 1 && process_read(pid, &caller))
-			found->list[i].process = caller;
+		holder = &found->list[i];
+		pid = is_this_semlock(&holder->process) ? holder->supervisor : caller_of_hold(holder);
+		if (pid <= 1 || !process_read(pid, &caller))
+			continue;
+		holder->process = caller;
+		if (holder->supervisor == pid)
+			holder->supervisor = 0;
 	}
 }
 

@@ -84,21 +84,14 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 /* Is OWNER's lock held through process PID? */
 bool owner_has(const struct owner *owner, pid_t pid);
 
-struct bytes {
-	long long first, last; /* LLONG_MAX: to the end of the file */
-};
-
-/* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
-struct bytes owners_bytes(const struct lock *lock);
-
 /* Does OWNER's lock keep LOCK from being taken? */
 bool owner_conflicts(const struct owner *owner, const struct lock *lock);
 
 /* Of the holders, keep those for which LOCK may have to wait. */
 void owners_keep_overlapping(struct owners *found, const struct lock *lock);
 
-/* Where a holder is a semlock --hold, name the process that it holds the lock for.  For display
- * alone: that process is no member, and a signal to it frees nothing. */
+/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is this process,
+ * which is the holder's command, the process that supervises it.  For display alone. */
 void owners_name_callers(struct owners *found);
 
 void owners_drop(struct owners *found, size_t i);

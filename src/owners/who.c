@@ -321,7 +321,5 @@ int who(const struct request *request)
 	}
 	if (request->json)
 		printf("]\n");
-	if (fflush(stdout) != 0 || ferror(stdout))
-		die(EXIT_SYSTEM, "cannot write to standard output");
-	return worst;
+	end_output(worst);
 }

@@ -21,7 +21,7 @@ struct preempt_state {
 	struct owners first;    /* of --toggle: the holders, as found by the search that signalled them */
 	bool toggles;           /* --toggle ... */
 	bool toggled;           /* ... and the holders that it signalled have released the lock */
-	bool doubted;           /* the last search left a doubt about the holder */
+	bool doubts, doubted;   /* this search, and the one before it, left a doubt about a holder */
 	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
 	bool passing;           /* the last search found a waiter that may give the lock back ... */
 	int64_t passing_since;  /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
@@ -118,10 +118,11 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 static int check_doubt(struct preempt_state *state, const struct owner *holder)
 {
 	bool sure = state->doubted && !targets_obeying(&state->targets);
+	bool doubtful = holder->doubt != DOUBT_NONE || holder->process.pid == 0;
 	char doubt[200];
 
-	state->doubted = holder->doubt != DOUBT_NONE || holder->process.pid == 0;
-	if (state->doubted && !sure)
+	state->doubts = state->doubts || doubtful;
+	if (doubtful && !sure)
 		return 0;
 	doubt_text(holder, doubt, sizeof doubt);
 	if (doubt[0] != '\0')
@@ -205,6 +206,8 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	int count = 0;
 
 	state->passing = false;
+	state->doubted = state->doubts;
+	state->doubts = false;
 	state->change[0] = '\0';
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];

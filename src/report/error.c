@@ -17,39 +17,20 @@ void report_as(const char *name)
 	program = name;
 }
 
-static int PRINTF_LIKE(4, 0)
-error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, va_list args)
+int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
 {
+	va_list args;
 	size_t used;
 
 	error->kind = kind;
 	error->errnum = errnum;
+	va_start(args, fmt);
 	vsnprintf(error->text, sizeof error->text, fmt, args);
+	va_end(args);
 	used = strlen(error->text);
 	if (errnum != 0)
 		snprintf(error->text + used, sizeof error->text - used, ": %s", strerror(errnum));
 	errno = errnum;
-	return -1;
-}
-
-int error_set(struct error *error, enum kind kind, const char *fmt, ...)
-{
-	int errnum = errno;
-	va_list args;
-
-	va_start(args, fmt);
-	error_fill(error, kind, errnum, fmt, args);
-	va_end(args);
-	return -1;
-}
-
-int error_say(struct error *error, enum kind kind, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	error_fill(error, kind, 0, fmt, args);
-	va_end(args);
 	return -1;
 }
 
@@ -91,6 +72,13 @@ void tell(int fd, const char *fmt, ...)
 	va_start(args, fmt);
 	write_message(fd, fmt, args);
 	va_end(args);
+}
+
+void end_output(int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		die(EXIT_SYSTEM, "cannot write to standard output");
+	exit(status);
 }
 
 void die(int status, const char *fmt, ...)

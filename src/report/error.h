@@ -2,6 +2,7 @@
 #ifndef SEMLOCK_REPORT_ERROR_H
 #define SEMLOCK_REPORT_ERROR_H
 
+#include <errno.h>
 #include <stdnoreturn.h>
 #include <unistd.h>
 
@@ -38,10 +39,12 @@ struct error {
 
 /* Fill ERROR with KIND, errno and the formatted text; unless errno is 0, ": " and strerror(3) follow.
  * errno stays.  Returns -1, so that a caller can "return error_set(...)". */
-int error_set(struct error *error, enum kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+#define error_set(error, kind, ...) error_fill((error), (kind), errno, __VA_ARGS__)
 
 /* The same where no system call failed: errno is set to 0. */
-int error_say(struct error *error, enum kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+#define error_say(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
+
+int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
@@ -58,5 +61,8 @@ void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* complain(), then exit(3) with STATUS.  For the command line (cli/), --who and --check (owners/) alone. */
 noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that fails. */
+noreturn void end_output(int status);
 
 #endif

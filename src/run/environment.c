@@ -44,8 +44,8 @@ static int list_held(const struct lock *held, unsigned count, char **value)
 	if (outer != NULL)
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
-		if (held[i].file != NULL)
-			continue; /* nesting_look() finds it by its record */
+		if (held[i].file != NULL || held[i].covered)
+			continue; /* nesting_look() finds the first by its record */
 		if (at > text)
 			at = stpcpy(at, " ");
 		at = put_identity(at, &held[i]);
@@ -63,11 +63,8 @@ static char *assignment(const struct variable *variable)
 	return text;
 }
 
-/* The prefix first: few variables of a shell begin so. */
 static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
-	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
-		return false;
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(entry, variables[i].name, strlen(variables[i].name)) == 0)
 			return true;

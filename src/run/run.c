@@ -69,13 +69,15 @@ static struct command make_command(const struct request *request)
 	};
 }
 
-/* The lock that was named first: lockset_take() changes the order. */
+/* The lock that was named first, or that covers it: lockset_take() changes the order. */
 static const struct lock *first_named(const struct job *job)
 {
 	const struct lock *lock = job->locks;
 
 	while (lock->name != job->request->locks[0].name)
 		lock++;
+	while (lock->covered)
+		lock--;
 	return lock;
 }
 

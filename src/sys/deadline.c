@@ -46,25 +46,20 @@ static bool apply_suffix(const char *p, double *value)
 	return false;
 }
 
-/* strtod(3) reads more than decimal numbers: "0x1", "inf", " 1". */
 bool duration_parse(const char *text, int64_t *duration)
 {
-	const char *digits = *text == '-' || *text == '+' ? text + 1 : text;
 	double value;
 	char *end;
 
-	if (strspn(digits, "0123456789.") == 0 || digits[1] == 'x' || digits[1] == 'X')
+	if (text[strcspn(text, "xXnN")] != '\0')
+		return false; /* strtod(3) reads "0x1", "inf" and "nan" as well */
+	value = strtod(text, &end);
+	if (end == text || !apply_suffix(end, &value))
 		return false;
-	value = strtod(digits, &end);
-	if (end == digits || !apply_suffix(end, &value))
-		return false;
-	if (value > CENTURY)
-		value = CENTURY;
+	value = value > CENTURY ? CENTURY : value < -CENTURY ? -CENTURY : value;
 	*duration = (int64_t)(value * (double)SECOND);
-	if (*duration == 0 && value > 0)
-		*duration = 1; /* "1e-12" is not 0, which means not to wait */
-	if (*text == '-')
-		*duration = -*duration;
+	if (*duration == 0 && value != 0) /* "1e-12" is not 0, which means not to wait */
+		*duration = value > 0 ? 1 : -1;
 	return true;
 }
 

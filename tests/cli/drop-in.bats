@@ -143,6 +143,27 @@ named_flock() {
 	let_go
 }
 
+@test "a number may have blanks and a plus before it, as wc(1) prints it, and nothing behind it" {
+	exec 5>>fd
+	for number in ' 5' '+5' '  +5' $'\t5' 05; do
+		all 0 -w "$number" l true
+		all 0 -E "$number" l true
+		all 0 "$number"
+	done
+	all 64 -w '5 ' l true
+	all 64 -E '5 ' l true
+	all 64 '5 '
+	all 64 -E 0x5 l true
+	all 64 0x5
+	expect_status 0 "$SEMLOCK" --start ' 5' --length +1K l true
+	expect_status 0 "$SEMLOCK" -j ' 5' -w ' 500ms' slots true
+	expect_status 64 "$SEMLOCK" --start -5 l true
+	hold_lock l
+	all 5 -n -E ' 5' l true
+	let_go
+	exec 5>&-
+}
+
 @test "-c stands behind the file and takes one string" {
 	all 64 l -c
 	all 64 l -c a b
@@ -172,8 +193,15 @@ named_flock() {
 @test "-u FILE COMMAND: refused with 64, under the name flock it runs" {
 	refused 64 -u "$SEMLOCK" -u l echo hi
 	for program in "${flocks[@]}"; do
+		rm -f l
 		expect_status 0 "$program" -u l echo hi
 		expect_out hi
+		[ -e l ] || complain "$program made no l"
+		expect_status 66 "$program" -u no/such echo hi
+		expect_out ''
+		expect_status 0 "$program" -u l readlink /proc/self/fd/3
+		expect_out "$PWD/l"
+		expect_status 1 "$program" -o -u l readlink /proc/self/fd/3
 	done
 }
 

@@ -139,13 +139,20 @@ row() {
 	exec 8<gone
 	rm gone
 	flock_rows >rows
-	[ "$(wc -l <rows)" -eq 23 ] || complain "$(cat rows)"
+	[ "$(wc -l <rows)" -eq 24 ] || complain "$(cat rows)"
 	while IFS=$'\t' read -r what theirs ours; do
 		case $what in
 		"-w 10s, 2m, 1h")
 			row "$theirs" 64 "$system" -w 10s l true
 			for program in "$FLOCK" "$SEMLOCK"; do
 				for time in 10s 2m 1h; do expect_status 0 "$program" -w $time l true; done
+			done
+			;;
+		"-w 0x10, inf")
+			row "$theirs" 71 "$system" -w inf l true
+			expect_status 0 "$system" -w 0x10 l true
+			for program in "$FLOCK" "$SEMLOCK"; do
+				for time in 0x10 inf; do row "$ours" 64 "$program" -w $time l true; done
 			done
 			;;
 		"a FIFO as LOCK")

@@ -136,7 +136,8 @@ load ../lib/recipes
 }
 
 @test "a recipe without what it needs says how it is used" {
-	for recipe in "data-file read" "data-file" "phone-book get" "phone-book" "on-off"; do
+	for recipe in "data-file read" "data-file" "phone-book get" "phone-book" "on-off" gpu "loud-after 2 l" "mailbox l" \
+		"marker excl l" "pool l" "shared-log l"; do
 		# shellcheck disable=SC2086 # words
 		expect_status 64 $recipe
 		[[ $err == "usage: ${recipe%% *} "* ]] || complain "$recipe: $err"

@@ -34,8 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (duration_parse(text, &duration)) {
 		MUST(duration <= LONGEST && duration >= -LONGEST);
-		MUST(text[strcspn(text, " \t\nxXnNpP")] == '\0'); /* "0x1", "inf", " 1" */
-		MUST(*text == '-' ? duration <= 0 : duration >= 0);
+		const char *number = text + strspn(text, " \t\n\v\f\r");
+
+		MUST(number[strcspn(number, " \t\nxXnNpP")] == '\0'); /* "0x1", "inf", "1 " */
+		MUST(*number == '-' ? duration <= 0 : duration >= 0);
 		compare_with_libc(text, duration);
 		deadline = deadline_after(duration < 0 ? 0 : duration);
 		MUST(deadline_left(&deadline) <= LONGEST);

@@ -27,8 +27,8 @@ shared_directory() {
 	refused 66 fifo "$SEMLOCK" fifo touch ran
 	refused 66 fifo "$SEMLOCK" -n fifo touch ran
 	refused 66 fifo "$SEMLOCK" -w 600 fifo touch ran
-	refused 66 fifo "$SEMLOCK" --fcntl fifo touch ran
-	refused 66 fifo "$SEMLOCK" -m posix fifo touch ran
+	refused 66 "a FIFO or a device" "$SEMLOCK" --fcntl fifo touch ran
+	refused 66 "a FIFO or a device" "$SEMLOCK" -m posix fifo touch ran
 	[ ! -e ran ]
 }
 

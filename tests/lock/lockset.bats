@@ -113,6 +113,16 @@ tidy() { [ -z "${other-}" ] || rm -r "$other"; }
 	let_go
 }
 
+@test "of the same file twice the command hears once, and of the stronger mode" {
+	: >a
+	ln a second
+	for words in "-f a -s a" "-s -f a -x a" "-f a -s second" "-m posix -f a -s a"; do
+		# shellcheck disable=SC2016,SC2086 # for the inner shell; words
+		expect_status 0 "$SEMLOCK" $words sh -c 'echo "$SEMLOCK_MODE $SEMLOCK_HELD"'
+		[[ $out == "exclusive "*:exclusive && $out != *" "*" "* ]] || complain "$words: $out"
+	done
+}
+
 @test "two names of one file are one lock" {
 	: >a
 	ln a second

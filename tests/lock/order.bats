@@ -782,3 +782,21 @@ works_all_the_same() {
 		rm ./*.up ./*.down
 	done
 }
+
+@test "a part of a file does not wait for waiters that want other parts, and waits for those that want its own" {
+	for method in ofd posix; do
+		hold_as $method -m $method --start 0 --length 1 l.$method
+		queue_as $method.next -m $method --start 0 --length 2 l.$method
+		for way in -n "-w 60" "-s -n"; do
+			# shellcheck disable=SC2086 # words
+			expect_status 0 "$SEMLOCK" $way -m $method --start 5 --length 1 l.$method true
+		done
+		expect_status 0 "$SEMLOCK" -w 60 -m $method --start 5 l.$method true
+		expect_status 1 "$SEMLOCK" -n -m $method --start 1 --length 1 l.$method touch ran
+		expect_status 1 "$SEMLOCK" -n -s -m $method --start 1 l.$method touch ran
+		let_go $method
+		ready $method.next
+		let_go $method.next
+	done
+	[ ! -e ran ]
+}

@@ -153,6 +153,16 @@ power() {
 	kill -"$1" "${PID[holder]}" "${COMMAND[holder]}"
 }
 
+@test "NFS: one file under two names of -f is no lock that another machine has taken" {
+	export SEMLOCK_CRASH=file_system.nfs:fail=1
+	for method in flock ofd posix; do
+		for words in "-f l l" "-f l -s l"; do
+			# shellcheck disable=SC2086 # words
+			expect_status 0 "$CRASHABLE_SEMLOCK" -m $method $words true
+		done
+	done
+}
+
 @test "NFS 3, where the flock of a machine without power stays: --stale takes over by the signs of life alone" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=file_system.nfs:fail=1

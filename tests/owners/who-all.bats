@@ -54,6 +54,16 @@ has_two() {
 	shows "$PWD/elsewhere/far.lock" "${COMMAND[far]}" 0
 }
 
+@test "--name of another session, whose directory is another one" {
+	mkdir -m 0700 cron login
+	XDG_RUNTIME_DIR=$PWD/cron hold_as named --name=report
+	XDG_RUNTIME_DIR=$PWD/cron hold_as apart -o --name=apart
+	export XDG_RUNTIME_DIR=$PWD/login
+	expect_status 1 "$SEMLOCK" --who
+	shows "$PWD/cron/semlock/report" "${COMMAND[named]}" 0
+	shows "$PWD/cron/semlock/apart" "${COMMAND[apart]}" 0
+}
+
 @test "one lock by several names and methods is shown once, with all its holders" {
 	mkdir sub
 	ln -s ../l sub/link

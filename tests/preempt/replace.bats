@@ -168,6 +168,21 @@ killed_after_the_limit() {
 	let_go
 }
 
+@test "of two holders that one search cannot see, and that the next one does not find, none is in the way" {
+	root_only "to be two users"
+	hold_as one -s l
+	hold_as two -s l
+	chmod 666 l
+	crashable
+	SEMLOCK_CRASH=replace.looked:stop start new setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$SEMLOCK" --replace l true
+	"$PROBE" state "${PID[new]}" T
+	let_go one
+	let_go two
+	kill -CONT "${PID[new]}"
+	ended new 0
+}
+
 @test "a holder outside of our PID namespace: 69, and it lives on" {
 	namespaces --pid --fork --mount-proc
 	hold_lock l

@@ -19,6 +19,20 @@ at_once() {
 	refused 64 "an ancestor of this one" "$SEMLOCK" k "$SEMLOCK" l "$SEMLOCK" l true
 }
 
+@test "a command that is told who holds its own lock is not named itself, but what supervises it" {
+	for way in "-m flock" "-m flock -o" "-m posix" "-m mkdir"; do
+		# shellcheck disable=SC2086 # words
+		start holder "$SEMLOCK" $way l "$SEMLOCK" -v -n $way l true
+		ended holder 1
+		[[ $(cat holder.err) == *"l: held by "*" ($SEMLOCK $way l "* || $(cat holder.err) == *"l: held by "*" (semlock $way l "* ]] ||
+			complain "$way: $(cat holder.err)"
+		rm -rf l
+	done
+	refused 1 "l: held by this process, which has inherited the lock" "$SEMLOCK" -F l "$SEMLOCK" -v -n l true
+	expect_status 1 "$SEMLOCK" l "$SEMLOCK" --who --json l
+	[[ $out == *'"watcher": null'*'"command": ["'*'", "l", "'*'", "--who", "--json", "l"]'* ]] || complain "$out"
+}
+
 @test "a limited wait for one's own lock is refused as busy at once, with -n and -w" {
 	starts_many
 	for way in "" -o -F "-m ofd" "-m posix"; do

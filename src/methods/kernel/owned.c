@@ -55,5 +55,5 @@ static bool is_anothers(const struct lock *lock)
 
 bool kernel_lock_owned(struct lock *lock)
 {
-	return lock->fd < 0 || !has_lease(lock) || !(is_unreadable(lock->fd) || is_anothers(lock));
+	return lock->fd < 0 || lock->covered || !has_lease(lock) || !(is_unreadable(lock->fd) || is_anothers(lock));
 }
