@@ -63,8 +63,11 @@ static char *assignment(const struct variable *variable)
 	return text;
 }
 
+/* The prefix first: few variables of a shell begin so. */
 static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
+	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
+		return false;
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(entry, variables[i].name, strlen(variables[i].name)) == 0)
 			return true;
