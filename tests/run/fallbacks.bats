@@ -71,6 +71,20 @@ works() {
 	done
 }
 
+@test "a taker that may not give its own lock file its mode says so, and removes that file" {
+	local crashable=$CRASHABLE_SEMLOCK method
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	under_valgrind && skip "valgrind cannot work under strace"
+	export SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22 mkdir.rename:fail=22"
+	for method in excl mkdir; do # the first call is for the file that could not be renamed
+		refused 73 "Input/output error" strace -qq -o /dev/null -e inject=/^fchmod:error=EIO:when=2 \
+			"$crashable" --mode=600 -n -m $method l touch ran
+		[ -z "$(find . -name 'l' -o -name '.l*')" ]
+	done
+	[ ! -e ran ]
+}
+
 @test "mkdir without renaming without replacing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=mkdir.rename:fail=22

@@ -19,7 +19,6 @@
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
-#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* A user who may read a file of the lock's mode may search the directory. */
 static mode_t mkdir_mode(const struct lock *lock)
@@ -27,11 +26,6 @@ static mode_t mkdir_mode(const struct lock *lock)
 	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
 
 	return mode | (mode & 0444) >> 2;
-}
-
-static int open_new(const struct lock *lock, const char *name)
-{
-	return publish_set_up(lock, call_open(lock->directory, name, DIRECTORY_FLAGS, 0), mkdir_mode(lock));
 }
 
 /* D1. */
@@ -49,7 +43,8 @@ static int mkdir_make(struct lock *lock, struct error *error)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
 	}
 	CRASH_POINT("mkdir.made");
-	lock->fd = open_new(lock, file->temporary);
+	made = call_open(lock->directory, file->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	lock->fd = publish_set_up(lock, made, mkdir_mode(lock));
 	if (lock->fd >= 0)
 		return 0;
 	lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
@@ -76,13 +71,10 @@ static int mkdir_write(struct lock *lock, struct error *error)
  * we are killed then, it stays so. */
 static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
-	int fd;
-
 	if (call_mkdir(lock->directory, lock->entry, mkdir_mode(lock)) != 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
-	fd = open_new(lock, lock->entry);
-	return fd < 0 ? AGAIN /* gone again */ : publish_empty(lock, fd, error);
+	return publish_empty(lock, -1, mkdir_mode(lock), error);
 }
 
 /* D2. */
