@@ -32,7 +32,7 @@ static struct child children[2];
 
 struct place {
 	const char *name;
-	char scratch[PATH_MAX]; /* a new file on the same file system */
+	char scratch[PATH_MAX + 32]; /* a new file on the same file system */
 	bool is_a_name; /* the lock is made of files: a name, never followed */
 	mode_t type; /* of the lock itself; 0: not there */
 	bool on_network;   /* see limits_of_network() */
@@ -64,14 +64,11 @@ static int make_scratch(struct place *place, struct error *error)
 
 	if (directory == NULL)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
-	if ((size_t)snprintf(place->scratch, sizeof place->scratch, "%s/.semlock-check-XXXXXX",
-		directory) >= sizeof place->scratch) {
-		errno = ENAMETOOLONG;
-		return error_set(error, ERROR_OPEN, "cannot look at it");
-	}
+	snprintf(place->scratch, sizeof place->scratch, "%s/.semlock-check-XXXXXX", directory);
 	fd = mkstemp(place->scratch);
 	if (fd < 0)
-		return lockdir_failed(error, errno == ENOENT || errno == ENOTDIR ? ERROR_OPEN : ERROR_CREATE,
+		return lockdir_failed(error, errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? ERROR_OPEN
+											: ERROR_CREATE,
 		    "cannot try: cannot make a file beside it");
 	place->mounted = file_system_mount(fd, &place->mount);
 	place->on_network = limits_of_network(&(struct lock){.fd = fd});
@@ -100,9 +97,8 @@ static bool open_pair(struct lock pair[2], const struct method *first,
 /* Did ERROR's call not fail for what this file system can do, but for what there is at the moment: a full disk, say? */
 static bool is_passing(const struct error *error)
 {
-	const int errnum = error->errnum;
-
-	return errnum != 0 && errnum != EINVAL && errnum != ENOSYS && errnum != EOPNOTSUPP && errnum != EPERM;
+	return error->errnum != 0 && error->errnum != EINVAL && error->errnum != ENOSYS &&
+	       error->errnum != EOPNOTSUPP && error->errnum != EPERM;
 }
 
 /* Take one lock by two open file descriptions: the second must be busy until the first drops it.  Returns the exit
@@ -192,7 +188,7 @@ static int try_method(const struct place *place, const struct method *method)
 {
 	const struct method *second = (method->can & OWNED_BY_PROCESS) != 0 ? method_named("ofd") : method;
 	const char *object = not_lockable(place, method);
-	char name[PATH_MAX + 8];
+	char name[sizeof place->scratch + 8];
 	struct error error;
 	int status;
 

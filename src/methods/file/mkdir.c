@@ -38,19 +38,12 @@ static int mkdir_make(struct lock *lock, struct error *error)
 		lockdir_temporary_name(lock, "");
 		made = call_mkdir(lock->directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && errno == EEXIST);
-	if (made != 0) {
-		file->temporary[0] = '\0';
+	if (made != 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
-	}
 	CRASH_POINT("mkdir.made");
 	made = call_open(lock->directory, file->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	lock->fd = publish_set_up(lock, made, mkdir_mode(lock));
-	if (lock->fd >= 0)
-		return 0;
-	lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
-	call_unlink(lock->directory, file->temporary, AT_REMOVEDIR);
-	file->temporary[0] = '\0';
-	return -1;
+	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 }
 
 static int mkdir_write(struct lock *lock, struct error *error)
