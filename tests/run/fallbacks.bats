@@ -85,6 +85,15 @@ works() {
 	[ ! -e ran ]
 }
 
+@test "mkdir, on a disk so full that the directory cannot be renamed: the lock is released, and taken from a dead holder" {
+	refusing ENOSPC renameat
+	expect_status 0 "$SEMLOCK" -m mkdir l test -d l
+	[ -z "$(find . -name 'l' -o -name '.l*')" ]
+	expect_status 137 "$(readlink -f bin/semlock)" -m mkdir l sh -c 'kill -KILL $PPID $$'
+	expect_status 0 "$SEMLOCK" -w 60 -m mkdir l test -d l
+	[ -z "$(find . -name 'l' -o -name '.l*')" ]
+}
+
 @test "mkdir without renaming without replacing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=mkdir.rename:fail=22
