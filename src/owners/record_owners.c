@@ -37,14 +37,14 @@ static enum verdict judge_record(const struct probe *probe)
 }
 
 /* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the process that
- * RECORD names may hold the lock.  A record of the PID alone does not say where.  0xEFFFFFFC: the machine's first
- * PID namespace. */
-static bool may_be_outside(const struct record *record)
+ * the record names may hold the lock.  A link's does not say where.  0xEFFFFFFC: the machine's first PID namespace. */
+static bool may_be_outside(const struct probe *probe)
 {
+	const struct record *record = &probe->info.record;
 	const struct host_id *this = host_id();
 
 	return record->pidns != this->pidns && this->pidns != 0xEFFFFFFC &&
-	       (record->pidns == 0 || record_of_boot(record, this->boot));
+	       (record->pidns == 0 ? probe->lock.file->object->pid_only : record_of_boot(record, this->boot));
 }
 
 static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
@@ -115,7 +115,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
-	if (holder->verdict == DEAD && (flocked || may_be_outside(&info->record))) {
+	if (holder->verdict == DEAD && (flocked || may_be_outside(probe))) {
 		holder->verdict = UNKNOWN;
 		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
 	}
@@ -169,14 +169,14 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* A record of the PID alone does not name the semlock that releases the lock when that process has ended.  But only
- * the process that has made the file has it open for writing: on a local file system, a waiter reads. */
+/* A link's record does not name the semlock that releases the lock when the command has ended.  But that alone has
+ * the file open for writing: on a local file system, a waiter reads. */
 static bool has_made_it(const struct owner *owner, const struct probe *probe)
 {
 	char path[64];
 	struct stat link;
 
-	if (probe->info.record.kind != RECORD_PID || !probe->lock.file->local || owner->nmembers == 0)
+	if (!probe->lock.file->object->pid_only || !probe->lock.file->local || owner->nmembers == 0)
 		return false;
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid, owner->members[0].fd);
 	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
