@@ -158,6 +158,19 @@ contended() {
 	contended rename
 }
 
+@test "a script that renames the token just before semlock does has the lock, also without renaming without replacing" {
+	"$SEMLOCK" -m rename --init l true
+	for failing in "" rename.rename:fail=22; do
+		SEMLOCK_CRASH="rename.written:stop $failing" start late "$CRASHABLE_SEMLOCK" -n -m rename l touch ran
+		"$PROBE" state "${PID[late]}" T
+		mv l l.held
+		kill -CONT "${PID[late]}"
+		ended late 1
+		mv l.held l
+	done
+	[ ! -e ran ]
+}
+
 @test "a script that renames a token in which a killed semlock has left its record keeps it" {
 	for point in rename.written rename.back; do
 		"$SEMLOCK" -m rename --init l true

@@ -88,7 +88,7 @@ int rename_token_move(const struct lock *lock, const char *from, const char *to)
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
 	if (fstatat(lock->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
-		errno = EEXIST;
+		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT; /* a script was faster */
 		return -1;
 	}
 	return call_rename(lock->directory, from, to);
