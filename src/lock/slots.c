@@ -138,15 +138,14 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 static void wait_for_threads(struct slot_wait *wait, const struct deadline *deadline, unsigned unwatched)
 {
 	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND;
-	struct timespec until;
 	int64_t left, at;
 
 	pthread_mutex_lock(&wait->mutex);
 	while (!wait->decided && deadline_left(deadline) > 0) {
 		left = deadline_left(deadline);
 		at = clock_now() + (left < most ? left : most);
-		until = (struct timespec){(time_t)(at / SECOND), (long)(at % SECOND)};
-		pthread_cond_timedwait(&wait->changed, &wait->mutex, &until);
+		pthread_cond_timedwait(&wait->changed, &wait->mutex,
+		    &(struct timespec){(time_t)(at / SECOND), (long)(at % SECOND)});
 		if (wait->decided)
 			break;
 		wait->outcome = try_slots(wait->lock, unwatched, &wait->error);

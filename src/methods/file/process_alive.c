@@ -90,6 +90,8 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 		return UNKNOWN; /* row 3 */
 	if (!facts->local && (record->host[0] == '\0' || (full && !record_of_boot(record, facts->host_id->boot))))
 		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* row 3 */
+	if (record->pidns != 0 && facts->host_id->pidns == 0 && life_lasts(&facts->holder))
+		return ALIVE; /* row 4: without /proc our namespace is not known, and may be that one */
 	if (record->pidns != 0 && record->pidns != facts->host_id->pidns)
 		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* row 4, row 5 */
 	if (names_nobody(record, facts))
