@@ -137,8 +137,7 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 /* Slots from UNWATCHED on have no thread: try them every 50 ms. */
 static void wait_for_threads(struct slot_wait *wait, const struct deadline *deadline, unsigned unwatched)
 {
-	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND;
-	int64_t left, at;
+	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND, left, at;
 
 	pthread_mutex_lock(&wait->mutex);
 	while (!wait->decided && deadline_left(deadline) > 0) {

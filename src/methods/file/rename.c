@@ -168,14 +168,15 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 
 	lockdir_read_record(lock->fd, &record);
 	fstat(lock->fd, &status);
-	/* A script only renames it: a record much older than the rename is not its own, but that of a semlock, say,
-	 * which was killed beside a rename, and whose end proves nothing. */
+	/* A script only renames it: a record much older than that may be another's, whose end proves nothing. */
 	renamed = status.st_ctim.tv_sec > status.st_mtim.tv_sec + 10;
-	if (renamed || record.kind != RECORD_FULL)
+	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status);
 	verdict = takeover_judge(lock, &record, &status, 0);
-	if (renamed && verdict == DEAD)
+	if (renamed && verdict == DEAD) {
+		takeover_note_naming(&status);
 		verdict = UNKNOWN;
+	}
 	*holder = verdict == ALIVE ? record.pid : 0;
 	return takeover_allowed(lock, verdict, &status);
 }
