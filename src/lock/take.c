@@ -207,8 +207,7 @@ static enum outcome take_without_ticket(struct lock *lock, const struct wait_opt
 {
 	if (wait->places == 0 || deadline_left(&wait->deadline) == 0)
 		return take_as_head(lock, wait, error);
-	error_say(error, ERROR_UNAVAILABLE, "its queue cannot be used, so --queue-max cannot be kept");
-	return FAILED;
+	return error_say(error, ERROR_UNAVAILABLE, "its queue cannot be used, so --queue-max cannot be kept");
 }
 
 /* To skip the queue needs a ticket, too: later waiters wait behind it, and a writer gets in among readers. */

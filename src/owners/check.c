@@ -13,6 +13,7 @@
 #include "lock/limits.h"
 #include "sys/lock_scope.h"
 #include "lock/take.h"
+#include "methods/file/lockdir.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 #include "owners/owners.h"
@@ -31,9 +32,9 @@ static struct child children[2];
 
 struct place {
 	const char *name;
-	char scratch[PATH_MAX]; /* a new file on the same file system */
+	char scratch[PATH_MAX + 32]; /* a new file on the same file system */
 	bool is_a_name; /* the lock is made of files: a name, never followed */
-	bool is_directory;
+	mode_t type; /* of the lock itself; 0: not there */
 	bool on_network;   /* see limits_of_network() */
 	bool mounted;      /* MOUNT is known */
 	struct procfs_mount mount;
@@ -51,8 +52,8 @@ static const char *find_directory(struct place *place, char path[PATH_MAX], char
 	if (!place->is_a_name && lstat(place->name, &file) == 0 && S_ISLNK(file.st_mode) &&
 	    (realpath(place->name, path) == NULL || stat(path, &file) != 0))
 		return NULL;
-	place->is_directory = S_ISDIR(file.st_mode);
-	return place->is_directory ? path : path_directory(path, space);
+	place->type = file.st_mode & S_IFMT;
+	return S_ISDIR(place->type) ? path : path_directory(path, space);
 }
 
 static int make_scratch(struct place *place, struct error *error)
@@ -63,14 +64,11 @@ static int make_scratch(struct place *place, struct error *error)
 
 	if (directory == NULL)
 		return error_set(error, ERROR_OPEN, "cannot look at it");
-	if ((size_t)snprintf(place->scratch, sizeof place->scratch, "%s/.semlock-check-XXXXXX",
-		directory) >= sizeof place->scratch) {
-		errno = ENAMETOOLONG;
-		return error_set(error, ERROR_OPEN, "cannot look at it");
-	}
+	snprintf(place->scratch, sizeof place->scratch, "%s/.semlock-check-XXXXXX", directory);
 	fd = mkstemp(place->scratch);
 	if (fd < 0)
-		return error_set(error, errno == ENOENT || errno == ENOTDIR ? ERROR_OPEN : ERROR_CREATE,
+		return lockdir_failed(error, errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? ERROR_OPEN
+											: ERROR_CREATE,
 		    "cannot try: cannot make a file beside it");
 	place->mounted = file_system_mount(fd, &place->mount);
 	place->on_network = limits_of_network(&(struct lock){.fd = fd});
@@ -96,26 +94,39 @@ static bool open_pair(struct lock pair[2], const struct method *first,
 	return lock_open(&pair[0], error) == 0 && lock_open(&pair[1], error) == 0;
 }
 
-/* Take one lock by two open file descriptions: the second must be busy until the first drops it. */
-static bool excludes(const struct method *first, const struct method *second, const char *path,
-    struct error *error)
+/* Did ERROR's call not fail for what this file system can do, but for what there is at the moment: a full disk, say? */
+static bool is_passing(const struct error *error)
+{
+	return error->errnum != 0 && error->errnum != EINVAL && error->errnum != ENOSYS &&
+	       error->errnum != EOPNOTSUPP && error->errnum != EPERM;
+}
+
+/* Take one lock by two open file descriptions: the second must be busy until the first drops it.  Returns the exit
+ * status; unless that is 0, ERROR says why. */
+static int try_pair(const struct method *first, const struct method *second, const char *path, struct error *error)
 {
 	struct lock pair[2];
-	bool busy = false, taken = false;
+	enum outcome outcome = FAILED;
+	bool busy = false;
 
-	error_say(error, ERROR_UNAVAILABLE, "two at the same time");
-	if (open_pair(pair, first, second, path, error) &&
-	    attempt_try(&pair[0], error) == TAKEN) {
+	if (open_pair(pair, first, second, path, error))
+		outcome = attempt_try(&pair[0], error);
+	if (outcome == TAKEN) {
 		if (FAULT_POINT("check.lost"))
 			attempt_drop(&pair[0]);
-		busy = attempt_try(&pair[1], error) == BUSY;
+		outcome = attempt_try(&pair[1], error);
+		busy = outcome == BUSY;
 		CRASH_POINT("check.tried");
 		attempt_drop(&pair[0]);
-		taken = busy && attempt_try(&pair[1], error) == TAKEN;
+		if (busy)
+			outcome = attempt_try(&pair[1], error);
 	}
 	lock_forget(&pair[0]);
 	lock_forget(&pair[1]);
-	return busy && taken;
+	if (outcome == FAILED)
+		return is_passing(error) ? exit_status_of(error->kind) : EXIT_UNAVAILABLE;
+	error_say(error, ERROR_UNAVAILABLE, busy ? "still held after its release" : "two at the same time");
+	return busy && outcome == TAKEN ? EXIT_SUCCESS : EXIT_UNAVAILABLE;
 }
 
 static enum lock_scope lock_scope(const struct place *place, const struct method *method)
@@ -140,9 +151,9 @@ static const char *exception(const struct place *place, const struct method *met
 		   ? "; but no flock on the server's own disk: use -m ofd with programs there" : "";
 }
 
-/* Print the result for METHOD, which excludes here.  Returns false if it does so on this machine alone,
- * and the file system is shared. */
-static bool print_scope(const struct place *place, const struct method *method)
+/* Print the result for METHOD, which excludes here.  Returns the exit status: 69 if it does so on this machine
+ * alone, and the file system is shared. */
+static int print_scope(const struct place *place, const struct method *method)
 {
 	static const char *const words[] = {
 	    "excludes",
@@ -153,78 +164,88 @@ static bool print_scope(const struct place *place, const struct method *method)
 	enum lock_scope scope = lock_scope(place, method);
 
 	printf("%-8s %s%s\n", method->name, words[scope], exception(place, method, scope));
-	return scope != SCOPE_HERE_ONLY;
+	return scope == SCOPE_HERE_ONLY ? EXIT_UNAVAILABLE : EXIT_SUCCESS;
+}
+
+/* What METHOD cannot lock, whatever the file system; or NULL. */
+static const char *not_lockable(const struct place *place, const struct method *method)
+{
+	if (method->kernel == NULL)
+		return NULL;
+	if (S_ISFIFO(place->type))
+		return "a FIFO";
+	if (S_ISSOCK(place->type))
+		return "a socket";
+	if (S_ISDIR(place->type) && (method->can & CAN_RANGE) != 0)
+		return "a directory";
+	return S_ISDIR(place->type) && place->on_network ? "a directory for other machines" : NULL;
 }
 
 /* A kernel lock is tried on the scratch file; a lock made of files under a new name beside it, which the release
  * removes, but for rename's token.  A posix lock does not exclude its own process: the second lock is then an
  * OFD lock, which it excludes. */
-static bool try_method(const struct place *place, const struct method *method)
+static int try_method(const struct place *place, const struct method *method)
 {
 	const struct method *second = (method->can & OWNED_BY_PROCESS) != 0 ? method_named("ofd") : method;
-	char name[PATH_MAX + 8];
+	const char *object = not_lockable(place, method);
+	char name[sizeof place->scratch + 8];
 	struct error error;
-	bool good;
+	int status;
 
-	if (place->is_directory && (method->can & CAN_RANGE) != 0) {
-		printf("%-8s cannot lock a directory\n", method->name);
-		return false;
-	}
-	if (method->kernel != NULL && place->is_directory && place->on_network) {
-		printf("%-8s cannot lock a directory for other machines\n", method->name);
-		return false;
+	if (object != NULL) {
+		printf("%-8s cannot lock %s\n", method->name, object);
+		return EXIT_UNAVAILABLE;
 	}
 	snprintf(name, sizeof name, "%s%s", place->scratch, method->file != NULL ? ".lock" : "");
-	good = excludes(method, second, name, &error);
+	status = try_pair(method, second, name, &error);
 	if ((method->can & NEEDS_INIT) != 0)
 		unlink(name);
-	if (good)
+	if (status == EXIT_SUCCESS)
 		return print_scope(place, method);
-	print_line("%-8s does not exclude: %s", method->name, error.text);
-	return false;
+	print_line("%-8s %s: %s", method->name, is_passing(&error) ? "cannot tell" : "does not exclude", error.text);
+	return status;
 }
 
-/* Try all methods, or the one of -m.  Returns whether that, or the default, excludes here. */
-static bool try_methods(const struct place *place, const struct request *request)
+/* Try all methods, or the one of -m.  Returns the exit status for that, or for the default. */
+static int try_methods(const struct place *place, const struct request *request)
 {
 	const struct method *method;
-	bool good = false, excluding;
+	int status = EXIT_UNAVAILABLE;
 
-	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if (method->server != NULL ||
-		    (request->method_named && method != request->lock.method))
-			continue;
-		excluding = try_method(place, method);
-		good = good || (method == request->lock.method && excluding);
-	}
-	return good;
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
+		if (method == request->lock.method)
+			status = try_method(place, method);
+		else if (method->server == NULL && !request->method_named)
+			try_method(place, method);
+	return status;
 }
 
 static void hear_check(const char *line, void *context)
 {
-	bool *good = context;
+	int *status = context;
 	const char *text;
 
 	if ((text = locksmith_says(line, "CHECK ok")) != NULL)
 		print_line("yes      %s", text);
 	else if ((text = locksmith_says(line, "CHECK note")) != NULL)
 		print_line("note     %s", text);
-	else if ((text = locksmith_says(line, "CHECK no")) != NULL)
+	else if ((text = locksmith_says(line, "CHECK no")) != NULL) {
 		print_line("NO       %s", text);
-	*good = *good && locksmith_says(line, "CHECK no") == NULL;
+		*status = EXIT_UNAVAILABLE;
+	}
 }
 
 static int check_server(const struct request *request)
 {
 	struct lock lock = {.method = request->lock.method, .name = request->locks[0].name};
-	bool good = true;
+	int status = EXIT_SUCCESS;
 	struct error error;
 
-	if (server_ask(&lock, "--check", hear_check, &good, &error) != 0) {
+	if (server_ask(&lock, "--check", hear_check, &status, &error) != 0) {
 		complain("%s: %s", lock.name, error.text);
 		return exit_status_of(error.kind);
 	}
-	end_output(good ? EXIT_SUCCESS : EXIT_UNAVAILABLE);
+	end_output(status);
 }
 
 int check(const struct request *request)
@@ -236,7 +257,7 @@ int check(const struct request *request)
 	struct start_barrier barrier = {0};
 	sigset_t mask, before;
 	struct error error;
-	bool good;
+	int status;
 
 	if (request->lock.method->server != NULL)
 		return check_server(request);
@@ -252,11 +273,11 @@ int check(const struct request *request)
 	if (place.mounted)
 		print_line("on       %s (%s, mounted at %s)", place.mount.type, place.mount.source,
 		    place.mount.point);
-	good = children[1].pid > 0 && try_methods(&place, request);
+	status = children[1].pid > 0 ? try_methods(&place, request) : EXIT_SYSTEM;
 	unlink(place.scratch);
 	start_barrier_cancel(&barrier);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (children[1].pid < 0)
 		die(EXIT_SYSTEM, "cannot start a process");
-	end_output(good ? EXIT_SUCCESS : EXIT_UNAVAILABLE);
+	end_output(status);
 }

@@ -37,13 +37,14 @@ static enum verdict judge_record(const struct probe *probe)
 }
 
 /* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the process that
- * RECORD names may hold the lock.  0xEFFFFFFC: the machine's first PID namespace. */
-static bool may_be_outside(const struct record *record)
+ * the record names may hold the lock.  A link's does not say where.  0xEFFFFFFC: the machine's first PID namespace. */
+static bool may_be_outside(const struct probe *probe)
 {
+	const struct record *record = &probe->info.record;
 	const struct host_id *this = host_id();
 
-	return record->pidns != 0 && record->pidns != this->pidns && this->pidns != 0xEFFFFFFC &&
-	       record_of_boot(record, this->boot);
+	return record->pidns != this->pidns && this->pidns != 0xEFFFFFFC &&
+	       (record->pidns == 0 ? probe->lock.file->object->pid_only : record_of_boot(record, this->boot));
 }
 
 static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
@@ -114,7 +115,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
 		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
-	if (holder->verdict == DEAD && (flocked || may_be_outside(&info->record))) {
+	if (holder->verdict == DEAD && (flocked || may_be_outside(probe))) {
 		holder->verdict = UNKNOWN;
 		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
 	}
@@ -168,13 +169,26 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
+/* A link's record does not name the semlock that releases the lock when the command has ended.  But that alone has
+ * the file open for writing: on a local file system, a waiter reads. */
+static bool has_made_it(const struct owner *owner, const struct probe *probe)
+{
+	char path[64];
+	struct stat link;
+
+	if (!probe->lock.file->object->pid_only || !probe->lock.file->local || owner->nmembers == 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid, owner->members[0].fd);
+	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
+}
+
 /* Of the owners of the flock, keep the lock's holder.  Returns false when there were others. */
-static bool keep_holder(struct owners *found, const struct record *record)
+static bool keep_holder(struct owners *found, const struct probe *probe)
 {
 	size_t all = found->count;
 
 	for (size_t i = found->count; i > 0; i--)
-		if (!probe_is_holder(&found->list[i - 1], record))
+		if (!probe_is_holder(&found->list[i - 1], &probe->info.record) && !has_made_it(&found->list[i - 1], probe))
 			owners_drop(found, i - 1);
 	return found->count == all;
 }
@@ -191,7 +205,7 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 		return -1;
 	kernel_owners_add(found, &snapshot, KIND_FLOCK);
 	if (info->object >= 0)
-		steady = keep_holder(found, &info->record);
+		steady = keep_holder(found, probe);
 	if (found->count > 0) {
 		name_flocked(found, probe);
 	} else if (info->there) {

@@ -69,7 +69,7 @@ static void expect(const char *what, struct record record, struct facts facts, e
 
 static void rows(void)
 {
-	struct host_id no_boot = this_system, whole = this_system;
+	struct host_id no_boot = this_system, whole = this_system, no_proc = this_system;
 	struct facts nowhere = seen();
 	struct record us = full(), empty = {.kind = RECORD_EMPTY}, junk = {.kind = RECORD_JUNK};
 	struct facts there = seen(), gone = seen(), far = seen();
@@ -138,6 +138,13 @@ static void rows(void)
 	strcpy(other.host, "container");
 	strcpy(other.machine, "-");
 	expect("4: of a container of this boot, was flocked, is not", other, gone, DEAD);
+	changed = there;
+	changed.host_id = &no_proc;
+	no_proc.pidns = 0;
+	changed.holder.process = PROCESS_HIDDEN;
+	expect("4: perhaps of another PID namespace, and some process has the number", us, changed, ALIVE);
+	changed.holder.process = PROCESS_GONE;
+	expect("4: perhaps of another PID namespace, and no process has the number", us, changed, DEAD);
 	other.flocked = false;
 	expect("5: of another PID namespace, never flocked", other, gone, UNKNOWN);
 	other = bare(4242);

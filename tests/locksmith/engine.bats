@@ -117,6 +117,14 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	[ "$(cat told)" = "--mode=shared --queue-max=2 --note=true -- odd://h/l" ] || complain "$(cat told)"
 }
 
+@test "a slot that is none of the lock's is not handed on" {
+	for slot in 2 -1 99999999999 4294967297; do
+		engine odd <<<"echo LOCKSMITH 1 shared slots; ${OK/token=7/slot=$slot}; read -r child; echo \$child; cat; echo FREE"
+		expect_status 0 "$SEMLOCK" -j 2 odd://h/l sh -c 'echo "${SEMLOCK_SLOT-none}"'
+		expect_out none
+	done
+}
+
 @test "no program for a scheme: 69, which says where it was looked for" {
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" odd://h/l touch ran
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l

@@ -2,6 +2,8 @@
 # Other programs that lock with files: they keep semlock out, and semlock keeps them out.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+
 needs() {
 	command -v "$1" >/dev/null || complain "$1 is not installed: apt-get install $2"
 }
@@ -154,6 +156,36 @@ contended() {
 		perl -e 'rename "l.held", "l"'
 	END
 	contended rename
+}
+
+@test "a script that renames the token just before semlock does has the lock, also without renaming without replacing" {
+	"$SEMLOCK" -m rename --init l true
+	for failing in "" rename.rename:fail=22; do
+		SEMLOCK_CRASH="rename.written:stop $failing" start late "$CRASHABLE_SEMLOCK" -n -m rename l touch ran
+		"$PROBE" state "${PID[late]}" T
+		mv l l.held
+		kill -CONT "${PID[late]}"
+		ended late 1
+		mv l.held l
+	done
+	[ ! -e ran ]
+}
+
+@test "a script that renames a token in which a killed semlock has left its record keeps it" {
+	for point in rename.written rename.back; do
+		"$SEMLOCK" -m rename --init l true
+		SEMLOCK_CRASH=$point:kill expect_status 137 "$CRASHABLE_SEMLOCK" -m rename l true
+		"$PROBE" gone "$(head -n 1 l)"
+		grep -q "semlock 1 rename" l
+		mv l l.held && touch -d '1 minute ago' l.held # as if the script came a minute after
+		expect_status 1 "$SEMLOCK" -n -m rename l true
+		expect_status 1 "$SEMLOCK" -w .3 -m rename l true
+		mv l.held l
+		expect_status 0 "$SEMLOCK" -n -m rename l true
+		[ ! -s l ]
+	done
+	expect_status 137 "$SEMLOCK" -m rename l sh -c 'kill -KILL $PPID $$' # a dead holder's own is free all the same
+	expect_status 0 "$SEMLOCK" -w 60 -m rename l true
 }
 
 @test "the first line is the PID: head, kill, pgrep -F and start-stop-daemon read it" {

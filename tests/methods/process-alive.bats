@@ -85,6 +85,22 @@ judged() {
 	[ "$(cat said)" -eq 1 ]
 }
 
+@test "where /proc is missing, a living command that has closed the lock is not taken for another namespace's dead one" {
+	without_leak_check
+	namespaces --mount
+	fifos holder
+	start holder "$SEMLOCK" -m excl l "$PROBE" closefrom-then-hold holder.up holder.down
+	ready holder
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	expect_status 1 "$SEMLOCK" -n -m excl l true
+	without_proc() { unshare --mount sh -c 'umount -l /proc && exec "$@"' sh "$SEMLOCK" -n -m excl l "$@"; }
+	expect_status 1 without_proc touch ran
+	[ ! -e ran ]
+	release holder
+	eventually without_proc touch ran # when it is no zombie any more
+}
+
 @test "where /proc is another PID namespace's, a process that has ended there is not ours" {
 	without_leak_check
 	namespaces --pid --fork

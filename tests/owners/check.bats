@@ -89,6 +89,32 @@ PARSE=${PARSE:-${PROBE%/*}/parse}
 	refused 73 closed/l as_nobody "$SEMLOCK" --check closed/l
 }
 
+@test "a fault is no answer: --check says that it cannot tell, and why; its status is the fault's" {
+	root_only "mounts"
+	mkdir full
+	mount -t tmpfs -o size=16k,nr_inodes=2 none full || skip "cannot mount here"
+	expect_status 0 "$SEMLOCK" --check full/l
+	grep -qx "flock    excludes" .out
+	for method in excl link mkdir rename symlink; do
+		expect_status 73 "$SEMLOCK" --check -m $method full/l
+		grep -q "^$method *cannot tell: .*: No space left on device" .out
+	done
+	umount full
+	expect_status 71 prlimit --nofile=6 "$SEMLOCK" --check -m mkdir l
+	grep -q '^mkdir    cannot tell: .*Too many open files' .out
+	[ -z "$(find . -name '.semlock*')" ]
+}
+
+@test "a FIFO and a socket: no kernel lock can be had" {
+	mkfifo fifo
+	"$PROBE" socket socket
+	for object in fifo socket; do
+		expect_status 69 "$SEMLOCK" --check $object
+		for method in flock ofd posix; do grep -qx "$method *cannot lock a $object" <<<"${out,,}"; done
+		expect_status 66 "$SEMLOCK" -n $object true
+	done
+}
+
 @test "options that take or run make no sense together with --check" {
 	refused 64 --check "$SEMLOCK" --check
 	refused 64 --check "$SEMLOCK" --check a b

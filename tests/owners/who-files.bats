@@ -367,6 +367,10 @@ both_wait() {
 			unshare --pid --fork --mount-proc "$SEMLOCK" -v -n -m $method $method true
 		let_go $method
 	done
+	hold_as link -m link link # its record does not say in which namespace
+	expect_status 1 unshare --pid --fork --mount-proc "$SEMLOCK" --who -m link link
+	[[ $out == *"unknown: the holder cannot be checked"*"(in another PID namespace)"* ]] || complain "$out"
+	let_go link
 }
 
 # As on a network file system, semlock does not believe flock(2).

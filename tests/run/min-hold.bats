@@ -147,7 +147,7 @@ waits_on() {
 
 @test "semlock is the holder once the command has ended: --who names it, and --replace and --toggle end its wait" {
 	"$SEMLOCK" --init -m rename rename true
-	for method in flock excl mkdir symlink rename; do
+	for method in flock excl link mkdir symlink rename; do
 		lock=(-m "$method" "$method")
 		for preempt in --replace --toggle; do
 			rm -f runs
@@ -168,11 +168,6 @@ waits_on() {
 	kill -KILL "${COMMAND[one]}"
 	ended two 0
 	ended one 137
-	rm -f runs
-	lock=(-m link link) # it names the command alone
-	start one "$SEMLOCK" --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs'
-	waits_on
-	refused 69 "process $(cat runs) has ended, but another process holds a flock" "$SEMLOCK" --replace "${lock[@]}" true
 }
 
 @test "signs of life go on" {

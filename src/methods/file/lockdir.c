@@ -221,8 +221,6 @@ static int create_named(struct lock *lock, mode_t mode)
 		fd = openat(lock->directory, lock->file->temporary,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
-	if (fd < 0)
-		lock->file->temporary[0] = '\0';
 	return fd;
 }
 

@@ -19,7 +19,6 @@
 
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
-#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* A user who may read a file of the lock's mode may search the directory. */
 static mode_t mkdir_mode(const struct lock *lock)
@@ -27,11 +26,6 @@ static mode_t mkdir_mode(const struct lock *lock)
 	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
 
 	return mode | (mode & 0444) >> 2;
-}
-
-static int open_new(const struct lock *lock, const char *name)
-{
-	return publish_set_up(lock, call_open(lock->directory, name, DIRECTORY_FLAGS, 0), mkdir_mode(lock));
 }
 
 /* D1. */
@@ -44,18 +38,12 @@ static int mkdir_make(struct lock *lock, struct error *error)
 		lockdir_temporary_name(lock, "");
 		made = call_mkdir(lock->directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && errno == EEXIST);
-	if (made != 0) {
-		file->temporary[0] = '\0';
+	if (made != 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
-	}
 	CRASH_POINT("mkdir.made");
-	lock->fd = open_new(lock, file->temporary);
-	if (lock->fd >= 0)
-		return 0;
-	lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
-	call_unlink(lock->directory, file->temporary, AT_REMOVEDIR);
-	file->temporary[0] = '\0';
-	return -1;
+	made = call_open(lock->directory, file->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	lock->fd = publish_set_up(lock, made, mkdir_mode(lock));
+	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 }
 
 static int mkdir_write(struct lock *lock, struct error *error)
@@ -76,13 +64,10 @@ static int mkdir_write(struct lock *lock, struct error *error)
  * we are killed then, it stays so. */
 static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
-	int fd;
-
 	if (call_mkdir(lock->directory, lock->entry, mkdir_mode(lock)) != 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
-	fd = open_new(lock, lock->entry);
-	return fd < 0 ? AGAIN /* gone again */ : publish_empty(lock, fd, error);
+	return publish_empty(lock, -1, mkdir_mode(lock), error);
 }
 
 /* D2. */
@@ -161,8 +146,8 @@ static void remove_emptied(const struct lock *lock)
 		lockdir_nap(MILLISECOND);
 }
 
-/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed.  If we are killed
- * in between, it stays empty. */
+/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a full disk, none to
+ * a longer name.  If we are killed in between, it stays empty. */
 static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
@@ -197,7 +182,7 @@ static int mkdir_remove(struct lock *lock, int fd)
 		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		remove_emptied(lock);
-	} else if (errno == EXDEV) {
+	} else if (errno == EXDEV || errno == ENOSPC || errno == EDQUOT) {
 		result = remove_in_place(lock, fd);
 	}
 	memcpy(file->temporary, ours, sizeof ours);

@@ -84,13 +84,12 @@ static bool is_unsupported(void)
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
-	int fd = publish_set_up(lock, call_open(lock->directory, lock->entry,
-	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode), mode);
+	int fd = call_open(lock->directory, lock->entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("plainfile.empty");
-	return publish_empty(lock, fd, error);
+	return publish_empty(lock, fd, mode, error);
 }
 
 /* The third way. */

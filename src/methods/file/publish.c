@@ -137,36 +137,54 @@ static void discard_temporary(struct lock *lock)
 
 /* ---- publishing it ---- */
 
+/* A removed object cannot get a name again.  If the lock is taken again, after it had to be given
+ * back, another object is made, which the command, at its start barrier, does not inherit. */
+static void close_object(struct lock *lock)
+{
+	struct file_lock *file = lock->file;
+
+	if (file->second >= 0)
+		close(file->second);
+	if (lock->fd >= 0)
+		close(lock->fd);
+	file->second = lock->fd = -1;
+	file->ready = false;
+}
+
 /* An attacker can open a new file before we flock it, and keep it flocked, so that we cannot write
  * it: after a second it is given up. */
-static enum outcome flock_empty(const struct lock *lock, int fd, struct error *error)
+static enum outcome flock_empty(const struct lock *lock, struct error *error)
 {
-	if (publish_flock(fd) == 0 || errno != EWOULDBLOCK)
-		return lockdir_same(lock, lock->entry, fd) ? TAKEN : AGAIN;
-	error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
-	if (lockdir_same(lock, lock->entry, fd)) /* or it is another's by now */
-		call_unlink(lock->directory, lock->entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
-	return FAILED;
+	if (publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK)
+		return lockdir_is_ours(lock) ? TAKEN : AGAIN;
+	return error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
 }
 
 /* The command was started before, and has not got FD: the flock does not last as long as the command
- * does, and the record says so. */
-enum outcome publish_empty(struct lock *lock, int fd, struct error *error)
+ * does, and the record says so.  FD, -1 for a directory, may have to be moved: our own object, which is not needed
+ * any more, makes room for it first. */
+enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error)
 {
-	enum outcome outcome = flock_empty(lock, fd, error);
+	enum outcome outcome;
 
-	if (outcome != TAKEN) {
-		close(fd);
-		return outcome;
-	}
 	discard_temporary(lock);
-	close(lock->fd);
-	lock->fd = fd;
+	close_object(lock);
+	if (fd < 0)
+		fd = call_open(lock->directory, lock->entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	lock->fd = descriptor_above_standard(fd);
+	if (lock->fd < 0)
+		return errno == ENOENT ? AGAIN : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
+	outcome = flock_empty(lock, error);
 	lock->file->inherited = lock->file->record.flocked = false;
-	if (lock->file->object->write(lock, error) == 0)
-		return TAKEN;
-	remove_name(lock, lock->entry);
-	return FAILED;
+	if (outcome == TAKEN && lock->exact_mode && fchmod(lock->fd, mode) != 0)
+		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
+	if (outcome == TAKEN)
+		outcome = lock->file->object->write(lock, error) == 0 ? TAKEN : FAILED;
+	if (outcome == FAILED && lockdir_is_ours(lock)) /* or it is another's by now */
+		remove_name(lock, lock->entry);
+	if (outcome == AGAIN)
+		close_object(lock);
+	return outcome;
 }
 
 /* On some file systems (FUSE) a flock that was taken through one name, or before there was one, does
@@ -275,20 +293,6 @@ static void remove_object(struct lock *lock)
 	CRASH_POINT("publish.released");
 	if (lock->fd >= 0)
 		flock(lock->fd, LOCK_UN);
-}
-
-/* A removed object cannot get a name again.  If the lock is taken again, after it had to be given
- * back, another object is made, which the command, at its start barrier, does not inherit. */
-static void close_object(struct lock *lock)
-{
-	struct file_lock *file = lock->file;
-
-	if (file->second >= 0)
-		close(file->second);
-	if (lock->fd >= 0)
-		close(lock->fd);
-	file->second = lock->fd = -1;
-	file->ready = false;
 }
 
 void publish_drop(struct lock *lock)

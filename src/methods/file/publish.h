@@ -32,8 +32,8 @@ int publish_describe(struct lock *lock, struct error *error);
 /* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR filled. */
 int publish_record(struct lock *lock, int fd, struct error *error);
 
-/* FD has been made under the lock's own name, and is empty: flock and write it, in our object's place.  TAKEN;
- * AGAIN: the name means another object by now; FAILED, with ERROR filled. */
-enum outcome publish_empty(struct lock *lock, int fd, struct error *error);
+/* FD has been made under the lock's own name, and is empty: give it MODE, if that is exact, flock and write it, in our
+ * object's place; -1: open it.  TAKEN; AGAIN: the name means another object by now; FAILED, with ERROR filled. */
+enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error);
 
 #endif

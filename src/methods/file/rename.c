@@ -164,12 +164,19 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 	struct stat status;
 	struct record record;
 	enum verdict verdict;
+	bool renamed;
 
 	lockdir_read_record(lock->fd, &record);
 	fstat(lock->fd, &status);
+	/* A script only renames it: a record much older than that may be another's, whose end proves nothing. */
+	renamed = status.st_ctim.tv_sec > status.st_mtim.tv_sec + 10;
 	if (record.kind != RECORD_FULL)
-		takeover_note_naming(&status); /* a script only renames it */
+		takeover_note_naming(&status);
 	verdict = takeover_judge(lock, &record, &status, 0);
+	if (renamed && verdict == DEAD) {
+		takeover_note_naming(&status);
+		verdict = UNKNOWN;
+	}
 	*holder = verdict == ALIVE ? record.pid : 0;
 	return takeover_allowed(lock, verdict, &status);
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,8 +41,7 @@ enum outcome rename_token_flock(int fd, enum wait wait, struct error *error)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	return error_say(error, ERROR_UNAVAILABLE, "flock(2), which guards the token, fails here (%s): use -m link or excl",
-	    strerror(errno));
+	return error_set(error, ERROR_UNAVAILABLE, "use -m link or excl: flock(2), which guards the token, fails here");
 }
 
 /* The new token FD is flocked before it has its name: no process can take it until we know that there is
@@ -90,7 +88,7 @@ int rename_token_move(const struct lock *lock, const char *from, const char *to)
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
 	if (fstatat(lock->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
-		errno = EEXIST;
+		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT; /* a script was faster */
 		return -1;
 	}
 	return call_rename(lock->directory, from, to);

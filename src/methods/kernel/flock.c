@@ -46,11 +46,9 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 		break;
 	case ENOLCK:
 	case ENOMEM:
-		error_set(error, ERROR_SYSTEM, "cannot lock");
-		return FAILED;
+		return error_set(error, ERROR_SYSTEM, "cannot lock");
 	}
-	error_set(error, ERROR_LOCKABLE, "cannot lock");
-	return FAILED;
+	return error_set(error, ERROR_LOCKABLE, "cannot lock");
 }
 
 static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *error)

@@ -109,7 +109,7 @@ static void note_taken(struct lock *lock, const char *line)
 	locksmith_note(lock->smith, line);
 	if (locksmith_number(line, "token=", &number))
 		lock->token = number;
-	if (locksmith_number(line, "slot=", &number))
+	if (locksmith_number(line, "slot=", &number) && number >= 0 && number < lock->slots)
 		lock->slot = (int)number;
 }
 
