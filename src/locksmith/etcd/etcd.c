@@ -139,9 +139,10 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	int64_t endpoint_timeout, first_timeout;
 
 	*k = (struct etcdlock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
-	if (o->stale_given)
-		return failure_set(failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves"),
-		       EXIT_USAGE;
+	if (o->stale_given) {
+		failure_set(failure, EXIT_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
+		return EXIT_USAGE;
+	}
 	endpoint_timeout = k->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? clock_min(k->ttl / 6, MOST_ENDPOINT_TIMEOUT)
 							       : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);

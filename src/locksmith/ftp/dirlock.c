@@ -173,9 +173,10 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
 	listing_clear(&k->seen);
-	if (o->slots > LISTING_MOST)
-		return failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST),
-		       EXIT_USAGE;
+	if (o->slots > LISTING_MOST) {
+		failure_set(failure, EXIT_USAGE, "--slots: at most %d on a server of this kind", LISTING_MOST);
+		return EXIT_USAGE;
+	}
 	if (remote_dir_open(&k->remote_dir, &o->url, o->answer_by) != REPLY_DONE) {
 		k->failure = k->remote_dir.failure;
 		status = k->failure.status;
