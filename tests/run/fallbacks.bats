@@ -71,6 +71,21 @@ works() {
 	done
 }
 
+@test "a taker whose own directory is removed before it has opened it leaves the one that has its name alone" {
+	for other in semlock script; do
+		SEMLOCK_CRASH="mkdir.rename:fail=22 mkdir.empty:stop" start maker "$CRASHABLE_SEMLOCK" -m mkdir l true
+		"$PROBE" state "${PID[maker]}" T
+		rmdir l
+		if [ $other = semlock ]; then hold_as keeper -m mkdir l; else mkdir l && echo "$$" >l/pid; fi
+		kill -CONT "${PID[maker]}"
+		ended maker 73
+		expect_status 1 "$SEMLOCK" -n -m mkdir l touch ran
+		if [ $other = semlock ]; then let_go keeper; else rm l/pid; fi
+		rm -rf l ./*.up ./*.down
+	done
+	[ ! -e ran ]
+}
+
 @test "a taker that may not give its own lock file its mode says so, and removes that file" {
 	local crashable=$CRASHABLE_SEMLOCK method
 	command -v strace >/dev/null || skip "no strace"

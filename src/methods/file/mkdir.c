@@ -56,6 +56,8 @@ static int mkdir_write(struct lock *lock, struct error *error)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create its record");
 	CRASH_POINT("mkdir.record");
 	result = publish_record(lock, fd, error);
+	if (result != 0)
+		call_unlink(lock->fd, RECORD_NAME, 0);
 	close(fd);
 	return result;
 }

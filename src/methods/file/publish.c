@@ -180,8 +180,9 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
 	if (outcome == TAKEN)
 		outcome = lock->file->object->write(lock, error) == 0 ? TAKEN : FAILED;
-	if (outcome == FAILED && lockdir_is_ours(lock)) /* or it is another's by now */
-		remove_name(lock, lock->entry);
+	/* Or it is another's by now, as a directory with a record in it is, too: that one is not removed. */
+	if (outcome == FAILED && lockdir_is_ours(lock))
+		call_unlink(lock->directory, lock->entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 	if (outcome == AGAIN)
 		close_object(lock);
 	return outcome;
