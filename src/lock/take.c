@@ -233,18 +233,17 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 	return wait_in_queue(lock, queue, wait, error);
 }
 
-/* Without tickets before us, we may just try.  With tickets, -n tries, in case their processes are
- * stopped; and so does the lock of a part of a file, in case they are for other parts. */
+/* Without tickets before us, we may just try.  With tickets, only -n does, in case their processes are
+ * stopped, or wait for other parts of the file. */
 static enum outcome try_in_order(struct lock *lock, const struct queue *queue, const struct wait_options *wait,
     struct error *error)
 {
-	bool is_part = lock->slots == 0 && lock->range.length > 0;
 	enum outcome outcome;
 
 	if (queue->fd < 0 || (wait->try_once && queue_empty(queue)) || skips_queue(lock, wait))
 		return attempt_try(lock, error);
 	outcome = take_again(lock, error);
-	return outcome == BUSY && (wait->try_once || is_part) ? take_at_once(lock, error) : outcome;
+	return outcome == BUSY && wait->try_once ? take_at_once(lock, error) : outcome;
 }
 
 static enum outcome take_in_order(struct lock *lock, struct queue *queue,

@@ -32,7 +32,7 @@ bool lock_current(const struct lock *lock);
  * own descriptor is left as it is.  Copes with any half-filled state. */
 void lock_forget(struct lock *lock);
 
-/* Unlock the caller's descriptor (-u), or open the file.  Returns 0, or -1 with ERROR filled. */
+/* Unlock the caller's descriptor (-u), or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
 int lock_undo(struct lock *lock, struct error *error);
 
 #endif
