@@ -169,14 +169,15 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* A link's record does not name the semlock that releases the lock when the command has ended.  But that alone has
- * the file open for writing: on a local file system, a waiter reads. */
+/* A link's record does not name the semlock that releases the lock when the command, which it names, has ended.  But
+ * that semlock alone has the file open for writing: on a local file system, a waiter reads. */
 static bool has_made_it(const struct owner *owner, const struct probe *probe)
 {
 	char path[64];
 	struct stat link;
 
-	if (!probe->lock.file->object->pid_only || !probe->lock.file->local || owner->nmembers == 0)
+	if (!probe->lock.file->object->pid_only || !probe->lock.file->local || owner->nmembers == 0 ||
+	    process_lives(probe->info.record.pid) || strcmp(owner->process.name, "semlock") != 0)
 		return false;
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid, owner->members[0].fd);
 	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;

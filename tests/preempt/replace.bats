@@ -43,6 +43,18 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	ended shell 143
 }
 
+@test "a process that has flocked a link which names another one is left alone, also when that one has ended" {
+	fifos named
+	start named "$PROBE" hold named.up named.down
+	ready named
+	printf '%10d\n' "${PID[named]}" >link
+	hold_as other -F --fd 8 8<>link
+	expect_status 69 "$SEMLOCK" -m link --replace link true
+	let_go named
+	expect_status 69 "$SEMLOCK" -m link --replace link true
+	let_go other
+}
+
 @test "all shared holders are ended for an exclusive lock" {
 	hold_as one -s l
 	hold_as two -s l
