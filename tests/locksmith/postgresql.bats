@@ -240,7 +240,7 @@ lost_by() {
 no_room() {
 	sql "CREATE OR REPLACE FUNCTION semlock.no_room() RETURNS trigger LANGUAGE plpgsql AS
 		'BEGIN RAISE \$\$the disk is full\$\$ USING ERRCODE = \$\$53100\$\$; END';
-		CREATE TRIGGER no_room BEFORE UPDATE ON semlock.held EXECUTE FUNCTION semlock.no_room()"
+		CREATE OR REPLACE TRIGGER no_room BEFORE UPDATE ON semlock.held EXECUTE FUNCTION semlock.no_room()"
 }
 
 held_without_room() {
@@ -396,6 +396,16 @@ pooler() {
 
 # No server of version 17 is needed: an older one that passes for one names what it is asked to set.
 @test "nor does a transaction_timeout, which servers from version 17 have" {
+	if [ "$(sql "SHOW server_version_num")" -ge 170000 ]; then
+		sql "ALTER ROLE lock SET transaction_timeout = '100ms'"
+		hold_lock "$URL"
+		waiter one "$URL"
+		"$PROBE" pause 500
+		let_go holder
+		ready one
+		let_go one
+		return
+	fi
 	proxy
 	expect_status 0 "$SEMLOCK" "$PROXIED" true
 	echo 17 >faults/version

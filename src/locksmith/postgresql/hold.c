@@ -36,7 +36,7 @@ static int renew(struct pglock *k, int64_t *next)
 	int rows = pg_renew(k, last_call);
 
 	*next = clock_boottime() + RETRY;
-	if (rows < 0 && k->failure.away && k->state[0] != '\0' && *next < last_call)
+	if (rows < 0 && k->failure.away && k->state[0] != '\0' && PQstatus(k->db) == CONNECTION_OK && *next < last_call)
 		return 0;
 	if (rows == 0)
 		failure_set(&k->failure, EXIT_LOST, "its row was removed");

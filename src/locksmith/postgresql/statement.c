@@ -72,7 +72,6 @@ static PGresult *judge(struct pglock *k, PGresult *r)
 {
 	ExecStatusType status = PQresultStatus(r);
 
-	k->state[0] = '\0';
 	if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && !k->warned)
 		return r;
 	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
@@ -87,6 +86,7 @@ static int send_statement(
     struct pglock *k, const char *sql, int n, const char *const *values)
 {
 	k->warned = false;
+	k->state[0] = '\0';
 	if (n < 0 ? PQsendQuery(k->db, sql)
 		  : PQsendQueryParams(k->db, sql, n, NULL, values, NULL, NULL, 0))
 		return 0;
