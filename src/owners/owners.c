@@ -104,6 +104,12 @@ void owners_keep_overlapping(struct owners *found, const struct lock *lock)
 			owners_drop(found, i - 1);
 }
 
+static bool same_command(const struct process *one, const struct process *other)
+{
+	return one->command_length == other->command_length &&
+	       memcmp(one->command, other->command, one->command_length) == 0;
+}
+
 /* The process for which a semlock --hold holds the lock, or 0.  Its child runs no program and so has
  * semlock's arguments: --hold=PID names the process; else it is semlock's parent. */
 static pid_t caller_of_hold(const struct owner *holder)
@@ -113,8 +119,7 @@ static pid_t caller_of_hold(const struct owner *holder)
 	const char *equals;
 
 	if (holder->supervisor == 0 || holder->supervisor == child->pid || !process_read(holder->supervisor, &semlock) ||
-	    semlock.command_length != child->command_length ||
-	    memcmp(semlock.command, child->command, child->command_length) != 0)
+	    !same_command(&semlock, child))
 		return 0;
 	for (size_t i = 0; i < child->command_length; i += strlen(child->command + i) + 1)
 		if (strncmp(child->command + i, "--ho", 4) == 0 &&
@@ -126,7 +131,10 @@ static pid_t caller_of_hold(const struct owner *holder)
 /* This process, or its relay: with -o, semlock is two processes. */
 static bool is_this_semlock(const struct process *process)
 {
-	return process->pid == getpid() || (process->pid == getppid() && strcmp(process->name, "semlock") == 0);
+	struct process this;
+
+	return process->pid == getpid() ||
+	       (process->pid == getppid() && process_read(getpid(), &this) && same_command(process, &this));
 }
 
 void owners_name_callers(struct owners *found)
