@@ -161,7 +161,7 @@ off_t value_size(const char *option, const char *text, off_t most)
 			factor *= strcmp(end + 1, "B") == 0 ? 1000 : 1024;
 		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
 	}
-	if (!isdigit((unsigned char)text[strspn(text, " +")]) || *end != '\0')
+	if (!isdigit((unsigned char)text[strspn(text, " \t+")]) || *end != '\0')
 		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
 	if (errno != 0 || size > (unsigned long long)most / factor)
 		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text, (long long)most);

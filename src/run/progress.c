@@ -236,7 +236,7 @@ void progress_waits(const struct lock *lock, void *context)
 	if (state == NULL)
 		return;
 	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
-	host_id(); /* found once, and kept: not by two threads at a time */
+	host_id(); /* before there is a thread, in which a fork could find it half read */
 	if (!start_drawing()) {
 		free(state);
 		state = NULL;

@@ -97,7 +97,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	lock->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
 	if (lock->directory < 0)
-		return error_set(error, ERROR_OPEN, "cannot open its directory");
+		return lockdir_failed(error, ERROR_OPEN, "cannot open its directory");
 	return note_file_system(lock, error) != 0 ? -1 : note_identity(lock, error);
 }
 
