@@ -47,11 +47,11 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	fifos named
 	start named "$PROBE" hold named.up named.down
 	ready named
-	printf '%10d\n' "${PID[named]}" >link
-	hold_as other -F --fd 8 8<>link
-	expect_status 69 "$SEMLOCK" -m link --replace link true
+	printf '%10d\n' "${PID[named]}" >lock
+	hold_as other -F --fd 8 8<>lock
+	expect_status 69 "$SEMLOCK" -m link --replace lock true
 	let_go named
-	expect_status 69 "$SEMLOCK" -m link --replace link true
+	expect_status 69 "$SEMLOCK" -m link --replace lock true
 	let_go other
 }
 
