@@ -139,14 +139,19 @@ struct bytes attempt_bytes(const struct lock *lock)
 	return bytes;
 }
 
+bool attempt_overlaps(const struct lock *lock, long long first, long long last)
+{
+	struct bytes bytes = attempt_bytes(lock);
+
+	return (lock->method->can & CAN_RANGE) == 0 || (first <= bytes.last && last >= bytes.first);
+}
+
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
  * not.  In front of a shared flock that /proc/locks does not show, one is taken to sleep.  HELD: LOCK is, by
  * us.  False also where /proc/locks cannot be read. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
-	const bool ranged = (lock->method->can & CAN_RANGE) != 0;
-	const unsigned kinds = ranged ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
-	const struct bytes bytes = attempt_bytes(lock);
+	const unsigned kinds = (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	FILE *locks = fopen("/proc/locks", "re");
 	struct procfs_lock entry;
 	unsigned major, minor;
@@ -159,7 +164,7 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	while (!found && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
 		    entry.minor != minor || entry.inode != (unsigned long long)lock->inode ||
-		    (ranged && (entry.first > bytes.last || entry.last < bytes.first)))
+		    !attempt_overlaps(lock, entry.first, entry.last))
 			continue;
 		found = entry.waiting;
 		held = held || entry.kind == KIND_FLOCK;

@@ -20,6 +20,9 @@ struct bytes {
 /* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
 struct bytes attempt_bytes(const struct lock *lock);
 
+/* Does LOCK ask for any of the bytes from FIRST to LAST?  (A lock without ranges is all bytes.) */
+bool attempt_overlaps(const struct lock *lock, long long first, long long last);
+
 /* When a lock counts as deserted: found free COUNT times over SPELL ns; and then, for HOLD ns in which
  * we hold it, no other process begins to wait for it in the kernel. */
 struct looks {

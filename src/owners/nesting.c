@@ -70,7 +70,7 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 	if ((lock->method->can & CAN_RANGE) == 0)
 		return holder->mode == MODE_SLOT && lock->slots > 0 &&
 			       holder->slot >= (int)lock->slots ? NO_BYTE : ALL_BYTES;
-	if (holder->last < bytes.first || holder->first > bytes.last)
+	if (!attempt_overlaps(lock, holder->first, holder->last))
 		return NO_BYTE;
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }

@@ -83,24 +83,16 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 	owner->last = slot ? LLONG_MAX : lock->last;
 }
 
-/* Does OWNER have bytes that LOCK asks for?  (A lock without ranges is all bytes.) */
-static bool overlaps(const struct owner *owner, const struct lock *lock)
-{
-	struct bytes bytes = attempt_bytes(lock);
-
-	return (lock->method->can & CAN_RANGE) == 0 || (owner->first <= bytes.last && owner->last >= bytes.first);
-}
-
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
 	return (lock->method->can & CAN_RANGE) == 0 ||
-	       (overlaps(owner, lock) && (owner->mode != MODE_SHARED || lock->mode != SHARED));
+	       (attempt_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->mode != SHARED));
 }
 
 void owners_keep_overlapping(struct owners *found, const struct lock *lock)
 {
 	for (size_t i = found->holders; i > 0; i--)
-		if (!overlaps(&found->list[i - 1], lock))
+		if (!attempt_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
 			owners_drop(found, i - 1);
 }
 
