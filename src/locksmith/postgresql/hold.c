@@ -20,6 +20,11 @@ static int let_next_come(struct pglock *k)
 	return k->listening ? pg_do(k, until, "UNLISTEN semlock", 0, NULL) : 0;
 }
 
+static int64_t renewal_time(const struct pglock *k)
+{
+	return k->deadline - k->ttl + k->ttl / 3;
+}
+
 /* Until NEXT, the time to renew, or until it is time to let go. -1: the session has ended. */
 static int rest(struct pglock *k, int64_t next)
 {
@@ -42,7 +47,7 @@ static int renew(struct pglock *k, int64_t *next)
 		failure_set(&k->failure, EXIT_LOST, "its row was removed");
 	if (rows <= 0)
 		return -1;
-	*next = k->deadline - k->ttl + k->ttl / 3;
+	*next = renewal_time(k);
 	watchdog_lease(k->deadline, k->ttl);
 	say("HELD deadline=%" PRId64, k->deadline);
 	return 0;
@@ -70,7 +75,7 @@ int pg_release(struct pglock *k)
 
 int pg_hold(struct pglock *k)
 {
-	int64_t next = k->deadline - k->ttl + k->ttl / 3;
+	int64_t next = renewal_time(k);
 	int status;
 
 	k->acquiring = false;
