@@ -95,6 +95,15 @@ static void *sleep_on_slot(void *argument)
 	return NULL;
 }
 
+/* The time of DEADLINE, or in MOST ns, whichever is earlier. */
+static struct timespec wait_until(const struct deadline *deadline, int64_t most)
+{
+	int64_t left = deadline_left(deadline);
+	int64_t at = clock_now() + (left < most ? left : most);
+
+	return (struct timespec){(time_t)(at / SECOND), (long)(at % SECOND)};
+}
+
 /* Returns how many slots, from the first, have a thread: all, unless the system refuses more. */
 static unsigned start_threads(struct slot_wait *wait, struct slot_waiter *waiters)
 {
@@ -137,14 +146,13 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 /* Slots from UNWATCHED on have no thread: try them every 50 ms. */
 static void wait_for_threads(struct slot_wait *wait, const struct deadline *deadline, unsigned unwatched)
 {
-	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND, left, at;
+	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND;
+	struct timespec until;
 
 	pthread_mutex_lock(&wait->mutex);
 	while (!wait->decided && deadline_left(deadline) > 0) {
-		left = deadline_left(deadline);
-		at = clock_now() + (left < most ? left : most);
-		pthread_cond_timedwait(&wait->changed, &wait->mutex,
-		    &(struct timespec){(time_t)(at / SECOND), (long)(at % SECOND)});
+		until = wait_until(deadline, most);
+		pthread_cond_timedwait(&wait->changed, &wait->mutex, &until);
 		if (wait->decided)
 			break;
 		wait->outcome = try_slots(wait->lock, unwatched, &wait->error);
@@ -172,8 +180,10 @@ enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, str
 	struct slot_wait wait;
 	unsigned started;
 
-	if (waiters == NULL)
-		return error_set(error, ERROR_SYSTEM, "cannot wait for a slot");
+	if (waiters == NULL) {
+		error_set(error, ERROR_SYSTEM, "cannot wait for a slot");
+		return FAILED;
+	}
 	wakeup_off();
 	wakeup_listen();
 	init_wait(&wait, lock);

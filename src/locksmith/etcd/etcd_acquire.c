@@ -36,10 +36,16 @@ static enum wait place_verdict(const struct etcdlock *k)
 
 static enum wait call_verdict(enum etcd_reply reply)
 {
-	return reply == ETCD_OK	      ? WAIT_HELD
-	       : reply == ETCD_SILENT ? WAIT_SILENT
-	       : reply == ETCD_FATAL  ? WAIT_FAILED
-				      : WAIT_AGAIN;
+	switch (reply) {
+	case ETCD_OK:
+		return WAIT_HELD;
+	case ETCD_SILENT:
+		return WAIT_SILENT;
+	case ETCD_FATAL:
+		return WAIT_FAILED;
+	default:
+		return WAIT_AGAIN;
+	}
 }
 
 static enum wait look_again(struct etcdlock *k)

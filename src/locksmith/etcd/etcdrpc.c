@@ -81,7 +81,8 @@ static enum etcd_reply refusal_reply(struct etcd *e)
 	return etcd_failure(e, text, true);
 }
 
-/* No gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many calls. */
+/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many
+   requests. */
 static enum etcd_reply foreign_reply(struct etcd *e, int http)
 {
 	char line[sizeof e->failed[0]];

@@ -23,7 +23,8 @@ static void keep_text(struct remote_dir *r)
 
 static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
 {
-	return REMOTE_DIR_FATAL(r, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
+	return REMOTE_DIR_FATAL(
+	    r, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
 }
 
 static enum reply ftp_no_user(struct remote_dir *r)
@@ -59,12 +60,14 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
 		return ftp_fatal(r, EXIT_UNAVAILABLE, "not possible");
+	case CURLE_FTP_COULDNT_RETR_FILE:
+		if (r->code == 550) { /* NLST of a directory that is not there */
+			r->reached = true;
+			return REPLY_REFUSED;
+		}
+		break;
 	default:
 		break;
-	}
-	if (result == CURLE_FTP_COULDNT_RETR_FILE && r->code == 550) { /* NLST of nothing */
-		r->reached = true;
-		return REPLY_REFUSED;
 	}
 	failure_away(&r->failure, "%s", r->transfer.error);
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;

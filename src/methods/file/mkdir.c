@@ -41,8 +41,8 @@ static int mkdir_make(struct lock *lock, struct error *error)
 	if (made != 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
 	CRASH_POINT("mkdir.made");
-	made = call_open(lock->directory, file->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	lock->fd = publish_set_up(lock, made, mkdir_mode(lock));
+	lock->fd = publish_set_up(lock, call_open(lock->directory, file->temporary,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), mkdir_mode(lock));
 	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 }
 

@@ -64,6 +64,11 @@ static bool set_word(char *word, size_t size, const char *text, size_t length)
 	return true;
 }
 
+static bool set_host(struct record *record, const char *text, size_t length)
+{
+	return set_word(record->host, sizeof record->host, text, length);
+}
+
 /* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we would
  * have written. */
 static bool find_word(const char *text, const char *key, char *into, size_t size)
@@ -127,7 +132,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0)
 		return read_full(record, second);
 	end = second + strcspn(second, "\r\n");
-	if (end > second && !set_word(record->host, sizeof record->host, second, (size_t)(end - second)))
+	if (end > second && !set_host(record, second, (size_t)(end - second)))
 		return RECORD_JUNK;
 	return RECORD_PID;
 }
@@ -155,7 +160,7 @@ static enum record_kind read_line(struct record *record, const char *text)
 		return RECORD_JUNK;
 	p = end + 1;
 	if ((pidns = parse_number(&p)) < 0 || !read_semlock(record, &p) || *p++ != '@' ||
-	    !set_word(record->host, sizeof record->host, p, strlen(p)))
+	    !set_host(record, p, strlen(p)))
 		return RECORD_JUNK;
 	record->start = (uint64_t)start;
 	record->pidns = (uint64_t)pidns;
@@ -172,7 +177,7 @@ static enum record_kind read_emacs(struct record *record, const char *text)
 		return RECORD_JUNK;
 	p = dot + 1;
 	if (!set_pid(&record->pid, parse_number(&p)) || (*p != '\0' && *p != ':') ||
-	    !set_word(record->host, sizeof record->host, host, (size_t)(dot - host)))
+	    !set_host(record, host, (size_t)(dot - host)))
 		return RECORD_JUNK;
 	return RECORD_PID;
 }
@@ -193,7 +198,7 @@ static enum record_kind read_host(struct record *record, const char *text)
 	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
 	if (slash != NULL && slash < colon)
 		record->pidns = strtoull(slash + 1, NULL, 16);
-	return set_word(record->host, sizeof record->host, text, host) ? RECORD_PID : RECORD_JUNK;
+	return set_host(record, text, host) ? RECORD_PID : RECORD_JUNK;
 }
 
 /* A PID as an int in memory: at least one byte of it is no text. */

@@ -132,18 +132,23 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
     struct error *error)
 {
 	char name[NAME_SIZE];
-	int guard = guard_take(lock, name, call_try_flock), result = guard;
+	int result = 0, guard = guard_take(lock, name, call_try_flock);
 
+	if (guard < 0 && errno == EWOULDBLOCK)
+		return takeover_leave(lock, -1, wait, 0);
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
-	if (guard >= 0)
-		result = still_allowed(lock, existing) ? call_unlink(lock->directory, lock->entry, 0) : 0; /* S5 */
+	if (guard >= 0 && still_allowed(lock, existing))
+		result = call_unlink(lock->directory, lock->entry, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
-	if (result < 0 && errno != EWOULDBLOCK)
-		error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
+	if (guard >= 0 && result == 0) {
+		guard_leave(lock, guard, name);
+		return AGAIN;
+	}
+	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
 	guard_leave(lock, guard, name);
-	return result < 0 ? takeover_leave(lock, -1, wait, 0) : AGAIN;
+	return takeover_leave(lock, -1, wait, 0);
 }
 
 static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
