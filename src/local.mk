@@ -23,12 +23,12 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
 	src/methods/server/lease.c src/methods/server/lease.h \
 	src/methods/server/held_pipe.c src/methods/server/held_pipe.h \
-	src/lock/safe_open.c src/lock/safe_open.h \
+	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
-	src/lock/limits.c src/lock/limits.h \
-	src/lock/lockfile.c src/lock/lockfile.h \
+	src/methods/kernel/limits.c src/methods/kernel/limits.h \
+	src/methods/kernel/lockfile.c src/methods/kernel/lockfile.h \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/sys/memory.c src/sys/memory.h \

@@ -15,18 +15,9 @@
 #include "run/run.h"
 #include "owners/who.h"
 #include "cli/options.h"
-#include "lock/lockfile.h"
 #include "lock/lockset.h"
-#include "methods/kernel/kernel_methods.h"
 #include "report/error.h"
 #include "report/exitcode.h"
-
-/* The process's end releases a kernel lock, too, before a parent sees that end: with nothing to do after the
- * release, that saves a call. */
-static bool ends_by_exit(const struct request *request)
-{
-	return !request->lock.to_be_removed && request->lock.method->kernel != NULL;
-}
 
 /* The command inherits no descriptor that would keep the lock when semlock is killed. */
 static bool dies_with_semlock(const struct request *request)
@@ -35,40 +26,27 @@ static bool dies_with_semlock(const struct request *request)
 	       request->locks[0].name != NULL && !request->become && !request->unlock;
 }
 
-static const char *stuck_reason(const struct lock *lock)
-{
-	if (lock->method->server != NULL)
-		return "the server did not answer; it is free when the lease ends";
-	if (lock->stuck == EWOULDBLOCK)
-		return "another semlock was stopped while taking it over (--stale): continue that process, or end it";
-	return strerror(lock->stuck);
-}
-
-/* On NFS, the server may have given a kernel lock away while the command ran. */
-static void look_for_losses(const struct request *request, struct lock *locks)
-{
-	for (unsigned i = 0; request->lock.method->kernel != NULL && i < request->nlocks; i++)
-		locks[i].lost = !kernel_lock_owned(&locks[i]);
-}
-
 /* Release LOCKS.  Returns what becomes of STATUS. */
 static int release_locks(const struct request *request, struct lock *locks, int status)
 {
+	const struct method *method = request->lock.method;
+
 	if (request->unlock)
 		return status;
-	look_for_losses(request, locks);
-	if (ends_by_exit(request))
+	for (unsigned i = 0; i < request->nlocks && (method->can & FREED_BY_KERNEL) != 0; i++)
+		locks[i].lost = !method->owned(&locks[i]); /* on NFS, the server may have given it away */
+	/* The process's end releases a kernel lock, too, before a parent sees that end: that saves a call. */
+	if ((method->can & FREED_BY_KERNEL) != 0 && !request->lock.to_be_removed)
 		return result_if_lost(request, locks, status);
 	lockset_forget(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
-	for (unsigned i = 0; i < request->nlocks; i++)
+	for (unsigned i = 0; i < request->nlocks; i++) {
 		if (locks[i].stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: cannot release the lock: %s", messages_label(request, &locks[i]),
-			    stuck_reason(&locks[i]));
-	if (request->lock.to_be_removed && request->lock.method->file == NULL)
-		for (unsigned i = 0; i < request->nlocks; i++)
-			if (!lockfile_remove(&locks[i]))
-				complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
+			    method->stuck_reason(&locks[i]));
+		if (request->lock.to_be_removed && method->remove != NULL && !method->remove(&locks[i]))
+			complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
+	}
 	return status;
 }
 

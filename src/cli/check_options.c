@@ -60,12 +60,12 @@ static void refuse_for_files(const struct request *request)
 {
 	refuse_if(request->lock.init && (request->lock.method->can & NEEDS_INIT) == 0,
 	    "--init: only -m rename has a token that must be there");
-	refuse_if(request->lock.stale > 0 && request->lock.method->kernel != NULL,
+	refuse_if(request->lock.stale > 0 && (request->lock.method->can & FREED_BY_KERNEL) != 0,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
-	refuse_if(request->on_lost != 0 && request->lock.method->kernel != NULL,
+	refuse_if(request->on_lost != 0 && (request->lock.method->can & FREED_BY_KERNEL) != 0,
 	    "--on-lost: only a lock made of files can be taken away from its holder");
-	if (request->lock.method->file == NULL)
+	if ((request->lock.method->can & LEAVES_RECORD) == 0)
 		return;
 	refuse_if(request->locks[0].name == NULL,
 	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
@@ -75,14 +75,14 @@ static void refuse_for_files(const struct request *request)
 		    "-s: a lock made of files has one holder; use -m flock, ofd or posix");
 	refuse_if(request->lock.slots > 0,
 	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
-	refuse_if(request->lock.exact_mode && request->lock.method == method_named("symlink"),
+	refuse_if(request->lock.exact_mode && (request->lock.method->can & CAN_MODE) == 0,
 	    "--mode: a symbolic link has no permissions");
 	refuse_if(request->become, "-F: semlock has to stay, to remove the lock; leave out -F");
 }
 
 static void refuse_for_servers(const struct request *request)
 {
-	bool on_server = request->lock.method->server != NULL;
+	bool on_server = (request->lock.method->can & HAS_LEASE) != 0;
 
 	refuse_if(request->lock.ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
 	refuse_if(request->lock.ttl > 0 && request->lock.ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");

@@ -292,6 +292,6 @@ void request_read(struct request *request, int argc, char **argv)
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	check_options(request, &reading);
-	if (request->lock.slots > 0 && (request->lock.method->can & CAN_RANGE) == 0 && request->lock.method->server == NULL)
+	if (request->lock.slots > 0 && (request->lock.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 }

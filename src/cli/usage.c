@@ -78,7 +78,7 @@ static void print_methods(void)
 
 	printf("METHOD:");
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if (!of_files && method->file != NULL) {
+		if (!of_files && (method->can & LEAVES_RECORD) != 0) {
 			of_files = true;
 			printf("; made of files:");
 		}

@@ -18,25 +18,13 @@ static bool takes_whole(const struct lock *lock)
 	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
 }
 
-static enum outcome take_whole(struct lock *lock, enum wait wait, struct error *error)
-{
-	const struct method *method = lock->method;
-
-	return (method->file != NULL ? method->file->take : method->kernel->take)(lock, wait, error);
-}
-
 void attempt_drop(struct lock *lock)
 {
-	const struct method *method = lock->method;
 	struct error ignored;
 
 	slots_drop(lock);
-	if (!takes_whole(lock))
-		return; /* the rest of the range may be the caller's */
-	if (method->file != NULL)
-		method->file->drop(lock);
-	else
-		method->kernel->drop(lock, &ignored);
+	if (takes_whole(lock)) /* else the rest of the range may be the caller's */
+		lock->method->drop(lock, &ignored);
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
@@ -51,9 +39,9 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	do {
 		if (!deadline->never && wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
-		outcome = take_whole(lock, SLEEP, error); /* K2 */
+		outcome = lock->method->take(lock, SLEEP, error); /* K2 */
 		if (outcome == BUSY && deadline_left(deadline) == 0)
-			return take_whole(lock, TRY, error);
+			return lock->method->take(lock, TRY, error);
 	} while (outcome == BUSY);
 	return outcome;
 }
@@ -63,7 +51,7 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 	enum outcome outcome = TAKEN;
 
 	if (takes_whole(lock))
-		outcome = deadline == NULL ? take_whole(lock, TRY, error) : sleep_in_call(lock, deadline, error);
+		outcome = deadline == NULL ? lock->method->take(lock, TRY, error) : sleep_in_call(lock, deadline, error);
 	if (outcome != TAKEN || lock->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
@@ -77,19 +65,6 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 enum outcome attempt_try(struct lock *lock, struct error *error)
 {
 	return attempt_sleep(lock, NULL, error);
-}
-
-/* TAKEN: LOCK is free.  It is not kept. */
-static enum outcome look_if_free(struct lock *lock, struct error *error)
-{
-	enum outcome outcome;
-
-	if (lock->method->file != NULL)
-		return lock->method->file->idle(lock) ? TAKEN : BUSY;
-	outcome = attempt_try(lock, error);
-	if (outcome == TAKEN)
-		attempt_drop(lock);
-	return outcome;
 }
 
 /* Thousands of waiters that look in step would find the lock taken by each other. */
@@ -183,7 +158,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	enum outcome outcome;
 
 	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = look_if_free(lock, error); /* Q5 */
+		outcome = lock->method->idle(lock, error); /* Q5 */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");

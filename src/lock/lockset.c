@@ -33,7 +33,7 @@ static int in_order(const void *left, const void *right)
 void lockset_forget(struct lock *locks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		lock_forget(&locks[i]);
+		locks[i].method->release(&locks[i]);
 }
 
 static int open_all(struct lock *locks, unsigned count, const struct lock **culprit,
@@ -54,12 +54,9 @@ static int open_all(struct lock *locks, unsigned count, const struct lock **culp
 static int prepare_all(struct lock *locks, unsigned count, const struct lock **culprit,
     struct error *error)
 {
-	const struct file_method *method;
-
 	for (unsigned i = 0; i < count; i++) {
-		method = locks[i].method->file;
 		*culprit = &locks[i];
-		if (method != NULL && method->prepare != NULL && method->prepare(&locks[i], error) != 0)
+		if (locks[i].method->prepare != NULL && locks[i].method->prepare(&locks[i], error) != 0)
 			return -1;
 	}
 	return 0;
@@ -69,7 +66,7 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
  * taken over. */
 static bool is_still_ours(struct lock *lock)
 {
-	return lock_current(lock) && (lock->entry == NULL || lock->method->file->owned(lock));
+	return lock->method->current(lock) && lock->method->owned(lock);
 }
 
 /* The lock on a file's first name covers its second name, which only must still mean that file. */

@@ -29,67 +29,62 @@ enum {
 	CAN_SLOTS = 2,         /* -j */
 	CAN_RANGE = 4,         /* --start, --length */
 	CAN_FD = 8,            /* lock a caller's descriptor */
-	OWNED_BY_PROCESS = 16, /* the lock is semlock's own and dies with it: no child inherits it */
-	NEEDS_INIT = 32,       /* the lock must have been made once, by --init */
-	BEATS = 64             /* other programs take over a lock that looks old: heartbeat unasked */
+	CAN_MODE = 16,         /* --mode */
+	OWNED_BY_PROCESS = 32, /* the lock is semlock's own and dies with it: no child inherits it */
+	NEEDS_INIT = 64,       /* the lock must have been made once, by --init */
+	BEATS = 128,           /* other programs take over a lock that looks old: heartbeat unasked */
+	FREED_BY_KERNEL = 256, /* when the last process that has it open ends: nothing is left to release */
+	LEAVES_RECORD = 512,   /* a name in a directory, which says who made it; it outlives its holder */
+	HAS_LEASE = 1024       /* a server frees it when the helper has been silent for too long */
 };
 
-/* A kernel lock, of LOCK->fd. */
-struct kernel_method {
-	/* How the file must be opened: O_RDONLY or O_RDWR. */
-	int (*access)(const struct lock *lock);
+/* Where the holders of its locks are listed: owners/. */
+enum listing { LISTED_IN_PROC, LISTED_IN_RECORD, LISTED_ON_SERVER };
+
+/* One table for every kind of lock.  Functions that return int: 0, or -1 with ERROR filled. */
+struct method {
+	const char *name; /* as typed after -m; a URL's scheme */
+	unsigned can;
+	enum listing listing;
+
+	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which asks for the functions
+	 * below; or a server's own way.  Unless TAKEN, LOCK has to be released. */
+	enum outcome (*acquire)(struct lock *lock, const struct wait_options *wait, struct error *error);
+	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may keep it.  Sets LOCK->lost
+	 * and LOCK->stuck.  On a server it may take as long as the lease.  Copes with any half-filled state. */
+	void (*release)(struct lock *lock);
+	/* Why LOCK->stuck could not be released, in words. */
+	const char *(*stuck_reason)(const struct lock *lock);
+
+	/* The rest: for lock_take_in_turn(), none of it on a server. */
+
+	/* Open what LOCK is taken on, and note its identity.  Nothing is taken or made, but a kernel lock's file. */
+	int (*open)(struct lock *lock, struct error *error);
+	/* Make what must be there before the command is started, which inherits it.  May be called again. */
+	int (*prepare)(struct lock *lock, struct error *error);
 	/* With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
-	/* Unlock, for every process that shares the open description; 0, or -1 with ERROR filled. */
+	/* Unlock, for every process that shares it; LOCK stays open. */
 	int (*drop)(struct lock *lock, struct error *error);
-	/* As take and drop, for slot SLOT alone; never AGAIN. */
+	/* TAKEN: the lock is free, or its holder dead; it is not kept. */
+	enum outcome (*idle)(struct lock *lock, struct error *error);
+	/* Does the name still mean what was opened? */
+	bool (*current)(const struct lock *lock);
+	/* If LOCK was taken, is it still ours? */
+	bool (*owned)(struct lock *lock);
+
+	/* CAN_SLOTS: as take and drop, for slot SLOT alone; never AGAIN. */
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	void (*drop_slot)(struct lock *lock, unsigned slot);
-};
+	/* FREED_BY_KERNEL: how the file must be opened: O_RDONLY, O_WRONLY or O_RDWR. */
+	int (*access)(const struct lock *lock);
+	/* FREED_BY_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
+	bool (*remove)(struct lock *lock);
 
-/* A lock made of files: an entry in a directory.  Its record names the command, which is started, up to its
- * start barrier, before the lock is taken. */
-struct file_method {
-	const struct object *object; /* what is made: methods/file/lockdir.h */
-	/* Open the directory of the lock.  Nothing is made. */
-	int (*open)(struct lock *lock, struct error *error);
-	/* Make what must be there before the command is started, which inherits it.  May be called again.  NULL:
-	 * nothing to make. */
-	int (*prepare)(struct lock *lock, struct error *error);
-	/* As that of a kernel lock. */
-	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
-	/* Unlock, if the lock was taken; set LOCK->lost. */
-	void (*drop)(struct lock *lock);
-	/* Is the lock free, or its holder dead? */
-	bool (*idle)(struct lock *lock);
-	/* Does the lock's name still lead into the directory that was opened? */
-	bool (*current)(const struct lock *lock);
-	/* If the lock was taken, is it still ours? */
-	bool (*owned)(struct lock *lock);
-	/* If so, give a sign of life. */
+	/* LEAVES_RECORD: what is made (methods/file/lockdir.h); a sign of life; what the record says of the holder. */
+	const struct object *object;
 	void (*beat)(struct lock *lock);
-	/* Fill INFO with what the lock says of its holder. */
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
-	/* Drop, and undo prepare.  Copes with any half-filled state. */
-	void (*release)(struct lock *lock);
-};
-
-/* A lock on a server: LOCK is a URL; a helper waits for the lock, and renews its lease. */
-struct server_method {
-	/* Wait for the lock, within WAIT; start the command, up to its start barrier; and set LOCK->fd: the lock
-	 * is held as long as any process has it open.  Never AGAIN. */
-	enum outcome (*await)(struct lock *lock, const struct wait_options *wait, struct error *error);
-	/* As that of a lock made of files. */
-	void (*release)(struct lock *lock);
-};
-
-struct method {
-	const char *name; /* as typed after -m */
-	unsigned can;
-	/* One of these, which says what kind of lock it is; the others are NULL. */
-	const struct kernel_method *kernel;
-	const struct file_method *file;
-	const struct server_method *server;
 };
 
 /* The method called NAME, or NULL. */

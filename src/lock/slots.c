@@ -36,7 +36,7 @@ static enum outcome try_slots(struct lock *lock, unsigned first, struct error *e
 	enum outcome outcome = BUSY;
 
 	for (unsigned slot = first; slot < lock->slots && outcome == BUSY; slot++) {
-		outcome = lock->method->kernel->take_slot(lock, slot, TRY, error);
+		outcome = lock->method->take_slot(lock, slot, TRY, error);
 		if (outcome == TAKEN)
 			lock->slot = (int)slot;
 	}
@@ -58,7 +58,7 @@ void slots_drop(struct lock *lock)
 
 	for (unsigned slot = 0; slot < lock->slots; slot++)
 		if (all || lock->slot == (int)slot)
-			lock->method->kernel->drop_slot(lock, slot);
+			lock->method->drop_slot(lock, slot);
 	lock->slot = -1;
 }
 
@@ -74,7 +74,7 @@ static void report_outcome(struct slot_waiter *waiter, enum outcome outcome, con
 		if (outcome == TAKEN)
 			wait->lock->slot = (int)waiter->slot;
 	} else if (outcome == TAKEN) { /* one slot must be ours, not two */
-		wait->lock->method->kernel->drop_slot(wait->lock, waiter->slot);
+		wait->lock->method->drop_slot(wait->lock, waiter->slot);
 	}
 	pthread_cond_signal(&wait->changed);
 	pthread_mutex_unlock(&wait->mutex);
@@ -88,7 +88,7 @@ static void *sleep_on_slot(void *argument)
 	struct error error = {0};
 
 	while (outcome == BUSY && !wait->decided)
-		outcome = wait->lock->method->kernel->take_slot(wait->lock, waiter->slot, SLEEP, &error);
+		outcome = wait->lock->method->take_slot(wait->lock, waiter->slot, SLEEP, &error);
 	if (outcome != BUSY)
 		report_outcome(waiter, outcome, &error);
 	atomic_fetch_sub(&wait->running, 1);

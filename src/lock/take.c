@@ -1,32 +1,13 @@
 #include <config.h>
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "lock/attempt.h"
 #include "lock/held_mode.h"
-#include "lock/limits.h"
-#include "lock/lockfile.h"
 #include "lock/queue.h"
 #include "lock/take.h"
 #include "sys/crash_points.h"
 #include "sys/wakeup.h"
 
-static int identify_descriptor(struct lock *lock, struct error *error)
-{
-	if (lockfile_identify(lock) == 0)
-		return 0;
-	if (errno == EBADF) {
-		error_say(error, ERROR_LOCKABLE,
-		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and mksh "
-		    "hand it on with %d>&%d behind the command", lock->fd, lock->fd, lock->fd);
-		error->errnum = EBADF;
-		return -1;
-	}
-	return error_set(error, ERROR_LOCKABLE, "cannot look at this descriptor");
-}
-
-static int say_deleted(struct error *error)
+int lock_say_deleted(struct error *error)
 {
 	return error_say(error, ERROR_LOCKABLE,
 	    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
@@ -38,20 +19,7 @@ int lock_open(struct lock *lock, struct error *error)
 	lock->slot = -1;
 	lock->lost = false;
 	lock->stuck = 0;
-	if (lock->method->file != NULL)
-		return lock->method->file->open(lock, error);
-	if (lock->name != NULL) {
-		lock->fd = -1;
-		return lockfile_open(lock, error) != 0 ? -1 : limits_check(lock, error);
-	}
-	if (identify_descriptor(lock, error) != 0)
-		return -1;
-	return lockfile_current(lock) ? limits_check(lock, error) : say_deleted(error);
-}
-
-bool lock_current(const struct lock *lock)
-{
-	return lock->entry != NULL ? lock->method->file->current(lock) : lockfile_current(lock);
+	return lock->method->open(lock, error);
 }
 
 /* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
@@ -97,7 +65,7 @@ static enum outcome take_by_preemption(struct lock *lock, const struct wait_opti
 		outcome = attempt_try(lock, error);
 		if (outcome != BUSY)
 			return outcome;
-		if (!lock_current(lock))
+		if (!lock->method->current(lock))
 			return AGAIN;
 		outcome = wait->preempt(wait->preemption);
 	} while (outcome == AGAIN);
@@ -168,7 +136,7 @@ static enum outcome take_again(struct lock *lock, struct error *error)
 	if (lock->slots > 0)
 		return held.slot < 0 ? BUSY : attempt_try(lock, error);
 	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->mode == SHARED))
-		return lock->method->kernel->take(lock, TRY, error);
+		return lock->method->take(lock, TRY, error);
 	return BUSY;
 }
 
@@ -183,7 +151,7 @@ static enum outcome convert(struct lock *lock, struct error *error)
 		return BUSY;
 	outcome = take_again(lock, error);
 	if (outcome == BUSY)
-		lock->method->kernel->drop(lock, error);
+		lock->method->drop(lock, error);
 	return outcome;
 }
 
@@ -266,18 +234,23 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
 	queue_leave(&queue, lock);
-	if (outcome == FAILED && lock->entry != NULL && !lock_current(lock))
+	if (outcome == FAILED && (lock->method->can & LEAVES_RECORD) != 0 && !lock->method->current(lock))
 		return AGAIN; /* its directory was removed: there may be another by now */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lock_current(lock)) /* K3 */
+	if (lock->method->current(lock)) /* K3 */
 		return TAKEN;
 	if (lock->name != NULL)
 		return AGAIN;
 	attempt_drop(lock);
-	say_deleted(error);
+	lock_say_deleted(error);
 	return FAILED;
+}
+
+enum outcome lock_take_in_turn(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	return lock_open(lock, error) == 0 ? lock_take_open(lock, wait, error) : FAILED;
 }
 
 enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struct error *error)
@@ -285,36 +258,16 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 	enum outcome outcome;
 
 	do {
-		if (lock->method->server != NULL)
-			outcome = lock->method->server->await(lock, wait, error);
-		else
-			outcome = lock_open(lock, error) == 0 ? lock_take_open(lock, wait, error) : FAILED;
+		outcome = lock->method->acquire(lock, wait, error);
 		if (outcome != TAKEN)
-			lock_forget(lock);
+			lock->method->release(lock);
 	} while (outcome == AGAIN);
 	return outcome;
 }
 
-void lock_forget(struct lock *lock)
-{
-	const struct method *method = lock->method;
-
-	if (method->kernel == NULL) {
-		(method->file != NULL ? method->file->release : method->server->release)(lock);
-		return;
-	}
-	if (lock->name == NULL || lock->fd < 0)
-		return;
-	close(lock->fd);
-	lock->fd = -1;
-	lock->slot = -1;
-}
-
 int lock_undo(struct lock *lock, struct error *error)
 {
-	if (lock->name != NULL)
-		return lock_open(lock, error); /* and it is not locked */
-	if (identify_descriptor(lock, error) != 0)
+	if (lock_open(lock, error) != 0)
 		return -1;
-	return lock->method->kernel->drop(lock, error);
+	return lock->name == NULL ? lock->method->drop(lock, error) : 0; /* a new descriptor is not locked */
 }

@@ -25,12 +25,11 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 /* Take the open LOCK.  AGAIN: taken or not, it has to be closed and opened anew. */
 enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, struct error *error);
 
-/* Does the name of LOCK, or that of its directory, still mean what was opened? */
-bool lock_current(const struct lock *lock);
+/* The acquire of every method that is not on a server: open LOCK, and lock_take_open(). */
+enum outcome lock_take_in_turn(struct lock *lock, const struct wait_options *wait, struct error *error);
 
-/* Close our descriptor: a process that inherited it keeps the lock, as with flock(1).  A caller's
- * own descriptor is left as it is.  Copes with any half-filled state. */
-void lock_forget(struct lock *lock);
+/* Fill ERROR: the file of the caller's descriptor has no name any more.  Returns -1. */
+int lock_say_deleted(struct error *error);
 
 /* Unlock the caller's descriptor (-u), or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
 int lock_undo(struct lock *lock, struct error *error);

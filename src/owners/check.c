@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lock/attempt.h"
-#include "lock/limits.h"
+#include "methods/kernel/limits.h"
 #include "sys/lock_scope.h"
 #include "lock/take.h"
 #include "methods/file/lockdir.h"
@@ -121,8 +121,8 @@ static int try_pair(const struct method *first, const struct method *second, con
 		if (busy)
 			outcome = attempt_try(&pair[1], error);
 	}
-	lock_forget(&pair[0]);
-	lock_forget(&pair[1]);
+	first->release(&pair[0]);
+	second->release(&pair[1]);
 	if (outcome == FAILED)
 		return is_passing(error) ? exit_status_of(error->kind) : EXIT_UNAVAILABLE;
 	error_say(error, ERROR_UNAVAILABLE, busy ? "still held after its release" : "two at the same time");
@@ -135,7 +135,7 @@ static enum lock_scope lock_scope(const struct place *place, const struct method
 
 	if (!place->mounted)
 		return SCOPE_UNKNOWN;
-	if (method->file != NULL)
+	if ((method->can & LEAVES_RECORD) != 0)
 		return lock_scope_of_names(&place->mount);
 	return lock_scope_of(&place->mount, owners_kinds(&lock) == KIND_FLOCK ? KIND_FLOCK : KIND_POSIX);
 }
@@ -145,7 +145,7 @@ static const char *exception(const struct place *place, const struct method *met
 {
 	if (scope != SCOPE_EVERYWHERE)
 		return "";
-	if (method->file != NULL)
+	if ((method->can & LEAVES_RECORD) != 0)
 		return "; a dead holder on another machine is recognised with --stale only";
 	return strncmp(place->mount.type, "nfs", 3) == 0 && (method->can & CAN_RANGE) == 0
 		   ? "; but no flock on the server's own disk: use -m ofd with programs there" : "";
@@ -170,7 +170,7 @@ static int print_scope(const struct place *place, const struct method *method)
 /* What METHOD cannot lock, whatever the file system; or NULL. */
 static const char *not_lockable(const struct place *place, const struct method *method)
 {
-	if (method->kernel == NULL)
+	if ((method->can & FREED_BY_KERNEL) == 0)
 		return NULL;
 	if (S_ISFIFO(place->type))
 		return "a FIFO";
@@ -196,7 +196,7 @@ static int try_method(const struct place *place, const struct method *method)
 		printf("%-8s cannot lock %s\n", method->name, object);
 		return EXIT_UNAVAILABLE;
 	}
-	snprintf(name, sizeof name, "%s%s", place->scratch, method->file != NULL ? ".lock" : "");
+	snprintf(name, sizeof name, "%s%s", place->scratch, (method->can & LEAVES_RECORD) != 0 ? ".lock" : "");
 	status = try_pair(method, second, name, &error);
 	if ((method->can & NEEDS_INIT) != 0)
 		unlink(name);
@@ -215,7 +215,7 @@ static int try_methods(const struct place *place, const struct request *request)
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
 		if (method == request->lock.method)
 			status = try_method(place, method);
-		else if (method->server == NULL && !request->method_named)
+		else if ((method->can & HAS_LEASE) == 0 && !request->method_named)
 			try_method(place, method);
 	return status;
 }
@@ -252,14 +252,14 @@ int check(const struct request *request)
 {
 	struct place place = {
 	    .name = request->locks[0].name,
-	    .is_a_name = request->method_named && request->lock.method->file != NULL,
+	    .is_a_name = request->method_named && (request->lock.method->can & LEAVES_RECORD) != 0,
 	};
 	struct start_barrier barrier = {0};
 	sigset_t mask, before;
 	struct error error;
 	int status;
 
-	if (request->lock.method->server != NULL)
+	if ((request->lock.method->can & HAS_LEASE) != 0)
 		return check_server(request);
 	signals_block_all(&before); /* an interrupted check would leave its files behind */
 	if (make_scratch(&place, &error) != 0) {

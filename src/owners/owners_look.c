@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/lockfile.h"
+#include "methods/kernel/lockfile.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "owners/owners_look.h"
@@ -64,7 +64,7 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 	look.slot = -1;
 	if (look.fd < 0)
 		look.fd = open_on_nfs(lock);
-	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !kernel_lock_owned(&look))
+	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->method->owned(&look))
 		owner = owners_add(found);
 	if (owner != NULL) {
 		owner->method = lock->method->name;
@@ -100,7 +100,7 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	int seen = 0;
 
 	*found = (struct owners){0};
-	if (lock->method->server != NULL) {
+	if (lock->method->listing == LISTED_ON_SERVER) {
 		if (lock->server_text[0] != '\0')
 			server_owners_add(found, lock->method->name, lock->server_text, false);
 		return 0;
@@ -109,7 +109,7 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 		if (tries > 0)
 			open_fds_drop_walk();
 		owners_forget(found);
-		seen = lock->method->file != NULL ? record_owners_add(found, lock, error)
+		seen = lock->method->listing == LISTED_IN_RECORD ? record_owners_add(found, lock, error)
 						  : add_kernel_owners(found, lock, kinds, error);
 	}
 	if (seen >= 0 && found->failed)
@@ -147,7 +147,7 @@ int owners_look_by_name(struct owners *found, struct lock *lock, bool method_nam
 {
 	if (server_method(lock->name) != NULL)
 		lock->method = server_method(lock->name);
-	if (lock->method->server != NULL)
+	if (lock->method->listing == LISTED_ON_SERVER)
 		return server_owners_ask(found, lock, error);
 	if (!method_named)
 		return look_at_any(found, lock, error);
@@ -180,7 +180,7 @@ bool owners_verify(const struct lock *lock, pid_t pid)
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	bool verified = false;
 
-	if (lock->method->file != NULL)
+	if (lock->method->listing == LISTED_IN_RECORD)
 		return verify_recorded(lock, pid);
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)

@@ -17,15 +17,15 @@ int probe_open(struct probe *probe, const struct lock *lock, struct error *error
 	    .fd = -1,
 	    .slot = -1,
 	};
-	if (probe->lock.method->file->open(&probe->lock, error) != 0)
+	if (probe->lock.method->open(&probe->lock, error) != 0)
 		return -1;
-	return probe->lock.method->file->inspect(&probe->lock, &probe->info, error);
+	return probe->lock.method->inspect(&probe->lock, &probe->info, error);
 }
 
 void probe_close(struct probe *probe)
 {
 	lock_info_forget(&probe->info);
-	probe->lock.method->file->release(&probe->lock);
+	probe->lock.method->release(&probe->lock);
 }
 
 enum record_kind probe_record(const char *name, const struct method *method, struct record *record)
@@ -47,7 +47,7 @@ const struct method *probe_method(const char *name)
 	struct record record;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if (method->file != NULL && probe_record(name, method, &record) == RECORD_FULL)
+		if ((method->can & LEAVES_RECORD) != 0 && probe_record(name, method, &record) == RECORD_FULL)
 			return method;
 	return NULL;
 }

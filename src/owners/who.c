@@ -256,7 +256,7 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 static int look_asked(struct owners *found, const struct asked *asked)
 {
 	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
-	bool method_named = asked->method_named && asked->method->kernel == NULL;
+	bool method_named = asked->method_named && (asked->method->can & FREED_BY_KERNEL) == 0;
 	struct error ignored;
 
 	return owners_look_by_name(found, &lock, method_named, &ignored);

@@ -122,7 +122,7 @@ static int check_nesting(struct acquisition *acquisition, const struct lock *loc
 			acquisition->wait.try_once = true;
 			/* Do not ask the server, unless a slot may be free: the command has not
 			 * inherited SEMLOCK_PASSWORD. */
-			if (locks[i].method->server != NULL && locks[i].slots == 0)
+			if ((locks[i].method->can & HAS_LEASE) != 0 && locks[i].slots == 0)
 				return report_busy(acquisition, &locks[i]);
 		}
 	}

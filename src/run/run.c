@@ -36,8 +36,6 @@ static void make_locks(struct job *job)
 		lock->child = &job->child;
 		lock->note = request->command == NULL ? NULL : request->command[0];
 		lock->may_be_deleted = request->as_flock;
-		if (lock->method->kernel != NULL)
-			lock->access = lock->method->kernel->access(lock);
 	}
 }
 
@@ -61,7 +59,7 @@ static struct command make_command(const struct request *request)
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .passed = request->locks[0].name != NULL &&
-		      request->lock.method->kernel != NULL,
+		      (request->lock.method->can & FREED_BY_KERNEL) != 0,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),

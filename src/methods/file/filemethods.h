@@ -3,6 +3,7 @@
 #ifndef SEMLOCK_METHODS_FILE_FILEMETHODS_H
 #define SEMLOCK_METHODS_FILE_FILEMETHODS_H
 
+#include "lock/take.h"
 #include "methods/file/foreign_holder.h"
 #include "methods/file/inspect.h"
 #include "methods/file/publish.h"
@@ -14,8 +15,9 @@ extern const struct method method_mkdir;
 extern const struct method method_rename;
 extern const struct method method_symlink;
 
-/* Of every struct file_method. */
+/* Of every method of locks made of files. */
 #define FILE_METHOD_COMMON \
+	.listing = LISTED_IN_RECORD, .acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
 	.current = lockdir_current, .owned = publish_owned, .drop = publish_drop, .release = publish_release
 
 /* Of one whose struct object has all functions. */

@@ -16,7 +16,7 @@
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
-	if (lock->lost || lock->method->file->owned(lock) || !process_child_lives(heartbeat->command))
+	if (lock->lost || lock->method->owned(lock) || !process_child_lives(heartbeat->command))
 		return;
 	lock->lost = true;
 	if (heartbeat->on_lost > 0) { /* first: the message may block */
@@ -46,7 +46,7 @@ static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *
 				; /* that it has changed is enough */
 		check_lock(heartbeat, &heartbeat->locks[i]);
 		if (beat && !heartbeat->locks[i].lost)
-			heartbeat->locks[i].method->file->beat(&heartbeat->locks[i]);
+			heartbeat->locks[i].method->beat(&heartbeat->locks[i]);
 	}
 }
 
@@ -97,7 +97,7 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
 	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
 	heartbeat->running = false;
-	if (heartbeat->command <= 0 || heartbeat->locks->method->file == NULL ||
+	if (heartbeat->command <= 0 || (heartbeat->locks->method->can & LEAVES_RECORD) == 0 ||
 	    (heartbeat->every == INT64_MAX && heartbeat->on_lost == 0))
 		return 0;
 	heartbeat->process = pidfd_of(heartbeat->command);

@@ -89,7 +89,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	*file = (struct file_lock){.object = lock->method->file->object, .second = -1, .notify = -1};
+	*file = (struct file_lock){.object = lock->method->object, .second = -1, .notify = -1};
 	lock->file = file;
 	lock->entry = base;
 	path = path_directory(lock->name, space);
@@ -147,6 +147,13 @@ void lockdir_not_released(struct lock *lock)
 		return;
 	}
 	lock->stuck = errno;
+}
+
+const char *lockdir_stuck_reason(const struct lock *lock)
+{
+	if (lock->stuck == EWOULDBLOCK)
+		return "another semlock was stopped while taking it over (--stale): continue that process, or end it";
+	return strerror(lock->stuck);
 }
 
 DIR *lockdir_list(int fd)

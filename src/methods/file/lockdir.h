@@ -76,6 +76,9 @@ bool lockdir_is_ours(const struct lock *lock);
 /* LOCK could not be released, errno says why: it was lost, or is stuck. */
 void lockdir_not_released(struct lock *lock);
 
+/* A method's stuck_reason. */
+const char *lockdir_stuck_reason(const struct lock *lock);
+
 /* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
 DIR *lockdir_list(int fd);
 

@@ -205,8 +205,7 @@ static const struct object mkdir_object = {
 
 const struct method method_mkdir = {
     .name = "mkdir",
-    .file = &(const struct file_method){
-	.object = &mkdir_object,
-	FILE_METHOD_FUNCTIONS,
-    },
+    .can = CAN_MODE | LEAVES_RECORD,
+    .object = &mkdir_object,
+    FILE_METHOD_FUNCTIONS,
 };

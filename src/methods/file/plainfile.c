@@ -149,17 +149,14 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 
 const struct method method_excl = {
     .name = "excl",
-    .file = &(const struct file_method){
-	.object = &(const struct object){PLAIN_FILE},
-	FILE_METHOD_FUNCTIONS,
-    },
+    .can = CAN_MODE | LEAVES_RECORD,
+    .object = &(const struct object){PLAIN_FILE},
+    FILE_METHOD_FUNCTIONS,
 };
 
 const struct method method_link = {
     .name = "link",
-    .can = BEATS,
-    .file = &(const struct file_method){
-	.object = &(const struct object){PLAIN_FILE, .pid_only = true},
-	FILE_METHOD_FUNCTIONS,
-    },
+    .can = CAN_MODE | LEAVES_RECORD | BEATS,
+    .object = &(const struct object){PLAIN_FILE, .pid_only = true},
+    FILE_METHOD_FUNCTIONS,
 };

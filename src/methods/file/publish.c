@@ -296,13 +296,15 @@ static void remove_object(struct lock *lock)
 		flock(lock->fd, LOCK_UN);
 }
 
-void publish_drop(struct lock *lock)
+int publish_drop(struct lock *lock, struct error *error)
 {
+	(void)error; /* LOCK->lost and LOCK->stuck say why */
 	if (!lock->file->held)
-		return;
+		return 0;
 	remove_object(lock);
 	if (lock->file->object->make != NULL)
 		close_object(lock); /* a token is used again */
+	return 0;
 }
 
 void publish_release(struct lock *lock)
@@ -311,7 +313,7 @@ void publish_release(struct lock *lock)
 
 	if (file == NULL)
 		return;
-	lock->method->file->drop(lock);
+	publish_drop(lock, NULL);
 	foreign_holder_forget(file);
 	discard_temporary(lock);
 	close_object(lock);

@@ -10,7 +10,7 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 int publish_prepare(struct lock *lock, struct error *error);
 bool publish_owned(struct lock *lock);
 void publish_beat(struct lock *lock);
-void publish_drop(struct lock *lock);
+int publish_drop(struct lock *lock, struct error *error);
 void publish_release(struct lock *lock);
 
 /* Make FD, a new object of ours, no standard descriptor, and give it MODE if the user has named one.  Returns

@@ -229,17 +229,16 @@ static enum outcome rename_take(struct lock *lock, enum wait wait, struct error 
 	return outcome;
 }
 
-static bool rename_idle(struct lock *lock)
+static enum outcome rename_idle(struct lock *lock, struct error *error)
 {
-	struct error ignored;
 	pid_t holder;
 	bool idle;
 
-	if (rename_prepare(lock, &ignored) != 0 || rename_token_flock(lock->fd, TRY, &ignored) != TAKEN)
-		return false;
+	if (rename_prepare(lock, error) != 0 || rename_token_flock(lock->fd, TRY, error) != TAKEN)
+		return BUSY;
 	idle = lockdir_is_ours(lock) || (is_held(lock) && rename_is_left(lock, &holder));
 	flock(lock->fd, LOCK_UN);
-	return idle;
+	return idle ? TAKEN : BUSY;
 }
 
 /* ---- giving it back ---- */
@@ -266,15 +265,13 @@ static const struct object rename_object = {
 
 const struct method method_rename = {
     .name = "rename",
-    .can = NEEDS_INIT,
-    .file = &(const struct file_method){
-	.object = &rename_object,
-	.open = rename_open,
-	.take = rename_take,
-	FILE_METHOD_COMMON,
-	.prepare = rename_prepare,
-	.idle = rename_idle,
-	.inspect = inspect_rename,
-	.beat = publish_beat,
-    },
+    .can = CAN_MODE | LEAVES_RECORD | NEEDS_INIT,
+    FILE_METHOD_COMMON,
+    .object = &rename_object,
+    .open = rename_open,
+    .prepare = rename_prepare,
+    .take = rename_take,
+    .idle = rename_idle,
+    .inspect = inspect_rename,
+    .beat = publish_beat,
 };

@@ -212,13 +212,14 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 	return made == 0 || is_ours(lock) ? TAKEN : AGAIN;
 }
 
-static bool symlink_idle(struct lock *lock)
+static enum outcome symlink_idle(struct lock *lock, struct error *error)
 {
 	struct existing existing;
 
+	(void)error;
 	if (!read_target(lock, &existing))
-		return errno == ENOENT;
-	return takeover_allowed(lock, symlink_judge(lock, &existing), &existing.status);
+		return errno == ENOENT ? TAKEN : BUSY;
+	return takeover_allowed(lock, symlink_judge(lock, &existing), &existing.status) ? TAKEN : BUSY;
 }
 
 /* A process that keeps the guard from us was stopped between finding our lock old and removing it: when
@@ -265,13 +266,12 @@ static const struct object symlink_object = {
 
 const struct method method_symlink = {
     .name = "symlink",
-    .file = &(const struct file_method){
-	.object = &symlink_object,
-	.open = lockdir_open,
-	.take = publish_take,
-	FILE_METHOD_COMMON,
-	.idle = symlink_idle,
-	.inspect = inspect_symlink,
-	.beat = symlink_beat,
-    },
+    .can = LEAVES_RECORD,
+    FILE_METHOD_COMMON,
+    .object = &symlink_object,
+    .open = lockdir_open,
+    .take = publish_take,
+    .idle = symlink_idle,
+    .inspect = inspect_symlink,
+    .beat = symlink_beat,
 };

@@ -230,11 +230,10 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 	return outcome;
 }
 
-bool takeover_idle(struct lock *lock)
+enum outcome takeover_idle(struct lock *lock, struct error *error)
 {
 	struct existing existing = {.fd = -1};
-	struct error ignored;
-	enum outcome outcome = open_existing(lock, &existing, &ignored);
+	enum outcome outcome = open_existing(lock, &existing, error);
 	bool idle = outcome == AGAIN;
 
 	if (outcome == TAKEN)
@@ -242,5 +241,5 @@ bool takeover_idle(struct lock *lock)
 		       call_try_flock(existing.fd) == 0;
 	if (existing.fd >= 0)
 		close(existing.fd);
-	return idle;
+	return idle ? TAKEN : BUSY;
 }

@@ -32,7 +32,7 @@ void takeover_note_linking(struct stat *status);
 bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error);
 
 /* A method's idle: is the lock free, or its holder dead? */
-bool takeover_idle(struct lock *lock);
+enum outcome takeover_idle(struct lock *lock, struct error *error);
 
 /* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for
  * LOCK->stale ns. */

@@ -121,22 +121,17 @@ void kernel_drop_slot(struct lock *lock, unsigned slot)
 	lock_bytes(lock, TRY, F_UNLCK, slot_byte(lock, slot));
 }
 
-static const struct kernel_method fcntl_method = {
-    .access = fcntl_access,
-    .take = fcntl_take,
-    .drop = fcntl_drop,
-    .take_slot = kernel_take_slot,
-    .drop_slot = kernel_drop_slot,
-};
+#define FCNTL_METHOD_FUNCTIONS \
+	KERNEL_METHOD_FUNCTIONS, .access = fcntl_access, .take = fcntl_take, .drop = fcntl_drop
 
 const struct method method_ofd = {
     .name = "ofd",
-    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD,
-    .kernel = &fcntl_method,
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD | CAN_MODE | FREED_BY_KERNEL,
+    FCNTL_METHOD_FUNCTIONS,
 };
 
 const struct method method_posix = {
     .name = "posix",
-    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS,
-    .kernel = &fcntl_method,
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS | CAN_MODE | FREED_BY_KERNEL,
+    FCNTL_METHOD_FUNCTIONS,
 };

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "lock/limits.h"
+#include "methods/kernel/limits.h"
 #include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"
 
@@ -74,12 +74,9 @@ static int flock_drop(struct lock *lock, struct error *error)
 
 const struct method method_flock = {
     .name = "flock",
-    .can = CAN_SHARE | CAN_FD | CAN_SLOTS,
-    .kernel = &(const struct kernel_method){
-	.access = flock_access,
-	.take = flock_take,
-	.drop = flock_drop,
-	.take_slot = kernel_take_slot,
-	.drop_slot = kernel_drop_slot,
-    },
+    .can = CAN_SHARE | CAN_FD | CAN_SLOTS | CAN_MODE | FREED_BY_KERNEL,
+    KERNEL_METHOD_FUNCTIONS,
+    .access = flock_access,
+    .take = flock_take,
+    .drop = flock_drop,
 };

@@ -6,10 +6,22 @@
 #include <stdbool.h>
 
 #include "lock/method.h"
+#include "lock/take.h"
+#include "methods/kernel/lockfile.h"
 
 extern const struct method method_flock;
 extern const struct method method_ofd;
 extern const struct method method_posix;
+
+/* Of every method of kernel locks. */
+#define KERNEL_METHOD_FUNCTIONS \
+	.listing = LISTED_IN_PROC, .acquire = lock_take_in_turn, .open = kernel_open, .idle = kernel_idle, \
+	.current = lockfile_current, .owned = kernel_lock_owned, .release = kernel_release, .remove = lockfile_remove, \
+	.take_slot = kernel_take_slot, .drop_slot = kernel_drop_slot
+
+int kernel_open(struct lock *lock, struct error *error);
+enum outcome kernel_idle(struct lock *lock, struct error *error);
+void kernel_release(struct lock *lock);
 
 /* If LOCK was taken, is it still ours?  Only on NFS the system is asked. */
 bool kernel_lock_owned(struct lock *lock);

@@ -10,7 +10,7 @@
 
 #include "report/exitcode.h"
 #include "lock/lock.h"
-#include "lock/lockfile.h"
+#include "methods/kernel/lockfile.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 
@@ -204,7 +204,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	return locksmith_silent(lock->smith, got, error);
 }
 
-static enum outcome server_await(struct lock *lock, const struct wait_options *wait, struct error *error)
+static enum outcome server_acquire(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	lock->fd = -1;
 	lock->token = -1;
@@ -289,6 +289,12 @@ static void server_release(struct lock *lock)
 	lock->fd = -1;
 }
 
+static const char *server_stuck_reason(const struct lock *lock)
+{
+	(void)lock;
+	return "the server did not answer; it is free when the lease ends";
+}
+
 int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
     struct error *error)
 {
@@ -317,6 +323,9 @@ int server_ask(const struct lock *lock, const char *what, server_line hear, void
 
 const struct method method_on_server = {
     .name = "server",
-    .can = CAN_SHARE | CAN_SLOTS,
-    .server = &(const struct server_method){server_await, server_release},
+    .can = CAN_SHARE | CAN_SLOTS | HAS_LEASE,
+    .listing = LISTED_ON_SERVER,
+    .acquire = server_acquire,
+    .release = server_release,
+    .stuck_reason = server_stuck_reason,
 };

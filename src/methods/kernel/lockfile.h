@@ -1,7 +1,7 @@
-/* lock/lockfile.h - the file that a kernel lock is taken on: opening and removing it where other users
+/* methods/kernel/lockfile.h - the file that a kernel lock is taken on: opening and removing it where other users
  * may be hostile. */
-#ifndef SEMLOCK_LOCK_LOCKFILE_H
-#define SEMLOCK_LOCK_LOCKFILE_H
+#ifndef SEMLOCK_METHODS_KERNEL_LOCKFILE_H
+#define SEMLOCK_METHODS_KERNEL_LOCKFILE_H
 
 #include "lock/lock.h"
 

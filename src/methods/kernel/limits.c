@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "lock/limits.h"
+#include "methods/kernel/limits.h"
 #include "sys/lock_scope.h"
 #include "sys/file_system.h"
 

@@ -7,9 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/lockfile.h"
+#include "methods/kernel/lockfile.h"
+#include "lock/attempt.h"
 #include "lock/queuefile.h"
-#include "lock/safe_open.h"
+#include "lock/take.h"
+#include "methods/kernel/kernel_methods.h"
+#include "methods/kernel/limits.h"
+#include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/file_system.h"
@@ -238,13 +242,58 @@ bool lockfile_remove(struct lock *lock)
 	again.mode = EXCLUSIVE;
 	again.slots = 0;
 	again.range = (struct range){0, 0}; /* other parts of the file are others' locks */
-	again.access = again.method->kernel->access(&again);
+	again.access = again.method->access(&again);
 	again.fd = open(again.name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
 	if (fstat(again.fd, &opened) == 0 && is_inode(lock, &opened) &&
-	    again.method->kernel->take(&again, TRY, &error) == TAKEN)
+	    again.method->take(&again, TRY, &error) == TAKEN)
 		remove_name(&again, &file);
 	close(again.fd);
 	return file.st_size == 0;
+}
+
+static int identify_descriptor(struct lock *lock, struct error *error)
+{
+	if (lockfile_identify(lock) == 0)
+		return 0;
+	if (errno == EBADF) {
+		error_say(error, ERROR_LOCKABLE,
+		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and mksh "
+		    "hand it on with %d>&%d behind the command", lock->fd, lock->fd, lock->fd);
+		error->errnum = EBADF;
+		return -1;
+	}
+	return error_set(error, ERROR_LOCKABLE, "cannot look at this descriptor");
+}
+
+int kernel_open(struct lock *lock, struct error *error)
+{
+	if (lock->name != NULL) {
+		lock->fd = -1;
+		if (lock->access == O_RDONLY)
+			lock->access = lock->method->access(lock);
+		return lockfile_open(lock, error) != 0 ? -1 : limits_check(lock, error);
+	}
+	if (identify_descriptor(lock, error) != 0)
+		return -1;
+	return lockfile_current(lock) ? limits_check(lock, error) : lock_say_deleted(error);
+}
+
+enum outcome kernel_idle(struct lock *lock, struct error *error)
+{
+	enum outcome outcome = attempt_try(lock, error);
+
+	if (outcome == TAKEN)
+		attempt_drop(lock);
+	return outcome;
+}
+
+void kernel_release(struct lock *lock)
+{
+	if (lock->name == NULL || lock->fd < 0)
+		return;
+	close(lock->fd);
+	lock->fd = -1;
+	lock->slot = -1;
 }

@@ -8,7 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "lock/safe_open.h"
+#include "methods/kernel/safe_open.h"
 #include "sys/path.h"
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };

@@ -1,6 +1,6 @@
-/* lock/safe_open.h - following symbolic links that another user may have planted. */
-#ifndef SEMLOCK_LOCK_SAFE_OPEN_H
-#define SEMLOCK_LOCK_SAFE_OPEN_H
+/* methods/kernel/safe_open.h - following symbolic links that another user may have planted. */
+#ifndef SEMLOCK_METHODS_KERNEL_SAFE_OPEN_H
+#define SEMLOCK_METHODS_KERNEL_SAFE_OPEN_H
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
-/* lock/limits.h - what a kernel lock cannot promise on the file system that its file is on. */
-#ifndef SEMLOCK_LOCK_LIMITS_H
-#define SEMLOCK_LOCK_LIMITS_H
+/* methods/kernel/limits.h - what a kernel lock cannot promise on the file system that its file is on. */
+#ifndef SEMLOCK_METHODS_KERNEL_LIMITS_H
+#define SEMLOCK_METHODS_KERNEL_LIMITS_H
 
 #include "lock/lock.h"
 
