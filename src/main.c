@@ -22,29 +22,29 @@
 /* The command inherits no descriptor that would keep the lock when semlock is killed. */
 static bool dies_with_semlock(const struct request *request)
 {
-	return (request->close_fd || (request->lock.method->can & OWNED_BY_PROCESS) != 0) && request->command != NULL &&
+	return (request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0) && request->command != NULL &&
 	       request->locks[0].name != NULL && !request->become && !request->unlock;
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */
 static int release_locks(const struct request *request, struct lock *locks, int status)
 {
-	const struct method *method = request->lock.method;
+	const struct method *method = request->spec.method;
 
 	if (request->unlock)
 		return status;
 	for (unsigned i = 0; i < request->nlocks && (method->can & FREED_BY_KERNEL) != 0; i++)
-		locks[i].lost = !method->owned(&locks[i]); /* on NFS, the server may have given it away */
+		locks[i].end.lost = !method->owned(&locks[i]); /* on NFS, the server may have given it away */
 	/* The process's end releases a kernel lock, too, before a parent sees that end: that saves a call. */
-	if ((method->can & FREED_BY_KERNEL) != 0 && !request->lock.to_be_removed)
+	if ((method->can & FREED_BY_KERNEL) != 0 && !request->spec.to_be_removed)
 		return result_if_lost(request, locks, status);
 	lockset_forget(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		if (locks[i].stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
+		if (locks[i].end.stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: cannot release the lock: %s", messages_label(request, &locks[i]),
 			    method->stuck_reason(&locks[i]));
-		if (request->lock.to_be_removed && method->remove != NULL && !method->remove(&locks[i]))
+		if (request->spec.to_be_removed && method->remove != NULL && !method->remove(&locks[i]))
 			complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
 	}
 	return status;

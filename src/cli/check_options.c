@@ -31,23 +31,23 @@ static void choose_by_url(struct request *request, const struct reading *reading
 			die(EXIT_USAGE, "%s: a URL names a server: leave out -m, --fcntl, --start and "
 					"--length", name);
 		if (method != NULL && !request->who)
-			request->lock.method = method;
+			request->spec.method = method;
 	}
 }
 
 static void choose_method(struct request *request, const struct reading *reading)
 {
-	if (reading->fcntl_asked && (!reading->method_named || request->lock.method != &method_ofd)) {
+	if (reading->fcntl_asked && (!reading->method_named || request->spec.method != &method_ofd)) {
 		if (reading->method_named)
 			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
-			    request->lock.method->name);
-		request->lock.method = &method_ofd;
+			    request->spec.method->name);
+		request->spec.method = &method_ofd;
 	} else if (reading->range_asked && !reading->method_named) {
-		request->lock.method = &method_ofd; /* as with flock(1) */
+		request->spec.method = &method_ofd; /* as with flock(1) */
 	}
-	if (reading->range_asked && (request->lock.method->can & CAN_RANGE) == 0)
+	if (reading->range_asked && (request->spec.method->can & CAN_RANGE) == 0)
 		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
-		    request->lock.method->name);
+		    request->spec.method->name);
 }
 
 static void refuse_if(bool bad, const char *reason)
@@ -58,14 +58,14 @@ static void refuse_if(bool bad, const char *reason)
 
 static void refuse_for_files(const struct request *request)
 {
-	refuse_if(request->lock.init && (request->lock.method->can & NEEDS_INIT) == 0,
+	refuse_if(request->spec.init && (request->spec.method->can & NEEDS_INIT) == 0,
 	    "--init: only -m rename has a token that must be there");
-	refuse_if(request->lock.stale > 0 && (request->lock.method->can & FREED_BY_KERNEL) != 0,
+	refuse_if(request->spec.stale > 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");
-	refuse_if(request->on_lost != 0 && (request->lock.method->can & FREED_BY_KERNEL) != 0,
+	refuse_if(request->on_lost != 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    "--on-lost: only a lock made of files can be taken away from its holder");
-	if ((request->lock.method->can & LEAVES_RECORD) == 0)
+	if ((request->spec.method->can & LEAVES_RECORD) == 0)
 		return;
 	refuse_if(request->locks[0].name == NULL,
 	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
@@ -73,24 +73,24 @@ static void refuse_for_files(const struct request *request)
 	for (unsigned i = 0; i < request->nlocks; i++)
 		refuse_if(request->locks[i].mode == SHARED,
 		    "-s: a lock made of files has one holder; use -m flock, ofd or posix");
-	refuse_if(request->lock.slots > 0,
+	refuse_if(request->spec.slots > 0,
 	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
-	refuse_if(request->lock.exact_mode && (request->lock.method->can & CAN_MODE) == 0,
+	refuse_if(request->spec.exact_mode && (request->spec.method->can & CAN_MODE) == 0,
 	    "--mode: a symbolic link has no permissions");
 	refuse_if(request->become, "-F: semlock has to stay, to remove the lock; leave out -F");
 }
 
 static void refuse_for_servers(const struct request *request)
 {
-	bool on_server = (request->lock.method->can & HAS_LEASE) != 0;
+	bool on_server = (request->spec.method->can & HAS_LEASE) != 0;
 
-	refuse_if(request->lock.ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
-	refuse_if(request->lock.ttl > 0 && request->lock.ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
+	refuse_if(request->spec.ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
+	refuse_if(request->spec.ttl > 0 && request->spec.ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
 	if (!on_server)
 		return;
 	refuse_if(request->become, "-F: semlock has to stay, to renew the lease; leave out -F");
-	refuse_if(request->lock.to_be_removed, "--rm: on a server nothing is left behind that could be removed");
-	refuse_if(request->lock.exact_mode, "--mode: on a server semlock makes no file");
+	refuse_if(request->spec.to_be_removed, "--rm: on a server nothing is left behind that could be removed");
+	refuse_if(request->spec.exact_mode, "--mode: on a server semlock makes no file");
 	refuse_if(request->preempt != PREEMPT_NOT,
 	    "--replace and --toggle: the holder of a lock on a server is not within reach");
 	refuse_if(request->on_lost != 0,
@@ -101,7 +101,7 @@ static void refuse_for_preemption(const struct request *request)
 {
 	refuse_if(request->nonblocking,
 	    "-n with --replace or --toggle: to stop the holder takes time; use -w");
-	refuse_if(request->nlocks > 1 || request->lock.slots > 0,
+	refuse_if(request->nlocks > 1 || request->spec.slots > 0,
 	    "--replace and --toggle stop the holder of one lock: leave out -f and -j");
 	refuse_if(request->preempt == PREEMPT_TOGGLE && request->command == NULL,
 	    "--toggle: there is no command to switch on");
@@ -120,11 +120,11 @@ static void refuse_for_hold(const struct request *request, const struct reading 
 
 static void refuse_for_fd(const struct request *request)
 {
-	refuse_if((request->lock.method->can & CAN_FD) == 0,
+	refuse_if((request->spec.method->can & CAN_FD) == 0,
 	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which "
 	    "excludes the same programs");
-	refuse_if(request->lock.to_be_removed, "--rm: a descriptor says nothing of the file's name");
-	refuse_if(request->lock.exact_mode, "--mode: there is no file to create");
+	refuse_if(request->spec.to_be_removed, "--rm: a descriptor says nothing of the file's name");
+	refuse_if(request->spec.exact_mode, "--mode: there is no file to create");
 	refuse_if(request->nlocks > 1, "-f: only together with LOCK and a command");
 }
 
@@ -134,8 +134,8 @@ static void refuse_for_slots(const struct request *request, const struct reading
 	    "-j and -s: a slot is held by one; leave one out");
 	refuse_if(request->nlocks > 1,
 	    "-j and -f: several locks are whole ones; leave one out");
-	refuse_if(request->lock.range.length > 0 &&
-		   request->lock.range.length < (off_t)request->lock.slots,
+	refuse_if(request->spec.range.length > 0 &&
+		   request->spec.range.length < (off_t)request->spec.slots,
 	    "-j: each slot is a byte, and --length has room for fewer");
 }
 
@@ -143,7 +143,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 {
 	bool by_fd = request->locks[0].name == NULL;
 
-	refuse_if(request->lock.range.length > INT64_MAX - request->lock.range.start,
+	refuse_if(request->spec.range.length > INT64_MAX - request->spec.range.start,
 	    "--start and --length: no file has so many bytes");
 	refuse_if(request->json && !request->who, "--json goes with --who");
 	refuse_if(request->check && (request->who || reading->acts || request->nlocks != 1),
@@ -163,7 +163,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 		refuse_for_preemption(request);
 	refuse_if(request->become && request->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
-	refuse_if(request->become && request->lock.to_be_removed,
+	refuse_if(request->become && request->spec.to_be_removed,
 	    "-F and --rm: semlock has to stay, to remove the file; leave one out");
 	refuse_if(request->become && reading->limited,
 	    "-F and --run-timeout: semlock has to stay, to stop the command; leave one out");
@@ -186,7 +186,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
 	if (by_fd)
 		refuse_for_fd(request);
-	if (request->lock.slots > 0)
+	if (request->spec.slots > 0)
 		refuse_for_slots(request, reading);
 }
 

@@ -59,11 +59,11 @@ static void check_command(const char *word, bool behind_lock)
 
 void operands_read(struct request *request, const struct reading *reading, char **words)
 {
-	struct wanted *first = &request->locks[0];
+	struct lock_spec *first = &request->locks[0];
 	bool is_shell = reading->shell;
 	bool behind_lock = reading->name == NULL && !reading->fd_given; /* else behind the options */
 
-	*first = (struct wanted){.fd = reading->fd, .mode = reading->mode};
+	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
 		request->label = first->name = user_lock(reading->name, true);
 	} else if (!reading->fd_given) {
@@ -98,14 +98,14 @@ void operands_locks(struct request *request, const struct reading *reading, char
 {
 	request->nlocks = 0;
 	if (reading->name != NULL)
-		request->locks[request->nlocks++] = (struct wanted){.name = user_lock(reading->name, false), .of_user = true};
+		request->locks[request->nlocks++] = (struct lock_spec){.name = user_lock(reading->name, false), .of_user = true};
 	else if (words[0] == NULL && request->check)
 		die(EXIT_USAGE, "--check: which LOCK? (see --help)");
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",
 			    *words, *words);
-		request->locks[request->nlocks++] = (struct wanted){.name = *words, .fd = -1};
+		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
 	}
 	request->label = request->locks[0].name;
 }

@@ -117,8 +117,8 @@ static const struct {
     {'F', offsetof(struct request, become)},
     {'q', offsetof(struct request, quiet)},
     {'v', offsetof(struct request, verbose)},
-    {OPT_RM, offsetof(struct request, lock.to_be_removed)},
-    {OPT_INIT, offsetof(struct request, lock.init)},
+    {OPT_RM, offsetof(struct request, spec.to_be_removed)},
+    {OPT_INIT, offsetof(struct request, spec.init)},
     {OPT_NESTED, offsetof(struct request, nested)},
     {OPT_CHECK, offsetof(struct request, check)},
     {OPT_WHO, offsetof(struct request, who)},
@@ -146,32 +146,32 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->busy_status = (int)value_number("-E", optarg, "an exit status", 0, 255);
 		break;
 	case 'f':
-		request->locks[request->nlocks++] = (struct wanted){optarg, -1, reading->mode, false};
+		request->locks[request->nlocks++] = (struct lock_spec){.name = optarg, .fd = -1, .mode = reading->mode};
 		break;
 	case 'j':
-		request->lock.slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
+		request->spec.slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
 		break;
 	case 'm':
-		request->lock.method = value_method(optarg);
+		request->spec.method = value_method(optarg);
 		reading->method_named = true;
 		break;
 	case OPT_FCNTL:
 		reading->fcntl_asked = true;
 		break;
 	case OPT_START:
-		request->lock.range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
+		request->spec.range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
 		reading->range_asked = true;
 		break;
 	case OPT_LENGTH:
-		request->lock.range.length = value_size("--length", optarg, INT64_MAX);
+		request->spec.range.length = value_size("--length", optarg, INT64_MAX);
 		reading->range_asked = true;
 		break;
 	case OPT_MIN_HOLD:
 		request->min_hold = value_duration("--min-hold", optarg, 1);
 		break;
 	case OPT_MODE:
-		request->lock.create_mode = value_mode(optarg);
-		request->lock.exact_mode = true;
+		request->spec.create_mode = value_mode(optarg);
+		request->spec.exact_mode = true;
 		break;
 	case OPT_HOLD:
 		request->hold = true;
@@ -182,10 +182,10 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->on_lost = value_on_lost(optarg);
 		break;
 	case OPT_STALE:
-		request->lock.stale = value_duration("--stale", optarg, 1);
+		request->spec.stale = value_duration("--stale", optarg, 1);
 		break;
 	case OPT_TTL:
-		request->lock.ttl = value_duration("--ttl", optarg, 1);
+		request->spec.ttl = value_duration("--ttl", optarg, 1);
 		break;
 	case OPT_NAME:
 		reading->name = optarg;
@@ -267,6 +267,24 @@ static bool called_flock(const char *path)
 	return strcmp(slash == NULL ? path : slash + 1, "flock") == 0;
 }
 
+/* Each lock has its name, descriptor and mode, and the rest in common with the others. */
+static void complete_locks(struct request *request)
+{
+	struct lock_spec *lock, named;
+
+	request->spec.note = request->command == NULL ? NULL : request->command[0];
+	request->spec.may_be_deleted = request->as_flock;
+	for (unsigned i = 0; i < request->nlocks; i++) {
+		lock = &request->locks[i];
+		named = *lock;
+		*lock = request->spec;
+		lock->name = named.name;
+		lock->fd = named.fd;
+		lock->mode = named.mode;
+		lock->of_user = named.of_user;
+	}
+}
+
 void request_read(struct request *request, int argc, char **argv)
 {
 	struct reading reading = {.mode = EXCLUSIVE, .fd = -1};
@@ -277,7 +295,7 @@ void request_read(struct request *request, int argc, char **argv)
 	    .wait = -1,
 	    .queue_max = -1,
 	    .busy_status = EXIT_BUSY,
-	    .lock = {.method = &method_flock, .create_mode = 0666, .slot = -1},
+	    .spec = {.method = &method_flock, .create_mode = 0666},
 	};
 	if (request->as_flock)
 		report_as("flock");
@@ -292,6 +310,7 @@ void request_read(struct request *request, int argc, char **argv)
 		operands_read(request, &reading, argv + optind);
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	check_options(request, &reading);
-	if (request->lock.slots > 0 && (request->lock.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
+	if (request->spec.slots > 0 && (request->spec.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
+	complete_locks(request);
 }

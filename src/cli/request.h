@@ -8,19 +8,11 @@
 
 #include "lock/lock.h"
 
-/* A lock as the command line names it. */
-struct wanted {
-	const char *name; /* NULL: descriptor FD */
-	int fd;
-	enum lock_mode mode;
-	bool of_user; /* by --name: its directory is created with the first lock in it */
-};
-
 struct request {
 	bool as_flock; /* invoked as flock: where the two differ, flock(1)'s way */
-	struct lock lock;     /* what all the locks have in common: the method, the slots, ... */
+	struct lock_spec spec; /* what all the locks have in common: the method, the slots, ... */
 	bool method_named;    /* by -m or --fcntl: --who and --check look for no other */
-	struct wanted *locks; /* LOCK or FD first, then those of -f; with --who, all that are named */
+	struct lock_spec *locks; /* LOCK or FD first, then those of -f; with --who, all that are named */
 	unsigned nlocks;
 	const char *label; /* the user's name for the first lock */
 	bool unlock;

@@ -15,7 +15,7 @@
  * holders share the lock itself, which excludes plain holders. */
 static bool takes_whole(const struct lock *lock)
 {
-	return lock->slots == 0 || (lock->method->can & CAN_RANGE) == 0;
+	return lock->spec->slots == 0 || (lock->spec->method->can & CAN_RANGE) == 0;
 }
 
 void attempt_drop(struct lock *lock)
@@ -24,7 +24,7 @@ void attempt_drop(struct lock *lock)
 
 	slots_drop(lock);
 	if (takes_whole(lock)) /* else the rest of the range may be the caller's */
-		lock->method->drop(lock, &ignored);
+		lock->spec->method->drop(lock, &ignored);
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
@@ -39,9 +39,9 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	do {
 		if (!deadline->never && wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
-		outcome = lock->method->take(lock, SLEEP, error); /* K2 */
+		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2 */
 		if (outcome == BUSY && deadline_left(deadline) == 0)
-			return lock->method->take(lock, TRY, error);
+			return lock->spec->method->take(lock, TRY, error);
 	} while (outcome == BUSY);
 	return outcome;
 }
@@ -51,8 +51,8 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 	enum outcome outcome = TAKEN;
 
 	if (takes_whole(lock))
-		outcome = deadline == NULL ? lock->method->take(lock, TRY, error) : sleep_in_call(lock, deadline, error);
-	if (outcome != TAKEN || lock->slots == 0)
+		outcome = deadline == NULL ? lock->spec->method->take(lock, TRY, error) : sleep_in_call(lock, deadline, error);
+	if (outcome != TAKEN || lock->spec->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
 	if (outcome == BUSY && deadline != NULL)
@@ -83,16 +83,18 @@ int64_t attempt_jitter(int64_t most)
 static bool is_shared_unlisted(const struct lock *lock)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
+	struct lock_spec spec = *lock->spec;
 	struct lock whole = *lock;
 	enum outcome outcome = BUSY;
 	struct stat namespace;
 	struct error ignored;
 
-	if (lock->mode != SHARED || (lock->method->can & CAN_RANGE) != 0 ||
+	if (lock->spec->mode != SHARED || (lock->spec->method->can & CAN_RANGE) != 0 ||
 	    (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino == 0xEFFFFFFC))
 		return false;
-	whole.mode = EXCLUSIVE;
-	whole.slots = 0;
+	spec.mode = EXCLUSIVE;
+	spec.slots = 0;
+	whole.spec = &spec;
 	for (int tries = 0; tries < 3 && outcome == BUSY; tries++) {
 		outcome = attempt_try(&whole, &ignored);
 		if (outcome == BUSY)
@@ -105,12 +107,12 @@ static bool is_shared_unlisted(const struct lock *lock)
 
 struct bytes attempt_bytes(const struct lock *lock)
 {
-	struct bytes bytes = {lock->range.start, LLONG_MAX};
+	struct bytes bytes = {lock->spec->range.start, LLONG_MAX};
 
-	if (lock->slots > 0)
-		bytes.last = bytes.first + (long long)lock->slots - 1;
-	else if (lock->range.length > 0)
-		bytes.last = bytes.first + lock->range.length - 1;
+	if (lock->spec->slots > 0)
+		bytes.last = bytes.first + (long long)lock->spec->slots - 1;
+	else if (lock->spec->range.length > 0)
+		bytes.last = bytes.first + lock->spec->range.length - 1;
 	return bytes;
 }
 
@@ -118,7 +120,7 @@ bool attempt_overlaps(const struct lock *lock, long long first, long long last)
 {
 	struct bytes bytes = attempt_bytes(lock);
 
-	return (lock->method->can & CAN_RANGE) == 0 || (first <= bytes.last && last >= bytes.first);
+	return (lock->spec->method->can & CAN_RANGE) == 0 || (first <= bytes.last && last >= bytes.first);
 }
 
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
@@ -126,7 +128,7 @@ bool attempt_overlaps(const struct lock *lock, long long first, long long last)
  * us.  False also where /proc/locks cannot be read. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
-	const unsigned kinds = (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
+	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	FILE *locks = fopen("/proc/locks", "re");
 	struct procfs_lock entry;
 	unsigned major, minor;
@@ -135,10 +137,10 @@ static bool has_sleeper(const struct lock *lock, bool held)
 
 	if (locks == NULL)
 		return false;
-	file_system_device(lock->fd, lock->device, &major, &minor);
+	file_system_device(lock->fd, lock->id.device, &major, &minor);
 	while (!found && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
-		    entry.minor != minor || entry.inode != (unsigned long long)lock->inode ||
+		    entry.minor != minor || entry.inode != (unsigned long long)lock->id.inode ||
 		    !attempt_overlaps(lock, entry.first, entry.last))
 			continue;
 		found = entry.waiting;
@@ -158,7 +160,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	enum outcome outcome;
 
 	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = lock->method->idle(lock, error); /* Q5 */
+		outcome = lock->spec->method->idle(lock, error); /* Q5 */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");

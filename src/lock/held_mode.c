@@ -9,7 +9,7 @@
 
 static bool has_range(const struct lock *lock)
 {
-	return (lock->method->can & CAN_RANGE) != 0;
+	return (lock->spec->method->can & CAN_RANGE) != 0;
 }
 
 static bool covers(const struct procfs_lock *held, const struct range *range)
@@ -23,13 +23,13 @@ static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock 
 {
 	if (held->kind != (has_range(lock) ? KIND_OFD : KIND_FLOCK))
 		return HELD_NONE;
-	return held->exclusive && covers(held, &lock->range) ? HELD_EXCLUSIVE : HELD_SHARED;
+	return held->exclusive && covers(held, &lock->spec->range) ? HELD_EXCLUSIVE : HELD_SHARED;
 }
 
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 {
-	long long first = lock->range.start;
-	long long length = lock->slots > 0 ? (long long)lock->slots : (long long)lock->range.length;
+	long long first = lock->spec->range.start;
+	long long length = lock->spec->slots > 0 ? (long long)lock->spec->slots : (long long)lock->spec->range.length;
 	bool of_slots = held->first >= BYTES_OF_DATA;
 
 	if (!has_range(lock))
@@ -42,9 +42,9 @@ static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 /* The slot of LOCK that HELD is; -1: none. */
 static int slot_of(const struct lock *lock, const struct procfs_lock *held)
 {
-	long long slot = held->first - (has_range(lock) ? (long long)lock->range.start : (long long)FLOCK_FIRST_SLOT);
+	long long slot = held->first - (has_range(lock) ? (long long)lock->spec->range.start : (long long)FLOCK_FIRST_SLOT);
 
-	return held->kind == KIND_OFD && held->exclusive && slot >= 0 && slot < (long long)lock->slots ? (int)slot : -1;
+	return held->kind == KIND_OFD && held->exclusive && slot >= 0 && slot < (long long)lock->spec->slots ? (int)slot : -1;
 }
 
 struct held held_read(const struct lock *lock)

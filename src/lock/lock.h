@@ -43,45 +43,71 @@ struct locksmith;
 /* The size of a server's line about the holder. */
 enum { SERVER_TEXT_SIZE = 256 };
 
-struct lock {
-	/* What was asked for. */
-	const struct method *method;
+/* What was asked for.  The command line's are constant; who only needs a variant of a lock makes another. */
+struct lock_spec {
 	const char *name; /* a path or URL; NULL: the caller's open descriptor FD */
+	int fd;
 	enum lock_mode mode;
+	const struct method *method;
 	unsigned slots; /* the most holders at once; 0: a plain lock */
 	struct range range;
 	mode_t create_mode;  /* permissions of a file that we create ... */
 	bool exact_mode;     /* ... whatever the umask is */
 	bool to_be_removed;  /* the file, at the end */
+	bool init;           /* make the token, if there is none */
+	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
+	bool of_user;        /* by --name: its directory is created with the first lock in it */
 	int64_t stale;       /* ns without a sign of life; 0: no limit */
 	int64_t ttl;         /* ns of lease; 0: the server's default */
 	const char *note;    /* about the command, for --who */
-	bool init;           /* make the token, if there is none */
-	struct child *child; /* for methods that leave a record */
-	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
+};
 
-	/* What has come of it. */
-	int fd;        /* the open description that carries the lock, or -1 */
-	int access;    /* how FD is open: O_RDONLY or O_RDWR */
-	int slot;      /* the slot held, from 0; -1: none */
-	dev_t device;  /* of FD: the lock's identity, with INODE */
+/* What an open lock is: two of one device, inode and entry exclude each other, and share a queue. */
+struct lock_id {
+	dev_t device;
 	ino_t inode;
-	uid_t owner;
-	mode_t permissions; /* with the file type */
+	const char *entry;  /* a lock that is a name: the name in that directory; NULL: the file itself */
+	uid_t owner;        /* who may take it, as far as a file's permissions say so ... */
 	gid_t group;
-	const char *entry;     /* the lock's name in DIRECTORY; NULL: not a lock made of files */
-	int directory;         /* O_PATH, with ENTRY */
-	struct file_lock *file; /* the state of methods that leave a record */
-	struct locksmith *smith; /* the helper that holds a lock on a server */
-	long long token;         /* the fencing token; -1: none */
-	char server_text[SERVER_TEXT_SIZE]; /* the helper's last line about the holder; "": none */
-	bool covered;   /* by an earlier lock of its set (-f), which is of the same file */
-	bool admitted;  /* we have had a place in the queue (wait_options.places) */
-	bool crowded;   /* all places are taken */
+	mode_t permissions; /* ... with the file type */
+};
+
+/* What a look at the queue has said. */
+struct lock_place {
+	bool covered;  /* by an earlier lock of its set (-f), which is of the same file */
+	bool admitted; /* we have had a place in the queue (wait_options.places) */
+	bool crowded;  /* all places are taken */
+};
+
+/* How it came to its end. */
+struct lock_end {
 	bool lost;      /* taken away from us ... */
 	bool lost_said; /* ... and the user has been told */
 	int stuck;      /* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
 };
+
+/* What has come of it. */
+struct lock {
+	const struct lock_spec *spec;
+	struct child *child; /* for methods that leave a record */
+	int fd;              /* the open description that carries the lock, or -1 */
+	int slot;            /* the slot held, from 0; -1: none */
+	struct lock_id id;
+	struct lock_place place;
+	struct lock_end end;
+
+	int access; /* FREED_BY_KERNEL: how FD is open: O_RDONLY or O_RDWR */
+
+	int directory;          /* LEAVES_RECORD: O_PATH, with ID.entry in it */
+	struct file_lock *file;
+
+	struct locksmith *smith; /* HAS_LEASE: the helper that holds the lock */
+	long long token;         /* the fencing token; -1: none */
+	char server_text[SERVER_TEXT_SIZE]; /* the helper's last line about the holder; "": none */
+};
+
+/* A lock that is not open yet. */
+#define LOCK_OF(asked_for) ((struct lock){.spec = (asked_for), .fd = (asked_for)->fd, .slot = -1})
 
 /* How long to wait, and whether behind the others. */
 struct wait_options {

@@ -12,13 +12,13 @@
 /* Locks made of files have their directory's device and inode, and a name in it. */
 static int by_file(const struct lock *a, const struct lock *b)
 {
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	if (a->inode != b->inode)
-		return a->inode < b->inode ? -1 : 1;
-	if (a->entry == NULL || b->entry == NULL)
-		return (a->entry == NULL) - (b->entry == NULL);
-	return strcmp(a->entry, b->entry);
+	if (a->id.device != b->id.device)
+		return a->id.device < b->id.device ? -1 : 1;
+	if (a->id.inode != b->id.inode)
+		return a->id.inode < b->id.inode ? -1 : 1;
+	if (a->id.entry == NULL || b->id.entry == NULL)
+		return (a->id.entry == NULL) - (b->id.entry == NULL);
+	return strcmp(a->id.entry, b->id.entry);
 }
 
 /* Of one file's locks the exclusive one comes first: it is the one to take. */
@@ -27,13 +27,13 @@ static int in_order(const void *left, const void *right)
 	const struct lock *a = left, *b = right;
 	int order = by_file(a, b);
 
-	return order != 0 ? order : (a->mode == SHARED) - (b->mode == SHARED);
+	return order != 0 ? order : (a->spec->mode == SHARED) - (b->spec->mode == SHARED);
 }
 
 void lockset_forget(struct lock *locks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		locks[i].method->release(&locks[i]);
+		locks[i].spec->method->release(&locks[i]);
 }
 
 static int open_all(struct lock *locks, unsigned count, const struct lock **culprit,
@@ -56,7 +56,7 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
 {
 	for (unsigned i = 0; i < count; i++) {
 		*culprit = &locks[i];
-		if (locks[i].method->prepare != NULL && locks[i].method->prepare(&locks[i], error) != 0)
+		if (locks[i].spec->method->prepare != NULL && locks[i].spec->method->prepare(&locks[i], error) != 0)
 			return -1;
 	}
 	return 0;
@@ -66,15 +66,15 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
  * taken over. */
 static bool is_still_ours(struct lock *lock)
 {
-	return lock->method->current(lock) && lock->method->owned(lock);
+	return lock->spec->method->current(lock) && lock->spec->method->owned(lock);
 }
 
 /* The lock on a file's first name covers its second name, which only must still mean that file. */
 static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait,
     struct error *error)
 {
-	locks[i].covered = i > 0 && by_file(&locks[i - 1], &locks[i]) == 0;
-	if (locks[i].covered)
+	locks[i].place.covered = i > 0 && by_file(&locks[i - 1], &locks[i]) == 0;
+	if (locks[i].place.covered)
 		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
 	return lock_take_open(&locks[i], wait, error);
 }

@@ -32,10 +32,10 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
 	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
 
-	at = stpcpy(text_hex(at, (unsigned long long)lock->device), "-");
-	at = text_hex(at, (unsigned long long)lock->inode);
-	if (lock->entry != NULL)
-		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->entry));
+	at = stpcpy(text_hex(at, (unsigned long long)lock->id.device), "-");
+	at = text_hex(at, (unsigned long long)lock->id.inode);
+	if (lock->id.entry != NULL)
+		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->id.entry));
 }
 
 /* The processes that can open a lock, and so its queue: of all users (0666), of GROUP (0660), or of the
@@ -64,25 +64,25 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	struct stat found;
 	ssize_t length;
 
-	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->entry != NULL ? lock->directory : lock->fd);
+	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->id.entry != NULL ? lock->directory : lock->fd);
 	length = readlink(self, path, PATH_MAX - 1);
 	if (length <= 0)
 		return false;
 	path[length] = '\0';
-	return path[0] == '/' && stat(path, &found) == 0 && found.st_dev == lock->device &&
-	       found.st_ino == lock->inode;
+	return path[0] == '/' && stat(path, &found) == 0 && found.st_dev == lock->id.device &&
+	       found.st_ino == lock->id.inode;
 }
 
 /* Q7 */
 static struct openness openness_of(const struct lock *lock)
 {
-	struct openness open = {0600, lock->group};
+	struct openness open = {0600, lock->id.group};
 	char path[PATH_MAX], *slash;
 	struct stat directory;
 
-	if ((lock->permissions & (S_IROTH | S_IWOTH)) != 0)
+	if ((lock->id.permissions & (S_IROTH | S_IWOTH)) != 0)
 		open.mode = 0666;
-	else if ((lock->permissions & (S_IRGRP | S_IWGRP)) != 0)
+	else if ((lock->id.permissions & (S_IRGRP | S_IWGRP)) != 0)
 		open.mode = 0660;
 	if (open.mode != 0600 && !find_path(lock, path))
 		open.mode = 0600;
@@ -108,7 +108,7 @@ static bool is_wider(const struct stat *file, const struct openness *open)
 /* Only a member of a group, or root, can give a file to it. */
 static bool is_made_by_ours(const struct stat *file, const struct lock *lock, const struct openness *open)
 {
-	return file->st_uid == 0 || file->st_uid == lock->owner || file->st_uid == geteuid() ||
+	return file->st_uid == 0 || file->st_uid == lock->id.owner || file->st_uid == geteuid() ||
 	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
 }
 
@@ -148,7 +148,7 @@ static int set_mode(int fd, const struct lock *lock)
 	if (open.mode == 0660 && fchown(fd, (uid_t)-1, open.group) != 0)
 		open.mode = 0600;
 	if (geteuid() == 0) /* a queue that stays root's is trusted as well */
-		(void)!fchown(fd, lock->owner, (gid_t)-1);
+		(void)!fchown(fd, lock->id.owner, (gid_t)-1);
 	if (fchmod(fd, open.mode) == 0)
 		return fd;
 	close(fd);

@@ -35,8 +35,8 @@ static enum outcome try_slots(struct lock *lock, unsigned first, struct error *e
 {
 	enum outcome outcome = BUSY;
 
-	for (unsigned slot = first; slot < lock->slots && outcome == BUSY; slot++) {
-		outcome = lock->method->take_slot(lock, slot, TRY, error);
+	for (unsigned slot = first; slot < lock->spec->slots && outcome == BUSY; slot++) {
+		outcome = lock->spec->method->take_slot(lock, slot, TRY, error);
 		if (outcome == TAKEN)
 			lock->slot = (int)slot;
 	}
@@ -46,7 +46,7 @@ static enum outcome try_slots(struct lock *lock, unsigned first, struct error *e
 /* A caller's descriptor gets no second slot. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
-	if (lock->name == NULL && (lock->slot = held_read(lock).slot) >= 0)
+	if (lock->spec->name == NULL && (lock->slot = held_read(lock).slot) >= 0)
 		return TAKEN;
 	return try_slots(lock, 0, error);
 }
@@ -54,11 +54,11 @@ enum outcome slots_try(struct lock *lock, struct error *error)
 /* A caller's descriptor may carry the bytes of several slots, from an earlier lock of the range. */
 void slots_drop(struct lock *lock)
 {
-	bool all = lock->name == NULL && (lock->method->can & CAN_RANGE) != 0;
+	bool all = lock->spec->name == NULL && (lock->spec->method->can & CAN_RANGE) != 0;
 
-	for (unsigned slot = 0; slot < lock->slots; slot++)
+	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
 		if (all || lock->slot == (int)slot)
-			lock->method->drop_slot(lock, slot);
+			lock->spec->method->drop_slot(lock, slot);
 	lock->slot = -1;
 }
 
@@ -74,7 +74,7 @@ static void report_outcome(struct slot_waiter *waiter, enum outcome outcome, con
 		if (outcome == TAKEN)
 			wait->lock->slot = (int)waiter->slot;
 	} else if (outcome == TAKEN) { /* one slot must be ours, not two */
-		wait->lock->method->drop_slot(wait->lock, waiter->slot);
+		wait->lock->spec->method->drop_slot(wait->lock, waiter->slot);
 	}
 	pthread_cond_signal(&wait->changed);
 	pthread_mutex_unlock(&wait->mutex);
@@ -88,7 +88,7 @@ static void *sleep_on_slot(void *argument)
 	struct error error = {0};
 
 	while (outcome == BUSY && !wait->decided)
-		outcome = wait->lock->method->take_slot(wait->lock, waiter->slot, SLEEP, &error);
+		outcome = wait->lock->spec->method->take_slot(wait->lock, waiter->slot, SLEEP, &error);
 	if (outcome != BUSY)
 		report_outcome(waiter, outcome, &error);
 	atomic_fetch_sub(&wait->running, 1);
@@ -112,7 +112,7 @@ static unsigned start_threads(struct slot_wait *wait, struct slot_waiter *waiter
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
-	for (; started < wait->lock->slots; started++) {
+	for (; started < wait->lock->spec->slots; started++) {
 		struct slot_waiter *waiter = &waiters[started];
 
 		*waiter = (struct slot_waiter){.wait = wait, .slot = started};
@@ -146,7 +146,7 @@ static void end_threads(struct slot_wait *wait, struct slot_waiter *waiters, uns
 /* Slots from UNWATCHED on have no thread: try them every 50 ms. */
 static void wait_for_threads(struct slot_wait *wait, const struct deadline *deadline, unsigned unwatched)
 {
-	int64_t most = unwatched == wait->lock->slots ? 3600 * SECOND : 50 * MILLISECOND;
+	int64_t most = unwatched == wait->lock->spec->slots ? 3600 * SECOND : 50 * MILLISECOND;
 	struct timespec until;
 
 	pthread_mutex_lock(&wait->mutex);
@@ -176,7 +176,7 @@ static void init_wait(struct slot_wait *wait, struct lock *lock)
 
 enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
 {
-	struct slot_waiter *waiters = calloc(lock->slots, sizeof *waiters);
+	struct slot_waiter *waiters = calloc(lock->spec->slots, sizeof *waiters);
 	struct slot_wait wait;
 	unsigned started;
 

@@ -17,9 +17,9 @@ int lock_say_deleted(struct error *error)
 int lock_open(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
-	lock->lost = false;
-	lock->stuck = 0;
-	return lock->method->open(lock, error);
+	lock->end.lost = false;
+	lock->end.stuck = 0;
+	return lock->spec->method->open(lock, error);
 }
 
 /* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
@@ -51,7 +51,7 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 	static const struct looks looks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
 	int seen;
 
-	if (lock->name == NULL && held_read(lock).mode != HELD_NONE)
+	if (lock->spec->name == NULL && held_read(lock).mode != HELD_NONE)
 		return BUSY;
 	return attempt_deserted(lock, &looks, &seen, error);
 }
@@ -65,7 +65,7 @@ static enum outcome take_by_preemption(struct lock *lock, const struct wait_opti
 		outcome = attempt_try(lock, error);
 		if (outcome != BUSY)
 			return outcome;
-		if (!lock->method->current(lock))
+		if (!lock->spec->method->current(lock))
 			return AGAIN;
 		outcome = wait->preempt(wait->preemption);
 	} while (outcome == AGAIN);
@@ -90,8 +90,8 @@ static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
 		return false;
 	attempt_drop(lock);
 	CRASH_POINT("lock.given-back");
-	lock->lost = false; /* of no account: no command has run */
-	lock->stuck = 0;
+	lock->end.lost = false; /* of no account: no command has run */
+	lock->end.stuck = 0;
 	return true;
 }
 
@@ -130,13 +130,13 @@ static enum outcome take_again(struct lock *lock, struct error *error)
 {
 	struct held held;
 
-	if (lock->name != NULL)
+	if (lock->spec->name != NULL)
 		return BUSY;
 	held = held_read(lock);
-	if (lock->slots > 0)
+	if (lock->spec->slots > 0)
 		return held.slot < 0 ? BUSY : attempt_try(lock, error);
-	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->mode == SHARED))
-		return lock->method->take(lock, TRY, error);
+	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->spec->mode == SHARED))
+		return lock->spec->method->take(lock, TRY, error);
 	return BUSY;
 }
 
@@ -147,11 +147,11 @@ static enum outcome convert(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
 
-	if (lock->name != NULL || lock->slots > 0 || held_read(lock).mode == HELD_NONE)
+	if (lock->spec->name != NULL || lock->spec->slots > 0 || held_read(lock).mode == HELD_NONE)
 		return BUSY;
 	outcome = take_again(lock, error);
 	if (outcome == BUSY)
-		lock->method->drop(lock, error);
+		lock->spec->method->drop(lock, error);
 	return outcome;
 }
 
@@ -159,15 +159,15 @@ static enum outcome convert(struct lock *lock, struct error *error)
  * skip the queue. */
 static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
 {
-	return wait->passes || (lock->name == NULL && held_read(lock).more);
+	return wait->passes || (lock->spec->name == NULL && held_read(lock).more);
 }
 
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
 static bool is_crowded(struct lock *lock, const struct queue *queue, unsigned places)
 {
-	lock->crowded = places > 0 && !lock->admitted && queue_full(queue, places);
-	lock->admitted = !lock->crowded;
-	return lock->crowded;
+	lock->place.crowded = places > 0 && !lock->place.admitted && queue_full(queue, places);
+	lock->place.admitted = !lock->place.crowded;
+	return lock->place.crowded;
 }
 
 /* There is no ticket to be had.  --queue-max cannot be kept then, unless the time was up. */
@@ -234,14 +234,14 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	enum outcome outcome = take_in_order(lock, &queue, wait, error);
 
 	queue_leave(&queue, lock);
-	if (outcome == FAILED && (lock->method->can & LEAVES_RECORD) != 0 && !lock->method->current(lock))
+	if (outcome == FAILED && (lock->spec->method->can & LEAVES_RECORD) != 0 && !lock->spec->method->current(lock))
 		return AGAIN; /* its directory was removed: there may be another by now */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lock->method->current(lock)) /* K3 */
+	if (lock->spec->method->current(lock)) /* K3 */
 		return TAKEN;
-	if (lock->name != NULL)
+	if (lock->spec->name != NULL)
 		return AGAIN;
 	attempt_drop(lock);
 	lock_say_deleted(error);
@@ -258,9 +258,9 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 	enum outcome outcome;
 
 	do {
-		outcome = lock->method->acquire(lock, wait, error);
+		outcome = lock->spec->method->acquire(lock, wait, error);
 		if (outcome != TAKEN)
-			lock->method->release(lock);
+			lock->spec->method->release(lock);
 	} while (outcome == AGAIN);
 	return outcome;
 }
@@ -269,5 +269,5 @@ int lock_undo(struct lock *lock, struct error *error)
 {
 	if (lock_open(lock, error) != 0)
 		return -1;
-	return lock->name == NULL ? lock->method->drop(lock, error) : 0; /* a new descriptor is not locked */
+	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
 }

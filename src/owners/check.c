@@ -79,18 +79,21 @@ static int make_scratch(struct place *place, struct error *error)
 static bool open_pair(struct lock pair[2], const struct method *first,
     const struct method *second, const char *path, struct error *error)
 {
-	for (int i = 0; i < 2; i++)
-		pair[i] = (struct lock){
+	static struct lock_spec specs[2];
+
+	for (int i = 0; i < 2; i++) {
+		specs[i] = (struct lock_spec){
 		    .method = i == 0 ? first : second,
 		    .name = path,
+		    .fd = -1,
 		    .mode = EXCLUSIVE,
-		    .access = O_RDWR,
 		    .create_mode = 0600,
 		    .init = (first->can & NEEDS_INIT) != 0,
-		    .child = &children[i],
-		    .fd = -1,
-		    .slot = -1,
 		};
+		pair[i] = LOCK_OF(&specs[i]);
+		pair[i].child = &children[i];
+		pair[i].access = O_RDWR;
+	}
 	return lock_open(&pair[0], error) == 0 && lock_open(&pair[1], error) == 0;
 }
 
@@ -131,7 +134,8 @@ static int try_pair(const struct method *first, const struct method *second, con
 
 static enum lock_scope lock_scope(const struct place *place, const struct method *method)
 {
-	struct lock lock = {.method = method};
+	const struct lock_spec spec = {.method = method};
+	const struct lock lock = {.spec = &spec};
 
 	if (!place->mounted)
 		return SCOPE_UNKNOWN;
@@ -213,7 +217,7 @@ static int try_methods(const struct place *place, const struct request *request)
 	int status = EXIT_UNAVAILABLE;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if (method == request->lock.method)
+		if (method == request->spec.method)
 			status = try_method(place, method);
 		else if ((method->can & HAS_LEASE) == 0 && !request->method_named)
 			try_method(place, method);
@@ -237,12 +241,12 @@ static void hear_check(const char *line, void *context)
 
 static int check_server(const struct request *request)
 {
-	struct lock lock = {.method = request->lock.method, .name = request->locks[0].name};
+	const struct lock lock = {.spec = &request->locks[0]};
 	int status = EXIT_SUCCESS;
 	struct error error;
 
 	if (server_ask(&lock, "--check", hear_check, &status, &error) != 0) {
-		complain("%s: %s", lock.name, error.text);
+		complain("%s: %s", lock.spec->name, error.text);
 		return exit_status_of(error.kind);
 	}
 	end_output(status);
@@ -252,14 +256,14 @@ int check(const struct request *request)
 {
 	struct place place = {
 	    .name = request->locks[0].name,
-	    .is_a_name = request->method_named && (request->lock.method->can & LEAVES_RECORD) != 0,
+	    .is_a_name = request->method_named && (request->spec.method->can & LEAVES_RECORD) != 0,
 	};
 	struct start_barrier barrier = {0};
 	sigset_t mask, before;
 	struct error error;
 	int status;
 
-	if ((request->lock.method->can & HAS_LEASE) != 0)
+	if ((request->spec.method->can & HAS_LEASE) != 0)
 		return check_server(request);
 	signals_block_all(&before); /* an interrupted check would leave its files behind */
 	if (make_scratch(&place, &error) != 0) {

@@ -19,11 +19,11 @@ static bool in_environment(const struct lock *lock)
 	struct stat file;
 	char entry[64];
 
-	if (lock->method->listing == LISTED_IN_RECORD)
+	if (lock->spec->method->listing == LISTED_IN_RECORD)
 		return getenv("SEMLOCK_LOCK") != NULL; /* the record says the rest */
 	if (held == NULL)
 		return false;
-	if ((lock->name != NULL ? stat(lock->name, &file) : fstat(lock->fd, &file)) != 0)
+	if ((lock->spec->name != NULL ? stat(lock->spec->name, &file) : fstat(lock->fd, &file)) != 0)
 		return false;
 	snprintf(entry, sizeof entry, "%llx:%llx:", (unsigned long long)file.st_dev,
 	    (unsigned long long)file.st_ino);
@@ -48,7 +48,7 @@ static pid_t holding_ancestor(const struct owner *holder)
 /* Is LOCK's descriptor one that HOLDER has too?  To lock that again does not wait. */
 static bool is_this_descriptor(const struct lock *lock, const struct owner *holder)
 {
-	if (lock->name != NULL)
+	if (lock->spec->name != NULL)
 		return false;
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (open_fds_same_description(holder->members[i].pid, holder->members[i].fd, getpid(),
@@ -67,9 +67,9 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 
 	if ((holder->kind & owners_kinds(lock)) == 0 && holder->kind != 0)
 		return NO_BYTE;
-	if ((lock->method->can & CAN_RANGE) == 0)
-		return holder->mode == MODE_SLOT && lock->slots > 0 &&
-			       holder->slot >= (int)lock->slots ? NO_BYTE : ALL_BYTES;
+	if ((lock->spec->method->can & CAN_RANGE) == 0)
+		return holder->mode == MODE_SLOT && lock->spec->slots > 0 &&
+			       holder->slot >= (int)lock->spec->slots ? NO_BYTE : ALL_BYTES;
 	if (!attempt_overlaps(lock, holder->first, holder->last))
 		return NO_BYTE;
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
@@ -78,12 +78,12 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 /* A slot of flock is a byte as well: do a lock on bytes and a slot of flock conflict there? */
 static bool conflicts_at_slot(const struct lock *lock, const struct owner *holder)
 {
-	bool ranged = (lock->method->can & CAN_RANGE) != 0;
+	bool ranged = (lock->spec->method->can & CAN_RANGE) != 0;
 	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
 	struct bytes bytes = ranged ? attempt_bytes(lock) : (struct bytes){holder->first, holder->last};
 
 	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
-		  : lock->slots == 0 || holder->kind == KIND_FLOCK)
+		  : lock->spec->slots == 0 || holder->kind == KIND_FLOCK)
 		return false;
 	return bytes.first <= slot && bytes.last >= slot;
 }
@@ -94,15 +94,15 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 
 	if (share == NO_BYTE)
 		return conflicts_at_slot(lock, holder) ? NESTING_LESS : NESTING_SHARES;
-	if (share == SOME_BYTES && lock->slots == 0 && (holder->mode != MODE_SHARED || lock->mode != SHARED))
+	if (share == SOME_BYTES && lock->spec->slots == 0 && (holder->mode != MODE_SHARED || lock->spec->mode != SHARED))
 		return NESTING_LESS;
-	if (holder->mode == MODE_SLOT && lock->slots == 0 && lock->mode == EXCLUSIVE)
+	if (holder->mode == MODE_SLOT && lock->spec->slots == 0 && lock->spec->mode == EXCLUSIVE)
 		return NESTING_LESS;
 	if (holder->mode != MODE_SHARED)
 		return NESTING_COVERS;
-	if (lock->slots > 0) /* the holder of a flock slot shares the lock itself */
-		return (lock->method->can & CAN_RANGE) != 0 ? NESTING_LESS : NESTING_SHARES;
-	return lock->mode == SHARED ? NESTING_SHARES : NESTING_LESS;
+	if (lock->spec->slots > 0) /* the holder of a flock slot shares the lock itself */
+		return (lock->spec->method->can & CAN_RANGE) != 0 ? NESTING_LESS : NESTING_SHARES;
+	return lock->spec->mode == SHARED ? NESTING_SHARES : NESTING_LESS;
 }
 
 /* On a server, a slot and the whole lock are the same kind of lock.  HELD: the mode in SEMLOCK_HELD. */
@@ -111,9 +111,9 @@ static enum nesting compare_on_server(const struct lock *lock, const char *held)
 	if (strcmp(held, "exclusive") == 0)
 		return NESTING_COVERS;
 	if (strcmp(held, "slot") == 0)
-		return lock->slots > 0 ? NESTING_COVERS : NESTING_LESS;
+		return lock->spec->slots > 0 ? NESTING_COVERS : NESTING_LESS;
 	/* A server that serves in order has a reader wait behind a waiting writer. */
-	return lock->mode == SHARED ? NESTING_QUEUES : NESTING_LESS;
+	return lock->spec->mode == SHARED ? NESTING_QUEUES : NESTING_LESS;
 }
 
 /* SEMLOCK_HELD names the pipe of a helper; the helper's arguments name the lock. */
@@ -127,7 +127,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 	for (; held != NULL; held = strchr(held + 1, ' ')) {
 		if (sscanf(held, "%llx:%llx:%15[a-z]", &device, &inode, mode) != 3)
 			continue;
-		*holder = held_pipe_ancestor(lock->name,
+		*holder = held_pipe_ancestor(lock->spec->name,
 		    &(struct identity){(dev_t)device, (ino_t)inode});
 		if (*holder > 0 && process_stat(*holder, &still))
 			return compare_on_server(lock, mode);
@@ -138,7 +138,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 /* The kinds of kernel lock to search for: all, for they share the file's one queue. */
 static unsigned kernel_kinds(const struct lock *lock)
 {
-	return lock->method->listing != LISTED_IN_PROC ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
+	return lock->spec->method->listing != LISTED_IN_PROC ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
 }
 
 enum nesting nesting_look(const struct lock *lock, pid_t *holder)
@@ -149,7 +149,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 	struct error ignored;
 	pid_t above;
 
-	if (lock->method->listing == LISTED_ON_SERVER)
+	if (lock->spec->method->listing == LISTED_ON_SERVER)
 		return look_on_server(lock, holder);
 	if (!in_environment(lock) || owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;
@@ -170,7 +170,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 /* Has this process a locked descriptor of LOCK's file?  Cheaper than a search of all processes. */
 static bool has_locked_descriptor(const struct lock *lock)
 {
-	struct identity file = {lock->device, lock->inode};
+	struct identity file = {lock->id.device, lock->id.inode};
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	bool found = false;
 
@@ -186,7 +186,7 @@ static int own_descriptor(const struct lock *lock, const struct owner *holder)
 {
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (holder->members[i].pid == getpid() && holder->members[i].fd != lock->fd &&
-		    (lock->name != NULL ||
+		    (lock->spec->name != NULL ||
 			open_fds_same_description(getpid(), holder->members[i].fd, getpid(), lock->fd) == 0))
 			return holder->members[i].fd;
 	return -1;
@@ -208,7 +208,7 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 			continue;
 		*fd = own;
 		/* Another slot may come free. */
-		nesting = lock->slots > 0 && found.list[i].mode == MODE_SLOT ? NESTING_SHARES
+		nesting = lock->spec->slots > 0 && found.list[i].mode == MODE_SLOT ? NESTING_SHARES
 									      : compare_locks(lock, &found.list[i]);
 	}
 	owners_forget(&found);

@@ -30,8 +30,8 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 	char link[32], path[PATH_MAX];
 	ssize_t length;
 
-	if (lock->name != NULL) {
-		snprintf(text, size, "%s", lock->name);
+	if (lock->spec->name != NULL) {
+		snprintf(text, size, "%s", lock->spec->name);
 		return;
 	}
 	snprintf(link, sizeof link, "/proc/self/fd/%d", lock->fd);

@@ -58,7 +58,7 @@ void owners_drop(struct owners *found, size_t i)
 
 unsigned owners_kinds(const struct lock *lock)
 {
-	return (lock->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
+	return (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
 }
 
 static bool is_flock_slot(const struct procfs_lock *lock)
@@ -85,8 +85,8 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
-	return (lock->method->can & CAN_RANGE) == 0 ||
-	       (attempt_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->mode != SHARED));
+	return (lock->spec->method->can & CAN_RANGE) == 0 ||
+	       (attempt_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
 }
 
 void owners_keep_overlapping(struct owners *found, const struct lock *lock)

@@ -43,11 +43,11 @@ static void unite_slots(struct owners *found)
 /* Open LOCK's file, if it is a regular one on NFS; else -1: to open another could do something. */
 static int open_on_nfs(const struct lock *lock)
 {
-	int path = open(lock->name, O_PATH | O_CLOEXEC), fd = -1;
+	int path = open(lock->spec->name, O_PATH | O_CLOEXEC), fd = -1;
 	struct stat file;
 
 	if (path >= 0 && fstat(path, &file) == 0 && S_ISREG(file.st_mode) && file_system_nfs(path, file.st_dev))
-		fd = open(lock->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = open(lock->spec->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (path >= 0)
 		close(path);
 	return fd;
@@ -64,10 +64,10 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 	look.slot = -1;
 	if (look.fd < 0)
 		look.fd = open_on_nfs(lock);
-	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->method->owned(&look))
+	if (look.fd >= 0 && lockfile_identify(&look) == 0 && !lock->spec->method->owned(&look))
 		owner = owners_add(found);
 	if (owner != NULL) {
-		owner->method = lock->method->name;
+		owner->method = lock->spec->method->name;
 		owner->kind = owners_kinds(lock);
 		owner->slot = -1;
 		owner->doubt = DOUBT_MACHINE;
@@ -100,16 +100,16 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 	int seen = 0;
 
 	*found = (struct owners){0};
-	if (lock->method->listing == LISTED_ON_SERVER) {
+	if (lock->spec->method->listing == LISTED_ON_SERVER) {
 		if (lock->server_text[0] != '\0')
-			server_owners_add(found, lock->method->name, lock->server_text, false);
+			server_owners_add(found, lock->spec->method->name, lock->server_text, false);
 		return 0;
 	}
 	for (int tries = 0; tries < 4 && seen == 0; tries++) {
 		if (tries > 0)
 			open_fds_drop_walk();
 		owners_forget(found);
-		seen = lock->method->listing == LISTED_IN_RECORD ? record_owners_add(found, lock, error)
+		seen = lock->spec->method->listing == LISTED_IN_RECORD ? record_owners_add(found, lock, error)
 						  : add_kernel_owners(found, lock, kinds, error);
 	}
 	if (seen >= 0 && found->failed)
@@ -127,31 +127,34 @@ static bool is_link(const struct owners *found, const char *name)
 }
 
 /* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
-static int look_at_any(struct owners *found, struct lock *lock, struct error *error)
+static int look_at_any(struct owners *found, struct lock_spec *spec, struct error *error)
 {
-	const struct method *recorded = probe_method(lock->name);
+	const struct lock lock = LOCK_OF(spec);
+	const struct method *recorded = probe_method(spec->name);
 
 	if (recorded == NULL) {
-		if (owners_look(found, lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
+		if (owners_look(found, &lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
 			return -1;
-		if (!is_link(found, lock->name))
+		if (!is_link(found, spec->name))
 			return 0;
 		owners_forget(found);
 		recorded = method_named("link");
 	}
-	lock->method = recorded;
-	return owners_look(found, lock, 0, error);
+	spec->method = recorded;
+	return owners_look(found, &lock, 0, error);
 }
 
-int owners_look_by_name(struct owners *found, struct lock *lock, bool method_named, struct error *error)
+int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool method_named, struct error *error)
 {
-	if (server_method(lock->name) != NULL)
-		lock->method = server_method(lock->name);
-	if (lock->method->listing == LISTED_ON_SERVER)
-		return server_owners_ask(found, lock, error);
+	const struct lock lock = LOCK_OF(spec);
+
+	if (server_method(spec->name) != NULL)
+		spec->method = server_method(spec->name);
+	if (spec->method->listing == LISTED_ON_SERVER)
+		return server_owners_ask(found, &lock, error);
 	if (!method_named)
-		return look_at_any(found, lock, error);
-	return owners_look(found, lock, owners_kinds(lock), error);
+		return look_at_any(found, spec, error);
+	return owners_look(found, &lock, owners_kinds(&lock), error);
 }
 
 static bool conflicts_with(const struct procfs_lock *held, const struct lock *lock)
@@ -176,11 +179,11 @@ static bool verify_recorded(const struct lock *lock, pid_t pid)
 
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
-	struct identity file = {lock->device, lock->inode};
+	struct identity file = {lock->id.device, lock->id.inode};
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	bool verified = false;
 
-	if (lock->method->listing == LISTED_IN_RECORD)
+	if (lock->spec->method->listing == LISTED_IN_RECORD)
 		return verify_recorded(lock, pid);
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)

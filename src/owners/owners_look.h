@@ -11,7 +11,7 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 
 /* The same for LOCK, whose name and method are set, and that need not be open; a server is asked.  Without
  * METHOD_NAMED, a lock of any method counts. */
-int owners_look_by_name(struct owners *found, struct lock *lock, bool method_named, struct error *error);
+int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool method_named, struct error *error);
 
 /* Does process PID, at this moment, keep LOCK from being taken: by a kernel lock in one of its
  * descriptors, or as the one holder of a lock made of files?  To be asked after PID's pidfd was

@@ -10,27 +10,24 @@
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {
 	*probe = (struct probe){.info = {.object = -1}};
-	probe->lock = (struct lock){
-	    .method = lock->method,
-	    .name = lock->name,
-	    .child = &probe->no_child,
-	    .fd = -1,
-	    .slot = -1,
-	};
-	if (probe->lock.method->open(&probe->lock, error) != 0)
+	probe->spec = (struct lock_spec){.method = lock->spec->method, .name = lock->spec->name, .fd = -1};
+	probe->lock = LOCK_OF(&probe->spec);
+	probe->lock.child = &probe->no_child;
+	if (probe->lock.spec->method->open(&probe->lock, error) != 0)
 		return -1;
-	return probe->lock.method->inspect(&probe->lock, &probe->info, error);
+	return probe->lock.spec->method->inspect(&probe->lock, &probe->info, error);
 }
 
 void probe_close(struct probe *probe)
 {
 	lock_info_forget(&probe->info);
-	probe->lock.method->release(&probe->lock);
+	probe->lock.spec->method->release(&probe->lock);
 }
 
 enum record_kind probe_record(const char *name, const struct method *method, struct record *record)
 {
-	struct lock lock = {.method = method, .name = name};
+	const struct lock_spec spec = {.method = method, .name = name};
+	const struct lock lock = {.spec = &spec};
 	struct probe probe;
 	struct error ignored;
 

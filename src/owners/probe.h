@@ -8,6 +8,7 @@
 #include "report/error.h"
 
 struct probe {
+	struct lock_spec spec;
 	struct lock lock;
 	struct lock_info info;
 	struct child no_child;

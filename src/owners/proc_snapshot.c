@@ -167,7 +167,7 @@ static const char *descriptor_path(int fd, char path[32])
 static bool can_be_created(const struct lock *lock)
 {
 	char space[PATH_MAX];
-	const char *directory = lock->name == NULL ? "." : path_directory(lock->name, space);
+	const char *directory = lock->spec->name == NULL ? "." : path_directory(lock->spec->name, space);
 
 	return directory != NULL && access(directory, F_OK) == 0;
 }
@@ -180,16 +180,16 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 
 	*snapshot = (struct proc_snapshot){0};
 	if (identify_file(snapshot, SNAPSHOT_LOCK,
-		lock->name != NULL ? lock->name : descriptor_path(lock->fd, descriptor), &mode) != 0) {
+		lock->spec->name != NULL ? lock->spec->name : descriptor_path(lock->fd, descriptor), &mode) != 0) {
 		if (errno == ENOENT && can_be_created(lock))
 			return 0;
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	}
-	if (lock->name != NULL && (S_ISFIFO(mode) || S_ISSOCK(mode)))
+	if (lock->spec->name != NULL && (S_ISFIFO(mode) || S_ISSOCK(mode)))
 		return error_say(error, ERROR_OPEN, "is a %s, not a file to lock",
 		    S_ISFIFO(mode) ? "FIFO" : "socket");
-	copy.device = snapshot->files[SNAPSHOT_LOCK].device;
-	copy.inode = snapshot->files[SNAPSHOT_LOCK].inode;
+	copy.id.device = snapshot->files[SNAPSHOT_LOCK].device;
+	copy.id.inode = snapshot->files[SNAPSHOT_LOCK].inode;
 	return fill_snapshot(snapshot, &copy, error);
 }
 

@@ -216,7 +216,7 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 	if (found->count > 0)
 		set_times(&found->list[0], info);
 	waiters_add(found, &snapshot, KIND_FLOCK);
-	set_method(found, probe->lock.method);
+	set_method(found, probe->lock.spec->method);
 	steady = steady && (!found->unseen || snapshot.open_fds.blind);
 	proc_snapshot_forget(&snapshot);
 	return steady;

@@ -85,7 +85,7 @@ static void hear_owner(const char *line, void *context)
 
 int server_owners_ask(struct owners *found, const struct lock *lock, struct error *error)
 {
-	struct question question = {found, lock->method->name};
+	struct question question = {found, lock->spec->method->name};
 
 	*found = (struct owners){0};
 	return server_ask(lock, "--who", hear_owner, &question, error);

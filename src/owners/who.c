@@ -239,9 +239,9 @@ static int print_lock(const struct request *request, const char *name, struct ow
 	return status;
 }
 
-static int show_lock(const struct request *request, const struct wanted *wanted, bool first)
+static int show_lock(const struct request *request, const struct lock_spec *wanted, bool first)
 {
-	struct lock lock = {.method = request->lock.method, .name = wanted->name, .fd = -1};
+	struct lock_spec lock = *wanted;
 	struct owners found = {0};
 	struct error error;
 
@@ -255,7 +255,7 @@ static int show_lock(const struct request *request, const struct wanted *wanted,
 
 static int look_asked(struct owners *found, const struct asked *asked)
 {
-	struct lock lock = {.method = asked->method, .name = asked->name, .fd = -1};
+	struct lock_spec lock = {.method = asked->method, .name = asked->name, .fd = -1};
 	bool method_named = asked->method_named && (asked->method->can & FREED_BY_KERNEL) == 0;
 	struct error ignored;
 

@@ -75,7 +75,7 @@ static bool wait_ends(const struct request *request)
 static int refuse_nesting(const struct request *request, const struct lock *lock, enum nesting nesting,
     const char *by)
 {
-	bool can_nest = nesting != NESTING_LESS && lock->name != NULL && request->nlocks == 1 && request->command != NULL;
+	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 && request->command != NULL;
 	struct error error;
 
 	error_say(&error, ERROR_USAGE, "held %sby %s: %s%s",
@@ -122,7 +122,7 @@ static int check_nesting(struct acquisition *acquisition, const struct lock *loc
 			acquisition->wait.try_once = true;
 			/* Do not ask the server, unless a slot may be free: the command has not
 			 * inherited SEMLOCK_PASSWORD. */
-			if ((locks[i].method->can & HAS_LEASE) != 0 && locks[i].slots == 0)
+			if ((locks[i].spec->method->can & HAS_LEASE) != 0 && locks[i].spec->slots == 0)
 				return report_busy(acquisition, &locks[i]);
 		}
 	}
@@ -204,7 +204,7 @@ static int take_locks(struct acquisition *acquisition, struct lock *locks)
 		return EXIT_SUCCESS;
 	if (acquisition->nesting > NESTING_SHARES)
 		return busy_by_inheritance(acquisition, culprit);
-	if (culprit->crowded)
+	if (culprit->place.crowded)
 		acquisition->wait.try_once = true; /* busy, not timeout */
 	if (error->kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), error->text); /* waiting longer would not help */

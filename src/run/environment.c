@@ -18,16 +18,16 @@ struct variable {
 
 static const char *held_mode_name(const struct lock *lock)
 {
-	if (lock->slots > 0)
+	if (lock->spec->slots > 0)
 		return "slot";
-	return lock->mode == SHARED ? "shared" : "exclusive";
+	return lock->spec->mode == SHARED ? "shared" : "exclusive";
 }
 
 /* "DEVICE:INODE:MODE" */
 static char *put_identity(char *at, const struct lock *lock)
 {
-	at = stpcpy(text_hex(at, (unsigned long long)lock->device), ":");
-	at = stpcpy(text_hex(at, (unsigned long long)lock->inode), ":");
+	at = stpcpy(text_hex(at, (unsigned long long)lock->id.device), ":");
+	at = stpcpy(text_hex(at, (unsigned long long)lock->id.inode), ":");
 	return stpcpy(at, held_mode_name(lock));
 }
 
@@ -44,7 +44,7 @@ static int list_held(const struct lock *held, unsigned count, char **value)
 	if (outer != NULL)
 		at = stpcpy(at, outer);
 	for (unsigned i = 0; i < count; i++) {
-		if (held[i].file != NULL || held[i].covered)
+		if (held[i].file != NULL || held[i].place.covered)
 			continue; /* nesting_look() finds the first by its record */
 		if (at > text)
 			at = stpcpy(at, " ");
@@ -106,7 +106,7 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 	int failed = list_held(held, count, &locks);
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
-	    {"SEMLOCK_METHOD=", lock->method->name},
+	    {"SEMLOCK_METHOD=", lock->spec->method->name},
 	    {"SEMLOCK_MODE=", held_mode_name(lock)},
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
 	    {"SEMLOCK_TOKEN=", lock->smith == NULL || lock->token < 0 ? NULL : token},

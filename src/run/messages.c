@@ -11,8 +11,8 @@ const char *messages_label(const struct request *request, const struct lock *loc
 {
 	static char text[PATH_MAX + 32];
 
-	if (request->as_flock || lock->name != NULL)
-		return lock->name == NULL ? request->label : lock->name;
+	if (request->as_flock || lock->spec->name != NULL)
+		return lock->spec->name == NULL ? request->label : lock->spec->name;
 	lock_text(lock, text, sizeof text);
 	return text;
 }

@@ -123,8 +123,8 @@ static void draw_line(void)
 	line_text(&found, words, sizeof words);
 	owners_forget(&found);
 	snprintf(label, sizeof label, "descriptor %d", lock.fd);
-	if (lock.name != NULL)
-		text_printable(label, sizeof label, lock.name, strlen(lock.name), 30);
+	if (lock.spec->name != NULL)
+		text_printable(label, sizeof label, lock.spec->name, strlen(lock.spec->name), 30);
 	snprintf(text, sizeof text, "semlock: %s: %s", label, words);
 	text_printable(line + 1, sizeof line - 4, text, strlen(text), terminal_columns() - 1);
 	line[0] = '\r';

@@ -60,8 +60,8 @@ int result_die_of(int status, int signo)
 int result_if_lost(const struct request *request, const struct lock *locks, int status)
 {
 	for (unsigned i = 0; i < request->nlocks; i++)
-		if (locks[i].lost) {
-			if (!locks[i].lost_said)
+		if (locks[i].end.lost) {
+			if (!locks[i].end.lost_said)
 				complain("%s: the lock was lost while the command ran",
 				    messages_label(request, &locks[i]));
 			status_fd_event("lost");

@@ -24,18 +24,9 @@
 
 static void make_locks(struct job *job)
 {
-	const struct request *request = job->request;
-	struct lock *lock;
-
-	for (unsigned i = 0; i < request->nlocks; i++) {
-		lock = &job->locks[i];
-		*lock = request->lock;
-		lock->name = request->locks[i].name;
-		lock->fd = request->locks[i].fd;
-		lock->mode = request->locks[i].mode;
-		lock->child = &job->child;
-		lock->note = request->command == NULL ? NULL : request->command[0];
-		lock->may_be_deleted = request->as_flock;
+	for (unsigned i = 0; i < job->request->nlocks; i++) {
+		job->locks[i] = LOCK_OF(&job->request->locks[i]);
+		job->locks[i].child = &job->child;
 	}
 }
 
@@ -52,14 +43,14 @@ static bool in_foreground(void)
 
 static struct command make_command(const struct request *request)
 {
-	bool held_by_semlock = request->close_fd || (request->lock.method->can & OWNED_BY_PROCESS) != 0;
+	bool held_by_semlock = request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
 
 	return (struct command){
 	    .argv = request->command,
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .passed = request->locks[0].name != NULL &&
-		      (request->lock.method->can & FREED_BY_KERNEL) != 0,
+		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
@@ -72,9 +63,9 @@ static const struct lock *first_named(const struct job *job)
 {
 	const struct lock *lock = job->locks;
 
-	while (lock->name != job->request->locks[0].name)
+	while (lock->spec->name != job->request->locks[0].name)
 		lock++;
-	while (lock->covered)
+	while (lock->place.covered)
 		lock--;
 	return lock;
 }
@@ -115,7 +106,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 
 static void report_loss(const struct lock *lock)
 {
-	complain("%s: another process has removed the lock while the command runs", lock->name);
+	complain("%s: another process has removed the lock while the command runs", lock->spec->name);
 }
 
 /* Without --stale and --on-lost, a heartbeat that cannot be started is only a warning. */
@@ -126,14 +117,14 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 	*heartbeat = (struct heartbeat){
 	    .locks = job->locks,
 	    .count = request->nlocks,
-	    .stale = request->lock.stale,
+	    .stale = request->spec.stale,
 	    .on_lost = request->on_lost,
 	    .command = job->child.pid,
 	    .report = report_loss,
 	};
 	if (heartbeat_start(heartbeat, error) == 0)
 		return 0;
-	if (request->lock.stale > 0 || request->on_lost != 0)
+	if (request->spec.stale > 0 || request->on_lost != 0)
 		return -1;
 	complain("%s: %s", request->label, error->text);
 	return 0;
@@ -169,10 +160,10 @@ static void keep_status_fd_open(const struct job *job)
 {
 	struct stat file;
 
-	if ((job->request->lock.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
+	if ((job->request->spec.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
 		return;
 	for (unsigned i = 0; i < job->request->nlocks; i++)
-		if (file.st_dev == job->locks[i].device && file.st_ino == job->locks[i].inode)
+		if (file.st_dev == job->locks[i].id.device && file.st_ino == job->locks[i].id.inode)
 			fcntl(status_fd, F_SETFD, 0);
 }
 

@@ -138,8 +138,8 @@ static void remove_prepared(void *context)
 	const struct command *command = context;
 
 	for (unsigned i = 0; i < command->nlocks; i++)
-		if ((command->locks[i].method->can & LEAVES_RECORD) != 0)
-			command->locks[i].method->release(&command->locks[i]);
+		if ((command->locks[i].spec->method->can & LEAVES_RECORD) != 0)
+			command->locks[i].spec->method->release(&command->locks[i]);
 }
 
 pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error)

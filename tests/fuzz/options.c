@@ -94,18 +94,18 @@ static void forget_lasting(void)
 
 static void values(const struct request *o)
 {
-	MUST(o->wait >= -1 && o->lock.stale >= 0 && o->lock.ttl >= 0);
+	MUST(o->wait >= -1 && o->spec.stale >= 0 && o->spec.ttl >= 0);
 	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
 	MUST(o->busy_status >= 0 && o->busy_status <= 255);
-	MUST(o->lock.slots <= SLOTS_MOST && o->lock.create_mode <= 0777);
+	MUST(o->spec.slots <= SLOTS_MOST && o->spec.create_mode <= 0777);
 	MUST(o->signal >= 0 && o->signal < NSIG && o->preempt_signal >= 0 && o->preempt_signal < NSIG);
-	MUST(o->lock.range.start >= 0 && o->lock.range.length >= 0);
-	MUST(o->lock.range.start <= LLONG_MAX - o->lock.range.length);
+	MUST(o->spec.range.start >= 0 && o->spec.range.length >= 0);
+	MUST(o->spec.range.start <= LLONG_MAX - o->spec.range.length);
 }
 
 static void locks(const struct request *o, int count)
 {
-	bool on_server = o->lock.method->server != NULL;
+	bool on_server = (o->spec.method->can & HAS_LEASE) != 0;
 
 	MUST(o->nlocks <= (unsigned)count + 1);
 	MUST(o->who || (o->nlocks > 0 && o->label != NULL)); /* --who alone: all locks */
@@ -117,19 +117,19 @@ static void locks(const struct request *o, int count)
 
 static void together(const struct request *o)
 {
-	unsigned can = o->lock.method->can;
+	unsigned can = o->spec.method->can;
 
 	MUST(!(o->who && o->check) && !(o->json && !o->who));
 	MUST(o->command != NULL || o->who || o->check || o->hold || o->locks[0].name == NULL ||
-	     o->lock.init);
+	     o->spec.init);
 	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
-	MUST(!o->become || (!o->lock.to_be_removed && !o->close_fd && o->run_timeout == 0));
-	MUST(o->lock.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
-	MUST((o->lock.range.start == 0 && o->lock.range.length == 0) || (can & CAN_RANGE) != 0);
-	MUST(o->lock.stale == 0 || o->lock.method->kernel == NULL);
-	MUST(o->lock.ttl == 0 || o->lock.method->server != NULL);
+	MUST(!o->become || (!o->spec.to_be_removed && !o->close_fd && o->run_timeout == 0));
+	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
+	MUST((o->spec.range.start == 0 && o->spec.range.length == 0) || (can & CAN_RANGE) != 0);
+	MUST(o->spec.stale == 0 || (o->spec.method->can & FREED_BY_KERNEL) == 0);
+	MUST(o->spec.ttl == 0 || (o->spec.method->can & HAS_LEASE) != 0);
 	MUST(o->locks[0].name != NULL || (can & CAN_FD) != 0);
-	MUST(o->lock.method->file == NULL || (o->locks[0].mode == EXCLUSIVE && o->lock.slots == 0));
+	MUST((o->spec.method->can & LEAVES_RECORD) == 0 || (o->locks[0].mode == EXCLUSIVE && o->spec.slots == 0));
 }
 
 static int cut(char *text, char **words)

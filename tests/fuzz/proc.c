@@ -23,11 +23,12 @@ static void fdinfo_line(const char *line)
 {
 	struct procfs_lock seen;
 	struct method method = {.can = 0};
-	struct lock lock = {.method = &method};
+	struct lock_spec spec = {.method = &method};
+	struct lock lock = {.spec = &spec};
 
 	for (int i = 0; i < 2; i++) {
 		method.can = i == 0 ? 0 : CAN_RANGE;
-		lock.range.length = i == 0 ? 0 : 10;
+		spec.range.length = i == 0 ? 0 : 10;
 		if (procfs_lock_line(line, &seen) && mode_of(&lock, &seen) != HELD_NONE)
 			MUST(seen.kind == (i == 0 ? KIND_FLOCK : KIND_OFD));
 	}

@@ -40,12 +40,12 @@ static bool concerns_us(const struct lock *lock)
 	_Alignas(struct inotify_event) char events[4096];
 	const struct inotify_event *event;
 	ssize_t got = read(lock->file->notify, events, sizeof events);
-	size_t length = strlen(lock->entry);
+	size_t length = strlen(lock->id.entry);
 
 	for (char *p = events; got > 0 && p < events + got; p += sizeof *event + event->len) {
 		event = (const struct inotify_event *)(const void *)p;
 		if ((event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
-		    (event->len > 0 && strncmp(event->name, lock->entry, length) == 0))
+		    (event->len > 0 && strncmp(event->name, lock->id.entry, length) == 0))
 			return true;
 	}
 	return false;

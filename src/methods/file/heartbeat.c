@@ -16,9 +16,9 @@
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
-	if (lock->lost || lock->method->owned(lock) || !process_child_lives(heartbeat->command))
+	if (lock->end.lost || lock->spec->method->owned(lock) || !process_child_lives(heartbeat->command))
 		return;
-	lock->lost = true;
+	lock->end.lost = true;
 	if (heartbeat->on_lost > 0) { /* first: the message may block */
 		process_child_signal(heartbeat->command, heartbeat->process, heartbeat->on_lost);
 		/* A stopped process has to run to be ended. */
@@ -45,8 +45,8 @@ static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *
 			while (read(sources[i].fd, events, sizeof events) > 0)
 				; /* that it has changed is enough */
 		check_lock(heartbeat, &heartbeat->locks[i]);
-		if (beat && !heartbeat->locks[i].lost)
-			heartbeat->locks[i].method->beat(&heartbeat->locks[i]);
+		if (beat && !heartbeat->locks[i].end.lost)
+			heartbeat->locks[i].spec->method->beat(&heartbeat->locks[i]);
 	}
 }
 
@@ -76,7 +76,7 @@ static int64_t beat_interval(const struct lock *locks, unsigned count, int64_t s
 	int64_t every = stale > 0 ? stale / 4 : INT64_MAX;
 
 	for (unsigned i = 0; i < count; i++)
-		if ((locks[i].method->can & BEATS) != 0 && every > 60 * SECOND)
+		if ((locks[i].spec->method->can & BEATS) != 0 && every > 60 * SECOND)
 			every = 60 * SECOND;
 	return every;
 }
@@ -97,7 +97,7 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
 	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
 	heartbeat->running = false;
-	if (heartbeat->command <= 0 || (heartbeat->locks->method->can & LEAVES_RECORD) == 0 ||
+	if (heartbeat->command <= 0 || (heartbeat->locks->spec->method->can & LEAVES_RECORD) == 0 ||
 	    (heartbeat->every == INT64_MAX && heartbeat->on_lost == 0))
 		return 0;
 	heartbeat->process = pidfd_of(heartbeat->command);

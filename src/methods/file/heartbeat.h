@@ -38,7 +38,7 @@ struct heartbeat {
  * thread): the locks are not looked after. */
 int heartbeat_start(struct heartbeat *heartbeat, struct error *error);
 
-/* Stop it: the command has ended.  A lock that was found lost has lock->lost set by now. */
+/* Stop it: the command has ended.  A lock that was found lost has lock->end.lost set by now. */
 void heartbeat_stop(struct heartbeat *heartbeat);
 
 #endif

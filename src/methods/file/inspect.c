@@ -53,13 +53,13 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	return inspect_name(lock, lock->entry, info, error) < 0 ? -1 : 0;
+	return inspect_name(lock, lock->id.entry, info, error) < 0 ? -1 : 0;
 }
 
 int inspect_symlink(const struct lock *lock, struct lock_info *info, struct error *error)
 {
 	char target[RECORD_LIMIT + 1];
-	ssize_t length = readlinkat(lock->directory, lock->entry, target, sizeof target);
+	ssize_t length = readlinkat(lock->directory, lock->id.entry, target, sizeof target);
 
 	if (length < 0 && errno == EINVAL)
 		return lockdir_not_a_lock(lock, error);
@@ -67,7 +67,7 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	if (length < 0)
 		return 0;
-	if (fstatat(lock->directory, lock->entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
+	if (fstatat(lock->directory, lock->id.entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : error_set(error, ERROR_OPEN, "cannot look at it");
 	info->there = info->legible = true;
 	record_read(&info->record, target, (size_t)length);
@@ -88,7 +88,7 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 			takeover_note_naming(&info->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
-		if (fstatat(lock->directory, lock->entry, &token, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->directory, lock->id.entry, &token, AT_SYMLINK_NOFOLLOW) == 0)
 			return S_ISREG(token.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_say(error, ERROR_OPEN,

@@ -38,11 +38,11 @@ static int note_identity(struct lock *lock, struct error *error)
 
 	if (fstat(lock->directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at its directory");
-	lock->device = status.st_dev;
-	lock->inode = status.st_ino;
-	lock->owner = status.st_uid;
-	lock->group = status.st_gid;
-	lock->permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
+	lock->id.device = status.st_dev;
+	lock->id.inode = status.st_ino;
+	lock->id.owner = status.st_uid;
+	lock->id.group = status.st_gid;
+	lock->id.permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
 	return 0;
 }
 
@@ -56,11 +56,11 @@ static int note_file_system(struct lock *lock, struct error *error)
 	bool known;
 
 	file->local = kind == FS_LOCAL;
-	if (!file->local && (lock->method->can & NEEDS_INIT) != 0)
+	if (!file->local && (lock->spec->method->can & NEEDS_INIT) != 0)
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "rename: on a file system that other machines may use, flock(2) may not guard the token: "
 		    "use -m link or excl");
-	if (lock->stale == 0 || file->local)
+	if (lock->spec->stale == 0 || file->local)
 		return 0;
 	if (file->object->type == S_IFDIR)
 		return error_say(error, ERROR_UNAVAILABLE,
@@ -77,8 +77,8 @@ static int note_file_system(struct lock *lock, struct error *error)
 
 int lockdir_open(struct lock *lock, struct error *error)
 {
-	const char *slash = strrchr(lock->name, '/'), *path;
-	const char *base = slash == NULL ? lock->name : slash + 1;
+	const char *slash = strrchr(lock->spec->name, '/'), *path;
+	const char *base = slash == NULL ? lock->spec->name : slash + 1;
 	char space[PATH_MAX];
 	struct file_lock *file;
 	int fd = -1;
@@ -89,10 +89,10 @@ int lockdir_open(struct lock *lock, struct error *error)
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	*file = (struct file_lock){.object = lock->method->object, .second = -1, .notify = -1};
+	*file = (struct file_lock){.object = lock->spec->method->object, .second = -1, .notify = -1};
 	lock->file = file;
-	lock->entry = base;
-	path = path_directory(lock->name, space);
+	lock->id.entry = base;
+	path = path_directory(lock->spec->name, space);
 	if (path != NULL)
 		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	lock->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
@@ -103,7 +103,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status)
 {
-	if (lock->stale > 0 && !lock->file->local && file_system_ask(directory, name) != 0)
+	if (lock->spec->stale > 0 && !lock->file->local && file_system_ask(directory, name) != 0)
 		return -1;
 	return fstatat(directory, name, status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
@@ -112,11 +112,11 @@ int lockdir_status(const struct lock *lock, int directory, const char *name, str
 bool lockdir_current(const struct lock *lock)
 {
 	char space[PATH_MAX];
-	const char *path = path_directory(lock->name, space);
+	const char *path = path_directory(lock->spec->name, space);
 	struct stat now;
 
-	return path != NULL && stat(path, &now) == 0 && now.st_dev == lock->device &&
-	       now.st_ino == lock->inode;
+	return path != NULL && stat(path, &now) == 0 && now.st_dev == lock->id.device &&
+	       now.st_ino == lock->id.inode;
 }
 
 bool lockdir_same(const struct lock *lock, const char *name, int fd)
@@ -133,7 +133,7 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 
 bool lockdir_is_ours(const struct lock *lock)
 {
-	return lockdir_same(lock, lock->entry, lock->fd);
+	return lockdir_same(lock, lock->id.entry, lock->fd);
 }
 
 void lockdir_not_released(struct lock *lock)
@@ -143,17 +143,17 @@ void lockdir_not_released(struct lock *lock)
 	case ESTALE:
 	case EEXIST: /* another token */
 	case EINVAL: /* no symbolic link */
-		lock->lost = true;
+		lock->end.lost = true;
 		return;
 	}
-	lock->stuck = errno;
+	lock->end.stuck = errno;
 }
 
 const char *lockdir_stuck_reason(const struct lock *lock)
 {
-	if (lock->stuck == EWOULDBLOCK)
+	if (lock->end.stuck == EWOULDBLOCK)
 		return "another semlock was stopped while taking it over (--stale): continue that process, or end it";
-	return strerror(lock->stuck);
+	return strerror(lock->end.stuck);
 }
 
 DIR *lockdir_list(int fd)
@@ -183,7 +183,7 @@ enum outcome lockdir_not_named(struct error *error)
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 {
 	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
-	    lock->method->name, lock->file->object->what);
+	    lock->spec->method->name, lock->file->object->what);
 }
 
 /* ---- names of our own ---- */
@@ -206,7 +206,7 @@ static uint32_t where_we_are(void)
 /* The lock's own name is cut, so that there is room for the rest. */
 static int temporary_prefix(const struct lock *lock, char prefix[NAME_SIZE])
 {
-	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", lock->entry);
+	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", lock->id.entry);
 }
 
 void lockdir_temporary_name(struct lock *lock, const char *kind)

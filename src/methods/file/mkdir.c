@@ -23,7 +23,7 @@
 /* A user who may read a file of the lock's mode may search the directory. */
 static mode_t mkdir_mode(const struct lock *lock)
 {
-	mode_t mode = lock->exact_mode ? lock->create_mode : 0666;
+	mode_t mode = lock->spec->exact_mode ? lock->spec->create_mode : 0666;
 
 	return mode | (mode & 0444) >> 2;
 }
@@ -49,7 +49,7 @@ static int mkdir_make(struct lock *lock, struct error *error)
 static int mkdir_write(struct lock *lock, struct error *error)
 {
 	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	    lock->create_mode);
+	    lock->spec->create_mode);
 	int result;
 
 	if (fd < 0)
@@ -66,7 +66,7 @@ static int mkdir_write(struct lock *lock, struct error *error)
  * we are killed then, it stays so. */
 static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 {
-	if (call_mkdir(lock->directory, lock->entry, mkdir_mode(lock)) != 0)
+	if (call_mkdir(lock->directory, lock->id.entry, mkdir_mode(lock)) != 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
 	return publish_empty(lock, -1, mkdir_mode(lock), error);
@@ -78,7 +78,7 @@ static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
-		: rename_noreplace(lock->directory, lock->file->temporary, lock->entry));
+		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
 	if (result == 0) {
 		lock->file->temporary[0] = '\0';
 		return TAKEN;
@@ -154,7 +154,7 @@ static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
 		return -1;
-	return call_unlink(lock->directory, lock->entry, AT_REMOVEDIR);
+	return call_unlink(lock->directory, lock->id.entry, AT_REMOVEDIR);
 }
 
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
@@ -171,10 +171,10 @@ static int mkdir_remove(struct lock *lock, int fd)
 	}
 	memcpy(ours, file->temporary, sizeof ours);
 	lockdir_temporary_name(lock, "gone.");
-	result = call_rename(lock->directory, lock->entry, file->temporary);
+	result = call_rename(lock->directory, lock->id.entry, file->temporary);
 	if (result == 0 && !lockdir_same(lock, file->temporary, fd)) {
 		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
-		rename_noreplace(lock->directory, file->temporary, lock->entry);
+		rename_noreplace(lock->directory, file->temporary, lock->id.entry);
 		errno = ENOENT;
 		result = -1;
 	} else if (result == 0) {

@@ -25,8 +25,8 @@
 
 static mode_t plainfile_mode(const struct lock *lock)
 {
-	if (lock->exact_mode || !lock->file->object->pid_only)
-		return lock->create_mode;
+	if (lock->spec->exact_mode || !lock->file->object->pid_only)
+		return lock->spec->create_mode;
 	return lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
 }
 
@@ -48,7 +48,7 @@ static int plainfile_write(struct lock *lock, struct error *error)
 static int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
-	return call_unlink(lock->directory, lock->entry, 0);
+	return call_unlink(lock->directory, lock->id.entry, 0);
 }
 
 /* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
@@ -57,7 +57,7 @@ static int plainfile_remove(struct lock *lock, int fd)
  * hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	int fd = call_open(lock->directory, lock->entry,
+	int fd = call_open(lock->directory, lock->id.entry,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -84,7 +84,7 @@ static bool is_unsupported(void)
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
-	int fd = call_open(lock->directory, lock->entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	int fd = call_open(lock->directory, lock->id.entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return lockdir_not_named(error);
@@ -98,7 +98,7 @@ static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *e
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
-		: rename_noreplace(lock->directory, lock->file->temporary, lock->entry));
+		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
 	if (result == 0) {
 		lock->file->temporary[0] = '\0';
 		return TAKEN;

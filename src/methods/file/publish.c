@@ -20,7 +20,7 @@ int publish_set_up(const struct lock *lock, int fd, mode_t mode)
 {
 	if (fd >= 0)
 		fd = descriptor_above_standard(fd);
-	if (fd < 0 || !lock->exact_mode || fchmod(fd, mode) == 0)
+	if (fd < 0 || !lock->spec->exact_mode || fchmod(fd, mode) == 0)
 		return fd;
 	close(fd);
 	return -1;
@@ -34,8 +34,8 @@ int publish_link(const struct lock *lock, int fd)
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	UNINTERRUPTED(result, *temporary != '\0'
-		? linkat(lock->directory, temporary, lock->directory, lock->entry, 0)
-		: linkat(AT_FDCWD, path, lock->directory, lock->entry, AT_SYMLINK_FOLLOW));
+		? linkat(lock->directory, temporary, lock->directory, lock->id.entry, 0)
+		: linkat(AT_FDCWD, path, lock->directory, lock->id.entry, AT_SYMLINK_FOLLOW));
 	return result;
 }
 
@@ -81,7 +81,7 @@ int publish_describe(struct lock *lock, struct error *error)
 int publish_record(struct lock *lock, int fd, struct error *error)
 {
 	char text[RECORD_LONGEST];
-	size_t length = record_write(&lock->file->record, lock->file->object->pid_only ? NULL : lock->method->name, text);
+	size_t length = record_write(&lock->file->record, lock->file->object->pid_only ? NULL : lock->spec->method->name, text);
 	ssize_t put;
 
 	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
@@ -170,19 +170,19 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	discard_temporary(lock);
 	close_object(lock);
 	if (fd < 0)
-		fd = call_open(lock->directory, lock->entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		fd = call_open(lock->directory, lock->id.entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	lock->fd = descriptor_above_standard(fd);
 	if (lock->fd < 0)
 		return errno == ENOENT ? AGAIN : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 	outcome = flock_empty(lock, error);
 	lock->file->inherited = lock->file->record.flocked = false;
-	if (outcome == TAKEN && lock->exact_mode && fchmod(lock->fd, mode) != 0)
+	if (outcome == TAKEN && lock->spec->exact_mode && fchmod(lock->fd, mode) != 0)
 		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
 	if (outcome == TAKEN)
 		outcome = lock->file->object->write(lock, error) == 0 ? TAKEN : FAILED;
 	/* Or it is another's by now, as a directory with a record in it is, too: that one is not removed. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
-		call_unlink(lock->directory, lock->entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+		call_unlink(lock->directory, lock->id.entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 	if (outcome == AGAIN)
 		close_object(lock);
 	return outcome;
@@ -198,7 +198,7 @@ static void flock_by_name(struct lock *lock)
 
 	if (file->local || file->by_age || lock->fd < 0)
 		return;
-	file->second = call_open(lock->directory, lock->entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
+	file->second = call_open(lock->directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
 		return;
 	close(file->second);
@@ -209,7 +209,7 @@ static void flock_by_name(struct lock *lock)
  * a lock that is held. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
-	int fd = call_open(lock->directory, lock->entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int fd = call_open(lock->directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	struct record record = {.kind = RECORD_JUNK};
 
 	if (fd < 0)
@@ -218,7 +218,7 @@ static enum outcome refuse_identity(struct lock *lock, struct error *error)
 	close(fd);
 	if (record.pid != lock->file->record.pid)
 		return AGAIN; /* another process has removed ours and taken the lock */
-	call_unlink(lock->directory, lock->entry, 0);
+	call_unlink(lock->directory, lock->id.entry, 0);
 	return error_say(error, ERROR_UNAVAILABLE,
 	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
 }
@@ -321,5 +321,5 @@ void publish_release(struct lock *lock)
 		close(lock->directory);
 	free(file);
 	lock->file = NULL;
-	lock->entry = NULL;
+	lock->id.entry = NULL;
 }

@@ -24,7 +24,7 @@ static int rename_open(struct lock *lock, struct error *error)
 {
 	if (lockdir_open(lock, error) != 0)
 		return -1;
-	if (strlen(lock->entry) <= 240)
+	if (strlen(lock->id.entry) <= 240)
 		return 0;
 	errno = ENAMETOOLONG;
 	return error_set(error, ERROR_OPEN, "cannot have a name beside it");
@@ -63,7 +63,7 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	if (lock->fd >= 0)
 		return 0;
 	fd = rename_token_open(lock);
-	if (fd < 0 && errno == ENOENT && lock->init) {
+	if (fd < 0 && errno == ENOENT && lock->spec->init) {
 		if (rename_token_make(lock, error) != 0)
 			return -1;
 		fd = rename_token_open(lock);
@@ -132,7 +132,7 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
-	if (rename_token_move(lock, lock->entry, rename_token_held_name(lock, held)) != 0) {
+	if (rename_token_move(lock, lock->id.entry, rename_token_held_name(lock, held)) != 0) {
 		rename_erase(lock);
 		return rename_failed(lock, error);
 	}
@@ -147,7 +147,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 {
 	char held[NAME_SIZE];
 
-	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) == 0) {
+	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->id.entry) == 0) {
 		CRASH_POINT("rename.fetched");
 		return rename_away(lock, error);
 	}
@@ -248,7 +248,7 @@ static int rename_remove(struct lock *lock, int fd)
 	char held[NAME_SIZE];
 
 	(void)fd;
-	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->entry) != 0)
+	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->id.entry) != 0)
 		return -1;
 	CRASH_POINT("rename.back");
 	rename_erase(lock);

@@ -16,7 +16,7 @@
 
 const char *rename_token_held_name(const struct lock *lock, char name[NAME_SIZE])
 {
-	snprintf(name, NAME_SIZE, "%.240s.held", lock->entry);
+	snprintf(name, NAME_SIZE, "%.240s.held", lock->id.entry);
 	return name;
 }
 
@@ -28,7 +28,7 @@ int rename_token_open(const struct lock *lock)
 
 	rename_token_held_name(lock, held);
 	for (int looks = 0; fd < 0 && looks < 1000; looks++) {
-		fd = openat(lock->directory, looks % 2 == 0 ? lock->entry : held, TOKEN_FLAGS);
+		fd = openat(lock->directory, looks % 2 == 0 ? lock->id.entry : held, TOKEN_FLAGS);
 		if (fd < 0 && errno != ENOENT && errno != EINTR)
 			break;
 	}
@@ -56,14 +56,14 @@ static int publish_token(const struct lock *lock, int fd, struct error *error)
 	if (publish_link(lock, fd) != 0)
 		return errno == EEXIST ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot make the token");
 	if (fstatat(lock->directory, rename_token_held_name(lock, held), &other, 0) == 0)
-		call_unlink(lock->directory, lock->entry, 0);
+		call_unlink(lock->directory, lock->id.entry, 0);
 	return 0;
 }
 
 int rename_token_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
-	int fd = publish_set_up(lock, lockdir_create_file(lock, lock->create_mode), lock->create_mode), result;
+	int fd = publish_set_up(lock, lockdir_create_file(lock, lock->spec->create_mode), lock->spec->create_mode), result;
 
 	if (fd < 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot make the token");

@@ -33,7 +33,7 @@ struct existing {
  * link has another target. */
 static bool read_target(const struct lock *lock, struct existing *existing)
 {
-	ssize_t length = readlinkat(lock->directory, lock->entry, existing->target, sizeof existing->target);
+	ssize_t length = readlinkat(lock->directory, lock->id.entry, existing->target, sizeof existing->target);
 
 	existing->length = length < 0 ? 0 : (size_t)length;
 	return length >= 0;
@@ -82,7 +82,7 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock
 {
 	int fd, errnum;
 
-	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->entry);
+	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->id.entry);
 	for (;;) {
 		fd = guard_open(lock, name);
 		if (fd < 0)
@@ -113,7 +113,7 @@ static void guard_leave(const struct lock *lock, int guard, const char *name)
 static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 {
 	record_read(&existing->record, existing->target, existing->length);
-	if (lockdir_status(lock, lock->directory, lock->entry, &existing->status) != 0)
+	if (lockdir_status(lock, lock->directory, lock->id.entry, &existing->status) != 0)
 		return ALIVE; /* gone, or changed: look again */
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
@@ -123,7 +123,7 @@ static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 static bool still_allowed(struct lock *lock, struct existing *existing)
 {
 	return is_unchanged(lock, existing) &&
-	       (lock->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
+	       (lock->spec->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
 /* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard.  A process needs the
@@ -140,7 +140,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
 	if (guard >= 0 && still_allowed(lock, existing))
-		result = call_unlink(lock->directory, lock->entry, 0); /* S5 */
+		result = call_unlink(lock->directory, lock->id.entry, 0); /* S5 */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
 		guard_leave(lock, guard, name);
@@ -206,7 +206,7 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 	int made;
 
 	record_write_line(&lock->file->record, target);
-	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->directory, lock->entry));
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->directory, lock->id.entry));
 	if (made != 0 && errno != EEXIST)
 		return lockdir_not_named(error);
 	return made == 0 || is_ours(lock) ? TAKEN : AGAIN;
@@ -228,15 +228,15 @@ static enum outcome symlink_idle(struct lock *lock, struct error *error)
 static int symlink_remove(struct lock *lock, int fd)
 {
 	char name[NAME_SIZE];
-	int guard = lock->stale > 0 ? guard_take(lock, name, publish_flock) : -1, result = -1, errnum;
+	int guard = lock->spec->stale > 0 ? guard_take(lock, name, publish_flock) : -1, result = -1, errnum;
 
 	(void)fd;
-	if (lock->stale > 0 && guard < 0 && errno == EWOULDBLOCK)
+	if (lock->spec->stale > 0 && guard < 0 && errno == EWOULDBLOCK)
 		return -1;
 	/* If no guard can be made (a full disk), the lock is released without one. */
 	CRASH_POINT("symlink.release");
 	if (is_ours(lock))
-		result = call_unlink(lock->directory, lock->entry, 0);
+		result = call_unlink(lock->directory, lock->id.entry, 0);
 	errnum = errno;
 	CRASH_POINT("symlink.released");
 	guard_leave(lock, guard, name);
@@ -251,7 +251,7 @@ static void symlink_beat(struct lock *lock)
 	int guard = lock->file->held ? guard_take(lock, name, call_try_flock) : -1;
 
 	if (guard >= 0 && is_ours(lock))
-		utimensat(lock->directory, lock->entry, NULL, AT_SYMLINK_NOFOLLOW);
+		utimensat(lock->directory, lock->id.entry, NULL, AT_SYMLINK_NOFOLLOW);
 	guard_leave(lock, guard, name);
 }
 

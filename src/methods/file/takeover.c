@@ -69,7 +69,7 @@ bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat
 {
 	if (verdict == DEAD)
 		return true;
-	return verdict == UNKNOWN && lock->stale > 0 && age_of(lock, status, 0) > lock->stale;
+	return verdict == UNKNOWN && lock->spec->stale > 0 && age_of(lock, status, 0) > lock->spec->stale;
 }
 
 bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error)
@@ -94,7 +94,7 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 		return AGAIN;
 	case EACCES:
 	case EPERM:
-		if (fstatat(lock->directory, lock->entry, &there, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->directory, lock->id.entry, &there, AT_SYMLINK_NOFOLLOW) == 0)
 			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
@@ -114,10 +114,10 @@ static int open_name(const struct lock *lock)
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
 
 	if (lock->file->object->type == S_IFDIR)
-		return openat(lock->directory, lock->entry, O_RDONLY | O_DIRECTORY | flags);
+		return openat(lock->directory, lock->id.entry, O_RDONLY | O_DIRECTORY | flags);
 	if (!lock->file->local)
-		fd = openat(lock->directory, lock->entry, O_RDWR | flags);
-	return fd >= 0 ? fd : openat(lock->directory, lock->entry, O_RDONLY | flags);
+		fd = openat(lock->directory, lock->id.entry, O_RDWR | flags);
+	return fd >= 0 ? fd : openat(lock->directory, lock->id.entry, O_RDONLY | flags);
 }
 
 /* I1.  TAKEN: EXISTING->fd is open. */
@@ -168,7 +168,7 @@ static enum outcome flock_existing(struct lock *lock, struct existing *existing,
 		return takeover_leave(lock, existing->fd, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
-	return lockdir_same(lock, lock->entry, existing->fd) ? TAKEN : AGAIN;
+	return lockdir_same(lock, lock->id.entry, existing->fd) ? TAKEN : AGAIN;
 }
 
 /* I6.  In a sticky directory only the owner may remove it. */
@@ -210,7 +210,7 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	if (!takeover_allowed(lock, verdict, &existing->status))
 		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
 	CRASH_POINT("takeover.judged");
-	if (!lockdir_same(lock, lock->entry, existing->fd)) /* I5: after I4 */
+	if (!lockdir_same(lock, lock->id.entry, existing->fd)) /* I5: after I4 */
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
 	return remove_existing(lock, existing, wait, error); /* I6 */

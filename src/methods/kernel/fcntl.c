@@ -39,7 +39,7 @@ static enum outcome outcome_of(int result)
 
 static int command_for(const struct lock *lock, enum wait wait)
 {
-	if ((lock->method->can & OWNED_BY_PROCESS) == 0)
+	if ((lock->spec->method->can & OWNED_BY_PROCESS) == 0)
 		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
 	return wait == TRY ? F_SETLK : F_SETLKW;
 }
@@ -62,16 +62,16 @@ static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short ty
 
 static int fcntl_access(const struct lock *lock)
 {
-	return lock->mode == EXCLUSIVE || lock->slots > 0 ? O_WRONLY : O_RDONLY;
+	return lock->spec->mode == EXCLUSIVE || lock->spec->slots > 0 ? O_WRONLY : O_RDONLY;
 }
 
 static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 {
-	const char *failed = lock->slots > 0 ? "cannot lock a slot" : "cannot lock";
+	const char *failed = lock->spec->slots > 0 ? "cannot lock a slot" : "cannot lock";
 
 	if (errno == ENOLCK || errno == ENOMEM)
 		error_set(error, ERROR_SYSTEM, "%s", failed);
-	else if (errno == EBADF && S_ISDIR(lock->permissions))
+	else if (errno == EBADF && S_ISDIR(lock->id.permissions))
 		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
 	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
 		error_say(error, ERROR_LOCKABLE,
@@ -94,19 +94,19 @@ static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, st
 
 static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	return take_bytes(lock, wait, lock->mode == SHARED ? F_RDLCK : F_WRLCK, lock->range, error);
+	return take_bytes(lock, wait, lock->spec->mode == SHARED ? F_RDLCK : F_WRLCK, lock->spec->range, error);
 }
 
 static int fcntl_drop(struct lock *lock, struct error *error)
 {
-	if (lock_bytes(lock, TRY, F_UNLCK, lock->range) == TAKEN)
+	if (lock_bytes(lock, TRY, F_UNLCK, lock->spec->range) == TAKEN)
 		return 0;
 	return error_set(error, ERROR_LOCKABLE, "cannot unlock");
 }
 
 static struct range slot_byte(const struct lock *lock, unsigned slot)
 {
-	off_t first = (lock->method->can & CAN_RANGE) != 0 ? lock->range.start : FLOCK_FIRST_SLOT;
+	off_t first = (lock->spec->method->can & CAN_RANGE) != 0 ? lock->spec->range.start : FLOCK_FIRST_SLOT;
 
 	return (struct range){first + (off_t)slot, 1};
 }

@@ -20,7 +20,7 @@
 static int flock_access(const struct lock *lock)
 {
 	/* A script that locks itself cannot be executed while it is open for writing. */
-	return lock->slots > 0 ? O_RDWR : O_RDONLY;
+	return lock->spec->slots > 0 ? O_RDWR : O_RDONLY;
 }
 
 static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, struct error *error)
@@ -39,7 +39,7 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 	case EBADF:
 	case EIO:
 		/* On NFS, flock(2) is a record lock, and an exclusive one needs write access. */
-		if (lock->name != NULL && lock->access == O_RDONLY && lock->mode == EXCLUSIVE) {
+		if (lock->spec->name != NULL && lock->access == O_RDONLY && lock->spec->mode == EXCLUSIVE) {
 			lock->access = O_RDWR;
 			return AGAIN;
 		}
@@ -53,7 +53,7 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 
 static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	int operation = lock->mode == SHARED ? LOCK_SH : LOCK_EX;
+	int operation = lock->spec->mode == SHARED ? LOCK_SH : LOCK_EX;
 
 	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
 		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
@@ -65,7 +65,7 @@ static int flock_drop(struct lock *lock, struct error *error)
 {
 	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
 
-	if (lock->name == NULL) /* which slot a caller's descriptor holds is unknown here */
+	if (lock->spec->name == NULL) /* which slot a caller's descriptor holds is unknown here */
 		fcntl(lock->fd, F_OFD_SETLK, &slots);
 	if (flock(lock->fd, LOCK_UN) != 0)
 		return error_set(error, ERROR_LOCKABLE, "cannot unlock");

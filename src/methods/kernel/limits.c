@@ -18,7 +18,7 @@ bool limits_of_network(const struct lock *lock)
  * that file would stand beside one on the name's next file. */
 static int check_removal(const struct lock *lock, struct error *error)
 {
-	if (!lock->to_be_removed || file_system_of(lock->fd) == FS_LOCAL)
+	if (!lock->spec->to_be_removed || file_system_of(lock->fd) == FS_LOCAL)
 		return 0;
 	return error_say(error, ERROR_UNAVAILABLE,
 	    "--rm: other machines may use this file system, and may see a removed file for a while: leave out --rm");
@@ -26,10 +26,10 @@ static int check_removal(const struct lock *lock, struct error *error)
 
 static int check_flock(const struct lock *lock, struct error *error)
 {
-	if (S_ISDIR(lock->permissions) && limits_of_network(lock))
+	if (S_ISDIR(lock->id.permissions) && limits_of_network(lock))
 		return error_say(error, ERROR_LOCKABLE,
 		    "on a network file system a directory is locked for this machine alone: lock a file");
-	if (lock->slots > 0 && limits_of_network(lock))
+	if (lock->spec->slots > 0 && limits_of_network(lock))
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "-j: on a network file system the slots of flock exclude each other: use -m ofd");
 	return 0;
@@ -38,7 +38,7 @@ static int check_flock(const struct lock *lock, struct error *error)
 /* A file system of a disk, or of a type that is known, is not looked for in mountinfo. */
 static int check_scope(const struct lock *lock, struct error *error)
 {
-	enum file_system kind = major(lock->device) != 0 ? FS_LOCAL : file_system_of(lock->fd);
+	enum file_system kind = major(lock->id.device) != 0 ? FS_LOCAL : file_system_of(lock->fd);
 	struct procfs_mount mount;
 
 	if ((kind != FS_NETWORK && kind != FS_SHARED) || !file_system_mount(lock->fd, &mount) ||
@@ -52,5 +52,5 @@ int limits_check(const struct lock *lock, struct error *error)
 {
 	if (check_scope(lock, error) != 0 || check_removal(lock, error) != 0)
 		return -1;
-	return (lock->method->can & CAN_RANGE) == 0 ? check_flock(lock, error) : 0;
+	return (lock->spec->method->can & CAN_RANGE) == 0 ? check_flock(lock, error) : 0;
 }

@@ -62,7 +62,7 @@ static bool directory_exists(const char *path)
 static int create_file(const struct lock *lock, const char *path, struct error *error)
 {
 	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW,
-	    lock->create_mode);
+	    lock->spec->create_mode);
 
 	if (fd < 0) {
 		if (errno == EISDIR)
@@ -76,7 +76,7 @@ static int create_file(const struct lock *lock, const char *path, struct error *
 		return -1;
 	}
 	CRASH_POINT("lockfile.created");
-	if (lock->exact_mode && fchmod(fd, lock->create_mode) != 0) {
+	if (lock->spec->exact_mode && fchmod(fd, lock->spec->create_mode) != 0) {
 		error_set(error, ERROR_CREATE, "cannot set the mode");
 		close(fd);
 		return -1;
@@ -119,11 +119,11 @@ static int open_through_link(const struct lock *lock, struct error *error)
 	bool is_link;
 	int fd;
 
-	switch (safe_open_follow(lock->name, path, error)) {
+	switch (safe_open_follow(lock->spec->name, path, error)) {
 	case SYMLINKS_FOLLOWED:
 		return open_or_create(lock, path, &is_link, error);
 	case SYMLINKS_MAGIC:
-		fd = open(lock->name, open_flags(lock));
+		fd = open(lock->spec->name, open_flags(lock));
 		if (fd < 0)
 			open_failed(error, "cannot open");
 		return fd;
@@ -140,7 +140,7 @@ static int open_by_name(const struct lock *lock, struct error *error)
 
 	error->kind = ERROR_NONE;
 	do {
-		fd = open_or_create(lock, lock->name, &is_link, error);
+		fd = open_or_create(lock, lock->spec->name, &is_link, error);
 		if (is_link)
 			fd = open_through_link(lock, error);
 	} while (fd < 0 && error->kind == ERROR_NONE);
@@ -149,9 +149,9 @@ static int open_by_name(const struct lock *lock, struct error *error)
 
 static int check_kind(const struct lock *lock, struct error *error)
 {
-	mode_t kind = lock->permissions;
+	mode_t kind = lock->id.permissions;
 
-	if (lock->to_be_removed && !S_ISREG(kind))
+	if (lock->spec->to_be_removed && !S_ISREG(kind))
 		return error_say(error, ERROR_USAGE, "--rm removes plain files, and this is none");
 	if (S_ISFIFO(kind))
 		return error_say(error, ERROR_OPEN, "is a FIFO, not a file to lock");
@@ -164,11 +164,11 @@ int lockfile_identify(struct lock *lock)
 
 	if (fstat(lock->fd, &file) != 0)
 		return -1;
-	lock->device = file.st_dev;
-	lock->inode = file.st_ino;
-	lock->owner = file.st_uid;
-	lock->group = file.st_gid;
-	lock->permissions = file.st_mode;
+	lock->id.device = file.st_dev;
+	lock->id.inode = file.st_ino;
+	lock->id.owner = file.st_uid;
+	lock->id.group = file.st_gid;
+	lock->id.permissions = file.st_mode;
 	return 0;
 }
 
@@ -190,7 +190,7 @@ int lockfile_open(struct lock *lock, struct error *error)
 
 static bool is_inode(const struct lock *lock, const struct stat *file)
 {
-	return file->st_dev == lock->device && file->st_ino == lock->inode;
+	return file->st_dev == lock->id.device && file->st_ino == lock->id.inode;
 }
 
 /* On NFS a name in the cache can mean a file that another machine has removed.  If the directory is found to
@@ -198,7 +198,7 @@ static bool is_inode(const struct lock *lock, const struct stat *file)
 static void ask_for_name(const struct lock *lock)
 {
 	char space[PATH_MAX];
-	const char *path = path_directory(lock->name, space);
+	const char *path = path_directory(lock->spec->name, space);
 	int directory = path == NULL ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (directory < 0)
@@ -211,11 +211,11 @@ bool lockfile_current(const struct lock *lock)
 {
 	struct stat now;
 
-	if (lock->name == NULL)
-		return lock->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
-	if (file_system_nfs(lock->fd, lock->device))
+	if (lock->spec->name == NULL)
+		return lock->spec->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
+	if (file_system_nfs(lock->fd, lock->id.device))
 		ask_for_name(lock);
-	return stat(lock->name, &now) == 0 && is_inode(lock, &now);
+	return stat(lock->spec->name, &now) == 0 && is_inode(lock, &now);
 }
 
 /* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that nothing
@@ -223,8 +223,8 @@ bool lockfile_current(const struct lock *lock)
 static void remove_name(const struct lock *lock, struct stat *file)
 {
 	CRASH_POINT("lockfile.retaken");
-	if (lstat(lock->name, file) != 0 || !S_ISREG(file->st_mode) || !is_inode(lock, file) ||
-	    file->st_size > 0 || unlink(lock->name) != 0)
+	if (lstat(lock->spec->name, file) != 0 || !S_ISREG(file->st_mode) || !is_inode(lock, file) ||
+	    file->st_size > 0 || unlink(lock->spec->name) != 0)
 		return;
 	CRASH_POINT("lockfile.unlinked");
 	if (file->st_nlink == 1) /* else other processes come by the other name */
@@ -235,19 +235,21 @@ static void remove_name(const struct lock *lock, struct stat *file)
  * left behind might hold it still, through an inherited descriptor. */
 bool lockfile_remove(struct lock *lock)
 {
+	struct lock_spec whole = *lock->spec;
 	struct lock again = *lock;
 	struct stat file = {.st_size = 0}, opened;
 	struct error error;
 
-	again.mode = EXCLUSIVE;
-	again.slots = 0;
-	again.range = (struct range){0, 0}; /* other parts of the file are others' locks */
-	again.access = again.method->access(&again);
-	again.fd = open(again.name, open_flags(&again) | O_NOFOLLOW);
+	whole.mode = EXCLUSIVE;
+	whole.slots = 0;
+	whole.range = (struct range){0, 0}; /* other parts of the file are others' locks */
+	again.spec = &whole;
+	again.access = again.spec->method->access(&again);
+	again.fd = open(again.spec->name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
 	if (fstat(again.fd, &opened) == 0 && is_inode(lock, &opened) &&
-	    again.method->take(&again, TRY, &error) == TAKEN)
+	    again.spec->method->take(&again, TRY, &error) == TAKEN)
 		remove_name(&again, &file);
 	close(again.fd);
 	return file.st_size == 0;
@@ -269,10 +271,10 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 
 int kernel_open(struct lock *lock, struct error *error)
 {
-	if (lock->name != NULL) {
+	if (lock->spec->name != NULL) {
 		lock->fd = -1;
 		if (lock->access == O_RDONLY)
-			lock->access = lock->method->access(lock);
+			lock->access = lock->spec->method->access(lock);
 		return lockfile_open(lock, error) != 0 ? -1 : limits_check(lock, error);
 	}
 	if (identify_descriptor(lock, error) != 0)
@@ -291,7 +293,7 @@ enum outcome kernel_idle(struct lock *lock, struct error *error)
 
 void kernel_release(struct lock *lock)
 {
-	if (lock->name == NULL || lock->fd < 0)
+	if (lock->spec->name == NULL || lock->fd < 0)
 		return;
 	close(lock->fd);
 	lock->fd = -1;

@@ -18,10 +18,10 @@ static bool has_lease(const struct lock *lock)
 {
 	struct procfs_mount mount;
 
-	if (!file_system_nfs(lock->fd, lock->device))
+	if (!file_system_nfs(lock->fd, lock->id.device))
 		return false;
 	return !file_system_mount(lock->fd, &mount) ||
-	       lock_scope_of(&mount, (lock->method->can & CAN_RANGE) == 0 ? KIND_FLOCK : KIND_POSIX) !=
+	       lock_scope_of(&mount, (lock->spec->method->can & CAN_RANGE) == 0 ? KIND_FLOCK : KIND_POSIX) !=
 		   SCOPE_HERE_ONLY;
 }
 
@@ -42,12 +42,12 @@ static bool is_unreadable(int fd)
 static bool is_anothers(const struct lock *lock)
 {
 	struct flock bytes = {
-	    .l_type = lock->mode == SHARED ? F_RDLCK : F_WRLCK,
+	    .l_type = lock->spec->mode == SHARED ? F_RDLCK : F_WRLCK,
 	    .l_whence = SEEK_SET,
-	    .l_start = lock->range.start + (lock->slot > 0 ? lock->slot : 0),
-	    .l_len = lock->slot >= 0 ? 1 : lock->range.length,
+	    .l_start = lock->spec->range.start + (lock->slot > 0 ? lock->slot : 0),
+	    .l_len = lock->slot >= 0 ? 1 : lock->spec->range.length,
 	};
-	int command = (lock->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK, result;
+	int command = (lock->spec->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK, result;
 
 	UNINTERRUPTED(result, fcntl(lock->fd, command, &bytes));
 	return result == 0 && bytes.l_type != F_UNLCK;
@@ -55,5 +55,5 @@ static bool is_anothers(const struct lock *lock)
 
 bool kernel_lock_owned(struct lock *lock)
 {
-	return lock->fd < 0 || lock->covered || !has_lease(lock) || !(is_unreadable(lock->fd) || is_anothers(lock));
+	return lock->fd < 0 || lock->place.covered || !has_lease(lock) || !(is_unreadable(lock->fd) || is_anothers(lock));
 }

@@ -36,9 +36,9 @@ static void say_refused(struct lease *lease)
 
 static void lease_lost(struct lease *lease, const char *reason)
 {
-	if (lease->lock->lost || !process_child_lives(lease->command))
+	if (lease->lock->end.lost || !process_child_lives(lease->command))
 		return;
-	lease->lock->lost = lease->lock->lost_said = true;
+	lease->lock->end.lost = lease->lock->end.lost_said = true;
 	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
 }
 
@@ -46,7 +46,7 @@ static void follow_deadline(struct lease *lease)
 {
 	const struct locksmith *smith = lease->lock->smith;
 
-	if (lease->lock->lost)
+	if (lease->lock->end.lost)
 		return; /* SIGTERM may be sent already: do not extend the deadline */
 	lease->term_at = smith->deadline - smith->lease / 3;
 	lease->kill_at = smith->deadline - smith->lease / 10;
@@ -72,7 +72,7 @@ static void lease_listen(struct lease *lease)
 	while (!lease->helper_exited && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, "LOST")) != NULL) {
 			stop_at_once(lease, text);
-			lease->lock->lost = true; /* also if the command has just ended */
+			lease->lock->end.lost = true; /* also if the command has just ended */
 		}
 		if (locksmith_says(line, "HELD") != NULL) {
 			locksmith_note(lease->lock->smith, line);
@@ -215,8 +215,8 @@ void lease_stop(struct lease *lease)
 	lease_listen(lease);
 	/* If semlock and the command were stopped for longer than the lease, it ended under the command. */
 	if (clock_boottime() > lease->lock->smith->deadline)
-		lease->lock->lost = true;
-	if (lease->lock->lost)
+		lease->lock->end.lost = true;
+	if (lease->lock->end.lost)
 		stop_leftovers(lease);
 	if (lease->process >= 0)
 		close(lease->process);

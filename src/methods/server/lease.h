@@ -40,7 +40,7 @@ struct lease {
 int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t command,
     struct error *error);
 
-/* Stop the thread after the command has ended.  Sets lock->lost if the lock was lost before. */
+/* Stop the thread after the command has ended.  Sets lock->end.lost if the lock was lost before. */
 void lease_stop(struct lease *lease);
 
 #endif

@@ -59,14 +59,14 @@ static void add_wait_options(struct words *words, const struct wait_options *wai
 
 static void add_lock_options(struct words *words, const struct lock *lock)
 {
-	if (lock->slots > 0)
-		add_word(words, "--slots=%u", lock->slots);
-	else if (lock->mode == SHARED)
+	if (lock->spec->slots > 0)
+		add_word(words, "--slots=%u", lock->spec->slots);
+	else if (lock->spec->mode == SHARED)
 		add_word(words, "--mode=shared");
-	if (lock->ttl > 0)
-		add_duration(words, "--ttl", lock->ttl);
-	if (lock->stale > 0)
-		add_duration(words, "--stale", lock->stale);
+	if (lock->spec->ttl > 0)
+		add_duration(words, "--ttl", lock->spec->ttl);
+	if (lock->spec->stale > 0)
+		add_duration(words, "--stale", lock->spec->stale);
 }
 
 static int start_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
@@ -75,11 +75,11 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 
 	add_lock_options(&words, lock);
 	add_wait_options(&words, wait);
-	if (lock->note != NULL)
-		add_word(&words, "--note=%.100s", lock->note);
+	if (lock->spec->note != NULL)
+		add_word(&words, "--note=%.100s", lock->spec->note);
 	add_word(&words, "--"); /* the URL may begin with "-" */
-	words.list[words.count] = lock->name;
-	return locksmith_start(lock->smith, lock->method->name, words.list, error);
+	words.list[words.count] = lock->spec->name;
+	return locksmith_start(lock->smith, lock->spec->method->name, words.list, error);
 }
 
 /* TEXT of an ERR line: status and message. */
@@ -109,19 +109,19 @@ static void note_taken(struct lock *lock, const char *line)
 	locksmith_note(lock->smith, line);
 	if (locksmith_number(line, "token=", &number))
 		lock->token = number;
-	if (locksmith_number(line, "slot=", &number) && number >= 0 && number < lock->slots)
+	if (locksmith_number(line, "slot=", &number) && number >= 0 && number < lock->spec->slots)
 		lock->slot = (int)number;
 }
 
 static int check_offers(const struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	unsigned offers = lock->smith->offers;
-	const char *missing = lock->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
-			      : lock->slots == 0 && lock->mode == SHARED && (offers & OFFERS_SHARED) == 0 ? "-s"
+	const char *missing = lock->spec->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
+			      : lock->spec->slots == 0 && lock->spec->mode == SHARED && (offers & OFFERS_SHARED) == 0 ? "-s"
 			      : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max" : NULL;
 
 	return missing == NULL ? 0
-			       : error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->method->name);
+			       : error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->spec->method->name);
 }
 
 /* Tell the helper the command's PID before the command may run: if semlock is killed, the helper stops
@@ -186,7 +186,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		}
 		if ((text = locksmith_says(line, "BUSY")) != NULL) {
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
-			lock->crowded = wait->places > 0 && deadline_left(&wait->deadline) > 0;
+			lock->place.crowded = wait->places > 0 && deadline_left(&wait->deadline) > 0;
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, "ERR")) != NULL)
@@ -236,7 +236,7 @@ static bool wait_until_free(struct lock *lock)
 	const char *line;
 	int got;
 
-	lock->stuck = ETIMEDOUT;
+	lock->end.stuck = ETIMEDOUT;
 	do {
 		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
 									: SECOND / 5);
@@ -244,10 +244,10 @@ static bool wait_until_free(struct lock *lock)
 		if (got != LINE_READ)
 			continue;
 		if (locksmith_says(line, "FREE") != NULL)
-			lock->stuck = 0;
+			lock->end.stuck = 0;
 		if (locksmith_says(line, "LOST") != NULL) {
-			lock->stuck = 0;
-			lock->lost = true;
+			lock->end.stuck = 0;
+			lock->end.lost = true;
 		}
 	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
 	return got == LINE_END;
@@ -279,7 +279,7 @@ static void server_release(struct lock *lock)
 		alone = locksmith_let_go(smith);
 		if (!smith->held)
 			ended = wait_until_gone(smith);
-		else if (alone && !lock->lost)
+		else if (alone && !lock->end.lost)
 			ended = wait_until_free(lock);
 		/* else a process that the command has left behind keeps the lock, or the lock is lost */
 	}
@@ -298,11 +298,11 @@ static const char *server_stuck_reason(const struct lock *lock)
 int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
     struct error *error)
 {
-	const char *argv[] = {NULL, what, "--", lock->name, NULL};
+	const char *argv[] = {NULL, what, "--", lock->spec->name, NULL};
 	const struct deadline never = deadline_never();
 	struct locksmith smith;
 	const char *line, *text;
-	int result = locksmith_start(&smith, lock->method->name, argv, error);
+	int result = locksmith_start(&smith, lock->spec->method->name, argv, error);
 	bool started = result == 0;
 
 	if (started)
