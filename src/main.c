@@ -54,21 +54,23 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 static int lock_and_run(struct job *job)
 {
 	const struct request *request = job->request;
-	int status = request->unlock ? ACQUIRED : acquire(request, job->locks);
-	bool under_ancestor = status == UNDER_ANCESTOR;
+	struct acquired acquired = {ACQUIRED_LOCKS, EXIT_SUCCESS};
+	int status;
 
-	if (status >= 0) {
+	if (!request->unlock)
+		acquired = acquire(request, job->locks);
+	if (acquired.how == ACQUIRED_NOTHING) {
 		start_barrier_cancel(&job->command.start_barrier);
-		return status;
+		return acquired.status;
 	}
 	if (request->hold)
 		hold_taken();
 	if (request->command == NULL && !request->hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (under_ancestor)
+	if (acquired.how == ACQUIRED_BY_ANCESTOR)
 		job->command.nlocks = 0;
 	status = run(job);
-	if (!under_ancestor)
+	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(request, job->locks, status);
 	return status;
 }

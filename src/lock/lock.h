@@ -109,6 +109,13 @@ struct lock {
 /* A lock that is not open yet. */
 #define LOCK_OF(asked_for) ((struct lock){.spec = (asked_for), .fd = (asked_for)->fd, .slot = -1})
 
+/* What to do about a busy lock. */
+enum when_busy {
+	WAIT,
+	WAIT_PAST_QUEUE, /* as with wait_options.passes */
+	GIVE_UP
+};
+
 /* How long to wait, and whether behind the others. */
 struct wait_options {
 	struct deadline deadline; /* if it has passed already: do not wait */
@@ -117,7 +124,7 @@ struct wait_options {
 	bool passes; /* wait for no earlier waiter, but have a place in the queue */
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
-	void (*waits)(const struct lock *lock, void *context);
+	enum when_busy (*waits)(const struct lock *lock, void *context);
 	void *context;
 
 	/* Unless NULL: our ticket lies before all that do not preempt.  While the lock is busy, this is

@@ -182,17 +182,18 @@ static enum outcome take_without_ticket(struct lock *lock, const struct wait_opt
 static enum outcome take_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
     struct error *error)
 {
+	enum when_busy when_busy = wait->waits == NULL ? WAIT : wait->waits(lock, wait->context);
 	enum outcome outcome;
 	bool skips;
 
-	if (wait->waits != NULL)
-		wait->waits(lock, wait->context);
+	if (when_busy == GIVE_UP)
+		return BUSY;
 	queue->counted = wait->places > 0;
 	if (!queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
 		return take_without_ticket(lock, wait, error);
 	if (is_crowded(lock, queue, wait->places))
 		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
-	skips = skips_queue(lock, wait); /* before a conversion drops a part of what is held */
+	skips = when_busy == WAIT_PAST_QUEUE || skips_queue(lock, wait); /* before a conversion drops a part of what is held */
 	outcome = convert(lock, error);
 	if (outcome != BUSY)
 		return outcome;

@@ -23,22 +23,24 @@ struct acquisition {
 	struct wait_options wait;
 	struct progress progress;
 	int64_t since;        /* when semlock began, ns on clock_now()'s clock; 0: not asked for */
-	bool may_nest;        /* look for NESTING; not as flock, nor with --replace or --toggle */
 	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
 	int fd;               /* that descriptor */
-	bool toggled;         /* --toggle has ended the holder */
-	const struct lock *culprit; /* the lock that could not be taken */
 	struct error error;
 };
 
-static int report_busy(const struct acquisition *acquisition, const struct lock *lock)
-{
-	const struct request *request = acquisition->request;
-	bool at_once = acquisition->wait.try_once;
+static const struct acquired locks_are_held = {ACQUIRED_LOCKS, 0};
+static const struct acquired ancestor_holds_them = {ACQUIRED_BY_ANCESTOR, 0};
 
-	messages_busy(request, lock, !at_once);
-	status_fd_event(at_once ? "busy" : "timeout");
-	return request->busy_status;
+static struct acquired end_with(int status)
+{
+	return (struct acquired){ACQUIRED_NOTHING, status};
+}
+
+static struct acquired busy(const struct request *request, const struct lock *lock, enum busy_why why)
+{
+	messages_busy(request, lock, why);
+	status_fd_event(why == BUSY_TIMEOUT ? "timeout" : "busy");
+	return end_with(request->busy_status);
 }
 
 /* As flock, in flock(1)'s words and on its stream. */
@@ -52,7 +54,7 @@ static void say_taken(const struct request *request, int64_t took)
 		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
 }
 
-static int report_taken(const struct acquisition *acquisition)
+static struct acquired taken(const struct acquisition *acquisition)
 {
 	int64_t since = acquisition->since, waited = since == 0 ? 0 : clock_now() - since;
 
@@ -62,8 +64,10 @@ static int report_taken(const struct acquisition *acquisition)
 		held_begins();
 		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
 	}
-	return ACQUIRED;
+	return locks_are_held;
 }
+
+/* ---- the lock is held by an ancestor, or by this process ---- */
 
 /* Does the wait end by itself?  Then a lock that an ancestor holds is busy, like any other. */
 static bool wait_ends(const struct request *request)
@@ -71,13 +75,17 @@ static bool wait_ends(const struct request *request)
 	return (request->nonblocking || request->wait >= 0 || request->queue_max == 0) && request->preempt == PREEMPT_NOT;
 }
 
-/* Waiting for LOCK would never end: the holder, named BY, waits for this command. */
-static int refuse_nesting(const struct request *request, const struct lock *lock, enum nesting nesting,
+/* The holder of LOCK, named BY, waits for this command. */
+static struct acquired held_above(const struct request *request, const struct lock *lock, enum nesting nesting,
     const char *by)
 {
 	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 && request->command != NULL;
 	struct error error;
 
+	if (request->nested && nesting != NESTING_LESS)
+		return ancestor_holds_them;
+	if (wait_ends(request))
+		return busy(request, lock, BUSY_INHERITED);
 	error_say(&error, ERROR_USAGE, "held %sby %s: %s%s",
 	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", by,
 	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
@@ -85,49 +93,49 @@ static int refuse_nesting(const struct request *request, const struct lock *lock
 		? "waiting for it would never end if another process waited between the two"
 		: "waiting for it would never end",
 	    can_nest ? "; --nested runs the command under that lock" : "");
-	return result_of_error(request, lock, &error);
+	return end_with(result_of_error(request, lock, &error));
 }
 
-static int refuse_under(const struct request *request, const struct lock *lock, enum nesting nesting, pid_t pid)
+static void ancestor_text(pid_t pid, char *by, size_t size)
 {
 	struct process holder;
-	char command[128], by[224];
+	char command[128];
 
 	process_read(pid, &holder);
 	process_command(&holder, command, sizeof command, 40);
-	snprintf(by, sizeof by, "process %ld (%s), an ancestor of this one", (long)pid, command);
-	return refuse_nesting(request, lock, nesting, by);
+	snprintf(by, size, "process %ld (%s), an ancestor of this one", (long)pid, command);
 }
 
-/* Returns ACQUIRED, UNDER_ANCESTOR, or the status of a lock that must not be waited for. */
-static int check_nesting(struct acquisition *acquisition, const struct lock *locks)
+/* May LOCK be waited for?  If not, *REFUSED says what instead. */
+static bool may_wait(struct acquisition *acquisition, const struct lock *lock, struct acquired *refused)
 {
 	const struct request *request = acquisition->request;
-	enum nesting nesting;
+	struct wait_options *wait = &acquisition->wait;
 	pid_t holder;
+	enum nesting nesting = nesting_look(lock, &holder);
+	bool nests = request->nested && nesting != NESTING_LESS;
+	char by[224];
 
-	for (unsigned i = 0; i < request->nlocks; i++) {
-		nesting = nesting_look(&locks[i], &holder);
-		if (nesting == NESTING_NONE)
-			continue;
-		/* A writer that queues between the two would wait for the outer lock, and the inner one for
-		 * the writer: skip the queue. */
-		if (nesting == NESTING_SHARES)
-			acquisition->wait.passes = true;
-		else if (request->nested && nesting != NESTING_LESS)
-			return UNDER_ANCESTOR;
-		else if (!wait_ends(request))
-			return refuse_under(request, &locks[i], nesting, holder);
-		else if (nesting != NESTING_QUEUES) { /* with that, the lock may come free */
-			acquisition->wait.try_once = true;
-			/* Do not ask the server, unless a slot may be free: the command has not
-			 * inherited SEMLOCK_PASSWORD. */
-			if ((locks[i].spec->method->can & HAS_LEASE) != 0 && locks[i].spec->slots == 0)
-				return report_busy(acquisition, &locks[i]);
-		}
+	if (nesting == NESTING_NONE)
+		return true;
+	/* A writer that queues between the two would wait for the outer lock, and the inner one for
+	 * the writer: skip the queue. */
+	if (nesting == NESTING_SHARES)
+		wait->passes = true;
+	if (nesting == NESTING_SHARES || (nesting == NESTING_QUEUES && !nests && wait_ends(request)))
+		return true; /* the lock may come free */
+	/* Busy, unless the kernel says otherwise.  Do not ask a server, but for a slot that may be free: the command
+	 * has not inherited SEMLOCK_PASSWORD. */
+	if (!nests && wait_ends(request) && ((lock->spec->method->can & HAS_LEASE) == 0 || lock->spec->slots > 0)) {
+		wait->try_once = true;
+		return true;
 	}
-	return ACQUIRED;
+	ancestor_text(holder, by, sizeof by);
+	*refused = held_above(request, lock, nesting, by);
+	return false;
 }
+
+/* ---- the wait ---- */
 
 static void end_by_signal(int signo)
 {
@@ -144,78 +152,65 @@ static void heed_signals(void)
 			signal(signals[i], end_by_signal);
 }
 
-static void begin_waiting(const struct lock *lock, void *context)
+/* Not as flock, nor with --replace or --toggle. */
+static bool may_nest(const struct request *request)
+{
+	return !request->as_flock && request->preempt == PREEMPT_NOT;
+}
+
+static enum when_busy begin_waiting(const struct lock *lock, void *context)
 {
 	struct acquisition *acquisition = context;
 
 	heed_signals();
-	if (acquisition->may_nest)
+	if (may_nest(acquisition->request))
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
-	if (acquisition->nesting == NESTING_SHARES)
-		acquisition->wait.passes = true;
 	if (acquisition->nesting > NESTING_SHARES)
-		acquisition->wait.deadline = deadline_after(0);
-	else
-		progress_waits(lock, &acquisition->progress);
+		return GIVE_UP;
+	progress_waits(lock, &acquisition->progress);
+	return acquisition->nesting == NESTING_SHARES ? WAIT_PAST_QUEUE : WAIT;
 }
 
-/* A descriptor that this process has inherited holds LOCK. */
-static int busy_by_inheritance(struct acquisition *acquisition, const struct lock *lock)
+/* LOCK could not be taken: why? */
+static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
+	enum busy_why why = acquisition->wait.try_once ? BUSY_NOW
+			    : lock->place.crowded      ? BUSY_CROWDED : BUSY_TIMEOUT;
 	char by[64];
 
-	if (request->nested && acquisition->nesting != NESTING_LESS)
-		return UNDER_ANCESTOR;
-	if (wait_ends(request)) {
-		acquisition->wait.try_once = true;
-		return report_busy(acquisition, lock);
+	if (acquisition->nesting > NESTING_SHARES) {
+		snprintf(by, sizeof by, "descriptor %d, which this command has inherited", acquisition->fd);
+		return held_above(request, lock, acquisition->nesting, by);
 	}
-	snprintf(by, sizeof by, "descriptor %d, which this command has inherited", acquisition->fd);
-	return refuse_nesting(request, lock, acquisition->nesting, by);
+	if (acquisition->error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
+		complain("%s: %s", messages_label(request, lock), acquisition->error.text);
+	return busy(request, lock, why);
 }
 
-static enum outcome take_all(struct acquisition *acquisition, struct lock *locks)
+static struct acquired take_locks(struct acquisition *acquisition, struct lock *locks)
 {
 	const struct request *request = acquisition->request;
 	const struct wait_options *wait = &acquisition->wait;
-
-	acquisition->culprit = locks;
-	if (request->preempt != PREEMPT_NOT)
-		return preempt_take(request, locks, wait, &acquisition->toggled, &acquisition->error);
-	if (request->nlocks > 1)
-		return lockset_take(locks, request->nlocks, wait, &acquisition->culprit, &acquisition->error);
-	return lock_take(locks, wait, &acquisition->error);
-}
-
-static int take_locks(struct acquisition *acquisition, struct lock *locks)
-{
-	const struct request *request = acquisition->request;
-	enum outcome outcome = take_all(acquisition, locks);
-	const struct lock *culprit = acquisition->culprit;
-	const struct error *error = &acquisition->error;
+	struct error *error = &acquisition->error;
+	const struct lock *culprit = locks;
+	bool toggled = false;
+	enum outcome outcome = request->preempt != PREEMPT_NOT ? preempt_take(request, locks, wait, &toggled, error)
+			       : request->nlocks > 1 ? lockset_take(locks, request->nlocks, wait, &culprit, error)
+						     : lock_take(locks, wait, error);
 
 	progress_end();
 	if (outcome == TAKEN)
-		return report_taken(acquisition);
+		return taken(acquisition);
 	if (outcome == FAILED)
-		return result_of_error(request, culprit, error);
-	if (acquisition->toggled)
-		return EXIT_SUCCESS;
-	if (acquisition->nesting > NESTING_SHARES)
-		return busy_by_inheritance(acquisition, culprit);
-	if (culprit->place.crowded)
-		acquisition->wait.try_once = true; /* busy, not timeout */
-	if (error->kind != ERROR_NONE && !request->quiet)
-		complain("%s: %s", messages_label(request, culprit), error->text); /* waiting longer would not help */
-	return report_busy(acquisition, culprit);
+		return end_with(result_of_error(request, culprit, error));
+	return toggled ? end_with(EXIT_SUCCESS) : not_taken(acquisition, culprit);
 }
 
-int acquire(const struct request *request, struct lock *locks)
+struct acquired acquire(const struct request *request, struct lock *locks)
 {
 	struct acquisition acquisition = {
 	    .request = request,
-	    .may_nest = !request->as_flock && request->preempt == PREEMPT_NOT,
 	    .progress.verbose = request->verbose && !request->as_flock,
 	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
 	    .wait = {
@@ -226,21 +221,22 @@ int acquire(const struct request *request, struct lock *locks)
 		.context = &acquisition,
 	    },
 	};
-	int status = ACQUIRED;
+	bool nested = !request->as_flock && (getenv("SEMLOCK_LOCK") != NULL || getenv("SEMLOCK_HELD") != NULL), goes_on = true;
+	struct acquired acquired;
 
 	if (request->verbose || request->min_hold > 0 || status_fd >= 0)
 		acquisition.since = clock_now(); /* a process's first use of the clock is slow */
 	if (request->wait >= 0)
 		acquisition.wait.deadline = deadline_after(request->wait);
 	acquisition.progress.deadline = acquisition.wait.deadline;
-	if (!request->as_flock && (getenv("SEMLOCK_LOCK") != NULL || getenv("SEMLOCK_HELD") != NULL))
-		status = check_nesting(&acquisition, locks);
-	if (status == ACQUIRED)
-		status = take_locks(&acquisition, locks);
-	if (status == UNDER_ANCESTOR) {
+	for (unsigned i = 0; nested && goes_on && i < request->nlocks; i++)
+		goes_on = may_wait(&acquisition, &locks[i], &acquired);
+	if (goes_on)
+		acquired = take_locks(&acquisition, locks);
+	if (acquired.how == ACQUIRED_BY_ANCESTOR) {
 		if (acquisition.since != 0)
 			held_begins();
 		status_fd_event("nested");
 	}
-	return status;
+	return acquired;
 }

@@ -5,13 +5,16 @@
 #include "lock/lock.h"
 #include "cli/request.h"
 
-enum {
-	ACQUIRED = -1,
-	UNDER_ANCESTOR = -2 /* no lock was taken: an ancestor of this process holds it, and --nested was given */
+struct acquired {
+	enum {
+		ACQUIRED_LOCKS,
+		ACQUIRED_BY_ANCESTOR, /* none was taken: an ancestor of this process holds them (--nested) */
+		ACQUIRED_NOTHING      /* every message has been printed: end with STATUS */
+	} how;
+	int status;
 };
 
-/* Take the LOCKS of REQUEST.  Returns one of the above, or the exit status, and then every message has been
- * printed. */
-int acquire(const struct request *request, struct lock *locks);
+/* Take the LOCKS of REQUEST. */
+struct acquired acquire(const struct request *request, struct lock *locks);
 
 #endif

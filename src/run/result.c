@@ -39,7 +39,7 @@ int result_status(const struct request *request, const struct result *result)
 		status_fd_event("run-timeout");
 	status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
 	    result->code, STATUS_FD_TIME(held));
-	if (result->timed_out && !result->received && !(result->killed && result->how == ENDED_SIGNAL))
+	if (result->by_limit)
 		return EXIT_RUNTIMEOUT;
 	return result->how == ENDED_SIGNAL ? 128 + result->code : result->code;
 }

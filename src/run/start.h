@@ -36,8 +36,8 @@ struct command {
 /* How the command ended. */
 struct result {
 	enum { ENDED_EXIT, ENDED_SIGNAL, ENDED_NOT_RUN } how;
-	bool timed_out; /* the limit was reached, and the command was signalled */
-	bool killed;    /* the last signal for that was SIGKILL */
+	bool timed_out; /* the limit was reached, and the command was signalled ... */
+	bool by_limit;  /* ... which is why it ended: EXIT_RUNTIMEOUT */
 	int code;       /* exit status, signal number, or errno of the exec */
 	bool asked;     /* semlock has received a signal that asks to end */
 	bool received;  /* semlock has received the signal that ended the command, too */

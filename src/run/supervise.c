@@ -18,7 +18,20 @@ struct supervised {
 	const struct command *command;
 	struct deadline next; /* of the limit's next signal */
 	bool asked_to_end;    /* the command has got the limit's signal, or one to end that came to semlock */
+	bool killed;          /* the limit's last signal was SIGKILL */
 	sigset_t got;         /* the signals that semlock has received, from the keyboard or by kill(2) */
+	bool over;            /* the command has ended, with RESULT; ... */
+	struct result result;
+	int failure;          /* ... but for an errno: its exec failed */
+};
+
+enum event {
+	EVENT_RELAY_KILLED,
+	EVENT_EXEC_FAILED,
+	EVENT_CHILD,     /* a child may have changed its state */
+	EVENT_CONTINUED, /* SIGCONT to semlock */
+	EVENT_SIGNAL,    /* another one */
+	EVENT_TIME       /* the limit's next signal may be due */
 };
 
 /* Did the terminal send the signal to the whole foreground group, and so to the command as well? */
@@ -67,10 +80,9 @@ static void continue_command(struct supervised *supervised)
 	supervised->resumed = false;
 }
 
-/* Wait for all children that have changed state; returns whether the command has ended, with RESULT filled.
- * Other children were semlock's before it was execed, or are orphans: semlock is process 1 of a container,
- * or a subreaper. */
-static bool reap_children(struct supervised *supervised, struct result *result)
+/* Wait for all children that have changed state.  Other children than the command were semlock's before it was
+ * execed, or are orphans: semlock is process 1 of a container, or a subreaper. */
+static void reap_children(struct supervised *supervised)
 {
 	int status;
 	pid_t pid;
@@ -84,13 +96,13 @@ static bool reap_children(struct supervised *supervised, struct result *result)
 			supervised->stopped = true;
 			stop_like_it(supervised, WSTOPSIG(status));
 		} else {
-			result->how = WIFSIGNALED(status) ? ENDED_SIGNAL : ENDED_EXIT;
-			result->code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-			return true;
+			supervised->over = true;
+			supervised->result.how = WIFSIGNALED(status) ? ENDED_SIGNAL : ENDED_EXIT;
+			supervised->result.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+			return;
 		}
 	}
 	continue_command(supervised);
-	return false;
 }
 
 /* To the command, or to the process group that it leads. */
@@ -113,13 +125,13 @@ static bool asks_to_end(int signo)
 
 /* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it; the next
  * time, SIGKILL.  The command has not been waited for: its PID cannot be another process's. */
-static void enforce_limit(struct supervised *supervised, struct result *result)
+static void enforce_limit(struct supervised *supervised)
 {
 	const struct limit *limit = &supervised->command->limit;
 	int signo = supervised->asked_to_end ? SIGKILL : limit->signal;
 
-	result->timed_out = result->timed_out || !supervised->asked_to_end;
-	result->killed = signo == SIGKILL;
+	supervised->result.timed_out = supervised->result.timed_out || !supervised->asked_to_end;
+	supervised->killed = signo == SIGKILL;
 	send_to_command(supervised, signo);
 	if (signo != SIGKILL && signo != SIGCONT)
 		send_to_command(supervised, SIGCONT);
@@ -151,6 +163,7 @@ static int poll_signal(siginfo_t *info)
 		if (signo != SIGCHLD && sigismember(&pending, signo) == 1) {
 			sigaction(signo, &ignore, &before);
 			sigaction(signo, &before, NULL);
+			info->si_signo = signo;
 			return signo;
 		}
 	return -1;
@@ -183,17 +196,36 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 
 /* Did the SIGCONT that semlock received reach the command too?  A shell continues a job by one signal to the
  * whole group. */
-static bool was_continued(struct supervised *supervised, struct result *result, bool *over)
+static bool was_continued(struct supervised *supervised)
 {
 	bool before = supervised->stopped;
 
-	*over = reap_children(supervised, result);
+	reap_children(supervised);
 	return before && !supervised->stopped;
 }
 
-/* Has semlock received the signal that ended the command, or is that signal still pending for it? */
-static bool semlock_got_it(const struct supervised *supervised, const struct result *result)
+static enum event next_event(struct supervised *supervised, siginfo_t *info)
 {
+	const struct command *command = supervised->command;
+	int signo;
+
+	if (command->tie && relay_killed())
+		return EVENT_RELAY_KILLED;
+	signo = next_signal(supervised, info);
+	if (signo < 0)
+		return EVENT_TIME;
+	sigaddset(&supervised->got, signo);
+	supervised->result.asked = supervised->result.asked || asks_to_end(signo);
+	if (signo == SIGCHLD)
+		return command->apart && info->si_code == SI_QUEUE && info->si_pid == supervised->pid ? EVENT_EXEC_FAILED
+												   : EVENT_CHILD;
+	return signo == SIGCONT ? EVENT_CONTINUED : EVENT_SIGNAL;
+}
+
+/* Has semlock received the signal that ended the command, or is that signal still pending for it? */
+static bool semlock_got_it(const struct supervised *supervised)
+{
+	const struct result *result = &supervised->result;
 	sigset_t pending;
 
 	if (result->how != ENDED_SIGNAL || (result->timed_out && result->code == supervised->command->limit.signal))
@@ -202,43 +234,47 @@ static bool semlock_got_it(const struct supervised *supervised, const struct res
 	return sigismember(&supervised->got, result->code) == 1 || sigismember(&pending, result->code) == 1;
 }
 
+static struct result complete_result(const struct supervised *supervised)
+{
+	struct result result = supervised->result;
+
+	if (supervised->failure != 0)
+		return (struct result){.how = ENDED_NOT_RUN, .code = supervised->failure};
+	result.received = semlock_got_it(supervised);
+	result.by_limit = result.timed_out && !result.received && !(supervised->killed && result.how == ENDED_SIGNAL);
+	return result;
+}
+
 struct result supervise(const struct command *command, pid_t pid)
 {
-	struct supervised *supervised = &(struct supervised){
-	    .pid = pid,
-	    .command = command,
-	    .next = {.never = true},
-	};
-	struct result result = {.how = ENDED_EXIT};
+	struct supervised supervised = {.pid = pid, .command = command, .next = {.never = true}};
 	siginfo_t info;
-	bool over = false;
-	int signo, failure = 0;
 
-	sigemptyset(&supervised->got);
+	sigemptyset(&supervised.got);
 	if (command->limit.time > 0)
-		supervised->next = deadline_after(command->limit.time);
-	while (!over) {
-		if (command->tie && relay_killed()) {
+		supervised.next = deadline_after(command->limit.time);
+	while (!supervised.over)
+		switch (next_event(&supervised, &info)) {
+		case EVENT_RELAY_KILLED:
 			relay_end_all(pid);
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
+		case EVENT_EXEC_FAILED:
+			supervised.failure = info.si_value.sival_int;
+			/* fall through */
+		case EVENT_CHILD:
+			reap_children(&supervised);
+			break;
+		case EVENT_CONTINUED:
+			if (was_continued(&supervised) || supervised.over)
+				break;
+			/* fall through */
+		case EVENT_SIGNAL:
+			pass_on_signal(&supervised, info.si_signo, &info);
+			break;
+		case EVENT_TIME:
+			reap_children(&supervised);
+			if (!supervised.over && deadline_left(&supervised.next) == 0)
+				enforce_limit(&supervised);
 		}
-		signo = next_signal(supervised, &info);
-		if (signo > 0)
-			sigaddset(&supervised->got, signo);
-		result.asked = result.asked || asks_to_end(signo);
-		if (signo == SIGCHLD && command->apart && info.si_code == SI_QUEUE && info.si_pid == pid)
-			failure = info.si_value.sival_int;
-		if (signo == SIGCHLD)
-			over = reap_children(supervised, &result);
-		else if (signo == SIGCONT && was_continued(supervised, &result, &over))
-			continue;
-		else if (signo > 0 && !over)
-			pass_on_signal(supervised, signo, &info);
-		else if (signo < 0 && !(over = reap_children(supervised, &result)) && deadline_left(&supervised->next) == 0)
-			enforce_limit(supervised, &result);
-	}
-	if (failure != 0)
-		result = (struct result){.how = ENDED_NOT_RUN, .code = failure};
-	result.received = semlock_got_it(supervised, &result);
-	return result;
+	return complete_result(&supervised);
 }

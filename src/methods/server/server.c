@@ -195,8 +195,8 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				*until = deadline_never();
-			else if (wait->waits != NULL)
-				wait->waits(lock, wait->context);
+			else if (wait->waits != NULL && wait->waits(lock, wait->context) == GIVE_UP)
+				return BUSY;
 			continue;
 		}
 		return locksmith_unknown(lock->smith, line, error);
