@@ -27,36 +27,45 @@ void attempt_drop(struct lock *lock)
 		lock->spec->method->drop(lock, &ignored);
 }
 
-/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
- * The queue's timer must be off: each tick would cost the place among waiters outside of the queue. */
-static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
-    struct error *error)
+int64_t attempt_left(const struct lock *lock, const struct wait_options *wait)
+{
+	int64_t tick = wait->tick == NULL ? INT64_MAX : wait->tick(lock, wait->context);
+	int64_t left = deadline_left(&wait->deadline);
+
+	return left < tick ? left : tick;
+}
+
+/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.  The queue's
+ * timer must be off: each tick costs the place among waiters outside of the queue, and so does one that draws. */
+static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	enum outcome outcome;
+	int64_t left;
 
-	if (deadline->never)
-		wakeup_off();
 	do {
-		if (!deadline->never && wakeup_set(deadline_left(deadline), error) != 0)
+		left = attempt_left(lock, wait);
+		if (left == INT64_MAX)
+			wakeup_off();
+		else if (wakeup_set(left, error) != 0)
 			return FAILED;
 		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2 */
-		if (outcome == BUSY && deadline_left(deadline) == 0)
+		if (outcome == BUSY && deadline_left(&wait->deadline) == 0)
 			return lock->spec->method->take(lock, TRY, error);
 	} while (outcome == BUSY);
 	return outcome;
 }
 
-enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
+enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	enum outcome outcome = TAKEN;
 
 	if (takes_whole(lock))
-		outcome = deadline == NULL ? lock->spec->method->take(lock, TRY, error) : sleep_in_call(lock, deadline, error);
+		outcome = wait == NULL ? lock->spec->method->take(lock, TRY, error) : sleep_in_call(lock, wait, error);
 	if (outcome != TAKEN || lock->spec->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
-	if (outcome == BUSY && deadline != NULL)
-		outcome = slots_sleep(lock, deadline, error);
+	if (outcome == BUSY && wait != NULL)
+		outcome = slots_sleep(lock, wait, error);
 	if (outcome != TAKEN)
 		attempt_drop(lock);
 	return outcome;

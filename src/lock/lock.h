@@ -125,6 +125,8 @@ struct wait_options {
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
 	enum when_busy (*waits)(const struct lock *lock, void *context);
+	/* Unless NULL: called before each sleep of the wait; returns in how many ns it has something to do again. */
+	int64_t (*tick)(const struct lock *lock, void *context);
 	void *context;
 
 	/* Unless NULL: our ticket lies before all that do not preempt.  While the lock is busy, this is

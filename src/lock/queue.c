@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "lock/queue.h"
 #include "lock/queuefile.h"
 #include "sys/crash_points.h"
@@ -247,7 +248,7 @@ bool queue_full(const struct queue *queue, unsigned most)
 
 /* Q2.  The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at
  * the lock, nor keep it busy, nor have it give the lock back again and again. */
-enum turn queue_await(struct queue *queue, const struct deadline *deadline)
+enum turn queue_await(struct queue *queue, const struct lock *lock, const struct wait_options *wait)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 	struct error ignored;
@@ -256,16 +257,16 @@ enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 	if (clock_now() >= queue->look_at)
 		return TURN_LOOK;
 	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
-		left = deadline_left(deadline);
+		left = attempt_left(lock, wait);
 		look = queue->look_at - clock_now();
-		if (left == 0)
+		if (deadline_left(&wait->deadline) == 0)
 			return TURN_EXPIRED;
 		if (look <= 0)
 			return TURN_LOOK;
 		if (woken % 64 == 0)
 			nanosleep(&a_moment, NULL);
 		/* If the system has no timer left, a waiter without a deadline only misses its look. */
-		if (wakeup_set(left < look ? left : look, &ignored) != 0 && !deadline->never)
+		if (wakeup_set(left < look ? left : look, &ignored) != 0 && !wait->deadline.never)
 			return TURN_BROKEN;
 		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
 			continue;

@@ -56,10 +56,10 @@ enum turn {
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* With a ticket: sleep until it is our turn, DEADLINE, or QUEUE->look_at.  queue_join() sets that to a
+/* With a ticket for LOCK: sleep until it is our turn, WAIT's deadline, or QUEUE->look_at.  queue_join() sets that to a
  * second later; after TURN_LOOK, the caller sets it, and may call again.  If it has passed before the call,
  * the caller has given the lock back: TURN_LOOK at once.  The caller ends with wakeup_off(). */
-enum turn queue_await(struct queue *queue, const struct deadline *deadline);
+enum turn queue_await(struct queue *queue, const struct lock *lock, const struct wait_options *wait);
 
 /* Give the ticket up, for the next one's turn.  The last process to leave removes the queue file.
  * Copes with a queue that is not open. */

@@ -11,7 +11,7 @@
 enum outcome slots_try(struct lock *lock, struct error *error);
 
 /* Sleep until a slot is free, and take it; BUSY when DEADLINE has passed. */
-enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);
+enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, struct error *error);
 
 /* Unlock the slot, if there is one. */
 void slots_drop(struct lock *lock);

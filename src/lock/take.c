@@ -77,7 +77,7 @@ static enum outcome take_as_head(struct lock *lock, const struct wait_options *w
 {
 	if (wait->preempt != NULL)
 		return take_by_preemption(lock, wait, error);
-	return attempt_sleep(lock, &wait->deadline, error);
+	return attempt_sleep(lock, wait, error);
 }
 
 /* Q3.  With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
@@ -102,7 +102,7 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 	int looks = 0;
 
 	for (;;) {
-		switch (queue_await(queue, &wait->deadline)) {
+		switch (queue_await(queue, lock, wait)) {
 		case TURN_EXPIRED:
 			return take_at_once(lock, error);
 		case TURN_LOOK:
@@ -198,7 +198,7 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 	if (outcome != BUSY)
 		return outcome;
 	if (skips)
-		return attempt_sleep(lock, &wait->deadline, error);
+		return attempt_sleep(lock, wait, error);
 	return wait_in_queue(lock, queue, wait, error);
 }
 

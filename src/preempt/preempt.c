@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "sys/crash_points.h"
 #include "owners/owners_look.h"
 #include "preempt/preempt.h"
@@ -282,6 +283,7 @@ static enum outcome stop_and_wait(void *context)
 	if (state->toggled)
 		return BUSY;
 	state->wait->waits(state->lock, state->wait->context);
+	attempt_left(state->lock, state->wait);
 	wait_for_targets(state);
 	return AGAIN;
 }

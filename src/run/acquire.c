@@ -39,7 +39,7 @@ static struct acquired end_with(int status)
 static struct acquired busy(const struct request *request, const struct lock *lock, enum busy_why why)
 {
 	messages_busy(request, lock, why);
-	status_fd_event(why == BUSY_TIMEOUT ? "timeout" : "busy");
+	status_fd_event(why != BUSY_TIMEOUT ? "busy" : "timeout");
 	return end_with(request->busy_status);
 }
 
@@ -167,8 +167,15 @@ static enum when_busy begin_waiting(const struct lock *lock, void *context)
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->nesting > NESTING_SHARES)
 		return GIVE_UP;
-	progress_waits(lock, &acquisition->progress);
+	progress_begins(&acquisition->progress);
 	return acquisition->nesting == NESTING_SHARES ? WAIT_PAST_QUEUE : WAIT;
+}
+
+static int64_t tick(const struct lock *lock, void *context)
+{
+	struct acquisition *acquisition = context;
+
+	return progress_tick(&acquisition->progress, lock);
 }
 
 /* LOCK could not be taken: why? */
@@ -199,7 +206,7 @@ static struct acquired take_locks(struct acquisition *acquisition, struct lock *
 			       : request->nlocks > 1 ? lockset_take(locks, request->nlocks, wait, &culprit, error)
 						     : lock_take(locks, wait, error);
 
-	progress_end();
+	progress_ends(&acquisition->progress);
 	if (outcome == TAKEN)
 		return taken(acquisition);
 	if (outcome == FAILED)
@@ -218,6 +225,7 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		.try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
 		.places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
 		.waits = begin_waiting,
+		.tick = tick,
 		.context = &acquisition,
 	    },
 	};

@@ -3,33 +3,25 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "methods/file/owner_record.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
 #include "report/text.h"
-#include "sys/signals.h"
+#include "sys/wakeup.h"
 
-/* Ends the thread. */
-#define WAKE (SIGRTMIN + 1)
+/* The line is on the terminal.  At file scope for the handler. */
+static volatile sig_atomic_t drawn;
 
-/* NULL without a thread.  Allocated then: a start that does not wait touches no page of it. */
-static struct drawing {
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	struct lock lock; /* the lock that is waited for now; under MUTEX */
-	struct progress *wanted;
-	int64_t began;
-	sigset_t caller, watched; /* the calling thread's mask; the signals that the thread receives */
-	bool drawn; /* the line is on the terminal */
-	bool said;  /* the message has been printed */
-} *state;
+/* Those that would end or stop semlock, and so leave the line behind. */
+static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static void write_line(const char *text, size_t length)
 {
@@ -39,9 +31,33 @@ static void write_line(const char *text, size_t length)
 
 static void erase_line(void)
 {
-	if (state->drawn)
+	if (drawn)
 		write_line("\r\033[K", 4);
-	state->drawn = false;
+	drawn = false;
+}
+
+/* By its default, which SA_RESETHAND has restored, the second signal ends semlock, or stops it for a while. */
+static void erase_and_obey(int signo)
+{
+	struct sigaction again;
+	int errnum = errno;
+
+	sigaction(signo, NULL, &again);
+	erase_line();
+	raise(signo);
+	again.sa_handler = erase_and_obey;
+	again.sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART;
+	sigaction(signo, &again, NULL);
+	errno = errnum;
+}
+
+static void set_handlers(void (*from)(int), void (*to)(int))
+{
+	struct sigaction action = {.sa_handler = to, .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART}, now;
+
+	for (size_t i = 0; i < SIGNALS; i++)
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == from)
+			sigaction(signals[i], &action, NULL);
 }
 
 static size_t terminal_columns(void)
@@ -74,35 +90,25 @@ static size_t queue_place(const struct owners *found)
 	return 0;
 }
 
-static struct lock present_lock(void)
-{
-	struct lock lock;
-
-	pthread_mutex_lock(&state->mutex);
-	lock = state->lock;
-	pthread_mutex_unlock(&state->mutex);
-	return lock;
-}
-
 /* Of a wait that has lasted for WAITED: together with it in whole seconds, they are the time limit. */
-static int64_t seconds_left(int64_t waited)
+static int64_t seconds_left(const struct progress *progress, int64_t waited)
 {
-	int64_t limit = (state->wanted->deadline.at - state->began + SECOND - 1) / SECOND;
+	int64_t limit = (progress->deadline.at - progress->began + SECOND - 1) / SECOND;
 
 	return limit > waited / SECOND ? limit - waited / SECOND : 0;
 }
 
 /* The numbers come first: the line is cut at the terminal's right edge. */
-static void line_text(const struct owners *found, char *text, size_t size)
+static void line_text(const struct progress *progress, const struct owners *found, char *text, size_t size)
 {
 	char holder[400], waited[40], left[40];
-	int64_t duration = clock_now() - state->began;
+	int64_t duration = clock_now() - progress->began;
 	size_t turn = queue_place(found), used;
 
 	duration_text(duration, waited, sizeof waited);
 	used = (size_t)snprintf(text, size, "waited %s", waited);
-	if (!state->wanted->deadline.never) {
-		duration_text(seconds_left(duration) * SECOND, left, sizeof left);
+	if (!progress->deadline.never) {
+		duration_text(seconds_left(progress, duration) * SECOND, left, sizeof left);
 		used += (size_t)snprintf(text + used, size - used, ", %s left", left);
 	}
 	if (turn > 0)
@@ -112,104 +118,33 @@ static void line_text(const struct owners *found, char *text, size_t size)
 		snprintf(text + used, size - used, ": %s", holder);
 }
 
-static void draw_line(void)
+static void draw_line(const struct progress *progress, const struct lock *lock)
 {
 	char label[64], words[512], text[700], line[1024];
-	struct lock lock = present_lock();
 	struct owners found;
 
-	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !owners_for_text(&found, &lock))
+	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !owners_for_text(&found, lock))
 		return; /* in the background, another process has the terminal */
-	line_text(&found, words, sizeof words);
+	line_text(progress, &found, words, sizeof words);
 	owners_forget(&found);
-	snprintf(label, sizeof label, "descriptor %d", lock.fd);
-	if (lock.spec->name != NULL)
-		text_printable(label, sizeof label, lock.spec->name, strlen(lock.spec->name), 30);
+	snprintf(label, sizeof label, "descriptor %d", lock->fd);
+	if (lock->spec->name != NULL)
+		text_printable(label, sizeof label, lock->spec->name, strlen(lock->spec->name), 30);
 	snprintf(text, sizeof text, "semlock: %s: %s", label, words);
 	text_printable(line + 1, sizeof line - 4, text, strlen(text), terminal_columns() - 1);
 	line[0] = '\r';
 	memcpy(line + strlen(line), "\033[K", 4);
 	write_line(line, strlen(line));
-	state->drawn = true;
+	drawn = true;
 }
 
-static void say_once(void)
+static void say_waiting(const struct lock *lock)
 {
-	struct lock lock = present_lock();
 	char holder[400], name[PATH_MAX];
 
-	if (state->said)
-		return;
-	state->said = true;
-	holder_text(&lock, "busy", holder, sizeof holder);
-	lock_text(&lock, name, sizeof name);
+	holder_text(lock, "busy", holder, sizeof holder);
+	lock_text(lock, name, sizeof name);
 	complain("%s: waiting: %s", name, holder);
-}
-
-/* Erase the line before a signal ends or stops semlock. */
-static void act_on_signal(int signo)
-{
-	sigset_t set = signals_only(signo);
-
-	erase_line();
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	kill(getpid(), signo);
-	pthread_sigmask(SIG_BLOCK, &set, NULL); /* stopped, and continued */
-}
-
-/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
-static void *thread_main(void *unused)
-{
-	int64_t next = SECOND, started;
-	int signo;
-
-	(void)unused;
-	while ((signo = signals_wait(&state->watched, NULL, next)) != WAKE) {
-		if (signo > 0)
-			act_on_signal(signo);
-		if (state->wanted->verbose) {
-			say_once();
-			next = INT64_MAX;
-			continue;
-		}
-		started = clock_now();
-		draw_line();
-		next = 20 * (clock_now() - started);
-		if (next < SECOND)
-			next = SECOND;
-	}
-	erase_line();
-	return NULL;
-}
-
-/* The thread receives those signals that would end or stop semlock by their present disposition. */
-static void choose_signals(void)
-{
-	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
-	struct sigaction now;
-
-	state->watched = signals_only(WAKE);
-	pthread_sigmask(SIG_SETMASK, NULL, &state->caller);
-	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
-		    !sigismember(&state->caller, signals[i]))
-			sigaddset(&state->watched, signals[i]);
-}
-
-/* Where sigtimedwait(2) is refused (by a sandbox, say) the thread would not learn that it is to end. */
-static bool start_drawing(void)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	if (signals_wait(&none, NULL, 0) < 0 && errno != EAGAIN)
-		return false;
-	choose_signals();
-	state->began = clock_now();
-	if (signals_free_thread(&state->thread, thread_main, NULL) != 0)
-		return false;
-	pthread_sigmask(SIG_BLOCK, &state->watched, NULL);
-	return true;
 }
 
 static bool live_terminal(void)
@@ -219,45 +154,45 @@ static bool live_terminal(void)
 	return isatty(STDERR_FILENO) && kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
 }
 
-void progress_waits(const struct lock *lock, void *context)
+void progress_begins(struct progress *progress)
 {
-	struct progress *wanted = context;
-
-	if (state != NULL) {
-		pthread_mutex_lock(&state->mutex);
-		state->lock = *lock;
-		pthread_mutex_unlock(&state->mutex);
+	if (progress->began != 0)
 		return;
-	}
-	wanted->live = wanted->live && live_terminal();
-	if (!wanted->verbose && !wanted->live)
-		return;
-	state = malloc(sizeof *state);
-	if (state == NULL)
-		return;
-	*state = (struct drawing){.mutex = PTHREAD_MUTEX_INITIALIZER, .lock = *lock, .wanted = wanted};
-	host_id(); /* before there is a thread, in which a fork could find it half read */
-	if (!start_drawing()) {
-		free(state);
-		state = NULL;
-	}
+	progress->live = progress->live && live_terminal();
+	progress->began = clock_now();
+	progress->due = progress->verbose || progress->live ? progress->began + SECOND : INT64_MAX;
+	if (progress->live)
+		set_handlers(SIG_DFL, erase_and_obey);
 }
 
-const sigset_t *progress_caller_mask(void)
+/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
+int64_t progress_tick(struct progress *progress, const struct lock *lock)
 {
-	return state != NULL ? &state->caller : NULL;
+	int64_t started, pause;
+
+	if (progress->began == 0 || progress->due == INT64_MAX)
+		return INT64_MAX;
+	started = clock_now();
+	if (started < progress->due)
+		return progress->due - started;
+	wakeup_off(); /* a tick would interrupt the search */
+	if (progress->verbose) {
+		say_waiting(lock);
+		progress->due = INT64_MAX;
+		return INT64_MAX;
+	}
+	draw_line(progress, lock);
+	pause = 20 * (clock_now() - started);
+	if (pause < SECOND)
+		pause = SECOND;
+	progress->due = clock_now() + pause;
+	return pause;
 }
 
-void progress_end(void)
+void progress_ends(struct progress *progress)
 {
-	sigset_t caller;
-
-	if (state == NULL)
+	if (!progress->live || progress->began == 0)
 		return;
-	pthread_kill(state->thread, WAKE);
-	pthread_join(state->thread, NULL);
-	caller = state->caller;
-	free(state);
-	state = NULL;
-	pthread_sigmask(SIG_SETMASK, &caller, NULL);
+	erase_line();
+	set_handlers(erase_and_obey, SIG_DFL);
 }

@@ -4,12 +4,12 @@
  * the time waited and the time left.  It is redrawn in place, and erased at the end.  With --verbose, there
  * is an ordinary message instead, also where standard error is no terminal.
  *
- * A thread draws the line: leaving the lock call to draw would lose the place among the waiters. */
+ * The waiter draws it, between two sleeps: among waiters that are not in semlock's queue, that costs it its place. */
 #ifndef SEMLOCK_RUN_PROGRESS_H
 #define SEMLOCK_RUN_PROGRESS_H
 
-#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "sys/deadline.h"
 #include "lock/lock.h"
@@ -17,17 +17,17 @@
 struct progress {
 	bool verbose, live;       /* asked for: a message; the line that is redrawn */
 	struct deadline deadline; /* of the wait */
+	int64_t began;            /* ns on clock_now()'s clock; 0: not yet */
+	int64_t due;              /* when to draw again; INT64_MAX: never */
 };
 
-/* LOCK is busy, and the wait for it begins.  CONTEXT: a struct progress, which has to last until
- * progress_end().  May be called again for another lock.  If no thread can be started there is no line. */
-void progress_waits(const struct lock *lock, void *context);
+/* The wait begins, or goes on for another lock. */
+void progress_begins(struct progress *progress);
 
-/* The signal mask that the caller of progress_waits() had, for a process that is started meanwhile: for the
- * line's sake, more signals are blocked now.  NULL: there is no line. */
-const sigset_t *progress_caller_mask(void);
+/* Draw the line, if that is due.  Returns in how many ns it will be, INT64_MAX: never. */
+int64_t progress_tick(struct progress *progress, const struct lock *lock);
 
-/* The wait is over: end the thread, erase the line.  Does nothing if there is none. */
-void progress_end(void);
+/* The wait is over: erase the line.  Does nothing if there is none. */
+void progress_ends(struct progress *progress);
 
 #endif

@@ -9,7 +9,6 @@
 #include "run/environment.h"
 #include "run/hold.h"
 #include "run/min_hold.h"
-#include "run/progress.h"
 #include "run/relay.h"
 #include "run/result.h"
 #include "run/run.h"
@@ -85,7 +84,7 @@ static pid_t start_child(struct child *child, struct error *error)
 
 	if (tell_locks(job, error) != 0)
 		return -1;
-	return command_prepare(&job->command, progress_caller_mask(), error);
+	return command_prepare(&job->command, error);
 }
 
 int job_make(struct job *job, const struct request *request, struct error *error)

@@ -142,7 +142,7 @@ static void remove_prepared(void *context)
 			command->locks[i].spec->method->release(&command->locks[i]);
 }
 
-pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error)
+pid_t command_prepare(struct command *command, struct error *error)
 {
 	struct inheritance given = {0};
 	pid_t pid;
@@ -152,8 +152,6 @@ pid_t command_prepare(struct command *command, const sigset_t *mask, struct erro
 	command->start_barrier.abandoned = remove_prepared;
 	command->start_barrier.context = command;
 	pid = start_barrier_start(&command->start_barrier, &given.mask);
-	if (pid == 0 && mask != NULL)
-		given.mask = *mask;
 	if (pid == 0)
 		start_barrier_fail(&command->start_barrier, exec_in_child(command, &given));
 	if (pid < 0)

@@ -44,9 +44,9 @@ struct result {
 };
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process
- * before.  It inherits the descriptors that are open now, and the signal MASK; NULL: the present one.  Returns
- * the PID, or -1 with ERROR filled. */
-pid_t command_prepare(struct command *command, const sigset_t *mask, struct error *error);
+ * before.  It inherits the descriptors that are open now.  Returns the PID, or -1 with
+ * ERROR filled. */
+pid_t command_prepare(struct command *command, struct error *error);
 
 /* Start COMMAND, or let the prepared one run.  From here on all signals are blocked.  Returns its PID, to be
  * supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled when there can be no

@@ -1,7 +1,7 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -9,28 +9,13 @@
 #include "sys/signals.h"
 #include "sys/wakeup.h"
 
-static void wakeup_fire(int signo);
-
-static bool listening;
-/* Read in the handler, in any of several waiting threads. */
-static atomic_bool ticking;
-static atomic_int pause_ms;
-static struct sigaction old_action;
-static sigset_t old_mask;
-
-void wakeup_listen(void)
-{
-	struct sigaction action = {.sa_handler = wakeup_fire}; /* no SA_RESTART: calls must return */
-	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
-
-	if (listening)
-		return;
-	listening = true;
-	sigaction(WAKEUP_SIGNAL, &action, &old_action);
-	sigprocmask(SIG_UNBLOCK, &only_wakeup, &old_mask);
-}
+#define WAKEUP_SIGNAL SIGRTMIN
 
 static timer_t timer;
+static volatile sig_atomic_t ticking;
+static volatile sig_atomic_t pause_ms;
+static struct sigaction old_action;
+static sigset_t old_mask;
 
 static void fire_after(int64_t after)
 {
@@ -56,26 +41,28 @@ static void wakeup_fire(int signo)
 int wakeup_set(int64_t after, struct error *error)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
+	struct sigaction action = {.sa_handler = wakeup_fire}; /* no SA_RESTART: calls must return */
+	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
 
-	wakeup_listen();
-	if (!ticking && timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
-		return error_set(error, ERROR_SYSTEM, "cannot set a timer");
+	if (!ticking) {
+		if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+			return error_set(error, ERROR_SYSTEM, "cannot set a timer");
+		sigaction(WAKEUP_SIGNAL, &action, &old_action);
+		sigprocmask(SIG_UNBLOCK, &only_wakeup, &old_mask);
+	}
 	ticking = true;
 	pause_ms = 1;
 	fire_after(after > 0 ? after : 1);
 	return 0;
 }
 
+/* A signal that is pending then was delivered to wakeup_fire() before the timer was gone: none reaches the command. */
 void wakeup_off(void)
 {
-	if (ticking) {
-		ticking = false;
-		timer_delete(timer);
-	}
-	/* A pending signal is delivered to wakeup_fire() now, and not to the command. */
-	if (listening) {
-		sigaction(WAKEUP_SIGNAL, &old_action, NULL);
-		sigprocmask(SIG_SETMASK, &old_mask, NULL);
-	}
-	listening = false;
+	if (!ticking)
+		return;
+	ticking = false;
+	timer_delete(timer);
+	sigaction(WAKEUP_SIGNAL, &old_action, NULL);
+	sigprocmask(SIG_SETMASK, &old_mask, NULL);
 }

@@ -8,7 +8,6 @@
 #ifndef SEMLOCK_SYS_WAKEUP_H
 #define SEMLOCK_SYS_WAKEUP_H
 
-#include <signal.h>
 #include <stdint.h>
 
 #include "report/error.h"
@@ -16,11 +15,6 @@
 /* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until wakeup_off(); a second wakeup_set()
  * moves the first.  Returns 0, or -1 with ERROR filled: no timer is left. */
 int wakeup_set(int64_t after, struct error *error);
-
-#define WAKEUP_SIGNAL SIGRTMIN
-
-/* Let WAKEUP_SIGNAL interrupt calls that sleep, whatever sends it, until wakeup_off(). */
-void wakeup_listen(void);
 
 /* Stop the timer, and restore the signal's disposition and the mask. */
 void wakeup_off(void);

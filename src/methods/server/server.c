@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "report/exitcode.h"
-#include "lock/lock.h"
+#include "lock/attempt.h"
 #include "methods/kernel/lockfile.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
@@ -166,6 +166,24 @@ static enum outcome start_command(struct lock *lock, struct error *error)
 	return introduce(lock, error) == 0 ? TAKEN : FAILED;
 }
 
+/* As locksmith_line(), with the wait's ticks. */
+static int wait_for_line(struct lock *lock, const struct wait_options *wait, const struct deadline *until,
+    const char **line)
+{
+	struct deadline slice;
+	int64_t left;
+	int got;
+
+	do {
+		slice = *until;
+		left = attempt_left(lock, wait);
+		if (left > 0 && left < deadline_left(until))
+			slice = deadline_after(left);
+		got = locksmith_line(lock->smith, &slice, line);
+	} while (got == LINE_LATE && deadline_left(until) > 0);
+	return got;
+}
+
 static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
@@ -179,7 +197,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		*until = deadline_after(TRY_LIMIT);
 	if (locksmith_greet(lock->smith, until, error) != 0 || check_offers(lock, wait, error) != 0)
 		return FAILED;
-	while ((got = locksmith_line(lock->smith, until, &line)) == LINE_READ) {
+	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
 			note_taken(lock, line);
 			return start_command(lock, error);
