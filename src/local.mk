@@ -3,7 +3,7 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
-	src/lock/attempt.c src/lock/attempt.h \
+	src/lock/deserted.c src/lock/deserted.h \
 	src/owners/asked.c src/owners/asked.h \
 	src/owners/check.c \
 	src/run/start.c src/run/start.h \
@@ -11,7 +11,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/descriptor.c src/sys/descriptor.h \
 	src/run/result.c src/run/result.h \
-	src/run/environment.c src/run/environment.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/report/exitcode.h \
 	src/lock/held_mode.c src/lock/held_mode.h \
@@ -27,19 +26,16 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
-	src/methods/kernel/limits.c src/methods/kernel/limits.h \
 	src/methods/kernel/lockfile.c src/methods/kernel/lockfile.h \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/sys/memory.c src/sys/memory.h \
-	src/run/messages.c src/run/messages.h \
-	src/run/min_hold.c src/run/min_hold.h \
 	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c src/cli/user_lock.h \
 	src/owners/nesting.c src/owners/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
-	src/cli/operands.c src/cli/reading.h \
+	src/cli/request.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/lock_options.c \
@@ -48,13 +44,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/proc.c src/sys/proc.h \
 	src/run/progress.c src/run/progress.h \
 	src/lock/queue.c src/lock/queue.h \
-	src/lock/queuefile.c src/lock/queuefile.h \
 	src/sys/lock_scope.c src/sys/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
-	src/cli/check_options.c \
 	src/run/run.c src/run/run.h \
 	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
 	src/owners/owner_text.c src/owners/owner_text.h \
@@ -71,7 +65,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/who.c src/owners/who.h \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
-	src/methods/kernel/fcntl.c src/methods/kernel/owned.c \
+	src/methods/kernel/fcntl.c  \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
 	src/methods/file/filemethods.h src/sys/retry.h \
 	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \

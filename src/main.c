@@ -9,7 +9,6 @@
 
 #include "run/acquire.h"
 #include "run/hold.h"
-#include "run/messages.h"
 #include "run/relay.h"
 #include "run/result.h"
 #include "run/run.h"

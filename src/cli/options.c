@@ -245,7 +245,7 @@ int options_next(int argc, char **argv)
 	return getopt_long(argc, argv, letters, long_options, NULL);
 }
 
-static void read_options(struct request *request, struct reading *reading, int argc, char **argv)
+void read_options(struct request *request, struct reading *reading, int argc, char **argv)
 {
 	int option;
 
@@ -258,59 +258,4 @@ static void read_options(struct request *request, struct reading *reading, int a
 			refuse_option(argc, argv);
 		reading->acts = reading->acts || !only_looks(option);
 	} while (option >= 0 && take_option(request, reading, option));
-}
-
-static bool called_flock(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return strcmp(slash == NULL ? path : slash + 1, "flock") == 0;
-}
-
-/* Each lock has its name, descriptor and mode, and the rest in common with the others. */
-static void complete_locks(struct request *request)
-{
-	struct lock_spec *lock, named;
-
-	request->spec.note = request->command == NULL ? NULL : request->command[0];
-	request->spec.may_be_deleted = request->as_flock;
-	for (unsigned i = 0; i < request->nlocks; i++) {
-		lock = &request->locks[i];
-		named = *lock;
-		*lock = request->spec;
-		lock->name = named.name;
-		lock->fd = named.fd;
-		lock->mode = named.mode;
-		lock->of_user = named.of_user;
-	}
-}
-
-void request_read(struct request *request, int argc, char **argv)
-{
-	struct reading reading = {.mode = EXCLUSIVE, .fd = -1};
-
-	*request = (struct request){
-	    .as_flock = argc > 0 && called_flock(argv[0]),
-	    .nlocks = 1,
-	    .wait = -1,
-	    .queue_max = -1,
-	    .busy_status = EXIT_BUSY,
-	    .spec = {.method = &method_flock, .create_mode = 0666},
-	};
-	if (request->as_flock)
-		report_as("flock");
-	/* Room for LOCK itself, and for one -f in every two words. */
-	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
-	if (request->locks == NULL)
-		die(EXIT_SYSTEM, "no memory");
-	read_options(request, &reading, argc, argv);
-	if (request->who || request->check)
-		operands_locks(request, &reading, argv + optind);
-	else
-		operands_read(request, &reading, argv + optind);
-	request->method_named = reading.method_named || reading.fcntl_asked;
-	check_options(request, &reading);
-	if (request->spec.slots > 0 && (request->spec.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
-		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
-	complete_locks(request);
 }

@@ -65,4 +65,14 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
  * Copes with a queue that is not open. */
 void queue_leave(struct queue *queue, const struct lock *lock);
 
+enum { QUEUE_PATH_SIZE = 96 };
+
+/* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its byte
+ * N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and QUEUE_ORDINARY more
+ * unless it replaces the holder. */
+void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
+
+/* Remove the name of LOCK's queue file.  Returns 0, or -1 with errno set. */
+int queuefile_remove(const struct lock *lock);
+
 #endif

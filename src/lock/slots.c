@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "lock/attempt.h"
+#include "lock/take.h"
 #include "lock/held_mode.h"
 #include "lock/slots.h"
 #include "sys/wakeup.h"

@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
-#include "methods/kernel/limits.h"
+#include "methods/kernel/lockfile.h"
 #include "sys/lock_scope.h"
 #include "lock/take.h"
 #include "methods/file/lockdir.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/queuefile.h"
+#include "lock/queue.h"
 #include "owners/proc_snapshot.h"
 #include "sys/file_system.h"
 #include "sys/path.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
+#include "lock/take.h"
 #include "sys/crash_points.h"
 #include "owners/owners_look.h"
 #include "preempt/preempt.h"

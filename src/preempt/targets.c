@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/queuefile.h"
+#include "lock/queue.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 #include "preempt/targets.h"

@@ -7,8 +7,6 @@
 
 #include "run/result.h"
 #include "report/status_fd.h"
-#include "run/messages.h"
-#include "run/min_hold.h"
 #include "owners/nesting.h"
 #include "run/acquire.h"
 #include "run/progress.h"
@@ -29,7 +27,12 @@ struct acquisition {
 };
 
 static const struct acquired locks_are_held = {ACQUIRED_LOCKS, 0};
-static const struct acquired ancestor_holds_them = {ACQUIRED_BY_ANCESTOR, 0};
+
+/* Is anybody interested in how long the wait was, and how long the lock was held? */
+static bool is_timed(const struct request *request)
+{
+	return request->verbose || request->min_hold > 0 || status_fd >= 0;
+}
 
 static struct acquired end_with(int status)
 {
@@ -69,6 +72,14 @@ static struct acquired taken(const struct acquisition *acquisition)
 
 /* ---- the lock is held by an ancestor, or by this process ---- */
 
+static struct acquired under_ancestor(const struct request *request)
+{
+	if (is_timed(request))
+		held_begins();
+	status_fd_event("nested");
+	return (struct acquired){ACQUIRED_BY_ANCESTOR, 0};
+}
+
 /* Does the wait end by itself?  Then a lock that an ancestor holds is busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
@@ -83,7 +94,7 @@ static struct acquired held_above(const struct request *request, const struct lo
 	struct error error;
 
 	if (request->nested && nesting != NESTING_LESS)
-		return ancestor_holds_them;
+		return under_ancestor(request);
 	if (wait_ends(request))
 		return busy(request, lock, BUSY_INHERITED);
 	error_say(&error, ERROR_USAGE, "held %sby %s: %s%s",
@@ -195,28 +206,9 @@ static struct acquired not_taken(struct acquisition *acquisition, const struct l
 	return busy(request, lock, why);
 }
 
-static struct acquired take_locks(struct acquisition *acquisition, struct lock *locks)
+static void begin(struct acquisition *acquisition, const struct request *request)
 {
-	const struct request *request = acquisition->request;
-	const struct wait_options *wait = &acquisition->wait;
-	struct error *error = &acquisition->error;
-	const struct lock *culprit = locks;
-	bool toggled = false;
-	enum outcome outcome = request->preempt != PREEMPT_NOT ? preempt_take(request, locks, wait, &toggled, error)
-			       : request->nlocks > 1 ? lockset_take(locks, request->nlocks, wait, &culprit, error)
-						     : lock_take(locks, wait, error);
-
-	progress_ends(&acquisition->progress);
-	if (outcome == TAKEN)
-		return taken(acquisition);
-	if (outcome == FAILED)
-		return end_with(result_of_error(request, culprit, error));
-	return toggled ? end_with(EXIT_SUCCESS) : not_taken(acquisition, culprit);
-}
-
-struct acquired acquire(const struct request *request, struct lock *locks)
-{
-	struct acquisition acquisition = {
+	*acquisition = (struct acquisition){
 	    .request = request,
 	    .progress.verbose = request->verbose && !request->as_flock,
 	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
@@ -226,25 +218,40 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		.places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
 		.waits = begin_waiting,
 		.tick = tick,
-		.context = &acquisition,
+		.context = acquisition,
 	    },
 	};
-	bool nested = !request->as_flock && (getenv("SEMLOCK_LOCK") != NULL || getenv("SEMLOCK_HELD") != NULL), goes_on = true;
-	struct acquired acquired;
-
-	if (request->verbose || request->min_hold > 0 || status_fd >= 0)
-		acquisition.since = clock_now(); /* a process's first use of the clock is slow */
+	if (is_timed(request))
+		acquisition->since = clock_now(); /* a process's first use of the clock is slow */
 	if (request->wait >= 0)
-		acquisition.wait.deadline = deadline_after(request->wait);
-	acquisition.progress.deadline = acquisition.wait.deadline;
-	for (unsigned i = 0; nested && goes_on && i < request->nlocks; i++)
-		goes_on = may_wait(&acquisition, &locks[i], &acquired);
-	if (goes_on)
-		acquired = take_locks(&acquisition, locks);
-	if (acquired.how == ACQUIRED_BY_ANCESTOR) {
-		if (acquisition.since != 0)
-			held_begins();
-		status_fd_event("nested");
-	}
-	return acquired;
+		acquisition->wait.deadline = deadline_after(request->wait);
+	acquisition->progress.deadline = acquisition->wait.deadline;
+}
+
+struct acquired acquire(const struct request *request, struct lock *locks)
+{
+	bool nested = !request->as_flock && (getenv("SEMLOCK_LOCK") != NULL || getenv("SEMLOCK_HELD") != NULL);
+	const struct lock *culprit = locks;
+	struct acquisition acquisition;
+	struct acquired refused;
+	bool toggled = false;
+	enum outcome outcome;
+
+	begin(&acquisition, request);
+	for (unsigned i = 0; nested && i < request->nlocks; i++)
+		if (!may_wait(&acquisition, &locks[i], &refused))
+			return refused;
+	if (request->preempt != PREEMPT_NOT)
+		outcome = preempt_take(request, locks, &acquisition.wait, &toggled, &acquisition.error);
+	else if (request->nlocks > 1)
+		outcome = lockset_take(locks, request->nlocks, &acquisition.wait, &culprit, &acquisition.error);
+	else
+		outcome = lock_take(locks, &acquisition.wait, &acquisition.error);
+	if (acquisition.progress.began != 0)
+		progress_ends(&acquisition.progress);
+	if (outcome == TAKEN)
+		return taken(&acquisition);
+	if (outcome == FAILED)
+		return end_with(result_of_error(request, culprit, &acquisition.error));
+	return toggled ? end_with(EXIT_SUCCESS) : not_taken(&acquisition, culprit);
 }

@@ -134,8 +134,8 @@ static void draw_line(const struct progress *progress, const struct lock *lock)
 	text_printable(line + 1, sizeof line - 4, text, strlen(text), terminal_columns() - 1);
 	line[0] = '\r';
 	memcpy(line + strlen(line), "\033[K", 4);
+	drawn = true; /* before it is, for a signal */
 	write_line(line, strlen(line));
-	drawn = true;
 }
 
 static void say_waiting(const struct lock *lock)

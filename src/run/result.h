@@ -1,10 +1,34 @@
-/* run/result.h - exit statuses: of the command's end, and of an error of semlock's own. */
+/* run/result.h - what came of it: messages, events and exit statuses; how long the lock has been held. */
 #ifndef SEMLOCK_RUN_RESULT_H
 #define SEMLOCK_RUN_RESULT_H
 
 #include "run/start.h"
 #include "lock/lock.h"
 #include "cli/request.h"
+
+/* What messages call LOCK; the text may be overwritten by the next call. */
+const char *messages_label(const struct request *request, const struct lock *lock);
+
+/* Why semlock does not wait for a busy lock, or no longer. */
+enum busy_why {
+	BUSY_NOW,      /* -n */
+	BUSY_TIMEOUT,  /* the wait's time is up */
+	BUSY_CROWDED,  /* --queue-max */
+	BUSY_INHERITED /* an ancestor holds it, or a descriptor that this process has inherited */
+};
+
+/* LOCK is busy, and held by such a process: on a terminal, or with --verbose; never with -q. */
+void messages_busy(const struct request *request, const struct lock *lock, enum busy_why why);
+
+/* The lock is held from now on. */
+void held_begins(void);
+
+/* For how long the lock has been held, in ns; 0 before held_begins(). */
+int64_t held_time(void);
+
+/* The command has ended, and all signals are blocked: wait until the lock has been held for DURATION ns,
+ * or a signal asks semlock to end. */
+void held_at_least(int64_t duration);
 
 /* The status for the command's RESULT.  Writes the event; a message too, if the command never ran. */
 int result_status(const struct request *request, const struct result *result);

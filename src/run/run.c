@@ -6,9 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/environment.h"
+#include "run/start.h"
 #include "run/hold.h"
-#include "run/min_hold.h"
 #include "run/relay.h"
 #include "run/result.h"
 #include "run/run.h"
@@ -20,14 +19,6 @@
 #include "sys/memory.h"
 #include "report/error.h"
 #include "report/status_fd.h"
-
-static void make_locks(struct job *job)
-{
-	for (unsigned i = 0; i < job->request->nlocks; i++) {
-		job->locks[i] = LOCK_OF(&job->request->locks[i]);
-		job->locks[i].child = &job->child;
-	}
-}
 
 /* In the foreground of a terminal, the command has to stay in the group that the keyboard signals. */
 static bool in_foreground(void)
@@ -57,24 +48,17 @@ static struct command make_command(const struct request *request)
 	};
 }
 
-/* The lock that was named first, or that covers it: lockset_take() changes the order. */
-static const struct lock *first_named(const struct job *job)
-{
-	const struct lock *lock = job->locks;
-
-	while (lock->spec->name != job->request->locks[0].name)
-		lock++;
-	while (lock->place.covered)
-		lock--;
-	return lock;
-}
-
 /* Have the command know its locks by its environment.  Returns 0, or -1 with ERROR filled. */
 static int tell_locks(struct job *job, struct error *error)
 {
-	const struct request *request = job->request;
+	const struct lock *first = job->locks;
 
-	return environment_set(first_named(job), request->label, job->locks, request->nlocks, error);
+	/* The lock that was named first, or that covers it: lockset_take() changes the order. */
+	while (first->spec != &job->request->locks[0])
+		first++;
+	while (first->place.covered)
+		first--;
+	return environment_set(first, job->request->label, job->locks, job->request->nlocks, error);
 }
 
 /* For a lock whose record names the command: fork it, up to its start barrier. */
@@ -99,7 +83,10 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	if (job->locks == NULL)
 		return error_say(error, ERROR_SYSTEM, "no memory");
 	job->command.locks = job->locks;
-	make_locks(job);
+	for (unsigned i = 0; i < request->nlocks; i++) {
+		job->locks[i] = LOCK_OF(&request->locks[i]);
+		job->locks[i].child = &job->child;
+	}
 	return 0;
 }
 
@@ -127,18 +114,6 @@ static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, s
 		return -1;
 	complain("%s: %s", request->label, error->text);
 	return 0;
-}
-
-/* What has to be looked after while the command runs. */
-static int start_monitors(struct heartbeat *heartbeat, struct lease *lease, const struct job *job,
-    struct error *error)
-{
-	lease->running = false;
-	if (start_heartbeat(heartbeat, job, error) != 0)
-		return -1;
-	if (job->locks->smith == NULL)
-		return 0;
-	return lease_start(lease, job->locks, job->request->label, job->child.pid, error);
 }
 
 /* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
@@ -184,9 +159,10 @@ static void say_running(const struct request *request)
 int run(struct job *job)
 {
 	const struct request *request = job->request;
+	const unsigned can = request->spec.method->can;
 	struct result result;
-	struct heartbeat heartbeat;
-	struct lease lease;
+	struct heartbeat heartbeat; /* LEAVES_RECORD */
+	struct lease lease;         /* HAS_LEASE */
 	struct error error;
 	pid_t pid;
 
@@ -196,12 +172,13 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if (start_monitors(&heartbeat, &lease, job, &error) != 0) {
+	if ((can & LEAVES_RECORD) != 0 ? start_heartbeat(&heartbeat, job, &error) != 0
+	    : (can & HAS_LEASE) != 0 ? lease_start(&lease, job->locks, request->label, job->child.pid, &error) != 0 : false) {
 		start_barrier_cancel(&job->command.start_barrier);
 		return result_of_error(request, NULL, &error);
 	}
 	if (job->command.tie)
-		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
+		relay_command_starts((can & HAS_LEASE) != 0 ? job->locks->smith->pid : 0);
 	pid = command_start(&job->command, &result, &error);
 	if (pid > 0) {
 		result = supervise(&job->command, pid);
@@ -209,8 +186,10 @@ int run(struct job *job)
 	}
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
-	heartbeat_stop(&heartbeat);
-	lease_stop(&lease);
+	if ((can & LEAVES_RECORD) != 0)
+		heartbeat_stop(&heartbeat);
+	if ((can & HAS_LEASE) != 0)
+		lease_stop(&lease);
 	if (pid < 0)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,11 +13,119 @@
 #include <unistd.h>
 
 #include "lock/take.h"
+#include "report/text.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+
+/* ---- its environment ---- */
+
+extern char **environ;
+
+struct variable {
+	const char *name; /* with the "=" */
+	const char *value; /* NULL: not set, even if an outer lock has set it */
+};
+
+static const char *held_mode_name(const struct lock *lock)
+{
+	if (lock->spec->slots > 0)
+		return "slot";
+	return lock->spec->mode == SHARED ? "shared" : "exclusive";
+}
+
+/* Make *VALUE the locks, each "DEVICE:INODE:MODE", outermost first, with a blank between two; NULL if there are none.  Returns 0, or -1
+ * without memory. */
+static int list_held(const struct lock *held, unsigned count, char **value)
+{
+	const char *outer = getenv("SEMLOCK_HELD");
+	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + (size_t)count * 64 + 1);
+	char *at = text;
+
+	if (text == NULL)
+		return -1;
+	if (outer != NULL)
+		at = stpcpy(at, outer);
+	for (unsigned i = 0; i < count; i++) {
+		if ((held[i].spec->method->can & LEAVES_RECORD) != 0 || held[i].place.covered)
+			continue; /* nesting_look() finds the first by its record */
+		if (at > text)
+			at = stpcpy(at, " ");
+		at = stpcpy(text_hex(at, (unsigned long long)held[i].id.device), ":");
+		at = stpcpy(text_hex(at, (unsigned long long)held[i].id.inode), ":");
+		at = stpcpy(at, held_mode_name(&held[i]));
+	}
+	*value = at > text ? text : NULL;
+	return 0;
+}
+
+/* The prefix first: few variables of a shell begin so. */
+static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
+{
+	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(entry, variables[i].name, strlen(variables[i].name)) == 0)
+			return true;
+	return false;
+}
+
+/* Replace environ at once: setenv(3) would allocate for each variable.  Returns 0, or -1 without memory. */
+static int set_variables(const struct variable *variables, size_t count)
+{
+	size_t before = 0, used = 0;
+	char **list, *text;
+
+	while (environ != NULL && environ[before] != NULL)
+		before++;
+	list = memory_lasting((before + count + 1) * sizeof *list);
+	if (list == NULL)
+		return -1;
+	for (size_t i = 0; i < before; i++)
+		if (!is_own_variable(environ[i], variables, count))
+			list[used++] = environ[i];
+	for (size_t i = 0; i < count; i++) {
+		if (variables[i].value == NULL)
+			continue;
+		text = memory_lasting(strlen(variables[i].name) + strlen(variables[i].value) + 1);
+		if (text == NULL)
+			return -1;
+		stpcpy(stpcpy(text, variables[i].name), variables[i].value);
+		list[used++] = text;
+	}
+	environ = list;
+	return 0;
+}
+
+int environment_set(const struct lock *lock, const char *label, const struct lock *held,
+    unsigned count, struct error *error)
+{
+	char slot[16], token[24], *locks = NULL;
+	int failed = list_held(held, count, &locks);
+	const bool leased = (lock->spec->method->can & HAS_LEASE) != 0;
+	const struct variable variables[] = {
+	    {"SEMLOCK_LOCK=", label},
+	    {"SEMLOCK_METHOD=", lock->spec->method->name},
+	    {"SEMLOCK_MODE=", held_mode_name(lock)},
+	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
+	    {"SEMLOCK_TOKEN=", !leased || lock->token < 0 ? NULL : token},
+	    {"SEMLOCK_HELD=", locks},
+	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
+	};
+	const size_t all = sizeof variables / sizeof *variables - !leased;
+
+	if (lock->slot >= 0)
+		snprintf(slot, sizeof slot, "%d", lock->slot);
+	if (leased)
+		snprintf(token, sizeof token, "%lld", lock->token);
+	if (failed != 0 || set_variables(variables, all) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot set the environment");
+	return 0;
+}
+
+/* ---- its process ---- */
 
 /* What semlock changes before the fork, and the command gets back. */
 struct inheritance {

@@ -111,16 +111,13 @@ static void send_to_command(const struct supervised *supervised, int signo)
 	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
 }
 
-static bool ends_command(int signo)
-{
-	return signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT;
-}
+#define ENDS_COMMAND(signo) ((signo) == SIGTERM || (signo) == SIGINT || (signo) == SIGHUP || (signo) == SIGQUIT)
 
 /* A signal that is ignored, as HUP is under nohup(1), asks nothing of semlock, nor of a command that has
  * inherited this. */
 static bool asks_to_end(int signo)
 {
-	return ends_command(signo) && !signals_ignored(signo);
+	return ENDS_COMMAND(signo) && !signals_ignored(signo);
 }
 
 /* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it; the next
@@ -169,24 +166,13 @@ static int poll_signal(siginfo_t *info)
 	return -1;
 }
 
-/* Returns the next signal to semlock; -1 when the limit's time has come, or after an interrupted wait. */
-static int next_signal(const struct supervised *supervised, siginfo_t *info)
-{
-	sigset_t all;
-	int signo;
-
-	sigfillset(&all);
-	signo = signals_wait(&all, info, deadline_left(&supervised->next));
-	return signo < 0 && errno != EINTR && errno != EAGAIN ? poll_signal(info) : signo;
-}
-
 static void pass_on_signal(struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	if (command_has_it(supervised, signo, info)) {
 		supervised->keyboard = supervised->keyboard || signo == SIGTSTP;
 		return;
 	}
-	if (ends_command(signo))
+	if (ENDS_COMMAND(signo))
 		send_to_command(supervised, signo);
 	else
 		kill(supervised->pid, signo);
@@ -207,11 +193,15 @@ static bool was_continued(struct supervised *supervised)
 static enum event next_event(struct supervised *supervised, siginfo_t *info)
 {
 	const struct command *command = supervised->command;
+	sigset_t all;
 	int signo;
 
 	if (command->tie && relay_killed())
 		return EVENT_RELAY_KILLED;
-	signo = next_signal(supervised, info);
+	sigfillset(&all);
+	signo = signals_wait(&all, info, deadline_left(&supervised->next));
+	if (signo < 0 && errno != EINTR && errno != EAGAIN)
+		signo = poll_signal(info);
 	if (signo < 0)
 		return EVENT_TIME;
 	sigaddset(&supervised->got, signo);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
+#include "lock/deserted.h"
 
 struct file_lock;
 

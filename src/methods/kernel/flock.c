@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "methods/kernel/limits.h"
+#include "methods/kernel/lockfile.h"
 #include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"
 

@@ -3,33 +3,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "methods/kernel/lockfile.h"
-#include "lock/attempt.h"
-#include "lock/queuefile.h"
+#include "lock/lock.h"
+#include "lock/queue.h"
 #include "lock/take.h"
 #include "methods/kernel/kernel_methods.h"
-#include "methods/kernel/limits.h"
+#include "methods/kernel/lockfile.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/file_system.h"
+#include "sys/lock_scope.h"
 #include "sys/path.h"
-
-/* Without O_CLOEXEC from the start, which saves a call: with a kernel lock, we exec only the command. */
-static bool inherited(const struct lock *lock)
-{
-	return lock->child != NULL && lock->child->inherits;
-}
+#include "sys/retry.h"
 
 /* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become ours.
- * Never O_TRUNC: the file may be somebody's data. */
+ * Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is inherited, which saves a
+ * call: with a kernel lock, we exec only the command. */
 static int open_flags(const struct lock *lock)
 {
-	return lock->access | O_NOCTTY | O_NONBLOCK | (inherited(lock) ? 0 : O_CLOEXEC);
+	bool inherited = lock->child != NULL && lock->child->inherits;
+
+	return lock->access | O_NOCTTY | O_NONBLOCK | (inherited ? 0 : O_CLOEXEC);
 }
 
 static int open_failed(struct error *error, const char *what)
@@ -133,30 +133,43 @@ static int open_through_link(const struct lock *lock, struct error *error)
 	return -1;
 }
 
-static int open_by_name(const struct lock *lock, struct error *error)
-{
-	bool is_link;
-	int fd;
+/* ---- what it cannot promise on its file system ---- */
 
-	error->kind = ERROR_NONE;
-	do {
-		fd = open_or_create(lock, lock->spec->name, &is_link, error);
-		if (is_link)
-			fd = open_through_link(lock, error);
-	} while (fd < 0 && error->kind == ERROR_NONE);
-	return fd;
+bool limits_of_network(const struct lock *lock)
+{
+	enum file_system kind = file_system_of(lock->fd);
+
+	return kind == FS_NFS || kind == FS_NETWORK;
 }
 
-static int check_kind(const struct lock *lock, struct error *error)
+/* Can LOCK, which is open, promise what was asked for? */
+static int check_limits(const struct lock *lock, struct error *error)
 {
-	mode_t kind = lock->id.permissions;
+	bool is_flock = (lock->spec->method->can & CAN_RANGE) == 0;
+	enum file_system kind = FS_LOCAL; /* of a disk, which is not looked for in mountinfo */
+	struct procfs_mount mount;
 
-	if (lock->spec->to_be_removed && !S_ISREG(kind))
-		return error_say(error, ERROR_USAGE, "--rm removes plain files, and this is none");
-	if (S_ISFIFO(kind))
-		return error_say(error, ERROR_OPEN, "is a FIFO, not a file to lock");
+	if (major(lock->id.device) == 0)
+		kind = file_system_of(lock->fd);
+	if ((kind == FS_NETWORK || kind == FS_SHARED) && file_system_mount(lock->fd, &mount) &&
+	    lock_scope_never_shared(&mount))
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "on %s, other machines do not see a lock of the kernel: use -m mkdir", mount.type);
+	/* Another client may find the name in its cache, with the removed file behind it: a lock that it takes on
+	 * that file would stand beside one on the name's next file. */
+	if (lock->spec->to_be_removed && file_system_of(lock->fd) != FS_LOCAL)
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "--rm: other machines may use this file system, and may see a removed file for a while: leave out --rm");
+	if (is_flock && S_ISDIR(lock->id.permissions) && limits_of_network(lock))
+		return error_say(error, ERROR_LOCKABLE,
+		    "on a network file system a directory is locked for this machine alone: lock a file");
+	if (is_flock && lock->spec->slots > 0 && limits_of_network(lock))
+		return error_say(error, ERROR_UNAVAILABLE,
+		    "-j: on a network file system the slots of flock exclude each other: use -m ofd");
 	return 0;
 }
+
+/* ---- opening and releasing ---- */
 
 int lockfile_identify(struct lock *lock)
 {
@@ -170,22 +183,6 @@ int lockfile_identify(struct lock *lock)
 	lock->id.group = file.st_gid;
 	lock->id.permissions = file.st_mode;
 	return 0;
-}
-
-int lockfile_open(struct lock *lock, struct error *error)
-{
-	int fd = open_by_name(lock, error);
-
-	if (fd < 0)
-		return -1;
-	lock->fd = descriptor_above_standard(fd);
-	if (lock->fd < 0)
-		return error_set(error, ERROR_SYSTEM, "cannot open");
-	if (lock->fd != fd && inherited(lock))
-		fcntl(lock->fd, F_SETFD, 0);
-	if (lockfile_identify(lock) != 0)
-		return error_set(error, ERROR_SYSTEM, "cannot look at it");
-	return check_kind(lock, error);
 }
 
 static bool is_inode(const struct lock *lock, const struct stat *file)
@@ -269,17 +266,44 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 	return error_set(error, ERROR_LOCKABLE, "cannot look at this descriptor");
 }
 
+/* K1. */
+static int open_by_name(struct lock *lock, struct error *error)
+{
+	bool is_link;
+	int fd;
+
+	if (lock->access == O_RDONLY)
+		lock->access = lock->spec->method->access(lock);
+	error->kind = ERROR_NONE;
+	do {
+		fd = open_or_create(lock, lock->spec->name, &is_link, error);
+		if (is_link)
+			fd = open_through_link(lock, error);
+	} while (fd < 0 && error->kind == ERROR_NONE);
+	if (fd < 0)
+		return -1;
+	lock->fd = descriptor_above_standard(fd);
+	if (lock->fd < 0)
+		return error_set(error, ERROR_SYSTEM, "cannot open");
+	if (lock->fd != fd && lock->child != NULL && lock->child->inherits)
+		fcntl(lock->fd, F_SETFD, 0);
+	if (lockfile_identify(lock) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot look at it");
+	if (lock->spec->to_be_removed && !S_ISREG(lock->id.permissions))
+		return error_say(error, ERROR_USAGE, "--rm removes plain files, and this is none");
+	if (S_ISFIFO(lock->id.permissions))
+		return error_say(error, ERROR_OPEN, "is a FIFO, not a file to lock");
+	return 0;
+}
+
 int kernel_open(struct lock *lock, struct error *error)
 {
-	if (lock->spec->name != NULL) {
-		lock->fd = -1;
-		if (lock->access == O_RDONLY)
-			lock->access = lock->spec->method->access(lock);
-		return lockfile_open(lock, error) != 0 ? -1 : limits_check(lock, error);
-	}
-	if (identify_descriptor(lock, error) != 0)
+	lock->fd = lock->spec->fd;
+	if ((lock->spec->name != NULL ? open_by_name(lock, error) : identify_descriptor(lock, error)) != 0)
 		return -1;
-	return lockfile_current(lock) ? limits_check(lock, error) : lock_say_deleted(error);
+	if (lock->spec->name == NULL && !lockfile_current(lock))
+		return lock_say_deleted(error);
+	return check_limits(lock, error);
 }
 
 enum outcome kernel_idle(struct lock *lock, struct error *error)
@@ -298,4 +322,50 @@ void kernel_release(struct lock *lock)
 	close(lock->fd);
 	lock->fd = -1;
 	lock->slot = -1;
+}
+
+/* ---- is it still ours? ---- */
+
+/* A kernel lock on NFS 4 is a lease: the server gives it to another machine when it has not heard of this
+ * one for too long.  This kernel goes on listing it, but no longer reads the file through a descriptor
+ * whose lock is lost (EIO), and fcntl(2) asks the server for a lock that stands in the way of ours. */
+/* O_DIRECT: of an empty file, or one in a cache, nothing else asks the server. */
+static bool is_unreadable(int fd)
+{
+	static _Alignas(4096) char page[4096];
+	int flags = fcntl(fd, F_GETFL);
+	ssize_t got;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || fcntl(fd, F_SETFL, flags | O_DIRECT) != 0)
+		return false;
+	UNINTERRUPTED(got, pread(fd, page, sizeof page, 0));
+	fcntl(fd, F_SETFL, flags);
+	return got < 0 && errno == EIO;
+}
+
+static bool is_anothers(const struct lock *lock)
+{
+	struct flock bytes = {
+	    .l_type = lock->spec->mode == SHARED ? F_RDLCK : F_WRLCK,
+	    .l_whence = SEEK_SET,
+	    .l_start = lock->spec->range.start + (lock->slot > 0 ? lock->slot : 0),
+	    .l_len = lock->slot >= 0 ? 1 : lock->spec->range.length,
+	};
+	int command = (lock->spec->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK, result;
+
+	UNINTERRUPTED(result, fcntl(lock->fd, command, &bytes));
+	return result == 0 && bytes.l_type != F_UNLCK;
+}
+
+bool kernel_lock_owned(struct lock *lock)
+{
+	bool is_flock = (lock->spec->method->can & CAN_RANGE) == 0;
+	struct procfs_mount mount;
+
+	if (lock->fd < 0 || lock->place.covered || !file_system_nfs(lock->fd, lock->id.device))
+		return true;
+	if (file_system_mount(lock->fd, &mount) &&
+	    lock_scope_of(&mount, is_flock ? KIND_FLOCK : KIND_POSIX) == SCOPE_HERE_ONLY)
+		return true; /* no lease */
+	return !is_unreadable(lock->fd) && !is_anothers(lock);
 }

@@ -5,11 +5,6 @@
 
 #include "lock/lock.h"
 
-/* Open LOCK->name for LOCK->access, creating the file if there is none, and set LOCK->fd: never 0 to 2,
- * closed at exec unless the command inherits it.  Never truncates the file, follows a planted symbolic
- * link, or blocks.  Returns 0, or -1 with ERROR filled. */
-int lockfile_open(struct lock *lock, struct error *error);
-
 /* Note the identity, owner and permissions of LOCK->fd in LOCK.  Returns 0, or -1 with errno set. */
 int lockfile_identify(struct lock *lock);
 
@@ -21,5 +16,9 @@ bool lockfile_current(const struct lock *lock);
  * another file by now; a failure is no error.  Returns false if the file is not empty: then it is
  * somebody's data, and stays. */
 bool lockfile_remove(struct lock *lock);
+
+/* Does flock(2) of a file like LOCK->fd lock its bytes, at a server; and of a directory, for this machine
+ * alone? */
+bool limits_of_network(const struct lock *lock);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "report/exitcode.h"
-#include "lock/attempt.h"
+#include "lock/take.h"
 #include "methods/kernel/lockfile.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"

@@ -1,25 +1,137 @@
 #include <config.h>
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/options.h"
 #include "cli/reading.h"
+#include "cli/user_lock.h"
+#include "cli/values.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "sys/deadline.h"
+#include "sys/memory.h"
 
-/* Invoked as flock, URLs are not recognised. */
+/* ---- LOCK, FD and COMMAND ---- */
+
+static char **shell_command(char **words)
+{
+	static char *argv[4];
+	static char dash_c[] = "-c", sh[] = "/bin/sh";
+	char *shell = getenv("SHELL");
+
+	if (words[0] == NULL || words[1] != NULL)
+		die(EXIT_USAGE, "-c takes exactly one string, the shell command");
+	argv[0] = shell != NULL && *shell != '\0' ? shell : sh;
+	argv[1] = dash_c;
+	argv[2] = words[0];
+	return argv;
+}
+
+static const char *user_lock(const char *name, bool create)
+{
+	struct error error;
+	const char *path = names_path(name, create, &error);
+
+	if (path == NULL)
+		die(exit_status_of(error.kind), "--name %s: %s", name, error.text);
+	return path;
+}
+
+/* LOCK without a command is the number of a caller's descriptor. */
+static int operand_fd(const struct request *request, const char *word)
+{
+	if (request->unlock)
+		return value_fd("-u", word);
+	if (*word == '\0')
+		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
+	if (word[strspn(word, " \t+0123456789")] != '\0')
+		die(EXIT_USAGE,
+		    "%s: COMMAND is missing behind it; LOCK alone is a descriptor's number", word);
+	return value_fd("FD", word);
+}
+
+/* Refuse what would only fail as a command that is not found.  flock(1) tries to run it. */
+static void check_command(const char *word, bool behind_lock)
+{
+	if (*word == '\0')
+		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
+	if (behind_lock && strcmp(word, "--") == 0)
+		die(EXIT_USAGE, "--: COMMAND is missing behind it");
+	if (behind_lock && *word == '-')
+		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
+}
+
+static void operands_read(struct request *request, const struct reading *reading, char **words)
+{
+	struct lock_spec *first = &request->locks[0];
+	bool is_shell = reading->shell;
+	bool behind_lock = reading->name == NULL && !reading->fd_given; /* else behind the options */
+
+	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
+	if (reading->name != NULL) {
+		request->label = first->name = user_lock(reading->name, true);
+	} else if (!reading->fd_given) {
+		if (words[0] == NULL)
+			die(EXIT_USAGE, "what to lock is missing (see --help)");
+		request->label = words[0];
+		if (words[1] == NULL && !request->hold) {
+			first->fd = operand_fd(request, words[0]);
+			return;
+		}
+		first->name = *words++;
+	}
+	if (!is_shell && words[0] != NULL &&
+	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
+		is_shell = true;
+		words++;
+	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {
+		words++;
+		behind_lock = false;
+	}
+	if (!is_shell && words[0] != NULL && !request->as_flock)
+		check_command(words[0], behind_lock);
+	if (is_shell)
+		request->command = shell_command(words);
+	else if (words[0] != NULL)
+		request->command = words;
+	if (reading->name != NULL && request->command == NULL && !request->hold)
+		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
+}
+
+static void operands_locks(struct request *request, const struct reading *reading, char **words)
+{
+	request->nlocks = 0;
+	if (reading->name != NULL)
+		request->locks[request->nlocks++] = (struct lock_spec){.name = user_lock(reading->name, false), .of_user = true};
+	else if (words[0] == NULL && request->check)
+		die(EXIT_USAGE, "--check: which LOCK? (see --help)");
+	for (; *words != NULL; words++) {
+		if (**words == '-')
+			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",
+			    *words, *words);
+		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
+	}
+	request->label = request->locks[0].name;
+}
+
+/* ---- which options go together ---- */
+
+/* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not say that it is free. */
 static void choose_by_url(struct request *request, const struct reading *reading)
 {
 	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;
 
-	for (unsigned i = 0; i < request->nlocks && !request->as_flock; i++) {
+	for (unsigned i = 0; i < request->nlocks; i++) {
 		const char *name = request->locks[i].name;
-		bool may_be_url = name != NULL && strchr(name, ':') != NULL;
+		bool may_be_url = name != NULL && !request->as_flock && strchr(name, ':') != NULL;
 		const struct method *method = may_be_url ? server_method(name) : NULL;
 
+		if (name != NULL && *name == '\0')
+			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 		if (may_be_url && server_mistyped(name))
 			die(EXIT_USAGE, "%s: a URL has two slashes after its colon; a file of this "
 					"name is ./%s", name, name);
@@ -48,6 +160,7 @@ static void choose_method(struct request *request, const struct reading *reading
 	if (reading->range_asked && (request->spec.method->can & CAN_RANGE) == 0)
 		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
 		    request->spec.method->name);
+	choose_by_url(request, reading);
 }
 
 static void refuse_if(bool bad, const char *reason)
@@ -58,15 +171,6 @@ static void refuse_if(bool bad, const char *reason)
 
 static void refuse_for_files(const struct request *request)
 {
-	refuse_if(request->spec.init && (request->spec.method->can & NEEDS_INIT) == 0,
-	    "--init: only -m rename has a token that must be there");
-	refuse_if(request->spec.stale > 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
-	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
-	    "can be stale");
-	refuse_if(request->on_lost != 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
-	    "--on-lost: only a lock made of files can be taken away from its holder");
-	if ((request->spec.method->can & LEAVES_RECORD) == 0)
-		return;
 	refuse_if(request->locks[0].name == NULL,
 	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
 	    "a command");
@@ -82,12 +186,7 @@ static void refuse_for_files(const struct request *request)
 
 static void refuse_for_servers(const struct request *request)
 {
-	bool on_server = (request->spec.method->can & HAS_LEASE) != 0;
-
-	refuse_if(request->spec.ttl > 0 && !on_server, "--ttl: only a lock on a server has a lease");
 	refuse_if(request->spec.ttl > 0 && request->spec.ttl < 2 * SECOND, "--ttl: a lease lasts 2 seconds at least");
-	if (!on_server)
-		return;
 	refuse_if(request->become, "-F: semlock has to stay, to renew the lease; leave out -F");
 	refuse_if(request->spec.to_be_removed, "--rm: on a server nothing is left behind that could be removed");
 	refuse_if(request->spec.exact_mode, "--mode: on a server semlock makes no file");
@@ -155,8 +254,19 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse_if(request->who && request->nlocks == 0 && request->method_named, "--who: -m and --fcntl go with a LOCK");
 	if (request->nlocks == 0)
 		return;
-	refuse_for_files(request);
-	refuse_for_servers(request);
+	refuse_if(request->spec.init && (request->spec.method->can & NEEDS_INIT) == 0,
+	    "--init: only -m rename has a token that must be there");
+	refuse_if(request->spec.stale > 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
+	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
+	    "can be stale");
+	refuse_if(request->on_lost != 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
+	    "--on-lost: only a lock made of files can be taken away from its holder");
+	refuse_if(request->spec.ttl > 0 && (request->spec.method->can & HAS_LEASE) == 0,
+	    "--ttl: only a lock on a server has a lease");
+	if ((request->spec.method->can & LEAVES_RECORD) != 0)
+		refuse_for_files(request);
+	if ((request->spec.method->can & HAS_LEASE) != 0)
+		refuse_for_servers(request);
 	if (request->hold)
 		refuse_for_hold(request, reading);
 	if (request->preempt != PREEMPT_NOT)
@@ -190,19 +300,54 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 		refuse_for_slots(request, reading);
 }
 
-/* Once: --who "$unset" said that the lock is free. */
-static void refuse_empty_names(const struct request *request)
+/* ---- all of it ---- */
+
+/* Each lock has its name, descriptor and mode, and the rest in common with the others. */
+static void complete_locks(struct request *request)
 {
-	for (unsigned i = 0; i < request->nlocks; i++)
-		if (request->locks[i].name != NULL && *request->locks[i].name == '\0')
-			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE,
-			    "LOCK is an empty word: is a variable not set?");
+	struct lock_spec *lock, named;
+
+	request->spec.note = request->command == NULL ? NULL : request->command[0];
+	request->spec.may_be_deleted = request->as_flock;
+	for (unsigned i = 0; i < request->nlocks; i++) {
+		lock = &request->locks[i];
+		named = *lock;
+		*lock = request->spec;
+		lock->name = named.name;
+		lock->fd = named.fd;
+		lock->mode = named.mode;
+		lock->of_user = named.of_user;
+	}
 }
 
-void check_options(struct request *request, const struct reading *reading)
+void request_read(struct request *request, int argc, char **argv)
 {
-	refuse_empty_names(request);
-	choose_method(request, reading);
-	choose_by_url(request, reading);
-	refuse_nonsense(request, reading);
+	struct reading reading = {.mode = EXCLUSIVE, .fd = -1};
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+
+	*request = (struct request){
+	    .as_flock = argc > 0 && strcmp(slash == NULL ? argv[0] : slash + 1, "flock") == 0,
+	    .nlocks = 1,
+	    .wait = -1,
+	    .queue_max = -1,
+	    .busy_status = EXIT_BUSY,
+	    .spec = {.method = &method_flock, .create_mode = 0666},
+	};
+	if (request->as_flock)
+		report_as("flock");
+	/* Room for LOCK itself, and for one -f in every two words. */
+	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
+	if (request->locks == NULL)
+		die(EXIT_SYSTEM, "no memory");
+	read_options(request, &reading, argc, argv);
+	if (request->who || request->check)
+		operands_locks(request, &reading, argv + optind);
+	else
+		operands_read(request, &reading, argv + optind);
+	request->method_named = reading.method_named || reading.fcntl_asked;
+	choose_method(request, &reading);
+	refuse_nonsense(request, &reading);
+	if (request->spec.slots > 0 && (request->spec.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
+		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
+	complete_locks(request);
 }

@@ -4,77 +4,12 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "lock/attempt.h"
-#include "lock/slots.h"
+#include "lock/deserted.h"
+#include "lock/take.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/proc.h"
 #include "sys/wakeup.h"
-
-/* Is the lock itself taken, beside a slot?  A slot of a range is a byte of that range.  Otherwise slot
- * holders share the lock itself, which excludes plain holders. */
-static bool takes_whole(const struct lock *lock)
-{
-	return lock->spec->slots == 0 || (lock->spec->method->can & CAN_RANGE) == 0;
-}
-
-void attempt_drop(struct lock *lock)
-{
-	struct error ignored;
-
-	slots_drop(lock);
-	if (takes_whole(lock)) /* else the rest of the range may be the caller's */
-		lock->spec->method->drop(lock, &ignored);
-}
-
-int64_t attempt_left(const struct lock *lock, const struct wait_options *wait)
-{
-	int64_t tick = wait->tick == NULL ? INT64_MAX : wait->tick(lock, wait->context);
-	int64_t left = deadline_left(&wait->deadline);
-
-	return left < tick ? left : tick;
-}
-
-/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.  The queue's
- * timer must be off: each tick costs the place among waiters outside of the queue, and so does one that draws. */
-static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait, struct error *error)
-{
-	enum outcome outcome;
-	int64_t left;
-
-	do {
-		left = attempt_left(lock, wait);
-		if (left == INT64_MAX)
-			wakeup_off();
-		else if (wakeup_set(left, error) != 0)
-			return FAILED;
-		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2 */
-		if (outcome == BUSY && deadline_left(&wait->deadline) == 0)
-			return lock->spec->method->take(lock, TRY, error);
-	} while (outcome == BUSY);
-	return outcome;
-}
-
-enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
-{
-	enum outcome outcome = TAKEN;
-
-	if (takes_whole(lock))
-		outcome = wait == NULL ? lock->spec->method->take(lock, TRY, error) : sleep_in_call(lock, wait, error);
-	if (outcome != TAKEN || lock->spec->slots == 0)
-		return outcome;
-	outcome = slots_try(lock, error);
-	if (outcome == BUSY && wait != NULL)
-		outcome = slots_sleep(lock, wait, error);
-	if (outcome != TAKEN)
-		attempt_drop(lock);
-	return outcome;
-}
-
-enum outcome attempt_try(struct lock *lock, struct error *error)
-{
-	return attempt_sleep(lock, NULL, error);
-}
 
 /* Thousands of waiters that look in step would find the lock taken by each other. */
 int64_t attempt_jitter(int64_t most)
