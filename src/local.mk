@@ -39,7 +39,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/lock_options.c \
-	src/cli/request.h src/cli/options.c src/cli/options.h \
+	src/cli/request.h src/cli/options.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
 	src/run/progress.c src/run/progress.h \

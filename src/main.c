@@ -49,35 +49,11 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	return status;
 }
 
-/* Take the locks, run the command, release them.  Returns the exit status. */
-static int lock_and_run(struct job *job)
-{
-	const struct request *request = job->request;
-	struct acquired acquired = {ACQUIRED_LOCKS, EXIT_SUCCESS};
-	int status;
-
-	if (!request->unlock)
-		acquired = acquire(request, job->locks);
-	if (acquired.how == ACQUIRED_NOTHING) {
-		start_barrier_cancel(&job->command.start_barrier);
-		return acquired.status;
-	}
-	if (request->hold)
-		hold_taken();
-	if (request->command == NULL && !request->hold)
-		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (acquired.how == ACQUIRED_BY_ANCESTOR)
-		job->command.nlocks = 0;
-	status = run(job);
-	if (acquired.how == ACQUIRED_LOCKS)
-		status = release_locks(request, job->locks, status);
-	return status;
-}
-
 int main(int argc, char **argv)
 {
 	static struct request request; /* static: used until the process ends, also by threads */
 	static struct job job;
+	struct acquired acquired = {ACQUIRED_LOCKS, EXIT_SUCCESS};
 	struct error error;
 	pid_t holder;
 	int status;
@@ -98,6 +74,20 @@ int main(int argc, char **argv)
 		return result_of_error(&request, NULL, &error);
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;
-	status = lock_and_run(&job);
+	if (!request.unlock)
+		acquired = acquire(&request, job.locks);
+	if (acquired.how == ACQUIRED_NOTHING) {
+		start_barrier_cancel(&job.command.start_barrier);
+		return acquired.status;
+	}
+	if (request.hold)
+		hold_taken();
+	if (request.command == NULL && !request.hold)
+		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
+	if (acquired.how == ACQUIRED_BY_ANCESTOR)
+		job.command.nlocks = 0;
+	status = run(&job);
+	if (acquired.how == ACQUIRED_LOCKS)
+		status = release_locks(&request, job.locks, status);
 	return result_die_of(status, job.died_of);
 }

@@ -3,6 +3,7 @@
 #ifndef SEMLOCK_CLI_READING_H
 #define SEMLOCK_CLI_READING_H
 
+#include <getopt.h>
 #include <stdnoreturn.h>
 
 #include "cli/request.h"
@@ -17,8 +18,10 @@ struct reading {
 	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
 };
 
-/* options.c: all options of ARGV; optind is behind them then. */
-void read_options(struct request *request, struct reading *reading, int argc, char **argv);
+/* The options, for getopt_long(3), and what to say of one that it does not know. */
+extern const struct option usage_options[];
+extern const char usage_letters[];
+noreturn void usage_refuse(int argc, char **argv);
 
 /* Print the help, or the version, on standard output, and end the program with EXIT_SUCCESS, or with
  * EXIT_SYSTEM if the write fails. */

@@ -1,6 +1,10 @@
 #include <config.h>
 
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +16,160 @@
 #include "methods/server/server.h"
 #include "report/error.h"
 #include "report/exitcode.h"
+#include "report/status_fd.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"
+
+/* ---- the options ---- */
+
+/* The options that do nothing but switch on a member of struct request. */
+static const struct {
+	int option;
+	size_t member;
+} switches[] = {
+    {'u', offsetof(struct request, unlock)},
+    {'n', offsetof(struct request, nonblocking)},
+    {'o', offsetof(struct request, close_fd)},
+    {'F', offsetof(struct request, become)},
+    {'q', offsetof(struct request, quiet)},
+    {'v', offsetof(struct request, verbose)},
+    {OPT_RM, offsetof(struct request, spec.to_be_removed)},
+    {OPT_INIT, offsetof(struct request, spec.init)},
+    {OPT_NESTED, offsetof(struct request, nested)},
+    {OPT_CHECK, offsetof(struct request, check)},
+    {OPT_WHO, offsetof(struct request, who)},
+    {OPT_JSON, offsetof(struct request, json)},
+};
+
+/* Returns false when the next word is the shell command. */
+static bool take_option(struct request *request, struct reading *reading, int option)
+{
+	for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+		if (switches[i].option == option)
+			*(bool *)((char *)request + switches[i].member) = true;
+	switch (option) {
+	case 's':
+	case 'e':
+	case 'x':
+		reading->mode = option == 's' ? SHARED : EXCLUSIVE;
+		reading->mode_given = true;
+		request->unlock = false;
+		break;
+	case 'w':
+		request->wait = value_wait(optarg, request->as_flock ? EXIT_SYSTEM : EXIT_USAGE);
+		break;
+	case 'E':
+		request->busy_status = (int)value_number("-E", optarg, "an exit status", 0, 255);
+		break;
+	case 'f':
+		request->locks[request->nlocks++] = (struct lock_spec){.name = optarg, .fd = -1, .mode = reading->mode};
+		break;
+	case 'j':
+		request->spec.slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
+		break;
+	case 'm':
+		request->spec.method = value_method(optarg);
+		reading->method_named = true;
+		break;
+	case OPT_FCNTL:
+		reading->fcntl_asked = true;
+		break;
+	case OPT_START:
+		request->spec.range.start = value_size("--start", optarg, BYTES_OF_DATA - 1);
+		reading->range_asked = true;
+		break;
+	case OPT_LENGTH:
+		request->spec.range.length = value_size("--length", optarg, INT64_MAX);
+		reading->range_asked = true;
+		break;
+	case OPT_MIN_HOLD:
+		request->min_hold = value_duration("--min-hold", optarg, 1);
+		break;
+	case OPT_MODE:
+		request->spec.create_mode = value_mode(optarg);
+		request->spec.exact_mode = true;
+		break;
+	case OPT_HOLD:
+		request->hold = true;
+		request->owner = optarg == NULL ? 0
+		    : (pid_t)value_number("--hold", optarg, "a process number", 1, INT_MAX);
+		break;
+	case OPT_ON_LOST:
+		request->on_lost = value_on_lost(optarg);
+		break;
+	case OPT_STALE:
+		request->spec.stale = value_duration("--stale", optarg, 1);
+		break;
+	case OPT_TTL:
+		request->spec.ttl = value_duration("--ttl", optarg, 1);
+		break;
+	case OPT_NAME:
+		reading->name = optarg;
+		break;
+	case OPT_STATUS_FD:
+		if (status_fd_use(value_fd("--status-fd", optarg)) != 0)
+			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
+		break;
+	case OPT_QUEUE_MAX:
+		request->queue_max = (int)value_number("--queue-max", optarg, "a number of waiters", 0, INT_MAX);
+		break;
+	case OPT_REPLACE:
+	case OPT_TOGGLE:
+		request->preempt = option == OPT_REPLACE ? PREEMPT_REPLACE : PREEMPT_TOGGLE;
+		request->preempt_signal = optarg == NULL ? SIGTERM
+		    : value_signal(option == OPT_REPLACE ? "--replace" : "--toggle", optarg);
+		break;
+	case OPT_RUN_TIMEOUT:
+		request->run_timeout = value_duration("--run-timeout", optarg, 0);
+		reading->limited = true;
+		break;
+	case OPT_SIGNAL:
+		request->signal = value_signal("--signal", optarg);
+		break;
+	case OPT_KILL_AFTER:
+		request->kill_after = value_duration("--kill-after", optarg, 0);
+		reading->kills = true;
+		break;
+	case OPT_FD:
+		reading->fd = value_fd("--fd", optarg);
+		request->label = optarg;
+		reading->fd_given = true;
+		break;
+	case 'c':
+		if (!reading->fd_given && reading->name == NULL)
+			die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
+		reading->shell = true;
+		return false;
+	case 'h':
+		usage_help();
+	case 'V':
+		usage_version(request->as_flock);
+	}
+	return true;
+}
+
+int options_next(int argc, char **argv)
+{
+	opterr = 0;
+	return getopt_long(argc, argv, usage_letters, usage_options, NULL);
+}
+
+static void read_options(struct request *request, struct reading *reading, int argc, char **argv)
+{
+	int option;
+
+	do {
+		option = options_next(argc, argv);
+		if (option == ':')
+			die(EXIT_USAGE, "%s: its value is missing (see --help)",
+			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
+		if (option == '?')
+			usage_refuse(argc, argv);
+		/* Does it go with --who and --check? */
+		reading->acts = reading->acts || !(option < 0 || option == OPT_WHO || option == OPT_CHECK || option == OPT_JSON ||
+						     option == 'm' || option == OPT_FCNTL || option == OPT_NAME);
+	} while (option >= 0 && take_option(request, reading, option));
+}
 
 /* ---- LOCK, FD and COMMAND ---- */
 
@@ -121,10 +277,21 @@ static void operands_locks(struct request *request, const struct reading *readin
 /* ---- which options go together ---- */
 
 /* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not say that it is free. */
-static void choose_by_url(struct request *request, const struct reading *reading)
+static void choose_method(struct request *request, const struct reading *reading)
 {
 	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;
 
+	if (reading->fcntl_asked && (!reading->method_named || request->spec.method != &method_ofd)) {
+		if (reading->method_named)
+			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
+			    request->spec.method->name);
+		request->spec.method = &method_ofd;
+	} else if (reading->range_asked && !reading->method_named) {
+		request->spec.method = &method_ofd; /* as with flock(1) */
+	}
+	if (reading->range_asked && (request->spec.method->can & CAN_RANGE) == 0)
+		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
+		    request->spec.method->name);
 	for (unsigned i = 0; i < request->nlocks; i++) {
 		const char *name = request->locks[i].name;
 		bool may_be_url = name != NULL && !request->as_flock && strchr(name, ':') != NULL;
@@ -145,22 +312,6 @@ static void choose_by_url(struct request *request, const struct reading *reading
 		if (method != NULL && !request->who)
 			request->spec.method = method;
 	}
-}
-
-static void choose_method(struct request *request, const struct reading *reading)
-{
-	if (reading->fcntl_asked && (!reading->method_named || request->spec.method != &method_ofd)) {
-		if (reading->method_named)
-			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
-			    request->spec.method->name);
-		request->spec.method = &method_ofd;
-	} else if (reading->range_asked && !reading->method_named) {
-		request->spec.method = &method_ofd; /* as with flock(1) */
-	}
-	if (reading->range_asked && (request->spec.method->can & CAN_RANGE) == 0)
-		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
-		    request->spec.method->name);
-	choose_by_url(request, reading);
 }
 
 static void refuse_if(bool bad, const char *reason)
@@ -302,27 +453,10 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 
 /* ---- all of it ---- */
 
-/* Each lock has its name, descriptor and mode, and the rest in common with the others. */
-static void complete_locks(struct request *request)
-{
-	struct lock_spec *lock, named;
-
-	request->spec.note = request->command == NULL ? NULL : request->command[0];
-	request->spec.may_be_deleted = request->as_flock;
-	for (unsigned i = 0; i < request->nlocks; i++) {
-		lock = &request->locks[i];
-		named = *lock;
-		*lock = request->spec;
-		lock->name = named.name;
-		lock->fd = named.fd;
-		lock->mode = named.mode;
-		lock->of_user = named.of_user;
-	}
-}
-
 void request_read(struct request *request, int argc, char **argv)
 {
 	struct reading reading = {.mode = EXCLUSIVE, .fd = -1};
+	struct lock_spec named;
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 
 	*request = (struct request){
@@ -349,5 +483,14 @@ void request_read(struct request *request, int argc, char **argv)
 	refuse_nonsense(request, &reading);
 	if (request->spec.slots > 0 && (request->spec.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
-	complete_locks(request);
+	request->spec.note = request->command == NULL ? NULL : request->command[0];
+	request->spec.may_be_deleted = request->as_flock || request->unlock;
+	for (unsigned i = 0; i < request->nlocks; i++) { /* the rest they have in common */
+		named = request->locks[i];
+		request->locks[i] = request->spec;
+		request->locks[i].name = named.name;
+		request->locks[i].fd = named.fd;
+		request->locks[i].mode = named.mode;
+		request->locks[i].of_user = named.of_user;
+	}
 }

@@ -1,15 +1,118 @@
 #include <config.h>
 
 #include <dirent.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/options.h"
 #include "cli/reading.h"
+#include "cli/values.h"
 #include "lock/method.h"
+#include "methods/kernel/kernel_methods.h"
 #include "methods/server/locksmith.h"
 #include "report/error.h"
 #include "report/exitcode.h"
+#include "report/status_fd.h"
+#include "sys/memory.h"
+
+/* ---- their names ---- */
+
+/* Beginnings that flock(1) takes for one of its options.  Here other options begin so, too; and to
+ * musl's getopt_long(), two spellings of one option are ambiguous. */
+#define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
+
+const struct option usage_options[] = {
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"close", no_argument, NULL, 'o'},
+    {"command", no_argument, NULL, 'c'},
+    {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"exclusive", no_argument, NULL, 'x'},
+    {"fcntl", no_argument, NULL, OPT_FCNTL},
+    {"fd", required_argument, NULL, OPT_FD},
+    {"file", required_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {"hold", optional_argument, NULL, OPT_HOLD},
+    {"init", no_argument, NULL, OPT_INIT},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
+    {"length", required_argument, NULL, OPT_LENGTH},
+    {"method", required_argument, NULL, 'm'},
+    {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
+    {"mode", required_argument, NULL, OPT_MODE},
+    {"name", required_argument, NULL, OPT_NAME},
+    {"nb", no_argument, NULL, 'n'},
+    {"nested", no_argument, NULL, OPT_NESTED},
+    {"no-fork", no_argument, NULL, 'F'},
+    {"nonblock", no_argument, NULL, 'n'},
+    {"nonblocking", no_argument, NULL, 'n'},
+    {"on-lost", required_argument, NULL, OPT_ON_LOST},
+    {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
+    {"quiet", no_argument, NULL, 'q'},
+    {"replace", optional_argument, NULL, OPT_REPLACE},
+    {"rm", no_argument, NULL, OPT_RM},
+    {"run-timeout", required_argument, NULL, OPT_RUN_TIMEOUT},
+    {"shared", no_argument, NULL, 's'},
+    {"signal", required_argument, NULL, OPT_SIGNAL},
+    {"slots", required_argument, NULL, 'j'},
+    {"stale", required_argument, NULL, OPT_STALE},
+    {"start", required_argument, NULL, OPT_START},
+    {"status-fd", required_argument, NULL, OPT_STATUS_FD},
+    {"timeout", required_argument, NULL, 'w'},
+    {"toggle", optional_argument, NULL, OPT_TOGGLE},
+    {"ttl", required_argument, NULL, OPT_TTL},
+    {"unlock", no_argument, NULL, 'u'},
+    {"verbose", no_argument, NULL, 'v'},
+    {"version", no_argument, NULL, 'V'},
+    {"wait", required_argument, NULL, 'w'},
+    {"who", no_argument, NULL, OPT_WHO},
+    FLOCKS_OWN("h", no_argument, 'h'),
+    FLOCKS_OWN("non", no_argument, 'n'),
+    FLOCKS_OWN("nonb", no_argument, 'n'),
+    FLOCKS_OWN("nonbl", no_argument, 'n'),
+    FLOCKS_OWN("nonblo", no_argument, 'n'),
+    FLOCKS_OWN("nonbloc", no_argument, 'n'),
+    FLOCKS_OWN("s", no_argument, 's'),
+    FLOCKS_OWN("t", required_argument, 'w'),
+    FLOCKS_OWN("u", no_argument, 'u'),
+    FLOCKS_OWN("un", no_argument, 'u'),
+    FLOCKS_OWN("w", required_argument, 'w'),
+    {NULL, 0, NULL, 0},
+};
+
+const char usage_letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
+
+/* Put into TEXT the options that begin with the LENGTH bytes at WORD: "--nested or --no-fork". */
+static void list_like(const char *word, size_t length, char *text, size_t size)
+{
+	*text = '\0';
+	for (const struct option *option = usage_options; option->name[1] != '\0'; option++)
+		if (strncmp(option->name, word, length) == 0)
+			snprintf(text + strlen(text), size - strlen(text),
+			    *text == '\0' ? "--%s" : " or --%s", option->name);
+}
+
+noreturn void usage_refuse(int argc, char **argv)
+{
+	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	char like[256];
+
+	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is a known letter. */
+	if ((optopt > 0 && optopt < 256 && strchr(usage_letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
+		die(EXIT_USAGE, "-%c: there is no such option (see --help)", optopt);
+	list_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
+	if (strchr(like, ' ') != NULL)
+		die(EXIT_USAGE, "%s: could be %s", word, like);
+	if (*like != '\0')
+		die(EXIT_USAGE, "%s: this option takes no value", word);
+	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
+}
+
+/* ---- the help ---- */
 
 static const char help[] =
     "Usage: semlock [OPTION...] LOCK COMMAND [ARG...]\n"

@@ -13,7 +13,7 @@
 
 #include "lock/take.h"
 #include "lock/queue.h"
-#include "report/text.h"
+#include "sys/memory.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
 #include "sys/wakeup.h"
@@ -141,14 +141,6 @@ static int open_queuefile(const char *path, int flags)
 	return openat(AT_FDCWD, path, QUEUE_FLAGS | flags, 0600);
 }
 
-static int queuefile_open(const struct lock *lock)
-{
-	char path[QUEUE_PATH_SIZE];
-
-	queuefile_path(lock, path);
-	return descriptor_above_standard(openat(AT_FDCWD, path, QUEUE_FLAGS));
-}
-
 /* Root gives the queue to the lock's owner, which then can remove it. */
 static int set_mode(int fd, const struct lock *lock)
 {
@@ -240,9 +232,11 @@ static bool close_to_retry(struct queue *queue, const struct lock *lock, enum tr
 
 void queue_open(struct queue *queue, const struct lock *lock)
 {
+	char path[QUEUE_PATH_SIZE];
 	enum trust trust;
 
-	while ((queue->fd = queuefile_open(lock)) >= 0) {
+	queuefile_path(lock, path);
+	while ((queue->fd = descriptor_above_standard(openat(AT_FDCWD, path, QUEUE_FLAGS))) >= 0) {
 		trust = check_opened(queue, lock);
 		if (trust == TRUSTED)
 			return;

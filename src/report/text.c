@@ -74,15 +74,3 @@ void text_printable(char *text, size_t size, const char *from, size_t length, si
 	}
 	text[used] = '\0';
 }
-
-char *text_hex(char *at, unsigned long long number)
-{
-	int shift = 0;
-
-	while (shift < 60 && number >> (shift + 4) != 0)
-		shift += 4;
-	for (; shift >= 0; shift -= 4)
-		*at++ = "0123456789abcdef"[number >> shift & 15];
-	*at = '\0';
-	return at;
-}

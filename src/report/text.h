@@ -18,8 +18,4 @@ bool text_harmless(const char *text, size_t length);
  * question mark; a text that does not fit is cut between two characters, and ends in "...". */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
 
-/* Write NUMBER at AT in hexadecimal, with a zero behind it, in at most 17 bytes.  Returns the address
- * of that zero.  Used at every start, where loading stdio would cost time. */
-char *text_hex(char *at, unsigned long long number);
-
 #endif

@@ -114,10 +114,11 @@ int result_status(const struct request *request, const struct result *result)
 
 int result_die_of(int status, int signo)
 {
-	sigset_t set = signals_only(signo);
+	sigset_t set;
 
 	if (signo == 0 || status != 128 + signo)
 		return status;
+	set = signals_only(signo);
 	prctl(PR_SET_DUMPABLE, 0);
 	signal(signo, SIG_DFL);
 	raise(signo);

@@ -31,23 +31,6 @@ static bool in_foreground(void)
 	return foreground;
 }
 
-static struct command make_command(const struct request *request)
-{
-	bool held_by_semlock = request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
-
-	return (struct command){
-	    .argv = request->command,
-	    .nlocks = request->nlocks,
-	    .inherit = request->become || !held_by_semlock,
-	    .passed = request->locks[0].name != NULL &&
-		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
-	    .tie = held_by_semlock,
-	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
-	    .own_group = request->run_timeout > 0 && !in_foreground(),
-	    .placeholder = request->hold ? hold_until_end : NULL,
-	};
-}
-
 /* Have the command know its locks by its environment.  Returns 0, or -1 with ERROR filled. */
 static int tell_locks(struct job *job, struct error *error)
 {
@@ -73,7 +56,20 @@ static pid_t start_child(struct child *child, struct error *error)
 
 int job_make(struct job *job, const struct request *request, struct error *error)
 {
-	*job = (struct job){.request = request, .command = make_command(request)};
+	bool held_by_semlock = request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
+
+	*job = (struct job){.request = request};
+	job->command = (struct command){
+	    .argv = request->command,
+	    .nlocks = request->nlocks,
+	    .inherit = request->become || !held_by_semlock,
+	    .passed = request->locks[0].name != NULL &&
+		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
+	    .tie = held_by_semlock,
+	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
+	    .own_group = request->run_timeout > 0 && !in_foreground(),
+	    .placeholder = request->hold ? hold_until_end : NULL,
+	};
 	job->child = (struct child){
 	    .start = start_child,
 	    .context = job,

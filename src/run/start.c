@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "lock/take.h"
-#include "report/text.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
@@ -161,7 +160,7 @@ static void tie_to_parent(const struct inheritance *given)
 /* Returns 0, or -1 with errno set: a command that does not inherit its lock must not run. */
 static int pass_descriptors(const struct command *command)
 {
-	for (unsigned i = 0; i < command->nlocks && !command->passed; i++)
+	for (unsigned i = 0; i < command->nlocks; i++)
 		if (command->locks[i].fd >= 0 &&
 		    fcntl(command->locks[i].fd, F_SETFD, command->inherit ? 0 : FD_CLOEXEC) != 0)
 			return -1;
@@ -213,32 +212,12 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		setpgid(0, 0);
 	if (command->tie)
 		tie_to_parent(given);
-	if (pass_descriptors(command) != 0)
+	if (!command->passed && pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->placeholder != NULL)
 		run_placeholder(command);
 	return execute(command->argv);
-}
-
-/* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno of a
- * failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and valgrind, the
- * parent goes on at once, in memory of its own: there the errno comes with SIGCHLD. */
-static pid_t start_now(struct command *command, const struct inheritance *given, int *failure)
-{
-	volatile bool shared = false;
-	volatile int errnum = 0;
-	pid_t pid = vfork();
-
-	if (pid == 0) {
-		shared = true;
-		errnum = exec_in_child(command, given);
-		sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = errnum});
-		_exit(EXIT_FAILURE);
-	}
-	*failure = errnum;
-	command->apart = !shared;
-	return pid;
 }
 
 /* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */
@@ -268,11 +247,15 @@ pid_t command_prepare(struct command *command, struct error *error)
 	return pid;
 }
 
+/* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno of a
+ * failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and valgrind, the
+ * parent goes on at once, in memory of its own: there the errno comes with SIGCHLD. */
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
-	pid_t pid = command->start_barrier.pid;
-	int failure;
+	volatile pid_t pid = command->start_barrier.pid;
+	volatile bool shared = false;
+	volatile int failure = 0;
 
 	if (command->tie)
 		note_parent(&given);
@@ -281,8 +264,13 @@ pid_t command_start(struct command *command, struct result *result, struct error
 	signals_block_all(&given.mask);
 	if (pid > 0)
 		failure = start_barrier_open(&command->start_barrier);
-	else
-		pid = start_now(command, &given, &failure);
+	else if ((pid = vfork()) == 0) {
+		shared = true;
+		failure = exec_in_child(command, &given);
+		sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
+		_exit(EXIT_FAILURE);
+	} else
+		command->apart = !shared;
 	if (pid < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	CRASH_POINT("command.started");
@@ -297,6 +285,6 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 void command_become(const struct command *command)
 {
-	if (pass_descriptors(command) == 0)
+	if (command->passed || pass_descriptors(command) == 0)
 		errno = execute(command->argv);
 }

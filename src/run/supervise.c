@@ -218,7 +218,7 @@ static bool semlock_got_it(const struct supervised *supervised)
 	const struct result *result = &supervised->result;
 	sigset_t pending;
 
-	if (result->how != ENDED_SIGNAL || (result->timed_out && result->code == supervised->command->limit.signal))
+	if (result->timed_out && result->code == supervised->command->limit.signal)
 		return false;
 	sigpending(&pending);
 	return sigismember(&supervised->got, result->code) == 1 || sigismember(&pending, result->code) == 1;
@@ -230,7 +230,7 @@ static struct result complete_result(const struct supervised *supervised)
 
 	if (supervised->failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised->failure};
-	result.received = semlock_got_it(supervised);
+	result.received = result.how == ENDED_SIGNAL && semlock_got_it(supervised);
 	result.by_limit = result.timed_out && !result.received && !(supervised->killed && result.how == ENDED_SIGNAL);
 	return result;
 }

@@ -185,10 +185,7 @@ int lockfile_identify(struct lock *lock)
 	return 0;
 }
 
-static bool is_inode(const struct lock *lock, const struct stat *file)
-{
-	return file->st_dev == lock->id.device && file->st_ino == lock->id.inode;
-}
+#define IS_INODE(lock, file) ((file)->st_dev == (lock)->id.device && (file)->st_ino == (lock)->id.inode)
 
 /* On NFS a name in the cache can mean a file that another machine has removed.  If the directory is found to
  * have changed, its names are looked up anew. */
@@ -212,7 +209,7 @@ bool lockfile_current(const struct lock *lock)
 		return lock->spec->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
 	if (file_system_nfs(lock->fd, lock->id.device))
 		ask_for_name(lock);
-	return stat(lock->spec->name, &now) == 0 && is_inode(lock, &now);
+	return stat(lock->spec->name, &now) == 0 && IS_INODE(lock, &now);
 }
 
 /* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that nothing
@@ -220,7 +217,7 @@ bool lockfile_current(const struct lock *lock)
 static void remove_name(const struct lock *lock, struct stat *file)
 {
 	CRASH_POINT("lockfile.retaken");
-	if (lstat(lock->spec->name, file) != 0 || !S_ISREG(file->st_mode) || !is_inode(lock, file) ||
+	if (lstat(lock->spec->name, file) != 0 || !S_ISREG(file->st_mode) || !IS_INODE(lock, file) ||
 	    file->st_size > 0 || unlink(lock->spec->name) != 0)
 		return;
 	CRASH_POINT("lockfile.unlinked");
@@ -245,7 +242,7 @@ bool lockfile_remove(struct lock *lock)
 	again.fd = open(again.spec->name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
-	if (fstat(again.fd, &opened) == 0 && is_inode(lock, &opened) &&
+	if (fstat(again.fd, &opened) == 0 && IS_INODE(lock, &opened) &&
 	    again.spec->method->take(&again, TRY, &error) == TAKEN)
 		remove_name(&again, &file);
 	close(again.fd);
