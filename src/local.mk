@@ -3,7 +3,7 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
-	src/lock/deserted.c src/lock/deserted.h \
+	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/asked.c src/owners/asked.h \
 	src/owners/check.c \
 	src/run/start.c src/run/start.h \
@@ -35,7 +35,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/nesting.c src/owners/nesting.h \
 	src/run/acquire.c src/run/acquire.h \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
-	src/cli/request.c src/cli/reading.h \
+	src/cli/options.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/lock_options.c \

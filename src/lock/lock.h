@@ -109,6 +109,16 @@ struct lock {
 /* A lock that is not open yet. */
 #define LOCK_OF(asked_for) ((struct lock){.spec = (asked_for), .fd = (asked_for)->fd, .slot = -1})
 
+/* The command, while it runs under COUNT locks. */
+struct guard {
+	struct lock *locks;
+	unsigned count;
+	const char *label; /* the user's name for the first */
+	pid_t command;
+	int on_lost;       /* LOST_WARN, or a signal's number; 0: neither */
+	void (*report)(const struct lock *lock); /* tell the user, from a thread, that LOCK is lost */
+};
+
 /* What to do about a busy lock. */
 enum when_busy {
 	WAIT,
@@ -135,5 +145,14 @@ struct wait_options {
 	enum outcome (*preempt)(void *preemption);
 	void *preemption;
 };
+
+/* How long to sleep for LOCK: until WAIT's deadline, or its next tick.  INT64_MAX: without a limit. */
+static inline int64_t wait_left(const struct lock *lock, const struct wait_options *wait)
+{
+	int64_t tick = wait->tick == NULL ? INT64_MAX : wait->tick(lock, wait->context);
+	int64_t left = deadline_left(&wait->deadline);
+
+	return left < tick ? left : tick;
+}
 
 #endif

@@ -12,6 +12,7 @@
 struct lock;
 struct wait_options;
 struct lock_info;
+struct guard;
 struct object;
 
 enum outcome {
@@ -55,6 +56,12 @@ struct method {
 	void (*release)(struct lock *lock);
 	/* Why LOCK->stuck could not be released, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
+
+	/* Keep the locks of GUARD alive until unguard(), after the command's end, which sets LOCK->end.lost.  Returns 0; 1
+	 * with ERROR filled: they are not looked after, and need not be; -1 with ERROR filled: the command must not run.
+	 * NULL: nothing to do. */
+	int (*guard)(const struct guard *guard, struct error *error);
+	void (*unguard)(void);
 
 	/* The rest: for lock_take_in_turn(), none of it on a server. */
 

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/take.h"
 #include "lock/queue.h"
 #include "sys/memory.h"
 #include "sys/crash_points.h"
@@ -450,7 +449,7 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 	if (clock_now() >= queue->look_at)
 		return TURN_LOOK;
 	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
-		left = attempt_left(lock, wait);
+		left = wait_left(lock, wait);
 		look = queue->look_at - clock_now();
 		if (deadline_left(&wait->deadline) == 0)
 			return TURN_EXPIRED;

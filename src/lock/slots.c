@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "lock/take.h"
 #include "lock/held_mode.h"
 #include "lock/slots.h"
 #include "sys/wakeup.h"
@@ -50,7 +49,7 @@ enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, str
 	int64_t most = FIRST_SLEEP, left;
 
 	for (unsigned slot = 0; outcome == BUSY && deadline_left(&wait->deadline) > 0; slot = (slot + 1) % lock->spec->slots) {
-		left = attempt_left(lock, wait);
+		left = wait_left(lock, wait);
 		if (wakeup_set(left < most ? left : most, error) != 0)
 			return FAILED;
 		outcome = lock->spec->method->take_slot(lock, slot, SLEEP, error);

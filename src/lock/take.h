@@ -34,18 +34,4 @@ int lock_say_deleted(struct error *error);
 /* Unlock the caller's descriptor (-u), or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
 int lock_undo(struct lock *lock, struct error *error);
 
-/* ---- one attempt, without regard to the queue ---- */
-
-/* Take LOCK, and a slot of it if it has slots, without sleeping. */
-enum outcome attempt_try(struct lock *lock, struct error *error);
-
-/* Sleep in the lock call until LOCK is taken; BUSY when WAIT's deadline has passed.  NULL: do not sleep. */
-enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, struct error *error);
-
-/* How long to sleep for LOCK: until WAIT's deadline, or its next tick.  INT64_MAX: without a limit. */
-int64_t attempt_left(const struct lock *lock, const struct wait_options *wait);
-
-/* Unlock LOCK, and keep it open. */
-void attempt_drop(struct lock *lock);
-
 #endif

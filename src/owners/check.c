@@ -11,6 +11,7 @@
 
 #include "methods/kernel/lockfile.h"
 #include "sys/lock_scope.h"
+#include "lock/attempt.h"
 #include "lock/take.h"
 #include "methods/file/lockdir.h"
 #include "methods/server/locksmith.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/deserted.h"
+#include "lock/attempt.h"
 #include "sys/open_fds.h"
 #include "methods/server/held_pipe.h"
 #include "owners/owners_look.h"

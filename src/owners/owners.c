@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lock/deserted.h"
+#include "lock/attempt.h"
 #include "owners/owners.h"
 
 struct owner *owners_add(struct owners *found)

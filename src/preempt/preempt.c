@@ -283,7 +283,7 @@ static enum outcome stop_and_wait(void *context)
 	if (state->toggled)
 		return BUSY;
 	state->wait->waits(state->lock, state->wait->context);
-	attempt_left(state->lock, state->wait);
+	wait_left(state->lock, state->wait);
 	wait_for_targets(state);
 	return AGAIN;
 }

@@ -39,10 +39,10 @@ static struct acquired end_with(int status)
 	return (struct acquired){ACQUIRED_NOTHING, status};
 }
 
-static struct acquired busy(const struct request *request, const struct lock *lock, enum busy_why why)
+static struct acquired busy(const struct request *request, const struct lock *lock, enum busy_reason reason)
 {
-	messages_busy(request, lock, why);
-	status_fd_event(why != BUSY_TIMEOUT ? "busy" : "timeout");
+	messages_busy(request, lock, reason);
+	status_fd_event(reason != BUSY_TIMEOUT ? "busy" : "timeout");
 	return end_with(request->busy_status);
 }
 
@@ -193,7 +193,7 @@ static int64_t tick(const struct lock *lock, void *context)
 static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
-	enum busy_why why = acquisition->wait.try_once ? BUSY_NOW
+	enum busy_reason reason = acquisition->wait.try_once ? BUSY_NOW
 			    : lock->place.crowded      ? BUSY_CROWDED : BUSY_TIMEOUT;
 	char by[64];
 
@@ -203,7 +203,7 @@ static struct acquired not_taken(struct acquisition *acquisition, const struct l
 	}
 	if (acquisition->error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
 		complain("%s: %s", messages_label(request, lock), acquisition->error.text);
-	return busy(request, lock, why);
+	return busy(request, lock, reason);
 }
 
 static void begin(struct acquisition *acquisition, const struct request *request)

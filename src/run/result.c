@@ -26,9 +26,9 @@ const char *messages_label(const struct request *request, const struct lock *loc
 	return text;
 }
 
-void messages_busy(const struct request *request, const struct lock *lock, enum busy_why why)
+void messages_busy(const struct request *request, const struct lock *lock, enum busy_reason reason)
 {
-	bool waited = why == BUSY_TIMEOUT;
+	bool waited = reason == BUSY_TIMEOUT;
 	char text[400];
 
 	if (request->as_flock) {

@@ -10,7 +10,7 @@
 const char *messages_label(const struct request *request, const struct lock *lock);
 
 /* Why semlock does not wait for a busy lock, or no longer. */
-enum busy_why {
+enum busy_reason {
 	BUSY_NOW,      /* -n */
 	BUSY_TIMEOUT,  /* the wait's time is up */
 	BUSY_CROWDED,  /* --queue-max */
@@ -18,7 +18,7 @@ enum busy_why {
 };
 
 /* LOCK is busy, and held by such a process: on a terminal, or with --verbose; never with -q. */
-void messages_busy(const struct request *request, const struct lock *lock, enum busy_why why);
+void messages_busy(const struct request *request, const struct lock *lock, enum busy_reason reason);
 
 /* The lock is held from now on. */
 void held_begins(void);

@@ -12,8 +12,6 @@
 #include "run/result.h"
 #include "run/run.h"
 #include "run/supervise.h"
-#include "methods/file/heartbeat.h"
-#include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
@@ -91,25 +89,23 @@ static void report_loss(const struct lock *lock)
 	complain("%s: another process has removed the lock while the command runs", lock->spec->name);
 }
 
-/* Without --stale and --on-lost, a heartbeat that cannot be started is only a warning. */
-static int start_heartbeat(struct heartbeat *heartbeat, const struct job *job, struct error *error)
+/* Have the locks looked after while the command runs.  Returns 0, or -1 with ERROR filled. */
+static int guard_locks(const struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
-
-	*heartbeat = (struct heartbeat){
+	const struct guard guard = {
 	    .locks = job->locks,
 	    .count = request->nlocks,
-	    .stale = request->spec.stale,
-	    .on_lost = request->on_lost,
+	    .label = request->label,
 	    .command = job->child.pid,
+	    .on_lost = request->on_lost,
 	    .report = report_loss,
 	};
-	if (heartbeat_start(heartbeat, error) == 0)
-		return 0;
-	if (request->spec.stale > 0 || request->on_lost != 0)
-		return -1;
-	complain("%s: %s", request->label, error->text);
-	return 0;
+	int guarded = request->spec.method->guard(&guard, error);
+
+	if (guarded > 0)
+		complain("%s: %s", request->label, error->text);
+	return guarded < 0 ? -1 : 0;
 }
 
 /* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
@@ -155,10 +151,8 @@ static void say_running(const struct request *request)
 int run(struct job *job)
 {
 	const struct request *request = job->request;
-	const unsigned can = request->spec.method->can;
+	const struct method *method = request->spec.method;
 	struct result result;
-	struct heartbeat heartbeat; /* LEAVES_RECORD */
-	struct lease lease;         /* HAS_LEASE */
 	struct error error;
 	pid_t pid;
 
@@ -168,13 +162,12 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if ((can & LEAVES_RECORD) != 0 ? start_heartbeat(&heartbeat, job, &error) != 0
-	    : (can & HAS_LEASE) != 0 ? lease_start(&lease, job->locks, request->label, job->child.pid, &error) != 0 : false) {
+	if (method->guard != NULL && job->command.nlocks > 0 && guard_locks(job, &error) != 0) {
 		start_barrier_cancel(&job->command.start_barrier);
 		return result_of_error(request, NULL, &error);
 	}
 	if (job->command.tie)
-		relay_command_starts((can & HAS_LEASE) != 0 ? job->locks->smith->pid : 0);
+		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
 	pid = command_start(&job->command, &result, &error);
 	if (pid > 0) {
 		result = supervise(&job->command, pid);
@@ -182,10 +175,8 @@ int run(struct job *job)
 	}
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
-	if ((can & LEAVES_RECORD) != 0)
-		heartbeat_stop(&heartbeat);
-	if ((can & HAS_LEASE) != 0)
-		lease_stop(&lease);
+	if (method->unguard != NULL)
+		method->unguard();
 	if (pid < 0)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;

@@ -12,7 +12,7 @@ prepare() {
 	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
 	lines=() wanted=()
-	sed -n '/^static const struct option long_options/,/^};/p' "$SOURCE/src/cli/options.c" >table
+	sed -n '/^const struct option usage_options/,/^};/p' "$SOURCE/src/cli/usage.c" >table
 }
 
 # The long options of semlock that take an argument as $1 says (required, optional, no).
@@ -22,7 +22,7 @@ long() {
 
 # The short options; those that take a value have a colon.
 short() {
-	sed -n 's|^static const char letters\[\] = "+:\([A-Za-z:]*\)";|\1|p' "$SOURCE/src/cli/options.c" | grep -o '.:\?'
+	sed -n 's|^const char usage_letters\[\] = "+:\([A-Za-z:]*\)";|\1|p' "$SOURCE/src/cli/usage.c" | grep -o '.:\?'
 }
 
 # completed SHELL LINE...: what completion.py prints, without the part before a = and after it.

@@ -23,7 +23,7 @@ long_options() {
 }
 
 known_options() {
-	sed -nE 's/.*\{"([a-z-]+)", (no|required|optional)_argument.*/--\1/p' "$SOURCE/src/cli/options.c" | sort -u
+	sed -nE 's/.*\{"([a-z-]+)", (no|required|optional)_argument.*/--\1/p' "$SOURCE/src/cli/usage.c" | sort -u
 }
 
 # same WHAT A B: two lists of words are the same

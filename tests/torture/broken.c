@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/deserted.h"
+#include "lock/attempt.h"
 
 struct file_lock;
 

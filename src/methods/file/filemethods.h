@@ -5,6 +5,7 @@
 
 #include "lock/take.h"
 #include "methods/file/foreign_holder.h"
+#include "methods/file/heartbeat.h"
 #include "methods/file/inspect.h"
 #include "methods/file/publish.h"
 #include "methods/file/takeover.h"
@@ -17,6 +18,7 @@ extern const struct method method_symlink;
 
 /* Of every method of locks made of files. */
 #define FILE_METHOD_COMMON \
+	.guard = heartbeat_guard, .unguard = heartbeat_unguard, \
 	.listing = LISTED_IN_RECORD, .acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
 	.current = lockdir_current, .owned = publish_owned, .drop = publish_drop, .release = publish_release
 

@@ -13,6 +13,23 @@
 #include "sys/signals.h"
 #include "report/error.h"
 
+struct heartbeat {
+	/* the caller sets these */
+	struct lock *locks; /* COUNT of them, which are held */
+	unsigned count;
+	int64_t stale;   /* ns: beat every quarter of it; 0: as often as the methods need it */
+	int on_lost;     /* LOST_WARN, or a signal's number; 0: neither */
+	pid_t command;   /* the process that runs under the locks */
+	void (*report)(const struct lock *lock); /* tell the user, from the thread, that LOCK is lost */
+
+	int64_t every;   /* ns between two beats; INT64_MAX: none */
+	int process;     /* COMMAND's pidfd, or -1 */
+	int stop[2];     /* a pipe: closing stop[1] ends the thread */
+	struct pollfd *sources; /* COUNT locks' changes, and stop[0] */
+	pthread_t thread;
+	bool running;
+};
+
 /* Once the command has ended its record names a dead process, and a takeover is no loss. */
 static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 {
@@ -92,13 +109,25 @@ static void heartbeat_forget(struct heartbeat *heartbeat)
 	*heartbeat = (struct heartbeat){.stop = {-1, -1}, .process = -1};
 }
 
-int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
+static struct heartbeat the_heartbeat;
+
+int heartbeat_guard(const struct guard *guard, struct error *error)
 {
-	heartbeat->every = beat_interval(heartbeat->locks, heartbeat->count, heartbeat->stale);
-	heartbeat->process = heartbeat->stop[0] = heartbeat->stop[1] = -1;
-	heartbeat->running = false;
-	if (heartbeat->command <= 0 || (heartbeat->locks->spec->method->can & LEAVES_RECORD) == 0 ||
-	    (heartbeat->every == INT64_MAX && heartbeat->on_lost == 0))
+	const int64_t stale = guard->locks->spec->stale;
+	struct heartbeat *heartbeat = &the_heartbeat;
+
+	*heartbeat = (struct heartbeat){
+	    .locks = guard->locks,
+	    .count = guard->count,
+	    .stale = stale,
+	    .on_lost = guard->on_lost,
+	    .command = guard->command,
+	    .report = guard->report,
+	    .every = beat_interval(guard->locks, guard->count, stale),
+	    .process = -1,
+	    .stop = {-1, -1},
+	};
+	if (heartbeat->command <= 0 || (heartbeat->every == INT64_MAX && heartbeat->on_lost == 0))
 		return 0;
 	heartbeat->process = pidfd_of(heartbeat->command);
 	heartbeat->sources = calloc(heartbeat->count + 1, sizeof *heartbeat->sources);
@@ -111,11 +140,13 @@ int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 		return 0;
 	error_set(error, ERROR_SYSTEM, "cannot monitor the lock while the command runs");
 	heartbeat_forget(heartbeat);
-	return -1;
+	return stale > 0 || guard->on_lost != 0 ? -1 : 1;
 }
 
-void heartbeat_stop(struct heartbeat *heartbeat)
+void heartbeat_unguard(void)
 {
+	struct heartbeat *heartbeat = &the_heartbeat;
+
 	if (!heartbeat->running)
 		return;
 	close(heartbeat->stop[1]);

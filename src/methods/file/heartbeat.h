@@ -17,28 +17,8 @@
 /* The value of --on-lost: a signal's number, this, or 0 without the option. */
 enum { LOST_WARN = -1 };
 
-struct heartbeat {
-	/* the caller sets these */
-	struct lock *locks; /* COUNT of them, which are held */
-	unsigned count;
-	int64_t stale;   /* ns: beat every quarter of it; 0: as often as the methods need it */
-	int on_lost;     /* LOST_WARN, or a signal's number; 0: neither */
-	pid_t command;   /* the process that runs under the locks */
-	void (*report)(const struct lock *lock); /* tell the user, from the thread, that LOCK is lost */
-
-	int64_t every;   /* ns between two beats; INT64_MAX: none */
-	int process;     /* COMMAND's pidfd, or -1 */
-	int stop[2];     /* a pipe: closing stop[1] ends the thread */
-	struct pollfd *sources; /* COUNT locks' changes, and stop[0] */
-	pthread_t thread;
-	bool running;
-};
-
-/* Start the thread, if the locks need it.  Returns 0; or -1 with ERROR filled (no memory, descriptor or
- * thread): the locks are not looked after. */
-int heartbeat_start(struct heartbeat *heartbeat, struct error *error);
-
-/* Stop it: the command has ended.  A lock that was found lost has lock->end.lost set by now. */
-void heartbeat_stop(struct heartbeat *heartbeat);
+/* A method's guard and unguard: a thread, if the locks need it. */
+int heartbeat_guard(const struct guard *guard, struct error *error);
+void heartbeat_unguard(void);
 
 #endif

@@ -19,13 +19,6 @@ extern const struct method method_posix;
 	.current = lockfile_current, .owned = kernel_lock_owned, .release = kernel_release, .remove = lockfile_remove, \
 	.take_slot = kernel_take_slot, .drop_slot = kernel_drop_slot
 
-int kernel_open(struct lock *lock, struct error *error);
-enum outcome kernel_idle(struct lock *lock, struct error *error);
-void kernel_release(struct lock *lock);
-
-/* If LOCK was taken, is it still ours?  Only on NFS the system is asked. */
-bool kernel_lock_owned(struct lock *lock);
-
 /* A method's take_slot and drop_slot: a record lock on a byte of the range, or beyond any program's data. */
 enum outcome kernel_take_slot(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 void kernel_drop_slot(struct lock *lock, unsigned slot);

@@ -9,10 +9,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "lock/lock.h"
 #include "lock/queue.h"
 #include "lock/take.h"
-#include "methods/kernel/kernel_methods.h"
 #include "methods/kernel/lockfile.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"

@@ -21,4 +21,12 @@ bool lockfile_remove(struct lock *lock);
  * alone? */
 bool limits_of_network(const struct lock *lock);
 
+/* A method's open, idle and release. */
+int kernel_open(struct lock *lock, struct error *error);
+enum outcome kernel_idle(struct lock *lock, struct error *error);
+void kernel_release(struct lock *lock);
+
+/* If LOCK was taken, is it still ours?  Only on NFS the system is asked. */
+bool kernel_lock_owned(struct lock *lock);
+
 #endif

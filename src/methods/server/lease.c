@@ -16,6 +16,24 @@
 #include "sys/signals.h"
 #include "report/error.h"
 
+struct lease {
+	struct lock *lock;
+	const char *label; /* how the user named the lock */
+	pid_t command;
+	struct pipe_holders pipe_holders; /* the command's descendants, and what has the pipe */
+	int process;       /* COMMAND as a pidfd, or -1 */
+	int timer;         /* a timerfd on CLOCK_BOOTTIME, or -1 */
+	int stop[2];       /* a pipe: its end of file ends the thread */
+	int64_t term_at, kill_at; /* on CLOCK_BOOTTIME */
+	int64_t pause;     /* ns between two SIGKILLs */
+	bool termed;
+	bool refused_said; /* the message about a process that cannot be signalled was printed */
+	char loss[200];    /* the reason of the loss, until it was printed */
+	bool helper_exited;
+	pthread_t thread;
+	bool running;
+};
+
 /* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
 #define KILL_DELAY SECOND
 
@@ -144,14 +162,18 @@ static void *lease_thread(void *argument)
 	return NULL;
 }
 
-int lease_start(struct lease *lease, struct lock *lock, const char *label, pid_t command,
-    struct error *error)
+static struct lease the_lease;
+
+int lease_guard(const struct guard *guard, struct error *error)
 {
+	struct lock *lock = guard->locks;
+	pid_t command = guard->command;
+	struct lease *lease = &the_lease;
 	struct procfs_stat stat;
 
 	*lease = (struct lease){
 	    .lock = lock,
-	    .label = label,
+	    .label = guard->label,
 	    .command = command,
 	    .pipe_holders = {.pipe = lock->smith->monitor, .elder = getpid(), .except = lock->smith->pid},
 	    .pause = 20 * MILLISECOND,
@@ -205,8 +227,10 @@ static void stop_leftovers(struct lease *lease)
 	say_refused(lease);
 }
 
-void lease_stop(struct lease *lease)
+void lease_unguard(void)
 {
+	struct lease *lease = &the_lease;
+
 	if (!lease->running)
 		return;
 	close(lease->stop[1]);

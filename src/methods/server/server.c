@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "report/exitcode.h"
-#include "lock/take.h"
 #include "methods/kernel/lockfile.h"
+#include "lock/lock.h"
+#include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 
@@ -176,7 +177,7 @@ static int wait_for_line(struct lock *lock, const struct wait_options *wait, con
 
 	do {
 		slice = *until;
-		left = attempt_left(lock, wait);
+		left = wait_left(lock, wait);
 		if (left > 0 && left < deadline_left(until))
 			slice = deadline_after(left);
 		got = locksmith_line(lock->smith, &slice, line);
@@ -343,6 +344,8 @@ const struct method method_on_server = {
     .name = "server",
     .can = CAN_SHARE | CAN_SLOTS | HAS_LEASE,
     .listing = LISTED_ON_SERVER,
+    .guard = lease_guard,
+    .unguard = lease_unguard,
     .acquire = server_acquire,
     .release = server_release,
     .stuck_reason = server_stuck_reason,

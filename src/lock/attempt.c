@@ -4,12 +4,66 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "lock/deserted.h"
-#include "lock/take.h"
+#include "lock/attempt.h"
+#include "lock/slots.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/proc.h"
 #include "sys/wakeup.h"
+
+/* A slot of a range is a byte of that range.  Otherwise slot holders share the lock itself, which excludes plain
+ * holders. */
+#define TAKES_WHOLE(lock) ((lock)->spec->slots == 0 || ((lock)->spec->method->can & CAN_RANGE) == 0)
+
+void attempt_drop(struct lock *lock)
+{
+	struct error ignored;
+
+	slots_drop(lock);
+	if (TAKES_WHOLE(lock)) /* else the rest of the range may be the caller's */
+		lock->spec->method->drop(lock, &ignored);
+}
+
+/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.  The queue's
+ * timer must be off: each tick costs the place among waiters outside of the queue, and so does one that draws. */
+static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome;
+	int64_t left;
+
+	do {
+		left = wait_left(lock, wait);
+		if (left == INT64_MAX)
+			wakeup_off();
+		else if (wakeup_set(left, error) != 0)
+			return FAILED;
+		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2 */
+		if (outcome == BUSY && deadline_left(&wait->deadline) == 0)
+			return lock->spec->method->take(lock, TRY, error);
+	} while (outcome == BUSY);
+	return outcome;
+}
+
+enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome = TAKEN;
+
+	if (TAKES_WHOLE(lock))
+		outcome = wait == NULL ? lock->spec->method->take(lock, TRY, error) : sleep_in_call(lock, wait, error);
+	if (outcome != TAKEN || lock->spec->slots == 0)
+		return outcome;
+	outcome = slots_try(lock, error);
+	if (outcome == BUSY && wait != NULL)
+		outcome = slots_sleep(lock, wait, error);
+	if (outcome != TAKEN)
+		attempt_drop(lock);
+	return outcome;
+}
+
+enum outcome attempt_try(struct lock *lock, struct error *error)
+{
+	return attempt_sleep(lock, NULL, error);
+}
 
 /* Thousands of waiters that look in step would find the lock taken by each other. */
 int64_t attempt_jitter(int64_t most)

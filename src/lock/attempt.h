@@ -1,8 +1,17 @@
-/* lock/deserted.h - is a lock free at each look, so that it belongs to no living queue? */
-#ifndef SEMLOCK_LOCK_DESERTED_H
-#define SEMLOCK_LOCK_DESERTED_H
+/* lock/attempt.h - one attempt at an open lock, without regard to the queue. */
+#ifndef SEMLOCK_LOCK_ATTEMPT_H
+#define SEMLOCK_LOCK_ATTEMPT_H
 
 #include "lock/lock.h"
+
+/* Take LOCK, and a slot of it if it has slots, without sleeping. */
+enum outcome attempt_try(struct lock *lock, struct error *error);
+
+/* Sleep in the lock call until LOCK is taken; BUSY when WAIT's deadline has passed.  NULL: do not sleep. */
+enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, struct error *error);
+
+/* Unlock LOCK, and keep it open. */
+void attempt_drop(struct lock *lock);
 
 struct bytes {
 	long long first, last; /* LLONG_MAX: to the end of the file */
