@@ -95,22 +95,46 @@ static int add_kernel_owners(struct owners *found, const struct lock *lock, unsi
 	return steady;
 }
 
+static int add_recorded_owners(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+{
+	(void)kinds;
+	return record_owners_add(found, lock, error);
+}
+
+/* The server is not asked. */
+static int add_last_answer(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+{
+	(void)kinds, (void)error;
+	if (lock->server_text[0] != '\0')
+		server_owners_add(found, lock->spec->method->name, lock->server_text, false);
+	return 1;
+}
+
+static bool verify_recorded(const struct lock *lock, pid_t pid);
+static bool verify_listed(const struct lock *lock, pid_t pid);
+
+/* By method->listing. */
+static const struct source {
+	/* Add LOCK's owners to FOUND.  1; 0: look again; -1 with ERROR filled. */
+	int (*add)(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
+	/* Does PID hold it?  Never asked of a server. */
+	bool (*verify)(const struct lock *lock, pid_t pid);
+} sources[] = {
+    [LISTED_IN_PROC] = {add_kernel_owners, verify_listed},
+    [LISTED_IN_RECORD] = {add_recorded_owners, verify_recorded},
+    [LISTED_ON_SERVER] = {add_last_answer, NULL},
+};
+
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
 	int seen = 0;
 
 	*found = (struct owners){0};
-	if (lock->spec->method->listing == LISTED_ON_SERVER) {
-		if (lock->server_text[0] != '\0')
-			server_owners_add(found, lock->spec->method->name, lock->server_text, false);
-		return 0;
-	}
 	for (int tries = 0; tries < 4 && seen == 0; tries++) {
 		if (tries > 0)
 			open_fds_drop_walk();
 		owners_forget(found);
-		seen = lock->spec->method->listing == LISTED_IN_RECORD ? record_owners_add(found, lock, error)
-						  : add_kernel_owners(found, lock, kinds, error);
+		seen = sources[lock->spec->method->listing].add(found, lock, kinds, error);
 	}
 	if (seen >= 0 && found->failed)
 		seen = error_say(error, ERROR_SYSTEM, "cannot list its holders: no memory");
@@ -177,18 +201,21 @@ static bool verify_recorded(const struct lock *lock, pid_t pid)
 	return holds && probe_verify(lock, pid);
 }
 
-bool owners_verify(const struct lock *lock, pid_t pid)
+static bool verify_listed(const struct lock *lock, pid_t pid)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	bool verified = false;
 
-	if (lock->spec->method->listing == LISTED_IN_RECORD)
-		return verify_recorded(lock, pid);
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)
 		verified = verified ||
 			 (open_fds.list[i].locked && conflicts_with(&open_fds.list[i].lock, lock));
 	open_fds_forget(&open_fds);
 	return verified;
+}
+
+bool owners_verify(const struct lock *lock, pid_t pid)
+{
+	return sources[lock->spec->method->listing].verify(lock, pid);
 }
