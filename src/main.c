@@ -37,13 +37,13 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	/* The process's end releases a kernel lock, too, before a parent sees that end: that saves a call. */
 	if ((method->can & FREED_BY_KERNEL) != 0 && !request->spec.to_be_removed)
 		return result_if_lost(request, locks, status);
-	lockset_forget(locks, request->nlocks);
+	lockset_release(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++) {
 		if (locks[i].end.stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: cannot release the lock: %s", messages_label(request, &locks[i]),
 			    method->stuck_reason(&locks[i]));
-		if (request->spec.to_be_removed && method->remove != NULL && !method->remove(&locks[i]))
+		if (request->spec.to_be_removed && (method->can & FREED_BY_KERNEL) != 0 && !method->remove(&locks[i]))
 			complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
 	}
 	return status;

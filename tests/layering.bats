@@ -110,26 +110,6 @@ answers() {
 	find . -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500' | clean "too long:"
 }
 
-# A definition is a name at the beginning of a line, and its parameters up to the brace.
-@test "no function has more than five parameters" {
-	find . -name '*.c' | while read -r file; do
-		awk -v file="$file" '
-			function parameters(text, i, c, depth, commas) {
-				gsub(/__attribute__ *\(\(([^()]|\([^()]*\))*\)\)/, "", text)
-				for (i = 1; i <= length(text); i++) {
-					c = substr(text, i, 1)
-					depth += (c == "(") - (c == ")")
-					commas += c == "," && depth == 1
-				}
-				return commas + 1
-			}
-			/^[a-z].*\(/ && !/;$/ { signature = ""; open = 1 }
-			open { signature = signature $0 }
-			/^\{/ && open { open = 0; if (parameters(signature) > 5) print file ": " signature }
-			/;$|^\}/ { open = 0 }' "$file"
-	done | clean "more than five:"
-}
-
 @test "the exit statuses are numbers in one place" {
 	grep -rnE --include='*.c' '\b(exit|return|die)\(? *(6[4-9]|7[0-9]|12[4-7])\b' . | clean "numbers instead of names:"
 }
@@ -138,12 +118,96 @@ answers() {
 	grep -rhoE --include='*.h' '^(struct|enum) [a-z_0-9]+ \{' . | sort | uniq -d | clean "twice:"
 }
 
-# Names that mean nothing outside of this project, or two things: the field's own have replaced them.
-@test "no identifier is one of the names that were replaced" {
-	old='why|grips?|scene|sight|peek|view|stranger|bearer|steer|hunt(er)?|occupants?|proof|sentence|reach|keeper'
-	old="$old|NEEDS_AN_EYE|lifeline|gate|ending|obtain|MERCY|deaf|condemn(ed)?|sightings|dice|several|liveness|trouble"
-	find . ../tests -name '*.[ch]' -exec sed -zE 's,/\*[^*]*\*+([^/*][^*]*\*+)*/,,g; s/"([^"\\]|\\.)*"//g' {} + |
-		grep -aowE "($old|patience|here|calls)(_[a-z_]*)?" | sort | uniq -c | clean "old names:"
+# source FILES...: their text without comments and strings; each line stands behind its file's name.
+source_text() {
+	awk '
+		function code(line, result, i) {
+			while (line != "") {
+				if (inside) {
+					i = index(line, "*/")
+					if (i == 0)
+						return result
+					inside = 0
+					line = substr(line, i + 2)
+				} else if (match(line, /^"([^"\\]|\\.)*"/)) {
+					line = substr(line, RLENGTH + 1)
+				} else if (line ~ /^\/\*/) {
+					inside = 1
+					line = substr(line, 3)
+				} else {
+					result = result substr(line, 1, 1)
+					line = substr(line, 2)
+				}
+			}
+			return result
+		}
+		FNR == 1 { inside = 0 }
+		{ print FILENAME ": " code($0) }' "$@"
+}
+
+# asks_null: where a function of a method's table is compared with NULL, which is no question of the lock's kind.
+asks_null() {
+	grep -rnE --include='*.[ch]' --exclude-dir=methods 'method->[a-z_]+ *(==|!=) *NULL|!method->[a-z_]+\b[^(]' .
+}
+
+@test "outside of methods/ a capability is asked for by its name, not by a function that is not there" {
+	asks_null | clean "these ask for NULL:"
+}
+
+# request_structs: the structures that struct request has.
+request_structs() {
+	sed -n '/^struct request {/,/^};/p' cli/request.h | grep -oE '\bstruct [a-z_]+ ' | sort -u
+}
+
+@test "a request says what was asked for, and has no lock" {
+	request_structs | grep -qx 'struct lock_spec '
+	request_structs | grep -x 'struct lock ' | clean "struct request has:"
+}
+
+# members: "COUNT FILE: STRUCT" for each structure of src/ but the helpers'.
+members() {
+	find . -name '*.[ch]' -not -path './locksmith/*' | sort | while read -r file; do source_text "$file"; done | awk '
+		{ file = $1; sub(/^[^ ]* /, "") }
+		/^struct [a-z_]+ \{/ { name = $2; depth = count = 0 }
+		name != "" {
+			for (i = 1; i <= length($0); i++) {
+				c = substr($0, i, 1)
+				depth += (c ~ /[({]/) - (c ~ /[)}]/)
+				count += depth == 1 && c ~ /[;,]/
+			}
+			if (depth == 0) {
+				print count, file, name
+				name = ""
+			}
+		}'
+}
+
+@test "no structure but struct request has more than 20 members" {
+	[ "$(members | wc -l)" -gt 60 ]
+	members | awk '$1 > 20 && $3 != "request"' | clean "too many:"
+	members | grep -q '^2[0-9] \./cli/request.h: request$'
+}
+
+# changeable: signatures through which what a wait was told can be changed.
+changeable() {
+	grep -rnE --include='*.[ch]' '[(,] *struct wait_options \*' .
+}
+
+@test "what a wait was told is const in every signature" {
+	changeable | clean "not const:"
+	[ "$(grep -rhoE --include='*.[ch]' '[(,] *const struct wait_options \*' . | wc -l)" -gt 20 ]
+}
+
+@test "these four rules find what breaks them" {
+	cp -R "$SOURCE/src" "$BATS_TEST_TMPDIR/src"
+	cd "$BATS_TEST_TMPDIR/src"
+	echo 'static int f(struct wait_options *wait) { return lock->spec->method->guard != NULL; }' >>main.c
+	{ echo 'struct big {'; printf '\tint *a, b; /* one; two */\n%.0s' {1..10}; echo '	int (*c)(int a, int b);'; echo '};'; } >>lock/queue.c
+	sed -i 's/^struct request {/&\n\tstruct lock held;/' cli/request.h
+	[ "$(asks_null | cut -d: -f1)" = ./main.c ]
+	[ "$(changeable | cut -d: -f1)" = ./main.c ]
+	[ "$(members | grep ' big$')" = '21 ./lock/queue.c: big' ]
+	request_structs | grep -qx 'struct lock '
 }
 
 # Of "[ a ] && [ b ]" only b fails a test, unless the line is the last: write two lines.

@@ -94,6 +94,7 @@ LONG_BATS = \
 LOCAL_BATS = \
 	tests/cli/bad-input.bats \
 	tests/run/become.bats \
+	tests/run/busy.bats \
 	tests/owners/check.bats \
 	tests/run/close.bats \
 	tests/lock/conversion.bats \

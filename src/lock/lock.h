@@ -76,7 +76,15 @@ struct lock_id {
 struct lock_place {
 	bool covered;  /* by an earlier lock of its set (-f), which is of the same file */
 	bool admitted; /* we have had a place in the queue (wait_options.places) */
-	bool crowded;  /* all places are taken */
+};
+
+/* Why a lock is BUSY: why we do not wait for it, or no longer. */
+enum busy_reason {
+	BUSY_NOW,       /* wait_options.try_once */
+	BUSY_TIMEOUT,   /* the deadline has passed */
+	BUSY_CROWDED,   /* all places of its queue are taken */
+	BUSY_INHERITED, /* it is held by what this process has inherited: the wait would never end */
+	BUSY_TOGGLED    /* --toggle has ended the holder, and takes nothing */
 };
 
 /* How it came to its end. */
@@ -94,6 +102,7 @@ struct lock {
 	int slot;            /* the slot held, from 0; -1: none */
 	struct lock_id id;
 	struct lock_place place;
+	enum busy_reason busy; /* of the last attempt, if that was BUSY */
 	struct lock_end end;
 
 	int access; /* FREED_BY_KERNEL: how FD is open: O_RDONLY or O_RDWR */
@@ -123,7 +132,7 @@ struct guard {
 enum when_busy {
 	WAIT,
 	WAIT_PAST_QUEUE, /* as with wait_options.passes */
-	GIVE_UP
+	GIVE_UP /* BUSY_INHERITED */
 };
 
 /* How long to wait, and whether behind the others. */

@@ -30,7 +30,7 @@ static int in_order(const void *left, const void *right)
 	return order != 0 ? order : (a->spec->mode == SHARED) - (b->spec->mode == SHARED);
 }
 
-void lockset_forget(struct lock *locks, unsigned count)
+void lockset_release(struct lock *locks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		locks[i].spec->method->release(&locks[i]);
@@ -56,7 +56,7 @@ static int prepare_all(struct lock *locks, unsigned count, const struct lock **c
 {
 	for (unsigned i = 0; i < count; i++) {
 		*culprit = &locks[i];
-		if (locks[i].spec->method->prepare != NULL && locks[i].spec->method->prepare(&locks[i], error) != 0)
+		if ((locks[i].spec->method->can & LEAVES_RECORD) != 0 && locks[i].spec->method->prepare(&locks[i], error) != 0)
 			return -1;
 	}
 	return 0;
@@ -108,7 +108,7 @@ enum outcome lockset_take(struct lock *locks, unsigned count, const struct wait_
 	do {
 		outcome = take_once(locks, count, wait, culprit, error);
 		if (outcome != TAKEN)
-			lockset_forget(locks, count);
+			lockset_release(locks, count);
 	} while (outcome == AGAIN);
 	return outcome;
 }

@@ -9,6 +9,6 @@
 enum outcome lockset_take(struct lock *locks, unsigned count, const struct wait_options *wait,
     const struct lock **culprit, struct error *error);
 
-void lockset_forget(struct lock *locks, unsigned count);
+void lockset_release(struct lock *locks, unsigned count);
 
 #endif

@@ -39,14 +39,10 @@ enum {
 	HAS_LEASE = 1024       /* a server frees it when the helper has been silent for too long */
 };
 
-/* Where the holders of its locks are listed: owners/. */
-enum listing { LISTED_IN_PROC, LISTED_IN_RECORD, LISTED_ON_SERVER };
-
 /* One table for every kind of lock.  Functions that return int: 0, or -1 with ERROR filled. */
 struct method {
 	const char *name; /* as typed after -m; a URL's scheme */
 	unsigned can;
-	enum listing listing;
 
 	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which asks for the functions
 	 * below; or a server's own way.  Unless TAKEN, LOCK has to be released. */
@@ -57,9 +53,9 @@ struct method {
 	/* Why LOCK->stuck could not be released, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
 
-	/* Keep the locks of GUARD alive until unguard(), after the command's end, which sets LOCK->end.lost.  Returns 0; 1
-	 * with ERROR filled: they are not looked after, and need not be; -1 with ERROR filled: the command must not run.
-	 * NULL: nothing to do. */
+	/* Not FREED_BY_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end, which sets
+	 * LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not looked after, and need not be; -1 with ERROR
+	 * filled: the command must not run. */
 	int (*guard)(const struct guard *guard, struct error *error);
 	void (*unguard)(void);
 
@@ -67,8 +63,6 @@ struct method {
 
 	/* Open what LOCK is taken on, and note its identity.  Nothing is taken or made, but a kernel lock's file. */
 	int (*open)(struct lock *lock, struct error *error);
-	/* Make what must be there before the command is started, which inherits it.  May be called again. */
-	int (*prepare)(struct lock *lock, struct error *error);
 	/* With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
 	/* Unlock, for every process that shares it; LOCK stays open. */
@@ -88,9 +82,10 @@ struct method {
 	/* FREED_BY_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
 	bool (*remove)(struct lock *lock);
 
-	/* LEAVES_RECORD: what is made (methods/file/lockdir.h); a sign of life; what the record says of the holder. */
+	/* LEAVES_RECORD: what is made (methods/file/lockdir.h); make what the command is to inherit, before it is started
+	 * (may be called again); what the record says of the holder. */
 	const struct object *object;
-	void (*beat)(struct lock *lock);
+	int (*prepare)(struct lock *lock, struct error *error);
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 };
 

@@ -164,9 +164,10 @@ static bool skips_queue(const struct lock *lock, const struct wait_options *wait
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
 static bool is_crowded(struct lock *lock, const struct queue *queue, unsigned places)
 {
-	lock->place.crowded = places > 0 && !lock->place.admitted && queue_full(queue, places);
-	lock->place.admitted = !lock->place.crowded;
-	return lock->place.crowded;
+	lock->place.admitted = places == 0 || lock->place.admitted || !queue_full(queue, places);
+	if (!lock->place.admitted)
+		lock->busy = BUSY_CROWDED;
+	return !lock->place.admitted;
 }
 
 /* There is no ticket to be had.  --queue-max cannot be kept then, unless the time was up. */
@@ -185,8 +186,10 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 	enum outcome outcome;
 	bool skips;
 
-	if (when_busy == GIVE_UP)
+	if (when_busy == GIVE_UP) {
+		lock->busy = BUSY_INHERITED;
 		return BUSY;
+	}
 	queue->counted = wait->places > 0;
 	if (!queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
 		return take_without_ticket(lock, wait, error);
@@ -208,6 +211,7 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	struct queue queue = {.fd = -1};
 	enum outcome outcome;
 
+	lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 	queue_open(&queue, lock);
 	if (queue.fd < 0 || (wait->try_once && queue_empty(&queue)) || skips_queue(lock, wait)) {
 		outcome = attempt_sleep(lock, NULL, error);

@@ -19,7 +19,7 @@ static bool in_environment(const struct lock *lock)
 	struct stat file;
 	char entry[64];
 
-	if (lock->spec->method->listing == LISTED_IN_RECORD)
+	if ((lock->spec->method->can & LEAVES_RECORD) != 0)
 		return getenv("SEMLOCK_LOCK") != NULL; /* the record says the rest */
 	if (held == NULL)
 		return false;
@@ -138,7 +138,7 @@ static enum nesting look_on_server(const struct lock *lock, pid_t *holder)
 /* The kinds of kernel lock to search for: all, for they share the file's one queue. */
 static unsigned kernel_kinds(const struct lock *lock)
 {
-	return lock->spec->method->listing != LISTED_IN_PROC ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
+	return (lock->spec->method->can & FREED_BY_KERNEL) == 0 ? 0 : KIND_FLOCK | KIND_OFD | KIND_POSIX;
 }
 
 enum nesting nesting_look(const struct lock *lock, pid_t *holder)
@@ -149,7 +149,7 @@ enum nesting nesting_look(const struct lock *lock, pid_t *holder)
 	struct error ignored;
 	pid_t above;
 
-	if (lock->spec->method->listing == LISTED_ON_SERVER)
+	if ((lock->spec->method->can & HAS_LEASE) != 0)
 		return look_on_server(lock, holder);
 	if (!in_environment(lock) || owners_look(&found, lock, kernel_kinds(lock), &ignored) != 0)
 		return NESTING_NONE;

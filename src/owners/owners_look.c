@@ -113,17 +113,23 @@ static int add_last_answer(struct owners *found, const struct lock *lock, unsign
 static bool verify_recorded(const struct lock *lock, pid_t pid);
 static bool verify_listed(const struct lock *lock, pid_t pid);
 
-/* By method->listing. */
-static const struct source {
+/* Where the holders of a method's locks are listed. */
+struct source {
 	/* Add LOCK's owners to FOUND.  1; 0: look again; -1 with ERROR filled. */
 	int (*add)(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
 	/* Does PID hold it?  Never asked of a server. */
 	bool (*verify)(const struct lock *lock, pid_t pid);
-} sources[] = {
-    [LISTED_IN_PROC] = {add_kernel_owners, verify_listed},
-    [LISTED_IN_RECORD] = {add_recorded_owners, verify_recorded},
-    [LISTED_ON_SERVER] = {add_last_answer, NULL},
 };
+
+static const struct source *source_of(const struct lock *lock)
+{
+	static const struct source processes = {add_kernel_owners, verify_listed};
+	static const struct source its_record = {add_recorded_owners, verify_recorded};
+	static const struct source server = {add_last_answer, NULL};
+	unsigned can = lock->spec->method->can;
+
+	return (can & HAS_LEASE) != 0 ? &server : (can & LEAVES_RECORD) != 0 ? &its_record : &processes;
+}
 
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
@@ -134,7 +140,7 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 		if (tries > 0)
 			open_fds_drop_walk();
 		owners_forget(found);
-		seen = sources[lock->spec->method->listing].add(found, lock, kinds, error);
+		seen = source_of(lock)->add(found, lock, kinds, error);
 	}
 	if (seen >= 0 && found->failed)
 		seen = error_say(error, ERROR_SYSTEM, "cannot list its holders: no memory");
@@ -174,7 +180,7 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool metho
 
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
-	if (spec->method->listing == LISTED_ON_SERVER)
+	if ((spec->method->can & HAS_LEASE) != 0)
 		return server_owners_ask(found, &lock, error);
 	if (!method_named)
 		return look_at_any(found, spec, error);
@@ -217,5 +223,5 @@ static bool verify_listed(const struct lock *lock, pid_t pid)
 
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
-	return sources[lock->spec->method->listing].verify(lock, pid);
+	return source_of(lock)->verify(lock, pid);
 }

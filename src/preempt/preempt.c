@@ -20,8 +20,7 @@ struct preempt_state {
 	bool stopped;           /* a process has been signalled */
 	struct targets targets;
 	struct owners first;    /* of --toggle: the holders, as found by the search that signalled them */
-	bool toggles;           /* --toggle ... */
-	bool toggled;           /* ... and the holders that it signalled have released the lock */
+	bool toggles;           /* --toggle */
 	bool doubts, doubted;   /* this search, and the one before it, left a doubt about a holder */
 	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
 	bool passing;           /* the last search found a waiter that may give the lock back ... */
@@ -274,14 +273,17 @@ static enum outcome stop_and_wait(void *context)
 	struct preempt_state *state = context;
 	int count;
 
-	if (too_late(state))
+	if (too_late(state)) {
+		state->lock->busy = state->wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 		return BUSY;
+	}
 	count = look_and_stop(state);
 	if (count < 0 || check_seen(state) != 0)
 		return FAILED;
-	state->toggled = state->toggles && state->stopped && count == 0;
-	if (state->toggled)
+	if (state->toggles && state->stopped && count == 0) {
+		state->lock->busy = BUSY_TOGGLED;
 		return BUSY;
+	}
 	state->wait->waits(state->lock, state->wait->context);
 	wait_left(state->lock, state->wait);
 	wait_for_targets(state);
@@ -312,7 +314,7 @@ static enum outcome toggle_take(struct preempt_state *state)
 }
 
 enum outcome preempt_take(const struct request *request, struct lock *lock, const struct wait_options *wait,
-    bool *toggled, struct error *error)
+    struct error *error)
 {
 	struct preempt_state state = {.request = request, .lock = lock, .wait = wait, .pause = 1, .error = error};
 	enum outcome outcome;
@@ -321,6 +323,5 @@ enum outcome preempt_take(const struct request *request, struct lock *lock, cons
 	outcome = state.toggles ? toggle_take(&state) : replace_take(&state);
 	targets_forget(&state.targets);
 	owners_forget(&state.first);
-	*toggled = state.toggled;
 	return outcome;
 }

@@ -15,6 +15,6 @@
  * before a holder was signalled, after which there is no deadline; FAILED with ERROR filled, as when the holder
  * may not be signalled or is an ancestor of this process. */
 enum outcome preempt_take(const struct request *request, struct lock *lock, const struct wait_options *wait,
-    bool *toggled, struct error *error);
+    struct error *error);
 
 #endif

@@ -39,13 +39,6 @@ static struct acquired end_with(int status)
 	return (struct acquired){ACQUIRED_NOTHING, status};
 }
 
-static struct acquired busy(const struct request *request, const struct lock *lock, enum busy_reason reason)
-{
-	messages_busy(request, lock, reason);
-	status_fd_event(reason != BUSY_TIMEOUT ? "busy" : "timeout");
-	return end_with(request->busy_status);
-}
-
 /* As flock, in flock(1)'s words and on its stream. */
 static void say_taken(const struct request *request, int64_t took)
 {
@@ -96,7 +89,7 @@ static struct acquired held_above(const struct request *request, const struct lo
 	if (request->nested && nesting != NESTING_LESS)
 		return under_ancestor(request);
 	if (wait_ends(request))
-		return busy(request, lock, BUSY_INHERITED);
+		return end_with(result_of_busy(request, lock, BUSY_INHERITED));
 	error_say(&error, ERROR_USAGE, "held %sby %s: %s%s",
 	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", by,
 	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
@@ -193,17 +186,15 @@ static int64_t tick(const struct lock *lock, void *context)
 static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
-	enum busy_reason reason = acquisition->wait.try_once ? BUSY_NOW
-			    : lock->place.crowded      ? BUSY_CROWDED : BUSY_TIMEOUT;
 	char by[64];
 
-	if (acquisition->nesting > NESTING_SHARES) {
+	if (lock->busy == BUSY_INHERITED) {
 		snprintf(by, sizeof by, "descriptor %d, which this command has inherited", acquisition->fd);
 		return held_above(request, lock, acquisition->nesting, by);
 	}
 	if (acquisition->error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
 		complain("%s: %s", messages_label(request, lock), acquisition->error.text);
-	return busy(request, lock, reason);
+	return end_with(result_of_busy(request, lock, lock->busy));
 }
 
 static void begin(struct acquisition *acquisition, const struct request *request)
@@ -234,7 +225,6 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 	const struct lock *culprit = locks;
 	struct acquisition acquisition;
 	struct acquired refused;
-	bool toggled = false;
 	enum outcome outcome;
 
 	begin(&acquisition, request);
@@ -242,7 +232,7 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		if (!may_wait(&acquisition, &locks[i], &refused))
 			return refused;
 	if (request->preempt != PREEMPT_NOT)
-		outcome = preempt_take(request, locks, &acquisition.wait, &toggled, &acquisition.error);
+		outcome = preempt_take(request, locks, &acquisition.wait, &acquisition.error);
 	else if (request->nlocks > 1)
 		outcome = lockset_take(locks, request->nlocks, &acquisition.wait, &culprit, &acquisition.error);
 	else
@@ -253,5 +243,5 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		return taken(&acquisition);
 	if (outcome == FAILED)
 		return end_with(result_of_error(request, culprit, &acquisition.error));
-	return toggled ? end_with(EXIT_SUCCESS) : not_taken(&acquisition, culprit);
+	return not_taken(&acquisition, culprit);
 }

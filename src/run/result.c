@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -26,18 +27,29 @@ const char *messages_label(const struct request *request, const struct lock *loc
 	return text;
 }
 
-void messages_busy(const struct request *request, const struct lock *lock, enum busy_reason reason)
+int result_of_busy(const struct request *request, const struct lock *lock, enum busy_reason reason)
 {
-	bool waited = reason == BUSY_TIMEOUT;
+	static const struct {
+		const char *event, *as_flock, *text, *more;
+	} words[] = {
+	    [BUSY_NOW] = {"busy", "failed to get lock", "busy", ""},
+	    [BUSY_TIMEOUT] = {"timeout", "timeout while waiting to get lock", "still busy", "; the time is up"},
+	    [BUSY_CROWDED] = {"busy", "failed to get lock", "busy", "; its queue is full"},
+	    [BUSY_INHERITED] = {"busy", "failed to get lock", "busy", ""},
+	};
 	char text[400];
 
+	if (reason == BUSY_TOGGLED)
+		return EXIT_SUCCESS;
 	if (request->as_flock) {
 		if (request->verbose)
-			complain(waited ? "timeout while waiting to get lock" : "failed to get lock");
+			complain("%s", words[reason].as_flock);
 	} else if (!request->quiet && (request->verbose || isatty(STDERR_FILENO))) {
-		holder_text(lock, waited ? "still busy" : "busy", text, sizeof text);
-		complain("%s: %s%s", messages_label(request, lock), text, waited ? "; the time is up" : "");
+		holder_text(lock, words[reason].text, text, sizeof text);
+		complain("%s: %s%s", messages_label(request, lock), text, words[reason].more);
 	}
+	status_fd_event("%s", words[reason].event);
+	return request->busy_status;
 }
 
 static int64_t began;
@@ -97,17 +109,24 @@ static int status_not_run(const struct request *request, int errnum)
 	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
 }
 
+/* A signal that semlock received too comes first; and the limit's SIGKILL is told from its first signal, as by timeout(1). */
+static bool ended_by_limit(const struct result *result)
+{
+	return !result->received &&
+	       (result->limit == LIMIT_REACHED || (result->limit == LIMIT_KILLS && result->how == ENDED_EXIT));
+}
+
 int result_status(const struct request *request, const struct result *result)
 {
 	int64_t held = held_time();
 
 	if (result->how == ENDED_NOT_RUN)
 		return status_not_run(request, result->code);
-	if (result->timed_out)
+	if (result->limit > LIMIT_KEPT)
 		status_fd_event("run-timeout");
 	status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
 	    result->code, STATUS_FD_TIME(held));
-	if (result->by_limit)
+	if (ended_by_limit(result))
 		return EXIT_RUNTIMEOUT;
 	return result->how == ENDED_SIGNAL ? 128 + result->code : result->code;
 }

@@ -9,16 +9,9 @@
 /* What messages call LOCK; the text may be overwritten by the next call. */
 const char *messages_label(const struct request *request, const struct lock *lock);
 
-/* Why semlock does not wait for a busy lock, or no longer. */
-enum busy_reason {
-	BUSY_NOW,      /* -n */
-	BUSY_TIMEOUT,  /* the wait's time is up */
-	BUSY_CROWDED,  /* --queue-max */
-	BUSY_INHERITED /* an ancestor holds it, or a descriptor that this process has inherited */
-};
-
-/* LOCK is busy, and held by such a process: on a terminal, or with --verbose; never with -q. */
-void messages_busy(const struct request *request, const struct lock *lock, enum busy_reason reason);
+/* LOCK is busy for REASON: write the event; say so, and who holds it, on a terminal or with --verbose, but never with
+ * -q.  Returns the status for it. */
+int result_of_busy(const struct request *request, const struct lock *lock, enum busy_reason reason);
 
 /* The lock is held from now on. */
 void held_begins(void);

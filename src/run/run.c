@@ -151,7 +151,7 @@ static void say_running(const struct request *request)
 int run(struct job *job)
 {
 	const struct request *request = job->request;
-	const struct method *method = request->spec.method;
+	const bool guarded = (request->spec.method->can & FREED_BY_KERNEL) == 0 && job->command.nlocks > 0;
 	struct result result;
 	struct error error;
 	pid_t pid;
@@ -162,7 +162,7 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if (method->guard != NULL && job->command.nlocks > 0 && guard_locks(job, &error) != 0) {
+	if (guarded && guard_locks(job, &error) != 0) {
 		start_barrier_cancel(&job->command.start_barrier);
 		return result_of_error(request, NULL, &error);
 	}
@@ -175,8 +175,8 @@ int run(struct job *job)
 	}
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
-	if (method->unguard != NULL)
-		method->unguard();
+	if (guarded)
+		request->spec.method->unguard();
 	if (pid < 0)
 		return result_of_error(request, NULL, &error);
 	job->died_of = result.received ? result.code : 0;

@@ -36,11 +36,14 @@ struct command {
 /* How the command ended. */
 struct result {
 	enum { ENDED_EXIT, ENDED_SIGNAL, ENDED_NOT_RUN } how;
-	bool timed_out; /* the limit was reached, and the command was signalled ... */
-	bool by_limit;  /* ... which is why it ended: EXIT_RUNTIMEOUT */
-	int code;       /* exit status, signal number, or errno of the exec */
-	bool asked;     /* semlock has received a signal that asks to end */
-	bool received;  /* semlock has received the signal that ended the command, too */
+	int code;      /* exit status, signal number, or errno of the exec */
+	enum {
+		LIMIT_KEPT,
+		LIMIT_REACHED, /* it has got the limit's signal ... */
+		LIMIT_KILLS    /* ... and then SIGKILL */
+	} limit;
+	bool asked;    /* semlock has received a signal that asks to end */
+	bool received; /* semlock has received the signal that ended the command, too */
 };
 
 /* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the one named first; add

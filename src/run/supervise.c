@@ -18,7 +18,6 @@ struct supervised {
 	const struct command *command;
 	struct deadline next; /* of the limit's next signal */
 	bool asked_to_end;    /* the command has got the limit's signal, or one to end that came to semlock */
-	bool killed;          /* the limit's last signal was SIGKILL */
 	sigset_t got;         /* the signals that semlock has received, from the keyboard or by kill(2) */
 	bool over;            /* the command has ended, with RESULT; ... */
 	struct result result;
@@ -127,8 +126,8 @@ static void enforce_limit(struct supervised *supervised)
 	const struct limit *limit = &supervised->command->limit;
 	int signo = supervised->asked_to_end ? SIGKILL : limit->signal;
 
-	supervised->result.timed_out = supervised->result.timed_out || !supervised->asked_to_end;
-	supervised->killed = signo == SIGKILL;
+	if (!supervised->asked_to_end || supervised->result.limit > LIMIT_KEPT)
+		supervised->result.limit = signo == SIGKILL ? LIMIT_KILLS : LIMIT_REACHED;
 	send_to_command(supervised, signo);
 	if (signo != SIGKILL && signo != SIGCONT)
 		send_to_command(supervised, SIGCONT);
@@ -218,7 +217,7 @@ static bool semlock_got_it(const struct supervised *supervised)
 	const struct result *result = &supervised->result;
 	sigset_t pending;
 
-	if (result->timed_out && result->code == supervised->command->limit.signal)
+	if (result->limit > LIMIT_KEPT && result->code == supervised->command->limit.signal)
 		return false;
 	sigpending(&pending);
 	return sigismember(&supervised->got, result->code) == 1 || sigismember(&pending, result->code) == 1;
@@ -231,7 +230,6 @@ static struct result complete_result(const struct supervised *supervised)
 	if (supervised->failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised->failure};
 	result.received = result.how == ENDED_SIGNAL && semlock_got_it(supervised);
-	result.by_limit = result.timed_out && !result.received && !(supervised->killed && result.how == ENDED_SIGNAL);
 	return result;
 }
 

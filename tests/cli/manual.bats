@@ -4,7 +4,6 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 prepare() {
 	PAGES=$(echo "$SOURCE"/man/semlock*.[17])
-	PROSE="$PAGES $SOURCE/contrib/foreachmail/foreachmail.1"
 }
 
 # words PAGE: the page without its typography
@@ -365,38 +364,6 @@ run_examples() {
 		[ "$(wc -l <shown)" -le 480 ]
 		[ "$(grep -n '^EXAMPLES' shown | cut -d: -f1)" -lt 330 ]
 	done
-}
-
-# sentences <PAGE: the sentences of PAGE, one a line, without tables and literal blocks
-sentences() {
-	awk '
-		function finish() { if (text != "") print text; text = "" }
-		/^\.(EX|nf|TS)/ { finish(); raw = 1 }
-		/^\.(EE|fi|TE)/ { raw = 0; next }
-		raw || /^\.(TH|na|ad|ne|PD|\\")/ { next }
-		/^\.(SH|SS|PP|IP|TP|RS|RE|br)/ { finish(); tag = /^\.TP/; next }
-		{ sub(/^\.[BIR]+ /, ""); gsub(/"/, ""); text = text " " $0 }
-		tag { tag = 0; finish(); next }
-		{ while (match(text, /[.?!]\)? +[A-Z]/)) { print substr(text, 1, RSTART); text = substr(text, RSTART + 1) } }
-		/[.?!]\)?$/ { finish() }
-		END { finish() }'
-}
-
-@test "no sentence of the manual is longer than 45 words" {
-	for page in $PROSE; do
-		words "${page##*/}" | sentences | awk 'NF > 45 { print NF ":" $0 }' >long
-		[ ! -s long ] || complain "$page: $(cat long)"
-	done
-	printf 'one %.0s' {1..46} >page
-	[ "$(sentences <page | awk 'NF > 45' | wc -l)" -eq 1 ]
-}
-
-@test "the sentences of the manual, README, NEWS and --help have nouns for their subjects" {
-	for page in $PROSE; do
-		words "${page##*/}" | sed 's/^/x /'
-	done | cat - "$SOURCE/README" "$SOURCE/NEWS" <("$SEMLOCK" --help) | grep -nE '(^|[^A-Za-z-])[Ww]ho(ever|m)?\b' |
-		grep -v 'says who' >found || :
-	[ ! -s found ] || complain "$(cat found)"
 }
 
 @test "each page names the others, and there is no reference to a page that is not there" {

@@ -19,12 +19,12 @@ extern const struct method method_symlink;
 /* Of every method of locks made of files. */
 #define FILE_METHOD_COMMON \
 	.guard = heartbeat_guard, .unguard = heartbeat_unguard, \
-	.listing = LISTED_IN_RECORD, .acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
-	.current = lockdir_current, .owned = publish_owned, .drop = publish_drop, .release = publish_release
+	.acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
+	.current = lockdir_current, .owned = object_owned, .drop = object_drop, .release = object_release
 
 /* Of one whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \
 	FILE_METHOD_COMMON, .open = lockdir_open, .prepare = publish_prepare, .take = publish_take, \
-	.idle = takeover_idle, .inspect = inspect_object, .beat = publish_beat
+	.idle = takeover_idle, .inspect = inspect_object
 
 #endif

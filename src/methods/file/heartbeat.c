@@ -63,7 +63,7 @@ static void check_locks(const struct heartbeat *heartbeat, const struct pollfd *
 				; /* that it has changed is enough */
 		check_lock(heartbeat, &heartbeat->locks[i]);
 		if (beat && !heartbeat->locks[i].end.lost)
-			heartbeat->locks[i].spec->method->beat(&heartbeat->locks[i]);
+			heartbeat->locks[i].spec->method->object->beat(&heartbeat->locks[i]);
 	}
 }
 

@@ -53,6 +53,8 @@ struct object {
 	bool (*is_ours)(const struct lock *lock);
 	/* Remove the lock's name, which means FD.  Returns 0, or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
+	/* Give a sign of life: never to another holder's lock. */
+	void (*beat)(struct lock *lock);
 };
 
 /* A method's open: split LOCK's name, open its directory, and make LOCK->file. */

@@ -201,6 +201,7 @@ static const struct object mkdir_object = {
     .read = mkdir_read,
     .is_ours = lockdir_is_ours,
     .remove = mkdir_remove,
+    .beat = object_beat,
 };
 
 const struct method method_mkdir = {

@@ -145,7 +145,8 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 #define PLAIN_FILE \
 	.what = "a regular file with its holder's PID", .type = S_IFREG, .make = plainfile_make, \
 	.write = plainfile_write, .publish = plainfile_publish, .attempt = takeover_attempt, \
-	.read = lockdir_read_record, .is_ours = lockdir_is_ours, .remove = plainfile_remove
+	.read = lockdir_read_record, .is_ours = lockdir_is_ours, .remove = plainfile_remove, \
+	.beat = object_beat
 
 const struct method method_excl = {
     .name = "excl",

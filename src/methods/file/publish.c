@@ -259,12 +259,12 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 /* ---- holding it, and letting go ---- */
 
 /* A lock that was named twice is held once; the other has nothing to lose. */
-bool publish_owned(struct lock *lock)
+bool object_owned(struct lock *lock)
 {
 	return !lock->file->held || lock->file->object->is_ours(lock);
 }
 
-void publish_beat(struct lock *lock)
+void object_beat(struct lock *lock)
 {
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
@@ -296,7 +296,7 @@ static void remove_object(struct lock *lock)
 		flock(lock->fd, LOCK_UN);
 }
 
-int publish_drop(struct lock *lock, struct error *error)
+int object_drop(struct lock *lock, struct error *error)
 {
 	(void)error; /* LOCK->lost and LOCK->stuck say why */
 	if (!lock->file->held)
@@ -307,13 +307,13 @@ int publish_drop(struct lock *lock, struct error *error)
 	return 0;
 }
 
-void publish_release(struct lock *lock)
+void object_release(struct lock *lock)
 {
 	struct file_lock *file = lock->file;
 
 	if (file == NULL)
 		return;
-	publish_drop(lock, NULL);
+	object_drop(lock, NULL);
 	foreign_holder_forget(file);
 	discard_temporary(lock);
 	close_object(lock);

@@ -8,10 +8,10 @@
 /* A method's take, prepare, owned, beat, drop and release: see lock/method.h. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error);
 int publish_prepare(struct lock *lock, struct error *error);
-bool publish_owned(struct lock *lock);
-void publish_beat(struct lock *lock);
-int publish_drop(struct lock *lock, struct error *error);
-void publish_release(struct lock *lock);
+bool object_owned(struct lock *lock);
+void object_beat(struct lock *lock);
+int object_drop(struct lock *lock, struct error *error);
+void object_release(struct lock *lock);
 
 /* Make FD, a new object of ours, no standard descriptor, and give it MODE if the user has named one.  Returns
  * its number; or -1 with errno set, and FD, which may be -1, is closed. */

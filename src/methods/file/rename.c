@@ -261,6 +261,7 @@ static const struct object rename_object = {
     .read = lockdir_read_record,
     .is_ours = is_held,
     .remove = rename_remove,
+    .beat = object_beat,
 };
 
 const struct method method_rename = {
@@ -273,5 +274,4 @@ const struct method method_rename = {
     .take = rename_take,
     .idle = rename_idle,
     .inspect = inspect_rename,
-    .beat = publish_beat,
 };

@@ -262,6 +262,7 @@ static const struct object symlink_object = {
     .attempt = symlink_attempt,
     .is_ours = is_ours,
     .remove = symlink_remove,
+    .beat = symlink_beat,
 };
 
 const struct method method_symlink = {
@@ -270,8 +271,8 @@ const struct method method_symlink = {
     FILE_METHOD_COMMON,
     .object = &symlink_object,
     .open = lockdir_open,
+    .prepare = publish_prepare,
     .take = publish_take,
     .idle = symlink_idle,
     .inspect = inspect_symlink,
-    .beat = symlink_beat,
 };

@@ -205,7 +205,8 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		}
 		if ((text = locksmith_says(line, "BUSY")) != NULL) {
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
-			lock->place.crowded = wait->places > 0 && deadline_left(&wait->deadline) > 0;
+			lock->busy = wait->try_once ? BUSY_NOW
+				   : wait->places > 0 && deadline_left(&wait->deadline) > 0 ? BUSY_CROWDED : BUSY_TIMEOUT;
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, "ERR")) != NULL)
@@ -214,8 +215,10 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				*until = deadline_never();
-			else if (wait->waits != NULL && wait->waits(lock, wait->context) == GIVE_UP)
+			else if (wait->waits != NULL && wait->waits(lock, wait->context) == GIVE_UP) {
+				lock->busy = BUSY_INHERITED;
 				return BUSY;
+			}
 			continue;
 		}
 		return locksmith_unknown(lock->smith, line, error);
@@ -343,7 +346,6 @@ int server_ask(const struct lock *lock, const char *what, server_line hear, void
 const struct method method_on_server = {
     .name = "server",
     .can = CAN_SHARE | CAN_SLOTS | HAS_LEASE,
-    .listing = LISTED_ON_SERVER,
     .guard = lease_guard,
     .unguard = lease_unguard,
     .acquire = server_acquire,
