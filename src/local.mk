@@ -78,7 +78,7 @@ SEMLOCK_PARTS_SOURCES = \
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
-semlock_LDFLAGS = $(AM_LDFLAGS) $(STATIC_LDFLAGS)
+semlock_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
 semlock_LDADD = $(STATIC_LIBS)
 
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----

@@ -10,6 +10,9 @@
 
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
+/* A function on no usual way: kept apart from those that each start runs through, which share few pages. */
+#define COLD __attribute__((cold, noinline))
+
 /* The kind of an error is the exit status that semlock ends with. */
 enum kind {
 	ERROR_NONE = 0,
@@ -44,14 +47,14 @@ struct error {
 /* The same where no system call failed: errno is set to 0. */
 #define error_say(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
 
-int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...) PRINTF_LIKE(4, 5);
+COLD int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 
 /* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several processes do not
  * mix.  Control characters are replaced.  errno stays, and a failure is ignored. */
-void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
+COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The same, on standard error. */
 #define complain(...) tell(STDERR_FILENO, __VA_ARGS__)
@@ -60,7 +63,7 @@ void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* complain(), then exit(3) with STATUS.  For the command line (cli/), --who and --check (owners/) alone. */
-noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
+COLD noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that fails. */
 noreturn void end_output(int status);

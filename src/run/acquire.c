@@ -80,7 +80,7 @@ static bool wait_ends(const struct request *request)
 }
 
 /* The holder of LOCK, named BY, waits for this command. */
-static struct acquired held_above(const struct request *request, const struct lock *lock, enum nesting nesting,
+COLD static struct acquired held_above(const struct request *request, const struct lock *lock, enum nesting nesting,
     const char *by)
 {
 	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 && request->command != NULL;
@@ -111,7 +111,7 @@ static void ancestor_text(pid_t pid, char *by, size_t size)
 }
 
 /* May LOCK be waited for?  If not, *REFUSED says what instead. */
-static bool may_wait(struct acquisition *acquisition, const struct lock *lock, struct acquired *refused)
+COLD static bool may_wait(struct acquisition *acquisition, const struct lock *lock, struct acquired *refused)
 {
 	const struct request *request = acquisition->request;
 	struct wait_options *wait = &acquisition->wait;
@@ -183,7 +183,7 @@ static int64_t tick(const struct lock *lock, void *context)
 }
 
 /* LOCK could not be taken: why? */
-static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
+COLD static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
 	char by[64];

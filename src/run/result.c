@@ -15,15 +15,21 @@
 #include "run/relay.h"
 #include "run/result.h"
 #include "sys/deadline.h"
+#include "sys/memory.h"
 #include "sys/signals.h"
 
 const char *messages_label(const struct request *request, const struct lock *lock)
 {
-	static char text[PATH_MAX + 32];
+	enum { SIZE = PATH_MAX + 32 };
+	static char *text;
 
 	if (request->as_flock || lock->spec->name != NULL)
 		return lock->spec->name == NULL ? request->label : lock->spec->name;
-	lock_text(lock, text, sizeof text);
+	if (text == NULL)
+		text = memory_lasting(SIZE);
+	if (text == NULL)
+		return request->label;
+	lock_text(lock, text, SIZE);
 	return text;
 }
 

@@ -8,7 +8,7 @@
 
 #include "sys/memory.h"
 
-enum { ROOM = 256 * alignof(max_align_t) }; /* enough for some hundred environment variables */
+enum { ROOM = 128 * alignof(max_align_t) }; /* enough for a hundred environment variables */
 
 void *memory_lasting(size_t size)
 {

@@ -42,21 +42,38 @@ static void instructions(const struct way *way)
 		print_value("instructions", way->name, strtod(at + strlen("Collected : "), NULL), -1);
 }
 
-/* With the command's page faults, which are a part of the time. */
-static void page_faults(const struct way *way)
+static int by_number(const void *a, const void *b)
 {
-	const char *words[] = {"sh", "-c", NULL, NULL};
-	char exec[300];
+	const int *one = a, *other = b;
+
+	return *one - *other;
+}
+
+/* With the command's page faults, which are a part of the time.  The median, for the number depends on where the kernel
+ * happens to put the program. */
+static void page_faults(const struct way *way, double most)
+{
+	enum { STARTS = 21 };
+	char *words[MOST_WORDS] = {NULL}, line[256], *rest = line;
+	int counts[STARTS], status;
 	struct rusage used;
-	int status;
 	pid_t pid;
 
-	snprintf(exec, sizeof exec, "exec %s", way->command);
-	words[2] = exec;
-	pid = start(words);
-	if (pid < 0 || wait4(pid, &status, 0, &used) < 0 || status != 0)
-		return;
-	print_value("faults", way->name, (double)used.ru_minflt, -1);
+	snprintf(line, sizeof line, "%s", way->command);
+	for (int i = 0; i < MOST_WORDS - 1 && (words[i] = strsep(&rest, " ")) != NULL; i++)
+		;
+	for (int i = 0; i < STARTS; i++) {
+		pid = vfork(); /* a fork's own page faults would count */
+		if (pid == 0) {
+			execvp(words[0], words);
+			_exit(127);
+		}
+		if (pid < 0 || wait4(pid, &status, 0, &used) < 0 || status != 0)
+			return;
+		counts[i] = (int)used.ru_minflt;
+	}
+	qsort(counts, STARTS, sizeof *counts, by_number);
+	print_value("faults", way->name, counts[STARTS / 2], most);
 }
 
 static const char *command(const char *tool, const char *options)
@@ -97,8 +114,9 @@ void bench_counts(void)
 		printf("  valgrind is not installed\n");
 	for (size_t i = 0; i < count; i++)
 		instructions(&ways[i]);
-	print_title("page faults, a shell's start and the command's included");
+	print_title("page faults, the command's included");
+	page_faults(&(struct way){TRUE " alone", TRUE, -1}, -1);
 	for (size_t i = 0; i < count; i++)
-		page_faults(&ways[i]);
+		page_faults(&ways[i], strcmp(ways[i].name, "static semlock") == 0 ? 60 : -1);
 	unlink("bench.trace");
 }

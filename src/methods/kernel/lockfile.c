@@ -327,9 +327,9 @@ void kernel_release(struct lock *lock)
  * one for too long.  This kernel goes on listing it, but no longer reads the file through a descriptor
  * whose lock is lost (EIO), and fcntl(2) asks the server for a lock that stands in the way of ours. */
 /* O_DIRECT: of an empty file, or one in a cache, nothing else asks the server. */
-static bool is_unreadable(int fd)
+COLD static bool is_unreadable(int fd)
 {
-	static _Alignas(4096) char page[4096];
+	_Alignas(4096) char page[4096];
 	int flags = fcntl(fd, F_GETFL);
 	ssize_t got;
 
