@@ -190,7 +190,7 @@ static char **shell_command(char **words)
 static const char *user_lock(const char *name, bool create)
 {
 	struct error error;
-	const char *path = names_path(name, create, &error);
+	const char *path = user_lock_path(name, create, &error);
 
 	if (path == NULL)
 		die(exit_status_of(error.kind), "--name %s: %s", name, error.text);
@@ -276,7 +276,7 @@ static void operands_locks(struct request *request, const struct reading *readin
 
 /* ---- which options go together ---- */
 
-/* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not say that it is free. */
+/* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not report it free. */
 static void choose_method(struct request *request, const struct reading *reading)
 {
 	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;

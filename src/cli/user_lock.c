@@ -59,7 +59,7 @@ static int check_directory(const char *directory, bool create, struct error *err
 	return 0;
 }
 
-char *names_path(const char *name, bool create, struct error *error)
+char *user_lock_path(const char *name, bool create, struct error *error)
 {
 	const char *runtime = runtime_directory();
 	char directory[PATH_MAX], *path;

@@ -9,6 +9,6 @@
 /* The path of the lock called NAME, in $XDG_RUNTIME_DIR/semlock, else /run/user/UID/semlock, else
  * /tmp/semlock-UID: a directory of the user's that no other user can write to.  With CREATE, it is made
  * if it is not there.  Returns a string for free(3), or NULL with ERROR filled. */
-char *names_path(const char *name, bool create, struct error *error);
+char *user_lock_path(const char *name, bool create, struct error *error);
 
 #endif

@@ -25,7 +25,7 @@ void attempt_drop(struct lock *lock)
 }
 
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.  The queue's
- * timer must be off: each tick costs the place among waiters outside of the queue, and so does one that draws. */
+ * timer must be off: a signal that interrupts the call puts us behind the waiters outside of the queue. */
 static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	enum outcome outcome;
@@ -37,7 +37,7 @@ static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *
 			wakeup_off();
 		else if (wakeup_set(left, error) != 0)
 			return FAILED;
-		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2 */
+		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2: lock it */
 		if (outcome == BUSY && deadline_left(&wait->deadline) == 0)
 			return lock->spec->method->take(lock, TRY, error);
 	} while (outcome == BUSY);
@@ -122,8 +122,8 @@ bool attempt_overlaps(const struct lock *lock, long long first, long long last)
 }
 
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
- * not.  In front of a shared flock that /proc/locks does not show, one is taken to sleep.  HELD: LOCK is, by
- * us.  False also where /proc/locks cannot be read. */
+ * not.  In front of a shared flock that /proc/locks does not show, assume that a waiter sleeps.  HELD: we hold
+ * LOCK.  False also where /proc/locks cannot be read. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
 	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
@@ -145,7 +145,7 @@ static bool has_sleeper(const struct lock *lock, bool held)
 		held = held || entry.kind == KIND_FLOCK;
 	}
 	fclose(locks);
-	return found || (!held && is_shared_unlisted(lock)); /* Q5 */
+	return found || (!held && is_shared_unlisted(lock)); /* Q5: nor held by an unlisted process */
 }
 
 /* The head of a living queue may want more than we do (a writer among readers, the whole lock among
@@ -158,7 +158,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 	enum outcome outcome;
 
 	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = lock->spec->method->idle(lock, error); /* Q5 */
+		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this look? */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
@@ -168,7 +168,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int 
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}
-	outcome = attempt_try(lock, error); /* Q6 */
+	outcome = attempt_try(lock, error); /* Q6: take it, then look for a sleeper once more */
 	if (outcome == TAKEN && looks->hold > 0)
 		nanosleep(&(struct timespec){0, (long)looks->hold}, NULL);
 	if (outcome == TAKEN && has_sleeper(lock, true)) {

@@ -131,7 +131,7 @@ struct guard {
 /* What to do about a busy lock. */
 enum when_busy {
 	WAIT,
-	WAIT_PAST_QUEUE, /* as with wait_options.passes */
+	WAIT_PAST_QUEUE, /* as with wait_options.past_queue */
 	GIVE_UP /* BUSY_INHERITED */
 };
 
@@ -140,7 +140,7 @@ struct wait_options {
 	struct deadline deadline; /* if it has passed already: do not wait */
 	bool try_once;
 	unsigned places; /* wait only if fewer waiters are in the queue; 0: no limit */
-	bool passes; /* wait for no earlier waiter, but have a place in the queue */
+	bool past_queue; /* wait for no earlier waiter, but have a place in the queue */
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
 	enum when_busy (*waits)(const struct lock *lock, void *context);

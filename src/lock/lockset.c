@@ -69,7 +69,8 @@ static bool is_still_ours(struct lock *lock)
 	return lock->spec->method->current(lock) && lock->spec->method->owned(lock);
 }
 
-/* The lock on a file's first name covers its second name, which only must still mean that file. */
+/* The lock on a file's first name covers its second: for the second name, check only that it still leads to that
+ * file. */
 static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait,
     struct error *error)
 {

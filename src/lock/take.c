@@ -140,7 +140,7 @@ static enum outcome take_again(struct lock *lock, struct error *error)
 }
 
 /* If a caller's descriptor carries the lock already, the queue behind it would wait for us while we
- * wait in the queue.  The same lock, or a lesser one, is had at once.  For a greater one the lock is
+ * wait in the queue.  To take the same lock, or a lesser one, succeeds immediately.  For a greater one the lock is
  * dropped first, and queued for: the kernel's own conversions drop first, too. */
 static enum outcome convert(struct lock *lock, struct error *error)
 {
@@ -158,7 +158,7 @@ static enum outcome convert(struct lock *lock, struct error *error)
  * skip the queue. */
 static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
 {
-	return wait->passes || (lock->spec->name == NULL && held_read(lock).more);
+	return wait->past_queue || (lock->spec->name == NULL && held_read(lock).more);
 }
 
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
@@ -178,7 +178,8 @@ static enum outcome take_without_ticket(struct lock *lock, const struct wait_opt
 	return error_say(error, ERROR_UNAVAILABLE, "its queue cannot be used, so --queue-max cannot be kept");
 }
 
-/* To skip the queue needs a ticket, too: later waiters wait behind it, and a writer gets in among readers. */
+/* A caller that skips the queue still draws a ticket, so that later waiters queue behind it, and a writer gets in among
+ * readers. */
 static enum outcome take_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
     struct error *error)
 {
@@ -231,7 +232,7 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (lock->spec->method->current(lock)) /* K3 */
+	if (lock->spec->method->current(lock)) /* K3: the name still means it */
 		return TAKEN;
 	if (lock->spec->name != NULL)
 		return AGAIN;

@@ -129,7 +129,7 @@ static bool add_locks(struct all_asked *all, struct words *words)
 		snprintf(end, sizeof end, "/%s", lock->name);
 		first = path;
 		if (!find_open(words->pid, end, path) || strstr(path, "/semlock") == NULL)
-			first = path_of_name = names_path(lock->name, false, &ignored);
+			first = path_of_name = user_lock_path(lock->name, false, &ignored);
 	} else if (lock->fd != NULL) {
 		snprintf(descriptor, sizeof descriptor, "fd/%.8s", lock->fd);
 		first = link_text(words->pid, descriptor, path) ? path : NULL;

@@ -45,7 +45,7 @@ struct owner {
 	int slot;              /* with MODE_SLOT; -1: not known */
 	long long first, last; /* the bytes of an fcntl lock; LLONG_MAX: to the end */
 
-	/* The command where semlock or flock(1) waits for one.  pid 0: the process cannot be seen;
+	/* If the holder is semlock or flock(1): the command that it runs.  pid 0: the process cannot be seen;
 	 * then TAKER, if not 0, is the process that once took the lock. */
 	struct process process;
 	pid_t supervisor; /* semlock or flock(1), waiting for the command to end; 0: none */

@@ -49,7 +49,7 @@ bool targets_of_flock(const struct owner *holder);
 /* The process to send SIGNO to, so that HOLDER releases the lock.  semlock passes a signal on to its command
  * and then releases the lock; flock(1) does not, so there it is the command.  SIGKILL cannot be passed on: the
  * command gets it, and semlock ends with it; a command without the lock is tied to its semlock.  A process
- * that holds the lock after that is the holder at the next search. */
+ * that still holds it is found by the next search. */
 pid_t targets_choose(const struct owner *holder, int signo);
 
 /* May HOLDER, among those FOUND, still give LOCK back?  A waiter that takes the lock looks for an earlier ticket

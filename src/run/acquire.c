@@ -83,7 +83,8 @@ static bool wait_ends(const struct request *request)
 COLD static struct acquired held_above(const struct request *request, const struct lock *lock, enum nesting nesting,
     const char *by)
 {
-	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 && request->command != NULL;
+	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 &&
+			request->command != NULL;
 	struct error error;
 
 	if (request->nested && nesting != NESTING_LESS)
@@ -125,7 +126,7 @@ COLD static bool may_wait(struct acquisition *acquisition, const struct lock *lo
 	/* A writer that queues between the two would wait for the outer lock, and the inner one for
 	 * the writer: skip the queue. */
 	if (nesting == NESTING_SHARES)
-		wait->passes = true;
+		wait->past_queue = true;
 	if (nesting == NESTING_SHARES || (nesting == NESTING_QUEUES && !nests && wait_ends(request)))
 		return true; /* the lock may come free */
 	/* Busy, unless the kernel says otherwise.  Do not ask a server, but for a slot that may be free: the command

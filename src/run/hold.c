@@ -78,16 +78,13 @@ static void *end_wait(void *unused)
 
 bool hold_for(pid_t pid)
 {
-	pthread_t thread;
-
 	find_owner(pid);
 	if (!owner_lives()) {
 		complain(pid == 0 ? "--hold: the process that started it has ended" : "--hold=%ld: there is no such process",
 		    (long)pid);
 		return false;
 	}
-	if (signals_free_thread(&thread, end_wait, NULL) == 0)
-		pthread_detach(thread);
+	signals_free_thread(NULL, end_wait, NULL); /* no signal says that a pipe is hung up or a process has ended */
 	return true;
 }
 

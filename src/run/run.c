@@ -61,7 +61,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .argv = request->command,
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
-	    .passed = request->locks[0].name != NULL &&
+	    .cloexec_is_set = request->locks[0].name != NULL &&
 		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    .tie = held_by_semlock,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},

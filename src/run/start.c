@@ -35,8 +35,8 @@ static const char *held_mode_name(const struct lock *lock)
 	return lock->spec->mode == SHARED ? "shared" : "exclusive";
 }
 
-/* Make *VALUE the locks, each "DEVICE:INODE:MODE", outermost first, with a blank between two; NULL if there are none.  Returns 0, or -1
- * without memory. */
+/* Make *VALUE the locks, each "DEVICE:INODE:MODE", outermost first, with a blank between two; NULL if there are
+ * none.  Returns 0, or -1 without memory. */
 static int list_held(const struct lock *held, unsigned count, char **value)
 {
 	const char *outer = getenv("SEMLOCK_HELD");
@@ -212,7 +212,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		setpgid(0, 0);
 	if (command->tie)
 		tie_to_parent(given);
-	if (!command->passed && pass_descriptors(command) != 0)
+	if (!command->cloexec_is_set && pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->placeholder != NULL)
@@ -285,6 +285,6 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 void command_become(const struct command *command)
 {
-	if (command->passed || pass_descriptors(command) == 0)
+	if (command->cloexec_is_set || pass_descriptors(command) == 0)
 		errno = execute(command->argv);
 }

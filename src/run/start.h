@@ -23,7 +23,7 @@ struct command {
 	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	bool inherit;      /* the command inherits LOCKS' descriptors, and keeps the lock while it lives */
-	bool passed;       /* they have, or have not, FD_CLOEXEC as INHERIT wants */
+	bool cloexec_is_set; /* they have FD_CLOEXEC or not, as INHERIT wants */
 	void (*placeholder)(void); /* called in the child instead of executing ARGV; does not return */
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;

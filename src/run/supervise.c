@@ -112,8 +112,7 @@ static void send_to_command(const struct supervised *supervised, int signo)
 
 #define ENDS_COMMAND(signo) ((signo) == SIGTERM || (signo) == SIGINT || (signo) == SIGHUP || (signo) == SIGQUIT)
 
-/* A signal that is ignored, as HUP is under nohup(1), asks nothing of semlock, nor of a command that has
- * inherited this. */
+/* An ignored signal, as HUP under nohup(1), is no request to end; the command ignores it as well. */
 static bool asks_to_end(int signo)
 {
 	return ENDS_COMMAND(signo) && !signals_ignored(signo);

@@ -175,7 +175,7 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
-/* Asked each time: a child may be in another PID namespace. */
+/* Not cached: after a fork this may be another namespace. */
 bool process_numbers_ours(void)
 {
 	char self[24];

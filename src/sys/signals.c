@@ -40,13 +40,16 @@ int signals_wait(const sigset_t *signals, siginfo_t *info, int64_t time)
 int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument)
 {
 	pthread_attr_t small;
+	pthread_t detached;
 	sigset_t before;
 	int errnum;
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
 	signals_block_all(&before); /* what the thread inherits */
-	errnum = pthread_create(thread, &small, main, argument);
+	if (thread == NULL)
+		pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+	errnum = pthread_create(thread == NULL ? &detached : thread, &small, main, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&small);
 	return errnum;

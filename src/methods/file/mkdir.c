@@ -28,7 +28,7 @@ static mode_t mkdir_mode(const struct lock *lock)
 	return mode | (mode & 0444) >> 2;
 }
 
-/* D1. */
+/* D1: make it. */
 static int mkdir_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -72,7 +72,7 @@ static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 	return publish_empty(lock, -1, mkdir_mode(lock), error);
 }
 
-/* D2. */
+/* D2: give it the lock's name, replacing nothing. */
 static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
 	int result;
@@ -180,7 +180,7 @@ static int mkdir_remove(struct lock *lock, int fd)
 	} else if (result == 0) {
 		CRASH_POINT("mkdir.gone");
 		if (file->held)
-			flock(fd, LOCK_UN); /* R3 right after R2: the next holder need not wait */
+			flock(fd, LOCK_UN); /* R3, unflock, right after R2, the name's removal: the next holder need not wait */
 		call_unlink(fd, RECORD_NAME, 0);
 		CRASH_POINT("mkdir.emptied");
 		remove_emptied(lock);

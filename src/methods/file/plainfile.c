@@ -123,7 +123,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 	return is_unsupported() ? plainfile_publish_renamed(lock, error) : lockdir_not_named(error);
 }
 
-/* A4. */
+/* A4: give it the lock's name, replacing nothing. */
 static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	int result;

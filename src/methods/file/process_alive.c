@@ -90,17 +90,17 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 	bool full = record->kind == RECORD_FULL;
 
 	if (full && other_boot(record, facts) && facts->local && !other_host(record, facts))
-		return DEAD; /* row 2 */
+		return DEAD; /* row 2: of an earlier boot */
 	if (other_host(record, facts))
-		return UNKNOWN; /* row 3 */
+		return UNKNOWN; /* row 3: of another host */
 	if (!facts->local && (record->host[0] == '\0' || (full && !same_boot(record, facts))))
-		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* row 3 */
+		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* row 3: of another host, perhaps */
 	if (record->pidns != 0 && facts->host_id->pidns == 0 && life_lasts(&facts->holder))
 		return ALIVE; /* row 4: without /proc our namespace is not known, and may be that one */
 	if (record->pidns != 0 && record->pidns != facts->host_id->pidns)
-		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* row 4, row 5 */
+		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* row 4, row 5: of another PID namespace */
 	if (names_nobody(record, facts))
-		return judge_nobody(record, facts); /* row 12 */
+		return judge_nobody(record, facts); /* row 12: no process is named */
 	if (semlock_is_there(record, facts))
 		return ALIVE; /* the holder may be dead (rows 6 to 8), but its semlock is about to let go */
 	return judge_process(record, facts);

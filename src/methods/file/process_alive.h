@@ -47,7 +47,7 @@ pid_t record_awaited(const struct record *record);
 
 /* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
  * no process signal PID, nor run a command under its lock: any user can name any process.  (A
- * daemon takes another effective user for a moment, and is that user's for none.)  True as well once
+ * daemon that switches the effective user for a moment does not change whose it is.)  True as well once
  * PID has ended. */
 bool owner_trusted(const struct stat *object, pid_t pid);
 

@@ -81,7 +81,8 @@ int publish_describe(struct lock *lock, struct error *error)
 int publish_record(struct lock *lock, int fd, struct error *error)
 {
 	char text[RECORD_LONGEST];
-	size_t length = record_write(&lock->file->record, lock->file->object->pid_only ? NULL : lock->spec->method->name, text);
+	const char *method = lock->file->object->pid_only ? NULL : lock->spec->method->name;
+	size_t length = record_write(&lock->file->record, method, text);
 	ssize_t put;
 
 	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
@@ -98,10 +99,10 @@ static int fill_object(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 
-	if (file->object->write(lock, error) != 0) /* A2, D1 */
+	if (file->object->write(lock, error) != 0) /* A2 and D1: write the record */
 		return -1;
 	CRASH_POINT("publish.written");
-	if (!file->by_age && publish_flock(lock->fd) != 0 && file->local) /* A3, D1 */
+	if (!file->by_age && publish_flock(lock->fd) != 0 && file->local) /* A3 and D1: flock it */
 		return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
 	CRASH_POINT("publish.flocked");
 	return 0;

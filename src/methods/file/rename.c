@@ -154,7 +154,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	if (errno != EPERM && errno != EACCES)
 		return rename_failed(lock, error);
 	error_set(error, ERROR_CREATE, "its holder is dead, but the token cannot be renamed");
-	return takeover_leave(lock, lock->fd, wait, 0);
+	return takeover_wait(lock, lock->fd, wait, 0);
 }
 
 /* May the token, which is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is
@@ -187,7 +187,7 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 	bool left = rename_is_left(lock, &holder);
 
 	CRASH_POINT("rename.judged");
-	return left ? rename_back(lock, wait, error) : takeover_leave(lock, lock->fd, wait, holder);
+	return left ? rename_back(lock, wait, error) : takeover_wait(lock, lock->fd, wait, holder);
 }
 
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
@@ -212,7 +212,7 @@ static bool rename_is_ancestor(const struct lock *lock, struct error *error)
 	struct stat token;
 
 	lockdir_read_record(lock->fd, &record);
-	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_is_ancestor(&record, &token, error);
+	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_refuse_ancestor(&record, &token, error);
 }
 
 static enum outcome rename_take(struct lock *lock, enum wait wait, struct error *error)

@@ -99,7 +99,7 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock
 	return -1;
 }
 
-/* S6. */
+/* S6: remove the guard, and release it. */
 static void guard_leave(const struct lock *lock, int guard, const char *name)
 {
 	if (guard < 0)
@@ -135,12 +135,12 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 	int result = 0, guard = guard_take(lock, name, call_try_flock);
 
 	if (guard < 0 && errno == EWOULDBLOCK)
-		return takeover_leave(lock, -1, wait, 0);
+		return takeover_wait(lock, -1, wait, 0);
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
 	if (guard >= 0 && still_allowed(lock, existing))
-		result = call_unlink(lock->directory, lock->id.entry, 0); /* S5 */
+		result = call_unlink(lock->directory, lock->id.entry, 0); /* S5: remove the link */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
 		guard_leave(lock, guard, name);
@@ -148,7 +148,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 	}
 	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
 	guard_leave(lock, guard, name);
-	return takeover_leave(lock, -1, wait, 0);
+	return takeover_wait(lock, -1, wait, 0);
 }
 
 static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
@@ -179,7 +179,7 @@ static enum outcome await_holder(struct lock *lock, const struct existing *exist
 	return foreign_holder_await(lock, record->semlock, false);
 }
 
-/* S2. */
+/* S2: read and judge what has the name; wait while its holder lives. */
 static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct existing existing;
@@ -192,7 +192,7 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 		return symlink_take_over(lock, &existing, wait, error);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && takeover_is_ancestor(&existing.record, &existing.status, error))
+	if (verdict == ALIVE && takeover_refuse_ancestor(&existing.record, &existing.status, error))
 		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &existing);

@@ -72,7 +72,7 @@ bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat
 	return verdict == UNKNOWN && lock->spec->stale > 0 && age_of(lock, status, 0) > lock->spec->stale;
 }
 
-bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error)
+bool takeover_refuse_ancestor(const struct record *record, const struct stat *carrier, struct error *error)
 {
 	if (record->pid <= 1 || !process_descends(getpid(), record->pid) ||
 	    !record_trusted(carrier, record->pid))
@@ -142,7 +142,7 @@ static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
-enum outcome takeover_leave(struct lock *lock, int fd, enum wait wait, pid_t pid)
+enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid)
 {
 	if (fd >= 0)
 		flock(fd, LOCK_UN); /* or others would take us, asleep, for its holder */
@@ -162,10 +162,10 @@ static bool has_record_lock(int fd)
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
-		return lock->file->local && has_record_lock(existing->fd) ? takeover_leave(lock, existing->fd, wait, 0)
+		return lock->file->local && has_record_lock(existing->fd) ? takeover_wait(lock, existing->fd, wait, 0)
 									 : TAKEN;
 	if (errno != EWOULDBLOCK || lock->file->by_age)
-		return takeover_leave(lock, existing->fd, wait, 0); /* no flock here: no safe takeover */
+		return takeover_wait(lock, existing->fd, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
 	return lockdir_same(lock, lock->id.entry, existing->fd) ? TAKEN : AGAIN;
@@ -179,7 +179,7 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
 		error_set(error, ERROR_CREATE,
 		    "its holder, process %ld, is dead, but the lock cannot be taken away",
 		    (long)existing->record.pid);
-		return takeover_leave(lock, existing->fd, wait, 0);
+		return takeover_wait(lock, existing->fd, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
 	lockdir_sweep(lock);
@@ -189,31 +189,31 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
 static enum outcome inspect_existing(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
-	enum verdict verdict = judge_existing(lock, existing); /* I2 */
+	enum verdict verdict = judge_existing(lock, existing); /* I2: judge its record */
 	enum outcome outcome;
 
 	if (existing->record.kind == RECORD_ABSENT)
 		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
-		return takeover_leave(lock, existing->fd, wait, 0);
+		return takeover_wait(lock, existing->fd, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
 		return BUSY;
-	if (verdict == ALIVE && takeover_is_ancestor(&existing->record, &existing->status, error))
+	if (verdict == ALIVE && takeover_refuse_ancestor(&existing->record, &existing->status, error))
 		return FAILED;
 	if (lock->file->by_age && !takeover_allowed(lock, verdict, &existing->status))
-		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
-	outcome = flock_existing(lock, existing, wait); /* I3 */
+		return takeover_wait(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
+	outcome = flock_existing(lock, existing, wait); /* I3: flock it */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
-	verdict = judge_existing(lock, existing); /* I4 */
+	verdict = judge_existing(lock, existing); /* I4: judge it again */
 	if (!takeover_allowed(lock, verdict, &existing->status))
-		return takeover_leave(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
+		return takeover_wait(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
 	CRASH_POINT("takeover.judged");
-	if (!lockdir_same(lock, lock->id.entry, existing->fd)) /* I5: after I4 */
+	if (!lockdir_same(lock, lock->id.entry, existing->fd)) /* I5: compare the name after I4, the verdict */
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
-	return remove_existing(lock, existing, wait, error); /* I6 */
+	return remove_existing(lock, existing, wait, error); /* I6: remove the name */
 }
 
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error)
@@ -224,9 +224,9 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 	if (outcome == TAKEN)
 		outcome = inspect_existing(lock, &existing, wait, error);
 	else if (outcome == BUSY)
-		outcome = takeover_leave(lock, existing.fd, wait, 0);
+		outcome = takeover_wait(lock, existing.fd, wait, 0);
 	if (existing.fd >= 0)
-		close(existing.fd); /* I7 */
+		close(existing.fd); /* I7: release the flock */
 	return outcome;
 }
 

@@ -16,9 +16,9 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
-/* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait.  PID: its
- * living holder; 0: none is known. */
-enum outcome takeover_leave(struct lock *lock, int fd, enum wait wait, pid_t pid);
+/* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait for its release.
+ * PID: its living holder; 0: none is known.  BUSY, or what foreign_holder_await() says. */
+enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid);
 
 /* For a file that got the lock's name by rename(2) or link(2), and may be older than the lock: make
  * the mtime in STATUS the time of that, its ctime, where the file system notes it. */
@@ -27,9 +27,9 @@ void takeover_note_naming(struct stat *status);
 /* The same, for a regular file with a second name only: ln(1) of a file that stays is a lock. */
 void takeover_note_linking(struct stat *status);
 
-/* Is the process of RECORD an ancestor of ours, so that waiting for it would never end?  True, with
- * ERROR filled, only if RECORD can be trusted: CARRIER is the status of what RECORD is written in. */
-bool takeover_is_ancestor(const struct record *record, const struct stat *carrier, struct error *error);
+/* If the process of RECORD is an ancestor of ours, waiting for it would never end: fill ERROR and return true; but only
+ * if RECORD can be trusted: CARRIER is the status of what RECORD is written in. */
+bool takeover_refuse_ancestor(const struct record *record, const struct stat *carrier, struct error *error);
 
 /* A method's idle: is the lock free, or its holder dead? */
 enum outcome takeover_idle(struct lock *lock, struct error *error);

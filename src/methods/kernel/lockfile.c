@@ -263,7 +263,7 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 	return error_set(error, ERROR_LOCKABLE, "cannot look at this descriptor");
 }
 
-/* K1. */
+/* K1: open the file. */
 static int open_by_name(struct lock *lock, struct error *error)
 {
 	bool is_link;

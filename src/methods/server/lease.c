@@ -201,9 +201,9 @@ int lease_guard(const struct guard *guard, struct error *error)
 	return 0;
 }
 
-/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.  Beyond that
- * a process of another user, which cannot be killed, is waited for for a second; one that forks faster than the
- * search finds it, or that the kernel keeps from ending, for ten. */
+/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.  Beyond that,
+ * wait one second for a process that we may not kill, and ten for one that does not die: it forks faster than the
+ * search finds it, or the kernel keeps it from ending. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
