@@ -56,6 +56,35 @@ forbidden() {
 	printf 'a b\nb c\nc a\n' | tsort 2>&1 >/dev/null | grep -q loop
 }
 
+# uses PROGRAM: "MODULE OTHER" where a module of PROGRAM uses a function or variable of another, as its objects have it.
+uses() {
+	(cd "${CONFIG%/*}/src" && find . -name "$1-*.o" -exec nm -A {} +) | awk -v program="$1-" '
+		function module(object) {
+			sub(/^\.\//, "", object)
+			sub(program, "", object)
+			sub(/\.o:.*/, "", object)
+			return object
+		}
+		{ by = module($1); name = $NF; kind = $(NF - 1) }
+		kind == "U" { wanted[by, name] = by " " name }
+		kind ~ /^[A-TV-Z]$/ { owner[name] = by }
+		END {
+			for (i in wanted) {
+				split(wanted[i], pair)
+				if (pair[2] in owner && owner[pair[2]] != pair[1])
+					print pair[1], owner[pair[2]]
+			}
+		}' | sort -u
+}
+
+@test "no modules of a program call each other in a circle" {
+	for program in semlock semlock_locksmith_{etcd,postgresql}; do
+		[ "$program" != semlock ] || [ "$(uses semlock | wc -l)" -gt 200 ] || complain "no objects of $program"
+		uses "$program" | tsort 2>&1 >/dev/null | clean "$program: a circle:"
+	done
+	[ "$(uses semlock | grep -cx 'run/run run/supervise')" -eq 1 ]
+}
+
 @test "config.h comes first in every .c file" {
 	find . ../tests -name '*.c' | while read -r file; do
 		[ "$(grep -m1 '^#include' "$file")" = '#include <config.h>' ] || echo "$file"
@@ -76,13 +105,24 @@ forbidden() {
 	done | clean "folders:"
 }
 
+@test "the README of a folder names its modules, and no others" {
+	for folder in run preempt owners cli methods lock sys report; do
+		find "$folder" -name '*.[ch]' -printf '%f\n' | sed 's/\..*//' | sort -u >"$BATS_TEST_TMPDIR/modules"
+		while read -r module; do
+			grep -qw "$module" "$folder/README" || echo "$folder/README lacks $module"
+		done <"$BATS_TEST_TMPDIR/modules"
+		sed -nE 's/^  ([a-z_]+(, [a-z_]+)*)( .*|$)/\1/p' "$folder/README" | tr -d ' ' | tr , '\n' | sort -u |
+			comm -23 - "$BATS_TEST_TMPDIR/modules" | sed "s,^,$folder/README names ,"
+	done | clean "modules:"
+}
+
 # Lines of HACKING's table "Where is it?": a question, a file of src/, and what it defines.
 answers() {
-	sed -n '/^Where is it?/,/^To add/p' "$SOURCE/HACKING" | grep -oE 'src/[a-z_/]+\.c +[a-z_]+$'
+	sed -n '/^Where is it?/,/^To add/p' "$SOURCE/HACKING" | grep -oE 'src/[a-z_/]+\.[ch] +[a-z_]+$'
 }
 
 @test "each answer of HACKING's table is a file that defines the function" {
-	[ "$(answers | wc -l)" -eq 8 ]
+	[ "$(answers | wc -l)" -eq 16 ]
 	answers | while read -r file function; do
 		grep -qsE "^[a-z].*[ *]$function\(.*[^;]\$" "$SOURCE/$file" || echo "$file does not define $function"
 	done | clean "HACKING:"
