@@ -43,7 +43,7 @@ struct locksmith;
 /* The size of a server's line about the holder. */
 enum { SERVER_TEXT_SIZE = 256 };
 
-/* What was asked for.  The command line's are constant; who only needs a variant of a lock makes another. */
+/* What was asked for, constant.  A caller that needs a variant makes another, which must last as long as its lock. */
 struct lock_spec {
 	const char *name; /* a path or URL; NULL: the caller's open descriptor FD */
 	int fd;
@@ -72,7 +72,7 @@ struct lock_id {
 	mode_t permissions; /* ... with the file type */
 };
 
-/* What a look at the queue has said. */
+/* Its place among the locks of its set, and in the queue. */
 struct lock_place {
 	bool covered;  /* by an earlier lock of its set (-f), which is of the same file */
 	bool admitted; /* we have had a place in the queue (wait_options.places) */

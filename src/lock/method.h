@@ -47,10 +47,10 @@ struct method {
 	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which asks for the functions
 	 * below; or a server's own way.  Unless TAKEN, LOCK has to be released. */
 	enum outcome (*acquire)(struct lock *lock, const struct wait_options *wait, struct error *error);
-	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may keep it.  Sets LOCK->lost
-	 * and LOCK->stuck.  On a server it may take as long as the lease.  Copes with any half-filled state. */
+	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may keep it.  Sets LOCK->end.
+	 * On a server it may take as long as the lease.  Copes with any half-filled state. */
 	void (*release)(struct lock *lock);
-	/* Why LOCK->stuck could not be released, in words. */
+	/* LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
 
 	/* Not FREED_BY_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end, which sets

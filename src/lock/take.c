@@ -89,7 +89,7 @@ static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
 		return false;
 	attempt_drop(lock);
 	CRASH_POINT("lock.given-back");
-	lock->end.lost = false; /* of no account: no command has run */
+	lock->end.lost = false; /* it does not count: no command has run */
 	lock->end.stuck = 0;
 	return true;
 }

@@ -28,7 +28,7 @@ struct acquisition {
 
 static const struct acquired locks_are_held = {ACQUIRED_LOCKS, 0};
 
-/* Is anybody interested in how long the wait was, and how long the lock was held? */
+/* Is the length of the wait, or of the hold, asked for? */
 static bool is_timed(const struct request *request)
 {
 	return request->verbose || request->min_hold > 0 || status_fd >= 0;

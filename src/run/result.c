@@ -115,7 +115,8 @@ static int status_not_run(const struct request *request, int errnum)
 	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
 }
 
-/* A signal that semlock received too comes first; and the limit's SIGKILL is told from its first signal, as by timeout(1). */
+/* Did the limit end it?  Not if semlock received the same signal (128+n), nor if it took SIGKILL (137, as with
+ * timeout(1)). */
 static bool ended_by_limit(const struct result *result)
 {
 	return !result->received &&

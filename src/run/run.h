@@ -18,7 +18,7 @@ struct job {
  * memory. */
 int job_make(struct job *job, const struct request *request, struct error *error);
 
-/* Run JOB's command, execute it in this process (--exec), or hold the locks without one (--hold).  Returns the
+/* Run JOB's command, execute it in this process (-F), or hold the locks without one (--hold).  Returns the
  * exit status; every message has been printed. */
 int run(struct job *job);
 

@@ -43,8 +43,8 @@ static bool is_unknown(const char *type)
 	return strncmp(type, "fuse.", 5) == 0 || is_type_of(type, types, sizeof types / sizeof *types);
 }
 
-/* The kernel does not ask sshfs, nor the server of virtiofs as that is by default; the 9p server of QEMU grants
- * every lock that it is asked for. */
+/* A lock on sshfs, or by default on virtiofs, stays in this kernel; the 9p server of QEMU grants every lock that it is
+ * asked for. */
 bool lock_scope_never_shared(const struct procfs_mount *mount)
 {
 	static const char *const types[] = {"9p", "virtiofs", "fuse.sshfs"};

@@ -299,7 +299,7 @@ static void remove_object(struct lock *lock)
 
 int object_drop(struct lock *lock, struct error *error)
 {
-	(void)error; /* LOCK->lost and LOCK->stuck say why */
+	(void)error; /* LOCK->end says why */
 	if (!lock->file->held)
 		return 0;
 	remove_object(lock);

@@ -5,7 +5,7 @@
 
 #include "methods/file/lockdir.h"
 
-/* A method's take, prepare, owned, beat, drop and release: see lock/method.h. */
+/* A method's take, prepare, owned, drop and release, and an object's beat: see lock/method.h, lockdir.h. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error);
 int publish_prepare(struct lock *lock, struct error *error);
 bool object_owned(struct lock *lock);
