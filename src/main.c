@@ -89,5 +89,6 @@ int main(int argc, char **argv)
 	status = run(&job);
 	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(&request, job.locks, status);
+	command_reap(&job.command); /* after the release: until then the command's PID, which a lock may name, is its own */
 	return result_die_of(status, job.died_of);
 }

@@ -64,6 +64,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .cloexec_is_set = request->locks[0].name != NULL &&
 		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    .tie = held_by_semlock,
+	    .named = (request->spec.method->can & FREED_BY_KERNEL) == 0,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
 	    .placeholder = request->hold ? hold_until_end : NULL,
@@ -171,6 +172,7 @@ int run(struct job *job)
 	pid = command_start(&job->command, &result, &error);
 	if (pid > 0) {
 		result = supervise(&job->command, pid);
+		job->command.unreaped = job->command.named ? pid : 0;
 		CRASH_POINT("command.ended");
 	}
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)

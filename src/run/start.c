@@ -276,11 +276,19 @@ pid_t command_start(struct command *command, struct result *result, struct error
 	CRASH_POINT("command.started");
 	if (failure == 0)
 		return pid;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	command->unreaped = pid;
+	if (!command->named)
+		command_reap(command);
 	*result = failure < 0 ? (struct result){.how = ENDED_SIGNAL, .code = SIGKILL}
 			      : (struct result){.how = ENDED_NOT_RUN, .code = failure};
 	return 0;
+}
+
+void command_reap(struct command *command)
+{
+	while (command->unreaped > 0 && waitpid(command->unreaped, NULL, 0) < 0 && errno == EINTR)
+		;
+	command->unreaped = 0;
 }
 
 void command_become(const struct command *command)

@@ -28,6 +28,8 @@ struct command {
 	bool own_group;    /* the command leads a process group, which is signalled as a whole */
 	struct limit limit;
 	bool tie;          /* the command is killed if semlock is: nothing else holds the lock */
+	bool named;        /* a lock names its PID: command_reap() after the release, and not before */
+	pid_t unreaped;    /* filled: it has ended, and command_reap() has to wait for it; else 0 */
 	bool apart;        /* filled: the child has memory of its own; SIGCHLD brings the errno of its exec */
 	struct start_barrier start_barrier; /* after command_prepare(), the command waits there for its start or
 					       for start_barrier_cancel() */
@@ -61,6 +63,9 @@ pid_t command_prepare(struct command *command, struct error *error);
  * supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled when there can be no
  * process. */
 pid_t command_start(struct command *command, struct result *result, struct error *error);
+
+/* Wait for COMMAND, which has ended, if no call has done so yet.  Its locks have been released. */
+void command_reap(struct command *command);
 
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */
 void command_become(const struct command *command);

@@ -79,27 +79,34 @@ static void continue_command(struct supervised *supervised)
 	supervised->resumed = false;
 }
 
-/* Wait for all children that have changed state.  Other children than the command were semlock's before it was
- * execed, or are orphans: semlock is process 1 of a container, or a subreaper. */
+/* See to all children that have changed state.  Other children than the command were semlock's before it was
+ * execed, or are orphans: semlock is process 1 of a container, or a subreaper.  Where a lock names the command, that
+ * stays a zombie until command_reap(): a program that breaks the locks of dead processes must not find it dead
+ * while the lock is there. */
 static void reap_children(struct supervised *supervised)
 {
-	int status;
-	pid_t pid;
+	const int look = supervised->command->named ? WNOWAIT : 0;
+	siginfo_t child = {.si_pid = 0};
 
-	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
-		if (pid != supervised->pid)
-			continue;
-		if (WIFCONTINUED(status)) {
-			supervised->stopped = false;
-		} else if (WIFSTOPPED(status)) {
-			supervised->stopped = true;
-			stop_like_it(supervised, WSTOPSIG(status));
-		} else {
+	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | look) == 0 && child.si_pid != 0) {
+		const bool is_command = child.si_pid == supervised->pid;
+		const bool ended = child.si_code != CLD_STOPPED && child.si_code != CLD_CONTINUED;
+
+		if (is_command && ended) {
 			supervised->over = true;
-			supervised->result.how = WIFSIGNALED(status) ? ENDED_SIGNAL : ENDED_EXIT;
-			supervised->result.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+			supervised->result.how = child.si_code == CLD_EXITED ? ENDED_EXIT : ENDED_SIGNAL;
+			supervised->result.code = child.si_status;
 			return;
 		}
+		/* By its kind: a stopped command may have been killed since the look. */
+		if (look != 0)
+			waitid(P_PID, (id_t)child.si_pid, &child, (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG);
+		if (is_command && child.si_pid != 0) {
+			supervised->stopped = child.si_code == CLD_STOPPED;
+			if (supervised->stopped)
+				stop_like_it(supervised, child.si_status);
+		}
+		child.si_pid = 0;
 	}
 	continue_command(supervised);
 }

@@ -148,6 +148,19 @@ contended() {
 	contended symlink
 }
 
+@test "a program that removes the locks of dead processes: in loops, never inside at once, and no lock is lost" {
+	starts_many
+	for method in excl symlink; do
+		start other python3 "$SOURCE/tests/lib/pid_file.py" "$method" l 30 "$PROBE" inside room 20
+		expect_status 0 "$PROBE" storm 120 3 "$SEMLOCK" -m "$method" l "$PROBE" inside room 20
+		expect_out "0 x 120"
+		ended other 0
+		[ "$(cat other.out)" = 0 ] || complain "locks of the other program that were removed: $(cat other.out)"
+		expect_status 0 "$PROBE" verdict room 3000
+		rm room
+	done
+}
+
 @test "a script's rename of a token: in loops, never inside at once" {
 	"$SEMLOCK" -m rename --init l true
 	cat >script <<-'END'

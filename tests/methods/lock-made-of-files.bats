@@ -77,6 +77,38 @@ killed_semlock() {
 	nothing_left
 }
 
+ender_stands_or_is_gone() {
+	grep -q '^State:.T' "/proc/${PID[ender]}/status" || [ ! -e "/proc/${PID[ender]}" ]
+} 2>/dev/null
+
+# named_until_released STATUS ARGS...: where semlock ARGS is stopped before its release, the lock names a process
+named_until_released() {
+	local want=$1 looks=0
+	shift
+	SEMLOCK_CRASH="command.ended:stop publish.release:stop symlink.release:stop" \
+		start ender "$CRASHABLE_SEMLOCK" -m "$method" "$@"
+	while eventually ender_stands_or_is_gone && [ -e "/proc/${PID[ender]}" ]; do
+		kill -0 "$(recorded)" || complain "$method $*: the lock names process $(recorded), which is not there"
+		looks=$((looks + 1))
+		kill -CONT "${PID[ender]}"
+	done
+	[ $looks -gt 0 ] || [ "$method $want" = 'rename 127' ] # which has no point before its release
+	ended ender "$want"
+	nothing_left
+}
+
+named_to_the_end() {
+	named_until_released 0 l true
+	named_until_released 3 --min-hold .01 l sh -c 'exit 3'
+	named_until_released 137 l sh -c 'kill -KILL $$'
+	named_until_released 127 l ./not-there
+	[ "$method" = rename ] || named_until_released 0 -f l k true
+}
+
+@test "a program that takes the locks of dead processes finds the command there until the lock is released" {
+	each named_to_the_end
+}
+
 @test "a host of an odd name: the record is made of words all the same, and the lock is known as ours" {
 	namespaces --uts
 	unshare --uts sh -c 'echo "a host" >/proc/sys/kernel/hostname' || skip "the host cannot be named here"

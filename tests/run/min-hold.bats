@@ -123,7 +123,7 @@ waits_on() {
 	# shellcheck disable=SC2016 # for the inner shell
 	start one perl -e 'setpgrp(0, 0); exec @ARGV' "$SEMLOCK" --min-hold=1h l sh -c 'echo $$ >runs'
 	waits_on
-	eventually [ ! -e "/proc/$(cat runs)" ] # semlock has seen the command's end
+	eventually has_ended "$(cat runs)"
 	kill -TSTP "${PID[one]}"
 	"$PROBE" state "${PID[one]}" T
 	kill -TERM "${PID[one]}"
@@ -145,6 +145,11 @@ waits_on() {
 	expect_status 0 "$SEMLOCK" -w 30 l true
 }
 
+# has_ended PID: of a process whose parent may not have waited for it
+has_ended() {
+	[ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"
+}
+
 @test "semlock is the holder once the command has ended: --who names it, and --replace and --toggle end its wait" {
 	"$SEMLOCK" --init -m rename rename true
 	for method in flock excl link mkdir symlink rename; do
@@ -153,7 +158,7 @@ waits_on() {
 			rm -f runs
 			start one "$SEMLOCK" --min-hold=1h "${lock[@]}" sh -c 'echo $$ >runs; exit 4'
 			waits_on
-			eventually [ ! -e "/proc/$(cat runs)" ] # semlock has seen the command's end
+			eventually has_ended "$(cat runs)"
 			expect_status 1 "$SEMLOCK" --who "${lock[@]}"
 			grep -q "^held *${PID[one]} " .out || complain "$out"
 			refused 1 "held by ${PID[one]} (semlock --min-hold" "$SEMLOCK" -v -n "${lock[@]}" true
