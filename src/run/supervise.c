@@ -254,14 +254,15 @@ struct result supervise(const struct command *command, pid_t pid)
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
 		case EVENT_EXEC_FAILED:
 			supervised.failure = info.si_value.sival_int;
-			/* fall through */
+			reap_children(&supervised);
+			break;
 		case EVENT_CHILD:
 			reap_children(&supervised);
 			break;
 		case EVENT_CONTINUED:
-			if (was_continued(&supervised) || supervised.over)
-				break;
-			/* fall through */
+			if (!was_continued(&supervised) && !supervised.over)
+				pass_on_signal(&supervised, SIGCONT, &info);
+			break;
 		case EVENT_SIGNAL:
 			pass_on_signal(&supervised, info.si_signo, &info);
 			break;

@@ -143,7 +143,7 @@ static bool is_younger_child(pid_t pid, void *context)
 	struct child_search *search = context;
 	struct procfs_stat stat;
 
-	if (process_stat(pid, &stat) && stat.parent == search->parent &&
+	if (process_stat(pid, &stat) && stat.parent == search->parent && !procfs_ended(stat.state) &&
 	    stat.started >= search->started) {
 		search->found = pid;
 		search->started = stat.started;

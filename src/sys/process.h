@@ -38,7 +38,7 @@ bool process_read(pid_t pid, struct process *process);
  * kernel does not list children, with that of each process. */
 void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *context);
 
-/* PID's youngest child, or 0. */
+/* PID's youngest child that has not ended, or 0. */
 pid_t process_youngest_child(pid_t pid);
 
 /* Is /proc that of this process's PID namespace?  After unshare -p -f without --mount-proc it is not:
