@@ -173,7 +173,7 @@ static bool see_child(pid_t pid, void *context)
 	struct children *children = context;
 	struct procfs_stat stat;
 
-	if (!process_stat(pid, &stat) || stat.parent != children->parent)
+	if (!process_stat(pid, &stat) || stat.parent != children->parent || procfs_ended(stat.state))
 		return true;
 	if (strncmp(stat.name, LOCKSMITH_PREFIX, 15) == 0) /* the kernel cuts names */
 		children->helper = pid;
