@@ -230,6 +230,7 @@ static void operands_read(struct request *request, const struct reading *reading
 	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
 		request->label = first->name = user_lock(reading->name, true);
+		first->of_user = true;
 	} else if (!reading->fd_given) {
 		if (words[0] == NULL)
 			die(EXIT_USAGE, "what to lock is missing (see --help)");
@@ -492,5 +493,7 @@ void request_read(struct request *request, int argc, char **argv)
 		request->locks[i].fd = named.fd;
 		request->locks[i].mode = named.mode;
 		request->locks[i].of_user = named.of_user;
+		if (named.of_user && !request->spec.exact_mode)
+			request->locks[i].create_mode = 0600; /* root's directory can be entered by all */
 	}
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,43 +34,82 @@ static bool is_private(const char *directory, mode_t forbidden)
 	       file.st_uid == geteuid() && (file.st_mode & forbidden) == 0;
 }
 
-/* The user's runtime directory, or NULL.  After "su" or "sudo", the variable may still name another
- * user's. */
-static const char *runtime_directory(void)
+/* By the password database, not by HOME: cron, sudo, su, a login and a service have to meet in one file.
+ * Returns NULL if there is none. */
+static const char *home_directory(void)
 {
-	static char path[64];
-	const char *named = getenv("XDG_RUNTIME_DIR");
+	const struct passwd *entry;
+#if defined STATIC_BINARY && defined __GLIBC__ /* its getpwuid(3) would load shared libraries */
+	FILE *database = fopen("/etc/passwd", "re");
 
-	if (named != NULL && *named == '/' && strlen(named) < PATH_MAX - 256 &&
-	    is_private(named, S_IWGRP | S_IWOTH))
-		return named;
-	snprintf(path, sizeof path, "/run/user/%lu", (unsigned long)geteuid());
-	return is_private(path, S_IWGRP | S_IWOTH) ? path : NULL;
+	do
+		entry = database == NULL ? NULL : fgetpwent(database);
+	while (entry != NULL && entry->pw_uid != geteuid());
+#else
+	entry = getpwuid(geteuid());
+#endif
+	return entry == NULL || *entry->pw_dir != '/' ? NULL : entry->pw_dir;
 }
 
-static int check_directory(const char *directory, bool create, struct error *error)
+static int make_directory(const char *directory, mode_t mode, struct error *error)
 {
-	if (create && mkdir(directory, 0700) != 0 && errno != EEXIST)
+	mode_t before = umask(0022); /* root's directory is open to all, for --who */
+	int result = mkdir(directory, mode);
+
+	umask(before);
+	if (result != 0 && errno != EEXIST)
 		return error_set(error, ERROR_CREATE, "cannot create the directory %.100s", directory);
-	if (access(directory, F_OK) != 0 && !create)
-		return 0; /* then no lock in it is held */
-	if (!is_private(directory, S_IRWXG | S_IRWXO))
+	return 0;
+}
+
+/* Put the path of the user's directory into DIRECTORY, and with CREATE make what is missing of it.  Returns 0, or -1
+ * with ERROR filled. */
+static int find_directory(char directory[PATH_MAX], bool create, struct error *error)
+{
+	static const char below[][sizeof "/semlock"] = {"/.local", "/state", "/semlock"};
+	const char *home = home_directory();
+	struct stat file;
+	size_t length;
+
+	if (geteuid() == 0) {
+		strcpy(directory, "/run/semlock");
+		return create ? make_directory(directory, 0755, error) : 0;
+	}
+	length = home == NULL ? 0 : strlen(home);
+	if (length == 0 || length > PATH_MAX - 256)
 		return error_say(error, ERROR_OPEN,
-		    "not a directory of ours alone, with mode 0700: not to be trusted (%.100s)", directory);
+		    "user %lu has no home directory in the password database: name a file as LOCK instead",
+		    (unsigned long)geteuid());
+	if (stat(home, &file) != 0)
+		return error_set(error, ERROR_OPEN,
+		    "needs the home directory %.100s: name a file as LOCK instead", home);
+	if (!S_ISDIR(file.st_mode) || file.st_uid != geteuid() || (file.st_mode & S_IWOTH) != 0)
+		return error_say(error, ERROR_OPEN,
+		    "the home directory %.100s is not user %lu's alone: name a file as LOCK instead", home,
+		    (unsigned long)geteuid());
+	strcpy(directory, home);
+	for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+		strcat(directory, below[i]);
+		if (create && make_directory(directory, 0700, error) != 0)
+			return -1;
+	}
 	return 0;
 }
 
 char *user_lock_path(const char *name, bool create, struct error *error)
 {
-	const char *runtime = runtime_directory();
+	mode_t forbidden = geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IRWXG | S_IRWXO;
 	char directory[PATH_MAX], *path;
 
-	if (runtime != NULL)
-		snprintf(directory, sizeof directory, "%s/semlock", runtime);
-	else
-		snprintf(directory, sizeof directory, "/tmp/semlock-%lu", (unsigned long)geteuid());
-	if (check_lock_name(name, error) != 0 || check_directory(directory, create, error) != 0)
+	if (check_lock_name(name, error) != 0 || find_directory(directory, create, error) != 0)
 		return NULL;
+	if ((create || access(directory, F_OK) == 0) && /* where it is not there, no lock in it is held */
+	    !is_private(directory, forbidden)) {
+		error_say(error, ERROR_OPEN,
+		    "not a directory of ours alone, with mode %s: not to be trusted (%.100s)",
+		    geteuid() == 0 ? "0755" : "0700", directory);
+		return NULL;
+	}
 	if (asprintf(&path, "%s/%s", directory, name) >= 0)
 		return path;
 	error_set(error, ERROR_SYSTEM, "cannot name it");

@@ -6,8 +6,8 @@
 
 #include "report/error.h"
 
-/* The path of the lock called NAME, in $XDG_RUNTIME_DIR/semlock, else /run/user/UID/semlock, else
- * /tmp/semlock-UID: a directory of the user's that no other user can write to.  With CREATE, it is made
+/* The path of the lock called NAME: root's is in /run/semlock (0755), another user's in .local/state/semlock (0700) in
+ * the home directory of the password database, whatever the environment says.  With CREATE, the directory is made
  * if it is not there.  Returns a string for free(3), or NULL with ERROR filled. */
 char *user_lock_path(const char *name, bool create, struct error *error);
 

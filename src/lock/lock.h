@@ -56,7 +56,7 @@ struct lock_spec {
 	bool to_be_removed;  /* the file, at the end */
 	bool init;           /* make the token, if there is none */
 	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
-	bool of_user;        /* by --name: its directory is created with the first lock in it */
+	bool of_user;        /* by --name: no other user may take it, and its directory is created with the first lock in it */
 	int64_t stale;       /* ns without a sign of life; 0: no limit */
 	int64_t ttl;         /* ns of lease; 0: the server's default */
 	const char *note;    /* about the command, for --who */

@@ -2,9 +2,9 @@
 # Arguments that make no sense, and locks that cannot be: one line names them, the status is documented, no command runs.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# --name puts its lock file into XDG_RUNTIME_DIR: the test's own directory.
-prepare() {
-	export XDG_RUNTIME_DIR=$PWD
+# --name puts its lock file into the user's own place.
+tidy() {
+	rm -f "$(name_directory)/bats.$$"
 }
 
 # usage THING ARGS...: semlock ends with 64, names THING in one line, and makes no lock file "l".
@@ -42,13 +42,13 @@ with_mount() {
 	usage "--json: options stand before LOCK" --who l --json
 	usage "--: COMMAND is missing" l --
 	expect_status 127 "$SEMLOCK" l -- -w
-	expect_status 127 "$SEMLOCK" --name=x -- -w
+	expect_status 127 "$SEMLOCK" --name=bats.$$ -- -w
 	expect_status 69 "$FLOCK" l -w 5 touch ran
 }
 
 @test "an empty word, as a variable that is not set leaves it" {
 	usage "COMMAND is an empty word" l ''
-	usage "COMMAND is an empty word" --name=x ''
+	usage "COMMAND is an empty word" --name=bats.$$ ''
 	usage "LOCK is an empty word" '' touch ran
 	usage "LOCK is an empty word" -f '' l touch ran
 	usage "LOCK is an empty word" --who ''

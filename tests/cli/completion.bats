@@ -5,9 +5,9 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 SHELLS="bash zsh fish"
 
 prepare() {
-	export HOME=$PWD XDG_RUNTIME_DIR=$PWD XDG_CONFIG_HOME=$PWD XDG_DATA_HOME=$PWD XDG_CACHE_HOME=$PWD LC_ALL=C.UTF-8
-	mkdir -m 700 semlock
-	touch semlock/nightly a.lock
+	export HOME=$PWD XDG_CONFIG_HOME=$PWD XDG_DATA_HOME=$PWD XDG_CACHE_HOME=$PWD LC_ALL=C.UTF-8
+	mkdir -p .local/state/semlock
+	touch .local/state/semlock/bats-nightly a.lock
 	mkdir helpers
 	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
@@ -121,23 +121,23 @@ all_complete() {
 	completes "semlock --toggle=HU" HUP
 	completes "semlock --on-lost=" kill term warn
 	completes "semlock --on-lost w" warn
-	completes "semlock --name=" nightly
+	completes "semlock --name=bats-n" bats-nightly
 	all_complete
 }
 
 @test "a file's name is never run, and another user's directory not looked into" {
 	# shellcheck disable=SC2016 # a name
-	touch 'semlock/$(touch ran)nightly'
+	touch '.local/state/semlock/$(touch ran)nightly'
 	for shell in $SHELLS; do
-		completed "$shell" "semlock --name=n" "semlock --name="
-		grep -qx nightly <<<"$ways" || complain "$shell: $ways"
+		completed "$shell" "semlock --name=bats-n" "semlock --name="
+		grep -qx bats-nightly <<<"$ways" || complain "$shell: $ways"
 	done
 	[ -z "$(find . -name ran)" ]
 	root_only "gives a directory away"
-	rm semlock/*ran*
-	chown 65534 semlock
+	rm .local/state/semlock/*ran*
+	chown 65534 .local/state/semlock
 	for shell in $SHELLS; do
-		completed "$shell" "semlock --name=ni"
+		completed "$shell" "semlock --name=bats-n"
 		if grep -q nightly <<<"$ways"; then complain "$shell: $ways"; fi
 	done
 }

@@ -1,94 +1,166 @@
 #!/usr/bin/env bats
-# --name: a lock in the user's own directory.
+# --name: a lock in one place for one user, whatever the environment says.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-# forget FILE: removes a lock file outside of the test's directory, and its directory if that is empty.
-forget() {
-	rm -f "$1"
-	rmdir --ignore-fail-on-non-empty "${1%/*}"
-}
-
 prepare() {
-	mkdir -m 700 run
-	export XDG_RUNTIME_DIR=$PWD/run
+	PLACE=$(name_directory)
+	NAME=bats.$$ # in the real place: removed after the test
 }
 
-@test "the lock is a file of that name in the runtime directory" {
-	expect_status 0 "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
-	expect_out "$PWD/run/semlock/job"
-	[ -f run/semlock/job ]
-	[ "$(stat -c %a run/semlock)" = 700 ]
+tidy() {
+	rm -f "$PLACE/$NAME" "$PLACE/$NAME".*
+}
+
+# as_user UID CMD...: CMD runs as that user of a password database, and with a /run, that are the test's own.
+as_user() {
+	local user=$1
+	shift
+	unshare --mount sh -c 'mount --bind passwd /etc/passwd && mount --bind run /run && exec "$@"' sh \
+		setpriv --reuid="$user" --regid="$user" --clear-groups "$@"
+}
+
+# users: 0, and 4242 with a home; 4243 has none, 4244's is not there, 4245's is root's, all may write to 4246's
+users() {
+	namespaces --mount
+	mkdir -p run/home/{4242,4245,4246}
+	chown 4242 run/home/4242
+	chown 4246 run/home/4246
+	chmod 777 run/home/4246
+	cat >passwd <<-END
+		root:x:0:0::/run/home/root:/bin/sh
+		one:x:4242:4242::/run/home/4242:/bin/sh
+		four:x:4244:4244::/run/home/4244:/bin/sh
+		five:x:4245:4245::/run/home/4245:/bin/sh
+		six:x:4246:4246::/run/home/4246:/bin/sh
+	END
+}
+
+@test "the lock is a file of that name, root's in /run/semlock, any other user's in .local/state/semlock at home" {
+	expect_status 0 "$SEMLOCK" --name "$NAME" sh -c 'echo "$SEMLOCK_LOCK"'
+	expect_out "$PLACE/$NAME"
+	[ -f "$PLACE/$NAME" ]
+	users
+	expect_status 0 as_user 0 "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
+	expect_out /run/semlock/job
+	[ "$(stat -c %a run/semlock)" = 755 ]
+	expect_status 0 as_user 4242 "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
+	expect_out "/run/home/4242/.local/state/semlock/job"
+	[ "$(stat -c %a:%u run/home/4242/.local/state/semlock)" = 700:4242 ]
+}
+
+@test "the umask does not close root's directory; no other user can take a lock in it" {
+	users
+	(umask 0077 && as_user 0 "$SEMLOCK" --name job true)
+	[ "$(stat -c %a run/semlock)" = 755 ]
+	(umask 0 && as_user 0 "$SEMLOCK" --name other true)
+	[ "$(stat -c %a run/semlock/other)" = 600 ]
+	expect_status 66 as_user 4242 "$SEMLOCK" -n /run/semlock/other true
+	as_user 0 "$SEMLOCK" --name open --mode=0644 true
+	[ "$(stat -c %a run/semlock/open)" = 644 ]
 }
 
 @test "the same name excludes, another does not" {
-	hold_lock --name job
-	expect_status 1 "$SEMLOCK" -n --name job true
-	expect_status 0 "$SEMLOCK" -n --name other true
-	expect_status 1 "$SEMLOCK" -n run/semlock/job true
+	hold_lock --name "$NAME"
+	expect_status 1 "$SEMLOCK" -n --name "$NAME" true
+	expect_status 0 "$SEMLOCK" -n --name "$NAME.other" true
+	expect_status 1 "$SEMLOCK" -n "$PLACE/$NAME" true
 	let_go
+}
+
+@test "a login, cron, sudo and a service meet in one file, before and after logout" {
+	mkdir -m 700 login
+	XDG_RUNTIME_DIR=$PWD/login XDG_STATE_HOME=$PWD/login HOME=$PWD hold_lock --name "$NAME"
+	rmdir login # as at logout: nothing may have been made in it
+	expect_status 1 env -i "$SEMLOCK" -n --name "$NAME" true
+	expect_status 1 env HOME=/nonexistent "$SEMLOCK" -n --name "$NAME" true
+	mkdir -m 700 again
+	expect_status 1 env XDG_RUNTIME_DIR="$PWD/again" XDG_STATE_HOME="$PWD/again" TMPDIR="$PWD/again" \
+		"$SEMLOCK" -n --name "$NAME" true
+	rmdir again
+	let_go
+}
+
+@test "what another user makes in a runtime directory is in nobody's way" {
+	users
+	mkdir -p run/user/{0,4242}/semlock
+	chown -R 65534 run/user
+	for user in 0 4242; do
+		expect_status 0 as_user $user env XDG_RUNTIME_DIR=/run/user/$user "$SEMLOCK" -n --name job true
+	done
+	[ -z "$(find run/user -type f)" ]
 }
 
 @test "a shell command, and a further lock" {
-	expect_status 3 "$SEMLOCK" --name job -c 'exit 3'
-	expect_status 0 "$SEMLOCK" -f l --name job true
+	expect_status 3 "$SEMLOCK" --name "$NAME" -c 'exit 3'
+	(umask 0 && "$SEMLOCK" -f l --name "$NAME" true)
+	[ "$(stat -c %a l)" = 666 ]
 }
 
 @test "--who --name names the holder" {
-	expect_status 0 "$SEMLOCK" --who --name job
-	expect_out "$PWD/run/semlock/job: free"
-	[ ! -e run/semlock ]
-	hold_lock --name job
-	expect_status 1 "$SEMLOCK" --who --name job
+	expect_status 0 "$SEMLOCK" --who --name "$NAME"
+	expect_out "$PLACE/$NAME: free"
+	hold_lock --name "$NAME"
+	expect_status 1 "$SEMLOCK" --who --name "$NAME"
 	grep -q "^held *${COMMAND[holder]} " .out
 	let_go
+}
+
+@test "--who --name makes no directory" {
+	users
+	expect_status 0 as_user 4242 "$SEMLOCK" --who --name job
+	expect_status 0 as_user 0 "$SEMLOCK" --who --name job
+	[ ! -e run/semlock ] && [ ! -e run/home/4242/.local ]
 }
 
 @test "names that are none" {
 	for name in '' . .. .hidden a/b ../a /a $'a\nb' $'a\eb' $'a\177b' "$(printf 'x%.0s' {1..201})"; do
 		refused 64 --name "$SEMLOCK" --name "$name" true
 	done
-	[ ! -e run/semlock ]
-	refused 64 --name "$SEMLOCK" --name job
-	refused 64 --name "$SEMLOCK" --name job --fd 8 true
+	refused 64 --name "$SEMLOCK" --name "$NAME"
+	refused 64 --name "$SEMLOCK" --name "$NAME" --fd 8 true
 }
 
-@test "a runtime directory that is another user's, or open to others, is not used" {
-	root_only "to be two users"
-	for spoil in "chown 65534 run" "chmod 777 run"; do
-		chown 0 run
-		chmod 700 run
-		$spoil
-		expect_status 0 "$SEMLOCK" --name bats-name-test sh -c 'echo "$SEMLOCK_LOCK"'
-		[ "$out" != "$PWD/run/semlock/bats-name-test" ]
-		[ ! -e run/semlock ]
-		forget "$out"
-	done
-}
-
-@test "a runtime directory that is not named whole, or by too long a name, is not used" {
-	for XDG_RUNTIME_DIR in run '' "$PWD/$(printf './%.0s' {1..2000})run"; do
-		expect_status 0 "$SEMLOCK" --name bats-name-test sh -c 'echo "$SEMLOCK_LOCK"'
-		[[ "$out" == /run/user/*/semlock/bats-name-test || "$out" == /tmp/semlock-*/bats-name-test ]]
-		[ ! -e run/semlock ]
-		forget "$out"
-	done
+@test "a user without a home, or with one that is not that user's: 66, and what to do" {
+	users
+	refused 66 "user 4243 has no home directory in the password database: name a file as LOCK instead" \
+		as_user 4243 "$SEMLOCK" --name job touch ran
+	refused 66 "needs the home directory /run/home/4244: name a file as LOCK instead: No such file" \
+		as_user 4244 "$SEMLOCK" --name job touch ran
+	refused 66 "the home directory /run/home/4245 is not user 4245's alone: name a file as LOCK instead" \
+		as_user 4245 "$SEMLOCK" --name job touch ran
+	refused 66 "the home directory /run/home/4246 is not user 4246's alone: name a file as LOCK instead" \
+		as_user 4246 env HOME="/run/home/4242" "$SEMLOCK" --name job touch ran
+	refused 66 "name a file as LOCK instead" as_user 4243 "$SEMLOCK" --who --name job
+	[ ! -e ran ]
 }
 
 @test "where no directory can be made: 73, and which one" {
-	touch run/semlock
-	refused 66 "not a directory of ours alone" "$SEMLOCK" --name job true
-	rm run/semlock
-	chmod 500 run
-	if [ "$(id -u)" -eq 0 ]; then chown 65534 run; fi
-	refused 73 run/semlock as_nobody env XDG_RUNTIME_DIR=/proc/self/cwd/run "$SEMLOCK" --name job true
+	users
+	mkdir run/home/4242/.local
+	refused 73 /run/home/4242/.local/state as_user 4242 "$SEMLOCK" --name job touch ran
+	touch run/home/4242/.local/state
+	refused 73 /run/home/4242/.local/state/semlock as_user 4242 "$SEMLOCK" --name job touch ran
+	[ ! -e ran ]
 }
 
 @test "a directory that another user can write in is refused" {
-	mkdir -m 777 run/semlock
-	refused 66 run/semlock "$SEMLOCK" --name job true
+	users
+	mkdir -p run/home/4242/.local/state run/elsewhere
+	chown -R 4242 run/home/4242 run/elsewhere
+	mkdir -m 777 run/home/4242/.local/state/semlock
+	chown 4242 run/home/4242/.local/state/semlock
+	refused 66 "not a directory of ours alone" as_user 4242 "$SEMLOCK" --name job touch ran
+	rmdir run/home/4242/.local/state/semlock
+	ln -s /run/elsewhere run/home/4242/.local/state/semlock
+	refused 66 "not a directory of ours alone" as_user 4242 "$SEMLOCK" --name job touch ran
+	mkdir run/semlock
+	chown 65534 run/semlock
+	refused 66 "not a directory of ours alone" as_user 0 "$SEMLOCK" --name job touch ran
 	rmdir run/semlock
-	mkdir elsewhere
-	ln -s ../elsewhere run/semlock
-	refused 66 run/semlock "$SEMLOCK" --name job true
-	[ -z "$(ls elsewhere)" ]
+	mkdir -m 775 run/semlock
+	refused 66 "not a directory of ours alone" as_user 0 "$SEMLOCK" --name job touch ran
+	rmdir run/semlock
+	touch run/semlock
+	refused 66 "not a directory of ours alone" as_user 0 "$SEMLOCK" --name job touch ran
+	[ -z "$(ls run/elsewhere)" ] && [ ! -e ran ]
 }

@@ -12,7 +12,7 @@ FUZZ_words_FILES = tests/fuzz/words.c src/owners/json.c src/report/text.c
 FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/descriptor.c \
 	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
-FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=names_path,--wrap=status_fd_use,--wrap=memory_lasting
+FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=user_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
 FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
 FUZZ_mbox_WRAPS = -Wl,--wrap=read
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c src/sys/deadline.c \

@@ -34,6 +34,11 @@ queue_directory() {
 		complain "$CONFIG does not say where the queues are"
 }
 
+# Prints the directory of --name, for the user that runs the test.
+name_directory() {
+	if [ "$(id -u)" -eq 0 ]; then echo /run/semlock; else echo "$(getent passwd "$(id -u)" | cut -d: -f6)/.local/state/semlock"; fi
+}
+
 # Prints the path of the queue of lock file $1.
 queue_of() {
 	printf '%s/semlock-%x-%x\n' "$(queue_directory)" "$(stat -c %d "$1")" "$(stat -c %i "$1")"

@@ -85,12 +85,9 @@ function __semlock_urls
 end
 
 function __semlock_names
-    set -l runtime $XDG_RUNTIME_DIR
-    test -n "$runtime"; or set runtime /run/user/(id -u)
-    for directory in $runtime/semlock /tmp/semlock-(id -u)
+    for directory in /run/semlock ~/.local/state/semlock
         test -d $directory -a -O $directory; or continue
         command ls $directory
-        return
     end
 end
 
