@@ -12,6 +12,9 @@ EXTRA_DIST += \
 	contrib/static \
 	contrib/try
 
+# ---- installed beside semlock ----
+dist_bin_SCRIPTS = contrib/semlock-check
+
 # ---- locks as objects: in directories that Perl and Python do not search by default ----
 perlmoduledir = $(perldir)/Semlock
 perlmodule_DATA = contrib/perl/lib/Semlock/NetLock.pm contrib/perl/lib/Semlock/Sem.pm
@@ -70,6 +73,7 @@ SHELL_FILES = \
 	contrib/locksmith-demo \
 	contrib/packaging/build \
 	$(PACKAGE_TESTS) \
+	contrib/semlock-check \
 	contrib/static \
 	contrib/try \
 	tests/fuzz/run \

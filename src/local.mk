@@ -5,7 +5,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
 	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/asked.c src/owners/asked.h \
-	src/owners/check.c \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h \
@@ -117,7 +116,6 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/dirlock.c src/locksmith/ftp/dirlock.h \
 	src/locksmith/ftp/dirlock_acquire.c \
 	src/locksmith/ftp/dirlock_age.c \
-	src/locksmith/ftp/dirlock_check.c \
 	src/locksmith/ftp/dirlock_hold.c \
 	src/locksmith/ftp/ftpconn.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/ftplist.h \

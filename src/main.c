@@ -63,8 +63,6 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
 	if (request.who)
 		return who(&request);
-	if (request.check)
-		return check(&request);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
 	holder = dies_with_semlock(&request) ? relay_start(&error) : 0;
 	if (holder > 0)

@@ -95,7 +95,7 @@ LOCAL_BATS = \
 	tests/cli/bad-input.bats \
 	tests/run/become.bats \
 	tests/run/busy.bats \
-	tests/owners/check.bats \
+	tests/owners/proc.bats \
 	tests/run/close.bats \
 	tests/lock/conversion.bats \
 	tests/lock/deleted.bats \
@@ -126,6 +126,7 @@ LOCAL_BATS = \
 	tests/run/nested.bats \
 	tests/methods/on-lost.bats \
 	tests/contrib/perl.bats \
+	tests/contrib/semlock-check.bats \
 	tests/promises.bats \
 	tests/contrib/python.bats \
 	tests/cli/readme.bats \

@@ -39,7 +39,7 @@ bool lock_options_read(struct lock_options *lock, int argc, char **argv)
 	*lock = (struct lock_options){.method = &method_flock};
 	optind = 0; /* getopt(3) begins again */
 	while ((option = options_next(argc, argv)) >= 0 && option != 'c') {
-		if (option == OPT_WHO || option == OPT_CHECK || option == '?' || option == ':')
+		if (option == OPT_WHO || option == '?' || option == ':')
 			return false;
 		read_lock_option(lock, option);
 	}

@@ -36,7 +36,6 @@ static const struct {
     {OPT_RM, offsetof(struct request, spec.to_be_removed)},
     {OPT_INIT, offsetof(struct request, spec.init)},
     {OPT_NESTED, offsetof(struct request, nested)},
-    {OPT_CHECK, offsetof(struct request, check)},
     {OPT_WHO, offsetof(struct request, who)},
     {OPT_JSON, offsetof(struct request, json)},
 };
@@ -165,9 +164,9 @@ static void read_options(struct request *request, struct reading *reading, int a
 			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
 		if (option == '?')
 			usage_refuse(argc, argv);
-		/* Does it go with --who and --check? */
-		reading->acts = reading->acts || !(option < 0 || option == OPT_WHO || option == OPT_CHECK || option == OPT_JSON ||
-						     option == 'm' || option == OPT_FCNTL || option == OPT_NAME);
+		/* Does it go with --who? */
+		reading->acts = reading->acts || !(option < 0 || option == OPT_WHO || option == OPT_JSON || option == 'm' ||
+						     option == OPT_FCNTL || option == OPT_NAME);
 	} while (option >= 0 && take_option(request, reading, option));
 }
 
@@ -264,8 +263,6 @@ static void operands_locks(struct request *request, const struct reading *readin
 	request->nlocks = 0;
 	if (reading->name != NULL)
 		request->locks[request->nlocks++] = (struct lock_spec){.name = user_lock(reading->name, false), .of_user = true};
-	else if (words[0] == NULL && request->check)
-		die(EXIT_USAGE, "--check: which LOCK? (see --help)");
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",
@@ -385,9 +382,7 @@ static void refuse_for_slots(const struct request *request, const struct reading
 	    "-j and -s: a slot is held by one; leave one out");
 	refuse_if(request->nlocks > 1,
 	    "-j and -f: several locks are whole ones; leave one out");
-	refuse_if(request->spec.range.length > 0 &&
-		   request->spec.range.length < (off_t)request->spec.slots,
-	    "-j: each slot is a byte, and --length has room for fewer");
+	refuse_if(reading->range_asked, "-j and --start or --length: the slots are bytes of their own; leave one out");
 }
 
 static void refuse_nonsense(const struct request *request, const struct reading *reading)
@@ -397,9 +392,6 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse_if(request->spec.range.length > INT64_MAX - request->spec.range.start,
 	    "--start and --length: no file has so many bytes");
 	refuse_if(request->json && !request->who, "--json goes with --who");
-	refuse_if(request->check && (request->who || reading->acts || request->nlocks != 1),
-	    "--check looks at one LOCK: beside it there may be -m, --fcntl and --name, and nothing "
-	    "else");
 	refuse_if(request->who && reading->acts,
 	    "--who only looks: beside it there may be --json, -m, --fcntl and --name, and nothing "
 	    "else");
@@ -475,7 +467,7 @@ void request_read(struct request *request, int argc, char **argv)
 	if (request->locks == NULL)
 		die(EXIT_SYSTEM, "no memory");
 	read_options(request, &reading, argc, argv);
-	if (request->who || request->check)
+	if (request->who)
 		operands_locks(request, &reading, argv + optind);
 	else
 		operands_read(request, &reading, argv + optind);

@@ -13,7 +13,7 @@ struct reading {
 	const char *name;    /* --name; NULL */
 	int fd;              /* --fd */
 	bool limited, kills; /* --run-timeout, --kill-after */
-	bool acts;           /* an option that does not go with --who and --check */
+	bool acts;           /* an option that does not go with --who */
 	bool method_named, fcntl_asked, range_asked, mode_given, fd_given, shell;
 };
 

@@ -11,7 +11,7 @@
 struct request {
 	bool as_flock; /* invoked as flock: where the two differ, flock(1)'s way */
 	struct lock_spec spec; /* what all the locks have in common: the method, the slots, ... */
-	bool method_named;    /* by -m or --fcntl: --who and --check look for no other */
+	bool method_named;    /* by -m or --fcntl: --who looks for no other */
 	struct lock_spec *locks; /* LOCK or FD first, then those of -f; with --who, all that are named */
 	unsigned nlocks;
 	const char *label; /* the user's name for the first lock */
@@ -33,7 +33,7 @@ struct request {
 	int64_t min_hold;      /* ns; 0: none */
 	int64_t kill_after;    /* ns; 0: never */
 	int signal;            /* of --run-timeout; 0: TERM */
-	bool who, check, json; /* only look */
+	bool who, json; /* only look */
 };
 
 #endif

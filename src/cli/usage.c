@@ -27,7 +27,6 @@
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
 const struct option usage_options[] = {
-    {"check", no_argument, NULL, OPT_CHECK},
     {"close", no_argument, NULL, 'o'},
     {"command", no_argument, NULL, 'c'},
     {"conflict-exit-code", required_argument, NULL, 'E'},
@@ -120,7 +119,6 @@ static const char help[] =
     "       semlock [OPTION...] FD\n"
     "       semlock --hold [OPTION...] LOCK\n"
     "       semlock --who [--json] [LOCK...]\n"
-    "       semlock --check LOCK\n"
     "Run COMMAND while holding LOCK: a file, a directory, or a URL.  Or lock FD, an\n"
     "open descriptor of the calling shell.\n"
     "How long to wait:\n"
@@ -161,7 +159,6 @@ static const char help[] =
     "  -u, --unlock           unlock FD\n"
     "      --who              print holders and waiters of LOCK, or of all locks of\n"
     "                         semlocks here; with --json, as JSON\n"
-    "      --check            try whether a lock there excludes\n"
     "What is said:\n"
     "  -q, --quiet            nothing about a busy lock\n"
     "  -v, --verbose          what happens\n"

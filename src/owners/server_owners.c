@@ -88,5 +88,5 @@ int server_owners_ask(struct owners *found, const struct lock *lock, struct erro
 	struct question question = {found, lock->spec->method->name};
 
 	*found = (struct owners){0};
-	return server_ask(lock, "--who", hear_owner, &question, error);
+	return server_ask(lock, hear_owner, &question, error);
 }

@@ -62,7 +62,7 @@ COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Print a line on standard output, buffered; control characters are replaced. */
 void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* complain(), then exit(3) with STATUS.  For the command line (cli/), --who and --check (owners/) alone. */
+/* complain(), then exit(3) with STATUS.  For the command line (cli/), --who (owners/) alone. */
 COLD noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that fails. */

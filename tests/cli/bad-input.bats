@@ -53,7 +53,6 @@ with_mount() {
 	usage "LOCK is an empty word" -f '' l touch ran
 	usage "LOCK is an empty word" --who ''
 	usage "LOCK is an empty word" --who l ''
-	usage "LOCK is an empty word" --check ''
 	usage "LOCK is an empty word" ''
 	usage "LOCK is an empty word" -f l ''
 	expect_status 69 "$FLOCK" l ''
@@ -72,7 +71,7 @@ with_mount() {
 }
 
 @test "standard output that takes nothing: 71" {
-	for words in --help --version "--who l" "--check l"; do
+	for words in --help --version "--who l"; do
 		# shellcheck disable=SC2086 # words
 		for how in '>/dev/full' '>&-'; do
 			expect_status 71 sh -c "exec \"\$0\" $words $how" "$SEMLOCK"
@@ -100,7 +99,6 @@ with_mount() {
 	for url in etcd://127.0.0.1:99999/l ftp://127.0.0.1:abc/l sftp://127.0.0.1:0/l etcds://127.0.0.1:/l; do
 		usage "$url: the port in the URL must be a number from 1 to 65535" -n $url touch ran
 		usage "$url: the port in the URL must be a number from 1 to 65535" --who $url
-		usage "$url: the port in the URL must be a number from 1 to 65535" --check $url
 	done
 	usage "the host in the URL makes no sense" -n etcd://:2379/l touch ran
 	usage "an IPv6 address stands in brackets: [::1]" -n etcd://::1/l touch ran

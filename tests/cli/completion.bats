@@ -80,7 +80,7 @@ all_complete() {
 	set --
 	for option in $(long no) $(long optional) $(short | sed -n 's/^.$/-&/p'); do
 		case $option in
-		--check | --who | --hold | --help | --version | --command | -c | -h | -V) ;;
+		--who | --hold | --help | --version | --command | -c | -h | -V) ;;
 		*) set -- "$@" "semlock $option a.lock fals" ;;
 		esac
 	done
@@ -142,14 +142,13 @@ all_complete() {
 	done
 }
 
-@test "lock files and servers, also of -f, and all of them after --who and --check" {
+@test "lock files and servers, also of -f, and all of them after --who" {
 	completes "semlock -n a." a.lock
 	completes "semlock ft" ftp:// ftps://
 	completes "semlock zo" zoo+1://
 	completes "semlock -f a." a.lock
 	completes "semlock -s --file=a." a.lock
 	completes "semlock --who a.lock a." a.lock
-	completes "semlock --check a." a.lock
 	completes "semlock --hold a." a.lock
 	all_complete
 }

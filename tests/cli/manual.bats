@@ -370,13 +370,13 @@ run_examples() {
 	for page in $PAGES; do
 		words "${page##*/}" | grep -oE '\bsemlock-[a-z]+ ?\([17]\)|^\.BR semlock-[a-z]+' | grep -oE 'semlock-[a-z]+' | sort -u |
 			while read -r name; do
-				[ -e "$SOURCE/man/$name.7" ] || [[ $name == semlock-locksmith* ]] || echo "$page: $name"
+				[ -e "$SOURCE/man/$name.7" ] || [ -e "$SOURCE/man/$name.1" ] || [[ $name == semlock-locksmith* ]] || echo "$page: $name"
 			done
 	done >missing
 	[ ! -s missing ] || complain "$(cat missing)"
 	for page in $PAGES; do
 		name=${page##*/}
-		[ "$name" = semlock.1 ] || section semlock.1 'SEE ALSO' | grep -q "${name%.7}" || complain "semlock(1) does not name $name"
+		[ "$name" = semlock.1 ] || section semlock.1 'SEE ALSO' | grep -q "${name%.*}" || complain "semlock(1) does not name $name"
 		grep -q "man/$name" "$SOURCE/man/local.mk" || complain "man/local.mk does not name $name"
 		grep -q "/$name" "$SOURCE/contrib/packaging/debian/semlock.manpages" || complain "the package lacks $name"
 	done

@@ -119,12 +119,12 @@ static void together(const struct request *o)
 {
 	unsigned can = o->spec.method->can;
 
-	MUST(!(o->who && o->check) && !(o->json && !o->who));
-	MUST(o->command != NULL || o->who || o->check || o->hold || o->locks[0].name == NULL ||
+	MUST(!(o->json && !o->who));
+	MUST(o->command != NULL || o->who || o->hold || o->locks[0].name == NULL ||
 	     o->spec.init);
 	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
 	MUST(!o->become || (!o->spec.to_be_removed && !o->close_fd && o->run_timeout == 0));
-	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0));
+	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0 && o->spec.range.start == 0 && o->spec.range.length == 0));
 	MUST((o->spec.range.start == 0 && o->spec.range.length == 0) || (can & CAN_RANGE) != 0);
 	MUST(o->spec.stale == 0 || (o->spec.method->can & FREED_BY_KERNEL) == 0);
 	MUST(o->spec.ttl == 0 || (o->spec.method->can & HAS_LEASE) != 0);

@@ -43,8 +43,8 @@ static void mount_line(const char *line)
 	MUST(memchr(mount.point, '\0', sizeof mount.point) != NULL);
 	MUST(memchr(mount.source, '\0', sizeof mount.source) != NULL);
 	MUST(strlen(mount.options) < sizeof mount.options && mount.type[0] != '\0');
-	MUST(lock_scope_of(&mount, KIND_FLOCK) <= SCOPE_UNKNOWN);
-	MUST(lock_scope_of(&mount, KIND_POSIX) == lock_scope_of(&mount, KIND_OFD));
+	MUST(!lock_scope_never_shared(&mount) || lock_scope_here_only(&mount, KIND_FLOCK));
+	MUST(lock_scope_here_only(&mount, KIND_POSIX) == lock_scope_here_only(&mount, KIND_OFD));
 }
 
 static void each_line(char *text)

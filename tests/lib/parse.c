@@ -28,14 +28,13 @@ static int show_stat(const char *line)
 
 static int show_mount(const char *line)
 {
-	static const char *const words[] = { "machine", "everywhere", "here-only", "unknown" };
 	struct procfs_mount mount;
 
 	if (!procfs_mount_line(line, &mount))
 		return printf("none\n");
-	return printf("%d %u:%u %s %s %s flock=%s fcntl=%s names=%s\n", mount.id, mount.major, mount.minor,
-	    mount.point, mount.type, mount.source, words[lock_scope_of(&mount, KIND_FLOCK)],
-	    words[lock_scope_of(&mount, KIND_POSIX)], words[lock_scope_of_names(&mount)]);
+	return printf("%d %u:%u %s %s %s%s%s\n", mount.id, mount.major, mount.minor, mount.point, mount.type,
+	    mount.source, lock_scope_here_only(&mount, KIND_FLOCK) ? " flock=here-only" : "",
+	    lock_scope_here_only(&mount, KIND_POSIX) ? " fcntl=here-only" : "");
 }
 
 /* parse locks|stat|mounts <TEXT: a line for each line. */

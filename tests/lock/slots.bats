@@ -167,23 +167,12 @@ those_who_disagree() {
 	each_method those_who_disagree
 }
 
-@test "a range of the file has room for its slots only" {
-	refused 64 -j "$SEMLOCK" -m posix -j 3 --length 2 l true
-	[ ! -e l ]
-	for method in ofd posix; do
-		hold_as "$method" -m "$method" -j 2 --start 100 --length 2 l
-		expect_status 1 "$SEMLOCK" -n -m posix --start 100 --length 1 l true
-		expect_status 0 "$SEMLOCK" -n -m posix --start 101 --length 1 l true
-		let_go "$method"
+@test "slots of a part of the file are refused: 64" {
+	for range in "--start 100" "--length 2" "--start 0 --length 10"; do
+		# shellcheck disable=SC2086 # a list of words
+		refused 64 "-j and --start" "$SEMLOCK" -m ofd -j 2 $range l true
 	done
-}
-
-@test "-j with --start or --length alone is of the method ofd" {
-	hold_as a -j 2 --start 100 --length 2 l
-	cat "/proc/${COMMAND[a]}/fdinfo"/* >fdinfo
-	grep -q '^lock:.* OFDLCK .*WRITE.* 100 100$' fdinfo
-	expect_status 1 "$SEMLOCK" -n --start 100 --length 1 l true
-	let_go a
+	[ ! -e l ]
 }
 
 @test "a descriptor can be one of several holders" {

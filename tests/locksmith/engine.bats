@@ -47,7 +47,6 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	let_go
 	ended waiter 0
 	expect_status 0 "$SEMLOCK" --who "$URL"
-	expect_status 0 "$SEMLOCK" --check "$URL"
 	for i in 1 2 3 4; do
 		start c$i "$SEMLOCK" "$URL" sh -c 'mkdir inside && sleep .05 && rmdir inside'
 	done
@@ -128,7 +127,6 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 @test "no program for a scheme: 69, which says where it was looked for" {
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" odd://h/l touch ran
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l
-	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --check odd://h/l
 	engine odd <<<'exit 0'
 	chmod -x helpers/semlock-locksmith-odd
 	refused 69 "Permission denied" "$SEMLOCK" odd://h/l touch ran

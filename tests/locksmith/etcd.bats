@@ -458,12 +458,6 @@ told() {
 	[ "$(LC_ALL=C tr -d '\0-\177' <.out | wc -c)" -eq 0 ]
 }
 
-@test "--check: whatever a server says leaves the terminal alone" {
-	told "CHECK ok evil"$'\xc2\x9b''31m'$'\xe2\x80\xae' "CHECK note "$'\x9b'
-	expect_status 0 "$SEMLOCK" --check "$URL"
-	expect_out "yes      evil?31m?"$'\n'"note     ?"
-}
-
 @test "--who of several: on the server and here, slots and readers" {
 	hold_as slot -j 2 "$URL"
 	hold_as reader -s "etcd://$ETCD/readers"
@@ -629,14 +623,6 @@ leaves() {
 	done
 	refused 64 "--ttl" "$SEMLOCK" --ttl=5 ./file touch ran
 	[ ! -e ran ]
-}
-
-@test "--check tells whether the server is fit, a line each" {
-	expect_status 0 "$SEMLOCK" --check "$URL"
-	[ "$(grep -c '^yes ' .out)" -eq 8 ]
-	grep -q "^note     etcd [0-9]" .out
-	[ "$(count)" -eq 0 ]
-	refused 69 "127.0.0.1" "$SEMLOCK" --check etcd://127.0.0.1:1/nightly
 }
 
 goes_on_late() {

@@ -466,7 +466,7 @@ held_on_by_proxy() {
 	etcd_single
 	etcd_proxy
 	ETCD=$PROXY etcd_between
-	run_smith --check "etcd://$PROXY/L"
+	run_smith --who "etcd://$PROXY/L"
 	[ "$status" -eq 0 ] || complain "$output"
 	with_lease 3 held_on_by_proxy
 	[ -z "$(keys)" ] || complain "left: $(keys)"
@@ -1179,7 +1179,7 @@ auth_enabled() {
 	expect a HELD
 	unlock a
 	[ "$STATUS" -eq 0 ]
-	SEMLOCK_CERT=$DIR/server.pem run_smith --check "etcds://$ETCD/L" # certificate and key in one file
+	SEMLOCK_CERT=$DIR/server.pem run_smith --who "etcds://$ETCD/L" # certificate and key in one file
 	[ "$status" -eq 0 ]
 	SEMLOCK_CERT=$DIR/no-such-file run_smith --no-wait "etcds://$ETCD/L"
 	[[ $output == "ERR 69 "*"no-such-file"* ]]
@@ -1198,12 +1198,8 @@ auth_enabled() {
 	[ "$status" -eq 0 ]
 }
 
-@test "--check, --stale, and what is no etcd" {
+@test "--stale, and what is no etcd" {
 	etcd_single
-	run_smith --check "etcd://$ETCD/L"
-	[ "$status" -eq 0 ]
-	none -q "^CHECK no " <<<"$output"
-	[ -z "$(keys)" ]
 	run_smith --stale=5 "etcd://$ETCD/L"
 	[ "$status" -eq 64 ]
 	no_etcd etcd "has no gRPC (HTTP/2)"

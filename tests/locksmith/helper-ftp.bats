@@ -542,13 +542,11 @@ lost_before_the_deadline() {
 	[[ $output == "ERR 64 SEMLOCK_PASSWORD is too long" ]]
 }
 
-@test "--who and --check of a server that is not there: 69, and why" {
+@test "--who of a server that is not there: 69, and why" {
 	for url in ftp://127.0.0.1:1/L sftp://lock@127.0.0.1:1/L etcd://127.0.0.1:1/L; do
-		for ask in --who --check; do
-			run_smith $ask $url
-			[ "$status" -eq 69 ]
-			[[ $output == *"127.0.0.1"*"onnect"* ]]
-		done
+		run_smith --who $url
+		[ "$status" -eq 69 ]
+		[[ $output == *"127.0.0.1"*"onnect"* ]]
 	done
 }
 
@@ -618,18 +616,6 @@ lost_before_the_deadline() {
 	[ "$status" -eq 64 ]
 	run_smith --frobnicate ftp://h/L
 	[ "$status" -eq 64 ]
-}
-
-@test "--check: a fit server is 0; one that always says yes to MKD is 69" {
-	server
-	run_smith --check "$URL/L"
-	[ "$status" -eq 0 ]
-	none -q "^CHECK no " <<<"$output"
-	[ -z "$(ls "$ROOT")" ]
-	fault yes-MKD.always
-	run_smith --check "$URL/L"
-	[ "$status" -eq 69 ]
-	grep -q "CHECK no it cannot be made twice: the server did it" <<<"$output"
 }
 
 @test "explicit TLS: verified, and refused rather than clear text" {

@@ -271,8 +271,6 @@ held_without_room() {
 @test "failover to a synchronous standby: the row goes along, and keeps the next out until the command has ended" {
 	synchronous_standby
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
-	expect_status 0 "$SEMLOCK" --check "$LOCK"
-	none "no standby is synchronous" .out
 	# A standby cannot lock, and is passed over.
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
 	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
@@ -368,8 +366,8 @@ pooler() {
 @test "a role without rights is told what to grant, and how" {
 	sql "CREATE ROLE cron LOGIN"
 	url="postgresql://cron@$PG/nightly?dbname=postgres"
-	refused 77 "semlock --check" "$SEMLOCK" -n "$url" true
-	expect_status 0 "$SEMLOCK" --check "$URL"
+	refused 77 "take this lock once" "$SEMLOCK" -n "$url" true
+	expect_status 0 "$SEMLOCK" "$URL" true
 	refused 77 "GRANT USAGE ON SCHEMA semlock TO cron; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.held TO cron" \
 		"$SEMLOCK" -n "$url" true
 	sql "$(sed -n 's/.*\(GRANT USAGE.*\)/\1/p' .err)"
@@ -495,15 +493,6 @@ later() {
 	ended holder 0
 	ended waiter 0
 	expect_status 0 "$SEMLOCK" --who "$URL"
-}
-
-@test "--check tells whether the server is fit, a line each, and leaves nothing" {
-	expect_status 0 "$SEMLOCK" --check "$URL"
-	[ "$(grep -c '^yes ' .out)" -eq 9 ]
-	grep -q "^note     PostgreSQL [0-9]" .out
-	grep -q "fsync is off" .out
-	[ "$(rows)" -eq 0 ]
-	refused 69 "127.0.0.1" "$SEMLOCK" --check postgresql://127.0.0.1:1/nightly
 }
 
 @test "--hold holds it for another program, until end of input" {

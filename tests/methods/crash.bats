@@ -317,7 +317,7 @@ refused_everywhere() {
 }
 
 # No way above passes these points: a token that cannot be emptied, --replace (replace.bats), the overtaking of a
-# stopped waiter (order.bats), --check (check.bats), and a file that counts as another one
+# stopped waiter (order.bats), and a file that counts as another one
 # (network-file-systems.bats).
 @test "every point of the source is on one of these ways" {
 	local method way passed

@@ -206,5 +206,4 @@ has_two() {
 
 @test "-m goes with a LOCK" {
 	refused 64 "-m" "$SEMLOCK" --who -m flock
-	refused 64 "--check: which LOCK" "$SEMLOCK" --check
 }

@@ -78,7 +78,7 @@ class Scenario:
     def __init__(self, name, method, args, before="free", ends=0, child=False, far=False):
         self.name, self.method, self.args = name, method, args
         self.before, self.ends, self.child, self.far = before, ends, child, far
-        self.looks = bool({"--who", "--check"} & set(args))
+        self.looks = "--who" in args
         self.runs = not self.looks and args not in (["20"], ["--hold"])
         # the semlock that takes the lock is a child (src/run/relay.h); the first process only waits
         self.child |= self.runs and "-F" not in args and (method == "posix" or "-o" in args)
@@ -108,7 +108,6 @@ def scenarios():
         yield one("-w 5, waits its turn", "-w", "5", before="wait")
         yield one("--who, held", "--who", before="held", ends=1)
         yield one("--who --json, free", "--who", "--json")
-        yield one("--check", "--check")
         yield one("--hold", "--hold")
         if kernel:
             yield one("-F", "-F")
@@ -206,8 +205,7 @@ class Room:
             known |= {"lock", "other"}
         if self.scenario.method == "rename":
             known |= {"lock"}
-        # (What --check could not remove again is no holder's lock.)
-        return sorted(name for name in set(os.listdir(self.path)) - known if ".semlock-check-" not in name)
+        return sorted(set(os.listdir(self.path)) - known)
 
     def close(self):
         self.let_go()
@@ -365,7 +363,7 @@ def on_names(scenario, call):
 
 
 def judge_look(scenario, status, ran, said):
-    """Yields the broken conditions of --who and --check: a failure to look must be reported."""
+    """Yields the broken conditions of --who: a failure to look must be reported."""
     if ran:
         yield "a command ran"
     if status not in STATUSES:

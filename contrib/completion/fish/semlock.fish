@@ -46,7 +46,7 @@ function __semlock_without_lock
 end
 
 function __semlock_only_locks
-    __semlock_said '--who'; or __semlock_said '--check'; or __semlock_said '--hold*'
+    __semlock_said '--who'; or __semlock_said '--hold*'
 end
 
 # True before the first operand, also in an option's value.
@@ -136,7 +136,6 @@ complete -c semlock -n __semlock_at_options -l min-hold -x -d 'Keep the lock for
 complete -c semlock -n __semlock_at_options -l hold -d 'Hold LOCK until standard input ends'
 complete -c semlock -n __semlock_at_options -l fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'Lock this open descriptor'
 complete -c semlock -n __semlock_at_options -s u -l unlock -d 'Unlock the descriptor'
-complete -c semlock -n __semlock_at_options -l check -d 'Try whether a lock there excludes'
 complete -c semlock -n __semlock_at_options -l who -d 'Print holders and waiters'
 complete -c semlock -n __semlock_at_options -l json -d 'With --who: as JSON'
 complete -c semlock -n __semlock_at_options -l status-fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'A line for each event'

@@ -19,8 +19,8 @@ struct engine {
 	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *failure filled. */
 	int (*parse)(const char *text, struct url *url, struct failure *failure);
 
-	/* The whole life of a lock, or of ACTION_WHO or ACTION_CHECK.  Returns the exit status:
-	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO, CHECK), or
+	/* The whole life of a lock, or of ACTION_WHO.  Returns the exit status:
+	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO), or
 	   another with *failure filled, which main says (LOST, ERR).  With failure_away() in it nothing
 	   is held and nothing is left to run: main may call run() again, as long as the user waits. */
 	int (*run)(const struct options *o, struct failure *failure);

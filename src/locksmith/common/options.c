@@ -27,8 +27,7 @@ const char options_help[] =
     "  --no-wait                 do not wait\n"
     "  --queue-max=N             wait only if fewer than N others wait (etcd)\n"
     "  --pid=PID, --note=TEXT    what others are told about the holder\n"
-    "  --who                     say who holds it, take nothing\n"
-    "  --check                   try whether the server is fit for locks\n";
+    "  --who                     say who holds it, take nothing\n";
 
 enum {
 	OPT_MODE = 256,
@@ -50,7 +49,7 @@ static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE
     {"wait", optional_argument, NULL, OPT_WAIT}, {"no-wait", no_argument, NULL, OPT_NO_WAIT},
     {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
     {"pid", required_argument, NULL, OPT_PID}, {"note", required_argument, NULL, OPT_NOTE},
-    {"who", no_argument, &action, ACTION_WHO}, {"check", no_argument, &action, ACTION_CHECK},
+    {"who", no_argument, &action, ACTION_WHO},
     {"help", no_argument, &action, ACTION_HELP}, {"version", no_argument, &action, ACTION_VERSION},
     {NULL, 0, NULL, 0}};
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum action { ACTION_LOCK, ACTION_WHO, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_LOCK, ACTION_WHO, ACTION_HELP, ACTION_VERSION };
 
 enum lease_mode { LEASE_EXCLUSIVE = 'x', LEASE_SHARED = 's', LEASE_SLOTS = 'n' };
 

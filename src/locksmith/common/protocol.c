@@ -97,8 +97,8 @@ void say(const char *format, ...)
 	failure_clean(line);
 	length = strlen(line);
 	line[length++] = '\n';
-	/* With --who and --check no lock is held: the line may block. */
-	answer = strncmp(line, "WHO ", 4) == 0 || strncmp(line, "CHECK ", 6) == 0;
+	/* With --who no lock is held: the line may block. */
+	answer = strncmp(line, "WHO ", 4) == 0;
 	say_unsaid();
 	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, answer ? -1 : 0))
 		keep_unsaid(line, length);

@@ -8,8 +8,8 @@
 enum { PROTOCOL_VERSION = 1 };
 
 /* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on:
-   WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only WHO and
-   CHECK wait for room. */
+   WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only WHO
+   waits for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* At the end: waits until all lines are written, or the reader has gone. */

@@ -16,8 +16,6 @@
 #define FIRST_TIMEOUT (5 * NS_PER_S / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * NS_PER_S)
 
-enum { STATUS_VERSION = 2 }; /* a field of etcd's StatusResponse */
-
 static size_t say_who(const struct etcd_kv *kv, bool holds)
 {
 	char text[600];
@@ -51,71 +49,6 @@ static int etcd_who(struct etcdlock *k, struct failure *failure)
 		return failure->status;
 	}
 	return say_all(kvs, marks) > 0 ? EXIT_BUSY : EXIT_RELEASED;
-}
-
-/* RIGHT is read after the call that REPLY is of. */
-static bool etcd_expect(struct etcdlock *k, const char *what, enum etcd_reply reply, const bool *right)
-{
-	if (reply == ETCD_OK && *right)
-		say("CHECK ok %s", what);
-	else
-		say("CHECK no %s: %s", what, reply != ETCD_OK ? k->etcd.failure.text : "it is not so");
-	return reply == ETCD_OK && *right;
-}
-
-static enum etcd_reply check_mark(struct etcdlock *k, int64_t until)
-{
-	enum etcd_reply reply = etcdmark_lease(k, until);
-
-	return reply == ETCD_OK ? etcdmark_enter(k, until) : reply;
-}
-
-static enum etcd_reply check_gone(struct etcdlock *k, int64_t until, bool *gone)
-{
-	enum etcd_reply reply = etcdlock_look(k, k->revision, until);
-
-	*gone = !k->place.found;
-	return reply;
-}
-
-static void say_version(struct etcdlock *k)
-{
-	char version[40];
-
-	etcdrpc_begin(&k->etcd);
-	if (etcdrpc_call(&k->etcd, ETCD_STATUS, clock_boottime() + FIRST_ANSWER) != ETCD_OK)
-		return;
-	pb_string(pb_bytes(k->etcd.answer, STATUS_VERSION, 0), version, sizeof version);
-	say("CHECK note etcd %s; before 3.5.13 (3.4.31) a leader that was stopped can revoke leases that were "
-	    "renewed: use SEMLOCK_TOKEN",
-	    version[0] != '\0' ? version : "of unknown version");
-}
-
-/* Tries each step on a name of its own. */
-static int etcd_check(struct etcdlock *k, struct failure *failure)
-{
-	int64_t until = clock_boottime() + FIRST_ANSWER;
-	const bool yes = true;
-	bool made = false, gone = false, fit;
-
-	snprintf(k->name, sizeof k->name, "%s#check-%lld", k->options->url.path, (long long)clock_boottime());
-	etcdqueue_init(&k->queue, k->name, k->options);
-	if (etcdlock_grant(k, until) != ETCD_OK) {
-		*failure = k->etcd.failure;
-		return failure->status;
-	}
-	fit = etcd_expect(k, "a lease is granted", ETCD_OK, &yes) &&
-	      etcd_expect(k, "a key can be made under it", etcdlock_queue(k, -1, until, &made), &made) &&
-	      etcd_expect(k, "and is seen", etcdlock_look(k, k->revision, until), &k->place.found) &&
-	      etcd_expect(k, "a mark can be made beside it", check_mark(k, until), &k->marked) &&
-	      etcd_expect(k, "and be put under a new lease", etcdmark_renew(k, until), &yes) &&
-	      etcd_expect(k, "the lease can be renewed", etcdlock_keep(k, until), &yes) &&
-	      etcd_expect(k, "the lease can be revoked", etcdlock_revoke(k, &k->lease, until), &yes) &&
-	      etcd_expect(k, "and the key is gone with it", check_gone(k, until, &gone), &gone);
-	etcdlock_revoke(k, &k->lease, until);
-	etcdlock_revoke(k, &k->mark_lease, until);
-	say_version(k);
-	return fit ? EXIT_RELEASED : EXIT_UNAVAILABLE;
 }
 
 static int etcd_lock(struct etcdlock *k, struct failure *failure)
@@ -159,7 +92,7 @@ static int etcd_run(const struct options *o, struct failure *failure)
 	}
 	if (o->action == ACTION_WHO)
 		return etcd_who(k, failure);
-	return o->action == ACTION_CHECK ? etcd_check(k, failure) : etcd_lock(k, failure);
+	return etcd_lock(k, failure);
 }
 
 static void etcd_end(bool stopped)

@@ -22,7 +22,7 @@ const char *dirlock_path(const struct dirlock *k, const char *name)
 	return path[which];
 }
 
-const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce)
+static const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce)
 {
 	static char path[1200];
 
@@ -182,8 +182,6 @@ static int dirlock_run(const struct options *o, struct failure *failure)
 		status = k->failure.status;
 	} else if (set_paths(k) != 0) {
 		status = k->failure.status;
-	} else if (o->action == ACTION_CHECK) {
-		status = dirlock_check(k);
 	} else {
 		status = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
 	}

@@ -41,9 +41,6 @@ struct dirlock {
 /* Absolute path of an entry of the lock directory, valid until the next call but one. */
 const char *dirlock_path(const struct dirlock *k, const char *name);
 
-/* Absolute path of a scratch directory beside the lock, valid until the next call. */
-const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce);
-
 /* Makes a directory beside the lock, and removes it. Unless NULL: *seconds becomes its time, which is that of the
    server's clock. Returns the first reply that is not DONE. */
 enum reply dirlock_probe(struct dirlock *k, int64_t *seconds);
@@ -74,8 +71,5 @@ bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now)
 
 /* Removes our token and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);
-
-/* --check: tries the operations that the protocol needs, with a CHECK line for each. */
-int dirlock_check(struct dirlock *k);
 
 #endif

@@ -242,7 +242,7 @@ static int dirlock_verdict(struct dirlock *k, enum step step, bool last, unsigne
 		return k->failure.status;
 	if (k->unseen >= 3) {
 		failure_set(&k->failure, EXIT_UNAVAILABLE,
-		    "the server does not list what was made there; try --check");
+		    "the server does not list what was made there");
 		return EXIT_UNAVAILABLE;
 	}
 	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)

@@ -32,9 +32,7 @@ static int run(const struct options *o, struct failure *failure)
 		       EXIT_USAGE;
 	snprintf(k->name, sizeof k->name, "%s", o->url.path);
 	snprintf(k->lease, sizeof k->lease, "%lld ms", (long long)(k->ttl / NS_PER_MS));
-	if (o->action == ACTION_CHECK)
-		status = pg_check(k);
-	else if (pg_open(k, pg_answer_by(k)) != 0)
+	if (pg_open(k, pg_answer_by(k)) != 0)
 		status = k->failure.status;
 	else
 		status = o->action == ACTION_WHO ? pg_who(k) : lock(k);

@@ -53,7 +53,7 @@ static int make_table(struct pglock *k, int64_t until)
 	int made = pg_do(k, until, create, -1, NULL);
 
 	if (made < 0 && strcmp(k->state, "42501") == 0)
-		return not_granted(k, "as the owner of the database run semlock --check with this URL, then ");
+		return not_granted(k, "as the owner of the database take this lock once, then ");
 	return made;
 }
 

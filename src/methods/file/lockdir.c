@@ -67,7 +67,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
 	known = file_system_mount(lock->directory, &mount);
-	if (known && lock_scope_of(&mount, KIND_FLOCK) == SCOPE_HERE_ONLY)
+	if (known && lock_scope_here_only(&mount, KIND_FLOCK))
 		return error_say(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
 		    "guards a takeover", mount.point);

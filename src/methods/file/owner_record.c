@@ -168,66 +168,18 @@ static enum record_kind read_line(struct record *record, const char *text)
 	return RECORD_FULL;
 }
 
-/* Emacs: USER@HOST.PID or USER@HOST.PID:BOOT-TIME. */
-static enum record_kind read_emacs(struct record *record, const char *text)
-{
-	const char *host = strrchr(text, '@'), *dot, *p;
-
-	if (host == NULL || (dot = strrchr(++host, '.')) == NULL)
-		return RECORD_JUNK;
-	p = dot + 1;
-	if (!set_pid(&record->pid, parse_number(&p)) || (*p != '\0' && *p != ':') ||
-	    !set_host(record, host, (size_t)(dot - host)))
-		return RECORD_JUNK;
-	return RECORD_PID;
-}
-
-/* Mercurial: HOST/PIDNS:PID (the namespace in hex) or HOST:PID; Firefox: IP:+PID. */
-static enum record_kind read_host(struct record *record, const char *text)
-{
-	const char *colon = strrchr(text, ':'), *slash = strchr(text, '/'), *p;
-	size_t host;
-
-	if (colon == NULL)
-		return RECORD_JUNK;
-	p = colon + 1;
-	if (*p == '+')
-		p++;
-	if (!set_pid(&record->pid, parse_number(&p)) || *p != '\0')
-		return RECORD_JUNK;
-	host = (size_t)((slash != NULL && slash < colon ? slash : colon) - text);
-	if (slash != NULL && slash < colon)
-		record->pidns = strtoull(slash + 1, NULL, 16);
-	return set_host(record, text, host) ? RECORD_PID : RECORD_JUNK;
-}
-
-/* A PID as an int in memory: at least one byte of it is no text. */
-static bool read_raw(struct record *record, const char *text, size_t length)
-{
-	int32_t pid;
-	bool is_text = true;
-
-	if (length != sizeof pid)
-		return false;
-	for (size_t i = 0; i < length; i++)
-		if (!isprint((unsigned char)text[i]) && !isspace((unsigned char)text[i]))
-			is_text = false;
-	memcpy(&pid, text, sizeof pid);
-	return !is_text && pid > 0 && set_pid(&record->pid, pid);
-}
-
 static enum record_kind read_text(struct record *record, const char *text)
 {
-	static enum record_kind (*const formats[])(struct record *, const char *) = {
-	    read_decimal, read_line, read_emacs, read_host};
-	enum record_kind kind = RECORD_JUNK;
-	const char *git = strncmp(text, "pid ", 4) == 0 ? text + 4 : text;
+	enum record_kind kind;
 
-	for (size_t i = 0; i < sizeof formats / sizeof *formats && kind == RECORD_JUNK; i++) {
-		*record = (struct record){.kind = RECORD_JUNK};
-		kind = formats[i](record, git);
-	}
-	return kind;
+	if (strncmp(text, "pid ", 4) == 0) /* git */
+		text += 4;
+	*record = (struct record){.kind = RECORD_JUNK};
+	kind = read_decimal(record, text);
+	if (kind != RECORD_JUNK)
+		return kind;
+	*record = (struct record){.kind = RECORD_JUNK};
+	return read_line(record, text);
 }
 
 void record_read(struct record *record, const char *text, size_t length)
@@ -237,10 +189,6 @@ void record_read(struct record *record, const char *text, size_t length)
 	*record = (struct record){.kind = RECORD_EMPTY};
 	if (length == 0)
 		return;
-	if (length <= RECORD_LIMIT && read_raw(record, text, length)) {
-		record->kind = RECORD_PID;
-		return;
-	}
 	while (length > 0 && length <= RECORD_LIMIT && text[length - 1] == '\0')
 		length--; /* shadow's lock files end in one */
 	if (length == 0 || length > RECORD_LIMIT || memchr(text, '\0', length) != NULL) {

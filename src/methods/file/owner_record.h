@@ -1,8 +1,8 @@
 /* methods/file/owner_record.h - the record: what a lock made of files says of its holder.
  *
  * It is written in full (excl, mkdir, rename), in one line (a symlink's target), or as the bare PID
- * (link, for mail programs).  It is read in all the formats that other programs use, too; anything
- * else is RECORD_JUNK, and proves nothing. */
+ * (link, for mail programs).  Of other programs, a PID in decimal is read as well, alone
+ * or with a host in the second line; anything else is RECORD_JUNK, and proves nothing. */
 #ifndef SEMLOCK_METHODS_FILE_OWNER_RECORD_H
 #define SEMLOCK_METHODS_FILE_OWNER_RECORD_H
 

@@ -362,7 +362,7 @@ bool kernel_lock_owned(struct lock *lock)
 	if (lock->fd < 0 || lock->place.covered || !file_system_nfs(lock->fd, lock->id.device))
 		return true;
 	if (file_system_mount(lock->fd, &mount) &&
-	    lock_scope_of(&mount, is_flock ? KIND_FLOCK : KIND_POSIX) == SCOPE_HERE_ONLY)
+	    lock_scope_here_only(&mount, is_flock ? KIND_FLOCK : KIND_POSIX))
 		return true; /* no lease */
 	return !is_unreadable(lock->fd) && !is_anothers(lock);
 }

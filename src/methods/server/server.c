@@ -317,10 +317,9 @@ static const char *server_stuck_reason(const struct lock *lock)
 	return "the server did not answer; it is free when the lease ends";
 }
 
-int server_ask(const struct lock *lock, const char *what, server_line hear, void *context,
-    struct error *error)
+int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error)
 {
-	const char *argv[] = {NULL, what, "--", lock->spec->name, NULL};
+	const char *argv[] = {NULL, "--who", "--", lock->spec->name, NULL};
 	const struct deadline never = deadline_never();
 	struct locksmith smith;
 	const char *line, *text;
@@ -333,7 +332,7 @@ int server_ask(const struct lock *lock, const char *what, server_line hear, void
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
 			result = helper_refused(text, error);
-		else if (locksmith_says(line, "WHO") != NULL || locksmith_says(line, "CHECK") != NULL)
+		else if (locksmith_says(line, "WHO") != NULL)
 			hear(line, context);
 		else
 			result = locksmith_unknown(&smith, line, error);

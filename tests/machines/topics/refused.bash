@@ -8,15 +8,6 @@ refused() { # STATUS ARGUMENTS - of semlock
 	[[ $output && $output != *'the command runs'* ]]
 }
 
-# semlock may say so only if the directory itself, not a file in it, excludes other machines.
-directory_check() { # DIRECTORY
-	local output
-	output=$(on a "semlock --check $1") || :
-	echo "$output"
-	[[ $output == *flock* ]]
-	! grep -q '^flock .*other machines as well' <<<"$output"
-}
-
 refused_on_nfs() { # VERSION
 	local at=/n$1/refused$1 method
 	on a "mkdir -p $at/directory"
@@ -24,7 +15,6 @@ refused_on_nfs() { # VERSION
 		check "NFS $1, $method: --rm is refused" refused 69 "--rm -m $method $at/rm-$method"
 	done
 	check "NFS $1: a directory is refused" refused 65 "$at/directory"
-	check "NFS $1: --check of a directory does not speak of other machines" directory_check "$at/directory"
 	check "NFS $1, flock: -j is refused" refused 69 "-j 3 $at/slots"
 	check "NFS $1, mkdir: --stale is refused" refused 69 "--stale=12 -m mkdir $at/stale"
 	rename_refused "NFS $1" "$at"
