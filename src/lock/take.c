@@ -139,26 +139,43 @@ static enum outcome take_again(struct lock *lock, struct error *error)
 	return BUSY;
 }
 
-/* If a caller's descriptor carries the lock already, the queue behind it would wait for us while we
- * wait in the queue.  To take the same lock, or a lesser one, succeeds immediately.  For a greater one the lock is
- * dropped first, and queued for: the kernel's own conversions drop first, too. */
-static enum outcome convert(struct lock *lock, struct error *error)
+/* A record lock changes its mode in one call, and what is held stays held until then: the waiters before us
+ * wait for us.  Not where the other holders are stopped (--replace): we would be one of them. */
+static bool converts_in_place(const struct lock *lock, const struct held *held, const struct wait_options *wait)
 {
+	return (lock->spec->method->can & CAN_RANGE) != 0 && lock->spec->slots == 0 && held->mode != HELD_NONE &&
+	       wait->preempt == NULL;
+}
+
+/* If a caller's descriptor carries the lock already, the queue behind it would wait for us while we
+ * wait in the queue.  To take the same lock, or a lesser one, succeeds immediately.  For a greater one, a flock is
+ * dropped first, and queued for: the kernel's own conversion of it drops first, too. */
+static enum outcome convert(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	struct held held;
 	enum outcome outcome;
 
-	if (lock->spec->name != NULL || lock->spec->slots > 0 || held_read(lock).mode == HELD_NONE)
+	if (lock->spec->name != NULL || lock->spec->slots > 0)
+		return BUSY;
+	held = held_read(lock);
+	if (held.mode == HELD_NONE)
 		return BUSY;
 	outcome = take_again(lock, error);
-	if (outcome == BUSY)
+	if (outcome == BUSY && !converts_in_place(lock, &held, wait))
 		lock->spec->method->drop(lock, error);
 	return outcome;
 }
 
-/* If the caller's descriptor holds another lock, its waiters wait for us while we queue behind them:
- * skip the queue. */
+/* If the caller's descriptor holds another lock, or keeps a part of this one, its waiters wait for us while we queue
+ * behind them: skip the queue. */
 static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
 {
-	return wait->past_queue || (lock->spec->name == NULL && held_read(lock).more);
+	struct held held;
+
+	if (wait->past_queue || lock->spec->name != NULL)
+		return wait->past_queue;
+	held = held_read(lock);
+	return held.more || converts_in_place(lock, &held, wait);
 }
 
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
@@ -197,7 +214,7 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 	if (is_crowded(lock, queue, wait->places))
 		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
 	skips = when_busy == WAIT_PAST_QUEUE || skips_queue(lock, wait); /* before a conversion drops a part of what is held */
-	outcome = convert(lock, error);
+	outcome = convert(lock, wait, error);
 	if (outcome != BUSY)
 		return outcome;
 	if (skips)

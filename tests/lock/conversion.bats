@@ -47,23 +47,66 @@ tidy() {
 }
 
 @test "to exclusive is queued for behind earlier waiters" {
-	for method in flock ofd; do
-		expect_status 0 "$SEMLOCK" -m $method -s 8
-		hold_as reader -m $method -s l 8>&-
-		queue_as first -m $method l 8>&-
-		queue_as second -m $method l 8>&-
-		start upgrade "$SEMLOCK" -m $method -x 8
-		"$PROBE" blocked "${PID[upgrade]}"
-		let_go reader
-		for one in first second; do
-			ready $one
-			kill -0 "${PID[upgrade]}"
-			let_go $one
-		done
-		ended upgrade 0
-		expect_status 0 "$SEMLOCK" -m $method -u 8
-		rm ./*.up ./*.down
+	expect_status 0 "$SEMLOCK" -s 8
+	hold_as reader -s l 8>&-
+	queue_as first l 8>&-
+	queue_as second l 8>&-
+	start upgrade "$SEMLOCK" -x 8
+	"$PROBE" blocked "${PID[upgrade]}"
+	let_go reader
+	for one in first second; do
+		ready $one
+		kill -0 "${PID[upgrade]}"
+		let_go $one
 	done
+	ended upgrade 0
+}
+
+@test "--fcntl: to exclusive, not granted: the shared lock is as it was, with waiters too" {
+	expect_status 0 "$SEMLOCK" --fcntl -s 8
+	hold_as reader --fcntl -s l 8>&-
+	for waiters in none one; do
+		expect_status 1 "$SEMLOCK" --fcntl -n 8
+		expect_status 1 "$SEMLOCK" --fcntl -w .05 8
+		grep ADVISORY /proc/self/fdinfo/8 >held
+		[[ $(<held) == *OFDLCK*READ* ]]
+		[ $waiters = one ] || queue_as writer --fcntl l 8>&-
+	done
+	let_go reader
+	kill -0 "${PID[writer]}"
+	expect_status 1 "$SEMLOCK" --who --fcntl l
+	grep -q "^held .*shared" .out || complain "$out"
+	expect_status 0 "$SEMLOCK" --fcntl -u 8
+	ready writer
+	let_go writer
+}
+
+@test "--fcntl: to exclusive in one step, before the waiters, which would wait for the shared lock" {
+	expect_status 0 "$SEMLOCK" --fcntl -s 8
+	hold_as reader --fcntl -s l 8>&-
+	queue_as first --fcntl l 8>&-
+	start upgrade "$SEMLOCK" --fcntl 8
+	"$PROBE" blocked "${PID[upgrade]}"
+	let_go reader
+	ended upgrade 0
+	kill -0 "${PID[first]}"
+	grep -q OFDLCK.*WRITE /proc/self/fdinfo/8
+	expect_status 0 "$SEMLOCK" --fcntl -s 8
+	expect_status 0 "$SEMLOCK" --fcntl -n 8
+	expect_status 0 "$SEMLOCK" --fcntl -u 8
+	ready first
+	let_go first
+}
+
+@test "--fcntl: a part of the file, and more of it" {
+	expect_status 0 "$SEMLOCK" -s --start 0 --length 10 8
+	hold_as reader -s --start 10 --length 10 l 8>&-
+	expect_status 1 "$SEMLOCK" -n --start 0 --length 20 8
+	expect_status 1 "$SEMLOCK" -w .05 --start 0 --length 20 8
+	grep -q "OFDLCK.*READ.* 0 9$" /proc/self/fdinfo/8
+	let_go reader
+	expect_status 0 "$SEMLOCK" -n --start 0 --length 20 8
+	grep -q "OFDLCK.*WRITE.* 0 19$" /proc/self/fdinfo/8
 }
 
 @test "two commands make one descriptor's lock exclusive: the second does not let go of what the first got" {
@@ -103,4 +146,12 @@ tidy() {
 	expect_status 0 "$SEMLOCK" -x 8
 	expect_status 0 "$SEMLOCK" -u 8
 	expect_free l
+}
+
+@test "--fcntl --replace: the other holder is stopped, not the shell whose descriptor it is" {
+	expect_status 0 "$SEMLOCK" --fcntl -s 8
+	hold_as reader --fcntl -s l 8>&-
+	expect_status 0 "$SEMLOCK" --fcntl --replace 8
+	ended reader 143
+	grep -q OFDLCK.*WRITE /proc/self/fdinfo/8
 }
