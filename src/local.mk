@@ -117,6 +117,7 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/dirlock_acquire.c \
 	src/locksmith/ftp/dirlock_age.c \
 	src/locksmith/ftp/dirlock_hold.c \
+	src/locksmith/ftp/ftp.c \
 	src/locksmith/ftp/ftpconn.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/ftplist.h \
 	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \

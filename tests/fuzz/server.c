@@ -20,12 +20,10 @@ static void owner_token(const char *name)
 		return;
 	MUST(strpbrk(owner_token.name, "/ \r\n\"*?\\") == NULL && strcmp(owner_token.name, name) == 0);
 	MUST(owner_token.ttl <= LONGEST_SECONDS && owner_token.pid >= 0 && strlen(owner_token.nonce) == 16);
-	MUST(owner_token.mode == 'x' || owner_token.mode == 's' || owner_token.mode == 'n');
 	again = owner_token;
 	token_name(&again);
 	MUST(token_parse(again.name, &owner_token));
-	MUST(owner_token.mode == again.mode && owner_token.slot == again.slot && owner_token.ttl == again.ttl &&
-	     owner_token.beat == again.beat && owner_token.pid == again.pid);
+	MUST(owner_token.ttl == again.ttl && owner_token.beat == again.beat && owner_token.pid == again.pid);
 	MUST(strcmp(owner_token.nonce, again.nonce) == 0 && strcmp(owner_token.host, again.host) == 0);
 }
 
@@ -37,18 +35,14 @@ static void each(void *data, const char *name)
 	listing_add(&listing, name);
 }
 
-/* Two exclusive holders are never seen in one directory. */
+/* Two holders are never seen in one directory. */
 static void judge(void)
 {
 	size_t pipe_holders = 0;
-	unsigned int slot = 0;
 
 	for (size_t i = 0; i < listing.tokens; i++)
-		pipe_holders += listing.token[i].mode == 'x' && listing_holds(&listing, &listing.token[i]);
+		pipe_holders += listing_holds(&listing, &listing.token[i]);
 	MUST(pipe_holders <= 1 && (pipe_holders == 0 || listing.tokens == 1));
-	MUST(!listing_may_join(&listing, 'x', 0, &slot));
-	if (listing_may_join(&listing, 'n', 3, &slot))
-		MUST(slot < 3);
 	MUST(listing_empty(&listing) == (listing.tokens + listing.foreign == 0));
 }
 

@@ -26,20 +26,20 @@ static void tokens(void)
 	    "sl1.x.60.17.3c25951782f8c90.1.h", "sl1.x.60.17.3c25951782f8c905.1.",
 	    "sl1.x.60.17.3c25951782f8c905.1.a/b", "sl1.x.60.17.3c25951782f8c905.1.a b",
 	    "sl1.x.-1.17.3c25951782f8c905.1.h", "sl1.x.99999999.17.3c25951782f8c905.1.h",
-	    "sl1.n.60.17.3c25951782f8c905.1.h", "sl1.x.60..3c25951782f8c905.1.h",
+	    "sl1.s.60.17.3c25951782f8c905.1.h", "sl1.x.60..3c25951782f8c905.1.h",
 	    "sl1.x.60.17.3c25951782f8c905.99999999999999999999.h",
 	    "sl1.x.60.17.3c25951782f8c90g.1.h"};
 
-	token_make(&t, 'n', 7, 60, 4242);
+	token_make(&t, 60, 4242);
 	t.beat = 18;
 	token_name(&t);
 	MUST(token_parse(t.name, &u));
-	MUST(u.mode == 'n' && u.slot == 7 && u.ttl == 60 && u.beat == 18 && u.pid == 4242);
+	MUST(u.ttl == 60 && u.beat == 18 && u.pid == 4242);
 	MUST(strcmp(t.host, u.host) == 0 && strcmp(t.nonce, u.nonce) == 0 &&
 	     strcmp(t.name, u.name) == 0);
 	MUST(token_parse("sl1.x.60.17.3c25951782f8c905.15496.web1.example.org", &u));
-	MUST(u.mode == 'x' && strcmp(u.host, "web1.example.org") == 0);
-	MUST(token_parse("SL1.X.60.17.3C25951782F8C905.15496.WEB1", &u) && u.mode == 'x');
+	MUST(strcmp(u.host, "web1.example.org") == 0);
+	MUST(token_parse("SL1.X.60.17.3C25951782F8C905.15496.WEB1", &u));
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		if (token_parse(bad[i], &u))
 			wrong++, printf("wrong: took %s\n", bad[i]);
@@ -49,44 +49,30 @@ static void tokens(void)
 static void listings(void)
 {
 	static struct listing l;
-	struct owner_token x, s, s2, n0, n1;
-	unsigned int slot;
+	struct owner_token one, two;
 
-	token_make(&x, 'x', 0, 60, 1);
-	token_make(&s, 's', 0, 60, 1);
-	token_make(&s2, 's', 0, 60, 1);
-	token_make(&n0, 'n', 0, 60, 1);
-	token_make(&n1, 'n', 0, 60, 1);
+	token_make(&one, 60, 1);
+	token_make(&two, 60, 1);
 	listing_clear(&l);
 	listing_add(&l, ".");
 	listing_add(&l, "..");
-	MUST(listing_empty(&l) && !listing_may_join(&l, 's', 0, &slot) && !listing_holds(&l, &x));
-	listing_add(&l, x.name);
-	MUST(listing_holds(&l, &x) && !listing_may_join(&l, 's', 0, &slot) &&
-	     !listing_may_join(&l, 'n', 9, &slot));
-	listing_add(&l, s.name);
-	MUST(!listing_holds(&l, &x) && !listing_holds(&l, &s));
+	MUST(listing_empty(&l) && !listing_holds(&l, &one));
+	listing_add(&l, one.name);
+	MUST(listing_holds(&l, &one) && !listing_holds(&l, &two));
+	listing_add(&l, two.name);
+	MUST(!listing_holds(&l, &one) && !listing_holds(&l, &two));
 	listing_clear(&l);
-	listing_add(&l, s.name);
-	MUST(listing_may_join(&l, 's', 0, &slot) && !listing_may_join(&l, 'x', 0, &slot));
-	listing_add(&l, s2.name);
-	MUST(listing_holds(&l, &s) && listing_holds(&l, &s2));
+	listing_add(&l, one.name);
 	listing_add(&l, "a foreign thing");
-	MUST(!listing_holds(&l, &s) && !listing_may_join(&l, 's', 0, &slot));
-	listing_clear(&l);
-	listing_add(&l, n0.name);
-	MUST(listing_holds(&l, &n0) && listing_may_join(&l, 'n', 2, &slot) && slot == 1);
-	MUST(!listing_may_join(&l, 'n', 1, &slot));
-	listing_add(&l, n1.name);
-	MUST(!listing_holds(&l, &n0) && !listing_holds(&l, &n1)); /* the same number twice */
+	MUST(!listing_holds(&l, &one));
 	listing_clear(&l);
 	listing_add(&l, "sl1.x.60.17.3c25951782f8c905.1.h");
 	MUST(listing_find(&l, "SL1.X.60.17.3C25951782F8C905.1.H") != NULL &&
 	     listing_find(&l, "sl1.x.60.18.3c25951782f8c905.1.h") == NULL);
 	listing_clear(&l);
 	for (int i = 0; i < LISTING_MOST + 5; i++) {
-		token_make(&s, 's', 0, 60, 1);
-		listing_add(&l, s.name);
+		token_make(&one, 60, 1);
+		listing_add(&l, one.name);
 	}
 	MUST(l.tokens == LISTING_MOST && l.foreign == 5);
 	puts("ok listings");
@@ -97,7 +83,7 @@ static void silence(void)
 	static struct listing l, before;
 	struct owner_token t;
 
-	token_make(&t, 'x', 0, 10, 1);
+	token_make(&t, 10, 1);
 	listing_clear(&before);
 	listing_clear(&l);
 	listing_add(&l, t.name);

@@ -125,11 +125,11 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	run_smith --who "$URL/L"
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
-	smith a --mode=shared --pid=4242 "$URL/L"
+	smith a --pid=4242 "$URL/L"
 	expect a OK
 	run_smith --who "$URL/L"
 	[ "$status" -eq 1 ]
-	[[ $output == "WHO state=holds pid=4242 host="*" mode=shared" ]]
+	[[ $output == "WHO state=holds pid=4242 host="*" mode=exclusive" ]]
 }
 
 @test "a plain MKD client is excluded, and its reaper does no harm" {
@@ -155,42 +155,6 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	expect a WAIT
 	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
 	expect a OK
-}
-
-@test "readers share, a writer waits for the last of them" {
-	server
-	smith r1 --mode=shared "$URL/L"
-	expect r1 OK
-	smith r2 --mode=shared "$URL/L"
-	expect r2 OK
-	smith w "$URL/L"
-	expect w WAIT
-	run_smith --no-wait "$URL/L"
-	[ "$status" -eq 1 ]
-	unlock r1
-	run_smith --no-wait "$URL/L"
-	[ "$status" -eq 1 ]
-	unlock r2
-	until_line w OK
-	run_smith --no-wait --mode=shared "$URL/L"
-	[ "$status" -eq 1 ]
-}
-
-@test "slots have different numbers, and there are not more than N" {
-	server
-	local i seen=
-	for i in 1 2 3; do
-		smith s$i --slots=3 "$URL/L"
-		expect s$i OK
-		seen="$seen $(field "$LINE" slot)"
-	done
-	[ "$(tr ' ' '\n' <<<"$seen" | sort | xargs)" = "0 1 2" ]
-	run_smith --no-wait --slots=3 "$URL/L"
-	[ "$status" -eq 1 ]
-	unlock s2
-	smith s4 --slots=3 "$URL/L"
-	expect s4 OK
-	[ "$(field "$LINE" slot)" = 1 ]
 }
 
 @test "the heartbeat renames the token and moves the deadline" {
@@ -382,32 +346,17 @@ with_wait() {
 	[ -z "$(ls "$ROOT")" ]
 }
 
-@test "one of several holders, whose reply to the release is lost, leaves a plain client's directory alone" {
-	server
-	smith a --mode=shared "$URL/L"
-	expect a OK
-	smith b --mode=shared "$URL/L"
-	expect b OK
-	fault lose-RMD
-	fault stop-USER
-	tell a UNLOCK
-	in_file "$DIR/log" "stop USER"
-	unlock b
-	mkdir "$ROOT/L"
-	mend stop-USER
-	until_line a FREE
-	ended a
-	[ -d "$ROOT/L" ]
-}
-
 @test "the reply to the token's MKD is lost: the listing tells that it was made" {
 	server
-	mkdir "$ROOT/L" "$ROOT/L/sl1.s.600.0.0123456789abcdef.1.other"
-	fault stop-STAT
-	smith a --mode=shared "$URL/L"
-	in_file "$DIR/log" "stop STAT"
+	fault stop-PWD
+	smith a "$URL/L"
+	in_file "$DIR/log" "stop PWD"
+	fault skip-one-MKD
+	fault stop-MKD
+	mend stop-PWD
+	in_file "$DIR/log" "stop MKD [^ ]*/sl1"
 	fault lose-MKD
-	mend stop-STAT
+	mend stop-MKD
 	expect a OK
 	grep -q "lost 257" "$DIR/log"
 }
@@ -561,6 +510,13 @@ lost_before_the_deadline() {
 	printf 'machine 127.0.0.1 login anonymousx password secret\n' >"$DIR/theirs"
 	chmod 600 "$DIR/theirs"
 	NETRC=$DIR/theirs run_smith --who "$URL/L"
+	[[ $output == "ERR 77 login denied: 530"* ]]
+	run_smith --who "ftp://lock@127.0.0.1:$PORT/L"
+	[ "$status" -eq 0 ]
+	SEMLOCK_USER=lock run_smith --who "$URL/L"
+	[ "$status" -eq 0 ]
+	printf 'machine 127.0.0.1 login guest password wrong\n' >>"$DIR/.netrc"
+	run_smith --who "ftp://guest@127.0.0.1:$PORT/L"
 	[[ $output == "ERR 77 login denied: 530"* ]]
 	mv "$DIR/.netrc" "$DIR/other"
 	chmod 644 "$DIR/other"

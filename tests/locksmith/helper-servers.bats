@@ -44,12 +44,6 @@ all_of_it() {
 	[ "$STATUS" -eq 0 ]
 	run_smith --who "$URL/L"
 	[ "$status" -eq 0 ]
-	smith r1 --mode=shared "$URL/L"
-	expect r1 OK
-	smith r2 --mode=shared "$URL/L"
-	expect r2 OK
-	run_smith --no-wait "$URL/L"
-	[ "$status" -eq 1 ]
 	run_smith --no-wait "$URL/none/L"
 	[ "$status" -eq 73 ]
 	[ "${#lines[@]}" -eq 1 ]

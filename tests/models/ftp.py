@@ -15,15 +15,15 @@ import collections
 import sys
 
 # A state is (lock, clients). lock: None, or the frozenset of tokens in the directory; a token is
-# (client, version, kind). A client: (step, version, kind in use, snapshot, beats left, faults left, late).
-Client = collections.namedtuple("Client", "step version kind seen beats faults late")
+# (client, version). A client: (step, version, snapshot, beats left, faults left, late).
+Client = collections.namedtuple("Client", "step version seen beats faults late")
 
 
 class Case:
     def __init__(self, name, kinds, holds=True, beats=0, faults=0, torn=False, looks=1, bare=True, full=False,
                  naive=False):
         self.name = name        # for the output
-        self.kinds = kinds      # one per client: x exclusive, s shared, n slots (of two), p plain mkdir client
+        self.kinds = kinds      # one per client: x of semlock's, p plain mkdir client
         self.holds = holds      # mutual exclusion is expected
         self.beats = beats      # heartbeats per acquisition
         self.faults = faults    # commands per client that may be lost, or done late
@@ -41,12 +41,6 @@ CASES = [
     Case("two exclusive, lost and late commands", "xx", faults=2),
     Case("three exclusive, lost and late commands", "xxx", faults=1),
     Case("four exclusive", "xxxx"),
-    Case("two shared and an exclusive", "ssx"),
-    Case("two shared, two exclusive", "ssxx"),
-    Case("shared and exclusive, late commands", "ssx", faults=1),
-    Case("three for two slots", "nnn"),
-    Case("three for two slots, heartbeats", "nnn", beats=1),
-    Case("slots, shared and exclusive", "nsx"),
     Case("a plain client among exclusive ones", "xxp", bare=False, beats=1),
     Case("a plain client, lost commands", "xxp", bare=False, faults=2),
     Case("a plain client, a server without room", "xxp", bare=False, full=True, faults=1),
@@ -54,27 +48,13 @@ CASES = [
     # These show why the assumptions and the rules are needed: each fails without its own.
     Case("torn listings, one look", "xxx", beats=1, torn=True, looks=1, holds=False),
     Case("a plain client, empty directories removed early", "xxp", holds=False),
-    Case("a plain client among readers", "ssp", holds=False, bare=False),
     Case("naive: a plain client, released after the lease", "xxp", holds=False, bare=False, faults=1, naive=True),
 ]
 
 
-def compatible(a, b):
-    return (a[0] == b[0] == "s") or (a[0] == b[0] == "n" and a != b)
-
-
-def holds(tokens, me, kind):
+def holds(tokens, me):
     """listing_holds() in listing.c"""
-    return any(t[0] == me for t in tokens) and all(t[0] == me or compatible(kind, t[2]) for t in tokens)
-
-
-def may_join(lock, kind):
-    """listing_may_join(): the kinds of token that may be put in beside those there"""
-    if kind == "s" and lock and all(t[2] == "s" for t in lock):
-        return ["s"]
-    if kind == "n" and lock and all(t[2][0] == "n" for t in lock):
-        return [k for k in ("n0", "n1") if all(t[2] != k for t in lock)][:1]
-    return []
+    return bool(tokens) and all(t[0] == me for t in tokens)
 
 
 def steps(case, check, state):
@@ -88,53 +68,51 @@ def steps(case, check, state):
             new[i] = c._replace(**changes)
             out.append(("%s %d" % (name, i), (lock, tuple(new))))
 
-        idle = dict(step="idle", version=0, kind="", seen=None, beats=case.beats)
+        idle = dict(step="idle", version=0, seen=None, beats=case.beats)
         kind = case.kinds[i]
         if c.late and lock is not None:
             # The server carries out an old MKD of a token. No client has its nonce any more.
-            to("late-token", lock | {(i, "late", c.late)}, late="")
+            to("late-token", lock | {(i, "late")}, late=False)
         if c.step == "dead":
             continue
-        to("die", step="dead", version=0, kind="", seen=None, beats=0, faults=0)
-        mine = (i, c.version, c.kind)
+        to("die", step="dead", version=0, seen=None, beats=0, faults=0)
+        mine = (i, c.version)
         if c.step == "idle":
             if lock is None and kind == "p":
-                to("plain-mkd", frozenset(), step="critical", kind="x")
+                to("plain-mkd", frozenset(), step="critical")
             elif lock is None:
-                to("A1", frozenset(), step="made", kind=kind + "0" if kind == "n" else kind)
+                to("A1", frozenset(), step="made")
                 if c.faults:
                     to("A1-reply-lost", frozenset(), faults=c.faults - 1)
             elif kind != "p":
-                for k in may_join(lock, kind):
-                    to("join", step="joined", kind=k)
                 if case.bare and not lock:
                     to("remove-bare", None)
                 for t in lock:
                     if t[1] == "late" or clients[t[0]].step in ("dead", "idle", "overdue"):
                         to("break-%d" % t[0], lock - {t}, step="clear")
-        elif c.step in ("made", "joined"):
+        elif c.step == "made":
             if lock is None:
                 to("A2-refused", **idle)
             else:
                 if case.full:
-                    to("no-room", **(dict(step="clear") if c.step == "made" else idle))
+                    to("no-room", step="clear")
                 to("A2", lock | {mine}, step="look" if check else "critical")
             if c.faults:
-                to("A2-goes-astray", **dict(idle, faults=c.faults - 1, late=c.late or c.kind))
+                to("A2-goes-astray", **dict(idle, faults=c.faults - 1, late=True))
         elif c.step in ("look", "look2"):
             if case.torn:
                 to("listing-begins", step=c.step + "-on", seen=lock)
             else:
                 tokens = lock or frozenset()
-                to("A3", step="critical" if holds(tokens, i, c.kind) else "back")
+                to("A3", step="critical" if holds(tokens, i) else "back")
         elif c.step in ("look-on", "look2-on"):
             before, after = c.seen or frozenset(), lock or frozenset()
             sure, maybe = before & after, before | after
             good = "critical" if c.step == "look2-on" or case.looks == 1 else "look2"
             # The listing shows all of sure, and any part of maybe.
-            if holds(sure | {t for t in maybe if t[0] == i}, i, c.kind):
+            if holds(sure | {t for t in maybe if t[0] == i}, i):
                 to("A3-alone", step=good, seen=None)
-            if not holds(maybe, i, c.kind) or not holds(sure, i, c.kind):
+            if not holds(maybe, i) or not holds(sure, i):
                 to("A3-not-alone", step="back", seen=None)
         elif c.step == "critical" and kind == "p":
             to("plain-rmd", None if lock is not None and not lock else lock, **idle)
@@ -147,14 +125,14 @@ def steps(case, check, state):
                 to("release-reply-lost", lock - {mine}, step="unsure", faults=c.faults - 1)
                 to("release-goes-astray", step="unsure", faults=c.faults - 1)
             # Stopped or cut off beyond its lease: the command was stopped, the token stays and goes stale.
-            to("expire", (lock - {mine}) | {(i, "late", c.kind)}, **idle)
+            to("expire", (lock - {mine}) | {(i, "late")}, **idle)
             if c.beats:
-                to("beat", (lock - {mine}) | {(i, c.version + 1, c.kind)}, version=c.version + 1,
+                to("beat", (lock - {mine}) | {(i, c.version + 1)}, version=c.version + 1,
                    beats=c.beats - 1)
         elif c.step in ("unsure", "overdue"):    # let_go() in dirlock_hold.c
             if lock is not None and mine in lock:
                 to("release-again", lock - {mine}, step="clear")
-            elif c.step == "unsure" and kind == "x" or case.naive:
+            elif c.step == "unsure" or case.naive:
                 to("released-before", step="clear")
             else:
                 to("gone", **idle)
@@ -171,13 +149,12 @@ def steps(case, check, state):
 
 
 def violated(state):
-    inside = [c.kind for c in state[1] if c.step == "critical"]
-    return any(not compatible(a, b) for n, a in enumerate(inside) for b in inside[n + 1:])
+    return sum(c.step == "critical" for c in state[1]) > 1
 
 
 def explore(case, check=True):
     """Returns (number of states, None or the steps that lead to two inside)."""
-    start = (None, tuple(Client("idle", 0, "", None, case.beats, case.faults, "") for _ in case.kinds))
+    start = (None, tuple(Client("idle", 0, None, case.beats, case.faults, False) for _ in case.kinds))
     came_from = {start: None}
     queue = collections.deque([start])
     while queue:

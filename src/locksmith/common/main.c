@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 		return print_for_people(options.action);
 	if (status == 0)
 		status = parse_url(&options, &failure);
-	say("LOCKSMITH %d %s", PROTOCOL_VERSION, engine.words);
+	say("LOCKSMITH %d%s%s", PROTOCOL_VERSION, *engine.words != '\0' ? " " : "", engine.words);
 	if (status != 0) {
 		say("ERR %d %s", failure.status, failure.text);
 		return failure.status;

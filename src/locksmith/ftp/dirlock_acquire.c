@@ -113,8 +113,8 @@ static enum step bare_lock(struct dirlock *k)
 	return STEP_AGAIN;
 }
 
-/* A1 was refused: look at the holders. Sets *joins if our token may stand beside theirs. */
-static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot)
+/* A1 was refused: look at the holder. */
+static enum step lock_refused(struct dirlock *k)
 {
 	int64_t asked = clock_boottime();
 	char refusal[sizeof k->remote_dir.text];
@@ -138,21 +138,20 @@ static enum step lock_refused(struct dirlock *k, bool *joins, unsigned int *slot
 	silent = listing_silent(&k->listing, asked);
 	if (silent != NULL && dirlock_break(k, silent, silent->ttl + 1))
 		return STEP_AGAIN;
-	*joins = listing_may_join(&k->listing, (char)k->options->mode, k->options->slots, slot);
-	if (!*joins && k->options->no_wait && dirlock_break_by_age(k))
+	if (k->options->no_wait && dirlock_break_by_age(k))
 		return STEP_AGAIN;
 	return STEP_WAIT;
 }
 
 /* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none
    behind. If not, another client has removed it. */
-static enum step token_refused(struct dirlock *k, int64_t began, bool made)
+static enum step token_refused(struct dirlock *k, int64_t began)
 {
 	struct remote_dir *r = &k->remote_dir;
 	char refusal[sizeof r->text];
 
 	memcpy(refusal, r->text, sizeof refusal);
-	if (!made || dirlock_may_be_removed(k, began, clock_boottime()) ||
+	if (dirlock_may_be_removed(k, began, clock_boottime()) ||
 	    r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_BACK;
 	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's: %s", refusal);
@@ -205,27 +204,20 @@ static enum step attempt(struct dirlock *k)
 {
 	struct remote_dir *r = &k->remote_dir;
 	int64_t began = clock_boottime();
-	unsigned int slot = 0;
-	bool joins = false;
 	enum reply reply = r->ops->mkdir(r, k->lock); /* A1 */
-	bool made = reply == REPLY_DONE;
 
-	if (reply == REPLY_REFUSED) {
-		enum step step = lock_refused(k, &joins, &slot);
-
-		if (!joins)
-			return step;
-	} else if (reply != REPLY_DONE) {
+	if (reply == REPLY_REFUSED)
+		return lock_refused(k);
+	if (reply != REPLY_DONE)
 		/* If the directory was made after all, it has no token: bare_lock() removes it. */
 		return no_answer(reply);
-	}
 	k->misses = 0;
 	listing_clear(&k->seen);
-	token_make(&k->mine, (char)k->options->mode, slot, k->ttl, k->options->pid);
+	token_make(&k->mine, k->ttl, k->options->pid);
 	k->sent = clock_boottime();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name)); /* A2 */
 	if (reply == REPLY_REFUSED)
-		return token_refused(k, began, made);
+		return token_refused(k, began);
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
 	return alone(k, began); /* A3; also finds a token whose reply was lost */

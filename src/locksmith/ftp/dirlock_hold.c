@@ -83,8 +83,8 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 		now = clock_boottime();
 		if (h->removing == 0 || now >= h->deadline)
 			return REPLY_REFUSED;
-		/* Another holder may have been the last one, and have removed the directory. */
-		if (k->mine.mode != 'x' || dirlock_may_be_removed(k, h->removing, now))
+		/* Our token is removed, and another client may have removed the directory since. */
+		if (dirlock_may_be_removed(k, h->removing, now))
 			return REPLY_DONE;
 	}
 	/* Only once: a second request could remove the directory of a plain client that came after us. */
@@ -121,7 +121,7 @@ int dirlock_hold(struct dirlock *k)
 	struct dirlock_renewal h = {.ttl = (int64_t)k->ttl * NS_PER_S};
 
 	dirlock_renewed(k, &h, k->sent);
-	say_ok(-1, k->mine.mode == 'n' ? (int)k->mine.slot : -1, h.ttl, h.deadline);
+	say_ok(-1, -1, h.ttl, h.deadline);
 	for (;;) {
 		loop_wait(clock_min(h.next, h.last_call));
 		if (protocol_released())

@@ -172,9 +172,12 @@ static void ftp_settings(struct remote_dir *r)
 	const char *ca = getenv("SEMLOCK_CACERT");
 	bool explicit_tls = strcmp(r->url->scheme, "ftpes") == 0;
 
-	snprintf(r->base, sizeof r->base, "%s://%s/", explicit_tls ? "ftp" : r->url->scheme,
+	snprintf(r->base, sizeof r->base, "%s://%s%s/", explicit_tls ? "ftp" : r->url->scheme, r->user,
 	    r->url->host[0]);
 	curl_easy_setopt(c, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
+	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV, and takes each
+	   reply from then on for that to the next command. */
+	curl_easy_setopt(c, CURLOPT_FTP_USE_EPSV, 0L);
 	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
 	if (explicit_tls)
 		curl_easy_setopt(c, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);

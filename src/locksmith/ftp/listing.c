@@ -4,13 +4,11 @@
 
 #include "locksmith/common/clock.h"
 
-#include <limits.h>
 #include <string.h>
 #include <strings.h>
 
 /* Beyond the ttl: the grain of the clocks, and a little more. */
 #define MARGIN NS_PER_S
-#define ANY_SLOT UINT_MAX
 
 void listing_clear(struct listing *l)
 {
@@ -61,37 +59,7 @@ const struct owner_token *listing_silent(const struct listing *l, int64_t asked)
 	return NULL;
 }
 
-/* The tokens of that mode and, unless slot is ANY_SLOT, of that slot. */
-static size_t count(const struct listing *l, char mode, unsigned int slot)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->tokens; i++)
-		n += l->token[i].mode == mode && (slot == ANY_SLOT || l->token[i].slot == slot);
-	return n;
-}
-
-bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot)
-{
-	/* An empty directory is a plain client's, or belongs to a client between A1 and A2. */
-	if (mode == 'x' || l->foreign > 0 || l->tokens == 0 || count(l, mode, ANY_SLOT) != l->tokens)
-		return false;
-	if (mode == 's')
-		return true;
-	for (*slot = 0; *slot < slots; ++*slot)
-		if (count(l, 'n', *slot) == 0)
-			return true;
-	return false;
-}
-
 bool listing_holds(const struct listing *l, const struct owner_token *mine)
 {
-	if (l->foreign > 0 || listing_find(l, mine->name) == NULL)
-		return false;
-	if (mine->mode == 'x')
-		return l->tokens == 1;
-	if (count(l, mine->mode, ANY_SLOT) != l->tokens)
-		return false;
-	/* N slot numbers, each held once: no more than N can hold. */
-	return mine->mode == 's' || count(l, 'n', mine->slot) == 1;
+	return l->tokens == 1 && l->foreign == 0 && listing_find(l, mine->name) != NULL;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LISTING_MOST 512 /* tokens; a directory with more is busy */
+#define LISTING_MOST 64 /* tokens; a directory with more is busy */
 
 struct listing {
 	struct owner_token token[LISTING_MOST];
@@ -35,11 +35,7 @@ void listing_note_ages(struct listing *l, const struct listing *before, int64_t 
    NULL if none. */
 const struct owner_token *listing_silent(const struct listing *l, int64_t asked);
 
-/* True if a token of this mode may be put beside those that are there: a shared one beside shared ones, a
-   slot beside slots if one is free, which *slot is set to. */
-bool listing_may_join(const struct listing *l, char mode, unsigned int slots, unsigned int *slot);
-
-/* True if the owner of mine, whose token is in the directory, holds the lock. */
+/* True if the owner of mine holds the lock: its token is in the directory, and nothing else. */
 bool listing_holds(const struct listing *l, const struct owner_token *mine);
 
 #endif

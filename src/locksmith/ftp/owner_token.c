@@ -27,19 +27,14 @@ static void this_host(char *host, size_t size)
 
 void token_name(struct owner_token *t)
 {
-	char mode[16] = {t->mode, '\0'};
-
-	if (t->mode == 'n')
-		snprintf(mode, sizeof mode, "n%u", t->slot);
-	snprintf(t->name, sizeof t->name, "sl1.%s.%u.%lu.%s.%ld.%s", mode, t->ttl, t->beat,
-	    t->nonce, t->pid, t->host);
+	snprintf(t->name, sizeof t->name, "sl1.x.%u.%lu.%s.%ld.%s", t->ttl, t->beat, t->nonce, t->pid, t->host);
 }
 
-void token_make(struct owner_token *t, char mode, unsigned int slot, unsigned int ttl, long pid)
+void token_make(struct owner_token *t, unsigned int ttl, long pid)
 {
 	uint64_t random_bits;
 
-	*t = (struct owner_token){.mode = mode, .slot = slot, .ttl = ttl, .pid = pid};
+	*t = (struct owner_token){.ttl = ttl, .pid = pid};
 	clock_random(&random_bits, sizeof random_bits);
 	snprintf(t->nonce, sizeof t->nonce, "%016" PRIx64, random_bits);
 	this_host(t->host, sizeof t->host);
@@ -49,20 +44,15 @@ void token_make(struct owner_token *t, char mode, unsigned int slot, unsigned in
 /* A name is a token's if its fields make the same name. */
 bool token_parse(const char *name, struct owner_token *t)
 {
-	char mode[16];
-
-	*t = (struct owner_token){.mode = 0};
+	*t = (struct owner_token){.ttl = 0};
 	/* The name becomes part of FTP commands: allow no other characters. */
-	if (strncasecmp(name, "sl1.", 4) != 0 ||
-	    sscanf(name + 4, "%15[^.].%u.%lu.%16[0-9a-fA-F].%ld.%64[" HOST_CHARS "]", mode, &t->ttl, &t->beat,
-		t->nonce, &t->pid, t->host) != 6)
+	if (strncasecmp(name, "sl1.x.", 6) != 0 ||
+	    sscanf(name + 6, "%u.%lu.%16[0-9a-fA-F].%ld.%64[" HOST_CHARS "]", &t->ttl, &t->beat, t->nonce, &t->pid,
+		t->host) != 5)
 		return false;
-	t->mode = (char)tolower((unsigned char)mode[0]);
-	if (t->mode == 'n')
-		t->slot = (unsigned int)strtoul(mode + 1, NULL, 10);
 	token_name(t);
-	if (strchr("xsn", t->mode) == NULL || strlen(t->nonce) != 16 || t->ttl > LONGEST_SECONDS ||
-	    t->pid < 0 || t->pid > INT32_MAX || strcasecmp(t->name, name) != 0)
+	if (strlen(t->nonce) != 16 || t->ttl > LONGEST_SECONDS || t->pid < 0 || t->pid > INT32_MAX ||
+	    strcasecmp(t->name, name) != 0)
 		return false;
 	strcpy(t->name, name);
 	return true;

@@ -1,6 +1,6 @@
 /* locksmith/ftp/owner_token.h - the name of the empty directory by which a holder marks a lock directory as its own.
 
-     sl1.<mode>.<ttl>.<beat>.<nonce>.<pid>.<host>      mode: x exclusive, s shared, n<slot> a slot
+     sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>
 
    All about the holder is in the name: no file is written, and renaming or removing exactly this name
    is a compare-and-swap. */
@@ -13,8 +13,6 @@
 #define TOKEN_NAME 200 /* longest name, with its '\0' */
 
 struct owner_token {
-	char mode;	    /* 'x', 's' or 'n' */
-	unsigned int slot;  /* only with 'n' */
 	unsigned int ttl;   /* seconds; the owner renames the token within them */
 	unsigned long beat; /* counts up with each heartbeat */
 	char nonce[17];	    /* 16 hexadecimal digits */
@@ -25,9 +23,9 @@ struct owner_token {
 };
 
 /* Fills in a fresh token: a new nonce, beat 0, this host, and its name. */
-void token_make(struct owner_token *t, char mode, unsigned int slot, unsigned int ttl, long pid);
+void token_make(struct owner_token *t, unsigned int ttl, long pid);
 
-/* Sets the name from the other fields, after slot or beat was changed. */
+/* Sets the name from the other fields, after beat was changed. */
 void token_name(struct owner_token *t);
 
 /* Parses a name. False if it is no token's: then *t is undefined. */

@@ -18,6 +18,15 @@
 #define REQUEST (10 * NS_PER_S)
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
+/* Appends text to url (size bytes), every byte percent-encoded, so that libcurl changes none. */
+static void append_encoded(char *url, size_t size, const char *text)
+{
+	size_t n = strlen(url);
+
+	for (; *text != '\0' && n + sizeof "%XX" <= size; text++)
+		n += (size_t)snprintf(url + n, size - n, "%%%02X", (unsigned char)*text);
+}
+
 /* Without a user libcurl would log in as anonymous, into another directory, where this is another
    lock. */
 static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
@@ -65,14 +74,17 @@ static int give_login(struct remote_dir *r)
 		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or SEMLOCK_USER",
 		    r->url->scheme);
 	r->unnamed = login.user[0] == '\0';
-	if (!r->unnamed)
+	if (login.has_password || strcmp(login.user, "anonymous") == 0) {
 		curl_easy_setopt(c, CURLOPT_USERNAME, login.user);
-	if (login.has_password)
-		curl_easy_setopt(c, CURLOPT_PASSWORD, login.password);
-	else if (strcmp(login.user, "anonymous") == 0)
-		curl_easy_setopt(c, CURLOPT_PASSWORD, "semlock@");
-	else
+		curl_easy_setopt(c, CURLOPT_PASSWORD, login.has_password ? login.password : "semlock@");
+	} else {
 		look_into_netrc(r);
+		/* CURLOPT_USERNAME would switch netrc off: give the user in the URL. */
+		if (!r->unnamed) {
+			append_encoded(r->user, sizeof r->user - 1, login.user);
+			strcat(r->user, "@");
+		}
+	}
 	explicit_bzero(&login, sizeof login);
 	return 0;
 }
@@ -92,14 +104,14 @@ static void give_settings(struct remote_dir *r)
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &r->body);
 }
 
-enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until)
+enum reply remote_dir_open(struct remote_dir *r, const struct remote_dir_ops *ops, const struct url *url,
+    int64_t until)
 {
 	char *entry = NULL;
 	enum reply reply;
 
-	*r = (struct remote_dir){
-	    .url = url, .until = until, .reply.limit = LONGEST_REPLY, .body.limit = LONGEST_REPLY};
-	r->ops = strcmp(url->scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops;
+	*r = (struct remote_dir){.ops = ops, .url = url, .until = until, .reply.limit = LONGEST_REPLY,
+	    .body.limit = LONGEST_REPLY};
 	if (url->hosts != 1)
 		return REMOTE_DIR_FATAL(r, EXIT_USAGE, "%s:// takes one host", url->scheme);
 	if (transfer_open(&r->transfer) != 0)
@@ -137,15 +149,13 @@ enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands)
 	return r->ops->verdict(r, result);
 }
 
-/* Every character is percent-encoded: libcurl changes none. */
 void remote_dir_aim(struct remote_dir *r, const char *path)
 {
 	char url[sizeof r->base + 3 * LONGEST_PATH];
-	size_t n = (size_t)snprintf(url, sizeof url, "%s%s", r->base, r->ops->root);
 
-	while (*++path != '\0' && n + sizeof "%XX/" <= sizeof url)
-		n += (size_t)snprintf(url + n, sizeof url - n, "%%%02X", (unsigned char)*path);
-	strcpy(url + n, "/");
+	snprintf(url, sizeof url, "%s%s", r->base, r->ops->root);
+	append_encoded(url, sizeof url - 1, path + 1);
+	strcat(url, "/");
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, url);
 }
 
@@ -159,6 +169,8 @@ enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name
 	reply = remote_dir_perform(r, NULL);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_NOBODY, 1L);
 	curl_easy_setopt(r->transfer.easy, CURLOPT_URL, r->base);
+	if (reply == REPLY_REFUSED && r->code == 450) /* nothing is there to be listed */
+		return REPLY_DONE;
 	if (reply == REPLY_DONE && r->body.overflow)
 		return REPLY_REFUSED; /* an incomplete listing must not be taken for a complete one */
 	if (reply == REPLY_DONE)

@@ -48,7 +48,8 @@ struct remote_dir {
 	struct transfer transfer;
 	struct buffer reply;	    /* what the server said to the last request */
 	struct buffer body;	    /* a listing that came over a connection of its own */
-	char base[400];		    /* the URL without a path */
+	char user[400];		    /* in the URL: "USER@", percent-encoded, or "" */
+	char base[800];		    /* the URL without a path */
 	char home[512];		    /* the login directory */
 	int code;		    /* the reply's number, 0 if none came */
 	char text[CURL_ERROR_SIZE]; /* the reply's last line, for messages */
@@ -60,9 +61,12 @@ struct remote_dir {
 	struct failure failure;
 };
 
+extern const struct remote_dir_ops ftp_ops, sftp_ops;
+
 /* Logs in, and gives up at the moment until. REPLY_DONE or another, failure is filled in then (also for
    UNKNOWN: the server is overloaded). */
-enum reply remote_dir_open(struct remote_dir *r, const struct url *url, int64_t until);
+enum reply remote_dir_open(struct remote_dir *r, const struct remote_dir_ops *ops, const struct url *url,
+    int64_t until);
 
 /* For the functions of ops: a request of these commands, which are freed; without any, what the URL says. */
 enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands);
@@ -76,8 +80,6 @@ enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name
 /* A failure that another try does not mend. Is REPLY_FATAL. */
 #define REMOTE_DIR_FATAL(r, status, ...)                                                           \
 	(failure_set(&(r)->failure, status, __VA_ARGS__), REPLY_FATAL)
-
-extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
 void remote_dir_close(struct remote_dir *r);
 

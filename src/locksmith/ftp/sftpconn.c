@@ -114,7 +114,7 @@ static void sftp_settings(struct remote_dir *r)
 	CURL *c = r->transfer.easy;
 	const char *key = getenv("SEMLOCK_SSH_KEY");
 
-	snprintf(r->base, sizeof r->base, "sftp://%s/", r->url->host[0]);
+	snprintf(r->base, sizeof r->base, "sftp://%s%s/", r->user, r->url->host[0]);
 	if (key != NULL)
 		curl_easy_setopt(c, CURLOPT_SSH_PRIVATE_KEYFILE, key);
 	transfer_note_hang_up(&r->transfer);

@@ -1,0 +1,105 @@
+/* semlock-locksmith-ftp - the engine: which lock it is, and what is asked of it. */
+#include <config.h>
+
+#include "locksmith/ftp/dirlock.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/engine.h"
+#include "locksmith/common/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_TTL 60
+
+/* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
+   directory. With sftp:// all are absolute, and /~/ is the login directory. */
+static int set_paths(struct dirlock *k)
+{
+	const char *path = k->options->url.path;
+	bool sftp = strcmp(k->options->url.scheme, "sftp") == 0;
+	const char *home = k->remote_dir.home;
+	char *slash;
+
+	if (sftp && strncmp(path, "~/", 2) == 0)
+		path += 2;
+	else if (sftp || path[0] == '/')
+		home = "/";
+	path += strspn(path, "/");
+	snprintf(k->lock, sizeof k->lock, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/",
+	    path);
+	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
+	slash = strrchr(k->parent, '/');
+	if (slash == NULL || slash[1] == '\0')
+		return failure_set(&k->failure, EXIT_UNAVAILABLE, "the server names no login directory");
+	k->base = k->lock + (slash - k->parent) + 1;
+	slash[slash == k->parent ? 1 : 0] = '\0';
+	return 0;
+}
+
+static int dirlock_who(struct dirlock *k)
+{
+	enum reply reply = dirlock_look(k);
+	char text[300];
+
+	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
+		k->failure = k->remote_dir.failure;
+		return k->failure.status;
+	}
+	for (size_t i = 0; i < k->listing.tokens; i++) {
+		dirlock_describe(&k->listing.token[i], text, sizeof text);
+		say("WHO state=holds %s", text);
+	}
+	if (k->listing.tokens > 0)
+		return EXIT_BUSY;
+	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
+		return EXIT_RELEASED;
+	say("WHO state=holds mode=exclusive note=a directory without a token");
+	return EXIT_BUSY;
+}
+
+static int dirlock_lock(struct dirlock *k)
+{
+	int status = dirlock_acquire(k);
+
+	if (status == EXIT_BUSY)
+		say("BUSY %s", k->who);
+	if (status != EXIT_RELEASED || k->sent == 0)
+		return status;
+	return dirlock_hold(k);
+}
+
+static int dirlock_run(const struct options *o, struct failure *failure)
+{
+	static struct dirlock lock_; /* too large for the stack */
+	struct dirlock *k = &lock_;
+	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * NS_PER_S;
+	int status;
+
+	if (o->mode != LEASE_EXCLUSIVE) {
+		failure_set(failure, EXIT_USAGE, "a lock on FTP or SFTP is exclusive alone");
+		return EXIT_USAGE;
+	}
+	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
+	listing_clear(&k->seen);
+	if (remote_dir_open(&k->remote_dir, strcmp(o->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &o->url,
+		o->answer_by) != REPLY_DONE) {
+		k->failure = k->remote_dir.failure;
+		status = k->failure.status;
+	} else if (set_paths(k) != 0) {
+		status = k->failure.status;
+	} else {
+		status = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
+	}
+	remote_dir_close(&k->remote_dir);
+	*failure = k->failure;
+	return status;
+}
+
+const struct engine engine = {
+    .name = "ftp",
+    .schemes = "ftp ftpes ftps sftp",
+    .words = "",
+    .parse = url_parse,
+    .run = dirlock_run,
+};
