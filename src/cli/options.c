@@ -135,10 +135,8 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		reading->fd_given = true;
 		break;
 	case 'c':
-		if (!reading->fd_given && reading->name == NULL)
-			die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
 		reading->shell = true;
-		return false;
+		return !reading->fd_given && reading->name == NULL; /* they may follow: -c --fd 9 'SHELL COMMAND' */
 	case 'h':
 		usage_help();
 	case 'V':
@@ -168,6 +166,8 @@ static void read_options(struct request *request, struct reading *reading, int a
 		reading->acts = reading->acts || !(option < 0 || option == OPT_WHO || option == OPT_JSON || option == 'm' ||
 						     option == OPT_FCNTL || option == OPT_NAME);
 	} while (option >= 0 && take_option(request, reading, option));
+	if (reading->shell && !reading->fd_given && reading->name == NULL)
+		die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
 }
 
 /* ---- LOCK, FD and COMMAND ---- */

@@ -278,6 +278,15 @@ named_flock() {
 	all 0 /dev/null true
 }
 
+@test "the command may wait for input through the lock of a terminal or another device" {
+	for program in "${everyone[@]}"; do
+		expect_status 0 "$program" /dev/zero bash -c 'for fd in /proc/self/fd/*; do
+			[ "$(readlink "$fd")" != /dev/zero ] || grep -h ^flags: "/proc/self/fdinfo/${fd##*/}"; done'
+		[[ $out =~ ^flags:[[:space:]]*(0[0-7]+)$ ]] || complain "$program: $out"
+		[ $((BASH_REMATCH[1] & 04000)) -eq 0 ] || complain "$program: $out has O_NONBLOCK in it"
+	done
+}
+
 @test "a file that one may only read is a lock; one that one may not read is refused with 66" {
 	: >readable
 	: >unreadable

@@ -251,6 +251,9 @@ END
 	expect_status 0 "$SEMLOCK" --fd 8 test -e /proc/self/fd/8
 	expect_status 1 "$SEMLOCK" -o --fd 8 test -e /proc/self/fd/8
 	expect_status 5 "$SEMLOCK" --fd 8 -c 'exit 5'
+	expect_status 5 "$SEMLOCK" -c --fd 8 'exit 5'
+	expect_status 5 "$SEMLOCK" -nc -w 1 --fd=8 'exit 5'
+	refused 64 "-c stands behind LOCK" "$SEMLOCK" -c -n l 'exit 5'
 	exec 8>&-
 	hold_lock l
 	exec 8>l

@@ -290,6 +290,8 @@ static int open_by_name(struct lock *lock, struct error *error)
 		return error_say(error, ERROR_USAGE, "--rm removes plain files, and this is none");
 	if (S_ISFIFO(lock->id.permissions))
 		return error_say(error, ERROR_OPEN, "is a FIFO, not a file to lock");
+	if (S_ISCHR(lock->id.permissions))
+		fcntl(lock->fd, F_SETFL, 0); /* no O_NONBLOCK: the command may read a terminal through it */
 	return 0;
 }
 
