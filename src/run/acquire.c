@@ -238,7 +238,7 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		outcome = lockset_take(locks, request->nlocks, &acquisition.wait, &culprit, &acquisition.error);
 	else
 		outcome = lock_take(locks, &acquisition.wait, &acquisition.error);
-	if (acquisition.progress.began != 0)
+	if (acquisition.progress.begun)
 		progress_ends(&acquisition.progress);
 	if (outcome == TAKEN)
 		return taken(&acquisition);

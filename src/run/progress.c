@@ -18,6 +18,7 @@
 
 /* The line is on the terminal.  At file scope for the handler. */
 static volatile sig_atomic_t drawn;
+static char line[1024];
 
 /* Those that would end or stop semlock, and so leave the line behind. */
 static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
@@ -51,13 +52,24 @@ static void erase_and_obey(int signo)
 	errno = errnum;
 }
 
+/* After a stop, the line is drawn anew: the sleep ends. */
+static void continued(int signo)
+{
+	(void)signo;
+}
+
+static void set_handler(int signo, void (*from)(int), void (*to)(int), int flags)
+{
+	struct sigaction action = {.sa_handler = to, .sa_flags = flags}, now;
+
+	if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == from)
+		sigaction(signo, &action, NULL);
+}
+
 static void set_handlers(void (*from)(int), void (*to)(int))
 {
-	struct sigaction action = {.sa_handler = to, .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART}, now;
-
 	for (size_t i = 0; i < SIGNALS; i++)
-		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == from)
-			sigaction(signals[i], &action, NULL);
+		set_handler(signals[i], from, to, (int)SA_RESETHAND | SA_NODEFER | SA_RESTART);
 }
 
 static size_t terminal_columns(void)
@@ -69,18 +81,6 @@ static size_t terminal_columns(void)
 	return 80;
 }
 
-static void duration_text(int64_t duration, char *text, size_t size)
-{
-	long long seconds = duration / SECOND;
-
-	if (seconds < 60)
-		snprintf(text, size, "%lld s", seconds);
-	else if (seconds < 3600)
-		snprintf(text, size, "%lld min %02lld s", seconds / 60, seconds % 60);
-	else
-		snprintf(text, size, "%lld h %02lld min", seconds / 3600, seconds / 60 % 60);
-}
-
 /* This process's place among the waiters, from 1; 0: not among them. */
 static size_t queue_place(const struct owners *found)
 {
@@ -90,50 +90,55 @@ static size_t queue_place(const struct owners *found)
 	return 0;
 }
 
-/* Of a wait that has lasted for WAITED: together with it in whole seconds, they are the time limit. */
-static int64_t seconds_left(const struct progress *progress, int64_t waited)
+static const char *ordinal_suffix(size_t number)
 {
-	int64_t limit = (progress->deadline.at - progress->began + SECOND - 1) / SECOND;
+	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
 
-	return limit > waited / SECOND ? limit - waited / SECOND : 0;
+	return number % 100 / 10 == 1 || number % 10 > 3 ? "th" : suffixes[number % 10];
 }
 
-/* The numbers come first: the line is cut at the terminal's right edge. */
-static void line_text(const struct progress *progress, const struct owners *found, char *text, size_t size)
+/* "; 2nd of 5; until 12:02:07" */
+static void place_text(const struct progress *progress, const struct owners *found, char *text, size_t size)
 {
-	char holder[400], waited[40], left[40];
-	int64_t duration = clock_now() - progress->began;
-	size_t turn = queue_place(found), used;
+	size_t place = queue_place(found), used = 0;
+	char until[32];
 
-	duration_text(duration, waited, sizeof waited);
-	used = (size_t)snprintf(text, size, "waited %s", waited);
-	if (!progress->deadline.never) {
-		duration_text(seconds_left(progress, duration) * SECOND, left, sizeof left);
-		used += (size_t)snprintf(text + used, size - used, ", %s left", left);
-	}
-	if (turn > 0)
-		used += (size_t)snprintf(text + used, size - used, ", place %zu of %zu", turn,
+	text[0] = '\0';
+	if (place > 0)
+		used = (size_t)snprintf(text, size, "; %zu%s of %zu", place, ordinal_suffix(place),
 		    found->count - found->holders);
-	if (owner_text(found, holder, sizeof holder))
-		snprintf(text + used, size - used, ": %s", holder);
+	if (!progress->deadline.never) {
+		moment_text(progress->until, until, sizeof until);
+		snprintf(text + used, size - used, "; until %s", until);
+	}
 }
 
+/* On a narrow terminal the holder's command is cut, not the place behind it. */
 static void draw_line(const struct progress *progress, const struct lock *lock)
 {
-	char label[64], words[512], text[700], line[1024];
+	size_t columns = terminal_columns() - 1, room;
+	char label[64], holder[400], text[512], place[96], next[sizeof line];
 	struct owners found;
 
 	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !owners_for_text(&found, lock))
 		return; /* in the background, another process has the terminal */
-	line_text(progress, &found, words, sizeof words);
-	owners_forget(&found);
 	snprintf(label, sizeof label, "descriptor %d", lock->fd);
 	if (lock->spec->name != NULL)
 		text_printable(label, sizeof label, lock->spec->name, strlen(lock->spec->name), 30);
-	snprintf(text, sizeof text, "semlock: %s: %s", label, words);
-	text_printable(line + 1, sizeof line - 4, text, strlen(text), terminal_columns() - 1);
-	line[0] = '\r';
-	memcpy(line + strlen(line), "\033[K", 4);
+	if (!owner_text(&found, holder, sizeof holder))
+		snprintf(holder, sizeof holder, "busy");
+	place_text(progress, &found, place, sizeof place);
+	owners_forget(&found);
+	snprintf(text, sizeof text, "semlock: %s: %s", label, holder);
+	room = columns > strlen(place) + 30 ? columns - strlen(place) : columns;
+	next[0] = '\r';
+	text_printable(next + 1, sizeof next - sizeof place - 4, text, strlen(text), room);
+	if (room < columns)
+		strcat(next, place);
+	strcat(next, "\033[K");
+	if (drawn && strcmp(next, line) == 0)
+		return;
+	strcpy(line, next);
 	drawn = true; /* before it is, for a signal */
 	write_line(line, strlen(line));
 }
@@ -156,43 +161,44 @@ static bool live_terminal(void)
 
 void progress_begins(struct progress *progress)
 {
-	if (progress->began != 0)
+	if (progress->begun)
 		return;
+	progress->begun = true;
 	progress->live = progress->live && live_terminal();
-	progress->began = clock_now();
-	progress->due = progress->verbose || progress->live ? progress->began + SECOND : INT64_MAX;
-	if (progress->live)
-		set_handlers(SIG_DFL, erase_and_obey);
+	progress->due = progress->verbose || progress->live ? 0 : INT64_MAX;
+	if (!progress->deadline.never)
+		progress->until = clock_realtime() + deadline_left(&progress->deadline);
+	if (!progress->live)
+		return;
+	set_handlers(SIG_DFL, erase_and_obey);
+	set_handler(SIGCONT, SIG_DFL, continued, 0);
 }
 
 /* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
 int64_t progress_tick(struct progress *progress, const struct lock *lock)
 {
-	int64_t started, pause;
+	int64_t began = clock_now();
 
-	if (progress->began == 0 || progress->due == INT64_MAX)
+	if (!progress->begun || progress->due == INT64_MAX)
 		return INT64_MAX;
-	started = clock_now();
-	if (started < progress->due)
-		return progress->due - started;
-	wakeup_off(); /* a tick would interrupt the search */
-	if (progress->verbose) {
+	if (began < progress->due)
+		return progress->due - began;
+	wakeup_off(); /* its signal would interrupt the search */
+	if (progress->live) {
+		draw_line(progress, lock);
+		progress->due = clock_now() + 20 * (clock_now() - began);
+	} else {
 		say_waiting(lock);
 		progress->due = INT64_MAX;
-		return INT64_MAX;
 	}
-	draw_line(progress, lock);
-	pause = 20 * (clock_now() - started);
-	if (pause < SECOND)
-		pause = SECOND;
-	progress->due = clock_now() + pause;
-	return pause;
+	return INT64_MAX;
 }
 
 void progress_ends(struct progress *progress)
 {
-	if (!progress->live || progress->began == 0)
+	if (!progress->live || !progress->begun)
 		return;
 	erase_line();
 	set_handlers(erase_and_obey, SIG_DFL);
+	set_handler(SIGCONT, continued, SIG_DFL, 0);
 }

@@ -1,10 +1,9 @@
-/* run/progress.h - the line shown while semlock waits.
+/* run/progress.h - what is shown while semlock waits.
  *
- * After a second of waiting on a terminal, a line shows the holder, this process's place in the queue,
- * the time waited and the time left.  It is redrawn in place, and erased at the end.  With --verbose, there
- * is an ordinary message instead, also where standard error is no terminal.
- *
- * The waiter draws it, between two sleeps: among waiters that are not in semlock's queue, that costs it its place. */
+ * On a terminal, a line says who holds the lock since when, this process's place in the queue, and until when it waits.
+ * Its times are absolute, so that nobody has to wake up for it: it is drawn when the wait begins, and again, in place,
+ * when the waiter wakes up for another reason and finds that the queue has moved or the holder changed.  It is erased
+ * at the end.  With --verbose, there is an ordinary message instead, also where standard error is no terminal. */
 #ifndef SEMLOCK_RUN_PROGRESS_H
 #define SEMLOCK_RUN_PROGRESS_H
 
@@ -15,16 +14,18 @@
 #include "lock/lock.h"
 
 struct progress {
-	bool verbose, live;       /* asked for: a message; the line that is redrawn */
+	bool verbose, live;       /* asked for: a message; the line */
 	struct deadline deadline; /* of the wait */
-	int64_t began;            /* ns on clock_now()'s clock; 0: not yet */
-	int64_t due;              /* when to draw again; INT64_MAX: never */
+	bool begun;
+	int64_t until;            /* DEADLINE, in ns after 1970 */
+	int64_t due;              /* when to look again, on clock_now()'s clock; INT64_MAX: never */
 };
 
 /* The wait begins, or goes on for another lock. */
 void progress_begins(struct progress *progress);
 
-/* Draw the line, if that is due.  Returns in how many ns it will be, INT64_MAX: never. */
+/* The wait for LOCK is about to sleep: draw the line, if it has changed.  Returns how many ns it may sleep without
+ * another look, INT64_MAX: as long as it likes. */
 int64_t progress_tick(struct progress *progress, const struct lock *lock);
 
 /* The wait is over: erase the line.  Does nothing if there is none. */

@@ -9,7 +9,7 @@
 #include "sys/signals.h"
 #include "sys/wakeup.h"
 
-#define WAKEUP_SIGNAL SIGRTMIN
+#define WAKEUP_SIGNAL SIGIO
 
 static timer_t timer;
 static volatile sig_atomic_t ticking;

@@ -3,8 +3,8 @@
  * A one-shot timer may fire just before the call goes to sleep, which then sleeps for ever.  This timer
  * fires again, after 1, 2, 4 and at last every 64 ms, until it is turned off.
  *
- * Its signal is SIGRTMIN: the caller may have SIGALRM blocked, ignored or pending ("alarm(5), exec
- * semlock"), and the command inherits that unchanged. */
+ * Its signal is SIGIO: a descriptor with O_ASYNC wakes the call as well.  The caller may have SIGALRM blocked, ignored
+ * or pending ("alarm(5), exec semlock"), and the command inherits that unchanged. */
 #ifndef SEMLOCK_SYS_WAKEUP_H
 #define SEMLOCK_SYS_WAKEUP_H
 
