@@ -53,7 +53,7 @@ static void unseen_text(const struct owner *owner, char *text, size_t size)
 }
 
 /* Of a lock on a server: any part may be unknown. */
-static void server_text(const struct owner *owner, char *text, size_t size)
+static void server_text(const struct owner *owner, size_t columns, char *text, size_t size)
 {
 	const struct process *process = &owner->process;
 	char command[256], since[32];
@@ -67,7 +67,7 @@ static void server_text(const struct owner *owner, char *text, size_t size)
 	snprintf(text, size, "held by %ld on %s", (long)process->pid, owner->host);
 	used = strlen(text);
 	if (process->command_length > 0) {
-		process_command(process, command, sizeof command, 60);
+		process_command(process, command, sizeof command, columns);
 		snprintf(text + used, size - used, " (%s)", command);
 		used = strlen(text);
 	}
@@ -136,18 +136,18 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 	snprintf(text, size, "held, or left behind: %s; last sign of life %s", doubt, touched);
 }
 
-static void process_text(const struct owner *holder, char *text, size_t size)
+static void process_text(const struct owner *holder, size_t columns, char *text, size_t size)
 {
 	char command[256], since[32];
 
-	process_command(&holder->process, command, sizeof command, 60);
+	process_command(&holder->process, command, sizeof command, columns);
 	moment_text(holder->since, since, sizeof since);
 	snprintf(text, size,
 	    holder->since_exact ? "held by %ld (%s) since %s" : "held by %ld (%s, started %s)",
 	    (long)holder->process.pid, command, since);
 }
 
-bool owner_text(const struct owners *found, char *text, size_t size)
+bool owner_text(const struct owners *found, size_t columns, char *text, size_t size)
 {
 	const struct owner *first = found->list;
 	size_t used;
@@ -157,7 +157,7 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	if (first->verdict != ALIVE)
 		record_text(first, text, size);
 	else if (first->host[0] != '\0')
-		server_text(first, text, size);
+		server_text(first, columns, text, size);
 	else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0)
 		snprintf(text, size, "held; the lock names no holder");
 	else if (first->process.pid == 0 || first->process.command_length == 0)
@@ -165,7 +165,7 @@ bool owner_text(const struct owners *found, char *text, size_t size)
 	else if (first->process.pid == getpid())
 		snprintf(text, size, "held by this process, which has inherited the lock");
 	else
-		process_text(first, text, size);
+		process_text(first, columns, text, size);
 	used = strlen(text);
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);
@@ -190,6 +190,6 @@ void holder_text(const struct lock *lock, const char *otherwise, char *text, siz
 	snprintf(text, size, "%s", otherwise);
 	if (!owners_for_text(&found, lock))
 		return;
-	owner_text(&found, text, size);
+	owner_text(&found, OWNER_COMMAND_COLUMNS, text, size);
 	owners_forget(&found);
 }

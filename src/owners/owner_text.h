@@ -8,6 +8,8 @@
 
 #include "owners/owners.h"
 
+enum { OWNER_COMMAND_COLUMNS = 60 }; /* of a command in a message */
+
 /* MOMENT, nanoseconds after 1970, in local time, at most 11 characters: "12:01:07" today,
  * "11-20 12:01" this year, else "2025-11-20". */
 void moment_text(int64_t moment, char *text, size_t size);
@@ -22,9 +24,9 @@ void verdict_text(const struct owner *holder, char *text, size_t size);
 /* Why HOLDER cannot be signalled, as half a sentence; "" if it can. */
 void doubt_text(const struct owner *holder, char *text, size_t size);
 
-/* "held by 4242 (rsync -a /srv) since 12:01:07", without a full stop.  Returns false when there is
- * no holder. */
-bool owner_text(const struct owners *found, char *text, size_t size);
+/* "held by 4242 (rsync -a /srv) since 12:01:07", without a full stop; at most COLUMNS characters of the command.
+ * Returns false when there is no holder. */
+bool owner_text(const struct owners *found, size_t columns, char *text, size_t size);
 
 /* Fill FOUND with the owners of LOCK that owner_text() is to name.  Returns false when they cannot be found;
  * else owners_forget() has to follow. */

@@ -37,39 +37,39 @@ static void erase_line(void)
 	drawn = false;
 }
 
+/* In the background, another process has the terminal. */
+static bool is_in_front(void)
+{
+	return tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
 /* By its default, which SA_RESETHAND has restored, the second signal ends semlock, or stops it for a while. */
 static void erase_and_obey(int signo)
 {
+	bool was_drawn = drawn;
 	struct sigaction again;
 	int errnum = errno;
 
 	sigaction(signo, NULL, &again);
 	erase_line();
 	raise(signo);
+	if (was_drawn && is_in_front()) {
+		drawn = true;
+		write_line(line, strlen(line));
+	}
 	again.sa_handler = erase_and_obey;
 	again.sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART;
 	sigaction(signo, &again, NULL);
 	errno = errnum;
 }
 
-/* After a stop, the line is drawn anew: the sleep ends. */
-static void continued(int signo)
-{
-	(void)signo;
-}
-
-static void set_handler(int signo, void (*from)(int), void (*to)(int), int flags)
-{
-	struct sigaction action = {.sa_handler = to, .sa_flags = flags}, now;
-
-	if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == from)
-		sigaction(signo, &action, NULL);
-}
-
 static void set_handlers(void (*from)(int), void (*to)(int))
 {
+	struct sigaction action = {.sa_handler = to, .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART}, now;
+
 	for (size_t i = 0; i < SIGNALS; i++)
-		set_handler(signals[i], from, to, (int)SA_RESETHAND | SA_NODEFER | SA_RESTART);
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == from)
+			sigaction(signals[i], &action, NULL);
 }
 
 static size_t terminal_columns(void)
@@ -113,28 +113,39 @@ static void place_text(const struct progress *progress, const struct owners *fou
 	}
 }
 
-/* On a narrow terminal the holder's command is cut, not the place behind it. */
-static void draw_line(const struct progress *progress, const struct lock *lock)
+/* The line with at most COLUMNS characters of the holder's command. */
+static void line_text(const struct progress *progress, const struct lock *lock, const struct owners *found,
+    size_t columns, char *text, size_t size)
 {
-	size_t columns = terminal_columns() - 1, room;
-	char label[64], holder[400], text[512], place[96], next[sizeof line];
-	struct owners found;
+	char label[64], holder[400], place[96];
 
-	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !owners_for_text(&found, lock))
-		return; /* in the background, another process has the terminal */
 	snprintf(label, sizeof label, "descriptor %d", lock->fd);
 	if (lock->spec->name != NULL)
 		text_printable(label, sizeof label, lock->spec->name, strlen(lock->spec->name), 30);
-	if (!owner_text(&found, holder, sizeof holder))
+	if (!owner_text(found, columns, holder, sizeof holder))
 		snprintf(holder, sizeof holder, "busy");
-	place_text(progress, &found, place, sizeof place);
+	place_text(progress, found, place, sizeof place);
+	snprintf(text, size, "semlock: %s: %s%s", label, holder, place);
+}
+
+/* On a narrow terminal the holder's command is cut first, and the place last. */
+static void draw_line(const struct progress *progress, const struct lock *lock)
+{
+	size_t columns = terminal_columns() - 1, length;
+	char text[700], next[sizeof line];
+	struct owners found;
+
+	if (!is_in_front() || !owners_for_text(&found, lock))
+		return;
+	line_text(progress, lock, &found, OWNER_COMMAND_COLUMNS, text, sizeof text);
+	length = strlen(text);
+	for (size_t command = OWNER_COMMAND_COLUMNS; length > columns && command > 8; command -= 4) {
+		line_text(progress, lock, &found, command - 4, text, sizeof text);
+		length = strlen(text);
+	}
 	owners_forget(&found);
-	snprintf(text, sizeof text, "semlock: %s: %s", label, holder);
-	room = columns > strlen(place) + 30 ? columns - strlen(place) : columns;
 	next[0] = '\r';
-	text_printable(next + 1, sizeof next - sizeof place - 4, text, strlen(text), room);
-	if (room < columns)
-		strcat(next, place);
+	text_printable(next + 1, sizeof next - 4, text, length, columns);
 	strcat(next, "\033[K");
 	if (drawn && strcmp(next, line) == 0)
 		return;
@@ -168,10 +179,8 @@ void progress_begins(struct progress *progress)
 	progress->due = progress->verbose || progress->live ? 0 : INT64_MAX;
 	if (!progress->deadline.never)
 		progress->until = clock_realtime() + deadline_left(&progress->deadline);
-	if (!progress->live)
-		return;
-	set_handlers(SIG_DFL, erase_and_obey);
-	set_handler(SIGCONT, SIG_DFL, continued, 0);
+	if (progress->live)
+		set_handlers(SIG_DFL, erase_and_obey);
 }
 
 /* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
@@ -200,5 +209,4 @@ void progress_ends(struct progress *progress)
 		return;
 	erase_line();
 	set_handlers(erase_and_obey, SIG_DFL);
-	set_handler(SIGCONT, continued, SIG_DFL, 0);
 }

@@ -224,26 +224,32 @@ stop_and_go() {
 	done
 }
 
-# drawn_in_front LIMIT: the line is not drawn in the background, and is drawn in the foreground.  On a busy machine
-# the line may come too late for a short limit.
-drawn_in_front() {
-	export LIMIT=$1
-	in_terminal bash <<-'END' || return
-		line TERM=xterm "$SEMLOCK" -w "$LIMIT" l true & wait $!; echo "status $?"
+@test "in the background of a terminal the waiting line is not drawn" {
+	hold_lock l
+	in_terminal bash <<-'END'
+		line TERM=xterm "$SEMLOCK" -w .5 l true & wait $!; echo "status $?"
 		expect status 1
-		line TERM=xterm "$SEMLOCK" -w "$LIMIT" l true
+		line TERM=xterm "$SEMLOCK" -w .5 l true
+		expect until
 		expect the time is up
 		line exit 0
 	END
-	[[ ${out%%status 1*} != *waited* ]] || background=$out
-	[[ ${out#*status 1} == *waited* ]]
+	[[ ${out%%status 1*} != *"; until"* ]] || complain "$out"
+	let_go
 }
 
-@test "in the background of a terminal the waiting line is not drawn" {
+@test "stopped and continued in the foreground, a waiter shows its line again" {
 	hold_lock l
-	background=
-	drawn_in_front 2.3 || drawn_in_front 5 || drawn_in_front 20 || complain "$out"
-	[ -z "$background" ] || complain "$background"
+	in_terminal bash <<-'END'
+		line TERM=xterm "$SEMLOCK" l true
+		expect 1st of 1
+		send ^Z
+		expect Stopped
+		line fg
+		expect 1st of 1
+		send ^C
+		line exit 0
+	END
 	let_go
 }
 
@@ -251,7 +257,7 @@ drawn_in_front() {
 	hold_lock l
 	in_terminal bash <<-'END'
 		line TERM=xterm "$SEMLOCK" l true
-		expect waited
+		expect 1st of 1
 		send ^Z
 		expect Stopped
 		line bg; echo . 1<>holder.down; wait; echo over
