@@ -93,7 +93,8 @@ drawn() {
 	shown "1st of 1"
 	eventually grep -q 'flock(3, LOCK_EX *$\|flock(3, LOCK_EX)* *<unf\|LOCK_EX$' calls
 	cp calls before
-	! read -r -t 3 <>never || complain never
+	fifos never
+	! read -r -t 3 <>never.up || complain never
 	[ "$(wc -l <calls)" -eq "$(wc -l <before)" ] || complain "$(cat calls)"
 	let_go
 	ended waiter 0
@@ -154,7 +155,8 @@ drawn() {
 	TERM=dumb "$PROBE" pty "$SEMLOCK" -q -w .3 l true >.shown </dev/null 3>&- || status=$?
 	[ ! -s .shown ]
 	TERM=dumb "$PROBE" pty "$SEMLOCK" -w .3 l true >.shown </dev/null 3>&- || status=$?
-	[ "$(drawn .shown l)" -eq 1 ] && [ "$(tr -cd '\r' <.shown | wc -c)" -eq 0 ]
+	[ "$(drawn .shown l)" -eq 1 ]
+	[ "$(tr -cd '\r' <.shown | wc -c)" -eq 0 ]
 	grep -q "held by" .shown
 	TERM=xterm "$PROBE" pty "$FLOCK" -w .3 l true >.shown </dev/null 3>&- || status=$?
 	[ ! -s .shown ]
