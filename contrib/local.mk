@@ -99,8 +99,7 @@ lint-c:
 		set -x; \
 		cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr \
 			--enable=warning,performance,portability \
-			-DHAVE_CONFIG_H -I . -I $(srcdir)/src $(srcdir)/src $(srcdir)/tests \
-			$(srcdir)/contrib/foreachmail; \
+			-DHAVE_CONFIG_H -I . -I $(srcdir)/src $(srcdir)/src $(srcdir)/tests; \
 	else \
 		echo 'lint-c: cppcheck is not installed'; \
 	fi

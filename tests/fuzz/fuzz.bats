@@ -36,10 +36,6 @@ replay() {
 	replay answers
 }
 
-@test "mailboxes come apart without losing a byte" {
-	replay mbox
-}
-
 @test "a parser that is wrong is found out" {
 	printf 'x\n' >wrong
 	expect_status 0 "$FUZZ/words" wrong

@@ -1,6 +1,6 @@
 # ---- fuzzing: make fuzz invents inputs (clang), make check replays tests/fuzz/seeds ----
 # FUZZ_NAME_FILES: the files of a harness, and those that its program is linked with.
-FUZZ_LOCAL = duration record proc words answers options mbox
+FUZZ_LOCAL = duration record proc words answers options
 FUZZ_NETWORK = server etcd
 
 FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
@@ -13,8 +13,6 @@ FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys
 	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=user_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
-FUZZ_mbox_FILES = tests/fuzz/mbox.c contrib/foreachmail/mbox.c
-FUZZ_mbox_WRAPS = -Wl,--wrap=read
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c src/sys/deadline.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c src/locksmith/common/url.c src/locksmith/common/failure.c
@@ -26,7 +24,7 @@ FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith
 	src/sys/proc.c src/sys/process.c src/sys/deadline.c src/report/text.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
-	tests/fuzz/answers tests/fuzz/options tests/fuzz/mbox
+	tests/fuzz/answers tests/fuzz/options
 if HAVE_NETWORK
 check_PROGRAMS += tests/fuzz/server tests/fuzz/etcd
 endif
@@ -37,8 +35,6 @@ tests_fuzz_words_SOURCES = $(FUZZ_REPLAY) $(FUZZ_words_FILES)
 tests_fuzz_answers_SOURCES = $(FUZZ_REPLAY) $(FUZZ_answers_FILES)
 tests_fuzz_options_SOURCES = $(FUZZ_REPLAY) $(FUZZ_options_FILES)
 tests_fuzz_options_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_options_WRAPS)
-tests_fuzz_mbox_SOURCES = $(FUZZ_REPLAY) $(FUZZ_mbox_FILES)
-tests_fuzz_mbox_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_mbox_WRAPS)
 tests_fuzz_server_SOURCES = $(FUZZ_REPLAY) $(FUZZ_server_FILES)
 tests_fuzz_etcd_SOURCES = $(FUZZ_REPLAY) $(FUZZ_etcd_FILES)
 tests_fuzz_etcd_CPPFLAGS = $(AM_CPPFLAGS) $(ETCD_CFLAGS)
@@ -46,7 +42,7 @@ tests_fuzz_etcd_LDADD = $(ETCD_LIBS)
 
 AM_TESTS_ENVIRONMENT += FUZZ='$(abs_top_builddir)/tests/fuzz'; export FUZZ;
 
-# make fuzz FUZZ_SECONDS=600 FUZZ='options mbox': 600 seconds each.  Finds stay in tests/fuzz/found of the
+# make fuzz FUZZ_SECONDS=600 FUZZ='options record': 600 seconds each.  Finds stay in tests/fuzz/found of the
 # build directory; correct the parser, and copy the find into tests/fuzz/seeds/NAME.
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
@@ -68,7 +64,6 @@ fuzz: config.h
 		words) set -- $(FUZZ_words_FILES) ;; \
 		answers) set -- $(FUZZ_answers_FILES) ;; \
 		options) set -- $(FUZZ_options_FILES) $(FUZZ_options_WRAPS) -lrt -lpthread ;; \
-		mbox) set -- $(FUZZ_mbox_FILES) $(FUZZ_mbox_WRAPS) ;; \
 		server) set -- $(FUZZ_server_FILES) ;; \
 		etcd) set -- $(FUZZ_etcd_FILES) $(ETCD_CFLAGS) $(ETCD_LIBS) ;; \
 		esac; \
