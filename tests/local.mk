@@ -125,6 +125,7 @@ LOCAL_BATS = \
 	tests/run/min-hold.bats \
 	tests/run/nested.bats \
 	tests/methods/on-lost.bats \
+	tests/contrib/check.bats \
 	tests/contrib/perl.bats \
 	tests/contrib/semlock-check.bats \
 	tests/promises.bats \

@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# contrib/check and contrib/install-packages: what they say before they do anything.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+@test "contrib/check --help prints a line for each phase, and exits 0" {
+	expect_status 0 "$SOURCE/contrib/check" --help
+	sed -n 's/^phase_\([a-z]*\)() {$/\1/p' "$SOURCE/contrib/check" >phases
+	[ "$(wc -l <phases)" -ge 12 ]
+	while read -r phase; do
+		grep -q "^  $phase  *[a-z]" <<<"$out" || complain "nothing of $phase" || return
+	done <phases
+}
+
+@test "contrib/check names a phase that there is not, and installs nothing" {
+	expect_status 64 "$SOURCE/contrib/check" tests qick
+	[ "$(wc -l <.out)" -eq 0 ] && [ "$(wc -l <.err)" -eq 1 ]
+	[[ $err == *qick* ]]
+}
+
+# A machine on which two of the packages of the group "lint" are missing, and apt-get says what it would do.
+machine() {
+	mkdir fake
+	cat >fake/dpkg-query <<-'END'
+		#!/bin/sh
+		echo installed mandoc
+	END
+	cat >fake/apt-get <<-'END'
+		#!/bin/sh
+		echo "$*" >>"$ASKED"
+		case $* in
+		*--assume-no*) printf '%s\n' 'The following NEW packages will be installed:' '  cppcheck libz3-4 shellcheck' \
+			'0 upgraded, 3 newly installed, 0 to remove and 1 not upgraded.' 'Need to get 26.1 MB of archives.' \
+			'After this operation, 1043 MB of additional disk space will be used.' Abort.; exit 1 ;;
+		esac
+		exit 100
+	END
+	printf '#!/bin/sh\n%s\n' "$1" >fake/sudo
+	chmod 755 fake fake/*
+	chmod go+x "$BATS_RUN_TMPDIR" # for another user
+	export ASKED=$PWD/asked PATH=$PWD/fake:$PATH
+	: >asked
+	chmod 666 asked
+}
+
+# A sudo that runs what it is given, but makes no file of the system's.
+SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "$@" ;; esac'
+
+@test "before it installs: how many packages, how much room, how long, and how to be rid of them" {
+	machine "$SUDO"
+	expect_status 69 as_nobody "$SOURCE/contrib/install-packages" lint
+	grep -q 'with what they need, 3 packages: 26.1 MB to download, 1043 MB of disk, about 1 minute$' <<<"$err" ||
+		complain "$err" || return
+	grep -q 'to be rid of them all, as root: apt-get autoremove --purge cppcheck shellcheck$' <<<"$err" || complain "$err"
+}
+
+@test "without the rights: one sentence, with the line to ask for" {
+	machine 'echo "nobody is not in the sudoers file" >&2; exit 1'
+	expect_status 69 as_nobody setsid -w "$SOURCE/contrib/install-packages" lint
+	[ "$(wc -l <.err)" -eq 1 ] || complain "$err" || return
+	[[ $err == *"as root: apt-get update && apt-get install -y --no-install-recommends cppcheck shellcheck" ]]
+	[ ! -s asked ] || complain "apt-get was asked: $(cat asked)"
+}
