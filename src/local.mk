@@ -54,6 +54,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock/lockset.c src/lock/lockset.h \
 	src/lock/slots.c src/lock/slots.h \
 	src/preempt/targets.c src/preempt/targets.h \
+	src/report/similar.c src/report/similar.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
 	src/cli/usage.c \

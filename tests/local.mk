@@ -100,6 +100,7 @@ LOCAL_BATS = \
 	tests/lock/conversion.bats \
 	tests/lock/deleted.bats \
 	tests/cli/drop-in.bats \
+	tests/cli/slips.bats \
 	tests/locksmith/engine.bats \
 	tests/run/environment.bats \
 	tests/run/exit-status.bats \

@@ -204,20 +204,22 @@ static int operand_fd(const struct request *request, const char *word)
 	if (*word == '\0')
 		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 	if (word[strspn(word, " \t+0123456789")] != '\0')
-		die(EXIT_USAGE,
-		    "%s: COMMAND is missing behind it; LOCK alone is a descriptor's number", word);
+		die(EXIT_USAGE, "what to run is missing after %s (only a descriptor's number may stand alone)", word);
 	return value_fd("FD", word);
 }
 
 /* Refuse what would only fail as a command that is not found.  flock(1) tries to run it. */
-static void check_command(const char *word, bool behind_lock)
+static void check_command(const char *lock, const char *word, bool behind_lock)
 {
 	if (*word == '\0')
 		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
 	if (behind_lock && strcmp(word, "--") == 0)
 		die(EXIT_USAGE, "--: COMMAND is missing behind it");
-	if (behind_lock && *word == '-')
+	if (behind_lock && usage_knows(word))
 		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
+	if (behind_lock && *word == '-')
+		die(EXIT_USAGE, "%s: COMMAND begins with a dash: is LOCK missing before %s? To run what is called so: -- %s",
+		    word, lock, word);
 }
 
 static void operands_read(struct request *request, const struct reading *reading, char **words)
@@ -249,7 +251,7 @@ static void operands_read(struct request *request, const struct reading *reading
 		behind_lock = false;
 	}
 	if (!is_shell && words[0] != NULL && !request->as_flock)
-		check_command(words[0], behind_lock);
+		check_command(request->label, words[0], behind_lock);
 	if (is_shell)
 		request->command = shell_command(words);
 	else if (words[0] != NULL)

@@ -17,6 +17,7 @@
 #include "methods/server/locksmith.h"
 #include "report/error.h"
 #include "report/exitcode.h"
+#include "report/similar.h"
 #include "report/status_fd.h"
 #include "sys/memory.h"
 
@@ -95,20 +96,59 @@ static void list_like(const char *word, size_t length, char *text, size_t size)
 			    *text == '\0' ? "--%s" : " or --%s", option->name);
 }
 
+/* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "". */
+static const char *option_hint(const char *word, size_t length)
+{
+	static struct similar similar;
+	static const char *const elsewhere[][2] = { /* what other tools call it */
+	    {"no-wait", "; did you mean --nonblock?"},
+	    {"nowait", "; did you mean --nonblock?"},
+	    {"check", "; semlock-check(1) is a program of its own"},
+	};
+
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (strlen(elsewhere[i][0]) == length && strncmp(word, elsewhere[i][0], length) == 0)
+			return elsewhere[i][1];
+	similar = (struct similar){.word = word, .length = length};
+	for (const struct option *option = usage_options; option->name[1] != '\0'; option++)
+		similar_try(&similar, option->name);
+	return similar_hint(&similar, "--", "");
+}
+
+bool usage_knows(const char *word)
+{
+	size_t length = strcspn(word, "=");
+
+	if (word[0] != '-' || word[1] == '\0')
+		return false;
+	if (word[1] != '-')
+		return word[2] == '\0' && strchr(usage_letters, word[1]) != NULL;
+	for (const struct option *option = usage_options; option->name != NULL; option++)
+		if (strlen(option->name) == length - 2 && strncmp(option->name, word + 2, length - 2) == 0)
+			return true;
+	return false;
+}
+
 noreturn void usage_refuse(int argc, char **argv)
 {
 	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	const char *bundle = optind < argc && optind > 0 && argv[optind][0] == '-' ? argv[optind] : word;
 	char like[256];
 
 	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is a known letter. */
-	if ((optopt > 0 && optopt < 256 && strchr(usage_letters, optopt) == NULL) || strncmp(word, "--", 2) != 0)
-		die(EXIT_USAGE, "-%c: there is no such option (see --help)", optopt);
+	if ((optopt > 0 && optopt < 256 && strchr(usage_letters, optopt) == NULL) || strncmp(word, "--", 2) != 0) {
+		if (bundle[0] != '-' || bundle[1] == '-' || bundle[2] == '\0' || strchr(bundle, optopt) == NULL)
+			bundle = word;
+		die(EXIT_USAGE, "-%c: there is no such option%s (see --help)", optopt,
+		    bundle[0] == '-' && strlen(bundle) > 3 ? option_hint(bundle + 1, strcspn(bundle + 1, "=")) : "");
+	}
 	list_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
 	if (strchr(like, ' ') != NULL)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')
 		die(EXIT_USAGE, "%s: this option takes no value", word);
-	die(EXIT_USAGE, "%s: there is no such option (see --help)", word);
+	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word,
+	    option_hint(word + 2, strcspn(word + 2, "=")));
 }
 
 /* ---- the help ---- */

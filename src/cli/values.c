@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,6 +13,7 @@
 #include "methods/file/heartbeat.h"
 #include "report/error.h"
 #include "report/exitcode.h"
+#include "report/similar.h"
 #include "sys/deadline.h"
 
 /* A decimal number from 0 to MOST, or -1.  As for flock(1), blanks and a sign may precede it: " 8" is what the
@@ -65,9 +67,17 @@ const struct method *value_method(const char *name)
 {
 	const struct method *method = method_named(name);
 
-	if (method == NULL)
-		die(EXIT_USAGE, "-m %s: there is no such method (see --help)", name);
-	return method;
+	struct similar similar = {.word = name, .length = strlen(name)};
+	char all[200] = "";
+
+	if (method != NULL)
+		return method;
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
+		similar_try(&similar, method->name);
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", n == 0 ? "" : ", ", method->name);
+	}
+	die(EXIT_USAGE, "-m %s: there is no such method%s (%s; a server is named by a URL in place of LOCK)", name,
+	    similar_hint(&similar, "", ""), all);
 }
 
 static noreturn void refuse_duration(const char *option, const char *text)
@@ -96,12 +106,24 @@ int64_t value_duration(const char *option, const char *text, int64_t least)
 	return duration;
 }
 
+static noreturn void refuse_signal(const char *option, const char *also, const char *text)
+{
+	struct similar similar = {.word = text, .length = strlen(text)};
+	char all[200] = "";
+
+	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++) {
+		similar_try(&similar, signal_names[i].name);
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", signal_names[i].name);
+	}
+	die(EXIT_USAGE, "%s %s: %snot a signal%s (%sor a number)", option, text, also, similar_hint(&similar, "", ""), all);
+}
+
 int value_signal(const char *option, const char *text)
 {
 	int signo = parse_signal(text);
 
 	if (signo < 0)
-		die(EXIT_USAGE, "%s %s: not a signal, such as TERM, INT, 9", option, text);
+		refuse_signal(option, "", text);
 	return signo;
 }
 
@@ -112,8 +134,7 @@ int value_on_lost(const char *text)
 	if (strcmp(text, "warn") == 0)
 		return LOST_WARN;
 	if (signo < 0)
-		die(EXIT_USAGE, "--on-lost %s: not \"warn\", and not a signal, such as term, kill, usr1",
-		    text);
+		refuse_signal("--on-lost", "not \"warn\", and ", text);
 	return signo;
 }
 

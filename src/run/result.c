@@ -100,6 +100,10 @@ void held_at_least(int64_t duration)
 
 static int status_not_run(const struct request *request, int errnum)
 {
+	/* As "$0" is, in a script that locks itself, if it was started by "sh script". */
+	bool is_here = errnum == ENOENT && request->command != NULL && strchr(request->command[0], '/') == NULL &&
+		       access(request->command[0], F_OK) == 0;
+
 	status_fd_event("not-run %s", status_fd_errno(errnum));
 	if (request->command == NULL) {
 		complain("%s: cannot fork the process that holds it: %s", request->label, strerror(errnum));
@@ -109,9 +113,10 @@ static int status_not_run(const struct request *request, int errnum)
 		complain("failed to execute %s: %s", request->command[0], strerror(errnum));
 		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
 	}
-	complain("%s: cannot run: %s%s", request->command[0], strerror(errnum),
+	complain("%s: cannot run: %s%s%s%s", request->command[0], strerror(errnum),
 	    errnum == ENOENT && request->command[1] == NULL && strpbrk(request->command[0], " \t\n") != NULL
-		? "; a shell command stands behind -c" : "");
+		? "; a shell command stands behind -c" : "",
+	    is_here ? "; it is here, and not in PATH: start it as ./" : "", is_here ? request->command[0] : "");
 	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
 }
 

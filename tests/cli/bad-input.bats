@@ -190,8 +190,8 @@ with_mount() {
 	usage "--status-fd x: not a descriptor number" --status-fd x l touch ran
 	usage "--fd x: not a descriptor number" --fd x touch ran
 	usage "-u x: not a descriptor number" -u x
-	usage "8x: COMMAND is missing" 8x
-	usage "l: COMMAND is missing" -m rename --init l
+	usage "what to run is missing after 8x" 8x
+	usage "what to run is missing after l" -m rename --init l
 	usage "FD 99999999999: not a descriptor number" 99999999999
 }
 

@@ -42,9 +42,11 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 static int url_take_user(const char *text, size_t length, struct url *url, struct failure *failure)
 {
 	if (memchr(text, ':', length) != NULL)
-		return failure_set(failure, EXIT_USAGE,
-		    "a password in a URL can be read by everybody (ps): put it into ~/.netrc "
-		    "(machine HOST login USER password ...) or into SEMLOCK_PASSWORD");
+		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): %s%s",
+		    strncmp(url->scheme, "etcd", 4) == 0 ? "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
+							 : "put it into SEMLOCK_PASSWORD",
+		    strstr(url->scheme, "ft") == NULL ? ""
+			: ", or into ~/.netrc (machine HOST login USER password ...)");
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
 		return failure_set(failure, EXIT_USAGE, "the user name in the URL makes no sense");
 	return 0;
