@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	if (!request.unlock)
 		acquired = acquire(&request, job.locks);
 	if (acquired.how == ACQUIRED_NOTHING) {
-		start_barrier_cancel(&job.command.start_barrier);
+		command_reap(&job.command);
 		return acquired.status;
 	}
 	if (request.hold)

@@ -113,23 +113,29 @@ bool relay_killed(void)
 	return relay != 0 && getppid() != relay;
 }
 
+static bool has_ended(pid_t child)
+{
+	siginfo_t info = {.si_pid = 0};
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
 /* A process that may not be signalled is waited for. */
 void relay_end_all(pid_t command)
 {
-	struct pipe_holders all = {.pipe = -1, .elder = getpid(), .since = since, .except = spared};
+	struct pipe_holders all = {.pipe = -1, .elder = getpid(), .since = since, .except = spared, .unreaped = command};
 	struct timespec pause = {0, MILLISECOND};
-	bool left = true;
+	bool left = true, ended;
 
 	if (command > 0)
 		kill(command, SIGKILL); /* /proc may not be mounted */
 	while (left) {
+		/* A process that has ended during the search may have forked before: search again. */
+		ended = command > 0 && has_ended(command);
 		left = pipe_holders_signal(&all, SIGKILL) > 0;
 		nanosleep(&pause, NULL);
-		/* A process that was reaped may have forked during the search: search again. */
-		left = pipe_holders_reap() || left;
+		left = (command > 0 ? !ended : pipe_holders_reap()) || left;
 		if (pause.tv_nsec < SECOND / 2)
 			pause.tv_nsec *= 2;
 	}
-	while (command > 0 && waitpid(command, NULL, 0) < 0 && errno == EINTR)
-		;
 }

@@ -26,7 +26,7 @@ void relay_command_starts(pid_t except);
 /* In the holder: has the relay been killed?  false in any other process. */
 bool relay_killed(void);
 
-/* Kill all descendants, COMMAND among them (0: not known), and reap them. */
+/* Kill all descendants, COMMAND among them (0: not known), and reap them, but for COMMAND. */
 void relay_end_all(pid_t command);
 
 #endif

@@ -163,10 +163,8 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if (guarded && guard_locks(job, &error) != 0) {
-		start_barrier_cancel(&job->command.start_barrier);
+	if (guarded && guard_locks(job, &error) != 0)
 		return result_of_error(request, NULL, &error);
-	}
 	if (job->command.tie)
 		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
 	pid = command_start(&job->command, &result, &error);

@@ -262,9 +262,10 @@ pid_t command_start(struct command *command, struct result *result, struct error
 	/* From before the fork on, supervise() alone receives signals: none is lost, and none ends semlock before
 	 * the command. */
 	signals_block_all(&given.mask);
-	if (pid > 0)
+	if (pid > 0) {
 		failure = start_barrier_open(&command->start_barrier);
-	else if ((pid = vfork()) == 0) {
+		command->start_barrier.pid = 0;
+	} else if ((pid = vfork()) == 0) {
 		shared = true;
 		failure = exec_in_child(command, &given);
 		sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
@@ -286,6 +287,7 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 void command_reap(struct command *command)
 {
+	start_barrier_cancel(&command->start_barrier);
 	while (command->unreaped > 0 && waitpid(command->unreaped, NULL, 0) < 0 && errno == EINTR)
 		;
 	command->unreaped = 0;

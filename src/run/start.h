@@ -64,7 +64,8 @@ pid_t command_prepare(struct command *command, struct error *error);
  * process. */
 pid_t command_start(struct command *command, struct result *result, struct error *error);
 
-/* Wait for COMMAND, which has ended, if no call has done so yet.  Its locks have been released. */
+/* Wait for COMMAND, if no call has done so yet: it has ended, or waits at its start barrier and ends there.  Its locks
+ * have been released. */
 void command_reap(struct command *command);
 
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */

@@ -250,7 +250,7 @@ struct result supervise(const struct command *command, pid_t pid)
 	while (!supervised.over)
 		switch (next_event(&supervised, &info)) {
 		case EVENT_RELAY_KILLED:
-			relay_end_all(pid);
+			relay_end_all(pid); /* leaves it a zombie, for command_reap() */
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
 		case EVENT_EXEC_FAILED:
 			supervised.failure = info.si_value.sival_int;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "sys/crash_points.h"
 
 #ifdef ENABLE_CRASH_POINTS
-/* The action at NAME: "kill", "stop" or "fail=95", with all that follows; NULL: none. */
+/* The action at NAME: "kill", "stop", "wait" (a tenth of a second) or "fail=95", with all that follows; NULL: none. */
 static const char *action_at(const char *name)
 {
 	const char *place = getenv("SEMLOCK_CRASH");
@@ -46,7 +47,10 @@ void crash_point(const char *name)
 	log_passed(name);
 	if (action == NULL)
 		return;
-	raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
+	if (strncmp(action, "wait", 4) == 0)
+		poll(NULL, 0, 100);
+	else
+		raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
 }
 
 /* EINTR once only: the caller makes the call again. */

@@ -85,6 +85,12 @@ static bool signal_holder(const struct holder_search *search, pid_t pid, int sig
 	return found;
 }
 
+/* By its number: a wait for any child would find UNREAPED, and none behind it. */
+static bool has_reaped(pid_t pid, const struct pipe_holders *holders)
+{
+	return holders->unreaped > 0 && pid != holders->unreaped && waitpid(pid, NULL, WNOHANG) == pid;
+}
+
 static bool note_pid(pid_t pid, void *context)
 {
 	struct holder_search *search = context;
@@ -119,7 +125,7 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 	process_each(note_pid, &search);
 	/* Youngest first: a process that forks and ends is gone when its turn comes. */
 	while (search.count-- > 0)
-		found += signal_holder(&search, search.pids[search.count], signo);
+		found += has_reaped(search.pids[search.count], holders) || signal_holder(&search, search.pids[search.count], signo);
 	free(search.pids);
 	return found;
 }

@@ -12,11 +12,12 @@ struct pipe_holders {
 	pid_t elder;              /* the descendants of this process; 0: none */
 	unsigned long long since; /* no child of ELDER that started earlier: process_stat()'s ticks */
 	pid_t except;             /* never this process, nor its descendants; 0: no exception */
+	pid_t unreaped;           /* this child stays a zombie, and all others are waited for; 0: no child is */
 	pid_t refused;            /* filled: a process that this one may not signal */
 };
 
-/* Send SIGNO to all holders but this process; 0: only count.  Returns how many live.  A process that
- * is forked during the look may be missed: look until there is none, and none has been reaped. */
+/* Send SIGNO to all holders but this process; 0: only count.  Returns how many live, or have been reaped.  A process
+ * that is forked during the look may be missed: look until there is none, and none has been reaped. */
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
 
 /* Reap all children that have ended.  Returns whether there was one. */

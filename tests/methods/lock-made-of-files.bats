@@ -109,6 +109,103 @@ named_to_the_end() {
 	each named_to_the_end
 }
 
+# look_on: look.out says what a program finds that looks at the lock, until it has been there and is gone
+look_on() {
+	start look python3 "$SOURCE/tests/lib/pid_file.py" "$method" l
+	eventually grep -q seen look.out
+}
+
+looked_on() {
+	ended look 0
+	[ "$(cat look.out)" = seen ] || complain "$method: the lock named a process that had ended"
+	nothing_left
+}
+
+# looked_at_while STATUS PREFIX... -- ARGS...: semlock ARGS, with PREFIX before it, is a while between the end of its
+# command and the release
+looked_at_while() {
+	local want=$1 prefix=()
+	shift
+	while [ "$1" != -- ]; do
+		prefix+=("$1")
+		shift
+	done
+	shift
+	fifos holder
+	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" "${prefix[@]}" \
+		"$CRASHABLE_SEMLOCK" -m "$method" "$@" "$PROBE" hold holder.up holder.down
+	ready holder
+	look_on
+	release holder
+	ended holder "$want"
+	looked_on
+}
+
+# as_subreaper CMD...: orphaned descendants of CMD become its children
+as_subreaper='import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])'
+
+named_in_every_form() {
+	looked_at_while 0 -- -o l
+	[ "$method" = rename ] || looked_at_while 0 -- -f l k
+	looked_at_while 0 -- l sh -c '"$@"; ("$0" pause 50 & ) & "$0" pause 50 &' "$PROBE"
+	looked_at_while 0 python3 -c "$as_subreaper" -- l sh -c '("$0" pause 5 & ("$0" pause 20 & ) & ); "$@"' "$PROBE"
+}
+
+@test "it finds the command with -o and -f, with children left behind, and as a subreaper" {
+	each named_in_every_form
+}
+
+held_for_a_program() {
+	mkfifo input
+	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
+		sh -c 'exec "$0" --hold -m "$1" l <input' "$CRASHABLE_SEMLOCK" "$method"
+	exec 7>input
+	look_on 7>&-
+	exec 7>&-
+	ended holder 0
+	rm input
+	looked_on
+}
+
+@test "it finds the process that stands for --hold" {
+	each held_for_a_program
+}
+
+relay_killed_while_held() {
+	local holder
+	fifos holder
+	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
+		"$CRASHABLE_SEMLOCK" -o -m "$method" l sh -c '"$0" hold 8.up 8.down & "$@"' "$PROBE" \
+		"$PROBE" hold holder.up holder.down
+	ready holder
+	look_on
+	kill -KILL "${PID[holder]}"
+	ended holder 137
+	looked_on
+}
+
+@test "it finds the command with -o, whose outer semlock was killed, until the lock is released" {
+	each relay_killed_while_held
+}
+
+as_process_1() {
+	fifos holder
+	start holder unshare --pid --fork --kill-child --mount-proc bash -c 'python3 "$0" "$1" l >look.out & exec "${@:2}"' \
+		"$SOURCE/tests/lib/pid_file.py" "$method" env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
+		"$CRASHABLE_SEMLOCK" -m "$method" l "$PROBE" hold holder.up holder.down
+	next_line holder
+	eventually grep -q seen look.out
+	release holder
+	ended holder 0
+	[ "$(cat look.out)" = seen ] || complain "$method: the lock named a process that had ended"
+	nothing_left
+}
+
+@test "it finds the command of a semlock that is process 1 of a container" {
+	namespaces --pid --fork --mount-proc
+	each as_process_1
+}
+
 @test "a host of an odd name: the record is made of words all the same, and the lock is known as ours" {
 	namespaces --uts
 	unshare --uts sh -c 'echo "a host" >/proc/sys/kernel/hostname' || skip "the host cannot be named here"
