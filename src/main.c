@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		hold_taken();
 	if (request.command == NULL && !request.hold)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
-	if (acquired.how == ACQUIRED_BY_ANCESTOR)
+	if (acquired.how == ACQUIRED_BY_INHERITANCE)
 		job.command.nlocks = 0;
 	status = run(&job);
 	if (acquired.how == ACQUIRED_LOCKS)

@@ -76,6 +76,7 @@ struct lock_id {
 struct lock_place {
 	bool covered;  /* by an earlier lock of its set (-f), which is of the same file */
 	bool admitted; /* we have had a place in the queue (wait_options.places) */
+	bool queued;   /* at the last try there was a queue */
 };
 
 /* Why a lock is BUSY: why we do not wait for it, or no longer. */

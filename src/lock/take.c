@@ -231,6 +231,7 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 
 	lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 	queue_open(&queue, lock);
+	lock->place.queued = queue.fd >= 0;
 	if (queue.fd < 0 || (wait->try_once && queue_empty(&queue)) || skips_queue(lock, wait)) {
 		outcome = attempt_sleep(lock, NULL, error);
 	} else {

@@ -1,29 +1,25 @@
 /* owners/nesting.h - a command that runs under a lock asks for the same lock again.
  *
- * SEMLOCK_HELD, which the command has inherited, says where to look.  Whether an ancestor holds the lock now
- * is seen in /proc; in the record of a lock made of files; in the pipe and the arguments of the helper of a
- * lock on a server. */
+ * What the command has inherited is the only proof: the descriptor that carries the lock of a file, or the pipe to
+ * the helper that holds a lock on a server. */
 #ifndef SEMLOCK_OWNERS_NESTING_H
 #define SEMLOCK_OWNERS_NESTING_H
 
 #include "lock/lock.h"
 
 enum nesting {
-	NESTING_NONE,   /* no ancestor holds the lock, or the request is for its very descriptor */
-	NESTING_SHARES, /* an ancestor's lock and the requested one do not conflict: both shared, other
-			 * bytes of the file, another slot, or another kind of lock */
-	NESTING_QUEUES, /* the same, but a waiter may stand between the two in the queue */
-	NESTING_COVERS, /* an ancestor holds the lock in a mode that covers the requested one */
-	NESTING_LESS    /* an ancestor holds less than is requested: shared or a slot, not exclusive; or
+	NESTING_NONE,   /* nothing of LOCK's file is locked by what this process has inherited */
+	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: both shared, other
+			 * bytes of the file, or another kind of lock */
+	NESTING_AGAIN,  /* the inherited lock would do, and another like it may be had: a slot beside a slot; on a
+			 * server, a shared lock, but a waiter may stand between the two */
+	NESTING_COVERS, /* the inherited lock is held in a mode that covers the requested one */
+	NESTING_LESS    /* the inherited lock is less than is requested: shared or a slot, not exclusive; or
 			 * some of the bytes */
 };
 
-/* Search this process's ancestors for a holder of LOCK, which is not open yet unless it is a caller's
- * descriptor.  Unless NESTING_NONE, *HOLDER is the first of them. */
-enum nesting nesting_look(const struct lock *lock, pid_t *holder);
-
-/* The open LOCK is busy: does this process hold it through another descriptor, which it has inherited?  Then
- * the wait would never end.  Unless NESTING_NONE, *FD is that descriptor. */
+/* Does this process hold LOCK, which need not be open, through another descriptor, which it has inherited?  Unless NESTING_NONE, *FD is that
+ * descriptor. */
 enum nesting nesting_inherited(const struct lock *lock, int *fd);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "owners/probe.h"
 #include "sys/open_fds.h"
@@ -110,19 +111,21 @@ bool probe_other_host(const struct record *record)
 	       (record->machine[0] != '\0' && strcmp(record->machine, host_id()->machine) != 0);
 }
 
-static bool has_flock(const struct lock_info *info, pid_t pid)
+/* The descriptor by which process PID has the lock of INFO under flock(2); -1: none. */
+static int flocked_fd(const struct lock_info *info, pid_t pid)
 {
 	struct identity object = {info->status.st_dev, info->status.st_ino};
 	struct open_fds open_fds = {.files = &object, .nfiles = 1};
-	bool has = false;
+	int fd = -1;
 
 	if (info->object < 0)
-		return false;
+		return -1;
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count; i++)
-		has = has || (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK);
+		if (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK)
+			fd = open_fds.list[i].fd;
 	open_fds_forget(&open_fds);
-	return has;
+	return fd;
 }
 
 static bool is_recorded(const struct lock_info *info, pid_t pid)
@@ -143,8 +146,20 @@ bool probe_verify(const struct lock *lock, pid_t pid)
 	struct error ignored;
 	bool holds = probe_open(&probe, lock, &ignored) == 0 && probe.info.there &&
 		     owner_trusted(&probe.info.status, pid) &&
-		     (has_flock(&probe.info, pid) || is_recorded(&probe.info, pid));
+		     (flocked_fd(&probe.info, pid) >= 0 || is_recorded(&probe.info, pid));
 
 	probe_close(&probe);
 	return holds;
+}
+
+int probe_inherited(const struct lock *lock)
+{
+	struct probe probe;
+	struct error ignored;
+	int fd = -1;
+
+	if (probe_open(&probe, lock, &ignored) == 0 && probe.info.there && owner_trusted(&probe.info.status, getpid()))
+		fd = flocked_fd(&probe.info, getpid());
+	probe_close(&probe);
+	return fd;
 }

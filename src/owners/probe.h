@@ -36,6 +36,11 @@ bool probe_other_host(const struct record *record);
  * and PID namespace, as the command or its semlock. */
 bool probe_verify(const struct lock *lock, pid_t pid);
 
+/* The descriptor by which this process has LOCK under flock(2): it runs under the lock, and has inherited it.  Root or
+ * this process's user must own the lock: its name may be a link to a file that is flocked for another purpose.
+ * -1: none. */
+int probe_inherited(const struct lock *lock);
+
 /* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT: none. */
 enum record_kind probe_record(const char *name, const struct method *method, struct record *record);
 

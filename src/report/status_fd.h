@@ -4,7 +4,7 @@
  *	busy                the lock is held, and waiting was not asked for
  *	timeout             the lock was still held when the wait's time was up
  *	stopped PID         --replace or --toggle has signalled process PID; one line for each
- *	nested              an ancestor holds the lock, and the command runs under it (--nested)
+ *	nested              the lock is inherited, and the command runs under it (--nested)
  *	not-run ERRNO       the command could not be started, ENOENT for instance
  *	run-timeout         --run-timeout has ended the command; exit or signal follows
  *	exit N held=S       the command has ended with status N; the lock was held for S seconds

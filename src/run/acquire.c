@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "run/result.h"
@@ -63,80 +62,76 @@ static struct acquired taken(const struct acquisition *acquisition)
 	return locks_are_held;
 }
 
-/* ---- the lock is held by an ancestor, or by this process ---- */
+/* ---- this process has inherited the lock ---- */
 
-static struct acquired under_ancestor(const struct request *request)
+static struct acquired by_inheritance(const struct request *request)
 {
 	if (is_timed(request))
 		held_begins();
 	status_fd_event("nested");
-	return (struct acquired){ACQUIRED_BY_ANCESTOR, 0};
+	return (struct acquired){ACQUIRED_BY_INHERITANCE, 0};
 }
 
-/* Does the wait end by itself?  Then a lock that an ancestor holds is busy, like any other. */
+/* Does the wait end by itself?  Then a lock that is inherited is busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
-	return (request->nonblocking || request->wait >= 0 || request->queue_max == 0) && request->preempt == PREEMPT_NOT;
+	return request->nonblocking || request->wait >= 0 || request->queue_max == 0;
 }
 
-/* The holder of LOCK, named BY, waits for this command. */
-COLD static struct acquired held_above(const struct request *request, const struct lock *lock, enum nesting nesting,
-    const char *by)
+/* Not as flock, nor with --replace or --toggle. */
+static bool may_nest(const struct request *request)
 {
+	return !request->as_flock && request->preempt == PREEMPT_NOT;
+}
+
+/* To wait for LOCK would be to wait for this process. */
+COLD static struct acquired held_by_us(const struct acquisition *acquisition, const struct lock *lock)
+{
+	const struct request *request = acquisition->request;
+	enum nesting nesting = acquisition->nesting;
 	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 &&
 			request->command != NULL;
 	struct error error;
 
-	if (request->nested && nesting != NESTING_LESS)
-		return under_ancestor(request);
 	if (wait_ends(request))
 		return end_with(result_of_busy(request, lock, BUSY_INHERITED));
-	error_say(&error, ERROR_USAGE, "held %sby %s: %s%s",
-	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", by,
+	error_say(&error, ERROR_USAGE, "held %sby descriptor %d, which this command has inherited: %s%s",
+	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", acquisition->fd,
 	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
-	    : nesting == NESTING_QUEUES
+	    : nesting == NESTING_AGAIN
 		? "waiting for it would never end if another process waited between the two"
 		: "waiting for it would never end",
 	    can_nest ? "; --nested runs the command under that lock" : "");
 	return end_with(result_of_error(request, lock, &error));
 }
 
-static void ancestor_text(pid_t pid, char *by, size_t size)
+static bool is_on_server(const struct lock *lock)
 {
-	struct process holder;
-	char command[128];
-
-	process_read(pid, &holder);
-	process_command(&holder, command, sizeof command, 40);
-	snprintf(by, size, "process %ld (%s), an ancestor of this one", (long)pid, command);
+	return (lock->spec->method->can & HAS_LEASE) != 0;
 }
 
-/* May LOCK be waited for?  If not, *REFUSED says what instead. */
-COLD static bool may_wait(struct acquisition *acquisition, const struct lock *lock, struct acquired *refused)
+/* The command has not inherited SEMLOCK_PASSWORD: do not ask a server for a lock that this process has, but for a slot
+ * that may be free, or to share it. */
+static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 {
-	const struct request *request = acquisition->request;
-	struct wait_options *wait = &acquisition->wait;
-	pid_t holder;
-	enum nesting nesting = nesting_look(lock, &holder);
-	bool nests = request->nested && nesting != NESTING_LESS;
-	char by[224];
+	if (acquisition->nesting == NESTING_NONE || !wait_ends(acquisition->request))
+		return acquisition->nesting == NESTING_NONE;
+	if (acquisition->nesting != NESTING_AGAIN)
+		acquisition->wait.try_once = true;
+	return acquisition->nesting == NESTING_AGAIN || lock->spec->slots > 0;
+}
 
-	if (nesting == NESTING_NONE)
+/* With --nested, and for a lock on a server, what is inherited is looked at before LOCK is asked for.  Returns false
+ * with *INSTEAD filled if LOCK is not to be asked for. */
+COLD static bool look_before(struct acquisition *acquisition, const struct lock *lock, struct acquired *instead)
+{
+	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
+	if (acquisition->request->nested && (acquisition->nesting == NESTING_AGAIN || acquisition->nesting == NESTING_COVERS))
+		*instead = by_inheritance(acquisition->request);
+	else if (is_on_server(lock) && !may_ask(acquisition, lock))
+		*instead = held_by_us(acquisition, lock);
+	else
 		return true;
-	/* A writer that queues between the two would wait for the outer lock, and the inner one for
-	 * the writer: skip the queue. */
-	if (nesting == NESTING_SHARES)
-		wait->past_queue = true;
-	if (nesting == NESTING_SHARES || (nesting == NESTING_QUEUES && !nests && wait_ends(request)))
-		return true; /* the lock may come free */
-	/* Busy, unless the kernel says otherwise.  Do not ask a server, but for a slot that may be free: the command
-	 * has not inherited SEMLOCK_PASSWORD. */
-	if (!nests && wait_ends(request) && ((lock->spec->method->can & HAS_LEASE) == 0 || lock->spec->slots > 0)) {
-		wait->try_once = true;
-		return true;
-	}
-	ancestor_text(holder, by, sizeof by);
-	*refused = held_above(request, lock, nesting, by);
 	return false;
 }
 
@@ -157,23 +152,18 @@ static void heed_signals(void)
 			signal(signals[i], end_by_signal);
 }
 
-/* Not as flock, nor with --replace or --toggle. */
-static bool may_nest(const struct request *request)
-{
-	return !request->as_flock && request->preempt == PREEMPT_NOT;
-}
-
 static enum when_busy begin_waiting(const struct lock *lock, void *context)
 {
 	struct acquisition *acquisition = context;
 
 	heed_signals();
-	if (may_nest(acquisition->request))
+	if (may_nest(acquisition->request) && !is_on_server(lock))
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
-	if (acquisition->nesting > NESTING_SHARES)
+	if (acquisition->nesting >= NESTING_COVERS)
 		return GIVE_UP;
 	progress_begins(&acquisition->progress);
-	return acquisition->nesting == NESTING_SHARES ? WAIT_PAST_QUEUE : WAIT;
+	/* A writer that queues between the two would wait for the inherited lock, and we for the writer. */
+	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;
 }
 
 static int64_t tick(const struct lock *lock, void *context)
@@ -187,12 +177,9 @@ static int64_t tick(const struct lock *lock, void *context)
 COLD static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
-	char by[64];
 
-	if (lock->busy == BUSY_INHERITED) {
-		snprintf(by, sizeof by, "descriptor %d, which this command has inherited", acquisition->fd);
-		return held_above(request, lock, acquisition->nesting, by);
-	}
+	if (lock->busy == BUSY_INHERITED)
+		return held_by_us(acquisition, lock);
 	if (acquisition->error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
 		complain("%s: %s", messages_label(request, lock), acquisition->error.text);
 	return end_with(result_of_busy(request, lock, lock->busy));
@@ -220,24 +207,41 @@ static void begin(struct acquisition *acquisition, const struct request *request
 	acquisition->progress.deadline = acquisition->wait.deadline;
 }
 
+static enum outcome take(struct acquisition *acquisition, struct lock *locks, const struct lock **culprit)
+{
+	const struct request *request = acquisition->request;
+
+	if (request->preempt != PREEMPT_NOT)
+		return preempt_take(request, locks, &acquisition->wait, &acquisition->error);
+	if (request->nlocks > 1)
+		return lockset_take(locks, request->nlocks, &acquisition->wait, culprit, &acquisition->error);
+	return lock_take(locks, &acquisition->wait, &acquisition->error);
+}
+
+/* With -n nothing was waited for, and what is inherited not looked at: LOCK may be had past the queue. */
+COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
+{
+	if (!lock->place.queued || lock->busy != BUSY_NOW || (lock->spec->method->can & FREED_BY_KERNEL) == 0 ||
+	    !may_nest(acquisition->request) || acquisition->wait.past_queue)
+		return false;
+	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
+	acquisition->wait.past_queue = acquisition->nesting == NESTING_BESIDE || acquisition->nesting == NESTING_AGAIN;
+	return acquisition->wait.past_queue;
+}
+
 struct acquired acquire(const struct request *request, struct lock *locks)
 {
-	bool nested = !request->as_flock && (getenv("SEMLOCK_LOCK") != NULL || getenv("SEMLOCK_HELD") != NULL);
 	const struct lock *culprit = locks;
 	struct acquisition acquisition;
-	struct acquired refused;
+	struct acquired instead;
 	enum outcome outcome;
 
 	begin(&acquisition, request);
-	for (unsigned i = 0; nested && i < request->nlocks; i++)
-		if (!may_wait(&acquisition, &locks[i], &refused))
-			return refused;
-	if (request->preempt != PREEMPT_NOT)
-		outcome = preempt_take(request, locks, &acquisition.wait, &acquisition.error);
-	else if (request->nlocks > 1)
-		outcome = lockset_take(locks, request->nlocks, &acquisition.wait, &culprit, &acquisition.error);
-	else
-		outcome = lock_take(locks, &acquisition.wait, &acquisition.error);
+	if ((request->nested || is_on_server(locks)) && may_nest(request) && !look_before(&acquisition, locks, &instead))
+		return instead;
+	do
+		outcome = take(&acquisition, locks, &culprit);
+	while (outcome == BUSY && may_skip_queue(&acquisition, culprit));
 	if (acquisition.progress.begun)
 		progress_ends(&acquisition.progress);
 	if (outcome == TAKEN)

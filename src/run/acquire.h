@@ -8,8 +8,8 @@
 struct acquired {
 	enum {
 		ACQUIRED_LOCKS,
-		ACQUIRED_BY_ANCESTOR, /* none was taken: an ancestor of this process holds them (--nested) */
-		ACQUIRED_NOTHING      /* every message has been printed: end with STATUS */
+		ACQUIRED_BY_INHERITANCE, /* none was taken: what this process has inherited holds them (--nested) */
+		ACQUIRED_NOTHING         /* every message has been printed: end with STATUS */
 	} how;
 	int status;
 };

@@ -39,7 +39,7 @@ static int tell_locks(struct job *job, struct error *error)
 		first++;
 	while (first->place.covered)
 		first--;
-	return environment_set(first, job->request->label, job->locks, job->request->nlocks, error);
+	return environment_set(first, job->request->label, error);
 }
 
 /* For a lock whose record names the command: fork it, up to its start barrier. */

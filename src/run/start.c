@@ -35,31 +35,6 @@ static const char *held_mode_name(const struct lock *lock)
 	return lock->spec->mode == SHARED ? "shared" : "exclusive";
 }
 
-/* Make *VALUE the locks, each "DEVICE:INODE:MODE", outermost first, with a blank between two; NULL if there are
- * none.  Returns 0, or -1 without memory. */
-static int list_held(const struct lock *held, unsigned count, char **value)
-{
-	const char *outer = getenv("SEMLOCK_HELD");
-	char *text = memory_lasting((outer == NULL ? 0 : strlen(outer)) + (size_t)count * 64 + 1);
-	char *at = text;
-
-	if (text == NULL)
-		return -1;
-	if (outer != NULL)
-		at = stpcpy(at, outer);
-	for (unsigned i = 0; i < count; i++) {
-		if ((held[i].spec->method->can & LEAVES_RECORD) != 0 || held[i].place.covered)
-			continue; /* nesting_look() finds the first by its record */
-		if (at > text)
-			at = stpcpy(at, " ");
-		at = stpcpy(text_hex(at, (unsigned long long)held[i].id.device), ":");
-		at = stpcpy(text_hex(at, (unsigned long long)held[i].id.inode), ":");
-		at = stpcpy(at, held_mode_name(&held[i]));
-	}
-	*value = at > text ? text : NULL;
-	return 0;
-}
-
 /* The prefix first: few variables of a shell begin so. */
 static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
@@ -98,11 +73,9 @@ static int set_variables(const struct variable *variables, size_t count)
 	return 0;
 }
 
-int environment_set(const struct lock *lock, const char *label, const struct lock *held,
-    unsigned count, struct error *error)
+int environment_set(const struct lock *lock, const char *label, struct error *error)
 {
-	char slot[16], token[24], *locks = NULL;
-	int failed = list_held(held, count, &locks);
+	char slot[16], token[24];
 	const bool leased = (lock->spec->method->can & HAS_LEASE) != 0;
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
@@ -110,7 +83,6 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 	    {"SEMLOCK_MODE=", held_mode_name(lock)},
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
 	    {"SEMLOCK_TOKEN=", !leased || lock->token < 0 ? NULL : token},
-	    {"SEMLOCK_HELD=", locks},
 	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
 	};
 	const size_t all = sizeof variables / sizeof *variables - !leased;
@@ -119,7 +91,7 @@ int environment_set(const struct lock *lock, const char *label, const struct loc
 		snprintf(slot, sizeof slot, "%d", lock->slot);
 	if (leased)
 		snprintf(token, sizeof token, "%lld", lock->token);
-	if (failed != 0 || set_variables(variables, all) != 0)
+	if (set_variables(variables, all) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot set the environment");
 	return 0;
 }

@@ -48,11 +48,9 @@ struct result {
 	bool received; /* semlock has received the signal that ended the command, too */
 };
 
-/* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the one named first; add
- * the COUNT locks at HELD to SEMLOCK_HELD; remove SEMLOCK_PASSWORD for a lock on a server.  Changes environ
- * of this process.  Returns 0, or -1 with ERROR filled when there is no memory. */
-int environment_set(const struct lock *lock, const char *label, const struct lock *held,
-    unsigned count, struct error *error);
+/* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the one named first;
+ * remove SEMLOCK_PASSWORD for a lock on a server.  Changes environ of this process.  Returns 0, or -1 with ERROR filled when there is no memory. */
+int environment_set(const struct lock *lock, const char *label, struct error *error);
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process
  * before.  It inherits the descriptors that are open now.  Returns the PID, or -1 with

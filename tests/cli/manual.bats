@@ -190,7 +190,7 @@ row() {
 			for program in "$FLOCK" "$system"; do expect_status 0 "$program" 8; done
 			row "$ours" 65 "$SEMLOCK" 8
 			;;
-		"a lock that an ancestor holds")
+		"a lock that COMMAND inherits")
 			for program in "$FLOCK" "$system"; do
 				expect_status 124 "$program" l timeout .3 "$program" l true
 			done

@@ -33,10 +33,9 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "asked for once more by a command that runs under it: 64 at once; --nested runs under it" {
-	refused 64 "an ancestor of this one" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL" touch ran
-	refused 64 "an ancestor of this one" "$SEMLOCK" -o "$URL" "$SEMLOCK" "$URL" touch ran
+	refused 64 "which this command has inherited" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL" touch ran
 	expect_status 1 "$SEMLOCK" "$URL" "$SEMLOCK" -n "$URL" touch ran
-	expect_status 7 "$SEMLOCK" -o "$URL" "$SEMLOCK" -w 60 -E 7 "$URL" touch ran
+	expect_status 7 "$SEMLOCK" "$URL" "$SEMLOCK" -w 60 -E 7 "$URL" touch ran
 	[ ! -e ran ]
 	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
 	[ -z "$(ls "$ROOT")" ]

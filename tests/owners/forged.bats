@@ -148,17 +148,3 @@ lets_nobody_in() {
 	lets_nobody_in open_to_all
 }
 
-@test "a command that has got another user's rights, as by sudo(8), still is under its caller's lock" {
-	root_only "to make a program that changes its user"
-	mkdir his
-	cp "$(command -v dash)" his/sudo
-	chmod 4755 his/sudo
-	chown 65534 his
-	[ "$(as_nobody his/sudo -pc 'id -u')" = 0 ] || skip "programs do not change their user here (nosuid)"
-	for method in excl link mkdir symlink; do
-		refused 64 "an ancestor of this one" \
-			as_nobody "$SEMLOCK" -o -m $method his/l his/sudo -pc \
-			'exec setpriv --reuid=0 --clear-groups sh -c "timeout 20 \"\$0\" -m \$1 his/l true; exit \$?" "$0" "$1"' \
-			"$SEMLOCK" $method
-	done
-}

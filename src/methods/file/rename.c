@@ -205,16 +205,6 @@ static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct err
 	return AGAIN;
 }
 
-/* The holder's record stays in the token until the release. */
-static bool rename_is_ancestor(const struct lock *lock, struct error *error)
-{
-	struct record record;
-	struct stat token;
-
-	lockdir_read_record(lock->fd, &record);
-	return is_held(lock) && fstat(lock->fd, &token) == 0 && takeover_refuse_ancestor(&record, &token, error);
-}
-
 static enum outcome rename_take(struct lock *lock, enum wait wait, struct error *error)
 {
 	enum outcome outcome;
@@ -222,7 +212,7 @@ static enum outcome rename_take(struct lock *lock, enum wait wait, struct error 
 	do {
 		if (rename_prepare(lock, error) != 0)
 			return FAILED;
-		if (wait == SLEEP && (rename_is_ancestor(lock, error) || publish_describe(lock, error) != 0))
+		if (wait == SLEEP && publish_describe(lock, error) != 0)
 			return FAILED;
 		outcome = rename_attempt(lock, wait, error);
 	} while (outcome == AGAIN);

@@ -192,8 +192,6 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 		return symlink_take_over(lock, &existing, wait, error);
 	if (wait == TRY)
 		return BUSY;
-	if (verdict == ALIVE && takeover_refuse_ancestor(&existing.record, &existing.status, error))
-		return FAILED;
 	if (verdict == ALIVE)
 		return await_holder(lock, &existing);
 	return foreign_holder_await(lock, 0, false);

@@ -72,17 +72,6 @@ bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat
 	return verdict == UNKNOWN && lock->spec->stale > 0 && age_of(lock, status, 0) > lock->spec->stale;
 }
 
-bool takeover_refuse_ancestor(const struct record *record, const struct stat *carrier, struct error *error)
-{
-	if (record->pid <= 1 || !process_descends(getpid(), record->pid) ||
-	    !record_trusted(carrier, record->pid))
-		return false;
-	error_say(error, ERROR_USAGE,
-	    "held by process %ld, an ancestor of this one: waiting for it would never end",
-	    (long)record->pid);
-	return true;
-}
-
 static enum outcome takeover_cannot_open(const struct lock *lock, struct error *error)
 {
 	struct stat there;
@@ -198,8 +187,6 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 		return takeover_wait(lock, existing->fd, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
 		return BUSY;
-	if (verdict == ALIVE && takeover_refuse_ancestor(&existing->record, &existing->status, error))
-		return FAILED;
 	if (lock->file->by_age && !takeover_allowed(lock, verdict, &existing->status))
 		return takeover_wait(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
 	outcome = flock_existing(lock, existing, wait); /* I3: flock it */

@@ -27,10 +27,6 @@ void takeover_note_naming(struct stat *status);
 /* The same, for a regular file with a second name only: ln(1) of a file that stays is a lock. */
 void takeover_note_linking(struct stat *status);
 
-/* If the process of RECORD is an ancestor of ours, waiting for it would never end: fill ERROR and return true; but only
- * if RECORD can be trusted: CARRIER is the status of what RECORD is written in. */
-bool takeover_refuse_ancestor(const struct record *record, const struct stat *carrier, struct error *error);
-
 /* A method's idle: is the lock free, or its holder dead? */
 enum outcome takeover_idle(struct lock *lock, struct error *error);
 

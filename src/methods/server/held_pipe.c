@@ -1,76 +1,85 @@
 #include <config.h>
 
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "methods/server/held_pipe.h"
+#include "sys/open_fds.h"
 #include "sys/process.h"
 
 struct helper_search {
 	const char *url;
-	const struct identity *pipe;
-	pid_t found;
+	struct held_pipe *pipe;
+	bool found;
 };
 
-/* Does process PID have PIPE open, as descriptor FD if FD is not -1?  -1: /proc does not show it. */
-static int has_open(pid_t pid, const struct identity *pipe, int fd)
+/* Beside its standard descriptors, most processes have none: only for those that do, all processes are looked at. */
+static bool has_pipe(void)
 {
-	struct open_fds open_fds = {.files = pipe, .nfiles = 1};
-	int has;
+	DIR *fds = opendir("/proc/self/fd");
+	struct dirent *entry;
+	struct stat file;
+	bool found = false;
 
-	open_fds_of(&open_fds, pid);
-	has = open_fds.blind ? -1 : 0;
-	for (size_t i = 0; i < open_fds.count; i++)
-		if (fd < 0 || open_fds.list[i].fd == fd)
-			has = 1;
-	open_fds_forget(&open_fds);
-	return has;
-}
+	while (fds != NULL && !found && (entry = readdir(fds)) != NULL) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
 
-/* A helper gets the URL as its last argument. */
-static const char *last_argument(const struct process *process)
-{
-	size_t at = process->command_length;
-
-	if (at < 2 || process->command[at - 1] != '\0')
-		return "";
-	for (at--; at > 0 && process->command[at - 1] != '\0'; at--)
-		;
-	return process->command + at;
-}
-
-/* The outermost ancestor that has PIPE open: semlock, if it lives. */
-static pid_t outermost_holder(const struct identity *pipe)
-{
-	struct procfs_stat stat;
-	pid_t found = 0;
-
-	for (pid_t pid = getpid(); pid > 0; pid = process_stat(pid, &stat) ? stat.parent : 0)
-		if (has_open(pid, pipe, -1) > 0)
-			found = pid;
+		found = fd > STDERR_FILENO && fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode);
+	}
+	if (fds != NULL)
+		closedir(fds);
 	return found;
+}
+
+/* The descriptor of this process on FILE, which is a helper's input; -1: none. */
+static int own_end(const struct stat *file)
+{
+	struct identity pipe = {file->st_dev, file->st_ino};
+	struct open_fds open_fds = {.files = &pipe, .nfiles = 1};
+	int fd = -1;
+
+	open_fds_of(&open_fds, getpid());
+	if (open_fds.count > 0)
+		fd = open_fds.list[0].fd;
+	open_fds_forget(&open_fds);
+	return fd;
 }
 
 static bool is_helper(pid_t pid, void *context)
 {
 	struct helper_search *search = context;
 	struct process process;
-	int reads;
+	const char *word, *last = "";
+	struct stat input;
+	char path[40];
 
-	if (!process_read(pid, &process) || strcmp(last_argument(&process), search->url) != 0)
+	if (!process_read(pid, &process))
 		return true;
-	reads = has_open(pid, search->pipe, STDIN_FILENO);
-	if (reads > 0)
-		search->found = outermost_holder(search->pipe);
-	else if (reads < 0 && process_descends(getpid(), process.parent))
-		search->found = process.parent;
-	return search->found == 0;
+	search->pipe->mode = PIPE_OF_EXCLUSIVE;
+	for (size_t i = 0; i < process.command_length; i += strlen(word) + 1) {
+		last = word = process.command + i;
+		if (strcmp(word, "--mode=shared") == 0)
+			search->pipe->mode = PIPE_OF_SHARED;
+		else if (strncmp(word, "--slots=", strlen("--slots=")) == 0)
+			search->pipe->mode = PIPE_OF_SLOT;
+	}
+	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
+	if (strcmp(last, search->url) != 0 || stat(path, &input) != 0 || !S_ISFIFO(input.st_mode))
+		return true;
+	search->pipe->fd = own_end(&input);
+	search->found = search->pipe->fd >= 0;
+	return !search->found;
 }
 
-pid_t held_pipe_ancestor(const char *url, const struct identity *pipe)
+bool held_pipe_inherited(const char *url, struct held_pipe *pipe)
 {
-	struct helper_search search = {url, pipe, 0};
+	struct helper_search search = {url, pipe, false};
 
-	process_each(is_helper, &search);
+	if (has_pipe())
+		process_each(is_helper, &search);
 	return search.found;
 }

@@ -1,15 +1,17 @@
-/* methods/server/held_pipe.h - which ancestor holds a lock on a server: semlock, the command
- * and their descendants have the write end of the helper's input open. */
+/* methods/server/held_pipe.h - the lock on a server under which this process runs: it has inherited the write end of
+ * the input of the helper that holds the lock. */
 #ifndef SEMLOCK_METHODS_SERVER_HELD_PIPE_H
 #define SEMLOCK_METHODS_SERVER_HELD_PIPE_H
 
-#include <sys/types.h>
+#include <stdbool.h>
 
-#include "sys/open_fds.h"
+struct held_pipe {
+	int fd; /* this process's end */
+	enum { PIPE_OF_EXCLUSIVE, PIPE_OF_SHARED, PIPE_OF_SLOT } mode; /* how the helper holds the lock */
+};
 
-/* Returns the PID of the outermost of this process and its ancestors that has PIPE open, if a helper
- * with the last argument URL reads PIPE; else 0.  Where /proc does not show the helper's
- * descriptors, returns the helper's parent, if that is an ancestor. */
-pid_t held_pipe_ancestor(const char *url, const struct identity *pipe);
+/* Fill PIPE if this process has inherited the pipe of a helper whose last argument is URL, and return true.  A helper
+ * whose descriptors /proc does not show is none. */
+bool held_pipe_inherited(const char *url, struct held_pipe *pipe);
 
 #endif

@@ -158,7 +158,6 @@ static enum outcome start_command(struct lock *lock, struct error *error)
 	struct child *child = lock->child;
 
 	lock->fd = lock->smith->in;
-	lockfile_identify(lock); /* a command that asks for the same lock is known by this pipe, see owners/nesting */
 	child->pid = child->start(child, error);
 	if (child->pid < 0) {
 		child->pid = 0;
