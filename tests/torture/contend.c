@@ -138,6 +138,11 @@ static void do_harm(struct contest *contest)
 		return;
 	contest->next += contest->every;
 	pause_us((long)pick(800));
+	if (forms_break()) {
+		if (one->form != NULL)
+			stop(contest, slot);
+		return;
+	}
 	strike(one, slot, SIGKILL, 'K');
 	atomic_fetch_add(&board->kills, 1);
 	if (one->form == NULL)

@@ -61,6 +61,9 @@ static const struct form forms[] = {
     {"peer", PEER | IMMORTAL | MKDIR, "@t hand mkdir @n"},
     {"peer", PEER | SYMLINK, "@t hand symlink @n"},
     {"peer", PEER | IMMORTAL | RENAME, "@t hand rename @n"},
+    {"breaker", PEER | IMMORTAL | EXCL | LINK, "@t hand break-excl @n"},
+    {"breaker", PEER | IMMORTAL | MKDIR, "@t hand break-mkdir @n"},
+    {"breaker", PEER | IMMORTAL | SYMLINK, "@t hand break-symlink @n"},
 };
 
 static const struct {
@@ -123,6 +126,14 @@ const char *form_name(const struct form *form)
 bool form_may_be_killed(const struct form *form)
 {
 	return (form->flags & IMMORTAL) == 0;
+}
+
+bool forms_break(void)
+{
+	for (unsigned i = 0; i < nchosen; i++)
+		if (strcmp(chosen[i]->name, "breaker") == 0)
+			return true;
+	return false;
 }
 
 bool form_replaces(const struct form *form)
@@ -249,6 +260,63 @@ static bool make_file(const char *text)
 	return made;
 }
 
+static bool make_directory(const char *text)
+{
+	int fd;
+
+	if (mkdir("lock", 0755) != 0)
+		return false;
+	fd = open("lock/pid", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		fatal("lock/pid");
+	close(fd);
+	return true;
+}
+
+static void remove_directory(void)
+{
+	char aside[32], record[40];
+
+	snprintf(aside, sizeof aside, "lock.%ld", (long)getpid());
+	snprintf(record, sizeof record, "%s/pid", aside);
+	if (rename("lock", aside) == 0) {
+		unlink(record);
+		rmdir(aside);
+	}
+}
+
+/* The process that the lock names; 0: none. */
+static long process_named(const char *how)
+{
+	char text[64] = "";
+	bool is_link = strcmp(how, "break-symlink") == 0;
+	int fd = is_link ? -1 : open(strcmp(how, "break-mkdir") == 0 ? "lock/pid" : "lock", O_RDONLY | O_CLOEXEC);
+
+	if (is_link)
+		return readlink("lock", text, sizeof text - 1) < 0 ? 0 : atol(text);
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof text - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return atol(text);
+}
+
+/* As PID files are broken: no process has its number, and it is there still. */
+static void break_dead(const char *how)
+{
+	long pid = strncmp(how, "break-", 6) == 0 ? process_named(how) : 0;
+
+	if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH || process_named(how) != pid)
+		return;
+	atomic_fetch_add(&board->broken, 1);
+	note('B', (pid_t)pid, 0);
+	if (strcmp(how, "break-mkdir") == 0)
+		remove_directory();
+	else
+		unlink("lock");
+}
+
 static bool take_by_hand(const char *how)
 {
 	char text[24];
@@ -256,9 +324,11 @@ static bool take_by_hand(const char *how)
 	snprintf(text, sizeof text, "%ld\n", (long)getpid());
 	if (strcmp(how, "mkdir") == 0)
 		return mkdir("lock", 0700) == 0;
+	if (strcmp(how, "break-mkdir") == 0)
+		return make_directory(text);
 	if (strcmp(how, "rename") == 0)
 		return rename("lock", "lock.held") == 0;
-	if (strcmp(how, "symlink") == 0) {
+	if (strcmp(how, "symlink") == 0 || strcmp(how, "break-symlink") == 0) {
 		text[strlen(text) - 1] = '\0';
 		return symlink(text, "lock") == 0;
 	}
@@ -269,10 +339,14 @@ int by_hand(const char *how, int slot)
 {
 	int status;
 
-	while (!take_by_hand(how))
+	while (!take_by_hand(how)) {
+		break_dead(how);
 		pause_us(500);
+	}
 	status = go_inside(slot, "x");
-	if (strcmp(how, "mkdir") == 0)
+	if (strcmp(how, "break-mkdir") == 0)
+		remove_directory();
+	else if (strcmp(how, "mkdir") == 0)
 		rmdir("lock");
 	else if (strcmp(how, "rename") == 0)
 		rename("lock.held", "lock");

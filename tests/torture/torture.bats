@@ -35,6 +35,12 @@ beside() {
 	beside flock
 }
 
+@test "beside a program that breaks the locks of dead processes: it finds none, and nothing overlaps or is lost" {
+	for method in excl link mkdir symlink; do
+		TORTURE_FORMS=command,close,deadline,try,breaker in_a_room "$method" "$TORTURE" "$method" "$SEMLOCK" 200 20 6 13
+	done
+}
+
 @test "beside lckdo: nothing overlaps, is lost or stuck" {
 	if ! command -v lckdo >/dev/null; then skip "no lckdo (moreutils) here"; fi
 	beside posix

@@ -24,6 +24,7 @@ struct board {
 	atomic_long halts;          /* waiters left stopped, mostly while a replacer was inside */
 	atomic_long refusals;       /* of --replace, because such a waiter had the lock: few */
 	atomic_long bursts, blocks; /* of the hostile process */
+	atomic_long broken;         /* locks of dead processes, by a form that breaks them: none */
 	atomic_int command[MOST]; /* the process of each contender that is inside */
 	atomic_int semlock[MOST]; /* its semlock, if the contender is a shell or a script */
 	atomic_llong last_ns, longest_ns; /* time of the last entry, and the longest time without one */
@@ -68,6 +69,7 @@ bool form_may_be_killed(const struct form *form); /* its lock would be taken ove
 /* STATUS: as of waitpid.  OTHER: the contender may not signal all the others. */
 bool form_expects(const struct form *form, int status, bool other);
 bool form_replaces(const struct form *form);
+bool forms_break(void); /* one breaks the locks of dead processes, without a second check: no contender is killed */
 int open_and_exec(char **argv);                   /* LOCK as descriptor 20, for ARGV */
 int lock_by_descriptor(int slot, const char *mode, char **argv);
 int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, excl, ... */

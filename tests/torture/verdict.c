@@ -60,9 +60,10 @@ int verdict(const char *method, int count, int64_t took, bool stuck, bool litter
 	    (double)took / 1e9, atomic_load(&board->kills), atomic_load(&board->stops),
 	    atomic_load(&board->terms), atomic_load(&board->deleted));
 	printf("%s: %s; %ld waiters left stopped, %ld replacers refused for one, %ld bursts of "
-	       "hostile tickets, and %ld times the queue blocked\n",
+	       "hostile tickets, and %ld times the queue blocked, %ld locks of dead processes broken\n",
 	    method, user_is_other(1) ? "two users" : "one user", atomic_load(&board->halts),
-	    atomic_load(&board->refusals), atomic_load(&board->bursts), atomic_load(&board->blocks));
+	    atomic_load(&board->refusals), atomic_load(&board->bursts), atomic_load(&board->blocks),
+	    atomic_load(&board->broken));
 	printf("%s: %ld overlaps, %ld lost, %ld updates lost, %ld failures, %s, %s; longest time "
 	       "without progress %.3f s\n",
 	    method, atomic_load(&board->overlaps), atomic_load(&board->lost), updates,
@@ -70,6 +71,6 @@ int verdict(const char *method, int count, int64_t took, bool stuck, bool litter
 	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9);
 	if (atomic_load(&board->overlaps) > 0)
 		show_overlap();
-	return stuck || litter || atomic_load(&board->refusals) > 1 + rounds() / 1000 || updates != 0 || atomic_load(&board->overlaps) > 0 ||
+	return stuck || litter || atomic_load(&board->broken) > 0 || atomic_load(&board->refusals) > 1 + rounds() / 1000 || updates != 0 || atomic_load(&board->overlaps) > 0 ||
 	       atomic_load(&board->lost) > 0 || atomic_load(&board->failures) > 0;
 }
