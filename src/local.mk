@@ -88,8 +88,6 @@ LOCKSMITH_COMMON = \
 	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \
-	src/locksmith/common/watchdog.c src/locksmith/common/watchdog.h \
-	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
 	src/locksmith/common/main.c \
 	src/locksmith/common/options.c src/locksmith/common/options.h \

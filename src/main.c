@@ -18,11 +18,11 @@
 #include "report/error.h"
 #include "report/exitcode.h"
 
-/* The command inherits no descriptor that would keep the lock when semlock is killed. */
+/* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease needs semlock. */
 static bool dies_with_semlock(const struct request *request)
 {
-	return (request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0) && request->command != NULL &&
-	       request->locks[0].name != NULL && !request->become && !request->unlock;
+	return (request->close_fd || (request->spec.method->can & (OWNED_BY_PROCESS | HAS_LEASE)) != 0) &&
+	       request->command != NULL && request->locks[0].name != NULL && !request->become && !request->unlock;
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */

@@ -283,11 +283,11 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_par
 check_PROGRAMS += tests/locksmith_parts
 endif
 tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
-	src/locksmith/common/clock.c src/locksmith/common/options.c src/sys/deadline.c src/locksmith/common/url.c \
+	src/locksmith/common/clock.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
 	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdtxn.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_token.c
-EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/core.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
+EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 

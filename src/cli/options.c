@@ -478,7 +478,7 @@ void request_read(struct request *request, int argc, char **argv)
 	refuse_nonsense(request, &reading);
 	if (request->spec.slots > 0 && (request->spec.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
-	request->spec.note = request->command == NULL ? NULL : request->command[0];
+	request->spec.command = request->command;
 	request->spec.may_be_deleted = request->as_flock || request->unlock;
 	for (unsigned i = 0; i < request->nlocks; i++) { /* the rest they have in common */
 		named = request->locks[i];

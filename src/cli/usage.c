@@ -235,14 +235,18 @@ static int is_locksmith(const struct dirent *entry)
 /* The shells' completions read this line. */
 static void print_schemes(void)
 {
+	const char *directory;
 	struct dirent **found;
-	int count = scandir(locksmith_directory(), &found, is_locksmith, alphasort);
+	int count, printed = 0;
 
 	printf("URL: SCHEME://[USER@]HOST/NAME, by semlock-locksmith-SCHEME.\n"
 	       "Installed for SCHEME:\n ");
-	for (int i = 0; i < count; i++)
-		printf(" %s", found[i]->d_name + strlen(LOCKSMITH_PREFIX));
-	puts(count > 0 ? "" : " (none)");
+	for (unsigned n = 0; (directory = locksmith_directory(n)) != NULL; n++) {
+		count = scandir(directory, &found, is_locksmith, alphasort);
+		for (int i = 0; i < count; i++, printed++)
+			printf(" %s", found[i]->d_name + strlen(LOCKSMITH_PREFIX));
+	}
+	puts(printed > 0 ? "" : " (none)");
 }
 
 void usage_help(void)

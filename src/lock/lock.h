@@ -35,6 +35,7 @@ struct child {
 	/* Start it, up to its start barrier.  Returns its PID, or -1 with ERROR filled. */
 	pid_t (*start)(struct child *child, struct error *error);
 	void *context;
+	pid_t semlock; /* the process that semlock's caller knows: this one, or the relay above it */
 };
 
 struct file_lock;
@@ -59,7 +60,7 @@ struct lock_spec {
 	bool of_user;        /* by --name: no other user may take it, and its directory is created with the first lock in it */
 	int64_t stale;       /* ns without a sign of life; 0: no limit */
 	int64_t ttl;         /* ns of lease; 0: the server's default */
-	const char *note;    /* about the command, for --who */
+	char **command;      /* what runs under it, for --who; NULL: nothing does */
 };
 
 /* What an open lock is: two of one device, inode and entry exclude each other, and share a queue. */

@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
@@ -38,6 +40,53 @@ static long long field_number(const char *answer, const char *key, long long mos
 	return locksmith_number(answer, key, &value) && value >= 0 && value <= most ? value : -1;
 }
 
+struct child_search {
+	pid_t parent;
+	pid_t found; /* 0: none */
+};
+
+/* The relay's only child is semlock, too; the holder has its command, and its helper. */
+static bool see_child(pid_t pid, void *context)
+{
+	struct child_search *search = context;
+	struct procfs_stat stat;
+
+	if (process_stat(pid, &stat) && stat.parent == search->parent &&
+	    strncmp(stat.name, LOCKSMITH_PREFIX, 15) != 0) /* the kernel cuts names */
+		search->found = pid;
+	return search->found == 0;
+}
+
+static bool is_semlock(const struct process *process)
+{
+	return strcmp(process->name, "semlock") == 0;
+}
+
+/* On this host /proc knows more: until a helper has renewed its lock, the server knows semlock's PID and not the
+ * command's, and some know no words.  A PID that neither semlock has nor a child of one is another process's by now. */
+static void name_command(struct owner *owner)
+{
+	struct process above, process;
+	struct child_search search;
+	char host[65] = "";
+
+	gethostname(host, sizeof host - 1);
+	if (owner->process.pid <= 0 || strcasecmp(host, owner->host) != 0 || !process_read(owner->process.pid, &process) ||
+	    !process_read(process.parent, &above))
+		return;
+	while (is_semlock(&process)) {
+		search = (struct child_search){.parent = process.pid};
+		process_children(process.pid, see_child, &search);
+		above = process;
+		if (search.found == 0 || !process_read(search.found, &process))
+			return;
+	}
+	if (is_semlock(&above)) {
+		owner->process = process;
+		owner->supervisor = above.pid;
+	}
+}
+
 void server_owners_add(struct owners *found, const char *method, const char *text, bool waits)
 {
 	struct owner *owner = owners_add(found);
@@ -65,8 +114,10 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	owner->since = since > 0 ? since * SECOND : 0;
 	owner->since_exact = since > 0;
 	field_note(&owner->process, text);
-	if (!waits)
-		found->holders++;
+	if (waits)
+		return;
+	name_command(owner);
+	found->holders++;
 }
 
 struct question {

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +19,7 @@
 #include "run/relay.h"
 
 static pid_t relay; /* in the holder: the relay's PID; 0: no relay */
+static int kept[2] = {-1, -1}; /* sockets, open in both: what was sent to the first can be received from the second */
 static pid_t spared; /* a child that relay_end_all() leaves alone; 0: none */
 static unsigned long long since; /* in the relay: a child that started earlier is spared; clock ticks after boot */
 
@@ -41,14 +44,12 @@ static bool has_children(void)
 
 /* In the holder: wait until the relay has blocked its signals.  Once there is a command, a signal to the relay
  * is the command's; until then it ends both. */
-static void await_relay(int ends[2])
+static void await_relay(void)
 {
-	char none;
+	char byte;
 
-	close(ends[1]);
-	while (read(ends[0], &none, 1) < 0 && errno == EINTR)
+	while (recv(kept[1], &byte, 1, 0) < 0 && errno == EINTR)
 		;
-	close(ends[0]);
 }
 
 /* A shell may have started jobs, and then have become semlock (exec): only a child that is younger than the
@@ -67,12 +68,11 @@ pid_t relay_start(struct error *error)
 	pid_t parent = getpid(), pid;
 	bool elders = has_children();
 	sigset_t only_child = signals_only(SIGCHLD), before;
-	int ends[2];
 
 	if (child_begins_namespace())
 		return 0;
-	if (descriptor_pipe(ends) != 0)
-		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
+	if (descriptor_socket_pair(kept) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
 	/* Block no other signal: one from the keyboard between here and the fork would reach the relay alone,
 	 * which does not pass it on. */
 	sigprocmask(SIG_BLOCK, &only_child, &before);
@@ -83,8 +83,7 @@ pid_t relay_start(struct error *error)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	if (pid > 0) {
 		signals_block_all(NULL);
-		close(ends[0]);
-		close(ends[1]);
+		send(kept[0], "", 1, MSG_NOSIGNAL);
 		if (elders)
 			spare_elders(pid);
 		return pid;
@@ -94,18 +93,72 @@ pid_t relay_start(struct error *error)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	relay = parent;
-	await_relay(ends);
+	await_relay();
 	sigaction(SIGCHLD, &child, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;
 }
 
+pid_t relay_or_self(void)
+{
+	return relay != 0 ? relay : getpid();
+}
+
+/* A descriptor on its way through a socket stays open as long as the socket, here or in the relay, and the holder can
+ * take it back without the relay's doing. */
+static int keep(int fd, pid_t except)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof fd)];
+	} control = {.room = {0}};
+	struct iovec bytes = {&except, sizeof except};
+	struct msghdr message = {
+	    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+	return sendmsg(kept[0], &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+/* Returns the descriptor that keep() was given, and sets what is spared; -1: there was none. */
+static int take_back(void)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec bytes = {&spared, sizeof spared};
+	struct msghdr message = {
+	    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+	struct cmsghdr *rights;
+	int fd = -1;
+
+	if (recvmsg(kept[1], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == sizeof spared &&
+	    (rights = CMSG_FIRSTHDR(&message)) != NULL)
+		memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+	return fd;
+}
+
 /* SIGCONT: a stopped holder has to run to see that the relay is gone. */
-void relay_command_starts(pid_t except)
+int relay_command_starts(int fd, pid_t except, struct error *error)
 {
 	spared = except;
-	if (relay != 0)
-		prctl(PR_SET_PDEATHSIG, SIGCONT);
+	if (relay == 0)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGCONT);
+	return fd < 0 || keep(fd, except) == 0 ? 0 : error_set(error, ERROR_SYSTEM, "cannot have it watched");
+}
+
+void relay_command_ended(void)
+{
+	int fd = relay != 0 ? take_back() : -1;
+
+	if (fd >= 0)
+		close(fd);
 }
 
 bool relay_killed(void)
@@ -138,4 +191,11 @@ void relay_end_all(pid_t command)
 		if (pause.tv_nsec < SECOND / 2)
 			pause.tv_nsec *= 2;
 	}
+}
+
+/* What the holder had kept is open until this process ends. */
+void relay_holder_killed(void)
+{
+	take_back();
+	relay_end_all(0);
 }

@@ -63,7 +63,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .inherit = request->become || !held_by_semlock,
 	    .cloexec_is_set = request->locks[0].name != NULL &&
 		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
-	    .tie = held_by_semlock,
+	    .tie = held_by_semlock || (request->spec.method->can & HAS_LEASE) != 0,
 	    .named = (request->spec.method->can & FREED_BY_KERNEL) == 0,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = request->run_timeout > 0 && !in_foreground(),
@@ -73,6 +73,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .start = start_child,
 	    .context = job,
 	    .inherits = job->command.inherit,
+	    .semlock = relay_or_self(),
 	};
 	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
 	if (job->locks == NULL)
@@ -149,6 +150,14 @@ static void say_running(const struct request *request)
 		complain("%s: running %s", request->label, request->command[0]);
 }
 
+/* Have the relay, too, keep the helper's input open: the helper lets go only after all that the relay has to end. */
+static int watch_from_above(const struct job *job, struct error *error)
+{
+	const struct locksmith *smith = job->locks->smith;
+
+	return relay_command_starts(smith == NULL ? -1 : smith->in, smith == NULL ? 0 : smith->pid, error);
+}
+
 int run(struct job *job)
 {
 	const struct request *request = job->request;
@@ -163,10 +172,11 @@ int run(struct job *job)
 		say_running(request);
 	if (request->become)
 		return become(job);
-	if (guarded && guard_locks(job, &error) != 0)
+	/* Before the guard, which tells a helper that the command may run. */
+	if ((job->command.tie && watch_from_above(job, &error) != 0) || (guarded && guard_locks(job, &error) != 0)) {
+		relay_command_ended();
 		return result_of_error(request, NULL, &error);
-	if (job->command.tie)
-		relay_command_starts(job->locks->smith != NULL ? job->locks->smith->pid : 0);
+	}
 	pid = command_start(&job->command, &result, &error);
 	if (pid > 0) {
 		result = supervise(&job->command, pid);
@@ -175,6 +185,7 @@ int run(struct job *job)
 	}
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
+	relay_command_ended();
 	if (guarded)
 		request->spec.method->unguard();
 	if (pid < 0)
@@ -191,6 +202,6 @@ int run_relay(pid_t holder)
 	if (result.how == ENDED_EXIT)
 		return result.code;
 	if (result.code == SIGKILL)
-		relay_end_all(0);
+		relay_holder_killed();
 	return result_die_of(128 + result.code, result.code);
 }

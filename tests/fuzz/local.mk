@@ -18,7 +18,7 @@ FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c src/sys/dea
 	src/locksmith/ftp/owner_token.c src/locksmith/common/url.c src/locksmith/common/failure.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdtxn.c \
 	src/locksmith/etcd/protobuf.c src/locksmith/curl/buffer.c \
-	src/locksmith/common/clock.c src/locksmith/common/watchdog.c src/sys/pipe_holders.c src/locksmith/etcd/etcdrpc.c \
+	src/locksmith/common/clock.c src/locksmith/etcd/etcdrpc.c \
 	src/locksmith/etcd/etcdctl.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c \
 	src/sys/proc.c src/sys/process.c src/sys/deadline.c src/report/text.c

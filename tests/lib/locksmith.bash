@@ -1,8 +1,9 @@
 # What the tests of the locksmiths share: several of them at once, spoken to line by line.
 #
 # smith NAME ARG...     starts one; its input stays open until "unlock NAME"
-# expect NAME WORD      reads its next line, which must begin with WORD; sets LINE
-# until_line NAME WORD  reads lines until one begins with WORD; sets LINE, and PASSED to those before it
+# expect NAME WORD      reads its next line, which must begin with WORD; sets LINE; after OK, tells START
+# until_line NAME WORD  reads lines until one begins with WORD; sets LINE, and PASSED to those before it; the same
+# expect_unstarted NAME as "expect NAME OK", but does not tell START
 # tell NAME TEXT        sends it a line
 # unlock NAME           ends its input and waits for it; sets STATUS
 # ended NAME            waits for one that ends by itself; sets STATUS
@@ -76,6 +77,17 @@ smith() {
 }
 
 expect() {
+	expect_line "$@" && started "$@"
+}
+
+expect_unstarted() { expect_line "$1" OK; }
+
+# started NAME WORD: after OK, the command may run.
+started() {
+	[ "$2" != OK ] || [ -z "${SMITH_IN[$1]-}" ] || tell "$1" START
+}
+
+expect_line() {
 	IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[$1]}" LINE || {
 		echo "$1: no line, wanted $2" >&2
 		return 1
@@ -89,7 +101,7 @@ expect() {
 until_line() {
 	PASSED=
 	while IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[$1]}" LINE; do
-		[[ $LINE == "$2" || $LINE == "$2 "* ]] && return 0
+		[[ $LINE == "$2" || $LINE == "$2 "* ]] && { started "$@"; return; }
 		PASSED+=$LINE$'\n'
 	done
 	echo "$1: no line that begins with $2; the last was: $LINE" >&2

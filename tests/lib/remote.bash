@@ -6,7 +6,7 @@ source "$SOURCE/tests/lib/locksmith.bash"
 # Both libraries have an "ended"; the one of helpers.bash, which checks the status, is wanted here.
 # shellcheck source=tests/lib/helpers.bash
 source "$SOURCE/tests/lib/helpers.bash"
-unset -f smith expect until_line tell unlock smiths_stop_all run_smith fill drain
+unset -f smith expect expect_unstarted expect_line started until_line tell unlock smiths_stop_all run_smith fill drain
 
 prepare_remote() {
 	have_locksmiths || skip "this build has no locks on a server (configure --with-network)"
@@ -49,7 +49,7 @@ fake() {
 
 # Prints the PID of the helper of the semlock called NAME.
 helper_of() {
-	pgrep -P "${PID[$1]}" -f semlock-locksmith
+	pgrep -P "$(pgrep -P "${PID[$1]}")" -f semlock-locksmith
 }
 
 # gone PID: waits until the process has ended.
@@ -101,16 +101,62 @@ held_by_one() {
 	if [ $ended -ne 0 ] || [ "$(wc -l <runs)" -ne 1 ]; then complain "$(wc -l <runs) runs"; fi
 }
 
-# If a holder's semlock is killed, the lock on a server stays held until its command ends, beyond the lease.
-kept_for_the_command() {
-	local url=${URL/nightly/nightly$ttl}
-	rm -f holder.up holder.down ran
+# stray_under NAME COMMAND...: COMMAND runs the probe, and a process that nothing ties to the probe; the PID of that
+# process is in NAME.stray.
+stray_under() {
+	local name=$1
+	shift
+	rm -f "$name.stray" "$name.up" "$name.down"
+	fifos "$name"
+	start "$name" "$@" sh -c "/usr/bin/python3 '$SOURCE/tests/lib/stray.py' $name.stray &&
+		exec '$PROBE' hold $name.up $name.down"
+	ready "$name"
+}
+
+# dead PID: the process has ended, at this moment.
+dead() {
+	case $(ps -o stat= -p "$1") in
+	'' | Z*) ;;
+	*) complain "process $1 lives" ;;
+	esac
+}
+
+# inner NAME: prints the PID of the inner one of the two semlocks that NAME is.
+inner() { pgrep -P "${PID[$1]}"; }
+
+# ends_with_semlock: kill -9 of either semlock ends the command, and what it has started; then the lock is free, long
+# before the end of its lease.
+ends_with_semlock() {
+	local which pid
+	for which in outer inner outer inner; do
+		stray_under holder "$SEMLOCK" --ttl=300 "$URL"
+		pid=${PID[holder]}
+		[ $which = outer ] || pid=$(inner holder)
+		kill -KILL "$pid"
+		expect_status 0 "$SEMLOCK" -w 60 "$URL" sh -c "ps -o stat= -p ${COMMAND[holder]},$(cat holder.stray); true"
+		none -qv Z .out || complain "after the $which one was killed: $out"
+		ended holder 137
+	done
+}
+
+# stopped_waiter: a semlock that waits is stopped (Ctrl-Z) and its turn comes: the next one is in after a lease, and when
+# it goes on it has its turn again.
+stopped_waiter() {
+	local url=${URL/nightly/nightly$ttl} released
+	rm -f ./*.up ./*.down
 	hold_lock --ttl="$ttl" "$url" || return
-	kill -KILL "${PID[holder]}"
-	ended holder 137 && expect_status 1 "$SEMLOCK" -w $((2 * ttl)) "$url" touch ran || return
-	kill -0 "${COMMAND[holder]}" && [ ! -e ran ] || return
-	release holder
-	expect_status 0 "$SEMLOCK" -w 60 "$url" touch ran
+	fifos stopped && fifos next
+	start stopped "$SEMLOCK" -v --ttl="$ttl" "$url" "$PROBE" hold stopped.up stopped.down
+	waits_for stopped "waiting: held by" || return
+	start next "$SEMLOCK" -v --ttl="$ttl" "$url" "$PROBE" hold next.up next.down
+	waits_for next "waiting: " || return
+	kill -STOP "${PID[stopped]}" "$(inner stopped)"
+	let_go
+	released=$(now)
+	ready next || return
+	[ $(($(now) - released)) -lt $(((ttl + 1) * 1000000000)) ] || complain "after $(($(now) - released)) ns" || return
+	kill -CONT "$(inner stopped)" "${PID[stopped]}"
+	let_go next && ready stopped && let_go stopped
 }
 
 # --min-hold holds the lock for its full time, and no longer because a wall clock is wrong.

@@ -22,7 +22,7 @@ engine() {
 # OK: the line that says that the lock is held, for long.
 OK='read -r up _ </proc/uptime; echo "OK token=7 lease=60000000000 deadline=$((${up%.*} + 60))000000000"'
 
-helper_of() { pgrep -P "${PID[$1]}" -f semlock-locksmith; }
+helper_of() { pgrep -P "$(pgrep -P "${PID[$1]}")" -f semlock-locksmith; }
 
 gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc/$1/status"; }
 
@@ -41,7 +41,7 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
 	expect_status 1 "$SEMLOCK" -w .5 "$URL" touch ran
 	expect_status 1 "$SEMLOCK" --who "$URL"
-	grep -Eq "^held +${PID[holder]} .* exclusive " .out || complain "$out"
+	grep -Eq "^held +${COMMAND[holder]} .* exclusive .*: probe hold" .out || complain "$out"
 	[ ! -e ran ]
 	start waiter "$SEMLOCK" "$URL" true
 	let_go
@@ -61,17 +61,26 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	[ ! -e ran ]
 }
 
-@test "an engine in shell: semlock killed, the lock stays until the command ends; the helper killed, 76" {
+# killed_with WHICH: kill -9 of the outer or the inner semlock: nothing of the command runs when the next one begins,
+# though it has left its session and closed everything.
+killed_with() {
+	local pid
+	rm -f stray holder.up holder.down
 	fifos holder
-	start holder "$SEMLOCK" "$URL" "$PROBE" hold holder.up holder.down
+	start holder "$SEMLOCK" "$URL" sh -c "/usr/bin/python3 '$SOURCE/tests/lib/stray.py' stray && exec '$PROBE' hold holder.up holder.down"
 	ready holder
-	helper=$(helper_of holder)
-	kill -KILL "${PID[holder]}"
+	pid=${PID[holder]}
+	[ "$1" = outer ] || pid=$(pgrep -P "$pid")
+	kill -KILL "$pid"
+	expect_status 0 "$SEMLOCK" -w 20 "$URL" sh -c "! kill -0 ${COMMAND[holder]} && ! kill -0 $(cat stray)"
 	ended holder 137
-	expect_status 1 "$SEMLOCK" -n "$URL" true
-	release holder
-	gone "$helper"
-	expect_status 0 "$SEMLOCK" -w 20 "$URL" true
+}
+
+@test "an engine in shell: either semlock killed, the command ends, and the lock is free after it; the helper killed, 76" {
+	for _ in 1 2 3; do
+		killed_with outer
+		killed_with inner
+	done
 	start holder "$SEMLOCK" "$URL" sh -c 'echo $$ >command; exec sleep 1000'
 	eventually test -s command
 	kill -KILL "$(helper_of holder)"
@@ -81,7 +90,7 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 }
 
 @test "the helper killed: a command that has the URL as its last argument, too, is not taken for it" {
-	engine odd <<<"echo LOCKSMITH 1; $OK; read -r child; echo \$child; while read -r _; do :; done; echo FREE"
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; while read -r _; do :; done; echo FREE"
 	cat >job <<-'END'
 		kill -STOP $PPID # a running semlock would end this command
 		helper=$(pgrep -P $PPID -f semlock-locksmith-odd)
@@ -109,16 +118,16 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 }
 
 @test "an engine is told all that was asked for" {
-	engine odd <<<"echo LOCKSMITH 1 shared slots queue-max; echo \"\$*\" >told; $OK; read -r child; echo \$child; cat; echo FREE"
-	expect_status 0 "$SEMLOCK" -n -j 3 --ttl 5 --stale 90 odd://h/l true
-	[ "$(cat told)" = "--slots=3 --ttl=5.000000000 --stale=90.000000000 --no-wait --note=true -- odd://h/l" ] || complain "$(cat told)"
-	expect_status 0 "$SEMLOCK" -s --queue-max=2 odd://h/l true
-	[ "$(cat told)" = "--mode=shared --queue-max=2 --note=true -- odd://h/l" ] || complain "$(cat told)"
+	engine odd <<<"echo LOCKSMITH 2 shared slots queue-max; echo \"\$*\" >told; $OK; read -r start; cat; echo FREE"
+	expect_status 0 "$SEMLOCK" -n -j 3 --ttl 5 --stale 90 odd://h/l true -x
+	[ "$(sed 's/pid=[1-9][0-9]*/pid=N/' told)" = "--slots=3 --ttl=5.000000000 --stale=90.000000000 --no-wait --pid=N --note=true -x -- odd://h/l" ] || complain "$(cat told)"
+	expect_status 0 "$SEMLOCK" -s --queue-max=2 odd://h/l true -x
+	[ "$(sed 's/pid=[1-9][0-9]*/pid=N/' told)" = "--mode=shared --queue-max=2 --pid=N --note=true -x -- odd://h/l" ] || complain "$(cat told)"
 }
 
 @test "a slot that is none of the lock's is not handed on" {
 	for slot in 2 -1 99999999999 4294967297; do
-		engine odd <<<"echo LOCKSMITH 1 shared slots; ${OK/token=7/slot=$slot}; read -r child; echo \$child; cat; echo FREE"
+		engine odd <<<"echo LOCKSMITH 2 shared slots; ${OK/token=7/slot=$slot}; read -r start; cat; echo FREE"
 		expect_status 0 "$SEMLOCK" -j 2 odd://h/l sh -c 'echo "${SEMLOCK_SLOT-none}"'
 		expect_out none
 	done
@@ -134,12 +143,12 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 }
 
 @test "another version of the protocol is 69, and the message names both" {
-	for first in "LOCKSMITH 2 shared" "LOCKSMITH 11" "LOCKSMITH 1x" "LOCKSMITH"; do
+	for first in "LOCKSMITH 1 shared" "LOCKSMITH 22" "LOCKSMITH 2x" "LOCKSMITH"; do
 		engine odd <<<"echo '$first'; $OK; cat"
-		refused 69 "and this semlock 1" "$SEMLOCK" odd://h/l touch ran
-		refused 69 "and this semlock 1" "$SEMLOCK" --who odd://h/l
+		refused 69 "and this semlock 2" "$SEMLOCK" odd://h/l touch ran
+		refused 69 "and this semlock 2" "$SEMLOCK" --who odd://h/l
 	done
-	engine odd <<<"echo 'LOCKSMITH 1 shared timetravel token'; $OK; read -r child; echo \$child; cat; echo FREE"
+	engine odd <<<"echo 'LOCKSMITH 2 shared timetravel token'; $OK; read -r start; cat; echo FREE"
 	expect_status 0 "$SEMLOCK" -s odd://h/l sh -c 'echo $SEMLOCK_TOKEN'
 	expect_out 7
 	[ ! -e ran ]
@@ -151,25 +160,29 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	engine odd <<<'echo HELLO; cat'
 	refused 69 "does not know: HELLO" "$SEMLOCK" odd://h/l touch ran
 	for line in "GRANTED l" "" "WAITX" "ok lease=1"; do
-		engine odd <<<"echo LOCKSMITH 1; echo '$line'; cat"
+		engine odd <<<"echo LOCKSMITH 2; echo '$line'; cat"
 		refused 69 "does not know: $line" "$SEMLOCK" odd://h/l touch ran
 		refused 69 "does not know: $line" "$SEMLOCK" --who odd://h/l
 	done
-	engine odd <<<"echo LOCKSMITH 1; $OK; echo 'CHILDREN 4'; cat"
+	engine odd <<<"echo LOCKSMITH 2; env printf '%s\\n' \"\$($OK; echo CHILDREN 4)\"; cat"
 	refused 69 "does not know: CHILDREN 4" "$SEMLOCK" odd://h/l touch ran
-	engine odd <<<'echo LOCKSMITH 1; exit 3'
+	for line in "CHILDREN 4" FREE "OK lease=1 deadline=1"; do
+		engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; echo '$line'; exec cat >started"
+		refused 76 "does not know: $line" "$SEMLOCK" odd://h/l sleep 60
+	done
+	engine odd <<<'echo LOCKSMITH 2; exit 3'
 	refused 69 "has ended without an answer" "$SEMLOCK" odd://h/l touch ran
 	[ ! -e ran ]
 }
 
 @test "of a line that is too long the end is no line of its own: no lock that nobody granted, no loss unheard" {
-	engine odd <<<"echo LOCKSMITH 1; printf 'NOTE %01019d' 0; $OK; exit 3"
+	engine odd <<<"echo LOCKSMITH 2; printf 'NOTE %01019d' 0; $OK; exit 3"
 	expect_status 69 "$SEMLOCK" odd://h/l touch ran
 	grep -q "odd://h/l: 0000.*0000$" .err || complain "$err"
-	engine odd <<<"echo LOCKSMITH 1; $OK; read -r child; echo \$child; printf 'LOST gone%03000d\n' 0; cat"
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; printf 'LOST gone%03000d\n' 0; cat"
 	expect_status 76 "$SEMLOCK" odd://h/l sleep 30
 	grep -q "the lock is lost: gone000" .err || complain "$err"
-	engine odd <<<"echo LOCKSMITH 1; printf 'WHO state=holds mode=exclusive pid=7 host=h note=%03000dWHO\n' 0"
+	engine odd <<<"echo LOCKSMITH 2; printf 'WHO state=holds mode=exclusive pid=7 host=h note=%03000dWHO\n' 0"
 	expect_status 1 "$SEMLOCK" --who odd://h/l
 	[ "$(grep -c "^held " .out)" -eq 1 ] || complain "$out"
 	[ ! -e ran ]
@@ -185,8 +198,8 @@ refused_soon() {
 
 @test "an engine that says nothing, or notes alone: -n and a short -w are 69 within three seconds and a bit, not busy" {
 	engine mute <<<'cat'
-	engine slow <<<'echo LOCKSMITH 1 shared; cat'
-	engine loud <<<"echo LOCKSMITH 1; exec yes 'NOTE not yet'"
+	engine slow <<<'echo LOCKSMITH 2 shared; cat'
+	engine loud <<<"echo LOCKSMITH 2; exec yes 'NOTE not yet'"
 	for scheme in mute slow loud; do
 		for wait in -n "-w .1"; do
 			# shellcheck disable=SC2086 # two words
@@ -197,7 +210,7 @@ refused_soon() {
 }
 
 @test "what a helper notes reaches the user, from NOTE and from its standard error" {
-	engine odd <<<"echo LOCKSMITH 1; echo NOTE taken over from 9; echo broken pipe dream >&2; $OK; read -r child; echo \$child; cat; echo NOTE bye; echo FREE"
+	engine odd <<<"echo LOCKSMITH 2; echo NOTE taken over from 9; echo broken pipe dream >&2; $OK; read -r start; cat; echo NOTE bye; echo FREE"
 	expect_status 0 "$SEMLOCK" odd://h/l true
 	grep -qx "semlock: odd://h/l: taken over from 9" .err || complain "$err"
 	grep -qx "broken pipe dream" .err || complain "$err"
@@ -206,7 +219,7 @@ refused_soon() {
 }
 
 @test "the command does not inherit the server's password" {
-	engine odd <<<"echo LOCKSMITH 1; echo \$SEMLOCK_USER \$SEMLOCK_PASSWORD >told; $OK; read -r child; echo \$child; cat; echo FREE"
+	engine odd <<<"echo LOCKSMITH 2; echo \$SEMLOCK_USER \$SEMLOCK_PASSWORD >told; $OK; read -r start; cat; echo FREE"
 	export SEMLOCK_USER=me SEMLOCK_PASSWORD=secret
 	expect_status 0 "$SEMLOCK" odd://h/l sh -c 'echo ${SEMLOCK_USER-none} ${SEMLOCK_PASSWORD-none}'
 	expect_out "me none"

@@ -66,11 +66,11 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
 	expect_silent
 	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
-	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	refused 1 "held by ${COMMAND[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
 	[ ! -e ran ]
 	fifos waiter
 	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
-	waits_for waiter "waiting: held by ${PID[holder]} on"
+	waits_for waiter "waiting: held by ${COMMAND[holder]} on"
 	release holder
 	ended holder 0
 	ready waiter
@@ -136,8 +136,12 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	kill -CONT "$smith"
 }
 
-@test "semlock killed: the lock is kept until the command ends" {
-	with_lease 4 kept_for_the_command
+@test "either semlock killed: all that the command has started is gone before the next begins" {
+	ends_with_semlock
+}
+
+@test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
+	with_lease 2 stopped_waiter
 }
 
 @test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {
@@ -159,7 +163,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "an answer that breaks off is none: --who says 69, not that all is well" {
-	fake ftp < <(printf '#!/bin/sh\necho LOCKSMITH 1; kill -KILL $$\n')
+	fake ftp < <(printf '#!/bin/sh\necho LOCKSMITH 2; kill -KILL $$\n')
 	expect_status 69 "$SEMLOCK" --who "$URL"
 }
 
@@ -167,7 +171,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	expect_status 0 "$SEMLOCK" --who "$URL"
 	hold_lock "$URL"
 	expect_status 1 "$SEMLOCK" --who "$URL"
-	grep -Eq "^held +${PID[holder]} .* exclusive " .out
+	grep -Eq "^held +${COMMAND[holder]} .* exclusive " .out
 }
 
 @test "a server that is not there yet is waited for like a lock" {

@@ -682,6 +682,21 @@ foreign() {
 	[ "${#lines[@]}" -eq 1 ]
 }
 
+lapses_unstarted() {
+	local lock="etcd://$ETCD/L$ttl"
+	smith a --ttl="$ttl" "$lock" && expect_unstarted a || return
+	deadline=$(field "$LINE" deadline)
+	smith b --ttl="$ttl" "$lock" && until_line b OK || return
+	[ "$(now)" -lt $((deadline + 1000000000)) ] || complain "$(($(now) - deadline)) ns after its deadline" || return
+	expect a LOST && ended a
+	[ "$STATUS" -eq 76 ] && unlock b
+}
+
+@test "a lock that is not begun by START lapses after one lease" {
+	etcd_single
+	with_lease 2 lapses_unstarted
+}
+
 said_in_the_end() {
 	local lock="etcd://$ETCD/L$ttl"
 	smith a "$lock" && expect a OK || return
@@ -689,17 +704,16 @@ said_in_the_end() {
 	fill b
 	unlock a
 	until [ -n "$(ctl get "L$ttl#held/" --prefix --keys-only)" ]; do :; done
-	# The pause is longer than the lease: the deadline in the OK has passed.
+	# The pause is longer than the lease: the deadline in the OK has passed, and the command was not started.
 	local end=$(($(now) + ttl * 1000000000 + 500000000))
 	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
 	drain b
-	expect b OK && expect b HELD || return
-	[ "$(field "$LINE" deadline)" -gt "$(now)" ] || return
-	unlock b
-	[ "$STATUS" -eq 0 ]
+	expect_unstarted b && [ "$(field "$LINE" deadline)" -lt "$(now)" ] || return
+	expect b LOST && unlock b
+	[ "$STATUS" -eq 76 ]
 }
 
-@test "OK is said in the end to one who had no room for it, and until when" {
+@test "OK is said in the end to one who had no room for it, and until when; nothing was held for it beyond that" {
 	etcd_single
 	with_lease 2 said_in_the_end
 }

@@ -29,10 +29,10 @@ all_of_it() {
 	hold_lock --ttl=10 "$1"
 	expect_status 1 "$SEMLOCK" -n "$1" touch ran
 	expect_status 1 "$SEMLOCK" --who "$1"
-	grep -Eq "^held +${PID[holder]} " .out
+	grep -Eq "^held +${COMMAND[holder]} " .out
 	fifos waiter
 	start waiter "$SEMLOCK" -v "$1" "$PROBE" hold waiter.up waiter.down
-	waits_for waiter "waiting: held by ${PID[holder]} on"
+	waits_for waiter "waiting: held by ${COMMAND[holder]} on"
 	release holder
 	ended holder 0
 	ready waiter
@@ -89,7 +89,7 @@ all_of_it() {
 	sftp_server
 	hold_lock --ttl=4 "$URL/nightly"
 	# The helper is killed first: without the other processes it would release the lock.
-	kill -KILL "$(helper_of holder)" "${PID[holder]}" "${COMMAND[holder]}"
+	kill -KILL "$(helper_of holder)" "$(inner holder)" "${PID[holder]}" "${COMMAND[holder]}"
 	ended holder 137
 	expect_status 0 "$SEMLOCK" --ttl=2 -w 60 "$URL/nightly" true
 }

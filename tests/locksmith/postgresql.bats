@@ -81,11 +81,11 @@ waiter() {
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
 	expect_silent
 	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
-	refused 1 "held by ${PID[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	refused 1 "held by ${COMMAND[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
 	[ ! -e ran ]
 	[ "$(rows)" -eq 1 ]
 	waiter one "$URL"
-	waits_for one "waiting: held by ${PID[holder]} on"
+	waits_for one "waiting: held by ${COMMAND[holder]} on"
 	# The first waiter waits for the row, the next ones for the first.
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
 	expect_status 1 "$SEMLOCK" -w 0.3 "$URL" touch ran
@@ -118,7 +118,7 @@ waiter() {
 		start "$i" "$SEMLOCK" "$URL" sh -c "echo $i >>order"
 		eventually waiting "$i"
 	done
-	kill -KILL "$(helper_of 2)" "${PID[2]}"
+	kill -KILL "$(helper_of 2)" "$(inner 2)" "${PID[2]}"
 	start reader "$SEMLOCK" -s "$URL" sh -c 'echo reader >>order'
 	eventually waiting 5
 	release holder
@@ -229,7 +229,7 @@ lost_by() {
 	hold_lock --ttl=600 "$URL"
 	kill -STOP "${PID[holder]}"
 	end_sessions
-	"$PROBE" gone "${COMMAND[holder]}" # the helper has killed the command
+	"$PROBE" gone "${COMMAND[holder]}" # the inner semlock has killed the command
 	"$PROBE" pause 2500
 	kill -CONT "${PID[holder]}"
 	ended holder 76
@@ -264,8 +264,12 @@ held_without_room() {
 	grep -q "its row was removed" holder.err
 }
 
-@test "semlock killed: the lock is kept until the command ends, beyond its lease" {
-	with_lease 3 kept_for_the_command
+@test "either semlock killed: all that the command has started is gone before the next begins" {
+	ends_with_semlock
+}
+
+@test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
+	with_lease 2 stopped_waiter
 }
 
 @test "failover to a synchronous standby: the row goes along, and keeps the next out until the command has ended" {
@@ -476,10 +480,10 @@ later() {
 	start waiter "$SEMLOCK" -v -s "$URL" true
 	waits_for waiter "waiting: held by"
 	expect_status 1 "$SEMLOCK" --who "$URL"
-	grep -Eq "^held +${PID[holder]} .* exclusive " .out
+	grep -Eq "^held +${COMMAND[holder]} .* exclusive " .out
 	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
 	expect_status 1 "$SEMLOCK" --who --json "$URL"
-	/usr/bin/python3 - .out "${PID[holder]}" "${PID[waiter]}" <<-'END'
+	/usr/bin/python3 - .out "${COMMAND[holder]}" "${PID[waiter]}" <<-'END'
 		import json, sys
 		lock = json.load(open(sys.argv[1]))[0]
 		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
@@ -488,7 +492,7 @@ later() {
 	expect_status 1 "$SEMLOCK" --who
 	grep -A3 "^$URL: held, 1 waiting" .out >lines
 	grep -q "^held  *${COMMAND[holder]} " lines
-	grep -q "^ *1\. *${PID[waiter]} " lines
+	grep -q "^ *1\. *$(inner waiter) " lines
 	release holder
 	ended holder 0
 	ended waiter 0

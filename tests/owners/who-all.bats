@@ -130,7 +130,7 @@ has_two() {
 	mkdir helpers
 	cat >helpers/semlock-locksmith-pause <<-'END'
 		#!/bin/sh
-		echo LOCKSMITH 1
+		echo LOCKSMITH 2
 		echo >who.up
 		read -r end <who.down
 	END

@@ -82,6 +82,7 @@ class Smith:
             word = line.split()[0]
             if word == "OK":
                 enter(self.me, line)
+                self.start()
             if word == "HELD":
                 with guard:
                     if self.me in inside:
@@ -98,6 +99,13 @@ class Smith:
         with self.lines:
             self.over = True
             self.lines.notify_all()
+
+    def start(self):
+        try:
+            self.p.stdin.write("START\n")
+            self.p.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass
 
     def wait_for(self, what, timeout):
         with self.lines:

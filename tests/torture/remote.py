@@ -58,8 +58,8 @@ for name in oracle, log:
 guard = threading.Lock()
 story = []      # (when, contender, what happened), to be read when two were inside
 count = dict(entered=0, overlaps=0, regressions=0, stuck=0, wrong=0, lost=0, refused=0, semlock_killed=0,
-             smith_killed=0, command_killed=0, semlock_stopped=0, smith_stopped=0, command_stopped=0,
-             waiter_killed=0)
+             inner_killed=0, smith_killed=0, command_killed=0, semlock_stopped=0, inner_stopped=0,
+             smith_stopped=0, command_stopped=0, waiter_killed=0)
 longest = 0.0   # wait for the lock
 
 
@@ -84,15 +84,15 @@ def tell_story():
                 print("  %9.3f  %d  %s" % (t - began, me, what))
 
 
-def smith_of(pid):
-    """The locksmith of semlock PID: its child of that name."""
+def child_of(pid, name):
+    """The child of process PID whose name begins so."""
     try:
         with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
             for child in f.read().split():
-                with open("/proc/%s/comm" % child) as name:
-                    if name.read().startswith("semlock-locksmi"):
+                with open("/proc/%s/comm" % child) as comm:
+                    if comm.read().startswith(name):
                         return int(child)
-    except OSError:
+    except (OSError, TypeError):
         pass
     return None
 
@@ -112,10 +112,12 @@ def stop_for(pid, seconds):
 
 
 def harm(me, dice, p, command):
-    """Kills or stops semlock, its locksmith or its command."""
-    what = dice.choice(("semlock_killed", "smith_killed", "command_killed", "semlock_stopped", "smith_stopped",
-                        "command_stopped"))
-    who = {"semlock": p.pid, "smith": smith_of(p.pid), "command": command}[what.split("_")[0]]
+    """Kills or stops semlock (the outer or the inner one), its locksmith or its command."""
+    what = dice.choice(("semlock_killed", "inner_killed", "smith_killed", "command_killed", "semlock_stopped",
+                        "inner_stopped", "smith_stopped", "command_stopped"))
+    inner = child_of(p.pid, "semlock")
+    who = {"semlock": p.pid, "inner": inner, "smith": child_of(inner, "semlock-locksmi"),
+           "command": command}[what.split("_")[0]]
     note(what)
     tell(me, "%s: pid %s" % (what, who))
     if what.endswith("killed"):
@@ -152,7 +154,7 @@ def one(me, dice):
         note("waiter_killed")
         tell(me, "waiter_killed")
         p.kill()
-    # One byte at a time: the command inherits the pipe, which stays open when its semlock is killed.
+    # A killed semlock's command may have the pipe open for a moment.
     word = p.stdout.readline().split()
     if word:
         tell(me, "%s: command %s, token %s%s" % (*word[:3], "" if word[3] == "0" else ", beside " + word[3]))

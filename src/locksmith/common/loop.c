@@ -3,7 +3,6 @@
 #include "locksmith/common/loop.h"
 
 #include "locksmith/common/clock.h"
-#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -19,25 +18,30 @@ int loop_milliseconds(int64_t until)
 
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
 {
-	struct pollfd all[MOST_FDS + 2];
+	struct pollfd all[MOST_FDS + 1];
 
 	if (count > 0)
 		memcpy(all, fds, count * sizeof *fds);
 	/* poll(2) ignores a descriptor of -1. */
 	all[count] = (struct pollfd){protocol_fd(), POLLIN, 0};
-	all[count + 1] = (struct pollfd){watchdog_parent_fd(), POLLIN, 0};
-	if (poll(all, count + 2, loop_milliseconds(clock_min(until, watchdog_next()))) < 0)
+	if (poll(all, count + 1, loop_milliseconds(until)) < 0)
 		memset(all, 0, sizeof all); /* EINTR: nothing is ready */
 	for (nfds_t i = 0; i < count; i++)
 		fds[i].revents = all[i].revents;
 	protocol_pump();
-	watchdog_act();
 }
 
 void loop_wait(int64_t until)
 {
 	while (clock_boottime() < until && !protocol_released())
 		loop_turn(NULL, 0, until);
+}
+
+bool loop_wait_for_start(int64_t until)
+{
+	while (clock_boottime() < until && !protocol_started() && !protocol_released())
+		loop_turn(NULL, 0, until);
+	return protocol_started();
 }
 
 void loop_pause(int64_t until)

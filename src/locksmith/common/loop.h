@@ -1,20 +1,28 @@
-/* locksmith/common/loop.h - sleep, read semlock's lines, and run the watchdog. */
+/* locksmith/common/loop.h - sleep, and read semlock's lines. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The timeout in ms for poll(2) until that moment; at most 1000: poll(2) does not count the time in which
    the machine is suspended. */
 int loop_milliseconds(int64_t until);
 
-/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, the
-   watchdog is due, that moment has come, or a second is over.  Fills in revents. */
+/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, that
+   moment has come, or a second is over.  Fills in revents. */
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
 /* Waits until that moment, or until protocol_released(). */
 void loop_wait(int64_t until);
+
+/* After OK, until the last moment for a renewal: waits for START.  False: it did not come, and the lock is to
+   lapse, or to be released. */
+bool loop_wait_for_start(int64_t until);
+
+/* The reason of the loss if START did not come. */
+#define NOT_STARTED "semlock stood still, and did not start the command in time"
 
 /* Waits until that moment, also after protocol_released(). */
 void loop_pause(int64_t until);

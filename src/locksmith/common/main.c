@@ -3,7 +3,6 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/common/engine.h"
-#include "locksmith/common/watchdog.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/options.h"
 #include "locksmith/common/protocol.h"
@@ -30,22 +29,7 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The lock is lost. Semlock stops the command and closes our input; if semlock cannot, the watchdog stops
-   the command before the lease ends. */
-static void see_it_stopped(void)
-{
-	int64_t end;
-
-	if (protocol_released())
-		return;
-	watchdog_lost();
-	while (!protocol_released() && !watchdog_act())
-		loop_pause(clock_min(watchdog_next(), clock_boottime() + NS_PER_S / 20));
-	/* A killed process needs a moment to close the pipe, and on a busy machine semlock needs more.  If the
-	 * helper ended before, the lock would stay until the end of its lease. */
-	for (end = clock_boottime() + 10 * NS_PER_S; !protocol_released() && clock_boottime() < end;)
-		loop_pause(clock_boottime() + NS_PER_S / 50);
-}
+#define STOPPING (10 * NS_PER_S) /* semlock stops the command of a lost lock, and closes our input */
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
  * name would be waited for without end. */
@@ -75,12 +59,13 @@ static int finish(int status, const struct failure *failure)
 {
 	if (status == EXIT_LOST) {
 		say("LOST %s", failure->text);
-		see_it_stopped();
+		if (protocol_started())
+			loop_wait(clock_boottime() + STOPPING);
 	} else if (status > EXIT_BUSY && failure->text[0] != '\0') {
 		say("ERR %d %s", status, failure->text);
 	}
 	if (engine.end != NULL)
-		engine.end(protocol_released());
+		engine.end(protocol_released() || !protocol_started());
 	protocol_end();
 	return status;
 }
@@ -120,7 +105,6 @@ int main(int argc, char **argv)
 	struct options options;
 	int status;
 
-	watchdog_start();
 	outlive_signals();
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* a core file would have the password in it */
 	status = options_parse(argc, argv, &options, &failure);

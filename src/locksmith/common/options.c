@@ -3,6 +3,7 @@
 #include "locksmith/common/options.h"
 
 #include "locksmith/common/clock.h"
+#include "locksmith/common/protocol.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -76,12 +77,17 @@ const char *lease_mode_name(enum lease_mode mode)
 	return mode == LEASE_SHARED ? "shared" : mode == LEASE_SLOTS ? "slots" : "exclusive";
 }
 
+long options_pid(const struct options *o)
+{
+	return protocol_command() > 0 ? protocol_command() : o->pid;
+}
+
 void options_holder(const struct options *o, char *text, size_t size)
 {
 	char host[65] = "";
 
 	gethostname(host, sizeof host - 1);
-	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", o->pid, host, (long long)time(NULL),
+	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", options_pid(o), host, (long long)time(NULL),
 	    o->note[0] != '\0' ? " note=" : "", o->note);
 }
 

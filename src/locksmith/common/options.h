@@ -26,7 +26,7 @@ struct options {
 	int64_t wait;	  /* how long to wait for the lock, or NEVER */
 	int64_t until;	  /* the moment (clock_boottime) at which that is over */
 	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
-	long pid;	  /* shown to others as the holder */
+	long pid;	  /* see options_pid() */
 	const char *note; /* shown to others, "" if none */
 	const char *url_text;
 	struct url url;   /* filled in by the engine */
@@ -34,6 +34,9 @@ struct options {
 
 /* "exclusive", "shared" or "slots". */
 const char *lease_mode_name(enum lease_mode mode);
+
+/* The process that others are told of: semlock, and from START on the command. */
+long options_pid(const struct options *o);
 
 /* The holder, as others are told of it: the fields of a WAIT line from pid= on. */
 void options_holder(const struct options *o, char *text, size_t size);

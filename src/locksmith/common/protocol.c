@@ -2,7 +2,6 @@
 
 #include "locksmith/common/protocol.h"
 
-#include "locksmith/common/watchdog.h"
 #include "locksmith/common/failure.h"
 
 #include <errno.h>
@@ -18,6 +17,8 @@ static struct {
 	char line[128];
 	size_t used;
 	bool too_long; /* the rest of an overlong line is dropped with it */
+	bool started;
+	long command;
 	bool unlock;
 	bool ended;
 } input;
@@ -130,27 +131,16 @@ int protocol_fd(void)
 	return input.ended ? -1 : STDIN_FILENO;
 }
 
-static void child_line(const char *number)
-{
-	char *end;
-	long pid = strtol(number, &end, 10);
-
-	/* Semlock starts the command after this answer: until then the PID cannot be another
-	   process's. */
-	if (*end == '\0' && pid > 1 && watchdog_child((pid_t)pid) == 0)
-		say("CHILD %ld", pid);
-	else
-		say("ERR %d no such child: %s", EXIT_INTERNAL, number);
-}
-
 static void input_line(const char *text)
 {
-	if (strcmp(text, "UNLOCK") == 0)
+	if (strcmp(text, "UNLOCK") == 0) {
 		input.unlock = true;
-	else if (strncmp(text, "CHILD ", 6) == 0)
-		child_line(text + 6);
-	else
+	} else if (strcmp(text, "START") == 0 || strncmp(text, "START pid=", 10) == 0) {
+		input.started = true;
+		input.command = text[5] == '\0' ? 0 : strtol(text + 10, NULL, 10);
+	} else {
 		say("ERR %d unknown line: %s", EXIT_INTERNAL, text);
+	}
 }
 
 static void input_byte(char c)
@@ -183,6 +173,16 @@ void protocol_pump(void)
 		for (ssize_t i = 0; i < got; i++)
 			input_byte(bytes[i]);
 	}
+}
+
+bool protocol_started(void)
+{
+	return input.started;
+}
+
+long protocol_command(void)
+{
+	return input.command;
 }
 
 bool protocol_released(void)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 1 };
+enum { PROTOCOL_VERSION = 2 };
 
 /* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on:
    WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only WHO
@@ -26,6 +26,13 @@ int protocol_fd(void);
 
 /* Reads and handles semlock's lines, without blocking. */
 void protocol_pump(void);
+
+/* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand still, and nothing
+   is held for it beyond one lease. */
+bool protocol_started(void);
+
+/* The PID that START has told: whom to name to others as the holder; 0: none yet. */
+long protocol_command(void);
 
 /* True after UNLOCK or the end of input: release the lock. */
 bool protocol_released(void);

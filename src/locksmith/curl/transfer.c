@@ -3,7 +3,6 @@
 #include "locksmith/curl/transfer.h"
 
 #include "locksmith/common/clock.h"
-#include "locksmith/common/watchdog.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
@@ -24,7 +23,7 @@ int transfer_open(struct transfer *t)
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
-	/* Otherwise the end of a transfer waits for the resolver, while the lease and the watchdog are due. */
+	/* Otherwise the end of a transfer waits for the resolver, while the lease is due. */
 	curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
 	/* No proxy: it could answer in the server's place. */
 	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
@@ -95,7 +94,7 @@ static bool either(const bool *flag, const bool *other)
 /* One turn of the loop: drive all transfers, then wait for an event. */
 static void turn(int64_t until, const bool *flag, const bool *other)
 {
-	struct curl_waitfd also[2];
+	struct curl_waitfd also[1];
 	unsigned int n = 0;
 	int running;
 
@@ -105,11 +104,8 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 		return;
 	if (protocol_fd() >= 0)
 		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
-	if (watchdog_parent_fd() >= 0)
-		also[n++] = (struct curl_waitfd){watchdog_parent_fd(), CURL_WAIT_POLLIN, 0};
-	curl_multi_poll(multi, also, n, loop_milliseconds(clock_min(until, watchdog_next())), NULL);
+	curl_multi_poll(multi, also, n, loop_milliseconds(until), NULL);
 	protocol_pump();
-	watchdog_act();
 }
 
 void transfer_start(struct transfer *t)

@@ -1,4 +1,4 @@
-/* locksmith/curl/transfer.h - libcurl's transfers, in a loop that also reads semlock's lines and runs the watchdog. */
+/* locksmith/curl/transfer.h - libcurl's transfers, in a loop that also reads semlock's lines. */
 #ifndef SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
 #define SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
 

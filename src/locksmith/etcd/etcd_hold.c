@@ -2,7 +2,7 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/etcd/etcdlock.h"
-#include "locksmith/common/watchdog.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
 #include <inttypes.h>
@@ -25,7 +25,6 @@ static void etcd_renewed(struct etcdlock *k, struct etcd_renewal *h)
 	h->next = k->deadline - k->ttl + k->ttl / 3;
 	if (!etcdwatch_over(&k->watch))
 		h->pause = PAUSE;
-	watchdog_lease(k->deadline, k->ttl);
 }
 
 /* Watches our own key from when it was last seen: a loss is noticed before the next renewal. */
@@ -43,7 +42,6 @@ static void watch_own(struct etcdlock *k, struct etcd_renewal *h)
 
 static int etcd_release(struct etcdlock *k, struct failure *failure)
 {
-	watchdog_over();
 	etcdwatch_stop(&k->watch);
 	switch (etcdmark_release(k, clock_boottime() + k->ttl)) {
 	case ETCD_OK:
@@ -123,6 +121,10 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 		h.next = h.watch_at; /* half of the lease may have gone by in the queue: a short command needs no renewal */
 	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
 	etcdwatch_stop(&k->watch); /* that of our predecessor */
+	if (!loop_wait_for_start(h.last_call) && !protocol_released()) {
+		failure_set(failure, EXIT_LOST, NOT_STARTED);
+		return EXIT_LOST;
+	}
 	k->etcd.abort = &k->watch.deleted;
 	while (!protocol_released()) {
 		int64_t until;

@@ -5,7 +5,6 @@
 #include "locksmith/common/clock.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
-#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>
@@ -24,7 +23,7 @@ static bool stand_still(struct dirlock *k, unsigned int ttl)
 	say_wait(k->who); /* with WAIT, semlock -n goes on waiting for us */
 	while (clock_boottime() < end) {
 		loop_pause(clock_min(end, clock_boottime() + k->options->interval));
-		if (watchdog_parent_gone()) /* semlock has ended: take nothing */
+		if (protocol_released()) /* semlock has ended: take nothing */
 			return false;
 		if (dirlock_look(k) != REPLY_DONE || k->listing.tokens != before.tokens)
 			return false;

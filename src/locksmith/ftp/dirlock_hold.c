@@ -3,7 +3,6 @@
 #include "locksmith/common/clock.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
-#include "locksmith/common/watchdog.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -27,7 +26,6 @@ static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_
 	/* On a slow connection there must be time for a retry before the lease ends. */
 	h->next = sent + h->ttl / 4;
 	h->tried = 0;
-	watchdog_lease(h->deadline, h->ttl);
 	k->remote_dir.until = h->last_call;
 }
 
@@ -39,6 +37,7 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 	enum reply reply;
 
 	next.beat++;
+	next.pid = options_pid(k->options);
 	token_name(&next);
 	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
@@ -77,6 +76,7 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 			return REPLY_UNKNOWN;
 		/* A heartbeat whose reply was lost may have renamed the token. */
 		k->mine.beat++;
+		k->mine.pid = options_pid(k->options);
 		token_name(&k->mine);
 		if (listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
@@ -96,7 +96,6 @@ static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
 {
 	int64_t give_up = clock_boottime() + h->ttl;
 
-	watchdog_over();
 	k->remote_dir.until = NEVER;
 	do {
 		switch (let_go(k, h)) {
@@ -122,6 +121,10 @@ int dirlock_hold(struct dirlock *k)
 
 	dirlock_renewed(k, &h, k->sent);
 	say_ok(-1, -1, h.ttl, h.deadline);
+	if (!loop_wait_for_start(h.last_call) && !protocol_released()) {
+		failure_set(&k->failure, EXIT_LOST, NOT_STARTED);
+		return EXIT_LOST;
+	}
 	for (;;) {
 		loop_wait(clock_min(h.next, h.last_call));
 		if (protocol_released())

@@ -1,7 +1,7 @@
 #include <config.h>
 
 #include "locksmith/common/clock.h"
-#include "locksmith/common/watchdog.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
@@ -48,7 +48,6 @@ static int renew(struct pglock *k, int64_t *next)
 	if (rows <= 0)
 		return -1;
 	*next = renewal_time(k);
-	watchdog_lease(k->deadline, k->ttl);
 	say("HELD deadline=%" PRId64, k->deadline);
 	return 0;
 }
@@ -79,15 +78,16 @@ int pg_hold(struct pglock *k)
 	int status;
 
 	k->acquiring = false;
-	watchdog_lease(k->deadline, k->ttl);
 	say_ok(atoll(k->fencing_token), k->slot, k->ttl, k->deadline);
-	if (let_next_come(k) == 0)
-		while (!protocol_released() && rest(k, next) == 0)
+	if (let_next_come(k) == 0) {
+		if (!loop_wait_for_start(k->deadline - k->ttl / 10))
+			failure_set(&k->failure, EXIT_LOST, NOT_STARTED);
+		while (protocol_started() && !protocol_released() && rest(k, next) == 0)
 			if (!protocol_released() && renew(k, &next) != 0)
 				break;
+	}
 	if (!protocol_released())
 		return k->failure.status = EXIT_LOST;
-	watchdog_over();
 	status = pg_release(k);
 	if (status == EXIT_RELEASED)
 		say("FREE");

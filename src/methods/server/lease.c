@@ -85,16 +85,19 @@ static void lease_listen(struct lease *lease)
 {
 	const struct deadline now = deadline_after(0);
 	const char *line, *text;
+	struct error unknown;
 	int got = LINE_END;
 
 	while (!lease->helper_exited && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, "LOST")) != NULL) {
 			stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
-		}
-		if (locksmith_says(line, "HELD") != NULL) {
+		} else if (locksmith_says(line, "HELD") != NULL) {
 			locksmith_note(lease->lock->smith, line);
 			follow_deadline(lease);
+		} else {
+			locksmith_unknown(lease->lock->smith, line, &unknown);
+			stop_at_once(lease, (text = locksmith_says(line, "ERR")) != NULL ? text : unknown.text);
 		}
 	}
 	if (got == LINE_END && !lease->helper_exited) {
@@ -164,6 +167,15 @@ static void *lease_thread(void *argument)
 
 static struct lease the_lease;
 
+/* The helper renews from now on.  COMMAND is for others to be named. */
+static void tell_start(struct locksmith *smith, pid_t command)
+{
+	char line[32];
+
+	snprintf(line, sizeof line, "START pid=%ld\n", (long)command);
+	locksmith_tell(smith, line);
+}
+
 int lease_guard(const struct guard *guard, struct error *error)
 {
 	struct lock *lock = guard->locks;
@@ -198,6 +210,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	lease->running = errno == 0;
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
+	tell_start(lock->smith, command);
 	return 0;
 }
 

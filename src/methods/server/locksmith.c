@@ -18,18 +18,21 @@
 /* So many reads empty a full pipe, of 64 KiB. */
 #define PIPE_READS (64 * 1024 / LOCKSMITH_LINE)
 
-const char *locksmith_directory(void)
+const char *locksmith_directory(unsigned n)
 {
 	const char *named = getenv("SEMLOCK_LOCKSMITH_DIR");
 
-	return named != NULL && *named != '\0' ? named : LIBEXECDIR;
+	if (named != NULL && *named != '\0' && n-- == 0)
+		return named;
+	return n == 0 ? LIBEXECDIR : NULL;
 }
 
 /* In the child.  If exec fails, write the ERR line in the helper's place. */
 static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
 {
 	char line[LOCKSMITH_LINE], path[PATH_MAX];
-	int length;
+	const char *directory;
+	int length, errnum = ENOENT;
 
 	dup2(smith->monitor, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
@@ -37,14 +40,18 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others();
 	setsid(); /* a signal to our process group must not keep the helper from releasing the lock */
-	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, smith->scheme);
 	argv[0] = path;
-	execv(path, (char *const *)(uintptr_t)argv);
+	for (unsigned n = 0; errnum == ENOENT && (directory = locksmith_directory(n)) != NULL; n++) {
+		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, smith->scheme);
+		execv(path, (char *const *)(uintptr_t)argv);
+		errnum = errno;
+	}
+	directory = locksmith_directory(1);
 	length = snprintf(line, sizeof line,
-	    "LOCKSMITH %d shared slots order token queue-max\nERR %d cannot start %s%s in %.400s, the program for such URLs: %s; a file "
-	    "of this name is ./NAME\n",
-	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme,
-	    locksmith_directory(), strerror(errno));
+	    "LOCKSMITH %d shared slots order token queue-max\nERR %d cannot start %s%s in %.200s%s%.200s, the program for such "
+	    "URLs: %s; a file of this name is ./NAME\n",
+	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme, locksmith_directory(0),
+	    directory == NULL ? "" : " or ", directory == NULL ? "" : directory, strerror(errnum));
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
 		_exit(EXIT_FAILURE);
 	_exit(EXIT_UNAVAILABLE);
@@ -187,6 +194,21 @@ int locksmith_unknown(const struct locksmith *smith, const char *line, struct er
 	return error_say(error, ERROR_UNAVAILABLE,
 	    LOCKSMITH_PREFIX "%s says what version %d of the protocol does not know: %.200s",
 	    smith->scheme, LOCKSMITH_PROTOCOL, line);
+}
+
+/* Only what semlock(1) lists.  Not 1, which BUSY says: -E may change it. */
+int locksmith_refused(const char *text, struct error *error)
+{
+	static const int known[] = {EXIT_USAGE, EXIT_NOTLOCKABLE, EXIT_NOTOPEN, EXIT_UNAVAILABLE, EXIT_SYSTEM, EXIT_CANTCREATE,
+	    EXIT_LOST, EXIT_NOTPERMITTED, EXIT_RUNTIMEOUT, EXIT_NOTRUN, EXIT_NOTFOUND};
+	enum kind kind = ERROR_NONE;
+	char *words;
+	long status = strtol(text, &words, 10);
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (status == known[i])
+			kind = (enum kind)status;
+	return error_say(error, kind, "%s", words + strspn(words, " "));
 }
 
 const char *locksmith_field(const char *line, const char *key)

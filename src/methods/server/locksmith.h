@@ -2,10 +2,10 @@
  * each scheme of URLs, started with a pipe each way, and spoken to in lines.
  *
  *	our end           the pipe                 semlock-locksmith-SCHEME
- *	in  ------------> "CHILD pid", then end -> standard input: end of file releases the lock
+ *	in  ------------> START, then the end ---> standard input: end of file releases the lock
  *	out <------------ WAIT, OK, HELD, LOST <-- standard output: end of file: the helper has ended
  *
- * The command inherits IN: the lock is not released under a command that still runs. */
+ * The command inherits IN, and the relay keeps it open: the lock is not released under a command that still runs. */
 #ifndef SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 #define SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 
@@ -19,7 +19,7 @@
 
 enum {
 	LOCKSMITH_LINE = 1024, /* bytes; longer than any line of the protocol */
-	LOCKSMITH_PROTOCOL = 1
+	LOCKSMITH_PROTOCOL = 2
 };
 
 /* The name of a helper begins so; the scheme follows. */
@@ -39,13 +39,15 @@ struct locksmith {
 	const char *scheme, *url;
 	unsigned offers;  /* OFFERS_... */
 	struct deadline answer_by; /* for the helper's answer; also for its end, if that answer is no OK */
+	bool waited;      /* WAIT was read */
 	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
 	int64_t deadline; /* on CLOCK_BOOTTIME; no other process can have the lock before */
 };
 
-/* The directory of the helpers. */
-const char *locksmith_directory(void);
+/* The N-th directory in which helpers are looked for, from 0: SEMLOCK_LOCKSMITH_DIR, if it is set, and libexec.  NULL
+ * past the last. */
+const char *locksmith_directory(unsigned n);
 
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
  * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
@@ -67,6 +69,9 @@ enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 /* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set, which
  * is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output. */
 int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line);
+
+/* Fill ERROR with TEXT of an ERR line: status and message.  Returns -1. */
+int locksmith_refused(const char *text, struct error *error);
 
 /* Returns what follows WORD in LINE, or NULL if LINE does not begin with WORD. */
 const char *locksmith_says(const char *line, const char *word);

@@ -32,12 +32,17 @@ bool server_mistyped(const char *name)
 {
 	size_t length = scheme_length(name, ":");
 	char scheme[SCHEME_SIZE], path[PATH_MAX];
+	const char *directory;
 
 	if (length == 0 || strncmp(name + length, "://", 3) == 0)
 		return false;
 	lower_case(scheme, name, length);
-	snprintf(path, sizeof path, "%s/%s%s", locksmith_directory(), LOCKSMITH_PREFIX, scheme);
-	return access(path, X_OK) == 0;
+	for (unsigned n = 0; (directory = locksmith_directory(n)) != NULL; n++) {
+		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, scheme);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
 }
 
 const struct method *server_method(const char *name)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "report/exitcode.h"
-#include "methods/kernel/lockfile.h"
+#include "report/text.h"
 #include "lock/lock.h"
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
@@ -26,7 +26,7 @@ enum { MOST_WORDS = 10 };
 struct words {
 	const char *list[MOST_WORDS];
 	size_t count;
-	char text[MOST_WORDS][120];
+	char text[MOST_WORDS][240];
 };
 
 static void PRINTF_LIKE(2, 3) add_word(struct words *words, const char *format, ...)
@@ -70,36 +70,29 @@ static void add_lock_options(struct words *words, const struct lock *lock)
 		add_duration(words, "--stale", lock->spec->stale);
 }
 
+/* COMMAND in one line, for other people's terminals. */
+static void add_note(struct words *words, char **command)
+{
+	char all[200] = "", text[sizeof all];
+
+	for (size_t used = 0; *command != NULL && used < sizeof all; used = strlen(all) + 1)
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", used == 0 ? "" : " ", *command++);
+	text_printable(text, sizeof text, all, strlen(all), sizeof text - 1);
+	add_word(words, "--note=%s", text);
+}
+
 static int start_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	struct words words = {.count = 1};
 
 	add_lock_options(&words, lock);
 	add_wait_options(&words, wait);
-	if (lock->spec->note != NULL)
-		add_word(&words, "--note=%.100s", lock->spec->note);
+	add_word(&words, "--pid=%ld", (long)lock->child->semlock);
+	if (lock->spec->command != NULL)
+		add_note(&words, lock->spec->command);
 	add_word(&words, "--"); /* the URL may begin with "-" */
 	words.list[words.count] = lock->spec->name;
 	return locksmith_start(lock->smith, lock->spec->method->name, words.list, error);
-}
-
-/* TEXT of an ERR line: status and message. */
-static int helper_refused(const char *text, struct error *error)
-{
-	char *words;
-	long status = strtol(text, &words, 10);
-	enum kind kind = status == EXIT_USAGE	     ? ERROR_USAGE
-			       : status == EXIT_UNAVAILABLE  ? ERROR_UNAVAILABLE
-			       : status == EXIT_CANTCREATE   ? ERROR_CREATE
-			       : status == EXIT_NOTPERMITTED ? ERROR_PERMISSION
-							     : ERROR_NONE;
-
-	return error_say(error, kind, "%s", words + strspn(words, " "));
-}
-
-static int helper_lost(const char *text, struct error *error)
-{
-	return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
 }
 
 static void note_taken(struct lock *lock, const char *line)
@@ -125,45 +118,46 @@ static int check_offers(const struct lock *lock, const struct wait_options *wait
 			       : error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->spec->method->name);
 }
 
-/* Tell the helper the command's PID before the command may run: if semlock is killed, the helper stops
- * the command in time.  Until the helper has answered the child is not reaped, so its PID stays its own. */
-static int introduce(struct lock *lock, struct error *error)
+/* What the helper has said since OK. */
+static int hear_before_start(struct locksmith *smith, struct error *error)
 {
-	struct locksmith *smith = lock->smith;
-	struct deadline end;
-	char words[32];
+	const struct deadline now = deadline_after(0);
 	const char *line, *text;
 	int got;
 
-	snprintf(words, sizeof words, "CHILD %ld\n", (long)lock->child->pid);
-	locksmith_tell(smith, words);
-	/* If this process was stopped, the lease of OK may be over, and HELD be in the pipe. */
-	while (end = locksmith_lease_end(smith),
-	    (got = locksmith_line(smith, &end, &line)) == LINE_READ) {
-		if (locksmith_says(line, "CHILD") != NULL)
-			return 0;
+	while ((got = locksmith_line(smith, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, "LOST")) != NULL)
-			return helper_lost(text, error);
+			return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
 		if ((text = locksmith_says(line, "ERR")) != NULL)
-			return helper_refused(text, error);
+			return locksmith_refused(text, error);
 		if (locksmith_says(line, "HELD") == NULL)
 			return locksmith_unknown(smith, line, error);
 		locksmith_note(smith, line);
 	}
-	return helper_lost(got == LINE_LATE ? "its helper does not answer" : "its helper has ended", error);
+	if (got == LINE_END)
+		return error_say(error, ERROR_LOST, "lost before the command was started: its helper has ended");
+	return 0;
 }
 
-static enum outcome start_command(struct lock *lock, struct error *error)
+/* OK has been read.  AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and is over. */
+static enum outcome start_command(struct lock *lock, bool try_once, struct error *error)
 {
+	struct locksmith *smith = lock->smith;
 	struct child *child = lock->child;
+	int heard = hear_before_start(smith, error);
 
-	lock->fd = lock->smith->in;
+	if (smith->waited && !try_once &&
+	    (clock_boottime() >= smith->deadline || (heard != 0 && error->kind == ERROR_LOST)))
+		return AGAIN;
+	if (heard != 0)
+		return FAILED;
+	lock->fd = smith->in;
 	child->pid = child->start(child, error);
 	if (child->pid < 0) {
 		child->pid = 0;
 		return FAILED;
 	}
-	return introduce(lock, error) == 0 ? TAKEN : FAILED;
+	return TAKEN;
 }
 
 /* As locksmith_line(), with the wait's ticks. */
@@ -200,7 +194,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
 		if (locksmith_says(line, "OK") != NULL) {
 			note_taken(lock, line);
-			return start_command(lock, error);
+			return start_command(lock, wait->try_once, error);
 		}
 		if ((text = locksmith_says(line, "BUSY")) != NULL) {
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
@@ -209,8 +203,9 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, "ERR")) != NULL)
-			return helper_refused(text, error);
+			return locksmith_refused(text, error);
 		if ((text = locksmith_says(line, "WAIT")) != NULL) {
+			lock->smith->waited = true;
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				*until = deadline_never();
@@ -223,18 +218,6 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		return locksmith_unknown(lock->smith, line, error);
 	}
 	return locksmith_silent(lock->smith, got, error);
-}
-
-static enum outcome server_acquire(struct lock *lock, const struct wait_options *wait, struct error *error)
-{
-	lock->fd = -1;
-	lock->token = -1;
-	lock->smith = calloc(1, sizeof *lock->smith);
-	if (lock->smith == NULL)
-		return error_set(error, ERROR_SYSTEM, "no memory");
-	if (start_helper(lock, wait, error) != 0)
-		return FAILED;
-	return wait_for_word(lock, wait, error);
 }
 
 /* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
@@ -289,6 +272,25 @@ static bool wait_until_gone(struct locksmith *smith)
 	return got == LINE_END;
 }
 
+static enum outcome server_acquire(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome = AGAIN;
+
+	lock->fd = -1;
+	lock->token = -1;
+	lock->smith = calloc(1, sizeof *lock->smith);
+	if (lock->smith == NULL)
+		return error_set(error, ERROR_SYSTEM, "no memory");
+	while (outcome == AGAIN) {
+		outcome = start_helper(lock, wait, error) == 0 ? wait_for_word(lock, wait, error) : FAILED;
+		if (outcome != AGAIN)
+			continue;
+		locksmith_let_go(lock->smith);
+		locksmith_forget(lock->smith, wait_until_gone(lock->smith));
+	}
+	return outcome;
+}
+
 static void server_release(struct lock *lock)
 {
 	struct locksmith *smith = lock->smith;
@@ -330,7 +332,7 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, "ERR")) != NULL)
-			result = helper_refused(text, error);
+			result = locksmith_refused(text, error);
 		else if (locksmith_says(line, "WHO") != NULL)
 			hear(line, context);
 		else
