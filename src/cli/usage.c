@@ -211,6 +211,15 @@ static const char epilogue[] =
     "open, 69 unavailable, 70 internal, 71 system, 73 cannot create, 76 lost, 77 not\n"
     "permitted.  More, with examples: semlock(1).\n";
 
+/* The shells' completions read what is printed from here on. */
+static void print_signals(void)
+{
+	char names[128];
+
+	value_signal_names(names, sizeof names, " ");
+	printf("SIG: %s\n", names);
+}
+
 static void print_methods(void)
 {
 	const struct method *method;
@@ -232,7 +241,6 @@ static int is_locksmith(const struct dirent *entry)
 	return strncmp(entry->d_name, LOCKSMITH_PREFIX, strlen(LOCKSMITH_PREFIX)) == 0;
 }
 
-/* The shells' completions read this line. */
 static void print_schemes(void)
 {
 	const char *directory;
@@ -252,6 +260,7 @@ static void print_schemes(void)
 void usage_help(void)
 {
 	fputs(help, stdout);
+	print_signals();
 	print_methods();
 	print_schemes();
 	fputs(epilogue, stdout);

@@ -106,16 +106,22 @@ int64_t value_duration(const char *option, const char *text, int64_t least)
 	return duration;
 }
 
+void value_signal_names(char *text, size_t size, const char *separator)
+{
+	*text = '\0';
+	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)
+		snprintf(text + strlen(text), size - strlen(text), "%s%s", i == 0 ? "" : separator, signal_names[i].name);
+}
+
 static noreturn void refuse_signal(const char *option, const char *also, const char *text)
 {
 	struct similar similar = {.word = text, .length = strlen(text)};
-	char all[200] = "";
+	char all[200];
 
-	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++) {
+	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)
 		similar_try(&similar, signal_names[i].name);
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", signal_names[i].name);
-	}
-	die(EXIT_USAGE, "%s %s: %snot a signal%s (%sor a number)", option, text, also, similar_hint(&similar, "", ""), all);
+	value_signal_names(all, sizeof all, ", ");
+	die(EXIT_USAGE, "%s %s: %snot a signal%s (%s, or a number)", option, text, also, similar_hint(&similar, "", ""), all);
 }
 
 int value_signal(const char *option, const char *text)

@@ -23,6 +23,9 @@ int value_on_lost(const char *text);
 /* --signal, --replace, --toggle: a signal's number, from its name or number. */
 int value_signal(const char *option, const char *text);
 
+/* The names of the signals that value_signal() knows, with SEPARATOR between them, into TEXT. */
+void value_signal_names(char *text, size_t size, const char *separator);
+
 /* A whole number from LEAST, which is not negative, to MOST; WHAT is its name in the message: "an exit status". */
 long value_number(const char *option, const char *text, const char *what, long least, long most);
 

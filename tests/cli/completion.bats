@@ -114,6 +114,32 @@ all_complete() {
 	all_complete
 }
 
+# sees SHELL LINE WORD...: at a terminal, after twice the tabulator, a person sees these words.
+sees() {
+	local shell=$1 line=$2 file
+	shift 2
+	file=$(echo "$SOURCE/contrib/completion/$shell"/*)
+	FILE=$file expect_status 0 /usr/bin/python3 "$SOURCE/tests/lib/completion.py" --seen "$shell" "$line" || return
+	for word; do
+		grep -qxF -- "$word" <<<"$out" || complain "$shell: $line: no $word in" "$out" || return
+	done
+}
+
+@test "a person at a terminal sees schemes and files whole, and the signals that semlock takes, and no others" {
+	signals=$("$SEMLOCK" --help | sed -n 's/^SIG: //p')
+	[ "$(wc -w <<<"$signals")" -ge 14 ]
+	mkdir subdir
+	for shell in $SHELLS; do
+		sees $shell "semlock " ftp:// ftps:// zoo+1:// a.lock subdir/
+		if grep -qx / <<<"$out"; then complain "$shell: a bare slash: $out"; fi
+		for line in "semlock --signal " "semlock --replace="; do
+			# shellcheck disable=SC2086 # words
+			sees $shell "$line" $signals
+			if grep -qxE 'SEGV|CHLD|RTMIN.*|SIG[A-Z].*|a.lock' <<<"$out"; then complain "$shell: $line: $out"; fi
+		done
+	done
+}
+
 @test "signals, what --on-lost does, names" {
 	completes "semlock --signal=TER" TERM
 	completes "semlock --signal KIL" KILL

@@ -2,7 +2,10 @@
 and the line "==" after those of each LINE.  The environment variable FILE names the completion script.
 
 bash and zsh run at a terminal: LINE is typed, and the key pressed that inserts all completions.
-fish prints them without a terminal."""
+fish prints them without a terminal.
+
+completion.py --seen SHELL LINE: at a terminal, LINE and twice the tabulator are typed; prints the words that a
+person sees then, one a line."""
 import os
 import pty
 import re
@@ -24,7 +27,10 @@ SETUP = {
            'zstyle ":completion:all-matches:*" insert yes; zle -C all-matches complete-word _generic\n'
            'bindkey "^t" all-matches\n',
 }
-COMMAND = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
+SETUP["fish"] = ('function show; printf "%s\\n" "<""<<" $argv ">"">>"; end; function fish_prompt; end; '
+                 'source "$FILE"\n')
+COMMAND = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"],
+           "fish": ["fish", "--no-config", "-i"]}
 
 
 class Terminal:
@@ -72,7 +78,19 @@ def fish(*lines):
     print(re.sub(r"\t.*", "", said.stdout), end="")
 
 
-if sys.argv[1] == "fish":
+def seen(shell, line):
+    terminal = Terminal(shell)
+    terminal.type(SETUP[shell] + "show ready\n")
+    terminal.until(f"{BEGIN}\nready\n{END}\n")
+    terminal.type(line + "\t\t\x15show done\n")
+    text = terminal.until(f"(.*){BEGIN}\ndone\n{END}\n").group(1)
+    words = re.sub(r"\x1b[\[(]?[0-9;?]*[A-Za-z]|\x00|\x07|\\(?= )", " ", text).replace("…-replace=", "").split()
+    print(*words, sep="\n")
+
+
+if sys.argv[1] == "--seen":
+    seen(*sys.argv[2:])
+elif sys.argv[1] == "fish":
     fish(*sys.argv[2:])
 else:
     main(*sys.argv[1:])

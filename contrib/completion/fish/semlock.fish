@@ -56,6 +56,7 @@ function __semlock_at_options
 end
 
 function __semlock_at_lock
+    string match -q -- '-*=*' (commandline -ct); and return 1
     __semlock_only_locks; and return 0
     __semlock_without_lock; and return 1
     __semlock_operands >/dev/null; and __semlock_at_options
@@ -79,6 +80,7 @@ function __semlock_command
 end
 
 function __semlock_urls
+    command -sq semlock; or return
     for scheme in (semlock --help 2>/dev/null | sed -n '/^Installed for SCHEME:/{n;s/  */\n/g;p;}' | grep '^[a-z]')
         printf '%s://\tlock on a server\n' $scheme
     end
@@ -91,8 +93,10 @@ function __semlock_names
     end
 end
 
-function __semlock_signals
-    string split ' ' (kill -l | string replace -a \n ' ') | string match -r '^[A-Z].*'
+# The words of semlock --help behind METHOD: or SIG:
+function __semlock_known
+    command -sq semlock; or return
+    semlock --help 2>/dev/null | sed -n "s/; made of files://; s/^$argv[1]: //p" | string split ' '
 end
 
 complete -c semlock -f
@@ -107,7 +111,7 @@ complete -c semlock -n __semlock_at_options -s j -l slots -x -d 'Admit N holders
 complete -c semlock -n __semlock_at_options -s f -l file -r -a '(__semlock_urls)' -d 'Take this lock as well'
 complete -c semlock -n __semlock_at_options -l name -x -a '(__semlock_names)' -d 'A lock in your own directory'
 complete -c semlock -n __semlock_at_options -l nested -d 'Run under the lock of an outer semlock'
-complete -c semlock -n __semlock_at_options -s m -l method -x -a 'flock ofd posix excl link mkdir rename symlink' -d 'How to lock'
+complete -c semlock -n __semlock_at_options -s m -l method -x -a '(__semlock_known METHOD)' -d 'How to lock'
 complete -c semlock -n __semlock_at_options -l fcntl -d 'The same as -m ofd'
 complete -c semlock -n __semlock_at_options -l start -x -d 'Lock a part of the file: from this byte'
 complete -c semlock -n __semlock_at_options -l length -x -d 'Lock a part of the file: so many bytes'
@@ -123,14 +127,14 @@ complete -c semlock -n __semlock_at_options -s w -l wait -x -d 'Wait at most SEC
 complete -c semlock -n __semlock_at_options -l timeout -x -d 'Wait at most SECS'
 complete -c semlock -n __semlock_at_options -l queue-max -x -d 'Wait only if fewer than N others wait'
 complete -c semlock -n __semlock_at_options -s E -l conflict-exit-code -x -d 'Exit status if the lock is busy'
-complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_signals)' -d 'Stop the holder, and take its place'
-complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_signals)' -d 'Stop the holder, or run COMMAND'
+complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_known SIG)' -d 'Stop the holder, and take its place'
+complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_known SIG)' -d 'Stop the holder, or run COMMAND'
 complete -c semlock -n __semlock_at_options -s c -l command -d 'Run a string by the shell'
 complete -c semlock -n __semlock_at_options -l on-lost -x -a 'warn term kill' -d 'If a lock made of files is removed'
 complete -c semlock -n __semlock_at_options -s o -l close -d 'Do not let COMMAND inherit the lock'
 complete -c semlock -n __semlock_at_options -s F -l no-fork -d 'Become COMMAND, without a second process'
 complete -c semlock -n __semlock_at_options -l run-timeout -x -d 'End COMMAND after SECS'
-complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_signals)' -d 'The signal of --run-timeout'
+complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_known SIG)' -d 'The signal of --run-timeout'
 complete -c semlock -n __semlock_at_options -l kill-after -x -d 'KILL, SECS after the signal'
 complete -c semlock -n __semlock_at_options -l min-hold -x -d 'Keep the lock for SECS, also if COMMAND ends sooner'
 complete -c semlock -n __semlock_at_options -l hold -d 'Hold LOCK until standard input ends'
