@@ -56,11 +56,15 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 	free(locks);
 }
 
-/* The member whose parent is no member; the oldest of them, if a command has left several behind. */
+/* The process that took the lock, if it lives and has the lock still: no other process can have it named so.  Else the
+ * member whose parent is no member; the oldest of them, if a command has left several behind. */
 static void find_root(struct owner *owner, struct process *root)
 {
 	struct process process;
 
+	root->pid = 0;
+	if (owner_has(owner, owner->taker) && process_read(owner->taker, root))
+		return;
 	root->pid = 0;
 	for (size_t i = 0; i < owner->nmembers; i++)
 		if (process_read(owner->members[i].pid, &process) &&

@@ -111,15 +111,17 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 		targets_signal(target, SIGCONT);
 }
 
-/* A holder that only its record names is not signalled.  A doubt counts when two searches in a row find it and
+/* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts when two searches in a row find it and
  * no signalled target lives: a release during the search causes one, and /proc/locks, which changes while it
  * is read, may list a lock twice, the second time without its process.
  * Returns 1 to go on, 0 to search again, -1 with ERROR filled. */
-static int check_doubt(struct preempt_state *state, const struct owner *holder)
+static int check_doubt(struct preempt_state *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !targets_obeying(&state->targets);
-	bool doubtful = holder->doubt != DOUBT_NONE || holder->process.pid == 0;
-	char doubt[200];
+	const char *missing = targets_unproven(holder, pid, state->lock);
+	bool doubtful = holder->doubt != DOUBT_NONE || holder->process.pid == 0 || missing != NULL;
+	struct process process;
+	char doubt[200], command[80];
 
 	state->doubts = state->doubts || doubtful;
 	if (doubtful && !sure)
@@ -130,7 +132,12 @@ static int check_doubt(struct preempt_state *state, const struct owner *holder)
 	if (holder->process.pid == 0)
 		return error_say(state->error, ERROR_PERMISSION,
 		    "cannot stop the holder: permission to see its process is missing; run semlock as its user, or as root");
-	return 1;
+	if (missing != NULL && process_read(pid, &process)) {
+		process_command(&process, command, sizeof command, 40);
+		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: process %ld (%s) %s", (long)pid,
+		    command, missing);
+	}
+	return missing == NULL;
 }
 
 /* All processes through which the lock is held; also a semlock that only the record names, to wait for its end. */
@@ -151,7 +158,7 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 	int signo = state->request->preempt_signal;
 	pid_t pid = targets_choose(holder, signo);
 	struct target *target;
-	int sure = check_doubt(state, holder);
+	int sure = check_doubt(state, holder, pid);
 
 	if (sure <= 0)
 		return sure;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -125,6 +126,52 @@ pid_t targets_choose(const struct owner *holder, int signo)
 	    strcmp(supervisor.name, "semlock") == 0)
 		return holder->supervisor;
 	return holder->process.pid;
+}
+
+/* The path of LOCK; NULL: it has none. */
+static char *path_of(const struct lock *lock)
+{
+	char self[40];
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->spec->fd);
+	return realpath(lock->spec->name != NULL ? lock->spec->name : self, NULL);
+}
+
+/* Can no user but root open LOCK?  Its own mode keeps them out, or that of a directory above it. */
+static bool is_roots_alone(const struct lock *lock)
+{
+	char *path = path_of(lock), *slash;
+	struct stat file;
+	bool alone = false, is_lock = true;
+
+	while (path != NULL && !alone && stat(*path == '\0' ? "/" : path, &file) == 0) {
+		alone = file.st_uid == 0 && (file.st_mode & (is_lock ? S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH : S_IXGRP | S_IXOTH)) == 0;
+		is_lock = false;
+		slash = strrchr(path, '/');
+		if (slash == NULL)
+			break;
+		*slash = '\0';
+	}
+	free(path);
+	return alone;
+}
+
+const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock)
+{
+	pid_t taker = holder->kind == KIND_OFD && holder->taker <= 0 ? holder->supervisor : holder->taker;
+	struct process process;
+
+	if (holder->kind == 0 || !process_read(pid, &process))
+		return NULL;
+	if (taker > 0 && owner_has(holder, taker) &&
+	    (pid == taker || (taker == holder->supervisor && process.parent == taker)))
+		return NULL;
+	if (process.real_user != getuid())
+		return "is another user's, and has the lock's descriptor, but has not taken the lock itself";
+	if (process.real_user == 0 && !is_roots_alone(lock))
+		return "has the lock's descriptor, but has not taken the lock itself, and other users can open the lock, "
+		       "and may have passed it on";
+	return NULL;
 }
 
 static bool others_wait(const struct owners *found)
