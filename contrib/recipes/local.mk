@@ -40,6 +40,7 @@ SHELL_FILES += $(RECIPE_FILES) tests/lib/recipes.bash
 LOCAL_BATS += \
 	tests/contrib/recipes.bats \
 	tests/contrib/recipes-mail.bats \
+	tests/contrib/recipes-page.bats \
 	tests/contrib/recipes-servers.bats \
 	tests/contrib/recipes-system.bats
 EXTRA_DIST += contrib/recipes/.shellcheckrc tests/lib/recipes.bash

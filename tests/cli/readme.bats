@@ -41,7 +41,7 @@ prepare() {
 	done
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 	sed -n 's/^    \(semlock [^ ]\|exec 8\)/\1/p; s,^    [*]/5 [* ]*,,p' "$SOURCE/README" |
-		sed "s,/tmp/,$PWD/,g; s,/run/lock/,$PWD/,g; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >examples
+		sed "s,/tmp/,$PWD/,g; s,--name=\([a-z]*\),$PWD/\1.lock,; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >examples
 	[ "$(wc -l <examples)" -ge 13 ] || complain "$(cat examples)"
 	while read -r example; do
 		expect_status 0 sh -c "$example" </dev/null

@@ -275,9 +275,9 @@ too_long() {
 	[ ! -e p ]
 }
 
-# cron_job N: runs job N as cron does: sh, few variables, in the home directory.
+# cron_job N: runs job N as cron does: sh, few variables, in the home directory; NAME.lock stands for --name=NAME.
 cron_job() {
-	grep -v -e '^#' -e '^[A-Z]*=' -e '^$' "$RECIPES/crontab" | sed -n "$1p" >line
+	grep -v -e '^#' -e '^[A-Z]*=' -e '^$' "$RECIPES/crontab" | sed -n "s|--name=\([a-z]*\)|\1.lock|; $1p" >line
 	# five fields of time and a command without a %, which cron would take for the end of the line
 	grep -Eqx '([0-9*/,-]+ +){5}[^%]+' line
 	env -i HOME="$HOME" LOGNAME=me SHELL=/bin/sh PATH="$PATH" /bin/sh -c "$(sed -E 's/^([^ ]+ +){5}//' line)"
@@ -290,15 +290,15 @@ job() {
 
 @test "crontab: one at a time and quiet when busy, but a job that fails, or a lock, is loud" {
 	job make-report 'echo made; exit 4'
-	hold_lock .report.lock
+	hold_lock report.lock
 	expect_status 0 cron_job 1
 	expect_silent
 	let_go
 	expect_status 4 cron_job 1
 	expect_out made
-	rm .report.lock
-	ln -s loop .report.lock
-	ln -s .report.lock loop
+	rm report.lock
+	ln -s loop report.lock
+	ln -s report.lock loop
 	expect_status 66 cron_job 1
 	[ -n "$err" ]
 }

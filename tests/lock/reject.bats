@@ -106,16 +106,3 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	refused 64 "-m etcd" "$SEMLOCK" -m etcd l touch ran
 	[ ! -e ran ] && [ ! -e l ]
 }
-
-@test "off a terminal, why a lock was refused, and nothing else: the manual's line for cron" {
-	recipe=$(sed -n 's/\\-/-/g; /^semlock -n -E 75 .*x.lock/,/^exit/p' "$SOURCE/man/semlock-scripting.7" |
-		sed 's,/run/x.lock,l,g; s/ job; / sh -c "exit 3"; /')
-	[[ $recipe == semlock*--who* ]] || complain "$recipe"
-	PATH=$PWD/bin:$PATH expect_status 3 sh -c "$recipe"
-	expect_silent
-	hold_lock l
-	PATH=$PWD/bin:$PATH expect_status 75 sh -c "$recipe"
-	[[ $out == *held*"${COMMAND[holder]}"* ]] || complain "$out"
-	[ -z "$err" ]
-	let_go
-}

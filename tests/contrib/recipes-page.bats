@@ -1,0 +1,329 @@
+#!/usr/bin/env bats
+# semlock-recipes(7): each of its commands, as the page has it, with programs of the test's own under the locks.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/recipes
+
+export PROBE
+
+# recipe HEADING N: the Nth example under HEADING.  Its locks are in the test's directory, that of a --name too.
+recipe() {
+	sed -e 's/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
+		/^\.S[HS] / { n = 0 }
+		/^\.S[HS] / { inside = substr($0, 5) == heading }
+		/^\.EE/ { shown = 0 }
+		shown
+		/^\.EX/ { shown = inside && ++n == wanted }' |
+		sed -e "s#/tmp/#$PWD/#g; s#/run/#$PWD/#g; s#/nfs/jobs/#$PWD/#g; s#/var/lib/dpkg/#$PWD/#g" \
+			-e "s#--name=\([a-z-]*\)#$PWD/\1.lock#g" -e 's#^[*0-9/]* [*] [*] [*] [*] *##' | grep .
+}
+
+# holding PROGRAM...: programs that wait for release, under the NAME that the caller has given
+holding() {
+	local program
+	for program; do
+		printf '#!/bin/sh\n[ -n "$NAME" ] || exit 3\nexec "$PROBE" hold "$NAME.up" "$NAME.down"\n' >"bin/$program"
+		chmod +x "bin/$program"
+	done
+}
+
+# begin NAME SCRIPT: the script, whose program is one of those above
+begin() {
+	fifos "$1"
+	NAME=$1 start "$1" sh -c "$2"
+}
+
+# sleeping NAME: returns when its semlock sleeps, waiting.
+sleeping() {
+	local pid end=$((SECONDS + PATIENCE))
+	until pid=$(semlock_of "${PID[$1]}" 2>/dev/null); do
+		[ $SECONDS -lt $end ] || complain "$1 does not wait" "$(cat "$1.err")" || return
+	done
+	"$PROBE" blocked "$pid"
+}
+
+# in_turn SCRIPT [CMD...]: a second run waits, which CMD tells, for the first one's end.
+in_turn() {
+	begin first "$1"
+	ready first
+	begin second "$1"
+	if [ $# -gt 1 ]; then eventually "${@:2}"; else sleeping second; fi
+	let_go first
+	ready second
+	let_go second
+	rm first.* second.*
+}
+
+@test "CRON: the lines are those of the recipe crontab, and the first one finds semlock in /usr/local/bin" {
+	recipe CRON 1 >lines
+	[ "$(wc -l <lines)" -eq 4 ]
+	sed "s#--name=\([a-z]*\)#$PWD/\1.lock#g; s#^[*0-9/]* [*] [*] [*] [*] *##" "$RECIPES/crontab" >file
+	while IFS= read -r line; do
+		grep -Fqx "$line" file || complain "not in crontab: $line"
+	done <lines
+	[[ $(head -n 1 lines) == PATH=/usr/local/bin:* ]]
+}
+
+@test "CRON: a job is skipped with its reason, and silent otherwise" {
+	recipe CRON 2 >script
+	printf '#!/bin/sh\nexit 4\n' >bin/job
+	chmod +x bin/job
+	expect_status 4 sh script
+	expect_silent
+	hold_lock job.lock
+	expect_status 75 sh script
+	[[ $out == *"job.lock: held"*"${COMMAND[holder]} "* ]] || complain "$out"
+	[ -z "$err" ]
+	let_go
+}
+
+# The tests of recipes-system.bats run these units.
+@test "SYSTEMD: the lines are those of the recipes' units" {
+	n=0
+	for unit in report.service queued@.service queued-daemon.service; do
+		n=$((n + 1))
+		recipe SYSTEMD $n >lines
+		while IFS= read -r line; do
+			grep -Fqx "$line" "$RECIPES/$unit" || complain "not in $unit: $line"
+		done <lines
+		[ "$(wc -l <lines)" -ge 4 ]
+	done
+}
+
+@test "MAKE: one make at a time in a directory, and no file is left there" {
+	printf 'all:\n\t@"$$PROBE" hold "$$NAME.up" "$$NAME.down"\n' >Makefile
+	ls -a >before
+	in_turn "$(recipe MAKE 1)"
+	rm -f .out .err
+	ls -a | diff before -
+}
+
+@test "MAKE: two links at a time over all builds, and one check" {
+	recipe MAKE 2 >Makefile
+	holding link
+	for name in one two three; do
+		begin $name 'make CC=link OBJECTS= program'
+		if [ $name = three ]; then sleeping three; else ready $name; fi
+	done
+	let_go one
+	ready three
+	let_go two
+	let_go three
+	holding tests
+	cp bin/tests run-tests
+	in_turn 'make check'
+}
+
+@test "XARGS: outputs come in one piece each" {
+	printf '#!/bin/sh\nfor _ in 1 2 3; do yes "$2" | head -n 30000; done\n' >bin/cc
+	chmod +x bin/cc
+	touch a.c b.c c.c d.c e.c f.c
+	expect_status 0 sh -c "$(recipe XARGS 1)"
+	[ "$(uniq build.log | wc -l)" -eq 6 ] || complain "$(uniq -c build.log)"
+	[ "$(wc -l <build.log)" -eq 540000 ]
+}
+
+@test "XARGS: two devices, each used by one run at a time" {
+	cat >bin/train <<-'END'
+		#!/bin/sh
+		mkdir "busy.$CUDA_VISIBLE_DEVICES" || echo clash
+		"$PROBE" pause 20
+		rmdir "busy.$CUDA_VISIBLE_DEVICES"
+		echo "$CUDA_VISIBLE_DEVICES" >>devices
+	END
+	chmod +x bin/train
+	touch 1.wav 2.wav 3.wav 4.wav 5.wav 6.wav 7.wav 8.wav
+	expect_status 0 sh -c "$(recipe XARGS 2)"
+	expect_silent
+	[ "$(wc -l <devices)" -eq 8 ]
+	[ "$(sort -u devices)" = $'0\n1' ]
+}
+
+@test "AGENTS: one build at a time, in order; one that hangs is ended, and one that waits too long gives up" {
+	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
+	holding make
+	in_turn "$build"
+	begin hung "${build/2h/.2}"
+	begin next "$build"
+	ended hung 124
+	ready next
+	expect_status 75 sh -c "${build/1h/.1}"
+	expect_status 1 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 2)"
+	[[ $out == *"held"*"${COMMAND[next]} "* ]] || complain "$out"
+	let_go next
+}
+
+@test "AGENTS: two builds at a time, and builds within a build in its slot" {
+	build=$(recipe 'AGENTS ON ONE MACHINE' 3)
+	holding make
+	begin one "$build"
+	begin two "$build"
+	ready one
+	ready two
+	begin three "$build"
+	sleeping three
+	let_go one
+	ready three
+	let_go two
+	let_go three
+	holding inner
+	printf '#!/bin/sh\n%s\n' "${build/ make/ inner}" >bin/make
+	rm one.* two.*
+	begin one "$build"
+	ready one
+	begin two "$build"
+	ready two
+	let_go one
+	let_go two
+}
+
+@test "ONE OF SEVERAL MACHINES: once in a period, on a server and on a shared disk" {
+	mkdir helpers
+	printf '#!/bin/bash\nexec "%s" "${@:1:$#-1}" "demo://%s"\n' "$SOURCE/contrib/locksmith-demo" "$PWD/remote.lock" \
+		>helpers/semlock-locksmith-etcd
+	chmod +x helpers/semlock-locksmith-etcd
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	printf '#!/bin/sh\necho ran >>runs\n' >bin/tidy
+	chmod +x bin/tidy
+	for n in 1 2; do
+		job=$(recipe 'ONE OF SEVERAL MACHINES' $n)
+		: >runs
+		start first sh -c "$job"
+		eventually test -s runs
+		expect_status 0 sh -c "$job"
+		expect_silent
+		[ "$(wc -l <runs)" -eq 1 ]
+		kill -TERM "${PID[first]}"
+		ended first 143
+	done
+}
+
+@test "MAIL: a mailbox is locked by the file beside it, and by both kinds of lock" {
+	holding mail-tool
+	for n in 1 2; do
+		begin tool "$(recipe MAIL $n)"
+		ready tool
+		[ -e INBOX.lock ]
+		let_go tool
+		rm tool.*
+		[ ! -e INBOX.lock ]
+	done
+	in_turn "$(recipe MAIL 1)"
+}
+
+@test "CONTAINERS: the lock excludes what runs in another container" {
+	namespaces -mpf --mount-proc
+	mkdir srv locks
+	# docker run --rm -v DIRECTORY:MOUNTED IMAGE COMMAND...
+	cat >bin/docker <<-'END'
+		#!/bin/sh
+		[ "$1 $2 $3 $5" = "run --rm -v image" ] || exit 99
+		volume=$4
+		shift 5
+		exec unshare -mpf --mount-proc sh -c 'mount --bind "${0%:*}" "${0#*:}" && exec "$@"' "$volume" "$@"
+	END
+	chmod +x bin/docker
+	holding job
+	in_turn "$(recipe CONTAINERS 1 | sed "s#/srv/locks#$PWD/srv#; s#\([: ]\)/locks#\1$PWD/locks#g")"
+	[ -e srv/job.lock ]
+}
+
+has_a_waiter() {
+	! "$SEMLOCK" --who -m link "$1" >.who 2>&1 || return
+	grep -q ', 1 waiting' .who
+}
+
+@test "NFS: a lock of the kernel, and one made of a file" {
+	holding job
+	in_turn "$(recipe NFS 1 | sed -n 1p)"
+	# with --stale a waiter sleeps in the kernel for moments only
+	in_turn "$(recipe NFS 1 | sed -n 2p)" has_a_waiter mark
+}
+
+# The tests of no-apt in recipes-system.bats have apt-get and dpkg meet that lock.
+@test "PACKAGES: the copy is made under the lock of dpkg, of which no-apt tells more" {
+	holding tar
+	in_turn "$(recipe PACKAGES 1)"
+	grep -q '/lock-frontend$' "$RECIPES/no-apt"
+}
+
+@test "a script that locks itself: each form refuses a second run" {
+	for n in 1 2; do
+		{
+			echo '#!/bin/sh'
+			recipe 'A script that locks itself' $n
+			echo '"$PROBE" hold holder.up holder.down'
+		} >script
+		chmod +x script
+		fifos holder
+		start holder ./script
+		ready holder
+		expect_status 1 ./script
+		let_go
+		rm holder.*
+	done
+}
+
+# in_shells SHELL...: script, in each of them, prints that it is the only one, and unlocks at its end; and it is refused.
+in_shells() {
+	local shell
+	for shell; do
+		command -v "$shell" >/dev/null || complain "no $shell on this machine"
+		expect_status 0 "$shell" script
+		expect_out 'the only one'
+		hold_lock job.lock
+		expect_status 1 "$shell" script
+		let_go
+		rm holder.*
+	done
+}
+
+@test "a descriptor of the shell: each form works in the shells that it is for" {
+	recipe 'A descriptor of the shell' 1 >script
+	in_shells dash bash zsh
+	recipe 'A descriptor of the shell' 2 >script
+	in_shells dash bash zsh mksh ksh93
+}
+
+@test "a descriptor of the shell: dash takes 10 for a word" {
+	expect_status 0 dash -c 'echo ten 10>file; cat file'
+	expect_out 'ten 10'
+}
+
+@test "a part of a script, a busy lock, two commands under one lock" {
+	recipe 'A part of a script' 1 >script
+	expect_status 0 sh script
+	expect_out 'in the critical section'
+	hold_lock section.lock
+	sed 's/-w 10/-w .1/' script >impatient
+	expect_status 1 sh impatient
+	expect_out ''
+	let_go
+	recipe 'A busy lock and a failed command' 1 >script
+	expect_status 0 sh script
+	expect_out ''
+	rm holder.*
+	hold_lock job.lock
+	expect_status 0 sh script
+	expect_out busy
+	let_go
+	rm holder.*
+	printf '%s\n' 2 1 >table
+	recipe 'Two commands under one lock' 1 >script
+	hold_lock table.lock
+	start second sh script
+	sleeping second
+	[ ! -e new ]
+	let_go
+	ended second 0
+	[ "$(cat table)" = $'1\n2' ]
+}
+
+@test "each example of the page is in one of these tests" {
+	awk '/^\.S[HS] / { heading = substr($0, 5); n = 0 } /^\.EX/ { print heading "\t" ++n }' \
+		"$SOURCE/man/semlock-recipes.7" >examples
+	[ "$(wc -l <examples)" -ge 20 ]
+	while IFS=$'\t' read -r heading n; do
+		grep -Eq "recipe '?$heading'? ($n|\\\$n)" "$SOURCE/tests/contrib/recipes-page.bats" ||
+			complain "no test has example $n of $heading"
+	done <examples
+}
