@@ -7,7 +7,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/asked.c src/owners/asked.h \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
-	src/sys/deadline.c src/sys/deadline.h \
+	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
 	src/sys/descriptor.c src/sys/descriptor.h \
 	src/run/result.c src/run/result.h \
 	src/report/status_fd.c src/report/status_fd.h \
@@ -92,6 +92,7 @@ LOCKSMITH_COMMON = \
 	src/locksmith/common/main.c \
 	src/locksmith/common/options.c src/locksmith/common/options.h \
 	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
+	src/locksmith/common/renewal.c src/locksmith/common/renewal.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
 	src/locksmith/common/url.c src/locksmith/common/url.h \
 	src/locksmith/common/failure.c src/locksmith/common/failure.h
 # What is built on libcurl.

@@ -24,7 +24,7 @@ static void field_text(const char *answer, const char *key, char *text, size_t s
 /* What the owner calls itself: the one field that may have blanks, and so the last. */
 static void field_note(struct process *process, const char *answer)
 {
-	const char *note = locksmith_field(answer, "note=");
+	const char *note = locksmith_field(answer, FIELD_NOTE);
 
 	if (note == NULL)
 		return;
@@ -90,13 +90,13 @@ static void name_command(struct owner *owner)
 void server_owners_add(struct owners *found, const char *method, const char *text, bool waits)
 {
 	struct owner *owner = owners_add(found);
-	long long slot = field_number(text, "slot=", INT_MAX), pid = field_number(text, "pid=", INT32_MAX);
-	long long since = field_number(text, "since=", INT64_MAX / SECOND);
+	long long slot = field_number(text, FIELD_SLOT, INT_MAX), pid = field_number(text, FIELD_PID, INT32_MAX);
+	long long since = field_number(text, FIELD_SINCE, INT64_MAX / SECOND);
 	char mode[16];
 
 	if (owner == NULL)
 		return;
-	field_text(text, "mode=", mode, sizeof mode);
+	field_text(text, FIELD_MODE, mode, sizeof mode);
 	owner->waits = waits;
 	owner->method = method;
 	owner->mode = strcmp(mode, "exclusive") == 0 ? MODE_EXCLUSIVE
@@ -108,7 +108,7 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	owner->slot = (int)slot;
 	owner->process.user = (uid_t)-1;
 	owner->process.pid = pid > 0 ? (pid_t)pid : 0;
-	field_text(text, "host=", owner->host, sizeof owner->host);
+	field_text(text, FIELD_HOST, owner->host, sizeof owner->host);
 	if (owner->host[0] == '\0')
 		snprintf(owner->host, sizeof owner->host, "?");
 	owner->since = since > 0 ? since * SECOND : 0;
@@ -128,7 +128,7 @@ struct question {
 static void hear_owner(const char *line, void *context)
 {
 	struct question *question = context;
-	const char *text = locksmith_says(line, "WHO");
+	const char *text = locksmith_says(line, SAYS_WHO);
 
 	if (text != NULL)
 		server_owners_add(question->found, question->method, text, strncmp(text, "state=waits", 11) == 0);

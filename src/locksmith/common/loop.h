@@ -21,9 +21,6 @@ void loop_wait(int64_t until);
    lapse, or to be released. */
 bool loop_wait_for_start(int64_t until);
 
-/* The reason of the loss if START did not come. */
-#define NOT_STARTED "semlock stood still, and did not start the command in time"
-
 /* Waits until that moment, also after protocol_released(). */
 void loop_pause(int64_t until);
 

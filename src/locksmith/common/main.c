@@ -58,11 +58,11 @@ static int run_engine(const struct options *o, struct failure *failure)
 static int finish(int status, const struct failure *failure)
 {
 	if (status == EXIT_LOST) {
-		say("LOST %s", failure->text);
+		say(SAYS_LOST " %s", failure->text);
 		if (protocol_started())
 			loop_wait(clock_boottime() + STOPPING);
 	} else if (status > EXIT_BUSY && failure->text[0] != '\0') {
-		say("ERR %d %s", status, failure->text);
+		say(SAYS_ERR " %d %s", status, failure->text);
 	}
 	if (engine.end != NULL)
 		engine.end(protocol_released() || !protocol_started());
@@ -112,9 +112,9 @@ int main(int argc, char **argv)
 		return print_for_people(options.action);
 	if (status == 0)
 		status = parse_url(&options, &failure);
-	say("LOCKSMITH %d%s%s", PROTOCOL_VERSION, *engine.words != '\0' ? " " : "", engine.words);
+	say(SAYS_LOCKSMITH " %d%s%s", LOCKSMITH_PROTOCOL, *engine.words != '\0' ? " " : "", engine.words);
 	if (status != 0) {
-		say("ERR %d %s", failure.status, failure.text);
+		say(SAYS_ERR " %d %s", failure.status, failure.text);
 		return failure.status;
 	}
 	return finish(run_engine(&options, &failure), &failure);

@@ -45,16 +45,24 @@ static bool put_line(const char *text, size_t length, int timeout_ms)
 	return true; /* also if the reader has gone */
 }
 
+/* Is WORD the first word of LINE? */
+static bool begins(const char *line, const char *word)
+{
+	size_t length = strlen(word);
+
+	return strncmp(line, word, length) == 0 && (line[length] == '\0' || line[length] == ' ' || line[length] == '\n');
+}
+
 static void keep_unsaid(const char *line, size_t length)
 {
-	if (strncmp(line, "WAIT ", 5) == 0)
+	if (begins(line, SAYS_WAIT))
 		return;
-	if (strncmp(line, "HELD ", 5) == 0) {
+	if (begins(line, SAYS_HELD)) {
 		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
 		return;
 	}
 	/* HELD is written after the other lines: drop it, the lock is gone. */
-	if (strncmp(line, "FREE\n", 5) == 0 || strncmp(line, "LOST ", 5) == 0)
+	if (begins(line, SAYS_FREE) || begins(line, SAYS_LOST))
 		unsaid.held[0] = '\0';
 	if (length <= sizeof unsaid.lines - unsaid.used) {
 		memcpy(unsaid.lines + unsaid.used, line, length);
@@ -87,7 +95,7 @@ void protocol_end(void)
 
 void say(const char *format, ...)
 {
-	char line[1024]; /* far below PIPE_BUF: one write, whole */
+	char line[LOCKSMITH_LINE]; /* far below PIPE_BUF: one write, whole */
 	va_list args;
 	size_t length;
 	bool answer;
@@ -99,7 +107,7 @@ void say(const char *format, ...)
 	length = strlen(line);
 	line[length++] = '\n';
 	/* With --who no lock is held: the line may block. */
-	answer = strncmp(line, "WHO ", 4) == 0;
+	answer = begins(line, SAYS_WHO);
 	say_unsaid();
 	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, answer ? -1 : 0))
 		keep_unsaid(line, length);
@@ -112,7 +120,7 @@ void say_wait(const char *who)
 	if (strncmp(who, last, sizeof last - 1) == 0)
 		return;
 	snprintf(last, sizeof last, "%s", who);
-	say("WAIT %s", who);
+	say(SAYS_WAIT " %s", who);
 }
 
 void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline)
@@ -120,10 +128,15 @@ void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline)
 	char fence[40] = "", number[24] = "";
 
 	if (fencing_token >= 0)
-		snprintf(fence, sizeof fence, " token=%" PRId64, fencing_token);
+		snprintf(fence, sizeof fence, " " FIELD_TOKEN "%" PRId64, fencing_token);
 	if (slot >= 0)
-		snprintf(number, sizeof number, " slot=%d", slot);
-	say("OK%s%s lease=%" PRId64 " deadline=%" PRId64, fence, number, lease, deadline);
+		snprintf(number, sizeof number, " " FIELD_SLOT "%d", slot);
+	say(SAYS_OK "%s%s " FIELD_LEASE "%" PRId64 " " FIELD_DEADLINE "%" PRId64, fence, number, lease, deadline);
+}
+
+void say_held(int64_t deadline)
+{
+	say(SAYS_HELD " " FIELD_DEADLINE "%" PRId64, deadline);
 }
 
 int protocol_fd(void)
@@ -133,13 +146,15 @@ int protocol_fd(void)
 
 static void input_line(const char *text)
 {
-	if (strcmp(text, "UNLOCK") == 0) {
+	const char *pid = strstr(text, " " FIELD_PID);
+
+	if (begins(text, TOLD_UNLOCK)) {
 		input.unlock = true;
-	} else if (strcmp(text, "START") == 0 || strncmp(text, "START pid=", 10) == 0) {
+	} else if (begins(text, TOLD_START)) {
 		input.started = true;
-		input.command = text[5] == '\0' ? 0 : strtol(text + 10, NULL, 10);
+		input.command = pid == NULL ? 0 : strtol(pid + strlen(" " FIELD_PID), NULL, 10);
 	} else {
-		say("ERR %d unknown line: %s", EXIT_INTERNAL, text);
+		say(SAYS_ERR " %d unknown line: %s", EXIT_INTERNAL, text);
 	}
 }
 

@@ -2,10 +2,10 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 #define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 
+#include "sys/locksmith_words.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { PROTOCOL_VERSION = 2 };
 
 /* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on:
    WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only WHO
@@ -20,6 +20,9 @@ void say_wait(const char *who);
 
 /* Writes OK. fencing_token < 0: the engine has none; slot < 0: no slots. Times in nanoseconds. */
 void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline);
+
+/* Writes HELD. */
+void say_held(int64_t deadline);
 
 /* The descriptor to poll for semlock's lines, or -1 after the end of input. */
 int protocol_fd(void);

@@ -122,7 +122,7 @@ int etcd_hold(struct etcdlock *k, struct failure *failure)
 	say_ok(k->mark_made, k->slot, k->ttl, k->deadline);
 	etcdwatch_stop(&k->watch); /* that of our predecessor */
 	if (!loop_wait_for_start(h.last_call) && !protocol_released()) {
-		failure_set(failure, EXIT_LOST, NOT_STARTED);
+		failure_set(failure, EXIT_LOST, "semlock stood still, and did not start the command in time");
 		return EXIT_LOST;
 	}
 	k->etcd.abort = &k->watch.deleted;

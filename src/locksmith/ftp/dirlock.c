@@ -74,7 +74,7 @@ bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t secon
 
 	if (r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
 		return false;
-	say("NOTE taken over from %ld on %s, silent for %lld s", t->pid, t->host, (long long)seconds);
+	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", t->pid, t->host, (long long)seconds);
 	/* The server refuses this if another token is in it. */
 	r->ops->rmdir(r, k->lock);
 	return true;

@@ -4,6 +4,7 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
+#include "sys/lease_schedule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static enum step bare_lock(struct dirlock *k)
 		return STEP_WAIT;
 	if (r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_WAIT;
-	say("NOTE %s: removed: it was empty for too long", k->lock);
+	say(SAYS_NOTE " %s: removed: it was empty for too long", k->lock);
 	listing_clear(&k->seen);
 	return STEP_AGAIN;
 }
@@ -168,7 +169,7 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 		return STEP_BACK;
 	}
 	/* Too little is left of the lease. */
-	if (clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 2) {
+	if (clock_boottime() > lease_moment(began + (int64_t)k->ttl * NS_PER_S, (int64_t)k->ttl * NS_PER_S, LEASE_ENTER)) {
 		dirlock_give_back(k);
 		return STEP_BACK;
 	}

@@ -4,38 +4,37 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
+#include "locksmith/common/renewal.h"
 
 #include <string.h>
 
 #define RETRY (NS_PER_S / 2)
 
 struct dirlock_renewal {
-	int64_t ttl;
-	int64_t deadline;  /* no other client may break our token before */
-	int64_t last_call; /* without a renewal by then the lock is lost */
-	int64_t next;	   /* the next heartbeat */
-	int64_t tried;	   /* when the heartbeat without a reply was first sent; 0: none */
-	int64_t removing;  /* when a removal of our token was first sent to which no answer came; 0: none */
+	struct dirlock *k;
+	struct renewal renewal;
+	int64_t tried;	  /* when the heartbeat without a reply was first sent; 0: none */
+	int64_t removing; /* when a removal of our token was first sent to which no answer came; 0: none */
 };
 
-static void dirlock_renewed(struct dirlock *k, struct dirlock_renewal *h, int64_t sent)
+static void dirlock_renewed(struct dirlock_renewal *h, int64_t sent)
 {
-	k->sent = sent;
-	h->deadline = sent + h->ttl;
-	h->last_call = h->deadline - h->ttl / 10;
-	/* On a slow connection there must be time for a retry before the lease ends. */
-	h->next = sent + h->ttl / 4;
+	h->k->sent = sent;
+	h->renewal.deadline = sent + h->renewal.lease;
 	h->tried = 0;
-	k->remote_dir.until = h->last_call;
+	h->k->remote_dir.until = lease_moment(h->renewal.deadline, h->renewal.lease, LEASE_LAST);
 }
 
-/* Renames the token to its next number. DONE: renewed; REFUSED: the token is gone; UNKNOWN: try again. */
-static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
+/* Renames the token to its next number. */
+static enum renewed beat(struct renewal *renewal, int64_t until, struct failure *failure)
 {
+	struct dirlock_renewal *h = renewal->lock;
+	struct dirlock *k = h->k;
 	struct remote_dir *r = &k->remote_dir;
 	struct owner_token next = k->mine;
 	enum reply reply;
 
+	(void)until; /* dirlock_renewed() has set it */
 	next.beat++;
 	next.pid = options_pid(k->options);
 	token_name(&next);
@@ -45,21 +44,22 @@ static enum reply beat(struct dirlock *k, struct dirlock_renewal *h)
 	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name));
 	if (reply != REPLY_DONE) {
 		/* The reply was lost, the token broken, or the request refused for once: look. */
-		if (dirlock_look(k) != REPLY_DONE)
-			return REPLY_UNKNOWN;
-		if (listing_find(&k->listing, k->mine.name) != NULL)
-			return REPLY_UNKNOWN;
-		if (listing_find(&k->listing, next.name) == NULL)
-			return REPLY_REFUSED;
+		if (dirlock_look(k) != REPLY_DONE || listing_find(&k->listing, k->mine.name) != NULL)
+			return RENEW_AGAIN;
+		if (listing_find(&k->listing, next.name) == NULL) {
+			failure_set(failure, EXIT_LOST, "it was taken over by another");
+			return RENEW_GONE;
+		}
 	}
 	k->mine = next;
-	dirlock_renewed(k, h, h->tried);
-	return REPLY_DONE;
+	dirlock_renewed(h, h->tried);
+	return RENEWED;
 }
 
 /* Removes token and directory. DONE, or REFUSED: the token was broken before; UNKNOWN: try again. */
-static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
+static enum reply let_go(struct dirlock_renewal *h)
 {
+	struct dirlock *k = h->k;
 	struct remote_dir *r = &k->remote_dir;
 	int64_t now = clock_boottime();
 	enum reply reply = r->ops->rmdir(r, dirlock_path(k, k->mine.name));
@@ -81,7 +81,7 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 		if (listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
 		now = clock_boottime();
-		if (h->removing == 0 || now >= h->deadline)
+		if (h->removing == 0 || now >= h->renewal.deadline)
 			return REPLY_REFUSED;
 		/* Our token is removed, and another client may have removed the directory since. */
 		if (dirlock_may_be_removed(k, h->removing, now))
@@ -92,15 +92,16 @@ static enum reply let_go(struct dirlock *k, struct dirlock_renewal *h)
 	return REPLY_DONE;
 }
 
-static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
+static int dirlock_release(struct dirlock_renewal *h)
 {
-	int64_t give_up = clock_boottime() + h->ttl;
+	int64_t give_up = clock_boottime() + h->renewal.lease;
+	struct dirlock *k = h->k;
 
 	k->remote_dir.until = NEVER;
 	do {
-		switch (let_go(k, h)) {
+		switch (let_go(h)) {
 		case REPLY_DONE:
-			say("FREE");
+			say(SAYS_FREE);
 			return EXIT_RELEASED;
 		case REPLY_REFUSED:
 			failure_set(&k->failure, EXIT_LOST, "it had been taken over before it was released");
@@ -117,34 +118,10 @@ static int dirlock_release(struct dirlock *k, struct dirlock_renewal *h)
 
 int dirlock_hold(struct dirlock *k)
 {
-	struct dirlock_renewal h = {.ttl = (int64_t)k->ttl * NS_PER_S};
+	struct dirlock_renewal h = {.k = k, .renewal = {.lease = (int64_t)k->ttl * NS_PER_S, .at = LEASE_BEAT, .retry = RETRY,
+							.renew = beat}};
 
-	dirlock_renewed(k, &h, k->sent);
-	say_ok(-1, -1, h.ttl, h.deadline);
-	if (!loop_wait_for_start(h.last_call) && !protocol_released()) {
-		failure_set(&k->failure, EXIT_LOST, NOT_STARTED);
-		return EXIT_LOST;
-	}
-	for (;;) {
-		loop_wait(clock_min(h.next, h.last_call));
-		if (protocol_released())
-			return dirlock_release(k, &h);
-		if (clock_boottime() >= h.last_call) {
-			failure_set(&k->failure, EXIT_LOST, "the server did not answer in time");
-			return EXIT_LOST;
-		}
-		if (clock_boottime() < h.next)
-			continue;
-		switch (beat(k, &h)) {
-		case REPLY_DONE:
-			say("HELD deadline=%lld", (long long)h.deadline);
-			break;
-		case REPLY_REFUSED:
-			failure_set(&k->failure, EXIT_LOST, "it was taken over by another");
-			return EXIT_LOST;
-		default:
-			h.next = clock_boottime() + RETRY;
-			break;
-		}
-	}
+	h.renewal.lock = &h;
+	dirlock_renewed(&h, k->sent);
+	return renewal_hold(&h.renewal, -1, -1, &k->failure) == 0 ? dirlock_release(&h) : EXIT_LOST;
 }

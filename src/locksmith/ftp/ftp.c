@@ -48,13 +48,13 @@ static int dirlock_who(struct dirlock *k)
 	}
 	for (size_t i = 0; i < k->listing.tokens; i++) {
 		dirlock_describe(&k->listing.token[i], text, sizeof text);
-		say("WHO state=holds %s", text);
+		say(SAYS_WHO " state=holds %s", text);
 	}
 	if (k->listing.tokens > 0)
 		return EXIT_BUSY;
 	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
 		return EXIT_RELEASED;
-	say("WHO state=holds mode=exclusive note=a directory without a token");
+	say(SAYS_WHO " state=holds mode=exclusive note=a directory without a token");
 	return EXIT_BUSY;
 }
 
@@ -63,7 +63,7 @@ static int dirlock_lock(struct dirlock *k)
 	int status = dirlock_acquire(k);
 
 	if (status == EXIT_BUSY)
-		say("BUSY %s", k->who);
+		say(SAYS_BUSY " %s", k->who);
 	if (status != EXIT_RELEASED || k->sent == 0)
 		return status;
 	return dirlock_hold(k);

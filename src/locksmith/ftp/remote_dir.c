@@ -53,7 +53,7 @@ static void look_into_netrc(struct remote_dir *r)
 		file = path;
 	}
 	if (stat(file, &st) == 0 && (st.st_mode & 077) != 0)
-		say("NOTE %s: others can read it: chmod 600 it", file);
+		say(SAYS_NOTE " %s: others can read it: chmod 600 it", file);
 	curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
 	curl_easy_setopt(c, CURLOPT_NETRC_FILE, file);
 	curl_easy_setopt(c, CURLOPT_VERBOSE, 1L);

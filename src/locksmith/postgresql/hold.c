@@ -81,7 +81,7 @@ int pg_hold(struct pglock *k)
 	say_ok(atoll(k->fencing_token), k->slot, k->ttl, k->deadline);
 	if (let_next_come(k) == 0) {
 		if (!loop_wait_for_start(k->deadline - k->ttl / 10))
-			failure_set(&k->failure, EXIT_LOST, NOT_STARTED);
+			failure_set(&k->failure, EXIT_LOST, "semlock stood still, and did not start the command in time");
 		while (protocol_started() && !protocol_released() && rest(k, next) == 0)
 			if (!protocol_released() && renew(k, &next) != 0)
 				break;

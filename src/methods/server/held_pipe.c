@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static bool has_pipe(void)
 	return found;
 }
 
-/* The descriptor of this process on FILE, which is a helper's input; -1: none. */
+/* The descriptor of this process that writes to FILE, which is a helper's input; -1: none.  With --hold, semlock reads
+ * from a pipe of its caller's. */
 static int own_end(const struct stat *file)
 {
 	struct identity pipe = {file->st_dev, file->st_ino};
@@ -43,8 +45,9 @@ static int own_end(const struct stat *file)
 	int fd = -1;
 
 	open_fds_of(&open_fds, getpid());
-	if (open_fds.count > 0)
-		fd = open_fds.list[0].fd;
+	for (size_t i = 0; i < open_fds.count; i++)
+		if ((fcntl(open_fds.list[i].fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+			fd = open_fds.list[i].fd;
 	open_fds_forget(&open_fds);
 	return fd;
 }

@@ -12,6 +12,7 @@
 #include "sys/descriptor.h"
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
+#include "sys/lease_schedule.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 #include "report/error.h"
@@ -66,8 +67,8 @@ static void follow_deadline(struct lease *lease)
 
 	if (lease->lock->end.lost)
 		return; /* SIGTERM may be sent already: do not extend the deadline */
-	lease->term_at = smith->deadline - smith->lease / 3;
-	lease->kill_at = smith->deadline - smith->lease / 10;
+	lease->term_at = lease_moment(smith->deadline, smith->lease, LEASE_TERM);
+	lease->kill_at = lease_moment(smith->deadline, smith->lease, LEASE_KILL);
 }
 
 static void stop_at_once(struct lease *lease, const char *reason)
@@ -89,15 +90,15 @@ static void lease_listen(struct lease *lease)
 	int got = LINE_END;
 
 	while (!lease->helper_exited && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
-		if ((text = locksmith_says(line, "LOST")) != NULL) {
+		if ((text = locksmith_says(line, SAYS_LOST)) != NULL) {
 			stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
-		} else if (locksmith_says(line, "HELD") != NULL) {
+		} else if (locksmith_says(line, SAYS_HELD) != NULL) {
 			locksmith_note(lease->lock->smith, line);
 			follow_deadline(lease);
 		} else {
 			locksmith_unknown(lease->lock->smith, line, &unknown);
-			stop_at_once(lease, (text = locksmith_says(line, "ERR")) != NULL ? text : unknown.text);
+			stop_at_once(lease, (text = locksmith_says(line, SAYS_ERR)) != NULL ? text : unknown.text);
 		}
 	}
 	if (got == LINE_END && !lease->helper_exited) {
@@ -172,7 +173,7 @@ static void tell_start(struct locksmith *smith, pid_t command)
 {
 	char line[32];
 
-	snprintf(line, sizeof line, "START pid=%ld\n", (long)command);
+	snprintf(line, sizeof line, TOLD_START " " FIELD_PID "%ld\n", (long)command);
 	locksmith_tell(smith, line);
 }
 

@@ -1,10 +1,6 @@
 /* methods/server/lease.h - while the command runs: a thread that ends it before the lease of its lock ends.
  *
- *	OK, HELD            deadline - lease/3        deadline - lease/10      deadline
- *	   |-------------------------|------------------------|------------------|
- *	                            TERM                     KILL         others may enter
- *
- * The timer is semlock's: if the helper is stopped, killed or cut off and sends no HELD, the command
+ * sys/lease_schedule.h says when, and why.  The timer is semlock's: if the helper is stopped, killed or cut off and sends no HELD, the command
  * is ended before another holder can have the lock.  Times are on CLOCK_BOOTTIME. */
 #ifndef SEMLOCK_METHODS_SERVER_LEASE_H
 #define SEMLOCK_METHODS_SERVER_LEASE_H

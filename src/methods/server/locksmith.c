@@ -48,7 +48,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	}
 	directory = locksmith_directory(1);
 	length = snprintf(line, sizeof line,
-	    "LOCKSMITH %d shared slots order token queue-max\nERR %d cannot start %s%s in %.200s%s%.200s, the program for such "
+	    SAYS_LOCKSMITH " %d " OFFER_SHARED " " OFFER_SLOTS " " OFFER_QUEUE_MAX "\n" SAYS_ERR " %d cannot start %s%s in %.200s%s%.200s, the program for such "
 	    "URLs: %s; a file of this name is ./NAME\n",
 	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme, locksmith_directory(0),
 	    directory == NULL ? "" : " or ", directory == NULL ? "" : directory, strerror(errnum));
@@ -111,7 +111,7 @@ static int poll_timeout(const struct deadline *until)
 /* NOTE is allowed at any moment, and printed. */
 static bool is_note(const struct locksmith *smith, const char *line)
 {
-	const char *text = locksmith_says(line, "NOTE");
+	const char *text = locksmith_says(line, SAYS_NOTE);
 
 	if (text != NULL)
 		complain("%s: %s", smith->url, text);
@@ -154,7 +154,7 @@ const char *locksmith_says(const char *line, const char *word)
 
 static unsigned offer_bit(const char *word)
 {
-	static const char *const words[] = {"shared", "slots", "order", "token", "queue-max"};
+	static const char *const words[] = {OFFER_SHARED, OFFER_SLOTS, OFFER_ORDER, OFFER_TOKEN, OFFER_QUEUE_MAX};
 
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(word, words[i]) == 0)
@@ -170,7 +170,7 @@ int locksmith_greet(struct locksmith *smith, const struct deadline *until, struc
 
 	if (got != LINE_READ)
 		return locksmith_silent(smith, got, error);
-	text = locksmith_says(line, "LOCKSMITH");
+	text = locksmith_says(line, SAYS_LOCKSMITH);
 	if (text == NULL)
 		return locksmith_unknown(smith, line, error);
 	snprintf(words, sizeof words, "%s", text);
@@ -234,9 +234,9 @@ void locksmith_note(struct locksmith *smith, const char *line)
 {
 	long long number;
 
-	if (locksmith_number(line, "lease=", &number) && number >= 0)
+	if (locksmith_number(line, FIELD_LEASE, &number) && number >= 0)
 		smith->lease = number;
-	if (locksmith_number(line, "deadline=", &number) && number >= 0)
+	if (locksmith_number(line, FIELD_DEADLINE, &number) && number >= 0)
 		smith->deadline = number;
 }
 

@@ -15,15 +15,8 @@
 #include <sys/types.h>
 
 #include "sys/deadline.h"
+#include "sys/locksmith_words.h"
 #include "report/error.h"
-
-enum {
-	LOCKSMITH_LINE = 1024, /* bytes; longer than any line of the protocol */
-	LOCKSMITH_PROTOCOL = 2
-};
-
-/* The name of a helper begins so; the scheme follows. */
-#define LOCKSMITH_PREFIX "semlock-locksmith-"
 
 /* What a helper offers in its first line. */
 enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8, OFFERS_QUEUE_MAX = 16 };

@@ -101,9 +101,9 @@ static void note_taken(struct lock *lock, const char *line)
 
 	lock->smith->held = true;
 	locksmith_note(lock->smith, line);
-	if (locksmith_number(line, "token=", &number))
+	if (locksmith_number(line, FIELD_TOKEN, &number))
 		lock->token = number;
-	if (locksmith_number(line, "slot=", &number) && number >= 0 && number < lock->spec->slots)
+	if (locksmith_number(line, FIELD_SLOT, &number) && number >= 0 && number < lock->spec->slots)
 		lock->slot = (int)number;
 }
 
@@ -126,11 +126,11 @@ static int hear_before_start(struct locksmith *smith, struct error *error)
 	int got;
 
 	while ((got = locksmith_line(smith, &now, &line)) == LINE_READ) {
-		if ((text = locksmith_says(line, "LOST")) != NULL)
+		if ((text = locksmith_says(line, SAYS_LOST)) != NULL)
 			return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
-		if ((text = locksmith_says(line, "ERR")) != NULL)
+		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
-		if (locksmith_says(line, "HELD") == NULL)
+		if (locksmith_says(line, SAYS_HELD) == NULL)
 			return locksmith_unknown(smith, line, error);
 		locksmith_note(smith, line);
 	}
@@ -192,19 +192,19 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	if (locksmith_greet(lock->smith, until, error) != 0 || check_offers(lock, wait, error) != 0)
 		return FAILED;
 	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
-		if (locksmith_says(line, "OK") != NULL) {
+		if (locksmith_says(line, SAYS_OK) != NULL) {
 			note_taken(lock, line);
 			return start_command(lock, wait->try_once, error);
 		}
-		if ((text = locksmith_says(line, "BUSY")) != NULL) {
+		if ((text = locksmith_says(line, SAYS_BUSY)) != NULL) {
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			lock->busy = wait->try_once ? BUSY_NOW
 				   : wait->places > 0 && deadline_left(&wait->deadline) > 0 ? BUSY_CROWDED : BUSY_TIMEOUT;
 			return BUSY;
 		}
-		if ((text = locksmith_says(line, "ERR")) != NULL)
+		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
-		if ((text = locksmith_says(line, "WAIT")) != NULL) {
+		if ((text = locksmith_says(line, SAYS_WAIT)) != NULL) {
 			lock->smith->waited = true;
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
@@ -247,9 +247,9 @@ static bool wait_until_free(struct lock *lock)
 		got = locksmith_line(lock->smith, &slice, &line);
 		if (got != LINE_READ)
 			continue;
-		if (locksmith_says(line, "FREE") != NULL)
+		if (locksmith_says(line, SAYS_FREE) != NULL)
 			lock->end.stuck = 0;
-		if (locksmith_says(line, "LOST") != NULL) {
+		if (locksmith_says(line, SAYS_LOST) != NULL) {
 			lock->end.stuck = 0;
 			lock->end.lost = true;
 		}
@@ -331,9 +331,9 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 		result = locksmith_greet(&smith, &never, error);
 
 	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
-		if ((text = locksmith_says(line, "ERR")) != NULL)
+		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			result = locksmith_refused(text, error);
-		else if (locksmith_says(line, "WHO") != NULL)
+		else if (locksmith_says(line, SAYS_WHO) != NULL)
 			hear(line, context);
 		else
 			result = locksmith_unknown(&smith, line, error);

@@ -1,0 +1,62 @@
+#include <config.h>
+
+#include "locksmith/common/renewal.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+
+static int64_t moment(const struct renewal *renewal, enum lease_part part)
+{
+	return lease_moment(renewal->deadline, renewal->lease, part);
+}
+
+static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
+{
+	if (renewal->rest != NULL)
+		return renewal->rest(renewal, until, failure);
+	loop_wait(until);
+	return 0;
+}
+
+/* Tries to renew, and sets *next, the moment of the next try.  -1: the lock is lost. */
+static int renew(struct renewal *renewal, int64_t *next, struct failure *failure)
+{
+	*failure = (struct failure){0};
+	switch (renewal->renew(renewal, moment(renewal, LEASE_LAST), failure)) {
+	case RENEWED:
+		say_held(renewal->deadline);
+		*next = moment(renewal, renewal->at);
+		return 0;
+	case RENEW_AGAIN:
+		*next = clock_boottime() + renewal->retry;
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+static int lost_for_want_of_time(struct failure *failure)
+{
+	failure->status = EXIT_LOST;
+	return failure->text[0] != '\0' ? -1 : failure_set(failure, EXIT_LOST, "the server did not answer in time");
+}
+
+int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct failure *failure)
+{
+	int64_t next = moment(renewal, renewal->at);
+
+	*failure = (struct failure){0};
+	say_ok(fencing_token, slot, renewal->lease, renewal->deadline);
+	if (!loop_wait_for_start(moment(renewal, LEASE_LAST)) && !protocol_released())
+		return failure_set(failure, EXIT_LOST, "semlock stood still, and did not start the command in time");
+	while (!protocol_released()) {
+		int64_t last = moment(renewal, LEASE_LAST), now = clock_boottime();
+
+		if (now >= last)
+			return lost_for_want_of_time(failure);
+		if ((now < next ? rest(renewal, clock_min(next, last), failure) : renew(renewal, &next, failure)) != 0)
+			return -1;
+	}
+	return 0;
+}
