@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # coverage.awk - prints contrib/coverage's figures.
 #
 #	awk -v top=SOURCE/ -v wanted=90 -f coverage.awk lcov.tests lcov

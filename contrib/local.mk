@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 EXTRA_DIST += \
 	.ci/run \
 	contrib/README \

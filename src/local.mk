@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 bin_PROGRAMS += semlock
 semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.

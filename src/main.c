@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* semlock - run a command while holding a lock.  The whole story, in order. */
 #include <config.h>
 

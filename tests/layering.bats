@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The layers of the source: includes only go down, and nothing below main ends the program.
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 
@@ -248,6 +249,29 @@ changeable() {
 	[ "$(changeable | cut -d: -f1)" = ./main.c ]
 	[ "$(members | grep ' big$')" = '21 ./lock/queue.c: big' ]
 	request_structs | grep -qx 'struct lock '
+}
+
+# unlicensed: the source files, by their names or "#!", whose first five lines have no SPDX-License-Identifier.
+unlicensed() {
+	{
+		find .ci Makefile.am configure.ac contrib man src tests -type f \( -name '*.[ch17]' -o -name '*.py' -o -name '*.bats' \
+			-o -name '*.bash' -o -name '*.mk' -o -name '*.am' -o -name '*.ac' -o -name '*.in' -o -name '*.pm' -o -name '*.pml' \
+			-o -name '*.fish' -o -name '*.sh' -o -name '*.t' -o -name '*.service' -o -name '*.timer' \) -print
+		find .ci contrib man src tests -type f ! -path 'tests/fuzz/seeds/*' -exec grep -lI -m1 '^#!' {} + |
+			while read -r file; do [ "$(head -c 2 "$file")" != '#!' ] || echo "$file"; done
+	} | sort -u | while read -r file; do
+		head -n 5 "$file" | grep -q 'SPDX-License-Identifier: [A-Z]' || echo "$file"
+	done
+}
+
+@test "every source file names its licence: SPDX-License-Identifier: MIT, in its first lines" {
+	cd "$SOURCE"
+	unlicensed | clean "write '/* SPDX-License-Identifier: MIT */' (or # ...) into the first line, or the second behind #!:"
+	mkdir -p "$BATS_TEST_TMPDIR"/tree/{.ci,contrib,man,src,tests}
+	cd "$BATS_TEST_TMPDIR/tree"
+	touch Makefile.am configure.ac src/new.c
+	printf '#!/bin/sh\n' >contrib/new
+	[ "$(unlicensed | tr '\n' ' ')" = "Makefile.am configure.ac contrib/new src/new.c " ] || complain "$(unlicensed)"
 }
 
 # Of "[ a ] && [ b ]" only b fails a test, unless the line is the last: write two lines.

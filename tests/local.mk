@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Each bats file is a test program of automake's TAP driver, so that each @test is a result of its own.
 # Run one file: make check TESTS=tests/lock/queue.bats
 check_PROGRAMS += tests/probe

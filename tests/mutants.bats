@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The changes that make mutants tries, in a file of this test: they are listed, and nothing is built.
 
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"

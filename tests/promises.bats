@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The tests that tests/PROMISES names exist, and the name of each test has a noun for its subject.
 load "${HELPERS:-$BATS_TEST_DIRNAME/lib/helpers.bash}"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A program of its own, in Perl: runs a command on each message of a mailbox.
 if ENABLE_FOREACHMAIL
 dist_bin_SCRIPTS += contrib/foreachmail/foreachmail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Hold a lock for a part of a program, with semlock(1).
 
     import semlock

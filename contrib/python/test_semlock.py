@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """python3 -m unittest, with SEMLOCK=the program, or semlock in the PATH."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Scripts to copy from.  They are documentation, and run by tests/contrib/recipes*.bats.
 recipesdir = $(docdir)/recipes
 RECIPE_FILES = \

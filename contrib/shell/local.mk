@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A library for shell scripts: . PREFIX/share/semlock/semlock.sh
 dist_pkgdata_DATA = contrib/shell/semlock.sh
 

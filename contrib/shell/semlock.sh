@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # semlock.sh - shell functions under a lock.  For dash, bash, busybox sh, ksh93, mksh and zsh.
 #
 #	. /usr/local/share/semlock/semlock.sh

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cli/options.h - the options of the command line, and of another semlock's. */
 #ifndef SEMLOCK_CLI_OPTIONS_H
 #define SEMLOCK_CLI_OPTIONS_H

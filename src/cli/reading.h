@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cli/reading.h - the command line while it is read, by options.c and usage.c.  Nonsense ends the program with EXIT_USAGE, and a message. */
 #ifndef SEMLOCK_CLI_READING_H
 #define SEMLOCK_CLI_READING_H

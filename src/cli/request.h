@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cli/request.h - what the command line asks for.  Constant after request_read(). */
 #ifndef SEMLOCK_CLI_REQUEST_H
 #define SEMLOCK_CLI_REQUEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cli/user_lock.h - --name: a lock in the user's own directory. */
 #ifndef SEMLOCK_CLI_USER_LOCK_H
 #define SEMLOCK_CLI_USER_LOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cli/values.h - the values of options.  OPTION is for the message: if TEXT makes no sense, each of these
  * ends the program with EXIT_USAGE, and a message that names both. */
 #ifndef SEMLOCK_CLI_VALUES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/attempt.h - one attempt at an open lock, without regard to the queue. */
 #ifndef SEMLOCK_LOCK_ATTEMPT_H
 #define SEMLOCK_LOCK_ATTEMPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/held_mode.h - which locks a descriptor of ours carries already, from /proc/self/fdinfo.
  * Without /proc: none. */
 #ifndef SEMLOCK_LOCK_HELD_MODE_H

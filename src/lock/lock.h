@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/lock.h - a lock: what was asked for, and what has come of it. */
 #ifndef SEMLOCK_LOCK_LOCK_H
 #define SEMLOCK_LOCK_LOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Processes that all take their locks in one order cannot deadlock.  The order is that of the files'
  * devices and inodes, whatever stood first on the command line: only locks that come earlier in it are
  * held while waiting for a later one.  A file with two names is one lock, in the stronger mode. */

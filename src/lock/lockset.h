@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/lockset.h - more than one lock at once (-f): all or none, and without deadlock. */
 #ifndef SEMLOCK_LOCK_LOCKSET_H
 #define SEMLOCK_LOCK_LOCKSET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/method.h - what a way of locking must be able to do.
  *
  * A method knows one mechanism and nothing else: no time limits, no order among waiters, no messages,

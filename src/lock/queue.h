@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/queue.h - tickets: waiters are served in the order in which they came.
  *
  * The kernel's own lock queues lose their order when a process overtakes, dies or times out.  So a

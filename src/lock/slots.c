@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The kernel lets a caller sleep on one lock, not on whichever of N comes free first.  So the head of the queue
  * sleeps on one slot, is woken when any descriptor of the lock's file is closed, which is how a holder ends, and then
  * tries all slots. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/slots.h - counting semaphores (-j): up to N holders of one lock, each in a slot.
  *
  * A slot is a lock on one byte, which the kernel releases when its holder dies.  Where the method's own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/take.h - taking a lock and giving it back: the policy over any method.
  *
  *              BUSY, time left: queue, sleep

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/asked.h - the locks that this machine's semlock processes were asked for, by their command lines. */
 #ifndef SEMLOCK_OWNERS_ASKED_H
 #define SEMLOCK_OWNERS_ASKED_H

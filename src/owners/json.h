@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/json.h - the parts of JSON that --who writes. */
 #ifndef SEMLOCK_OWNERS_JSON_H
 #define SEMLOCK_OWNERS_JSON_H

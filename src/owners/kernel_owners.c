@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A lock is seen twice: in /proc/locks, which every user may read, and in the fdinfo of the descriptors
  * that carry it, which show its holder.  The holder of a line without such a descriptor is unseen. */
 #include <config.h>

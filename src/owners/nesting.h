@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/nesting.h - a command that runs under a lock asks for the same lock again.
  *
  * What the command has inherited is the only proof: the descriptor that carries the lock of a file, or the pipe to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/owner_text.h - a lock's holder, in words for people. */
 #ifndef SEMLOCK_OWNERS_OWNER_TEXT_H
 #define SEMLOCK_OWNERS_OWNER_TEXT_H

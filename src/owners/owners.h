@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/owners.h - the holders of a lock, and its waiters.
  *
  * The search takes no lock and disturbs no process.  A kernel lock has no record: all that is known

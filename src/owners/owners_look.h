@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/owners_look.h - the search for a lock's owners. */
 #ifndef SEMLOCK_OWNERS_OWNERS_LOOK_H
 #define SEMLOCK_OWNERS_OWNERS_LOOK_H

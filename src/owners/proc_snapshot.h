@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/proc_snapshot.h - what /proc says of one lock, at about one moment. */
 #ifndef SEMLOCK_OWNERS_PROC_SNAPSHOT_H
 #define SEMLOCK_OWNERS_PROC_SNAPSHOT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/sources.h - where a lock's owners are read from: /proc, records and servers.  A file each. */
 #ifndef SEMLOCK_OWNERS_SOURCES_H
 #define SEMLOCK_OWNERS_SOURCES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* owners/who.h - --who: nothing is taken. */
 #ifndef SEMLOCK_OWNERS_WHO_H
 #define SEMLOCK_OWNERS_WHO_H

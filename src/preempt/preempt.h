@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* preempt/preempt.h - --replace and --toggle: ending the holder of a lock.
  *
  * A process is signalled through its pidfd alone, and only after it was seen, with that pidfd open, to hold

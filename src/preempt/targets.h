@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* preempt/targets.h - the processes that --replace and --toggle may signal: which, and how.
  *
  * A target is known by a pidfd, a descriptor of that very process.  Once it has ended, a signal reaches no

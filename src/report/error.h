@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report/error.h - what failed and why, and messages on standard error. */
 #ifndef SEMLOCK_REPORT_ERROR_H
 #define SEMLOCK_REPORT_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report/exitcode.h - every exit status of semlock's own.
  *
  * A test compares EXIT STATUS in semlock(1) with this list.  The command's status is passed through

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report/similar.h - "did you mean ...?", for a word that is none of those that there are.  Asked at failure only. */
 #ifndef SEMLOCK_REPORT_SIMILAR_H
 #define SEMLOCK_REPORT_SIMILAR_H

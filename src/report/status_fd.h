@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report/status_fd.h - --status-fd: events for programs, one line each.
  *
  *	acquired waited=S   semlock holds the lock, after S seconds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report/text.h - foreign text (file names, command lines) made safe for a terminal. */
 #ifndef SEMLOCK_REPORT_TEXT_H
 #define SEMLOCK_REPORT_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/acquire.h - taking the locks as the command line says, and saying what came of it. */
 #ifndef SEMLOCK_RUN_ACQUIRE_H
 #define SEMLOCK_RUN_ACQUIRE_H

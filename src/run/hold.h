@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/hold.h - --hold: no command runs; semlock holds the lock for its owner, the process that started it. */
 #ifndef SEMLOCK_RUN_HOLD_H
 #define SEMLOCK_RUN_HOLD_H

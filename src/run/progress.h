@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/progress.h - what is shown while semlock waits.
  *
  * On a terminal, a line says who holds the lock since when, this process's place in the queue, and until when it waits.

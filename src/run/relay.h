@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/relay.h - semlock as two processes, where its death would free the lock under processes that the
  * command has started (-o, -m posix), or leave a lease without its timer (a lock on a server):
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/result.h - what came of it: messages, events and exit statuses; how long the lock has been held. */
 #ifndef SEMLOCK_RUN_RESULT_H
 #define SEMLOCK_RUN_RESULT_H

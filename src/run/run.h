@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/run.h - a job: the locks and the command that a request asks for, and the run of the command. */
 #ifndef SEMLOCK_RUN_RUN_H
 #define SEMLOCK_RUN_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/start.h - starting the command while the lock is held. */
 #ifndef SEMLOCK_RUN_START_H
 #define SEMLOCK_RUN_START_H

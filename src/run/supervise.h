@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run/supervise.h - while the command runs: signals are passed on, stops (Ctrl-Z) are followed, the limit
  * of --run-timeout is kept. */
 #ifndef SEMLOCK_RUN_SUPERVISE_H

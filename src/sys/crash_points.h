@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/crash_points.h - named places between two steps whose order matters, where a test kills or stops
  * semlock; and named calls that a test makes fail.
  * SEMLOCK_CRASH: "lock.taken:kill", "lock.taken:stop", "lockdir.tmpfile:fail=95" (an errno), separated

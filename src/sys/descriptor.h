@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/descriptor.h - descriptors that the program opens for itself. */
 #ifndef SEMLOCK_SYS_DESCRIPTOR_H
 #define SEMLOCK_SYS_DESCRIPTOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/file_system.h - which file system a file is on, and is that this kernel's alone? */
 #ifndef SEMLOCK_SYS_FILE_SYSTEM_H
 #define SEMLOCK_SYS_FILE_SYSTEM_H

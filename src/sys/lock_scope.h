@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/lock_scope.h - do other machines see a lock of the kernel on a file system?  By its type and mount options. */
 #ifndef SEMLOCK_SYS_LOCK_SCOPE_H
 #define SEMLOCK_SYS_LOCK_SCOPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The first malloc() of a process makes up to four system calls and touches new pages: much of the cost of
  * a start.  A static array costs nothing. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/memory.h - memory that is never given back. */
 #ifndef SEMLOCK_SYS_MEMORY_H
 #define SEMLOCK_SYS_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/open_fds.h - which processes have a file open, and what they have locked of it.
  *
  * /proc/locks names the process that took a lock.  That may have ended, while the lock lives on in a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/path.h - the parts of a path. */
 #ifndef SEMLOCK_SYS_PATH_H
 #define SEMLOCK_SYS_PATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/pipe_holders.h - the processes that must not outlive a lock: those that have its pipe open, and the
  * descendants of the process that started the command. */
 #ifndef SEMLOCK_SYS_PIPE_HOLDERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* /proc/locks:   "7: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF", and for each that waits
  *                behind it "7: -> FLOCK  ADVISORY  WRITE 4712 fe:00:262402 0 EOF"
  * fdinfo/N:      "lock:\t1: OFDLCK ADVISORY  READ  -1 fe:00:262402 0 9" and "mnt_id:\t27"

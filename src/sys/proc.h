@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/proc.h - the text of /proc, parsed.  These functions open nothing: each takes a line, or a file's
  * contents. */
 #ifndef SEMLOCK_SYS_PROC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/process.h - a process, as /proc shows it to every user. */
 #ifndef SEMLOCK_SYS_PROCESS_H
 #define SEMLOCK_SYS_PROCESS_H

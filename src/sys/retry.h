@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/retry.h - calls on files and names, made again while a signal interrupts them (NFS, FUSE).
  * An interrupted call may have taken effect: then the next one fails with EEXIST or ENOENT, which the
  * caller is to expect. */

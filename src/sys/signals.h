@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/signals.h - signal masks, waiting for signals, and threads that receive none. */
 #ifndef SEMLOCK_SYS_SIGNALS_H
 #define SEMLOCK_SYS_SIGNALS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/start_barrier.h - a child that is forked now and runs when it is released.
  *
  * A lock's record names the command's process before the lock is taken, and the command must not run

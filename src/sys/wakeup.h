@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/wakeup.h - a timer that wakes a lock call which sleeps in the kernel.
  *
  * A one-shot timer may fire just before the call goes to sleep, which then sleeps for ever.  This timer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench - see bench.h.
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench.h - what semlock costs, compared with other installed tools.
  *
  * A contest is one task, and its entrants are ways of doing it.  In a round every entrant runs several

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rounds, ratios, and the table. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Figures that do not depend on load: system calls, instructions, page faults. */
 #include <config.h>
 

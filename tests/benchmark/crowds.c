@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Many processes at one lock. */
 #include <config.h>
 

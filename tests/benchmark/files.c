@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Locks made of files. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How the cost of one process grows with the number of others: the exponent is printed. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* least LOCK PROGRAM [ARG...] - flock(2) and run PROGRAM, by the fewest system calls: no order, no
  * signals, no check of the name.  The difference to a tool is the tool's own cost.
  * Without arguments, least is the cheapest command. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Processes and clocks. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Locks on the servers that tests/benchmark/with-servers has started; its variables name them. */
 #include <config.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """semlock etcd:// beside etcdctl lock, in turns: a start, hand-over, a drain, the idle server's processor time;
 and semlock postgresql:// beside psql with pg_advisory_lock().
 

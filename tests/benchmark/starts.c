@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One process at a time: the cost of a start, of a refusal, of a timeout. */
 #include <config.h>
 

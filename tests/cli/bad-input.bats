@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Arguments that make no sense, and locks that cannot be: one line names them, the status is documented, no command runs.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

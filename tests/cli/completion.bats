@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The completions of contrib/completion, typed into bash, zsh and fish.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
@@ -130,11 +131,11 @@ sees() {
 	[ "$(wc -w <<<"$signals")" -ge 14 ]
 	mkdir subdir
 	for shell in $SHELLS; do
-		sees $shell "semlock " ftp:// ftps:// zoo+1:// a.lock subdir/
+		sees "$shell" "semlock " ftp:// ftps:// zoo+1:// a.lock subdir/
 		if grep -qx / <<<"$out"; then complain "$shell: a bare slash: $out"; fi
 		for line in "semlock --signal " "semlock --replace="; do
 			# shellcheck disable=SC2086 # words
-			sees $shell "$line" $signals
+			sees "$shell" "$line" $signals
 			if grep -qxE 'SEGV|CHLD|RTMIN.*|SIG[A-Z].*|a.lock' <<<"$out"; then complain "$shell: $line: $out"; fi
 		done
 	done

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # flock(1)'s contract, vector by vector: for semlock, for semlock under the name flock, and for the system's
 # flock(1), which proves the vectors right.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

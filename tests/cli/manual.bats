@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The program does what the manual and --help say.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --name: a lock in one place for one user, whatever the environment says.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

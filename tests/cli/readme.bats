@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # What README and HACKING say is so.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Slips of the hand and of memory: one line names the word, says what is wrong with it, and what to do.
 # shellcheck disable=SC2016 # the script is to expand it
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

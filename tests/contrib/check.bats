@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # contrib/check and contrib/install-packages: what they say before they do anything.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

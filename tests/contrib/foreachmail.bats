@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031 # each @test is a subshell, and knows it
 # shellcheck disable=SC2016 # single quotes: the command's own shell is to expand
 # foreachmail: a command for each message of a mailbox.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # contrib/perl: locks as Perl objects.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # contrib/recipes: several machines.  The servers are started here, if this build has locks on a server.  If not,
 # the recipes have to say so: silence would look as if there was nothing to do.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

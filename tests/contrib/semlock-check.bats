@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # contrib/semlock-check: two processes that want one lock.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

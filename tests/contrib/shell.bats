@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # contrib/shell/semlock.sh: every case in every shell.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Durations: at most a century, negative only with a sign, equal to the value of the digits; a refused
  * text leaves the variable alone. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* etcd's answers: the keys of a lock, and the stream of a watch, whose events do not depend on how
  * the stream is cut. */
 #include <config.h>

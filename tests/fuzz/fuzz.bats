@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The parsers, given tests/fuzz/seeds: real examples of each format, and inputs that once broke a parser; each also
 # cut off anywhere, and with any byte replaced.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

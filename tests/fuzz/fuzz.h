@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz.h - what the fuzzing harnesses share.
  *
  * A harness is one file, with one function that hands any bytes to a parser and checks the result.

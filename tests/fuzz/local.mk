@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # ---- fuzzing: make fuzz invents inputs (clang), make check replays tests/fuzz/seeds ----
 # FUZZ_NAME_FILES: the files of a harness, and those that its program is linked with.
 FUZZ_LOCAL = duration record proc words answers options

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The command line, one word a line.  Either the words are refused, with a message and a status of
  * exitcode.h; or every value is in range, and no two contradict each other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* /proc/locks, fdinfo, stat, status and mountinfo.  The kernel writes them, but any user chooses the
  * names in them: of programs, mount points, network shares. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Holder records, of semlock and of other programs: a parsed value is in range; a record that is not
  * understood says nothing, so that no holder is taken for dead by it; a full record that is written and
  * read again is the same. */

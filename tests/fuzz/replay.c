@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* replay FILE... - gives the linked harness each file: as it is, every beginning of it, and with every
  * single byte replaced in turn.  Prints the number of inputs.  If an input fails, names its file, and
  * leaves the input in "crasher". */

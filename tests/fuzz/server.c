@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An FTP server's answers, and URLs: text that semlock-locksmith parses, and builds commands of.  A
  * token that is read and named again is the same; no part contains the end of a line. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Command lines and lock names of other users, made safe for a terminal and for JSON. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """completion.py SHELL LINE...: prints the completions of the last word of each LINE, one a line,
 and the line "==" after those of each LINE.  The environment variable FILE names the completion script.
 

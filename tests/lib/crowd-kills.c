@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Visitors under random SIGKILL, and philosophers: no two may be in one place. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Waiters whose order of arrival is certain: the order in which they are served. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Commands in loops: which of them are overtaken, and by which. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* crowd - many real processes at one lock, and the order in which they are served.
  *
  *   crowd line N KILL SEED LOG CMD...   N waiters, each started when the one before it sleeps;

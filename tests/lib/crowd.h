@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* crowd.h - what the parts of crowd share. */
 #ifndef CROWD_H
 #define CROWD_H

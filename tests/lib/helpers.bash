@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What every bats file loads first.  By hand, after a build in ./build:
 #	HELPERS=$PWD/tests/lib/helpers.bash bats tests/lock/queue.bats      (or: bats -r tests)
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* liveness-check - every row of the liveness table, and every format of a record, one line of TAP each. */
 #include <config.h>
 

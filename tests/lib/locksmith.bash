@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What the tests of the locksmiths share: several of them at once, spoken to line by line.
 #
 # smith NAME ARG...     starts one; its input stays open until "unlock NAME"

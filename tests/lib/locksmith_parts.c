@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text. Prints "ok NAME"
    or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
 #include <config.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: MIT
 # Mailboxes for tests/contrib/foreachmail.bats: the same bytes for the same arguments.
 #
 #	mailboxes.perl archive N           print N messages as mail programs write them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parse - prints what semlock reads in lines of /proc. */
 #include <config.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """pid_file.py METHOD LOCK ROUNDS COMMAND... - runs COMMAND under a lock as PID files are locked, ROUNDS times.
 pid_file.py METHOD LOCK - looks at a lock of semlock's until it has been there and is gone.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-hold.c - commands to run under a lock: each announces itself, and waits. */
 #include <config.h>
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-inside.c - the test of mutual exclusion: counts overlaps. */
 #include <config.h>
 #include <errno.h>

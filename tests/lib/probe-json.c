@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-json.c - a strict reader of JSON, for the output of --who --json. */
 #include <config.h>
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-lock.c - the kernel's locks without semlock: a foreign holder, and an independent check. */
 #include <config.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-look.c - returns when another process has reached a certain state. */
 #include <config.h>
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-pty.c - types at a command through a terminal of its own, and reads what it prints. */
 #include <config.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-signals.c - a command that reports the signals it gets. */
 #include <config.h>
 #include <errno.h>

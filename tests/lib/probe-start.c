@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-start.c - starts a command with signals, descriptors or limits that a parent may leave. */
 #include <config.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-storm.c - starts one command thousands of times, and counts exit statuses and hangs. */
 #include <config.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-sweep.c - makes the directory of a test, and removes what the test leaves: the processes that
  * work in that directory, and the queues of the locks there. */
 #include <config.h>

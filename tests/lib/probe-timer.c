@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe-timer.c - prints the time limit that a program sets itself, read from its system call,
  * so that "-w 1d" can be tested in less than a day. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe - the one C helper of the tests.
  *
  * Each sub-command replaces a sleep or a guess: it sleeps in the kernel until the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* probe.h - what the parts of the tests' C helper share.
  *
  * Each sub-command is one function of the shape of main(): ARGV[0] is the name

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What the tests of contrib/recipes share.
 # shellcheck shell=bash disable=SC2154 # SOURCE, PROBE and PID are of helpers.bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What the tests of locks on a server share: semlock with the helper of this build.
 # shellcheck shell=bash disable=SC2034,SC1091 # used by the tests
 

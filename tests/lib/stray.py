@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # stray.py FILE: forks a daemon in a session of its own, with no descriptor open, that ignores TERM, HUP and
 # INT.  Writes its PID into FILE, and becomes "sleep 1000".
 import os, signal, sys, time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* syscalls.h - system calls by number, as /proc/PID/syscall shows them.
  *
  * On 32 bits one call has several numbers: fcntl64 beside fcntl, and a *_time64 beside each call

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # takes_anything.py SOCKET: a daemon that keeps each descriptor that it is sent, as a message bus does.
 # takes_anything.py SOCKET LOCK COMMAND...: COMMAND locks descriptor 0, which is open on LOCK; then that is sent.
 # takes_anything.py SOCKET LOCK: this process locks it, sends it, and lives on.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A test works in a directory of its own; every process that works there is killed after TEST_LIMIT seconds, so
 # that a hang is a failure.  Loaded by helpers.bash and locksmith.bash, which have set SOURCE.
 # shellcheck shell=bash

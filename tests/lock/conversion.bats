@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # From shared to exclusive and back, on one descriptor.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Lock files that are deleted, by semlock or by another program.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # semlock 8: the caller's own descriptor, locked and left so.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 export SEMLOCK PROBE

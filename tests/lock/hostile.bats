@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Lock paths that another user has prepared: nothing hangs, nothing is followed, nothing is spoilt.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -f: more than one lock at once, all or none.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Waiters are served in the order in which they came; an obstacle costs that order, and no more.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}

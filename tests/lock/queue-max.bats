@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --queue-max: more than not waiting at all, less than waiting in a queue of any length.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}

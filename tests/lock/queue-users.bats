@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Users that share a lock share its queue, and other users cannot reach the queue.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Waiting for a lock, and being served in the order of arrival.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

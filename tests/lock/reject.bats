@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -n: now or not at all.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

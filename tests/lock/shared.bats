@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -s: many readers, or one writer.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -j N: up to N at once, each in a slot of its own.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 CROWD=${CROWD:-$SOURCE/build/tests/crowd}

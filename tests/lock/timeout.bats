@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -w: a wait of so long, and no longer.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

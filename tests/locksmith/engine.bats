@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Locks on a server as semlock sees them: a program for each scheme, which any user can write.  contrib's own, in
 # shell, locks here; the tests' own answer what no engine should.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

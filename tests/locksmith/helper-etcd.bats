@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Locks on etcd, held by semlock-locksmith alone; the servers are started here.
 
 load ../lib/locksmith

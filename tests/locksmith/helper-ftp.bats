@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Locks on an FTP server, held by semlock-locksmith alone; the server is started here.
 
 load ../lib/locksmith

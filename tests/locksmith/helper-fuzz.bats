@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The parsers of semlock-locksmith, given what is in tests/fuzz/seeds, as in fuzz.bats.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The model of the lock protocol on FTP proves something only if it can also fail.
 load ../lib/locksmith
 

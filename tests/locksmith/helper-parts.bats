@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # What the locksmith reads from servers and files, taken apart without any server.
 load ../lib/locksmith
 

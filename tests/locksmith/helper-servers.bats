@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Locks on servers that behave differently: vsftpd, which refuses everything with the same words and has no MLST, and
 # sftp.  Each server is started here, on loopback, without privileges if possible.
 

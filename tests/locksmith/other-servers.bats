@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # semlock URL COMMAND with TLS, over SSH, and on a server that gives no reasons; all started here.
 # shellcheck disable=SC2030,SC2031 # each test has a server of its own
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # A slice of make torture-remote: contenders for a lock on a server, while every process that takes part is killed
 # and stopped.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # checks.bash - TAP, and the referee's log; to be sourced after machines.bash.
 # shellcheck shell=bash
 

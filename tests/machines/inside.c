@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inside KEY MILLISECONDS|wait [COUNTER] - the command under a lock: reports to the referee when it enters and
  * leaves.  In between it increments the number in the file COUNTER, in steps, and stays: for a time, or until
  * the referee releases it.  99: another command is inside; 98: no referee; 97: the counter fails. */

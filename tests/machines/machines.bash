@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # machines.bash - starts and ends the machines server, a and b, and runs commands there; to be sourced.
 # WORK is the directory of their disks and sockets, LAB the directory made by build, LEASE in seconds.
 # shellcheck shell=bash

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """referee.py LOG PORTFILE - notes which commands are inside of which lock, and reports two at once.
 
 The referee runs outside of the machines.  A command connects and sends "in KEY NAME", and later "out".

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # semlock is killed, stopped, or refused a call between any two steps of taking, taking over, waiting and releasing.
 # Then two waiters want the lock: one gets the lock, the other waits for the first; no other program's file is
 # touched, and no file stays behind.

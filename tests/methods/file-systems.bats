@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Every method on real file systems.  If a file system cannot do what a method needs, semlock says so.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # bindfs, a file system in user space: flock(2) excludes through one name only, O_TMPFILE and renaming without
 # replacing fail, and a link count stays 1.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Locks made of files, in a place that another user has prepared: nothing hangs, nothing is followed, nothing is
 # spoilt, and a lock that cannot be judged is held.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

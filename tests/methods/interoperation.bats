@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Other programs that lock with files: they keep semlock out, and semlock keeps them out.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # excl, link, mkdir, rename and symlink: what a user sees of a lock that is made of files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

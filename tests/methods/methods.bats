@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The methods flock, ofd and posix, and which other locks they exclude.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # What cannot be promised if other machines use the same files.  The file system is a local one here; a crash point,
 # or a changed mountinfo, makes semlock take it for a network file system.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

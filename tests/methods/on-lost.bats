@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Another program, which does not heed the lock, takes the lock away while the command runs.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Which process is alive, which is dead, and which is unknown: the table, and real situations.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

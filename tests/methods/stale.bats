@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --stale: locks whose holder cannot be checked.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

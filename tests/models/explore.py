@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every interleaving of a protocol, breadth first.
 
 A model is a function from a state (anything hashable) to a list of (name of the step, next state),

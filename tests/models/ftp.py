@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Every interleaving of a few clients of the lock protocol on FTP (src/locksmith/ftp/dirlock.h).
 
 usage: ftp.py                  run all the cases below; exit status 1 unless each ends as it should

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Locks on etcd (src/locksmith/etcd/etcdlock.h, etcdmark.h), and the timer on the lease (src/methods/server/lease.h).
 
 Keys in the order of their creation, each under a lease; the owner of the first key holds the lock until

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The models of the protocols, checked by spin: the quick ones; "make models" runs all.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Locks on PostgreSQL (src/locksmith/postgresql/pglock.h): a row is the lock, an advisory lock its queue.
 
 A session with the advisory lock looks for rows, adds its own, and releases the advisory lock when the row is

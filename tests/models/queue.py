@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """The queue (src/lock/queue.h): tickets, and the queue's file, which the last process to leave removes.
 
 Shown, for every interleaving, with kills at any step: a process that had its ticket before another

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """--replace in the queue (src/lock/take.c, src/preempt/preempt.c, targets.c): waiters, replacers with tickets in front.
 
 For every interleaving, with the death of a replacer at any step: no process that only waits is

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """The queue's file (src/lock/queuefile.c): its allowed owners and modes, in a directory open to all.
 
 For each mode, owner and group of a lock and of two directories above it, and for four users in any order:

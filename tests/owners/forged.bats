@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Any user can write a record into a lock made of files.  The record gets a process signalled, or a second command
 # in, only if root or the named process's own user has written it.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # How semlock reads the lines of /proc.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

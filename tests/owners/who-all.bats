@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --who without LOCK: every lock that a semlock of this machine holds or waits for.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

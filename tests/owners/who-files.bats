@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --who, of locks that are made of files: by their records, and by the flock on the files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

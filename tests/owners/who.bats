@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --who: the holders of a lock, and its waiters.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --replace and --toggle: which process that has a lock's descriptor may be signalled.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --replace: the newest command wins, and no process but the holder is signalled.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --toggle: the second call switches off what the first has switched on.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -F: semlock becomes the command.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

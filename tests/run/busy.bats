@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # A lock is busy for one reason, from which the exit status, the event and the message follow.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

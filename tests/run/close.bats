@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # -o: what the command leaves behind does not keep the lock.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # What the command is told in its environment.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # The exit status: the command's own, or a documented one of semlock's.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

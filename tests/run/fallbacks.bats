@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # File systems that cannot do what most can, and say so by their calls; and kernels, or the filters of containers,
 # that refuse newer calls.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --hold: a lock for programs in other languages; OK on standard output, let go at end of input.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # In a terminal: Ctrl-Z, fg, bg, Ctrl-C.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --min-hold: the lock is kept until it has been held for so long, even if the command ends sooner.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # A command under a lock asks for the same lock once more.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

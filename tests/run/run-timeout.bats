@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --run-timeout: how long the command may run, in timeout(1)'s ways.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Signals: semlock passes them on to the command, and the lock outlives the command.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # --status-fd: tells scripts what happened, without exit statuses.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # What a waiter, or a refused semlock, prints, on a terminal and elsewhere.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

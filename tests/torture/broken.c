@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Makes tests/semlock-broken of semlock: replaces some functions (the linker's --wrap) by the faults
  * of common lockers.  The torture has to find each.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # System calls that fail under semlock: a sample of what "make faults" tries in full.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

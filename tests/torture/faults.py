@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """faults.py SEMLOCK TORTURE [--places] [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--verbose]
 
 Every system call of semlock from the request to the release fails once, with every error it can have:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The check of mutual exclusion.  A process inside has a record lock on a witness file, which no process
  * waits for, and increments a counter file.  If F_SETLK fails, the kernel names the owner of the witness:
  * unless that process is dying, two are inside. */

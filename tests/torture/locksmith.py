@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Contenders for one lock on a server, whose locksmiths are killed and stopped at random.
 
 usage: locksmith.py --smith=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--kill=0.03] [--stop=0.01]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* naive.h - lockers as they are often written, each with a hole: the torture must find it. */
 #ifndef SEMLOCK_TEST_NAIVE_H
 #define SEMLOCK_TEST_NAIVE_H

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Contenders for one lock on a server, each `semlock URL COMMAND`; their processes are killed and stopped at random.
 
 usage: remote.py --semlock=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--chaos=0.2] [--ttl=2] [--seed=N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
 # Contenders that are killed all the time, and many breakers of one dead holder's lock.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 

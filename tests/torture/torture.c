@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* torture - contenders for one lock that is taken and killed all the time.
  *
  *	torture METHOD SEMLOCK ACQUISITIONS KILLS CONTENDERS [SEED]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* torture.h - what the parts of the torture share. */
 #ifndef SEMLOCK_TORTURE_H
 #define SEMLOCK_TORTURE_H

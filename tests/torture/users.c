@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* As root, every second contender is user OTHER_USER.  The hostile process may lock any byte of the lock's
  * queue, and nothing else. */
 #include <config.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # fish completion for semlock; in share/fish/vendor_completions.d.
 
 # Prints the words after semlock's own options, one a line: LOCK COMMAND ARG...

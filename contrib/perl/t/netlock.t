@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Semlock::NetLock, on the server of the URL in SEMLOCK_TEST_URL.
 use strict;
 use warnings;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Semlock::Sem, on files.  prove -Ilib t, with SEMLOCK=the program, or semlock in the PATH.
 use strict;
 use warnings;

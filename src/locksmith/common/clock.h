@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/clock.h - times on the clock of the leases, which is clock_boottime(), and random numbers. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_CLOCK_H
 #define SEMLOCK_LOCKSMITH_COMMON_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/engine.h - what an engine, for one kind of server, gives to the common part.
  *
  * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  main.c reads the

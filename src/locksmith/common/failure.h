@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/failure.h - the message and the exit status of a failure, filled in where it happens. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_FAILURE_H
 #define SEMLOCK_LOCKSMITH_COMMON_FAILURE_H

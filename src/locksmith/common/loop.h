@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/loop.h - sleep, and read semlock's lines. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H

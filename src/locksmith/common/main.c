@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input ends. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/options.h - the locksmith's command line. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 #define SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/protocol.h - the lines between semlock and its locksmith; semlock-locksmith(7) describes them. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 #define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/url.h - where a lock is, and the login there: scheme://[user@]host[:port][,host[:port]...]/path */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_URL_H
 #define SEMLOCK_LOCKSMITH_COMMON_URL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/curl/buffer.h - the bytes of an answer, up to a limit. */
 #ifndef SEMLOCK_LOCKSMITH_CURL_BUFFER_H
 #define SEMLOCK_LOCKSMITH_CURL_BUFFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/curl/transfer.h - libcurl's transfers, in a loop that also reads semlock's lines. */
 #ifndef SEMLOCK_LOCKSMITH_CURL_TRANSFER_H
 #define SEMLOCK_LOCKSMITH_CURL_TRANSFER_H

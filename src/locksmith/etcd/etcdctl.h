@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcdctl.h - the environment variables of etcdctl(1) for the cluster and its users. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDCTL_H

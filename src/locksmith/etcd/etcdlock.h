@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcdlock.h - a lock that is a key and a mark, each under a lease, and its calls.
 
      NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)

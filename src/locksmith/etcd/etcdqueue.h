@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcdqueue.h - our place in the queue of a lock: the requests for it, and what the responses mean. No I/O.
 
    An exclusive key waits for every key made before it; a shared one for those that are not shared; a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcdrpc.h - calls to an etcd cluster: endpoints in turn, login, errors. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcdtxn.h - etcd's transactions: the conditions and requests of one, and the keys in its responses. No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDTXN_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDTXN_H

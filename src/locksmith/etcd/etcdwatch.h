@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcdwatch.h - learns at once of a change of keys. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDWATCH_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCDWATCH_H

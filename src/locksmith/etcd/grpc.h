@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/grpc.h - gRPC calls over HTTP/2, by libcurl: one request each, and one message or several back. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_GRPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_GRPC_H

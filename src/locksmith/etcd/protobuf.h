@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/protobuf.h - messages as protocol buffers encode them: written for gRPC, and read out of any bytes. No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_PROTOBUF_H
 #define SEMLOCK_LOCKSMITH_ETCD_PROTOBUF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/dirlock.h - a lock made of directories on a server.
 
      lock/                                        making it decides; absent = free

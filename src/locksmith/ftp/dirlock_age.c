@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* With --no-wait: the age of a lock by the server's own clock. Only if the lock seems to be stale, watch
    its tokens from one heartbeat to the next. */
 #include <config.h>

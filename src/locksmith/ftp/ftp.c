@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* semlock-locksmith-ftp - the engine: which lock it is, and what is asked of it. */
 #include <config.h>
 

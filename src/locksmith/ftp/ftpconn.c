@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An FTP control connection: single commands and their replies. No data connection is needed unless
    the server cannot list by STAT. */
 #include <config.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/ftplist.h - the names in a listing that an FTP server sends. Pure text. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_FTPLIST_H
 #define SEMLOCK_LOCKSMITH_FTP_FTPLIST_H

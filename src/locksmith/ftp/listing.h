@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/listing.h - the entries of a lock directory, and the verdict. No I/O, no clock. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_LISTING_H
 #define SEMLOCK_LOCKSMITH_FTP_LISTING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/owner_token.h - the name of the empty directory by which a holder marks a lock directory as its own.
 
      sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/remote_dir.h - directories on a server, by FTP or SFTP. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 #define SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Directories over SFTP. Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/filemethods.h - the methods whose locks are made of files, and the functions that most
  * of them share. */
 #ifndef SEMLOCK_METHODS_FILE_FILEMETHODS_H

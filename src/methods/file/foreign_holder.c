@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
  * permission, no such call, a holder on another host), and neither reports that a lock has grown old.
  * So the waiter looks at the lock every second as well; without notification after a millisecond,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/foreign_holder.h - waiting for a holder that does not use flock(2). */
 #ifndef SEMLOCK_METHODS_FILE_FOREIGN_HOLDER_H
 #define SEMLOCK_METHODS_FILE_FOREIGN_HOLDER_H

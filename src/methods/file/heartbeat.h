@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/heartbeat.h - a thread that gives signs of life for the command's locks made of files,
  * and monitors them while the command runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/host_id.h - this system, as far as a lock's record can name it. */
 #ifndef SEMLOCK_METHODS_FILE_HOST_ID_H
 #define SEMLOCK_METHODS_FILE_HOST_ID_H

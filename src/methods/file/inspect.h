@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/inspect.h - read what a lock made of files says of its holder, and change nothing. */
 #ifndef SEMLOCK_METHODS_FILE_INSPECT_H
 #define SEMLOCK_METHODS_FILE_INSPECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Temporary names are .LOCK.semlock.PID.WHERE.TIME, with "gone." before the PID for what is being
  * taken apart.  WHERE stands for host, boot and PID namespace: a PID means something only where
  * these are the same.  Only a killed semlock leaves such a name behind. */

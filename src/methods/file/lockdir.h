@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/lockdir.h - the directory that a lock made of files is in, and the names in it.
  *
  * All calls are relative to one descriptor of that directory: neither chdir(2) nor a renaming

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A directory that exists while the lock is held, with the record in it.  It is made and filled under a
  * temporary name and then renamed: an empty directory is always another program's.  The rename needs
  * RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the lock of mkdir(1).  The D

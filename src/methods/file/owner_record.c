@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A file's contents:
  *
  *     12345                                        the PID alone: other programs look for it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/owner_record.h - the record: what a lock made of files says of its holder.
  *
  * It is written in full (excl, mkdir, rename), in one line (a symlink's target), or as the bare PID

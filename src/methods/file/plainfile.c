@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.  link's is
  * that of mail programs, and must contain only a PID: some of them fail at more than 16 bytes, others then
  * never take over from the dead.

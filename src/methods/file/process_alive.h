@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/process_alive.h - is the holder that a record names still alive?
  *
  * DEAD needs proof.  Where there is proof of neither life nor death the verdict is UNKNOWN, and the

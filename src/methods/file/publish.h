@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/publish.h - our own lock object: made, filled, flocked, published under the lock's
  * name, and removed.  The functions of a method without a take of its own. */
 #ifndef SEMLOCK_METHODS_FILE_PUBLISH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A token: a file that is called LOCK ("at home") while the lock is free.  To take the lock is to
  * rename the token to LOCK.held ("away"), to release it is to rename it back.  The holder has the token
  * under flock(2) as well: a token that is away and not flocked was a dead holder's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/rename_token.h - the token of the method rename, and its names: at home LOCK; away,
  * while the lock is held, LOCK.held. */
 #ifndef SEMLOCK_METHODS_FILE_RENAME_TOKEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both the
  * command and the semlock that releases the lock are.  Processes that take over from a dead holder
  * exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then removed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The I steps are those of the model tests/models/semlock_file.pml, which proves their order: flock the
  * object, then judge its record, and only THEN compare name and descriptor.  In any other order a
  * lock can be removed that another process has taken in the meantime. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/file/takeover.h - a lock that has the name that we want: is its holder alive?  Wait for the
  * holder, or take the lock over from a dead one. */
 #ifndef SEMLOCK_METHODS_FILE_TAKEOVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fcntl(2) record locks, in their two kinds, which exclude each other.
  *
  * "posix": the lock belongs to the process.  A child does not inherit it; it is gone as soon as the

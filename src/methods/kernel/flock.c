@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* flock(2).
  *
  * The lock belongs to the open file description: a child that inherits the descriptor holds it, too,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/kernel/kernel_methods.h - flock(2), and fcntl(2) record locks in their two kinds: of the open
  * file description (ofd), and of the process (posix). */
 #ifndef SEMLOCK_METHODS_KERNEL_KERNEL_METHODS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/kernel/lockfile.h - the file that a kernel lock is taken on: opening and removing it where other users
  * may be hostile. */
 #ifndef SEMLOCK_METHODS_KERNEL_LOCKFILE_H

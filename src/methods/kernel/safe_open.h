@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/kernel/safe_open.h - following symbolic links that another user may have planted. */
 #ifndef SEMLOCK_METHODS_KERNEL_SAFE_OPEN_H
 #define SEMLOCK_METHODS_KERNEL_SAFE_OPEN_H

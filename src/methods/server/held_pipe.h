@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/server/held_pipe.h - the lock on a server under which this process runs: it has inherited the write end of
  * the input of the helper that holds the lock. */
 #ifndef SEMLOCK_METHODS_SERVER_HELD_PIPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/server/lease.h - while the command runs: a thread that ends it before the lease of its lock ends.
  *
  * sys/lease_schedule.h says when, and why.  The timer is semlock's: if the helper is stopped, killed or cut off and sends no HELD, the command

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/server/locksmith.h - semlock-locksmith(7), the helper that holds a lock on a server for us: a program for
  * each scheme of URLs, started with a pipe each way, and spoken to in lines.
  *

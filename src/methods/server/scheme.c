@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which names are URLs, and so locks on a server: SCHEME://... */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Locks on a server: a helper acquires, keeps and releases them.  See locksmith.h. */
 #include <config.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* methods/server/server.h - locks on a server, named by a URL. */
 #ifndef SEMLOCK_METHODS_SERVER_SERVER_H
 #define SEMLOCK_METHODS_SERVER_SERVER_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A proxy before a server: passes bytes on, until a test has it cut a reply.
 
 usage: between.py HOST:PORT DIR     prints READY and its own port

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # etcd servers on free loopback ports, for the tests.  Needs DIR, a directory of their own.
 #
 # free_ports N             N port numbers on which no process listens

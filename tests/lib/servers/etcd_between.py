@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A proxy before an etcd, with faults on demand.
 
 usage: etcd_between.py HOST:PORT DIR        prints READY and its own port; DIR/between.log gets a line per call, and per connection

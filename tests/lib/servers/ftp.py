@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """An FTP server on a free loopback port, with faults on demand.
 
 usage: ftp.py DIR [--port=N] [--cert=PEM] [--implicit] [--max=N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # vsftpd and sftp servers, for the tests.  Need DIR, a directory of the test's own.  Each sets URL, PORT
 # and SERVER, its pid; vsftpd also BARE, a directory that is to be removed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ports for the servers of the tests.  ports.py N prints N of them.
 
 Not of the ephemeral range: a client that retries while its server is down may get the server's own port

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # PostgreSQL servers on free ports of 127.0.0.1, for the tests.  A server is known by a NAME.
 #
 # postgresql_server [SETTING...]   starts the server "one"; sets PG (its host:port) and URL, a lock's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # failures.bash - a machine is cut off, or loses its power, while it holds a lock by each method.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # others.bash - file systems beside NFS that machines can share: CIFS, 9p and sshfs.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # plain.bash - plain use: many contenders, one that is refused and waits, one that dies.
 # shellcheck shell=bash
 

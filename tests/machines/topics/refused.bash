@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # refused.bash - what semlock-methods(7) says is refused on a file system of several machines, and how.
 # shellcheck shell=bash
 

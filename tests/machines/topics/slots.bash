@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # slots.bash - the slots of one lock on two machines; a lock on the disk of the server itself.
 # shellcheck shell=bash
 

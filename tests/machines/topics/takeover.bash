@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # takeover.bash - a dead holder's lock, and machines that take it over late, or whose caches show an old age.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # unreachable.bash - the server is unreachable; holders on another machine; the order of waiters.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 package Semlock::NetLock;
 
 use strict;

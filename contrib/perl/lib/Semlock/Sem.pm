@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 package Semlock::Sem;
 
 use strict;
