@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sys/lease_schedule.h - what is done when, in the time of a lease: for semlock and for its helpers.
  *
  *	  renewal sent    RENEW           TERM          KILL, LAST    end: others may enter

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD again and again, until semlock lets it
    go or it is lost.  sys/lease_schedule.h says when. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
