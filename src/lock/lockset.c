@@ -37,17 +37,18 @@ void lockset_release(struct lock *locks, unsigned count)
 		locks[i].spec->method->release(&locks[i]);
 }
 
-static int open_all(struct lock *locks, unsigned count, const struct lock **culprit,
-    struct error *error)
+static enum outcome open_all(struct lock *locks, unsigned count, const struct wait_options *wait,
+    const struct lock **culprit, struct error *error)
 {
+	enum outcome outcome = TAKEN;
+
 	for (unsigned i = 0; i < count; i++)
 		locks[i].fd = -1;
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
 		*culprit = &locks[i];
-		if (lock_open(&locks[i], error) != 0)
-			return -1;
+		outcome = lock_open_in_time(&locks[i], wait, error);
 	}
-	return 0;
+	return outcome;
 }
 
 /* The command that records name is started once, at the first take: before that, all must be there
@@ -84,10 +85,10 @@ static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_
 static enum outcome take_once(struct lock *locks, unsigned count, const struct wait_options *wait,
     const struct lock **culprit, struct error *error)
 {
-	enum outcome outcome = TAKEN;
+	enum outcome outcome = open_all(locks, count, wait, culprit, error);
 
-	if (open_all(locks, count, culprit, error) != 0)
-		return FAILED;
+	if (outcome != TAKEN)
+		return outcome;
 	qsort(locks, count, sizeof *locks, in_order);
 	if (prepare_all(locks, count, culprit, error) != 0)
 		return FAILED;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <errno.h>
+#include <time.h>
+
 #include "lock/attempt.h"
 #include "lock/held_mode.h"
 #include "lock/queue.h"
@@ -260,9 +263,28 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	return FAILED;
 }
 
+/* The file may have a lease on it (fcntl(2), Samba): the open has told the holder of the lease, and the kernel ends the
+ * lease in its time. */
+enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	static const struct timespec pause = {0, 20 * MILLISECOND};
+
+	while (lock_open(lock, error) != 0) {
+		if (error->errnum != EWOULDBLOCK)
+			return FAILED;
+		lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
+		if (wait->try_once || deadline_left(&wait->deadline) == 0)
+			return BUSY;
+		nanosleep(&pause, NULL);
+	}
+	return TAKEN;
+}
+
 enum outcome lock_take_in_turn(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	return lock_open(lock, error) == 0 ? lock_take_open(lock, wait, error) : FAILED;
+	enum outcome opened = lock_open_in_time(lock, wait, error);
+
+	return opened == TAKEN ? lock_take_open(lock, wait, error) : opened;
 }
 
 enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struct error *error)

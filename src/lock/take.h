@@ -19,6 +19,9 @@
  * Returns 0, or -1 with ERROR filled. */
 int lock_open(struct lock *lock, struct error *error);
 
+/* The same, also where the file has a lease on it, which is waited for within WAIT.  TAKEN: it is open. */
+enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wait, struct error *error);
+
 /* Open and take LOCK; do both again whenever the name means another file by then.  BUSY: not within
  * WAIT.  Unless TAKEN, nothing is held and nothing of ours is open. */
 enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struct error *error);

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -175,17 +176,37 @@ static int look_at_any(struct owners *found, struct lock_spec *spec, struct erro
 	return owners_look(found, &lock, 0, error);
 }
 
+/* No process that is seen here holds SPEC's kernel lock: one outside of this PID namespace may. */
+static void add_outside(struct owners *found, const struct lock_spec *spec, unsigned kinds)
+{
+	struct owner *owner = NULL, outside;
+
+	if ((spec->method->can & FREED_BY_KERNEL) != 0 && !owners_held(found) && spec->name != NULL &&
+	    probe_locked_outside(spec->name, kinds))
+		owner = owners_add(found);
+	if (owner == NULL)
+		return;
+	owner->method = spec->method->name;
+	owner->doubt = DOUBT_NAMESPACE;
+	outside = *owner;
+	memmove(found->list + 1, found->list, (found->count - 1) * sizeof *found->list); /* holders come first */
+	found->list[0] = outside;
+	found->holders++;
+}
+
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool method_named, struct error *error)
 {
 	const struct lock lock = LOCK_OF(spec);
+	int result;
 
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
 	if ((spec->method->can & HAS_LEASE) != 0)
 		return server_owners_ask(found, &lock, error);
-	if (!method_named)
-		return look_at_any(found, spec, error);
-	return owners_look(found, &lock, owners_kinds(&lock), error);
+	result = method_named ? owners_look(found, &lock, owners_kinds(&lock), error) : look_at_any(found, spec, error);
+	if (result == 0)
+		add_outside(found, spec, method_named ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX);
+	return result;
 }
 
 static bool conflicts_with(const struct procfs_lock *held, const struct lock *lock)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +10,7 @@
 
 #include "owners/probe.h"
 #include "sys/open_fds.h"
+#include "sys/retry.h"
 
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {
@@ -163,4 +166,23 @@ int probe_inherited(const struct lock *lock)
 		fd = flocked_fd(&probe.info, getpid());
 	probe_close(&probe);
 	return fd;
+}
+
+bool probe_locked_outside(const char *path, unsigned kinds)
+{
+	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat file;
+	bool locked = false;
+	int fd = -1;
+
+	if (host_id()->pidns != FIRST_PIDNS && stat(path, &file) == 0 && (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)))
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if ((kinds & KIND_FLOCK) != 0)
+		locked = call_try_flock(fd) != 0 && errno == EWOULDBLOCK;
+	if (!locked && (kinds & (KIND_OFD | KIND_POSIX)) != 0)
+		locked = fcntl(fd, F_OFD_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
+	close(fd);
+	return locked;
 }

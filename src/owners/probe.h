@@ -42,6 +42,10 @@ bool probe_verify(const struct lock *lock, pid_t pid);
  * -1: none. */
 int probe_inherited(const struct lock *lock);
 
+/* In a PID namespace, as in a container, the kernel shows no lock of a process outside of it.  There: has a process
+ * the file or directory PATH locked, by a lock of KINDS?  To ask for a flock is to take it for a moment. */
+bool probe_locked_outside(const char *path, unsigned kinds);
+
 /* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT: none. */
 enum record_kind probe_record(const char *name, const struct method *method, struct record *record);
 

@@ -38,14 +38,17 @@ static enum verdict judge_record(const struct probe *probe)
 }
 
 /* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the process that
- * the record names may hold the lock.  A link's does not say where.  0xEFFFFFFC: the machine's first PID namespace. */
+ * the record names may hold the lock.  A link's does not say where: its flock tells. */
 static bool may_be_outside(const struct probe *probe)
 {
 	const struct record *record = &probe->info.record;
 	const struct host_id *this = host_id();
+	char object[40];
 
-	return record->pidns != this->pidns && this->pidns != 0xEFFFFFFC &&
-	       (record->pidns == 0 ? probe->lock.file->object->pid_only : record_of_boot(record, this->boot));
+	snprintf(object, sizeof object, "/proc/self/fd/%d", probe->info.object);
+	if (record->pidns == 0)
+		return probe->lock.file->object->pid_only && probe_locked_outside(object, KIND_FLOCK);
+	return record->pidns != this->pidns && this->pidns != FIRST_PIDNS && record_of_boot(record, this->boot);
 }
 
 static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)

@@ -110,6 +110,8 @@ static const char *state_of(const struct owners *found)
 	case ALIVE:
 		if (found->list[0].doubt == DOUBT_MACHINE)
 			return "held on another machine";
+		if (found->list[0].doubt == DOUBT_NAMESPACE && found->list[0].process.pid == 0)
+			return "held; its holder cannot be seen from here";
 		break;
 	case DEAD:
 		return "left behind, and free to take";

@@ -135,8 +135,13 @@ int result_status(const struct request *request, const struct result *result)
 
 	if (result->how == ENDED_NOT_RUN)
 		return status_not_run(request, result->code);
-	if (result->limit > LIMIT_KEPT)
+	if (result->limit > LIMIT_KEPT) {
 		status_fd_event("run-timeout");
+		if (!request->quiet)
+			complain("%s: the command has run for longer than --run-timeout, and was sent %s", request->label,
+			    result->limit == LIMIT_KILLS && request->signal != SIGKILL && request->kill_after > 0
+				? "a signal, and then KILL" : request->signal == 0 ? "TERM" : strsignal(request->signal));
+	}
 	status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
 	    result->code, STATUS_FD_TIME(held));
 	if (ended_by_limit(result))

@@ -161,7 +161,33 @@ outlives() {
 	strace -k -o trace true 2>strace.err || skip "strace shows no stacks here: $(tail -1 strace.err)"
 	hold_lock l
 	expect_status 1 timeout -s KILL 60 strace -k -o trace "$SEMLOCK" -w .2 l true
-	signals=$(grep -cE -- '^--- SIG(RT|ALRM)' trace)
+	signals=$(grep -cE -- '^--- SIG(RT|ALRM|IO)' trace)
 	[ "$signals" -ge 1 ]
 	[ "$signals" -le 100 ] || complain "$signals signals where some ten do"
+}
+
+# leased SECS: another process has a lease on l, and gives it up SECS after it is asked to
+leased() {
+	rm -f l.*
+	: >l
+	start lease /usr/bin/python3 "$SOURCE/tests/lib/lease.py" l "$1"
+	eventually [ -e l.leased ]
+}
+
+@test "a file with a lease on it (Samba) is waited for; with -n it is busy, and with -w in its time" {
+	leased .3
+	expect_status 5 "$SEMLOCK" l sh -c 'exit 5'
+	[ -e l.asked ]
+	kill "${PID[lease]}"
+	ended lease 143
+	leased 60
+	expect_status 1 "$SEMLOCK" -n l touch ran
+	expect_status 1 "$SEMLOCK" -w .1 l touch ran
+	expect_status 1 "$SEMLOCK" -w .1 -f k l touch ran
+	start waiter "$SEMLOCK" -w 60 -f k l touch ran
+	kill -USR1 "${PID[lease]}"
+	ended waiter 0
+	[ -e ran ]
+	kill "${PID[lease]}"
+	ended lease 143
 }

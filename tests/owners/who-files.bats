@@ -427,3 +427,15 @@ refusal() {
 	expect_status 1 "$SEMLOCK" -v -n -m excl l true
 	grep -q "held, or left behind: process 77 on host elsewhere is not within reach; last sign of life" .err
 }
+
+@test "a link of a dead process of our own PID namespace is left behind, one that is held outside of it is not" {
+	namespaces --pid --fork --mount-proc
+	# shellcheck disable=SC2016 # for the inner shell
+	expect_status 0 unshare --pid --fork --kill-child --mount-proc sh -c '
+		sh -c "echo \$\$" >l; "$0" --who -m link l && "$0" -n -m link l true' "$SEMLOCK"
+	[[ $out == "l: left behind, and free to take"* ]] || complain "$out"
+	hold_lock -m link l
+	expect_status 1 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --who -m link l
+	expect_status 1 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -n -m link l true
+	let_go
+}

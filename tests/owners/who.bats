@@ -547,3 +547,21 @@ barge_as() {
 	[ "$(jq '.[0].waiters | length' <.out 2>/dev/null || true)" = 2 ] || complain "$out"
 	let_go looker
 }
+
+@test "a lock that a process outside of our PID namespace holds is held, and not free" {
+	namespaces --pid --fork --mount-proc
+	for way in "-m flock" "-m flock -s" "-m ofd" "-m posix"; do
+		# shellcheck disable=SC2086 # words
+		hold_lock $way l
+		expect_status 1 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --who l
+		case $way in
+		*ofd) [[ $out == "l: held, 0 waiting"*"(cannot be seen)"* ]] || complain "$way: $out" ;;
+		*) [[ $out == "l: held; its holder cannot be seen from here, 0 waiting"* ]] || complain "$way: $out" ;;
+		esac
+		expect_status 1 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --who --json l
+		[[ $out == *'"held": true'* ]] || complain "$way: $out"
+		let_go
+		rm -f ./*.up ./*.down
+		expect_status 0 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --who l
+	done
+}

@@ -160,3 +160,13 @@ waits_longer() {
 	refused 64 --signal "$SEMLOCK" --run-timeout 1 --signal 999 l true
 	refused 64 --kill-after "$SEMLOCK" --kill-after 1 l true
 }
+
+@test "semlock says that the limit has ended the command, but not with -q" {
+	mkfifo never
+	refused 124 "l: the command has run for longer than --run-timeout, and was sent TERM" \
+		"$SEMLOCK" --run-timeout .1 l sh -c 'read -r _ <>never'
+	refused 137 "and was sent a signal, and then KILL" \
+		"$SEMLOCK" --run-timeout .1 --kill-after .1 l sh -c 'trap "" TERM; read -r _ <>never'
+	expect_status 124 "$SEMLOCK" -q --run-timeout .1 l sh -c 'read -r _ <>never'
+	expect_silent
+}

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The inode of the machine's first PID namespace, which sees all processes. */
+#define FIRST_PIDNS 0xEFFFFFFC
+
 enum { BOOT_SIZE = 40, HOST_SIZE = 65 };
 
 /* "-" stands for a name that cannot be found out. */

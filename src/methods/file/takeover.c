@@ -166,9 +166,11 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
     struct error *error)
 {
 	if (lock->file->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
-		error_set(error, ERROR_CREATE,
-		    "its holder, process %ld, is dead, but the lock cannot be taken away",
-		    (long)existing->record.pid);
+		if (existing->record.pid > 0)
+			error_set(error, ERROR_CREATE, "its holder, process %ld, is dead, but the lock cannot be taken away",
+			    (long)existing->record.pid);
+		else
+			error_set(error, ERROR_CREATE, "it names no process, and cannot be taken away");
 		return takeover_wait(lock, existing->fd, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
