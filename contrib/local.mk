@@ -59,6 +59,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/semlock.manpages \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
+	contrib/packaging/debian/upstream/metadata \
 	contrib/packaging/semlock.spec \
 	$(PACKAGE_TESTS)
 
