@@ -43,7 +43,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
 	src/run/progress.c src/run/progress.h \
-	src/lock/queue.c src/lock/queue.h \
+	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c src/lock/queuefile.h \
 	src/sys/lock_scope.c src/sys/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/preempt/preempt.c src/preempt/preempt.h \

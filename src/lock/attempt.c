@@ -124,12 +124,13 @@ bool attempt_overlaps(const struct lock *lock, long long first, long long last)
 
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
  * not.  In front of a shared flock that /proc/locks does not show, assume that a waiter sleeps.  HELD: we hold
- * LOCK.  False also where /proc/locks cannot be read. */
+ * LOCK.  False also where /proc/locks cannot be read, or is so long that the time of -n could not be kept. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
 	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	FILE *locks = fopen("/proc/locks", "re");
 	struct procfs_lock entry;
+	struct effort effort = effort_begins();
 	unsigned major, minor;
 	bool found = false;
 	char line[256];
@@ -137,7 +138,7 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	if (locks == NULL)
 		return false;
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
-	while (!found && fgets(line, sizeof line, locks) != NULL) {
+	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
 		    entry.minor != minor || entry.inode != (unsigned long long)lock->id.inode ||
 		    !attempt_overlaps(lock, entry.first, entry.last))

@@ -79,6 +79,7 @@ struct lock_place {
 	bool covered;  /* by an earlier lock of its set (-f), which is of the same file */
 	bool admitted; /* we have had a place in the queue (wait_options.places) */
 	bool queued;   /* at the last try there was a queue */
+	bool unordered; /* its queue cannot be used: the wait is in the kernel's order */
 };
 
 /* Why a lock is BUSY: why we do not wait for it, or no longer. */

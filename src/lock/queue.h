@@ -18,6 +18,8 @@
 #include <stdint.h>
 
 #include "lock/lock.h"
+#include "lock/queuefile.h"
+#include "sys/deadline.h"
 
 /* Ordinary tickets begin here; those of --replace, in front, at 0. */
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
@@ -30,10 +32,14 @@ struct queue {
 	int64_t look_at; /* when to look whether the lock is deserted: ns, on clock_now()'s clock */
 	bool beaten;     /* a look found it deserted until another process took it */
 	bool counted;    /* draw only the last ticket of all: queue_full() will count those before it */
-	bool cleared;    /* a queue file that cannot be trusted has been removed */
+	bool cleared;    /* what had its name and cannot be trusted has been removed */
+	bool hostile;    /* a search took too long: no ticket counts any more */
+	struct effort search;
+	struct openness open;
 };
 
-/* Open LOCK's queue file, if there is one: else no process waits, or QUEUE is unusable.  Nothing is drawn. */
+/* Open LOCK's queue file, if there is one: else no process waits, or QUEUE is unusable.  Nothing is drawn, and nothing is
+ * known of the file yet. */
 void queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
@@ -42,13 +48,16 @@ void queue_open(struct queue *queue, const struct lock *lock);
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline);
 
-bool queue_empty(const struct queue *queue);
+/* May the open queue be used?  If not, it is closed, and removed where that is permitted. */
+bool queue_trusted(struct queue *queue, const struct lock *lock);
+
+bool queue_empty(struct queue *queue);
 
 /* Is there a ticket before ours? */
-bool queue_preceded(const struct queue *queue);
+bool queue_preceded(struct queue *queue);
 
 /* Are MOST tickets before ours, or more?  QUEUE is counted. */
-bool queue_full(const struct queue *queue, unsigned most);
+bool queue_full(struct queue *queue, unsigned most);
 
 enum turn {
 	TURN_OURS,    /* no ticket is before ours any more */
@@ -65,15 +74,5 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 /* Give the ticket up, for the next one's turn.  The last process to leave removes the queue file.
  * Copes with a queue that is not open. */
 void queue_leave(struct queue *queue, const struct lock *lock);
-
-enum { QUEUE_PATH_SIZE = 96 };
-
-/* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its byte
- * N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and QUEUE_ORDINARY more
- * unless it replaces the holder. */
-void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
-
-/* Remove the name of LOCK's queue file.  Returns 0, or -1 with errno set. */
-int queuefile_remove(const struct lock *lock);
 
 #endif

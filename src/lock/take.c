@@ -86,7 +86,7 @@ static enum outcome take_as_head(struct lock *lock, const struct wait_options *w
 /* Q3.  With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
  * lock belongs to that ticket's owner, which sees by our ticket that the lock is only in transit, and
  * does not stop us for it.  So our ticket is given up after this look, not before. */
-static bool yield_to_earlier(struct lock *lock, const struct queue *queue)
+static bool yield_to_earlier(struct lock *lock, struct queue *queue)
 {
 	CRASH_POINT("lock.transit");
 	if (!queue_preceded(queue))
@@ -183,7 +183,7 @@ static bool skips_queue(const struct lock *lock, const struct wait_options *wait
 }
 
 /* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
-static bool is_crowded(struct lock *lock, const struct queue *queue, unsigned places)
+static bool is_crowded(struct lock *lock, struct queue *queue, unsigned places)
 {
 	lock->place.admitted = places == 0 || lock->place.admitted || !queue_full(queue, places);
 	if (!lock->place.admitted)
@@ -191,58 +191,78 @@ static bool is_crowded(struct lock *lock, const struct queue *queue, unsigned pl
 	return !lock->place.admitted;
 }
 
-/* There is no ticket to be had.  --queue-max cannot be kept then, unless the time was up. */
-static enum outcome take_without_ticket(struct lock *lock, const struct wait_options *wait, struct error *error)
+/* The first try, where a queue was found. */
+static enum outcome take_unless_preceded(struct lock *lock, struct queue *queue, bool skips, struct error *error)
 {
-	if (wait->places == 0 || deadline_left(&wait->deadline) == 0)
-		return take_as_head(lock, wait, error);
-	return error_say(error, ERROR_UNAVAILABLE, "its queue cannot be used, so --queue-max cannot be kept");
+	enum outcome outcome;
+
+	if (queue->fd < 0 || skips)
+		return attempt_try(lock, error);
+	if (lock->spec->name == NULL)
+		return take_again(lock, error);
+	if (queue_preceded(queue))
+		return BUSY;
+	outcome = attempt_try(lock, error);
+	return outcome == TAKEN && yield_to_earlier(lock, queue) ? BUSY : outcome;
 }
 
-/* A caller that skips the queue still draws a ticket, so that later waiters queue behind it, and a writer gets in among
- * readers. */
+/* The ticket first: all that may take time, or that only a wait needs, comes after it.  A caller that skips the queue
+ * still draws a ticket, so that later waiters queue behind it, and a writer gets in among readers. */
 static enum outcome take_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
     struct error *error)
 {
-	enum when_busy when_busy = wait->waits == NULL ? WAIT : wait->waits(lock, wait->context);
-	enum outcome outcome;
-	bool skips;
+	bool tried = queue->fd < 0, joined = queue_join(queue, lock, wait->preempt != NULL, &wait->deadline), skips;
+	enum when_busy when_busy;
+	enum outcome outcome = BUSY;
 
+	skips = skips_queue(lock, wait); /* before a conversion drops a part of what is held */
+	if (!tried)
+		outcome = take_unless_preceded(lock, queue, skips, error);
+	if (outcome != BUSY)
+		return outcome;
+	if (joined && is_crowded(lock, queue, wait->places))
+		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
+	lock->place.unordered = !joined || queue->hostile;
+	when_busy = wait->waits == NULL ? WAIT : wait->waits(lock, wait->context);
 	if (when_busy == GIVE_UP) {
 		lock->busy = BUSY_INHERITED;
 		return BUSY;
 	}
-	queue->counted = wait->places > 0;
-	if (!queue_join(queue, lock, wait->preempt != NULL, &wait->deadline))
-		return take_without_ticket(lock, wait, error);
-	if (is_crowded(lock, queue, wait->places))
-		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
-	skips = when_busy == WAIT_PAST_QUEUE || skips_queue(lock, wait); /* before a conversion drops a part of what is held */
+	if (!joined)
+		return take_as_head(lock, wait, error);
 	outcome = convert(lock, wait, error);
 	if (outcome != BUSY)
 		return outcome;
-	if (skips)
+	if (skips || when_busy == WAIT_PAST_QUEUE)
 		return attempt_sleep(lock, wait, error);
 	return wait_in_queue(lock, queue, wait, error);
 }
 
-/* Without tickets before us, we may just try.  With tickets, only -n does, in case their processes are
- * stopped, or wait for other parts of the file. */
+/* Without tickets we may just try.  With tickets, too, in case their processes are stopped, or wait for other parts of
+ * the file. */
+static enum outcome take_without_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
+    struct error *error)
+{
+	enum outcome outcome;
+
+	if (!queue_trusted(queue, lock) || queue_empty(queue) || skips_queue(lock, wait))
+		return attempt_try(lock, error);
+	outcome = take_again(lock, error);
+	return outcome == BUSY ? take_at_once(lock, error) : outcome;
+}
+
 enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	struct queue queue = {.fd = -1};
-	enum outcome outcome;
+	struct queue queue = {.fd = -1, .counted = wait->places > 0};
+	enum outcome outcome = BUSY;
 
 	lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 	queue_open(&queue, lock);
 	lock->place.queued = queue.fd >= 0;
-	if (queue.fd < 0 || (wait->try_once && queue_empty(&queue)) || skips_queue(lock, wait)) {
+	if (queue.fd < 0)
 		outcome = attempt_sleep(lock, NULL, error);
-	} else {
-		outcome = take_again(lock, error);
-		if (outcome == BUSY && wait->try_once)
-			outcome = take_at_once(lock, error);
-	}
+	else if (wait->try_once)
+		outcome = take_without_waiting(lock, &queue, wait, error);
 	if (outcome == BUSY && !wait->try_once) {
 		outcome = take_waiting(lock, &queue, wait, error);
 		wakeup_off();

@@ -23,6 +23,7 @@ struct acquisition {
 	int64_t since;        /* when semlock began, ns on clock_now()'s clock; 0: not asked for */
 	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
 	int fd;               /* that descriptor */
+	bool said;            /* that --queue-max is not kept */
 	struct error error;
 };
 
@@ -162,6 +163,10 @@ static enum when_busy begin_waiting(const struct lock *lock, void *context)
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->nesting >= NESTING_COVERS)
 		return GIVE_UP;
+	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said && !acquisition->request->quiet)
+		complain("%s: its queue cannot be used: --queue-max is not kept, and the wait is in the kernel's order",
+		    messages_label(acquisition->request, lock));
+	acquisition->said = true;
 	progress_begins(&acquisition->progress);
 	/* A writer that queues between the two would wait for the inherited lock, and we for the writer. */
 	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;

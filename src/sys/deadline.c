@@ -86,3 +86,17 @@ int64_t deadline_left(const struct deadline *deadline)
 	left = deadline->at - clock_now();
 	return left > 0 ? left : 0;
 }
+
+struct effort effort_begins(void)
+{
+	return (struct effort){clock_now(), -1};
+}
+
+bool effort_exceeds(struct effort *effort, int64_t limit)
+{
+	if (effort->used >= 0)
+		return read_clock(CLOCK_THREAD_CPUTIME_ID) - effort->used > limit;
+	if (clock_now() - effort->began > limit)
+		effort->used = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	return false;
+}

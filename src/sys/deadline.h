@@ -34,6 +34,17 @@ bool duration_parse(const char *text, int64_t *duration);
 struct deadline deadline_after(int64_t duration);
 struct deadline deadline_never(void);
 
+/* The processor time that this thread uses from a moment on: a busy machine does not count. */
+struct effort {
+	int64_t began; /* ns on clock_now()'s clock */
+	int64_t used;  /* ns of processor time at some moment after BEGAN; -1: not asked for yet, which is a system call */
+};
+
+struct effort effort_begins(void);
+
+/* Is it more than LIMIT ns, or soon will be?  Never after less time than LIMIT. */
+bool effort_exceeds(struct effort *effort, int64_t limit);
+
 /* The time left: 0 when it has passed, INT64_MAX when it never comes. */
 int64_t deadline_left(const struct deadline *deadline);
 

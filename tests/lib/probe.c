@@ -22,6 +22,7 @@ static const struct {
 	{ "leave-behind", cmd_leave_behind },
 	{ "fds", cmd_fds },
 	{ "fcntl-hold", cmd_fcntl_hold },
+	{ "tickets", cmd_tickets },
 	{ "flip", cmd_flip },
 	{ "free", cmd_free },
 	{ "until-free", cmd_until_free },

@@ -32,6 +32,7 @@ int cmd_leave_behind(int argc, char **argv);
 int cmd_fds(int argc, char **argv);
 
 int cmd_fcntl_hold(int argc, char **argv);
+int cmd_tickets(int argc, char **argv);
 int cmd_flip(int argc, char **argv);
 
 /* Opens the FIFO NAME for reading and writing; writes "ready PID" to it. */

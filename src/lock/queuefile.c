@@ -1,0 +1,206 @@
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lock/queuefile.h"
+#include "sys/deadline.h"
+#include "sys/descriptor.h"
+#include "sys/memory.h"
+
+/* Not inherited: a ticket must end with its owner. */
+#define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
+/* Two locks made of files whose names have one hash share a queue, which costs order only. */
+static uint64_t hash_of(const char *name)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+	return hash;
+}
+
+/* In the directory of shm_open(), which itself makes more system calls. */
+void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
+{
+	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
+
+	at = stpcpy(text_hex(at, (unsigned long long)lock->id.device), "-");
+	at = text_hex(at, (unsigned long long)lock->id.inode);
+	if (lock->id.entry != NULL)
+		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->id.entry));
+}
+
+/* Reduce OPEN to the processes that can pass DIRECTORY. */
+static void narrow(struct openness *open, const struct stat *directory)
+{
+	bool others = (directory->st_mode & S_IXOTH) != 0;
+	bool members = (directory->st_mode & S_IXGRP) != 0;
+
+	if (open->mode == 0666 && !others)
+		*open = (struct openness){true, members ? 0660 : 0600, directory->st_gid};
+	else if (open->mode == 0660 && !(directory->st_gid == open->group ? members : others))
+		open->mode = 0600;
+}
+
+/* The path of the lock, or of its directory, as the kernel knows it; false: none leads there. */
+static bool find_path(const struct lock *lock, char path[PATH_MAX])
+{
+	char self[32];
+	struct stat found;
+	ssize_t length;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->id.entry != NULL ? lock->directory : lock->fd);
+	length = readlink(self, path, PATH_MAX - 1);
+	if (length <= 0)
+		return false;
+	path[length] = '\0';
+	return path[0] == '/' && stat(path, &found) == 0 && found.st_dev == lock->id.device &&
+	       found.st_ino == lock->id.inode;
+}
+
+/* Q7 */
+static void look_how_open(struct openness *open, const struct lock *lock)
+{
+	char path[PATH_MAX], *slash;
+	struct stat directory;
+
+	if (open->known)
+		return;
+	*open = (struct openness){true, 0600, lock->id.group};
+	if ((lock->id.permissions & (S_IROTH | S_IWOTH)) != 0)
+		open->mode = 0666;
+	else if ((lock->id.permissions & (S_IRGRP | S_IWGRP)) != 0)
+		open->mode = 0660;
+	if (open->mode != 0600 && !find_path(lock, path))
+		open->mode = 0600;
+	while (open->mode != 0600 && (slash = strrchr(path, '/')) != NULL) {
+		*slash = '\0';
+		if (stat(slash == path ? "/" : path, &directory) != 0)
+			open->mode = 0600;
+		else
+			narrow(open, &directory);
+	}
+}
+
+/* A process that can open the queue, but not the lock, could delay the waiters. */
+static bool is_wider(const struct stat *file, const struct openness *open)
+{
+	if (open->mode == 0666)
+		return false;
+	return (file->st_mode & S_IRWXO) != 0 ||
+	       ((file->st_mode & S_IRWXG) != 0 && (open->mode != 0660 || file->st_gid != open->group));
+}
+
+/* Only a member of a group, or root, can give a file to it. */
+static bool is_made_by_ours(const struct stat *file, const struct lock *lock, const struct openness *open)
+{
+	return file->st_uid == 0 || file->st_uid == lock->id.owner || file->st_uid == geteuid() ||
+	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
+}
+
+/* Q8 */
+enum trust queuefile_check(int fd, const struct lock *lock, struct openness *open)
+{
+	struct stat file;
+
+	look_how_open(open, lock);
+	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1 ||
+	    is_wider(&file, open) || !is_made_by_ours(&file, lock, open))
+		return NOT_TRUSTED;
+	return file.st_nlink == 1 ? TRUSTED : REMOVED;
+}
+
+static int open_queuefile(const char *path, int flags)
+{
+	return openat(AT_FDCWD, path, QUEUE_FLAGS | flags, 0600);
+}
+
+/* Root gives the queue to the lock's owner, which then can remove it. */
+static int set_mode(int fd, const struct lock *lock, struct openness *open)
+{
+	mode_t mode;
+
+	if (fd < 0)
+		return -1;
+	look_how_open(open, lock);
+	mode = open->mode;
+	if (mode == 0660 && fchown(fd, (uid_t)-1, open->group) != 0)
+		mode = 0600;
+	if (geteuid() == 0) /* a queue that stays root's is trusted as well */
+		(void)!fchown(fd, lock->id.owner, (gid_t)-1);
+	if (fchmod(fd, mode) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* The file gets its mode before its name: a user that cannot open it yet would wait outside of the queue,
+ * and if we died in between, no other user could ever open it. */
+static int create_queuefile(const char *path, const struct lock *lock, struct openness *open)
+{
+	int fd = set_mode(open_queuefile(QUEUE_DIRECTORY, O_TMPFILE), lock, open), errnum;
+	char self[32];
+
+	if (fd >= 0) {
+		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+		if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+			return fd;
+		errnum = errno;
+		close(fd);
+		errno = errnum;
+		if (errnum == EEXIST)
+			return -1;
+	}
+	return set_mode(open_queuefile(path, O_CREAT | O_EXCL), lock, open);
+}
+
+int queuefile_open(const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE];
+
+	queuefile_path(lock, path);
+	return descriptor_above_standard(open_queuefile(path, 0));
+}
+
+int queuefile_open_or_create(const struct lock *lock, struct openness *open)
+{
+	char path[QUEUE_PATH_SIZE];
+	int fd;
+
+	queuefile_path(lock, path);
+	do { /* between the two, another waiter may make it, or the last one remove it */
+		fd = open_queuefile(path, 0);
+		if (fd < 0 && errno == ENOENT)
+			fd = create_queuefile(path, lock, open);
+	} while (fd < 0 && errno == EEXIST);
+	return descriptor_above_standard(fd);
+}
+
+int queuefile_remove(const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE];
+
+	queuefile_path(lock, path);
+	return unlink(path);
+}
+
+/* A directory that is not empty is only moved: what another user has put into it is not ours to delete. */
+int queuefile_clear(const struct lock *lock)
+{
+	char path[QUEUE_PATH_SIZE], aside[QUEUE_PATH_SIZE + 40];
+
+	queuefile_path(lock, path);
+	if (remove(path) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return -1;
+	snprintf(aside, sizeof aside, "%s.set-aside-%llx", path, (unsigned long long)clock_realtime());
+	return rename(path, aside);
+}
