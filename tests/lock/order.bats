@@ -280,6 +280,37 @@ has_run_or_stopped() {
 	[ -e ran ] || [[ $(cat "/proc/${PID[waiter]}/stat") == *") T "* ]]
 }
 
+@test "ten thousand tickets of another process: -n has a free lock within a second, -w within three" {
+	: >l
+	: >"$(queue_of l)"
+	chmod "$(stat -c %a l)" "$(queue_of l)"
+	fifos hostile
+	start hostile "$PROBE" tickets "$(queue_of l)" 10000 hostile.up
+	ready hostile
+	for _ in 1 2 3; do
+		passed 1 "$SEMLOCK" -n l true
+		passed 3 "$SEMLOCK" -w 60 l true
+		passed 3 "$SEMLOCK" --queue-max=3 l true
+	done
+	kill -KILL "${PID[hostile]}"
+	ended hostile 137
+	rm -f "$(queue_of l)"
+}
+
+@test "a waiter draws its ticket before it looks at anything else" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_lock l
+	queue_as first l
+	expect_status 1 strace -o calls "$SEMLOCK" -w .01 l true
+	sed '1,/semlock-.*O_RDWR/d; /F_OFD_SETLK,/,$d' calls >between
+	grep -q 'F_OFD_SETLK, {l_type=F_WRLCK.*l_len=1}) = 0' calls
+	[ "$(wc -l <between)" -le 8 ] || complain "$(cat between)"
+	let_go
+	ready first
+	let_go first
+}
+
 @test "a ticket that is there whenever a waiter has just taken the lock keeps it out for a second, not for ever" {
 	local end
 	SEMLOCK=$CRASHABLE_SEMLOCK
@@ -582,21 +613,26 @@ works_all_the_same() {
 	let_go third
 }
 
-@test "a directory in the queue's place costs order only" {
+@test "a directory in the queue's place is removed; one that is not empty is moved aside" {
 	: >l
 	mkdir "$(queue_of l)"
 	works_all_the_same
-	[ -d "$(queue_of l)" ]
+	[ ! -e "$(queue_of l)" ]
+	mkdir -p "$(queue_of l)/full"
+	works_all_the_same
+	[ ! -e "$(queue_of l)" ]
+	[ -d "$(queue_of l)".set-aside-*/full ]
+	rm -r "$(queue_of l)".set-aside-*
 }
 
-@test "a symbolic link in the queue's place costs order only, and is not followed" {
+@test "a symbolic link in the queue's place is removed, and not followed" {
 	: >l
 	echo precious >precious
-	ln -s "$PWD/precious" "$(queue_of l)"
-	works_all_the_same
-	rm "$(queue_of l)"
-	ln -s "$PWD/made" "$(queue_of l)"
-	works_all_the_same
+	for target in precious made; do
+		ln -s "$PWD/$target" "$(queue_of l)"
+		works_all_the_same
+		[ ! -L "$(queue_of l)" ]
+	done
 	[ "$(cat precious)" = precious ]
 	[ ! -e made ]
 }

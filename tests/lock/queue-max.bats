@@ -88,6 +88,42 @@ leaves() {
 	[ $left -le "$1" ]
 }
 
+@test "a process that has many bytes of the queue has one place" {
+	hold_lock l
+	queue_as first l
+	fifos range
+	start range "$PROBE" fcntl-hold "$(queue_of l)" ofd write 1000 100000 range.up range.down
+	ready range
+	fifos third
+	start third "$SEMLOCK" --queue-max=3 l "$PROBE" hold third.up third.down
+	"$PROBE" blocked "${PID[third]}"
+	let_go
+	let_go range
+	ready first
+	let_go first
+	ready third
+	let_go third
+}
+
+@test "where the queue cannot be used, --queue-max waits in the kernel's order, and says so once" {
+	root_only "to be two users"
+	local place
+	place=$(mktemp -d /tmp/semlock-users.XXXXXX)
+	chmod 755 "$place"
+	: >"$place/l"
+	chmod 666 "$place/l"
+	fifos holder
+	start holder "$SEMLOCK" -n "$place/l" "$PROBE" hold holder.up holder.down
+	ready holder
+	mkdir "$(queue_of "$place/l")"
+	start other setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" --queue-max=1 "$place/l" true
+	"$PROBE" blocked "${PID[other]}"
+	let_go
+	ended other 0
+	[ "$(grep -c "$place/l: its queue cannot be used: --queue-max is not kept" other.err)" -eq 1 ] || complain "$(cat other.err)"
+	rm -rf "$place" "$(queue_of "$place/l")"
+}
+
 @test "a stopped waiter has a place, and a deserted lock is had all the same" {
 	hold_lock l
 	queue_as waiter l
