@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock/queuefile.h - the file of a lock's queue: shared memory named after the lock, as open as the lock.
  *
  * Any local user can make a file of that name first.  It is used only if no user can open it that cannot open the
