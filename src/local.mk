@@ -10,6 +10,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
 	src/sys/descriptor.c src/sys/descriptor.h \
+	src/sys/parent.c src/sys/parent.h \
 	src/run/result.c src/run/result.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/report/exitcode.h \

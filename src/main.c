@@ -18,6 +18,7 @@
 #include "lock/lockset.h"
 #include "report/error.h"
 #include "report/exitcode.h"
+#include "sys/parent.h"
 
 /* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease needs semlock. */
 static bool dies_with_semlock(const struct request *request)
@@ -65,6 +66,10 @@ int main(int argc, char **argv)
 	if (request.who)
 		return who(&request);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
+	if (request.dies_with_parent && !parent_watch()) {
+		complain("--die-with-parent: the process that started it has ended");
+		return result_die_of(128 + SIGTERM, SIGTERM);
+	}
 	holder = dies_with_semlock(&request) ? relay_start(&error) : 0;
 	if (holder > 0)
 		return run_relay(holder);

@@ -100,6 +100,7 @@ LOCAL_BATS = \
 	tests/run/close.bats \
 	tests/lock/conversion.bats \
 	tests/lock/deleted.bats \
+	tests/run/die-with-parent.bats \
 	tests/cli/drop-in.bats \
 	tests/cli/slips.bats \
 	tests/locksmith/engine.bats \

@@ -34,6 +34,7 @@ static const struct {
     {'F', offsetof(struct request, become)},
     {'q', offsetof(struct request, quiet)},
     {'v', offsetof(struct request, verbose)},
+    {OPT_DIE_WITH_PARENT, offsetof(struct request, dies_with_parent)},
     {OPT_RM, offsetof(struct request, spec.to_be_removed)},
     {OPT_INIT, offsetof(struct request, spec.init)},
     {OPT_NESTED, offsetof(struct request, nested)},
@@ -433,8 +434,10 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	refuse_if(reading->limited && request->command == NULL,
 	    "--run-timeout: there is no command to stop");
 	refuse_if(request->signal != 0 && !reading->limited, "--signal goes with --run-timeout");
-	refuse_if(reading->kills && !reading->limited && request->preempt == PREEMPT_NOT,
-	    "--kill-after goes with --run-timeout, --replace and --toggle");
+	refuse_if(reading->kills && !reading->limited && request->preempt == PREEMPT_NOT && !request->dies_with_parent,
+	    "--kill-after goes with --run-timeout, --replace, --toggle and --die-with-parent");
+	refuse_if(request->become && request->dies_with_parent,
+	    "-F and --die-with-parent: semlock has to stay, to end the command; leave one out");
 	refuse_if(reading->name != NULL && reading->fd_given,
 	    "--name and --fd are two locks: choose one");
 	refuse_if(request->nested && (by_fd || request->nlocks > 1),

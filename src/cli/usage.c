@@ -32,6 +32,7 @@ const struct option usage_options[] = {
     {"close", no_argument, NULL, 'o'},
     {"command", no_argument, NULL, 'c'},
     {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"die-with-parent", no_argument, NULL, OPT_DIE_WITH_PARENT},
     {"exclusive", no_argument, NULL, 'x'},
     {"fcntl", no_argument, NULL, OPT_FCNTL},
     {"fd", required_argument, NULL, OPT_FD},
@@ -190,6 +191,7 @@ static const char help[] =
     "  -c, --command STRING   after LOCK: run STRING with $SHELL, or /bin/sh\n"
     "  -o, --close            do not let COMMAND inherit the lock\n"
     "  -F, --no-fork          become COMMAND: no second process\n"
+    "      --die-with-parent  end with the process that started semlock\n"
     "      --min-hold=SECS    keep LOCK for SECS, also if COMMAND ends sooner\n"
     "      --run-timeout=SECS  end COMMAND after SECS; exit status 124\n"
     "      --signal=SIG       the signal of --run-timeout (default: TERM)\n"

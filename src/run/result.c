@@ -17,6 +17,7 @@
 #include "run/result.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"
+#include "sys/parent.h"
 #include "sys/signals.h"
 
 const char *messages_label(const struct request *request, const struct lock *lock)
@@ -71,12 +72,14 @@ int64_t held_time(void)
 	return began == 0 ? 0 : clock_now() - began;
 }
 
-/* Leave out those that are ignored, as HUP is under nohup(1).  SIGCONT comes when the relay has been killed. */
+/* Leave out those that are ignored, as HUP is under nohup(1).  SIGCONT comes when the relay has been killed,
+ * PARENT_SIGNAL when the parent has ended. */
 static sigset_t end_signals(void)
 {
 	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	sigset_t signals = signals_only(SIGCONT);
 
+	sigaddset(&signals, PARENT_SIGNAL);
 	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
 		if (!signals_ignored(enough[i]))
 			sigaddset(&signals, enough[i]);
@@ -91,7 +94,8 @@ void held_at_least(int64_t duration)
 
 	/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command, which has ended. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
-	while ((left = duration - held_time()) > 0 && (signo <= 0 || signo == SIGCONT) && !relay_killed()) {
+	while ((left = duration - held_time()) > 0 &&
+	       (signo <= 0 || signo == SIGCONT || (signo == PARENT_SIGNAL && !parent_ended())) && !relay_killed()) {
 		left = left > SECOND ? SECOND : left;
 		signo = signals_wait(&signals, NULL, left);
 		if (signo < 0 && errno != EAGAIN && errno != EINTR)

@@ -67,7 +67,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .tie = held_by_semlock || (request->spec.method->can & HAS_LEASE) != 0,
 	    .named = (request->spec.method->can & FREED_BY_KERNEL) == 0,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
-	    .own_group = request->run_timeout > 0 && !in_foreground(),
+	    .own_group = (request->run_timeout > 0 || request->dies_with_parent) && !in_foreground(),
 	    .placeholder = request->hold ? hold_until_end : NULL,
 	};
 	job->child = (struct child){

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sys/deadline.h"
+#include "sys/parent.h"
 #include "run/relay.h"
 #include "run/supervise.h"
 #include "sys/signals.h"
@@ -27,6 +28,7 @@ struct supervised {
 
 enum event {
 	EVENT_RELAY_KILLED,
+	EVENT_PARENT_ENDED, /* --die-with-parent */
 	EVENT_EXEC_FAILED,
 	EVENT_CHILD,     /* a child may have changed its state */
 	EVENT_CONTINUED, /* SIGCONT to semlock */
@@ -210,6 +212,8 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 		signo = poll_signal(info);
 	if (signo < 0)
 		return EVENT_TIME;
+	if (signo == PARENT_SIGNAL && parent_is_watched())
+		return parent_ended() ? EVENT_PARENT_ENDED : EVENT_CHILD;
 	sigaddset(&supervised->got, signo);
 	supervised->result.asked = supervised->result.asked || asks_to_end(signo);
 	if (signo == SIGCHLD)
@@ -253,6 +257,13 @@ struct result supervise(const struct command *command, pid_t pid)
 		case EVENT_RELAY_KILLED:
 			relay_end_all(pid); /* leaves it a zombie, for command_reap() */
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
+		case EVENT_PARENT_ENDED:
+			sigaddset(&supervised.got, SIGTERM);
+			supervised.result.asked = true;
+			send_to_command(&supervised, SIGTERM);
+			send_to_command(&supervised, SIGCONT); /* a stopped command does not act on it */
+			start_countdown(&supervised);
+			break;
 		case EVENT_EXEC_FAILED:
 			supervised.failure = info.si_value.sival_int;
 			reap_children(&supervised);

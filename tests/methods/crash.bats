@@ -318,7 +318,7 @@ refused_everywhere() {
 }
 
 # No way above passes these points: a token that cannot be emptied, --replace (replace.bats), the overtaking of a
-# stopped waiter (order.bats), and a file that counts as another one
+# stopped waiter (order.bats), the parent's end (die-with-parent.bats), and a file that counts as another one
 # (network-file-systems.bats).
 @test "every point of the source is on one of these ways" {
 	local method way passed
@@ -329,6 +329,6 @@ refused_everywhere() {
 			echo "$passed" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.free|check\.|publish\.identity|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.free|check\.|parent\.|publish\.identity|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }

@@ -134,6 +134,7 @@ complete -c semlock -n __semlock_at_options -s c -l command -d 'Run a string by 
 complete -c semlock -n __semlock_at_options -l on-lost -x -a 'warn term kill' -d 'If a lock made of files is removed'
 complete -c semlock -n __semlock_at_options -s o -l close -d 'Do not let COMMAND inherit the lock'
 complete -c semlock -n __semlock_at_options -s F -l no-fork -d 'Become COMMAND, without a second process'
+complete -c semlock -n __semlock_at_options -l die-with-parent -d 'End with the process that started semlock'
 complete -c semlock -n __semlock_at_options -l run-timeout -x -d 'End COMMAND after SECS'
 complete -c semlock -n __semlock_at_options -l signal -x -a '(__semlock_known SIG)' -d 'The signal of --run-timeout'
 complete -c semlock -n __semlock_at_options -l kill-after -x -d 'KILL, SECS after the signal'
