@@ -403,7 +403,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	if (request->nlocks == 0)
 		return;
 	refuse_if(request->spec.init && (request->spec.method->can & NEEDS_INIT) == 0,
-	    "--init: only -m rename has a token that must be there");
+	    "--init: only -m rename has a lock file that must be there");
 	refuse_if(request->spec.stale > 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
 	    "can be stale");

@@ -184,7 +184,7 @@ static const char help[] =
     "  -m, --method=METHOD    one of those below (default: flock)\n"
     "      --fcntl            the same as -m ofd\n"
     "      --start=BYTE, --length=BYTES  a part of the file (length 0: to its end)\n"
-    "      --init             with rename: create the token, if there is none\n"
+    "      --init             with rename: create the lock file, if there is none\n"
     "      --stale=SECS       take over from a holder without a sign of life for SECS\n"
     "      --ttl=SECS         lease of a lock on a server\n"
     "How to run COMMAND:\n"

@@ -9,6 +9,27 @@ needs() {
 	command -v "$1" >/dev/null || complain "$1 is not installed: apt-get install $2"
 }
 
+@test "ofd and posix, and lckdo(1), exclude each other; flock and flock(1) do" {
+	needs lckdo moreutils
+	for method in ofd posix; do
+		hold_lock -m $method l
+		expect_status 75 lckdo -q l true
+		let_go
+		rm holder.*
+		fifos other
+		start other lckdo l "$PROBE" hold other.up other.down
+		ready other
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 0 "$SEMLOCK" -n -m flock l true
+		let_go other
+		rm other.*
+	done
+	hold_lock l
+	expect_status 0 lckdo -q l true
+	expect_status 1 "$(system_flock)" -n l true
+	let_go
+}
+
 @test "link and dotlockfile(1) exclude each other" {
 	needs dotlockfile liblockfile-bin
 	hold_lock -m link l

@@ -600,22 +600,22 @@ something_else() {
 	expect_out 770
 }
 
-@test "rename: no token, no lock; --init makes it once; two tokens are refused" {
+@test "rename: no lock without its file; --init makes it once; two files are refused" {
 	refused 66 --init "$SEMLOCK" -m rename l true
 	expect_status 0 "$SEMLOCK" -m rename --init l true
 	[ -e l ]
 	[ ! -s l ]
 	expect_status 0 "$SEMLOCK" -m rename --init l sh -c '[ ! -e l ] && [ -s l.held ]'
 	: >l.held
-	refused 66 "two tokens" "$SEMLOCK" -m rename l touch ran
+	refused 66 "two lock files" "$SEMLOCK" -m rename l touch ran
 	[ ! -e ran ]
 }
 
-@test "rename: a file with something in it is no token, and stays as it is" {
+@test "rename: a file with something in it is no lock file, and stays as it is" {
 	for content in "what nobody wants to lose" 42$'\n'lines 42$'\n\nwhat nobody wants to lose' "$(seq 2000)"; do
 		echo "$content" >l
-		refused 66 "is no token" "$SEMLOCK" -m rename l touch ran
-		refused 66 "is no token" "$SEMLOCK" -n --stale 1 -m rename l touch ran
+		refused 66 "is no lock file" "$SEMLOCK" -m rename l touch ran
+		refused 66 "is no lock file" "$SEMLOCK" -n --stale 1 -m rename l touch ran
 		[ "$(cat l)" = "$content" ]
 		[ ! -e l.held ]
 		[ ! -e ran ]

@@ -273,7 +273,7 @@ young() {
 	for method in excl link mkdir symlink; do
 		said 0 "nothing: free" -m "$method" nothing
 	done
-	refused 66 "no token" "$SEMLOCK" --who -m rename nothing
+	refused 66 "no lock file" "$SEMLOCK" --who -m rename nothing
 	: >file
 	mkdir dir
 	refused 66 file "$SEMLOCK" --who -m mkdir file

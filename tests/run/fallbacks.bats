@@ -122,7 +122,7 @@ works() {
 	export SEMLOCK_CRASH=rename.rename:fail=22
 	works rename
 	: >l.held
-	refused 66 "two tokens" "$SEMLOCK" -m rename l true
+	refused 66 "two lock files" "$SEMLOCK" -m rename l true
 }
 
 @test "rename where the token cannot be flocked: 69, no command runs, and --init leaves no token" {

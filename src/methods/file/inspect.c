@@ -93,7 +93,7 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 			return S_ISREG(token.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_say(error, ERROR_OPEN,
-	    "there is no token, neither under this name nor with .held behind it");
+	    "there is no lock file, neither under this name nor with .held behind it");
 }
 
 void lock_info_forget(struct lock_info *info)

@@ -59,7 +59,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 	file->local = kind == FS_LOCAL;
 	if (!file->local && (lock->spec->method->can & NEEDS_INIT) != 0)
 		return error_say(error, ERROR_UNAVAILABLE,
-		    "rename: on a file system that other machines may use, flock(2) may not guard the token: "
+		    "rename: on a file system that other machines may use, flock(2) may not guard the lock file: "
 		    "use -m link or excl");
 	if (lock->spec->stale == 0 || file->local)
 		return 0;

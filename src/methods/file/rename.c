@@ -38,14 +38,14 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	switch (errno) {
 	case ENOENT:
 		return error_say(error, ERROR_OPEN,
-		    "there is no token, neither under this name nor with .held behind it: "
+		    "there is no lock file, neither under this name nor with .held behind it: "
 		    "--init makes it, once");
 	case ELOOP:
 	case ENXIO:
 	case EISDIR:
 		return lockdir_not_a_lock(lock, error);
 	}
-	return lockdir_failed(error, ERROR_OPEN, "cannot open the token");
+	return lockdir_failed(error, ERROR_OPEN, "cannot open the lock file");
 }
 
 /* Does LOCK.held mean the token that is open as LOCK->fd? */
@@ -94,7 +94,7 @@ static void rename_close(struct lock *lock)
 static int rename_write(struct lock *lock, struct error *error)
 {
 	if (call_truncate(lock->fd, 0) != 0) /* another's, or one that was not erased */
-		return error_set(error, ERROR_CREATE, "cannot write the token");
+		return error_set(error, ERROR_CREATE, "cannot write the lock file");
 	return publish_record(lock, lock->fd, error);
 }
 
@@ -108,9 +108,9 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EEXIST)
-		return error_say(error, ERROR_OPEN, "there are two tokens, this one and one with .held "
+		return error_say(error, ERROR_OPEN, "there are two lock files, this one and one with .held "
 						    "behind it: remove one");
-	return lockdir_failed(error, ERROR_CREATE, "cannot rename the token");
+	return lockdir_failed(error, ERROR_CREATE, "cannot rename the lock file");
 }
 
 /* Our record must not stay in a token that is not ours. */
@@ -154,7 +154,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	}
 	if (errno != EPERM && errno != EACCES)
 		return rename_failed(lock, error);
-	error_set(error, ERROR_CREATE, "its holder is dead, but the token cannot be renamed");
+	error_set(error, ERROR_CREATE, "its holder is dead, but the lock file cannot be renamed");
 	return takeover_wait(lock, lock->fd, wait, 0);
 }
 
@@ -247,7 +247,7 @@ static int rename_remove(struct lock *lock, int fd)
 }
 
 static const struct object rename_object = {
-    .what = "a token made by --init",
+    .what = "a file made by --init",
     .type = S_IFREG,
     .read = lockdir_read_record,
     .is_ours = is_held,

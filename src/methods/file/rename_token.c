@@ -42,7 +42,7 @@ enum outcome rename_token_flock(int fd, enum wait wait, struct error *error)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	return error_set(error, ERROR_UNAVAILABLE, "use -m link or excl: flock(2), which guards the token, fails here");
+	return error_set(error, ERROR_UNAVAILABLE, "use -m link or excl: flock(2), which guards the lock file, fails here");
 }
 
 /* The new token FD is flocked before it has its name: no process can take it until we know that there is
@@ -55,7 +55,7 @@ static int publish_token(const struct lock *lock, int fd, struct error *error)
 	if (rename_token_flock(fd, TRY, error) == FAILED)
 		return -1;
 	if (publish_link(lock, fd) != 0)
-		return errno == EEXIST ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot make the token");
+		return errno == EEXIST ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot make the lock file");
 	if (fstatat(lock->directory, rename_token_held_name(lock, held), &other, 0) == 0)
 		call_unlink(lock->directory, lock->id.entry, 0);
 	return 0;
@@ -67,7 +67,7 @@ int rename_token_make(struct lock *lock, struct error *error)
 	int fd = publish_set_up(lock, lockdir_create_file(lock, lock->spec->create_mode), lock->spec->create_mode), result;
 
 	if (fd < 0)
-		return lockdir_failed(error, ERROR_CREATE, "cannot make the token");
+		return lockdir_failed(error, ERROR_CREATE, "cannot make the lock file");
 	result = publish_token(lock, fd, error);
 	if (file->temporary[0] != '\0')
 		call_unlink(lock->directory, file->temporary, 0);
@@ -108,5 +108,5 @@ int rename_token_check(const struct lock *lock, struct error *error)
 		fstat(lock->fd, &status) == 0 && status.st_size <= longest_pid))
 		return 0;
 	return error_say(error, ERROR_OPEN,
-	    "is no token: there is something in it that would be lost; left alone");
+	    "is no lock file: there is something in it that would be lost; left alone");
 }
