@@ -5,7 +5,7 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 SEMLOCK_PARTS_SOURCES = \
 	src/sys/wakeup.c src/sys/wakeup.h \
 	src/lock/attempt.c src/lock/attempt.h \
-	src/owners/asked.c src/owners/asked.h \
+	src/owners/open_locks.c src/owners/open_locks.h \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
@@ -39,7 +39,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/options.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
-	src/cli/lock_options.c \
 	src/cli/request.h src/cli/options.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \

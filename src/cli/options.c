@@ -147,18 +147,13 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	return true;
 }
 
-int options_next(int argc, char **argv)
-{
-	opterr = 0;
-	return getopt_long(argc, argv, usage_letters, usage_options, NULL);
-}
-
 static void read_options(struct request *request, struct reading *reading, int argc, char **argv)
 {
 	int option;
 
+	opterr = 0;
 	do {
-		option = options_next(argc, argv);
+		option = getopt_long(argc, argv, usage_letters, usage_options, NULL);
 		if (option == ':')
 			die(EXIT_USAGE, "%s: its value is missing (see --help)",
 			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/options.h - the options of the command line, and of another semlock's. */
+/* cli/options.h - the options of the command line. */
 #ifndef SEMLOCK_CLI_OPTIONS_H
 #define SEMLOCK_CLI_OPTIONS_H
 
@@ -16,25 +16,5 @@ enum {
 	OPT_REPLACE, OPT_RM, OPT_RUN_TIMEOUT, OPT_SIGNAL, OPT_STALE, OPT_START, OPT_STATUS_FD,
 	OPT_TOGGLE, OPT_TTL, OPT_WHO,
 };
-
-/* getopt_long(3) for semlock's options, without its messages. */
-int options_next(int argc, char **argv);
-
-enum { LOCK_OPTIONS_WORDS = 256 };
-
-/* The locks that the command line of another semlock names.  Its words are not copied. */
-struct lock_options {
-	const struct method *method;
-	bool method_named;
-	const char *name;    /* --name; NULL */
-	const char *fd;      /* --fd; NULL */
-	const char *operand; /* the first word behind the options; NULL */
-	const char *more[LOCK_OPTIONS_WORDS]; /* those of -f */
-	size_t nmore;
-};
-
-/* Read ARGV into LOCK: at most LOCK_OPTIONS_WORDS words, which a semlock has accepted already.  Returns false
- * if that semlock takes no lock. */
-bool lock_options_read(struct lock_options *lock, int argc, char **argv);
 
 #endif

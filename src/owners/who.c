@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "methods/server/server.h"
-#include "owners/asked.h"
 #include "owners/json.h"
+#include "owners/open_locks.h"
 #include "owners/owner_text.h"
 #include "owners/owners_look.h"
 #include "owners/who.h"
@@ -102,10 +102,10 @@ static void print_row(const struct owner *owner, size_t turn)
 	print_line("%4s %8s %-8s %-9s %-12s %s", rank, pid, user, mode, since, command);
 }
 
-static const char *state_of(const struct owners *found)
+static const char *state_of(const char *label, const struct owners *found)
 {
 	if (found->holders == 0)
-		return found->unseen ? "asked for here" : "free";
+		return server_method(label) != NULL ? "asked for here" : "free"; /* held on another machine */
 	switch (found->list[0].verdict) {
 	case ALIVE:
 		if (found->list[0].doubt == DOUBT_MACHINE)
@@ -127,7 +127,7 @@ static void print_table(const char *label, const struct owners *found)
 		print_line("%s: free", label);
 		return;
 	}
-	print_line("%s: %s, %zu waiting", label, state_of(found), found->count - found->holders);
+	print_line("%s: %s, %zu waiting", label, state_of(label, found), found->count - found->holders);
 	printf("          PID USER     MODE       SINCE       COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);
@@ -256,46 +256,29 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 	return print_lock(request, wanted->name, &found, first);
 }
 
-static int look_asked(struct owners *found, const struct asked *asked)
-{
-	struct lock_spec lock = {.method = asked->method, .name = asked->name, .fd = -1};
-	bool method_named = asked->method_named && (asked->method->can & FREED_BY_KERNEL) == 0;
-	struct error ignored;
-
-	return owners_look_by_name(found, &lock, method_named, &ignored);
-}
-
-static bool is_first(const struct all_asked *all, size_t i)
-{
-	const struct asked *one = &all->list[i];
-
-	for (size_t j = 0; j < i; j++)
-		if (one->file.inode != 0 ? same_file(&one->file, &all->list[j].file)
-					 : strcmp(one->name, all->list[j].name) == 0)
-			return false;
-	return true;
-}
-
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
 static int show_all(const struct request *request)
 {
-	static struct all_asked all; /* static: used until the process ends */
+	static struct open_locks all; /* static: used until the process ends */
+	struct lock_spec lock;
 	struct owners found;
+	struct error ignored;
 	int worst = EXIT_SUCCESS;
 	bool first = true;
 
-	asked_find(&all);
+	open_locks_find(&all);
 	for (size_t i = 0; i < all.count; i++) {
-		if (!is_first(&all, i))
+		if (!open_locks_is_first(&all, i))
 			continue;
 		found = (struct owners){0};
-		if (server_method(all.list[i].name) != NULL)
-			asked_of_server(&all, i, &found);
-		else if (look_asked(&found, &all.list[i]) != 0)
+		lock = (struct lock_spec){.method = request->spec.method, .name = all.list[i].name, .fd = -1};
+		if (server_method(lock.name) != NULL)
+			open_locks_of_server(&all, i, &found);
+		else if (owners_look_by_name(&found, &lock, false, &ignored) != 0)
 			continue;
 		if (found.count == 0)
 			continue;
-		if (print_lock(request, all.list[i].name, &found, first) == EXIT_BUSY)
+		if (print_lock(request, lock.name, &found, first) == EXIT_BUSY)
 			worst = EXIT_BUSY;
 		first = false;
 	}

@@ -48,14 +48,13 @@ struct statx_answer {
 };
 enum { DONT_SYNC = 0x4000, WANT_INODE = 0x100 };
 
-/* Fill FILE for the descriptor NAME in /proc/PID/fd, which is open as FD.  DONT_SYNC: a network file
- * system's server may not answer. */
-static bool identify_fd(int fd, const char *name, struct identity *file)
+/* FLAGS: DONT_SYNC, as a network file system's server may not answer, and AT_SYMLINK_NOFOLLOW. */
+static bool identify(int directory, const char *name, int flags, struct identity *file)
 {
 	struct statx_answer answer;
 	struct stat found;
 
-	if (syscall(SYS_statx, fd, name, DONT_SYNC, WANT_INODE, &answer) == 0) {
+	if (syscall(SYS_statx, directory, name, flags, WANT_INODE, &answer) == 0) {
 		*file = (struct identity){makedev(answer.device_major, answer.device_minor),
 		    (ino_t)answer.inode};
 		return true;
@@ -63,10 +62,20 @@ static bool identify_fd(int fd, const char *name, struct identity *file)
 	/* EPERM: the seccomp filter of a container that does not know the call. */
 	if (errno != ENOSYS && errno != EPERM)
 		return false;
-	if (fstatat(fd, name, &found, 0) != 0)
+	if (fstatat(directory, name, &found, flags & ~DONT_SYNC) != 0)
 		return false;
 	*file = (struct identity){found.st_dev, found.st_ino};
 	return true;
+}
+
+bool open_fds_identify(int directory, const char *name, struct identity *file)
+{
+	return identify(directory, name, DONT_SYNC, file);
+}
+
+bool open_fds_identify_link(const char *path, struct identity *file)
+{
+	return identify(AT_FDCWD, path, DONT_SYNC | AT_SYMLINK_NOFOLLOW, file);
 }
 
 bool same_file(const struct identity *one, const struct identity *other)
@@ -84,7 +93,7 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 
 	snprintf(info, sizeof info, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.pid, open_fd.fd);
-	if (process_file(info, text, sizeof text) < 0 || !identify_fd(AT_FDCWD, path, &now) ||
+	if (process_file(info, text, sizeof text) < 0 || !open_fds_identify(AT_FDCWD, path, &now) ||
 	    !same_file(&now, &open_fd.identity))
 		return;
 	open_fd.locked = true;
@@ -124,7 +133,7 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 	while ((entry = readdir(open)) != NULL) {
 		open_fd.fd = (int)strtol(entry->d_name, NULL, 10);
 		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    identify_fd(dirfd(open), entry->d_name, &open_fd.identity))
+		    open_fds_identify(dirfd(open), entry->d_name, &open_fd.identity))
 			add_fd(open_fds, open_fd);
 		errno = 0;
 	}

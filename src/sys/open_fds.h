@@ -21,6 +21,11 @@ struct identity {
 
 bool same_file(const struct identity *one, const struct identity *other);
 
+/* Fill FILE for NAME in DIRECTORY, without waiting for a server that does not answer; the second, for PATH, which is not
+ * followed if it is a symbolic link.  Returns false if it is not there. */
+bool open_fds_identify(int directory, const char *name, struct identity *file);
+bool open_fds_identify_link(const char *path, struct identity *file);
+
 /* A descriptor on one of the files, and one lock that it carries; a descriptor that carries
  * two is there twice. */
 struct open_fd {
