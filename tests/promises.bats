@@ -35,18 +35,3 @@ empty() {
 	[ "$(missing promises)" = $'lock/queue.bats: no two\nmodels/none.pml' ]
 	[ "$(empty promises)" = $'Empty.\nEmpty at the end.' ]
 }
-
-# vague FILE...: the names of tests whose subject is no noun.
-vague() {
-	grep -hE '^@test "([^"]*[:;] )?(who|whom|whoever) |^@test ".*\b(he|him|his|whoever [a-z]+)\b' "$@"
-}
-
-@test "the name of each test has a noun for its subject" {
-	find "$SOURCE/tests" -name '*.bats' >files
-	mapfile -t files <files
-	[ "${#files[@]}" -gt 60 ] || complain "only ${#files[@]} files"
-	! vague "${files[@]}" || complain "these have not"
-	printf '@test "%s" {\n' "-n: who waits is served" "whoever waits" "a lock that he holds" "a vsftpd, whose words" \
-		"--who names holders" >names
-	[ "$(vague names | wc -l)" -eq 3 ]
-}

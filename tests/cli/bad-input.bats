@@ -128,7 +128,7 @@ with_mount() {
 	done
 }
 
-@test "too little" {
+@test "without LOCK, COMMAND or the string of -c semlock says what is missing" {
 	usage "what to lock is missing"
 	refused 64 '' "$SEMLOCK" -n
 	usage l l

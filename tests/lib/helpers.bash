@@ -58,11 +58,6 @@ without_leak_check() {
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
 }
 
-complain() {
-	printf '%s\n' "$@" >&2
-	return 1
-}
-
 # capture CMD...: sets $status, and $out and $err to what CMD printed.  (bash warns of a NUL there.)
 # (Descriptor 3 is bats' own: bats waits for every process that keeps it open.)
 capture() {
@@ -71,11 +66,12 @@ capture() {
 	{ out=$(<.out) err=$(<.err); } 2>/dev/null
 }
 
-# expect_status N CMD...
+# expect_status N CMD...: if a library defines too_busy WANT, and it succeeds, CMD is tried again.
 expect_status() {
-	local want=$1
+	local want=$1 end=$((SECONDS + PATIENCE))
 	shift
 	capture "$@"
+	while declare -F too_busy >/dev/null && too_busy "$want" && [ $SECONDS -lt $end ]; do capture "$@"; done
 	[ "$status" -eq "$want" ] ||
 		complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
 }

@@ -7,7 +7,7 @@
 # expect_unstarted NAME as "expect NAME OK", but does not tell START
 # tell NAME TEXT        sends it a line
 # unlock NAME           ends its input and waits for it; sets STATUS
-# ended NAME            waits for one that ends by itself; sets STATUS
+# smith_ended NAME      waits for one that ends by itself; sets STATUS
 # with_lease TTL CMD... CMD with a $ttl that is long enough
 # fill NAME, drain NAME leaves no room for its lines; makes room
 # field LINE KEY        the value of KEY=... in a line
@@ -36,11 +36,6 @@ field() {
 	for word in $1; do
 		[[ $word == "$2="* ]] && printf '%s\n' "${word#*=}" && return
 	done
-	return 1
-}
-
-complain() {
-	printf '%s\n' "$@" >&2
 	return 1
 }
 
@@ -111,7 +106,7 @@ until_line() {
 
 tell() { printf '%s\n' "$2" >&"${SMITH_IN[$1]}"; }
 
-ended() {
+smith_ended() {
 	STATUS=0
 	wait "${SMITH_PID[$1]}" || STATUS=$?
 	unset "SMITH_PID[$1]"
@@ -121,7 +116,7 @@ unlock() {
 	local in=${SMITH_IN[$1]}
 	exec {in}>&-
 	unset "SMITH_IN[$1]"
-	ended "$1"
+	smith_ended "$1"
 }
 
 smiths_stop_all() {

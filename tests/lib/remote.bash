@@ -4,10 +4,8 @@
 
 # shellcheck source=tests/lib/locksmith.bash
 source "$SOURCE/tests/lib/locksmith.bash"
-# Both libraries have an "ended"; the one of helpers.bash, which checks the status, is wanted here.
 # shellcheck source=tests/lib/helpers.bash
 source "$SOURCE/tests/lib/helpers.bash"
-unset -f smith expect expect_unstarted expect_line started until_line tell unlock smiths_stop_all run_smith fill drain
 
 prepare_remote() {
 	have_locksmiths || skip "this build has no locks on a server (configure --with-network)"
@@ -16,17 +14,10 @@ prepare_remote() {
 	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD
 }
 
-# expect_status N CMD...: as in helpers.bash, but repeats CMD after 69: on a busy machine a server may not
-# answer within the three seconds of -n, or of a short -w.
-expect_status() {
-	local want=$1 end=$((SECONDS + PATIENCE))
-	shift
-	capture "$@"
-	while [ "$status" -eq 69 ] && [ "$want" -ne 69 ] && [[ $err == *"answer"*" in time"* ]] && [ $SECONDS -lt $end ]; do
-		capture "$@"
-	done
-	[ "$status" -eq "$want" ] ||
-		complain "$*" "ended with $status instead of $want" "stdout: $out" "stderr: $err"
+# too_busy WANT: expect_status tries again after 69: on a busy machine a server may not answer within the three
+# seconds of -n, or of a short -w.
+too_busy() {
+	[ "$status" -eq 69 ] && [ "$1" -ne 69 ] && [[ $err == *"answer"*" in time"* ]]
 }
 
 # refused_within MS THING CMD...: status 69, THING in the message, and at most so many milliseconds.  A busy

@@ -22,3 +22,8 @@ watched() {
 	# vsftpd serves no directory that its user may write to; nor may its user remove files there.
 	[ -z "${BARE-}" ] || { chmod -R u+w "$BARE" && rm -rf "$BARE"; }
 }
+
+complain() {
+	printf '%s\n' "$@" >&2
+	return 1
+}

@@ -91,7 +91,7 @@ tidy() {
 	let_go reader
 	ended upgrade 0
 	kill -0 "${PID[first]}"
-	grep -q OFDLCK.*WRITE /proc/self/fdinfo/8
+	grep -q "OFDLCK.*WRITE" /proc/self/fdinfo/8
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
 	expect_status 0 "$SEMLOCK" --fcntl -n 8
 	expect_status 0 "$SEMLOCK" --fcntl -u 8
@@ -154,5 +154,5 @@ tidy() {
 	hold_as reader --fcntl -s l 8>&-
 	expect_status 0 "$SEMLOCK" --fcntl --replace 8
 	ended reader 143
-	grep -q OFDLCK.*WRITE /proc/self/fdinfo/8
+	grep -q "OFDLCK.*WRITE" /proc/self/fdinfo/8
 }

@@ -621,7 +621,7 @@ works_all_the_same() {
 	mkdir -p "$(queue_of l)/full"
 	works_all_the_same
 	[ ! -e "$(queue_of l)" ]
-	[ -d "$(queue_of l)".set-aside-*/full ]
+	ls -d "$(queue_of l)".set-aside-*/full
 	rm -r "$(queue_of l)".set-aside-*
 }
 

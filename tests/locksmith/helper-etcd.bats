@@ -99,7 +99,7 @@ lease_of() { ctl get "$1/" --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 	for room in 2 8 32; do
 		smith b --wait=$room "etcd://$ETCD/L"
 		until_line b BUSY
-		ended b
+		smith_ended b
 		[ "$STATUS" -eq 1 ]
 		[[ $PASSED != "WAIT "* ]] || break # on a busy machine a short wait may end before WAIT is said
 	done
@@ -319,7 +319,7 @@ busy_until_its_end() {
 	cut_off a "$(lease_of L)"
 	rm "$DIR/faults/stop-grant"
 	expect b BUSY
-	ended b
+	smith_ended b
 	[ "$STATUS" -eq 1 ]
 	[ "$(keys | grep -c '^L/')" -eq 0 ]
 }
@@ -344,7 +344,7 @@ busy_until_its_end() {
 	: >"$DIR/faults/stop-txn"
 	: >"$DIR/faults/stop-revoke" # the time is over while the lease is given back
 	smith a --ttl=2 --wait=2.5 "etcd://$BETWEEN/L"
-	ended a
+	smith_ended a
 	until_line a ERR || complain "$PASSED"
 	[ "$STATUS" -eq 69 ]
 }
@@ -689,7 +689,7 @@ lapses_unstarted() {
 	deadline=$(field "$LINE" deadline)
 	smith b --ttl="$ttl" "$lock" && until_line b OK || return
 	[ "$(now)" -lt $((deadline + 1000000000)) ] || complain "$(($(now) - deadline)) ns after its deadline" || return
-	expect a LOST && ended a
+	expect a LOST && smith_ended a
 	[ "$STATUS" -eq 76 ] && unlock b
 }
 
@@ -1085,7 +1085,7 @@ auth_enabled() {
 	auth_enabled
 	until_line a LOST
 	[ "$LINE" = "LOST etcdserver: user name is empty" ] || complain "$LINE"
-	ended b
+	smith_ended b
 	[ "$STATUS" -eq 77 ]
 	expect b ERR
 }

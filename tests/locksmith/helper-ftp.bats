@@ -69,7 +69,7 @@ mend() { rm -f "$DIR/faults/$1"; }
 	expect a OK
 	tell a UNLOCK
 	expect a FREE
-	ended a
+	smith_ended a
 	[ "$STATUS" -eq 0 ]
 	[ ! -e "$ROOT/L" ]
 }
@@ -98,7 +98,7 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 		read -r -t 0.2 <> <(:) || true
 		drain a
 		until_line a $word
-		ended a
+		smith_ended a
 		if IFS= read -r -t 0.1 -u "${SMITH_OUT[a]}" LINE; then
 			echo "after $word: $LINE"
 			return 1
@@ -116,7 +116,7 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	[[ $output == "BUSY pid=$$ host="* ]]
 	smith b --wait=0.3 "$URL/L"
 	until_line b BUSY
-	ended b
+	smith_ended b
 	[ "$STATUS" -eq 1 ]
 	[ "$(find "$ROOT/L" -mindepth 1 | wc -l)" -eq 1 ]
 }
@@ -598,7 +598,7 @@ lost_before_the_deadline() {
 	none -q "^USER" "$DIR/log"
 }
 
-@test "implicit TLS" {
+@test "ftps:// speaks TLS from the first byte" {
 	certificates
 	server --cert="$DIR/server.pem" --implicit
 	export SEMLOCK_CACERT=$DIR/ca.pem
@@ -628,7 +628,7 @@ lapses_unstarted() {
 	# FTP has no clock of its own: a waiter counts a lease from its first look.
 	smith b --ttl="$ttl" "$URL/$ttl" && until_line b OK || return
 	[ "$(now)" -lt $((deadline + (ttl + 2) * 1000000000)) ] || complain "$(($(now) - deadline)) ns after its deadline" || return
-	expect a LOST && ended a
+	expect a LOST && smith_ended a
 	[ "$STATUS" -eq 76 ] && unlock b
 }
 
@@ -646,7 +646,7 @@ unlocks_late() {
 	read -r -t "$ttl.5" <> <(:) || true
 	mend stop-RMD
 	until_line a FREE || return
-	ended a && [ "$STATUS" -eq 0 ]
+	smith_ended a && [ "$STATUS" -eq 0 ]
 }
 
 @test "after UNLOCK no lock is to be lost, however long the release takes" {

@@ -51,7 +51,7 @@ all_of_it() {
 	[[ $output == *"missing, or closed to us)" ]]
 }
 
-@test "vsftpd" {
+@test "on vsftpd a lock is taken, waited for, renewed and released" {
 	vsftpd_server
 	all_of_it
 	run_smith --no-wait "ftp://anonymous@127.0.0.1:$PORT/L"
@@ -59,7 +59,7 @@ all_of_it() {
 	[[ $output == *"is there)" ]]
 }
 
-@test "sftp" {
+@test "on an SFTP server a lock is taken, waited for, renewed and released" {
 	sftp_server
 	all_of_it
 }

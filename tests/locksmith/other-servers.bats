@@ -75,7 +75,7 @@ all_of_it() {
 	[ ! -e ran ]
 }
 
-@test "sftp" {
+@test "on an SFTP server semlock excludes; an unknown host and a wrong key are refused" {
 	sftp_server
 	all_of_it "$URL/nightly"
 	refused 73 "missing/nightly" "$SEMLOCK" -n "$URL/missing/nightly" touch ran

@@ -60,22 +60,22 @@ all_methods() {
 	for method in $KERNEL $FILES; do excludes "$method" || complain "$method" || return; done
 }
 
-@test "ext4" {
+@test "on ext4 every method excludes, and leaves nothing behind" {
 	on_loop ext4 16M -q -F
 	all_methods
 }
 
-@test "xfs" {
+@test "on xfs every method excludes, and leaves nothing behind" {
 	on_loop xfs 320M -q -f
 	all_methods
 }
 
-@test "btrfs" {
+@test "on btrfs every method excludes, and leaves nothing behind" {
 	on_loop btrfs 128M -q -f
 	all_methods
 }
 
-@test "tmpfs" {
+@test "on tmpfs every method excludes, and leaves nothing behind" {
 	on_none tmpfs
 	all_methods
 }

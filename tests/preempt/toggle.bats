@@ -3,7 +3,7 @@
 # --toggle: the second call switches off what the first has switched on.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-@test "on, off, on, off" {
+@test "each second call switches off what the first has switched on" {
 	for _ in 1 2; do
 		hold_as on --toggle l
 		expect_status 0 "$SEMLOCK" --toggle l echo on again

@@ -252,30 +252,26 @@ between() {
 }
 
 @test "other bytes of the file are another lock; of some of the bytes no lock of all is made" {
-	for method in ofd; do
-		outer=("$SEMLOCK" -m "$method" --start 10 --length 10 l)
-		inner=("$SEMLOCK" -m "$method" --start)
-		expect_status 0 "${outer[@]}" "${inner[@]}" 0 --length 10 l true
-		expect_status 0 "${outer[@]}" "${inner[@]}" 20 l true
-		expect_status 0 "${outer[@]}" "${inner[@]}" 12 --length 8 --nested l true
-		refused 64 "which this command has inherited" "${outer[@]}" "${inner[@]}" 12 --length 8 l touch ran
-		for bytes in "9 --length 11" "10 --length 11" "0"; do
-			# shellcheck disable=SC2086 # words
-			refused 64 "in part" "${outer[@]}" "${inner[@]}" $bytes --nested l touch ran
-		done
-		[ ! -e ran ]
+	outer=("$SEMLOCK" -m ofd --start 10 --length 10 l)
+	inner=("$SEMLOCK" -m ofd --start)
+	expect_status 0 "${outer[@]}" "${inner[@]}" 0 --length 10 l true
+	expect_status 0 "${outer[@]}" "${inner[@]}" 20 l true
+	expect_status 0 "${outer[@]}" "${inner[@]}" 12 --length 8 --nested l true
+	refused 64 "which this command has inherited" "${outer[@]}" "${inner[@]}" 12 --length 8 l touch ran
+	for bytes in "9 --length 11" "10 --length 11" "0"; do
+		# shellcheck disable=SC2086 # words
+		refused 64 "in part" "${outer[@]}" "${inner[@]}" $bytes --nested l touch ran
 	done
+	[ ! -e ran ]
 }
 
 @test "all bytes shared under some of them shared are granted, and none of them exclusive" {
-	for method in ofd; do
-		outer=("$SEMLOCK" -m "$method" -s --start 10 --length 10 l)
-		for nested in '' --nested; do
-			# shellcheck disable=SC2086 # a word or none
-			expect_status 5 "${outer[@]}" "$SEMLOCK" -m "$method" -s --start 0 $nested l sh -c 'exit 5'
-			# shellcheck disable=SC2086
-			refused 64 "would never end" "${outer[@]}" "$SEMLOCK" -m "$method" --start 0 $nested l touch ran
-		done
+	outer=("$SEMLOCK" -m ofd -s --start 10 --length 10 l)
+	for nested in '' --nested; do
+		# shellcheck disable=SC2086 # a word or none
+		expect_status 5 "${outer[@]}" "$SEMLOCK" -m ofd -s --start 0 $nested l sh -c 'exit 5'
+		# shellcheck disable=SC2086
+		refused 64 "would never end" "${outer[@]}" "$SEMLOCK" -m ofd --start 0 $nested l touch ran
 	done
 	[ ! -e ran ]
 }
@@ -325,12 +321,12 @@ METHODS="excl link mkdir rename" # a symbolic link has no descriptor
 @test "locks made of files: found at once, and with -n or -w busy at once; --nested runs under the inherited one" {
 	for method in $METHODS; do
 		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
-		refused 64 "which this command has inherited" "$SEMLOCK" -m $method l "$SEMLOCK" -m $method l true
-		at_once 1 "$SEMLOCK" -m $method l "$SEMLOCK" -n -m $method l true
-		at_once 7 "$SEMLOCK" -m $method l "$SEMLOCK" -w 60 -E 7 -m $method l true
+		refused 64 "which this command has inherited" "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" l true
+		at_once 1 "$SEMLOCK" -m "$method" l "$SEMLOCK" -n -m "$method" l true
+		at_once 7 "$SEMLOCK" -m "$method" l "$SEMLOCK" -w 60 -E 7 -m "$method" l true
 		for limit in "" -n "-w 60"; do
 			# shellcheck disable=SC2086 # words
-			expect_status 5 "$SEMLOCK" -m $method l sh -c '"$@"; exit $?' sh "$SEMLOCK" $limit --nested -m $method l sh -c 'exit 5'
+			expect_status 5 "$SEMLOCK" -m "$method" l sh -c '"$@"; exit $?' sh "$SEMLOCK" $limit --nested -m "$method" l sh -c 'exit 5'
 		done
 		expect_status 0 "$SEMLOCK" -n -m "$method" l true
 	done

@@ -35,7 +35,7 @@ says() {
 	[ "$status" -eq 1 ]
 }
 
-@test "timeout" {
+@test "a wait that is over writes timeout, not busy" {
 	hold_lock l
 	says "timeout," -w .05 l true
 	let_go
@@ -95,7 +95,7 @@ came_in_time() {
 	ended deaf 137
 }
 
-@test "nested" {
+@test "a command under an inherited lock writes nested, not acquired" {
 	capture "$SEMLOCK" l "$SEMLOCK" --nested --status-fd 1 l sh -c 'exit 4'
 	[ "$(untimed <.out | tr '\n' ,)" = "nested,exit 4," ]
 }
