@@ -74,7 +74,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
 	src/methods/file/inspect.c src/methods/file/inspect.h \
 	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
-	src/methods/file/rename_token.c src/methods/file/rename_token.h \
+	src/methods/file/rename_file.c src/methods/file/rename_file.h \
 	src/methods/file/rename.c src/methods/file/symlink.c
 
 # configure --enable-static-binary

@@ -156,7 +156,7 @@ static void read_options(struct request *request, struct reading *reading, int a
 		option = getopt_long(argc, argv, usage_letters, usage_options, NULL);
 		if (option == ':')
 			die(EXIT_USAGE, "%s: its value is missing (see --help)",
-			    argv[(optind < argc ? optind : argc) - 1]); /* musl's goes past the end */
+			    argv[(optind < argc ? optind : argc) - 1]); /* musl's optind can be past the end */
 		if (option == '?')
 			usage_refuse(argc, argv);
 		/* Does it go with --who? */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/reading.h - the command line while it is read, by options.c and usage.c.  Nonsense ends the program with EXIT_USAGE, and a message. */
+/* cli/reading.h - the command line while it is read, by options.c and usage.c.  A command line that makes no sense
+ * ends the program with EXIT_USAGE, and a message. */
 #ifndef SEMLOCK_CLI_READING_H
 #define SEMLOCK_CLI_READING_H
 

@@ -24,8 +24,8 @@
 
 /* ---- their names ---- */
 
-/* Beginnings that flock(1) takes for one of its options.  Here other options begin so, too; and to
- * musl's getopt_long(), two spellings of one option are ambiguous. */
+/* Prefixes that flock(1) accepts for one of its options.  Here other options begin so, too; and musl's getopt_long()
+ * calls a prefix of two spellings of one option ambiguous. */
 #define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
 
 const struct option usage_options[] = {

@@ -11,7 +11,7 @@
 
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* A function on no usual way: kept apart from those that each start runs through, which share few pages. */
+/* A function that runs at failure only: kept apart from those that every start calls, so that these share few pages. */
 #define COLD __attribute__((cold, noinline))
 
 /* The kind of an error is the exit status that semlock ends with. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report/similar.h - "did you mean ...?", for a word that is none of those that there are.  Asked at failure only. */
+/* report/similar.h - "did you mean ...?", for an unknown word.  Used at failure only. */
 #ifndef SEMLOCK_REPORT_SIMILAR_H
 #define SEMLOCK_REPORT_SIMILAR_H
 

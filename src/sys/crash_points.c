@@ -13,7 +13,8 @@
 #include "sys/crash_points.h"
 
 #ifdef ENABLE_CRASH_POINTS
-/* The action at NAME: "kill", "stop", "wait" (a tenth of a second) or "fail=95", with all that follows; NULL: none. */
+/* The action at NAME: "kill", "stop", "wait" (a tenth of a second) or "fail=95", followed by the rest of the list;
+ * NULL: none. */
 static const char *action_at(const char *name)
 {
 	const char *place = getenv("SEMLOCK_CRASH");

@@ -34,7 +34,8 @@ bool duration_parse(const char *text, int64_t *duration);
 struct deadline deadline_after(int64_t duration);
 struct deadline deadline_never(void);
 
-/* The processor time that this thread uses from a moment on: a busy machine does not count. */
+/* The processor time that this thread uses from a moment on: it does not grow while other processes keep the machine
+ * busy. */
 struct effort {
 	int64_t began; /* ns on clock_now()'s clock */
 	int64_t used;  /* ns of processor time at some moment after BEGAN; -1: not asked for yet, which is a system call */

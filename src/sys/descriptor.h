@@ -14,7 +14,7 @@ int descriptor_above_standard(int fd);
 /* A pipe, both ends as above.  Returns 0, or -1 with errno set; then neither is open. */
 int descriptor_pipe(int ends[2]);
 
-/* The same of two connected stream sockets. */
+/* The same for two connected stream sockets. */
 int descriptor_socket_pair(int ends[2]);
 
 /* Close all above standard error, in a process that outlives its parent: a reader of one of the caller's

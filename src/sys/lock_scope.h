@@ -7,7 +7,7 @@
 
 #include "sys/proc.h"
 
-/* Do other machines use the files of MOUNT without seeing locks of KIND?  KIND_OFD and KIND_POSIX go the same way. */
+/* Do other machines use the files of MOUNT without seeing locks of KIND?  KIND_OFD and KIND_POSIX are treated alike. */
 bool lock_scope_here_only(const struct procfs_mount *mount, unsigned kind);
 
 /* Is MOUNT of a type whose kernel locks other machines never see, whatever its options are? */

@@ -70,8 +70,8 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 	return true;
 }
 
-/* The pidfd is opened before the look: the signal then reaches the process that was looked at.  An old kernel
- * (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
+/* The pidfd is opened before the process is examined: the signal then reaches the process that was examined.  An old
+ * kernel (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
 static bool signal_holder(const struct holder_search *search, pid_t pid, int signo)
 {
 	int fd = pidfd_of(pid);
@@ -86,7 +86,7 @@ static bool signal_holder(const struct holder_search *search, pid_t pid, int sig
 	return found;
 }
 
-/* By its number: a wait for any child would find UNREAPED, and none behind it. */
+/* Waits for PID alone: waitpid(-1) would find UNREAPED each time, and no child behind it. */
 static bool has_reaped(pid_t pid, const struct pipe_holders *holders)
 {
 	return holders->unreaped > 0 && pid != holders->unreaped && waitpid(pid, NULL, WNOHANG) == pid;

@@ -18,7 +18,7 @@ struct pipe_holders {
 };
 
 /* Send SIGNO to all holders but this process; 0: only count.  Returns how many live, or have been reaped.  A process
- * that is forked during the look may be missed: look until there is none, and none has been reaped. */
+ * that is forked during the search may be missed: call again until no process is left, and none has been reaped. */
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
 
 /* Reap all children that have ended.  Returns whether there was one. */

@@ -200,8 +200,8 @@ bool process_descends(pid_t pid, pid_t elder)
 	return false;
 }
 
-/* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or a start would
- * be told a second later by one run than by another. */
+/* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or two runs would report
+ * starts a second apart. */
 static void read_clocks(int64_t *up, int64_t *now)
 {
 	int tries = 0;

@@ -67,7 +67,7 @@ static inline int call_truncate(int fd, off_t length)
 	return result;
 }
 
-/* Only to try: a flock(2) that sleeps must be woken by a signal. */
+/* Only with LOCK_NB: a flock(2) that sleeps must return when a signal comes. */
 static inline int call_try_flock(int fd)
 {
 	int result;

@@ -5,10 +5,10 @@
 
 #include "methods/file/lockdir.h"
 
-/* Sleep until something happens to the lock's name, process PID (0: none is known) ends, or it is time
- * to look again.  DIES_WITH_IT: the lock is not released before that process ends.  AGAIN: look;
- * BUSY: a signal came.  The first of several calls returns at once, because the lock may have changed
- * before that call began to listen. */
+/* Sleep until something happens to the lock's name, process PID (0: none is known) ends, or it is time to examine the
+ * lock again.  DIES_WITH_IT: the lock is not released before that process ends.  AGAIN: examine it; BUSY: a signal
+ * came.  The first of several calls returns at once, because the lock may have changed before that call began to
+ * listen. */
 enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it);
 
 /* A descriptor that becomes readable when the directory changes; or -1. */

@@ -37,7 +37,7 @@ static void check_lock(const struct heartbeat *heartbeat, struct lock *lock)
 	if (lock->end.lost || lock->spec->method->owned(lock) || !process_child_lives(heartbeat->command))
 		return;
 	lock->end.lost = true;
-	if (heartbeat->on_lost > 0) { /* first: the message may block */
+	if (heartbeat->on_lost > 0) { /* the signal first: the message may block */
 		process_child_signal(heartbeat->command, heartbeat->process, heartbeat->on_lost);
 		/* A stopped process has to run to be ended. */
 		process_child_signal(heartbeat->command, heartbeat->process, SIGCONT);

@@ -8,7 +8,7 @@
 #include "methods/file/takeover.h"
 #include "methods/file/lockdir.h"
 #include "methods/file/inspect.h"
-#include "methods/file/rename_token.h"
+#include "methods/file/rename_file.h"
 
 /* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the name
  * means another object by now. */
@@ -32,7 +32,7 @@ static bool inspect_record(const struct lock *lock, const char *name, struct loc
 static int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
     struct error *error)
 {
-	for (int looks = 0; looks < 100; looks++) {
+	for (int tries = 0; tries < 100; tries++) {
 		lock_info_forget(info);
 		info->object = openat(lock->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (info->object < 0 && errno == ENOENT)
@@ -75,22 +75,22 @@ int inspect_symlink(const struct lock *lock, struct lock_info *info, struct erro
 	return 0;
 }
 
-/* The token is away or at home.  During a rename(2) no name may show:
+/* The file is away or at home.  During a rename(2) no name may show:
  * look again. */
 int inspect_rename(const struct lock *lock, struct lock_info *info, struct error *error)
 {
 	char held[NAME_SIZE];
-	struct stat token;
+	struct stat status;
 	int there;
 
-	for (int looks = 0; looks < 100; looks++) {
-		there = inspect_name(lock, rename_token_held_name(lock, held), info, error);
+	for (int tries = 0; tries < 100; tries++) {
+		there = inspect_name(lock, rename_file_held_name(lock, held), info, error);
 		if (there > 0 && info->record.kind != RECORD_FULL)
 			takeover_note_naming(&info->status);
 		if (there != 0)
 			return there < 0 ? -1 : 0;
-		if (fstatat(lock->directory, lock->id.entry, &token, AT_SYMLINK_NOFOLLOW) == 0)
-			return S_ISREG(token.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
+		if (fstatat(lock->directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) == 0)
+			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_say(error, ERROR_OPEN,
 	    "there is no lock file, neither under this name nor with .held behind it");

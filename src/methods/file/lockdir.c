@@ -142,7 +142,7 @@ void lockdir_not_released(struct lock *lock)
 	switch (errno) {
 	case ENOENT:
 	case ESTALE:
-	case EEXIST: /* another token */
+	case EEXIST: /* another file of that name */
 	case EINVAL: /* no symbolic link */
 		lock->end.lost = true;
 		return;

@@ -33,8 +33,8 @@ struct file_lock {
 	int64_t pause;  /* ns of the last sleep for a foreign holder; 0: none yet */
 };
 
-/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and read; a
- * token, whose method has a take of its own, has no make, write, publish and attempt. */
+/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and read; the file of
+ * rename, whose method has a take of its own, has no make, write, publish and attempt. */
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */

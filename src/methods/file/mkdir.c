@@ -149,8 +149,8 @@ static void remove_emptied(const struct lock *lock)
 		lockdir_nap(MILLISECOND);
 }
 
-/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a full disk, none to
- * a longer name.  If we are killed in between, it stays empty. */
+/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a full disk, no
+ * directory can get a longer name.  If we are killed in between, it stays empty. */
 static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)

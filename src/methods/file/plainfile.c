@@ -31,7 +31,7 @@ static mode_t plainfile_mode(const struct lock *lock)
 	return lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
 }
 
-/* A1.  Without --mode the umask applies, in open(2). */
+/* A1: make the file.  Without --mode the umask applies, in open(2). */
 static int plainfile_make(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);

@@ -43,8 +43,8 @@ static bool life_lasts(const struct life *life)
 	       (life->process == PROCESS_SEEN && !procfs_ended(life->state));
 }
 
-/* The semlock is the holder's parent: a process that started later than the holder has only got the
- * semlock's number.  Where the object is under flock(2), the flock alone tells. */
+/* The semlock is the holder's parent: a process that started later than the holder has merely reused the semlock's
+ * PID.  Where the object is under flock(2), the flock alone tells. */
 static bool semlock_is_there(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->semlock;
@@ -54,8 +54,8 @@ static bool semlock_is_there(const struct record *record, const struct facts *fa
 	return life->process == PROCESS_HIDDEN || record->start == 0 || life->start <= record->start;
 }
 
-/* Rows 6 to 11: the process with the recorded number.  Row 9 is ALIVE although no process has the
- * flock: semlock was killed and the command has closed its descriptors, or it is between two steps. */
+/* Rows 6 to 11: the process with the recorded PID.  Row 9 is ALIVE although no process has the flock: semlock was
+ * killed and the command has closed its descriptors, or it is between two steps. */
 static enum verdict judge_process(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->holder;
@@ -63,7 +63,7 @@ static enum verdict judge_process(const struct record *record, const struct fact
 	if (!life_lasts(life)) /* row 6: gone; row 7: a zombie */
 		return DEAD;
 	if (life->process == PROCESS_SEEN && record->start != 0 && record->start != life->start)
-		return DEAD; /* row 8: another process has the number */
+		return DEAD; /* row 8: another process has reused the PID */
 	return ALIVE; /* row 9: same start; row 10: start unknown; row 11: hidden */
 }
 
@@ -103,7 +103,7 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 	if (names_nobody(record, facts))
 		return judge_nobody(record, facts); /* row 12: no process is named */
 	if (semlock_is_there(record, facts))
-		return ALIVE; /* the holder may be dead (rows 6 to 8), but its semlock is about to let go */
+		return ALIVE; /* the holder may be dead (rows 6 to 8), but its semlock is about to release the lock */
 	return judge_process(record, facts);
 }
 
@@ -142,7 +142,7 @@ bool owner_trusted(const struct stat *object, pid_t pid)
 
 	if (object->st_uid == 0)
 		return true;
-	if (!process_read(pid, &process)) /* once it has ended, nobody is signalled by its number */
+	if (!process_read(pid, &process)) /* once it has ended, no process is signalled by its PID */
 		return kill(pid, 0) != 0 && errno == ESRCH;
 	return object->st_uid == process.real_user ||
 	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);

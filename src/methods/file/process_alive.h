@@ -33,7 +33,7 @@ struct facts {
 	bool before_boot; /* a regular file last written before this boot */
 	const struct host_id *host_id;
 	struct life holder;
-	struct life semlock; /* that will let go when the holder has ended */
+	struct life semlock; /* which releases the lock when the holder has ended */
 };
 
 /* The verdict, by nothing but the arguments: rows 2 to 12 of tests/models/README. */

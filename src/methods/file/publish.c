@@ -50,8 +50,8 @@ int publish_flock(int fd)
 	return 0;
 }
 
-/* The object is made before the command is started, which inherits its descriptor; the record
- * is written after that, because it names the command. */
+/* The object is made before the command is started, because the command inherits its descriptor; the record is
+ * written after that, because it names the command. */
 int publish_prepare(struct lock *lock, struct error *error)
 {
 	if (lock->fd >= 0 || lock->file->object->make == NULL)
@@ -182,7 +182,8 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
 	if (outcome == TAKEN)
 		outcome = lock->file->object->write(lock, error) == 0 ? TAKEN : FAILED;
-	/* Or it is another's by now, as a directory with a record in it is, too: that one is not removed. */
+	/* The name may mean another process's lock by now, as a directory with a record in it always does: that lock
+	 * is not removed. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
 		call_unlink(lock->directory, lock->id.entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 	if (outcome == AGAIN)
@@ -278,9 +279,9 @@ static bool is_guarded(const struct lock *lock)
 	return !lock->file->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
 }
 
-/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3:
- * LOCK_UN lets go of the flock for all processes that share it, because waiters sleep in it, and what the
- * command has left behind may have inherited it. */
+/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3: LOCK_UN releases
+ * the flock for all processes that share it, because waiters sleep in it, and a process that the command left behind
+ * may have inherited it. */
 static void remove_object(struct lock *lock)
 {
 	const struct object *object = lock->file->object;
@@ -305,7 +306,7 @@ int object_drop(struct lock *lock, struct error *error)
 		return 0;
 	remove_object(lock);
 	if (lock->file->object->make != NULL)
-		close_object(lock); /* a token is used again */
+		close_object(lock); /* rename's file is used again */
 	return 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A token: a file that is called LOCK ("at home") while the lock is free.  To take the lock is to
- * rename the token to LOCK.held ("away"), to release it is to rename it back.  The holder has the token
- * under flock(2) as well: a token that is away and not flocked was a dead holder's.
+/* One file with two names: it is called LOCK ("at home") while the lock is free.  To take the lock is to
+ * rename the file to LOCK.held ("away"), to release it is to rename it back.  The holder has the file
+ * under flock(2) as well: a file that is away and not flocked was a dead holder's.
  *
- * The record is written before the token goes away, and erased after it has come back: it is never
- * away without one.  Only --init makes a token, because neither name may show during a rename. */
+ * The record is written before the file goes away, and erased after it has come back: it is never
+ * away without one.  Only --init makes the file, because neither name may show during a rename. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "sys/descriptor.h"
 #include "sys/retry.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/rename_token.h"
+#include "methods/file/rename_file.h"
 
 static int rename_open(struct lock *lock, struct error *error)
 {
@@ -31,7 +31,7 @@ static int rename_open(struct lock *lock, struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot have a name beside it");
 }
 
-/* ---- the token ---- */
+/* ---- the file ---- */
 
 static int rename_cannot_open(const struct lock *lock, struct error *error)
 {
@@ -48,12 +48,12 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	return lockdir_failed(error, ERROR_OPEN, "cannot open the lock file");
 }
 
-/* Does LOCK.held mean the token that is open as LOCK->fd? */
+/* Does LOCK.held mean the file that is open as LOCK->fd? */
 static bool is_held(const struct lock *lock)
 {
 	char held[NAME_SIZE];
 
-	return lockdir_same(lock, rename_token_held_name(lock, held), lock->fd);
+	return lockdir_same(lock, rename_file_held_name(lock, held), lock->fd);
 }
 
 static int rename_prepare(struct lock *lock, struct error *error)
@@ -63,11 +63,11 @@ static int rename_prepare(struct lock *lock, struct error *error)
 
 	if (lock->fd >= 0)
 		return 0;
-	fd = rename_token_open(lock);
+	fd = rename_file_open(lock);
 	if (fd < 0 && errno == ENOENT && lock->spec->init) {
-		if (rename_token_make(lock, error) != 0)
+		if (rename_file_make(lock, error) != 0)
 			return -1;
-		fd = rename_token_open(lock);
+		fd = rename_file_open(lock);
 	}
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
@@ -81,7 +81,7 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the token from us. */
+/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the file from us. */
 static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
@@ -98,7 +98,7 @@ static int rename_write(struct lock *lock, struct error *error)
 	return publish_record(lock, lock->fd, error);
 }
 
-/* The token could not be renamed, errno says why.  ENOENT: a script was faster. */
+/* The file could not be renamed, errno says why.  ENOENT: a script was faster. */
 static enum outcome rename_failed(struct lock *lock, struct error *error)
 {
 	int errnum = errno;
@@ -113,7 +113,7 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	return lockdir_failed(error, ERROR_CREATE, "cannot rename the lock file");
 }
 
-/* Our record must not stay in a token that is not ours. */
+/* Our record must not stay in a file that is not ours. */
 static void rename_erase(struct lock *lock)
 {
 	int errnum = errno;
@@ -123,17 +123,17 @@ static void rename_erase(struct lock *lock)
 	errno = errnum;
 }
 
-/* The token is under our flock, and at home. */
+/* The file is under our flock, and at home. */
 static enum outcome rename_away(struct lock *lock, struct error *error)
 {
 	char held[NAME_SIZE];
 
 	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
-		rename_erase(lock); /* rename_token_check() refuses half a record */
+		rename_erase(lock); /* rename_file_check() refuses half a record */
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
-	if (rename_token_move(lock, lock->id.entry, rename_token_held_name(lock, held)) != 0) {
+	if (rename_file_move(lock, lock->id.entry, rename_file_held_name(lock, held)) != 0) {
 		rename_erase(lock);
 		return rename_failed(lock, error);
 	}
@@ -142,13 +142,13 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-/* From a dead holder.  A user who may not rename the token (another's, in a sticky directory) could not
- * release it either. */
+/* Rename the file back for a dead holder.  A user who may not rename the file (another's, in a sticky directory)
+ * could not release it either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
 	char held[NAME_SIZE];
 
-	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->id.entry) == 0) {
+	if (rename_file_move(lock, rename_file_held_name(lock, held), lock->id.entry) == 0) {
 		CRASH_POINT("rename.fetched");
 		return rename_away(lock, error);
 	}
@@ -158,7 +158,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	return takeover_wait(lock, lock->fd, wait, 0);
 }
 
-/* May the token, which is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is
+/* May the lock, whose file is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is
  * known. */
 static bool rename_is_left(struct lock *lock, pid_t *holder)
 {
@@ -193,13 +193,13 @@ static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct 
 
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = rename_token_flock(lock->fd, wait, error);
+	enum outcome outcome = rename_file_flock(lock->fd, wait, error);
 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
 	if (lockdir_is_ours(lock))
-		return rename_token_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
+		return rename_file_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
 	if (is_held(lock))
 		return rename_judge_held(lock, wait, error);
 	rename_close(lock); /* another file has the name */
@@ -225,7 +225,7 @@ static enum outcome rename_idle(struct lock *lock, struct error *error)
 	pid_t holder;
 	bool idle;
 
-	if (rename_prepare(lock, error) != 0 || rename_token_flock(lock->fd, TRY, error) != TAKEN)
+	if (rename_prepare(lock, error) != 0 || rename_file_flock(lock->fd, TRY, error) != TAKEN)
 		return BUSY;
 	idle = lockdir_is_ours(lock) || (is_held(lock) && rename_is_left(lock, &holder));
 	flock(lock->fd, LOCK_UN);
@@ -239,7 +239,7 @@ static int rename_remove(struct lock *lock, int fd)
 	char held[NAME_SIZE];
 
 	(void)fd;
-	if (rename_token_move(lock, rename_token_held_name(lock, held), lock->id.entry) != 0)
+	if (rename_file_move(lock, rename_file_held_name(lock, held), lock->id.entry) != 0)
 		return -1;
 	CRASH_POINT("rename.back");
 	rename_erase(lock);

@@ -119,16 +119,17 @@ static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
-/* S4.  The same record means the same holder, and a dead one stays dead; but with --stale the holder
- * may have given a sign of life before we had the guard. */
+/* S4: judge again under the guard.  The same record means the same holder, and a dead one stays dead; but with --stale
+ * the holder may have given a sign of life before we had the guard. */
 static bool still_allowed(struct lock *lock, struct existing *existing)
 {
 	return is_unchanged(lock, existing) &&
 	       (lock->spec->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
-/* S3 to S6.  The holder has been found dead BEFORE the record is compared under the guard.  A process needs the
- * guard for a moment only, unless it has been stopped; meanwhile the holder may release the lock. */
+/* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The holder has been found dead BEFORE the
+ * record is compared under the guard.  A process needs the guard for a moment only, unless it has been stopped;
+ * meanwhile the holder may release the lock. */
 static enum outcome symlink_take_over(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
@@ -198,7 +199,7 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	return foreign_holder_await(lock, 0, false);
 }
 
-/* S1.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own link. */
+/* S1: make the link.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own link. */
 static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
 	char target[RECORD_LONGEST];

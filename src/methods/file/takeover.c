@@ -110,7 +110,7 @@ static int open_name(const struct lock *lock)
 	return fd >= 0 ? fd : openat(lock->directory, lock->id.entry, O_RDONLY | flags);
 }
 
-/* I1.  TAKEN: EXISTING->fd is open. */
+/* I1: open what has the lock's name.  TAKEN: it is open as EXISTING->fd. */
 static enum outcome open_existing(struct lock *lock, struct existing *existing, struct error *error)
 {
 	existing->fd = open_name(lock);
@@ -148,7 +148,7 @@ static bool has_record_lock(int fd)
 	return fcntl(fd, F_OFD_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
 }
 
-/* I3.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
+/* I3: flock the object.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
@@ -161,7 +161,7 @@ static enum outcome flock_existing(struct lock *lock, struct existing *existing,
 	return lockdir_same(lock, lock->id.entry, existing->fd) ? TAKEN : AGAIN;
 }
 
-/* I6.  In a sticky directory only the owner may remove it. */
+/* I6: remove the name.  In a sticky directory only the owner may remove it. */
 static enum outcome remove_existing(struct lock *lock, const struct existing *existing, enum wait wait,
     struct error *error)
 {

@@ -32,8 +32,8 @@ static enum outcome outcome_of(int result)
 		return BUSY;
 	if (errno != EDEADLK)
 		return FAILED;
-	/* The kernel's search for deadlocks ends at ten processes, and can be wrong.  Nothing was taken:
-	 * try again. */
+	/* EDEADLK: the kernel's search for deadlocks ends at ten processes, and can be wrong.  No lock was taken: try
+	 * again. */
 	nanosleep(&a_moment, NULL);
 	return BUSY;
 }

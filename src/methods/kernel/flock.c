@@ -32,7 +32,7 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 	case EWOULDBLOCK:
 	case EINTR:
 		return BUSY;
-	case EACCES: /* CIFS says so of a lock that is held; elsewhere a security module does */
+	case EACCES: /* on CIFS: the lock is held; elsewhere: a security module refuses */
 		if (wait == TRY && limits_of_network(lock))
 			return BUSY;
 		errno = errnum;

@@ -51,7 +51,7 @@ static int open_failed(struct error *error, const char *what)
 	return error_set(error, ERROR_OPEN, "%s", what);
 }
 
-/* It may be there and refuse files: /dev/fd, or a directory that has been removed. */
+/* The directory can exist and refuse new files: /dev/fd, or a directory that has been removed. */
 static bool directory_exists(const char *path)
 {
 	char space[PATH_MAX];
@@ -96,10 +96,10 @@ static void explain_failed_open(const struct lock *lock, struct error *error)
 		open_failed(error, "cannot open");
 }
 
-/* K1.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even root may
- * not open another user's file in a sticky directory with O_CREAT.  *IS_LINK: PATH is a symbolic link,
- * which must be checked first.  -1 without an error: try again.
- * (openat: the open of musl makes a second system call for O_CLOEXEC.) */
+/* K1: open the file, or create it.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even
+ * root may not open another user's file in a sticky directory with O_CREAT.  *IS_LINK: PATH is a symbolic link, which
+ * must be checked first.  -1 without an error: try again. (openat: the open of musl makes a second system call for
+ * O_CLOEXEC.) */
 static int open_or_create(const struct lock *lock, const char *path, bool *is_link,
     struct error *error)
 {
@@ -188,8 +188,8 @@ int lockfile_identify(struct lock *lock)
 
 #define IS_INODE(lock, file) ((file)->st_dev == (lock)->id.device && (file)->st_ino == (lock)->id.inode)
 
-/* On NFS a name in the cache can mean a file that another machine has removed.  If the directory is found to
- * have changed, its names are looked up anew. */
+/* On NFS a name in the cache can mean a file that another machine has removed.  If the server says that the directory
+ * has changed, its names are looked up anew. */
 static void ask_for_name(const struct lock *lock)
 {
 	char space[PATH_MAX];

@@ -18,8 +18,8 @@ bool lockfile_current(const struct lock *lock);
  * somebody's data, and stays. */
 bool lockfile_remove(struct lock *lock);
 
-/* Does flock(2) of a file like LOCK->fd lock its bytes, at a server; and of a directory, for this machine
- * alone? */
+/* Is LOCK->fd on a file system where flock(2) of a file locks its bytes at a server, and flock(2) of a directory
+ * excludes only this machine?  */
 bool limits_of_network(const struct lock *lock);
 
 /* A method's open, idle and release. */
