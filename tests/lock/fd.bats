@@ -141,7 +141,7 @@ export SEMLOCK PROBE
 	expect_status 0 "$SEMLOCK" --fcntl --length 1 8
 	start writer "$SEMLOCK" 8
 	"$PROBE" blocked "${PID[writer]}"
-	expect_status 1 "$SEMLOCK" -n -s l true
+	expect_status 1 "$SEMLOCK" -n -s l true 8>&-
 	let_go reader
 	ended writer 0
 	expect_held l
