@@ -107,7 +107,7 @@ LOCAL_BATS = \
 	tests/run/environment.bats \
 	tests/run/exit-status.bats \
 	tests/run/fallbacks.bats \
-	tests/lock/fd.bats \
+	tests/lock/fd.bats tests/lock/first.bats \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
 	tests/run/hold.bats \

@@ -111,6 +111,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		if (status_fd_use(value_fd("--status-fd", optarg)) != 0)
 			die(EXIT_USAGE, "--status-fd %s: this descriptor is not open", optarg);
 		break;
+	case OPT_FIRST:
+		request->first = true;
+		break;
 	case OPT_QUEUE_MAX:
 		request->queue_max = (int)value_number("--queue-max", optarg, "a number of waiters", 0, INT_MAX);
 		break;
@@ -340,6 +343,7 @@ static void refuse_for_servers(const struct request *request)
 	refuse_if(request->spec.exact_mode, "--mode: on a server semlock makes no file");
 	refuse_if(request->preempt != PREEMPT_NOT,
 	    "--replace and --toggle: the holder of a lock on a server is not within reach");
+	refuse_if(request->first, "--first: a server serves its waiters in the order in which they came");
 	refuse_if(request->on_lost != 0,
 	    "--on-lost: when a lock on a server is lost, the command is stopped in any case");
 }
@@ -420,6 +424,8 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "-F and --rm: semlock has to stay, to remove the file; leave one out");
 	refuse_if(request->become && reading->limited,
 	    "-F and --run-timeout: semlock has to stay, to stop the command; leave one out");
+	refuse_if(request->first && (request->unlock || request->preempt != PREEMPT_NOT || request->queue_max >= 0),
+	    "--first is a place in the queue: leave out -u, --replace (which has it), --toggle and --queue-max");
 	refuse_if(request->queue_max >= 0 &&
 		   (request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT),
 	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");

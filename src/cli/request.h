@@ -19,6 +19,7 @@ struct request {
 	bool unlock;
 	bool nonblocking;
 	int64_t wait;  /* ns; -1: no limit */
+	bool first;    /* before all waiters */
 	int queue_max; /* wait only if fewer waiters are in the queue; -1: no limit */
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */

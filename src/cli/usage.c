@@ -37,6 +37,7 @@ const struct option usage_options[] = {
     {"fcntl", no_argument, NULL, OPT_FCNTL},
     {"fd", required_argument, NULL, OPT_FD},
     {"file", required_argument, NULL, 'f'},
+    {"first", no_argument, NULL, OPT_FIRST},
     {"help", no_argument, NULL, 'h'},
     {"hold", optional_argument, NULL, OPT_HOLD},
     {"init", no_argument, NULL, OPT_INIT},
@@ -167,6 +168,7 @@ static const char help[] =
     "  -n, --nb, --nonblock, --nonblocking  do not wait: fail at once\n"
     "  -w, --wait, --timeout=SECS  wait at most SECS: 10, .5, 1e1, 500ms, 10s, 2m, 1h\n"
     "      --queue-max=N      wait only if fewer than N others wait\n"
+    "      --first            wait before all others; it can starve them\n"
     "  -E, --conflict-exit-code=N  exit status if the lock is busy (default: 1)\n"
     "      --replace[=SIG]    stop the holder (default: TERM), and take its place\n"
     "      --toggle[=SIG]     if held, stop the holder, and do not run COMMAND\n"

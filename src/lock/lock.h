@@ -145,6 +145,7 @@ struct wait_options {
 	bool try_once;
 	unsigned places; /* wait only if fewer waiters are in the queue; 0: no limit */
 	bool past_queue; /* wait for no earlier waiter, but have a place in the queue */
+	bool first;      /* a place before all waiters that did not ask for this */
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
 	enum when_busy (*waits)(const struct lock *lock, void *context);

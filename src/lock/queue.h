@@ -21,7 +21,7 @@
 #include "lock/queuefile.h"
 #include "sys/deadline.h"
 
-/* Ordinary tickets begin here; those of --replace, in front, at 0. */
+/* Ordinary tickets begin here; those of --first and --replace, in front, at 0. */
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
 
 struct queue {

@@ -29,7 +29,7 @@ enum trust {
 
 /* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its byte
  * N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and QUEUE_ORDINARY more
- * unless it replaces the holder. */
+ * unless it comes first (--first, --replace). */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
 
 /* Open LOCK's queue file.  Returns a descriptor, or -1 with errno set: ENOENT, there is none. */

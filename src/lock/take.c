@@ -211,7 +211,8 @@ static enum outcome take_unless_preceded(struct lock *lock, struct queue *queue,
 static enum outcome take_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
     struct error *error)
 {
-	bool tried = queue->fd < 0, joined = queue_join(queue, lock, wait->preempt != NULL, &wait->deadline), skips;
+	bool tried = queue->fd < 0, skips;
+	bool joined = queue_join(queue, lock, wait->first || wait->preempt != NULL, &wait->deadline);
 	enum when_busy when_busy;
 	enum outcome outcome = BUSY;
 
@@ -245,7 +246,7 @@ static enum outcome take_without_waiting(struct lock *lock, struct queue *queue,
 {
 	enum outcome outcome;
 
-	if (!queue_trusted(queue, lock) || queue_empty(queue) || skips_queue(lock, wait))
+	if (wait->first || !queue_trusted(queue, lock) || queue_empty(queue) || skips_queue(lock, wait))
 		return attempt_try(lock, error);
 	outcome = take_again(lock, error);
 	return outcome == BUSY ? take_at_once(lock, error) : outcome;

@@ -200,6 +200,7 @@ static void begin(struct acquisition *acquisition, const struct request *request
 	    .wait = {
 		.deadline = {.never = true},
 		.try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
+		.first = request->first,
 		.places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
 		.waits = begin_waiting,
 		.tick = tick,
