@@ -226,7 +226,7 @@ members() {
 @test "no structure but struct request has more than 20 members" {
 	[ "$(members | wc -l)" -gt 60 ]
 	members | awk '$1 > 20 && $3 != "request"' | clean "too many:"
-	members | grep -q '^2[0-9] \./cli/request.h: request$'
+	members | grep -q '^[23][0-9] \./cli/request.h: request$'
 }
 
 # changeable: signatures through which what a wait was told can be changed.
