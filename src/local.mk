@@ -126,14 +126,12 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/sftpconn.c \
 	src/locksmith/ftp/owner_token.c src/locksmith/ftp/owner_token.h
 LOCKSMITH_POSTGRESQL = \
-	src/locksmith/postgresql/acquire.c \
 	src/locksmith/postgresql/connect.c \
-	src/locksmith/postgresql/hold.c \
-	src/locksmith/postgresql/look.c \
 	src/locksmith/postgresql/pglock.h \
+	src/locksmith/postgresql/place.c \
 	src/locksmith/postgresql/postgresql.c \
-	src/locksmith/postgresql/statement.c \
-	src/locksmith/postgresql/table.c
+	src/locksmith/postgresql/statement.c
+
 
 # PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.
 LOCKSMITH_LINKS =

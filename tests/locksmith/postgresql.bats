@@ -13,11 +13,17 @@ prepare() {
 	postgresql_server max_connections=40 shared_buffers=8MB
 }
 
-tidy() { postgresql_stop_all; }
+tidy() {
+	postgresql_stop_all
+	[ -z "${HOSTILE-}" ] || kill "$HOSTILE" || true
+}
 
-rows() { sql "SELECT count(*) FROM semlock.held"; }
-# waiting N: N sessions are in the queue, or at its head.
-waiting() { [ "$(sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")" -eq "$1" ]; }
+rows() { sql "SELECT count(*) FROM semlock.place WHERE token IS NOT NULL"; }
+held() { [ "$(rows)" -eq "$1" ]; }
+# waiting N: N have a place in the queue.
+waiting() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE token IS NULL")" -eq "$1" ]; }
+# sessions NAME N: N sessions have a name like that.
+sessions() { [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '$1'")" -eq "$2" ]; }
 end_sessions() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'semlock%'"; }
 
 in_sync() { [ "$(sql "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
@@ -43,6 +49,25 @@ waiter() {
 	fifos "$name"
 	start "$name" "$SEMLOCK" -v "$@" "$PROBE" hold "$name.up" "$name.down"
 	waits_for "$name" "waiting: "
+}
+
+# queue_up N ARG...: N waiters, one after the other; each writes its number and its token to "order".
+queue_up() {
+	local most=$1 i
+	shift
+	: >order
+	for ((i = 1; i <= most; i++)); do
+		start "$i" "$SEMLOCK" "$@" sh -c "echo $i \$SEMLOCK_TOKEN >>order"
+		eventually waiting "$i" || return
+	done
+}
+
+# served N: all of them have ended with 0, in order, and the tokens rise.
+served() {
+	local i
+	for ((i = 1; i <= $1; i++)); do ended "$i" 0 || return; done
+	sort -n -k1 -s order | cmp -s order && sort -n -k2 -u order | cmp -s order && [ "$(wc -l <order)" -eq "$1" ] ||
+		complain "the order is" "$(cat order)"
 }
 
 @test "the command runs, with its input, its status, and what it is told of the lock" {
@@ -120,8 +145,8 @@ waiter() {
 		eventually waiting "$i"
 	done
 	kill -KILL "$(helper_of 2)" "$(inner 2)" "${PID[2]}"
-	start reader "$SEMLOCK" -s "$URL" sh -c 'echo reader >>order'
-	eventually waiting 5
+	start reader "$SEMLOCK" -v -s "$URL" sh -c 'echo reader >>order'
+	waits_for reader "waiting: "
 	release holder
 	ended holder 0
 	for i in 1 3 4 5 reader; do ended "$i" 0; done
@@ -189,24 +214,53 @@ lost_by() {
 	[ ! -s alive ] || complain "two at once"
 }
 
-@test "the holder's session is ended by pg_terminate_backend: the command is ended before the next begins, 76" {
-	LOCK=$URL
-	with_lease 6 lost_by holder end_sessions
+@test "sessions are ended by pg_terminate_backend: the command runs on, the waiters wait on, in their order" {
+	hold_lock --ttl=9 "$URL"
+	queue_up 4 --ttl=30 "$URL"
+	end_sessions
+	eventually sessions 'semlock nightly waits' 4
+	eventually sessions 'semlock nightly holds' 1 # at the next renewal
+	end_sessions
+	let_go
+	served 4
 }
 
-@test "the server restarts, or crashes: the command is ended before the next begins, 76" {
+@test "the server restarts, at once too, and by kill -9: the command runs on, ten waiters wait on, in their order" {
+	without_leak_check
+	hold_lock --ttl=30 "$URL"
+	queue_up 10 --ttl=60 "$URL"
+	postgresql_restart one
+	eventually sessions 'semlock nightly waits' 10
+	postgresql_crash one
+	postgresql_start one
+	eventually sessions 'semlock nightly waits' 10
+	postgresql_kill one
+	postgresql_start one
+	eventually sessions 'semlock nightly waits' 10
+	let_go
+	served 10
+}
+
+kept_without_session() {
+	rm -f holder.up holder.down
+	hold_lock --ttl="$ttl" "${LOCK/nightly/nightly$ttl}" || return
+	"$@" || return
+	expect_status 1 "$SEMLOCK" -w $((2 * ttl)) "${URL/nightly/nightly$ttl}" true || return
+	let_go
+}
+
+@test "the connection is cut: the lock is kept over another one" {
+	proxy
+	LOCK=$PROXIED
+	cut() { : >faults/cut-reply; }
+	with_lease 3 kept_without_session cut
+}
+
+@test "a server that is away for the whole lease: the command is ended before the next begins, 76" {
 	without_leak_check
 	LOCK=$URL
-	with_lease 6 lost_by one postgresql_restart one
-	crash() { postgresql_crash one && postgresql_start one; }
-	with_lease 6 lost_by two crash
-}
-
-@test "the connection is cut: the command is ended before the next begins, 76" {
-	proxy
-	LOCK=$PROXIED NEXT=$URL
-	cut() { : >faults/cut-reply; }
-	with_lease 6 lost_by holder cut
+	crash() { postgresql_crash one && "$PROBE" gone "${COMMAND[$name]}" && postgresql_start one; }
+	with_lease 3 lost_by holder crash
 }
 
 @test "the helper is killed, or stopped: the command is ended before the next begins, 76" {
@@ -218,30 +272,11 @@ lost_by() {
 	kill -CONT "$helper"
 }
 
-@test "after a loss the next does not wait for the end of the lease" {
-	hold_lock --ttl=600 "$URL"
-	end_sessions
-	ended holder 76
-	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
-}
-
-@test "nor does it when semlock is late to see the command end" {
-	without_leak_check
-	hold_lock --ttl=600 "$URL"
-	kill -STOP "${PID[holder]}"
-	end_sessions
-	"$PROBE" gone "${COMMAND[holder]}" # the inner semlock has killed the command
-	"$PROBE" pause 2500
-	kill -CONT "${PID[holder]}"
-	ended holder 76
-	expect_status 0 "$SEMLOCK" -w 40 "$URL" true
-}
-
 # no_room: while the trigger is there no row can be changed, as on a full disk.
 no_room() {
 	sql "CREATE OR REPLACE FUNCTION semlock.no_room() RETURNS trigger LANGUAGE plpgsql AS
 		'BEGIN RAISE \$\$the disk is full\$\$ USING ERRCODE = \$\$53100\$\$; END';
-		CREATE OR REPLACE TRIGGER no_room BEFORE UPDATE ON semlock.held EXECUTE FUNCTION semlock.no_room()"
+		CREATE OR REPLACE TRIGGER no_room BEFORE UPDATE ON semlock.place EXECUTE FUNCTION semlock.no_room()"
 }
 
 held_without_room() {
@@ -249,7 +284,7 @@ held_without_room() {
 	hold_lock --ttl="$ttl" "$URL" || return
 	: >"$PG_HOME/one.log"
 	no_room && in_file "$PG_HOME/one.log" "ERROR:  the disk is full" || return
-	sql "DROP TRIGGER no_room ON semlock.held"
+	sql "DROP TRIGGER no_room ON semlock.place"
 	expect_status 1 "$SEMLOCK" -w "$ttl" "$URL" true || return
 	let_go
 }
@@ -260,7 +295,7 @@ held_without_room() {
 
 @test "the holder's row is removed by hand: found at the next renewal, 76" {
 	hold_lock --ttl=9 "$URL"
-	sql "DELETE FROM semlock.held"
+	sql "DELETE FROM semlock.place"
 	ended holder 76
 	grep -q "its row was removed" holder.err
 }
@@ -273,20 +308,23 @@ held_without_room() {
 	with_lease 2 stopped_waiter
 }
 
-@test "failover to a synchronous standby: the row goes along, and keeps the next out until the command has ended" {
+@test "failover to a synchronous standby: the command runs on, waiters keep their places" {
 	synchronous_standby
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
 	# A standby cannot lock, and is passed over.
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
 	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
-	failover() {
-		kill -STOP "${PG_PID[one]}" # no client is told that the server is gone
-		pkill -STOP -P "${PG_PID[one]}"
-		SQL_PORT=${PG_PORT[two]} sql "SELECT pg_promote()"
-		[ "$(SQL_PORT=${PG_PORT[two]} rows)" -eq 1 ]
-	}
-	NEXT="postgresql://lock@$PG2/nightly?dbname=postgres"
-	ttl=20 lost_by holder failover
+	hold_lock --ttl=60 "$LOCK"
+	queue_up 4 --ttl=60 "$LOCK"
+	kill -STOP "${PG_PID[one]}" # no client is told that the server is gone
+	pkill -STOP -P "${PG_PID[one]}"
+	export SQL_PORT=${PG_PORT[two]}
+	sql "SELECT pg_promote()"
+	[ "$(rows)" -eq 1 ]
+	eventually sessions 'semlock nightly waits' 4
+	eventually sessions 'semlock nightly holds' 1
+	let_go
+	served 4
 	pkill -KILL -P "${PG_PID[one]}" || true
 }
 
@@ -302,10 +340,29 @@ held_without_room() {
 	grep -q "standby" holder.err
 }
 
+@test "while the standby is away nothing is taken: 69, never busy; --who says what is in the way" {
+	synchronous_standby
+	expect_status 0 "$SEMLOCK" "$URL" true
+	postgresql_crash two
+	refused 69 "standby" "$SEMLOCK" -n "$URL" touch ran
+	refused 69 "standby" "$SEMLOCK" -w 4 "$URL" touch ran
+	start one "$SEMLOCK" -w 60 "$URL" touch ran
+	eventually held 1
+	refused 69 "standby" "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -q "^held  *[0-9]* .* exclusive " .out
+	[ ! -e ran ]
+	postgresql_start two
+	ended one 0
+	[ -e ran ]
+}
+
+# pooler MODE: a pgbouncer with one session for all its clients; POOLED is URL through it.
 pooler() {
+	PATH=$PATH:/usr/sbin command -v pgbouncer >/dev/null || skip "no pgbouncer here"
 	cat >"$PG_HOME/pgbouncer.ini" <<-END
 		[databases]
-		* = host=127.0.0.1 port=${PG_PORT[one]}
+		* = host=127.0.0.1 port=${PG_PORT[one]} user=lock
 		[pgbouncer]
 		listen_addr = 127.0.0.1
 		listen_port = ${PG_PORT[pooler]}
@@ -313,23 +370,147 @@ pooler() {
 		auth_type = any
 		auth_file = /dev/null
 		pool_mode = $1
+		default_pool_size = ${2:-1}
 	END
 	# auth_type "any" makes every client the user lock.
-	sed -i "s/^\* = .*/& user=lock/" "$PG_HOME/pgbouncer.ini"
 	(cd "$PG_HOME" && pg_as "$(PATH=$PATH:/usr/sbin command -v pgbouncer)" "$PG_HOME/pgbouncer.ini") >"$PG_HOME/pgbouncer.log" 2>&1 </dev/null &
 	PG_PID[pooler]=$!
 	eventually pg_isready -q -h 127.0.0.1 -p "${PG_PORT[pooler]}"
+	POOLED=${URL/$PG/127.0.0.1:${PG_PORT[pooler]}}
 }
 
-@test "through a pooler no lock is taken: 69, and says what to do" {
-	PATH=$PATH:/usr/sbin command -v pgbouncer || skip "no pgbouncer here"
+# What a pooled session is like, for the application beside.
+pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_PORT[pooler]} sql "SELECT pg_listening_channels()"; }
+
+@test "through a pooler in transaction mode: in order, beside clients without it, and the pooled session is as before" {
 	pooler transaction
-	refused 69 "connect to the server itself" "$SEMLOCK" -w 9 "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
-	kill -KILL "${PG_PID[pooler]}"
-	wait "${PG_PID[pooler]}" || true
-	pooler session
-	refused 69 "connect to the server itself" "$SEMLOCK" -n "postgresql://lock@127.0.0.1:${PG_PORT[pooler]}/nightly?dbname=postgres" touch ran
+	pooled_session >before
+	[ "$(wc -l <before)" -gt 300 ]
+	expect_status 0 "$SEMLOCK" "$POOLED" true
+	hold_lock "$POOLED"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -n "$POOLED" touch ran
+	expect_status 1 "$SEMLOCK" --who "$POOLED"
+	queue_up 3 "$POOLED"
+	expect_status 1 "$SEMLOCK" -w 0.5 "$POOLED" touch ran
+	let_go
+	served 3
+	expect_status 0 "$SEMLOCK" -n "$POOLED" true
 	[ ! -e ran ]
+	pooled_session >after
+	cmp before after || complain "$(diff before after)"
+}
+
+@test "and in session mode" {
+	pooler session 9
+	hold_lock "$POOLED"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	queue_up 3 "$POOLED"
+	let_go
+	served 3
+}
+
+@test "a stopped waiter holds up the others for no longer than its lease, a killed one for a moment" {
+	hold_lock "$URL"
+	fifos one
+	start one "$SEMLOCK" --ttl=4 "$URL" "$PROBE" hold one.up one.down
+	eventually waiting 1
+	start two "$SEMLOCK" "$URL" true
+	eventually waiting 2
+	stopped=("${PID[one]}" "$(inner one)" "$(helper_of one)")
+	kill -STOP "${stopped[@]}"
+	let_go
+	ended two 0
+	kill -CONT "${stopped[@]}"
+	ready one
+	let_go one
+	# A lease of ten minutes does not count for a session that has ended.
+	rm holder.up holder.down
+	hold_lock "$URL"
+	start one "$SEMLOCK" --ttl=600 "$URL" true
+	eventually waiting 1
+	start two "$SEMLOCK" --ttl=4 "$URL" true
+	eventually waiting 2
+	kill -KILL "$(helper_of one)" "$(inner one)" "${PID[one]}"
+	let_go
+	ended two 0
+}
+
+@test "while ten wait, VACUUM removes dead rows" {
+	hold_lock "$URL"
+	queue_up 10 "$URL"
+	sql "CREATE TABLE t AS SELECT generate_series(1, 1000)"
+	sql "DELETE FROM t"
+	vacuumed() { sql "VACUUM t" && [ "$(sql "SELECT pg_relation_size('t')")" -eq 0 ]; }
+	PATIENCE=5 eventually vacuumed
+	let_go
+	served 10
+}
+
+@test "a clock that was set back makes a lease no longer" {
+	hold_lock --ttl=4 "$URL"
+	start one "$SEMLOCK" --ttl=4 "$URL" true
+	eventually waiting 1
+	kill -KILL "$(helper_of holder)" "$(inner holder)" "${PID[holder]}"
+	sql "UPDATE semlock.place SET until = until + interval '1 hour' WHERE token IS NOT NULL"
+	ended one 0
+	kill -KILL "${COMMAND[holder]}" || true
+}
+
+@test "a role that may only connect keeps others out for as long as it stays, and that is 69" {
+	expect_status 0 "$SEMLOCK" "$URL" true
+	mkfifo in
+	exec {in}<>in
+	apart psql -X -q -t -A -h 127.0.0.1 -p "${PG_PORT[one]}" -U lock -d postgres <in >said 2>&1 {in}>&- &
+	echo "SELECT pg_advisory_lock(hashtextextended('nightly', 7302)); SELECT 'taken';" >&"$in"
+	in_file said taken
+	refused 69 "" "$SEMLOCK" -n "$URL" touch ran
+	refused 69 "" "$SEMLOCK" -w 3 "$URL" touch ran
+	start one "$SEMLOCK" -v "$URL" true
+	waits_for one "waiting: for the server: another session"
+	echo '\q' >&"$in"
+	wait $! || true
+	ended one 0
+	[ ! -e ran ]
+}
+
+@test "other sessions see who waits and who holds, unless the user has named the session" {
+	hold_lock "$URL"
+	waiter one "$URL"
+	eventually sessions 'semlock nightly holds' 1
+	eventually sessions 'semlock nightly waits' 1
+	let_go
+	ready one
+	eventually sessions 'semlock nightly holds' 1
+	let_go one
+	PGAPPNAME=mine hold_as mine "$URL"
+	eventually sessions mine 1
+	let_go mine
+	hold_as url "$URL&application_name=yours"
+	eventually sessions yours 1
+}
+
+@test "a URL that may lead to a standby is refused" {
+	refused 64 "target_session_attrs=any" "$SEMLOCK" -n "$URL&target_session_attrs=any" true
+	PGTARGETSESSIONATTRS=prefer-standby refused 64 "prefer-standby" "$SEMLOCK" -n "$URL" true
+	expect_status 0 "$SEMLOCK" -n "$URL&target_session_attrs=read-write" true
+}
+
+@test "SEMLOCK_CACERT: a server that this authority does not vouch for is refused, and hears no password" {
+	certificates
+	SEMLOCK_CACERT=$DIR/ca.pem refused 69 "SSL" "$SEMLOCK" -n "$URL" true
+	cp leaf.pem leaf.key "$PG_HOME/one/"
+	chmod 600 "$PG_HOME/one/leaf.key"
+	[ "$(id -u)" -ne 0 ] || chown nobody "$PG_HOME/one/leaf.key" "$PG_HOME/one/leaf.pem"
+	sql "ALTER SYSTEM SET ssl_cert_file = 'leaf.pem'"
+	sql "ALTER SYSTEM SET ssl_key_file = 'leaf.key'"
+	sql "ALTER SYSTEM SET ssl = on"
+	postgresql_restart one
+	SEMLOCK_CACERT=$DIR/ca.pem expect_status 0 "$SEMLOCK" -n "$URL" true
+	cp ca.pem mine.pem
+	certificates
+	SEMLOCK_CACERT=$DIR/ca.pem refused 69 "certificate verify failed" "$SEMLOCK" -n "$URL" true
+	PGSSLROOTCERT=$DIR/mine.pem SEMLOCK_CACERT=$DIR/ca.pem expect_status 0 "$SEMLOCK" -n "$URL" true
 }
 
 @test "a password in the URL is refused; elsewhere it is in no command line; a wrong one is 77" {
@@ -371,11 +552,10 @@ pooler() {
 @test "a role without rights is told what to grant, and how" {
 	sql "CREATE ROLE cron LOGIN"
 	url="postgresql://cron@$PG/nightly?dbname=postgres"
-	refused 77 "take this lock once" "$SEMLOCK" -n "$url" true
+	refused 77 "let the owner of the database take this lock once" "$SEMLOCK" -n "$url" true
 	expect_status 0 "$SEMLOCK" "$URL" true
-	refused 77 "GRANT USAGE ON SCHEMA semlock TO cron; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.held TO cron" \
-		"$SEMLOCK" -n "$url" true
-	sql "$(sed -n 's/.*\(GRANT USAGE.*\)/\1/p' .err)"
+	refused 77 "GRANT USAGE ON SCHEMA semlock TO cron; GRANT USAGE ON SEQUENCE semlock.token TO cron" "$SEMLOCK" -n "$url" true
+	sql "$(sed -n 's/.*\(GRANT USAGE ON SCHEMA.*\)/\1/p' .err)"
 	expect_status 0 "$SEMLOCK" -n "$url" true
 	expect_status 0 "$SEMLOCK" --who "$url"
 }
@@ -422,11 +602,11 @@ pooler() {
 	exec {in}<>in
 	apart psql -X -q -t -A -h 127.0.0.1 -p "${PG_PORT[one]}" -U lock -d postgres <in >said 2>&1 {in}>&- &
 	administrator=$!
-	echo "BEGIN; LOCK TABLE semlock.held; SELECT 'locked';" >&"$in"
+	echo "BEGIN; LOCK TABLE semlock.place; SELECT 'locked';" >&"$in"
 	in_file said locked
 	start one "$SEMLOCK" --ttl=60 "$URL" true
 	outwaited() {
-		[ "$(sql "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'semlock.held'::regclass
+		[ "$(sql "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'semlock.place'::regclass
 			AND waitstart < clock_timestamp() - interval '300ms'")" -eq 1 ]
 	}
 	eventually outwaited
@@ -510,6 +690,45 @@ later() {
 	exec {in}>&-
 	wait "$holder"
 	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+# hostile MODE [SENSIBLE]: a server that lets everybody in, and then makes no sense; FAKE is a lock's URL there.
+hostile() {
+	[ -z "${HOSTILE-}" ] || kill "$HOSTILE"
+	: >hostile
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/hostile_postgresql.py" "$@" >hostile </dev/null &
+	HOSTILE=$!
+	in_file hostile READY
+	FAKE=postgresql://lock@127.0.0.1:$(sed 's/READY //' hostile)/nightly
+}
+
+# memory CMD...: its status, and "KB", the most that it had; it has no input.
+memory() {
+	/usr/bin/python3 -c 'import resource, subprocess, sys
+print(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL),
+      resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' "$@" >measured
+	read -r status KB <measured
+}
+
+@test "a server that answers nonsense, or without end: 69 in time, and little memory" {
+	local mode helper=$LOCKSMITH_DIR/semlock-locksmith-postgresql usual
+	memory "$helper" --no-wait postgresql://127.0.0.1:1/nightly
+	usual=$KB
+	for mode in copy-in copy-out copy-both shape null nothing rows row notify notice settings results; do
+		hostile "$mode"
+		refused_within 3000 "" "$SEMLOCK" -n "$FAKE" touch ran || complain "$mode"
+		memory "$helper" --who "$FAKE"
+		[ "$status" -eq 69 ] && [ "$KB" -lt $((usual + 20000)) ] || complain "$mode: $status, $KB kB; $usual at least"
+	done
+	[ ! -e ran ]
+}
+
+@test "and 76 under a lock" {
+	local mode
+	for mode in copy-both rows row notify; do
+		hostile "$mode" 1
+		expect_status 76 "$SEMLOCK" --ttl=2 "$FAKE" sleep 60
+	done
 }
 
 @test "what PostgreSQL has nothing to do with is refused" {

@@ -77,10 +77,12 @@ in_python() {
 	in_python lease "the lease of a mark is renewed" 0 1
 }
 
-@test "a row and an advisory lock: with any of the rules taken out two are inside" {
+@test "rows with leases: with any of the rules taken out two are inside" {
 	if [ -n "${THOROUGH-}" ]; then
-		in_python postgresql "" 2 8
+		in_python postgresql "" 4 10
 	else
-		in_python postgresql "no row" 0 1
+		in_python postgresql "failover" 1 0
+		in_python postgresql "no advisory lock" 0 1
+		in_python postgresql "nobody waits" 0 1
 	fi
 }

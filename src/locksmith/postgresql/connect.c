@@ -3,12 +3,12 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_OPTIONS 80
 
@@ -54,7 +54,7 @@ static int take_name(const char *name, struct url *url, struct failure *failure)
    libpq has the database's; that is ?dbname=. */
 int pg_parse(const char *text, struct url *url, struct failure *failure)
 {
-	const char *server = strstr(text, "://"), *query;
+	const char *server = strstr(text, "://"), *query, *sessions;
 	char rest[1024];
 
 	if (server == NULL)
@@ -73,6 +73,11 @@ int pg_parse(const char *text, struct url *url, struct failure *failure)
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
 		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): put it into "
 						"~/.pgpass or into SEMLOCK_PASSWORD");
+	/* A standby cannot lock. */
+	sessions = option("target_session_attrs")[0] != '\0' ? option("target_session_attrs") : getenv("PGTARGETSESSIONATTRS");
+	if (sessions != NULL && strcmp(sessions, "read-write") != 0)
+		return failure_set(failure, EXIT_USAGE, "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
+						"cannot lock: only read-write will do", sessions);
 	return 0;
 }
 
@@ -96,11 +101,14 @@ static const char *otherwise(const char *keyword)
 	static const struct {
 		const char *keyword, *of_libpq, *ours, *value; /* two variables, and what is taken without ours */
 	} set[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL}, {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
-	    /* A standby cannot lock. */
-	    {"target_session_attrs", "PGTARGETSESSIONATTRS", NULL, "read-write"},
+	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL}, {"target_session_attrs", NULL, NULL, "read-write"},
 	    {"keepalives_idle", NULL, NULL, "10"}, {"keepalives_interval", NULL, NULL, "5"},
-	    {"keepalives_count", NULL, NULL, "3"}, {"client_encoding", NULL, NULL, "UTF8"}};
+	    {"keepalives_count", NULL, NULL, "3"}, {"tcp_user_timeout", NULL, NULL, "10000"}};
+	const char *authority = getenv("SEMLOCK_CACERT");
 
+	/* Nothing is sent to a server that the authority does not vouch for. */
+	if (strcmp(keyword, "sslmode") == 0 && authority != NULL && authority[0] != '\0')
+		return "verify-full";
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		if (strcmp(keyword, set[i].keyword) == 0 &&
 		    (set[i].of_libpq == NULL || getenv(set[i].of_libpq) == NULL))
@@ -108,20 +116,18 @@ static const char *otherwise(const char *keyword)
 	return NULL;
 }
 
-/* What other sessions see of a waiter (pg_who reads it); PostgreSQL keeps 63 bytes. */
-static void describe(const struct options *o, char *text, size_t size)
+void pg_application(const struct pglock *lock, const char *what, char *text, size_t size)
 {
-	char host[65] = "";
-
-	gethostname(host, sizeof host - 1);
-	snprintf(text, size, "semlock mode=%s pid=%ld host=%s", lease_mode_name(o->mode), o->pid, host);
+	text[0] = '\0';
+	if (option("application_name")[0] == '\0' && getenv("PGAPPNAME") == NULL)
+		snprintf(text, size, "semlock %.48s %s", lock->options->url.path, what); /* PostgreSQL keeps 63 bytes */
 }
 
 /* Begins to connect to the Ith host. False: the URL has not so many. */
-static bool start(struct pglock *k, unsigned int i)
+static bool start(struct pglock *lock, unsigned int i)
 {
 	const char *keywords[MOST_OPTIONS + 1], *values[MOST_OPTIONS + 1];
-	char host[1024], hostaddr[256], port[16], application[100];
+	char host[1024], hostaddr[256], port[16], application[64];
 	size_t n = 0;
 
 	if (!element(option("host"), i, host, sizeof host) ||
@@ -129,108 +135,121 @@ static bool start(struct pglock *k, unsigned int i)
 	    !element(option("port"), i, port, sizeof port) ||
 	    (i > 0 && strchr(option("host"), ',') == NULL && strchr(option("hostaddr"), ',') == NULL))
 		return false;
-	describe(k->options, application, sizeof application);
+	pg_application(lock, lock->token[0] == '\0' ? "waits" : "holds", application, sizeof application);
 	for (PQconninfoOption *o = url_options; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
 		keywords[n] = o->keyword;
-		values[n] = strcmp(o->keyword, "host") == 0		  ? host
-			    : strcmp(o->keyword, "hostaddr") == 0	  ? hostaddr
-			    : strcmp(o->keyword, "port") == 0		  ? port
-			    : strcmp(o->keyword, "application_name") == 0 ? application
-			    : o->val != NULL				  ? o->val
-									  : otherwise(o->keyword);
+		values[n] = strcmp(o->keyword, "host") == 0		 ? host
+			    : strcmp(o->keyword, "hostaddr") == 0	 ? hostaddr
+			    : strcmp(o->keyword, "port") == 0		 ? port
+			    : strcmp(o->keyword, "client_encoding") == 0 ? "UTF8" /* pg_literal relies on it */
+			    : o->val != NULL				 ? o->val
+			    : strcmp(o->keyword, "application_name") == 0 && application[0] != '\0' ? application
+										 : otherwise(o->keyword);
 	}
 	keywords[n] = NULL;
-	PQfinish(k->db);
-	k->db = PQconnectStartParams(keywords, values, 0);
+	pg_close(lock);
+	lock->db = PQconnectStartParams(keywords, values, 0);
 	return true;
 }
 
-static void note_warning(void *context, const PGresult *r)
+/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
+   nothing else tells the SQLSTATE. */
+static const char *take_state(struct pglock *lock, const char *message)
 {
-	struct pglock *k = context;
-	const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *at = strstr(message, ":  ");
+
+	lock->session.state[0] = '\0';
+	if (at == NULL || strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 || at[8] != ':')
+		return message;
+	memcpy(lock->session.state, at + 3, 5);
+	lock->session.state[5] = '\0';
+	return at + 10;
+}
+
+int pg_failed(struct pglock *lock, const char *message)
+{
+	const char *text = take_state(lock, message), *state = lock->session.state;
+	int length = (int)strcspn(text, "\n");
+	bool away;
+
+	if (strncmp(state, "28", 2) == 0 || strcmp(state, "42501") == 0)
+		return failure_set(&lock->failure, EXIT_NOTPERMITTED, "%.*s", length, text);
+	if (strcmp(state, "55P03") == 0)
+		return failure_away(&lock->failure, "another session keeps the lock's table or its name locked");
+	/* No state: the network. 08: connection, 25006: a standby, 40: deadlock, 53: resources, 57: shutdown, starting up. */
+	away = state[0] == '\0' || strncmp(state, "08", 2) == 0 || strcmp(state, "25006") == 0 || strncmp(state, "40", 2) == 0 ||
+	       strncmp(state, "53", 2) == 0 || strncmp(state, "57", 2) == 0;
+	return failure_fill(&lock->failure, EXIT_UNAVAILABLE, away, "%.*s", length, text);
+}
+
+int pg_silent(struct pglock *lock)
+{
+	return failure_away(&lock->failure, "the server does not answer");
+}
+
+static void note_warning(void *context, const PGresult *result)
+{
+	struct pglock *lock = context;
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
 
 	if (severity != NULL && strcmp(severity, "WARNING") == 0)
-		k->warned = true;
+		lock->session.warned = true;
 }
 
 /* To the end of what was started. */
-static int connected(struct pglock *k, int64_t until)
+static int connected(struct pglock *lock, int64_t until)
 {
 	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
-	PQsetErrorVerbosity(k->db, PQERRORS_VERBOSE);
-	PQsetNoticeReceiver(k->db, note_warning, k);
-	while (PQstatus(k->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
-		struct pollfd server = {PQsocket(k->db), next == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
+	if (lock->db == NULL)
+		return failure_set(&lock->failure, EXIT_INTERNAL, "no memory");
+	PQsetErrorVerbosity(lock->db, PQERRORS_VERBOSE);
+	PQsetNoticeReceiver(lock->db, note_warning, lock);
+	while (PQstatus(lock->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
+		struct pollfd server = {PQsocket(lock->db), next == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
 
-		if (pg_given_up(k, until))
-			return -1;
+		if (clock_boottime() >= until || (lock->acquiring && protocol_released()))
+			return pg_silent(lock);
 		loop_turn(&server, 1, until);
 		if (server.revents != 0)
-			next = PQconnectPoll(k->db);
+			next = PQconnectPoll(lock->db);
 	}
-	if (PQstatus(k->db) == CONNECTION_OK)
-		return PQsetnonblocking(k->db, 1), 0;
-	pg_failed(k, PQerrorMessage(k->db));
-	if (PQconnectionNeedsPassword(k->db))
-		failure_set(&k->failure, EXIT_NOTPERMITTED,
+	if (PQstatus(lock->db) == CONNECTION_OK)
+		return PQsetnonblocking(lock->db, 1), 0;
+	pg_failed(lock, PQerrorMessage(lock->db));
+	if (PQconnectionNeedsPassword(lock->db))
+		failure_set(&lock->failure, EXIT_NOTPERMITTED,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
 	return -1;
 }
 
-/* Nothing of the user's, the database's or the server's settings may end a statement before its time, or have
-   a commit answered before it is safe. The server looks every second whether a waiter is still there, and gives up
-   a holder's silent connection in about a lease. */
-static int set_up(struct pglock *k, int64_t until)
+void pg_close(struct pglock *lock)
 {
-	/* An older server knows no such word; another that is in the list anyway does no harm. */
-	const char *newer = PQserverVersion(k->db) >= 170000 ? "transaction_timeout" : "lock_timeout";
-	char seconds[16];
-	PGresult *r;
-	int pid;
-
-	snprintf(seconds, sizeof seconds, "%d", (int)(k->ttl / 4 / NS_PER_S) + 1);
-	r = PG_ASK(k, until,
-	    "SELECT pg_catalog.pg_backend_pid(), pg_catalog.hashtextextended($1, 7301),"
-	    " pg_catalog.set_config(name, value, false) FROM (VALUES ('search_path', 'pg_catalog'),"
-	    " ('synchronous_commit', 'on'), ('default_transaction_isolation', 'read committed'),"
-	    " ('client_min_messages', 'warning')," /* judge() needs the warnings */
-	    " ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_session_timeout', '0'), ($3, '0'),"
-	    " ('client_connection_check_interval', '1s'), ('tcp_keepalives_idle', $2),"
-	    " ('tcp_keepalives_interval', $2), ('tcp_keepalives_count', '2')) AS setting(name, value)",
-	    k->name, seconds, newer);
-	if (r == NULL)
-		return -1;
-	pid = atoi(PQgetvalue(r, 0, 0));
-	snprintf(k->key, sizeof k->key, "%s", PQgetvalue(r, 0, 1));
-	PQclear(r);
-	if (pid != PQbackendPID(k->db))
-		return failure_set(&k->failure, EXIT_UNAVAILABLE,
-		    "a pooler (pgbouncer, ...) stands before the server, and may share one session among "
-		    "several clients: connect to the server itself");
-	return 0;
+	PQfinish(lock->db);
+	lock->db = NULL;
+	lock->session.ours = lock->session.listening = false;
 }
 
-int pg_open(struct pglock *k, int64_t until)
+int pg_open(struct pglock *lock, int64_t until)
 {
 	unsigned int hosts = 1;
 
 	for (const char *p = option("host"); *p != '\0'; p++)
 		hosts += *p == ',';
-	k->listening = false;
-	for (unsigned int i = 0; start(k, i); i++) {
+	for (unsigned int i = 0; start(lock, i); i++) {
 		int64_t now = clock_boottime(), share = (until - now) / (i < hosts ? hosts - i : 1);
 
 		/* A host that does not answer leaves time for the others. */
-		if (connected(k, now + share) != 0) {
-			if (k->failure.status == EXIT_RELEASED)
-				return -1;
+		if (connected(lock, now + share) != 0) {
+			if (lock->acquiring && protocol_released())
+				break;
 			continue;
 		}
-		if (PQserverVersion(k->db) < 140000)
-			return failure_set(&k->failure, EXIT_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
-		return set_up(k, until);
+		if (PQserverVersion(lock->db) >= 140000)
+			return 0;
+		failure_set(&lock->failure, EXIT_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
+		break;
 	}
+	pg_close(lock);
 	return -1;
 }

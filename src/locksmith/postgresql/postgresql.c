@@ -3,53 +3,219 @@
 
 #include "locksmith/common/clock.h"
 #include "locksmith/common/engine.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
+#include "locksmith/common/renewal.h"
 #include "locksmith/postgresql/pglock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define DEFAULT_TTL (15 * NS_PER_S)
+#define AGAIN (NS_PER_S / 2)	/* between two tries of a server that is not there */
+#define POOLED_LOOK NS_PER_S	/* between two looks of the first waiters, where a pooler passes no word on */
+#define LAST_TRIES (10 * NS_PER_S) /* for the release, while the server is not there */
+#define MEMORY (16 << 20)
 
 static struct pglock the_lock;
 
-static int lock(struct pglock *k)
+/* A server can send a row of a gigabyte, or rows without end: libpq is to run out of memory before the machine does. */
+static void limit_memory(void)
 {
-	int status = pg_acquire(k);
+	long pages;
+	FILE *statm = fopen("/proc/self/statm", "re");
 
+	if (statm == NULL)
+		return;
+	if (fscanf(statm, "%*s %*s %*s %*s %*s %ld", &pages) == 1) {
+		rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY;
+
+		setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
+	}
+	fclose(statm);
+}
+
+/* Sleeps until it may be our turn, or until the moment given. */
+static void nap(struct pglock *lock, int64_t until)
+{
+	while (!lock->session.heard && clock_boottime() < until && !protocol_released())
+		if (lock->db == NULL || pg_wait(lock, until) != 0)
+			return;
+}
+
+/* We have entered: the standby has to know. It may take long, and our row may have lapsed meanwhile: then another step
+   tells. 1: we hold, with time left; 0: not yet; -1. */
+static int enter(struct pglock *lock)
+{
+	const struct options *o = lock->options;
+
+	if (pg_confirm(lock, lock->waits || o->wait != NEVER ? o->answer_by : pg_answer_by(lock)) != 0)
+		return -1;
+	return clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER);
+}
+
+/* In the queue, until we hold (lock->token is set) or the wait is over. EXIT_RELEASED or a status. */
+static int acquire(struct pglock *lock)
+{
+	const struct options *o = lock->options;
+
+	while (!protocol_released()) {
+		bool far = lock->waits && lock->before > 1 && !lock->session.heard;
+		int got = far ? pg_beat(lock) : 0;
+		int64_t now, next;
+
+		if (got == 0 && !(far && lock->before > 1))
+			got = pg_step(lock);
+		if (got > 0 && (got = enter(lock)) > 0)
+			return EXIT_RELEASED;
+		now = clock_boottime();
+		if (got < 0) {
+			char text[sizeof lock->failure.text + 32];
+
+			if (!lock->failure.away || o->no_wait || now >= o->until ||
+			    (!lock->waits && o->wait == NEVER && strcmp(lock->session.state, "55P03") != 0))
+				return protocol_released() ? EXIT_RELEASED : lock->failure.status;
+			snprintf(text, sizeof text, "note=for the server: %s", lock->failure.text);
+			say_wait(text);
+			loop_wait(clock_min(now + clock_jitter(AGAIN), o->until));
+			continue;
+		}
+		if (lock->token[0] != '\0')
+			continue;
+		if (o->no_wait)
+			return EXIT_BUSY;
+		lock->waits = true;
+		say_wait(lock->who);
+		if (now < o->until && lock->session.ours && !lock->session.listening)
+			continue;
+		/* Three signs of life in a lease; with each comes a look. */
+		next = now + clock_jitter(lock->ttl * 2 / 5);
+		if (lock->before <= 1)
+			next = clock_min(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
+		nap(lock, clock_min(next, o->until));
+		if (clock_boottime() >= o->until)
+			return EXIT_BUSY;
+	}
+	return EXIT_RELEASED;
+}
+
+/* Removes our row, over a new session if need be. A lock is tried for longer: others wait for it. */
+static int leave(struct pglock *lock)
+{
+	int64_t now = clock_boottime();
+	int64_t until = lock->token[0] != '\0' ? clock_min(lock->deadline, now + LAST_TRIES) : now + NS_PER_S;
+	bool again = false;
+	int rows;
+
+	lock->acquiring = false;
+	while ((rows = pg_remove(lock, until)) < 0 && lock->failure.away && clock_boottime() < until) {
+		again = true;
+		loop_pause(clock_boottime() + clock_jitter(AGAIN / 2));
+	}
+	lock->has_row = false;
+	lock->token[0] = '\0';
+	/* An answer may have been lost; before the deadline nobody else can have removed it. */
+	if (rows > 0 || (rows == 0 && again && clock_boottime() < lock->deadline))
+		return EXIT_RELEASED;
+	if (rows == 0)
+		failure_set(&lock->failure, EXIT_LOST, "its row was removed before it was released");
+	else
+		failure_set(&lock->failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself");
+	return lock->failure.status;
+}
+
+static enum renewed renew(struct renewal *renewal, int64_t until, struct failure *failure)
+{
+	struct pglock *lock = renewal->lock;
+	int rows = pg_renew(lock, clock_min(until, pg_try_by(lock)));
+
+	renewal->deadline = lock->deadline;
+	lock->noted = rows < 0 && lock->noted;
+	if (rows > 0)
+		return RENEWED;
+	if (rows == 0)
+		failure_set(&lock->failure, EXIT_LOST, "its row was removed");
+	*failure = lock->failure;
+	if (rows == 0 || !lock->failure.away)
+		return RENEW_GONE;
+	if (!lock->noted) /* semlock may end the command before we give up */
+		say(SAYS_NOTE " not renewed yet: %s", failure->text);
+	lock->noted = true;
+	return RENEW_AGAIN;
+}
+
+/* A session that ends costs nothing: the next renewal opens another. */
+static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
+{
+	struct pglock *lock = renewal->lock;
+
+	(void)failure;
+	if (lock->db == NULL)
+		loop_wait(until);
+	else
+		pg_wait(lock, until);
+	return 0;
+}
+
+static int hold(struct pglock *lock)
+{
+	struct renewal renewal = {.lock = lock, .lease = lock->ttl, .deadline = lock->deadline, .at = LEASE_RENEW,
+	    .retry = AGAIN, .renew = renew, .rest = rest};
+	int status;
+
+	lock->acquiring = false;
+	lock->held = true;
+	if (renewal_hold(&renewal, atoll(lock->token), lock->slot, &lock->failure) != 0)
+		return EXIT_LOST;
+	status = leave(lock);
+	if (status == EXIT_RELEASED)
+		say(SAYS_FREE);
+	return status;
+}
+
+static int take(struct pglock *lock)
+{
+	int status = acquire(lock);
+
+	/* A standby that is away is in everybody's way, and no holder is. */
+	if (status == EXIT_BUSY && pg_confirm(lock, pg_answer_by(lock)) != 0)
+		status = lock->failure.status;
 	if (status == EXIT_BUSY)
-		say("BUSY %s", k->who);
-	return status == EXIT_RELEASED && k->fencing_token[0] != '\0' ? pg_hold(k) : status;
+		say(SAYS_BUSY " %s", lock->who);
+	if (status == EXIT_RELEASED && !protocol_released())
+		return hold(lock);
+	return status;
 }
 
 static int run(const struct options *o, struct failure *failure)
 {
-	struct pglock *k = &the_lock;
+	struct pglock *lock = &the_lock;
 	int status;
 
-	*k = (struct pglock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
-	k->acquiring = o->action == ACTION_LOCK;
+	*lock = (struct pglock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
+	lock->acquiring = o->action == ACTION_LOCK;
+	clock_random(&lock->id, sizeof lock->id);
+	lock->id &= INT64_MAX;
+	limit_memory();
 	if (o->stale_given)
-		return failure_set(failure, EXIT_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself"),
-		       EXIT_USAGE;
-	snprintf(k->name, sizeof k->name, "%s", o->url.path);
-	snprintf(k->lease, sizeof k->lease, "%lld ms", (long long)(k->ttl / NS_PER_MS));
-	if (pg_open(k, pg_answer_by(k)) != 0)
-		status = k->failure.status;
+		status = EXIT_USAGE, failure_set(&lock->failure, status, "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
-		status = o->action == ACTION_WHO ? pg_who(k) : lock(k);
-	*failure = k->failure;
+		status = o->action == ACTION_WHO ? pg_who(lock) : take(lock);
+	*failure = lock->failure;
 	return status;
 }
 
-/* The lock is lost, and no process runs under it any more: waiters need not wait for the end of the lease. */
+/* If the lock is lost, and no process runs under it any more, waiters need not wait for the end of the lease. */
 static void end(bool stopped)
 {
-	struct pglock *k = &the_lock;
+	struct pglock *lock = &the_lock;
 
-	if (k->fencing_token[0] != '\0' && stopped && k->options->action == ACTION_LOCK && clock_boottime() < k->deadline)
-		pg_release(k);
-	PQfinish(k->db);
-	k->db = NULL;
+	if (lock->has_row && (stopped || !lock->held))
+		leave(lock);
+	pg_close(lock);
 }
 
 const struct engine engine = {.name = "postgresql",

@@ -6,122 +6,173 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_ANSWER (10 * NS_PER_S)
+/* After the end of input a query that is under way may still be answered: broken off, it would leave a row. */
+#define LAST_ANSWER (NS_PER_S / 2)
 
-int64_t pg_answer_by(const struct pglock *k)
+/* The longest query has the lock's name, of 511 bytes and twice that as a literal, a dozen times. */
+static struct {
+	char text[32768];
+	size_t length;
+} query;
+
+int64_t pg_answer_by(const struct pglock *lock)
 {
-	return clock_min(k->options->answer_by, clock_boottime() + FIRST_ANSWER);
+	return clock_min(lock->options->answer_by, clock_boottime() + FIRST_ANSWER);
 }
 
-/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
-   nothing else tells the SQLSTATE. */
-static const char *take_state(struct pglock *k, const char *message)
+int64_t pg_try_by(const struct pglock *lock)
 {
-	const char *at = strstr(message, ":  ");
+	int64_t by = clock_boottime() + (lock->ttl > 6 * NS_PER_S ? lock->ttl / 6 : NS_PER_S);
 
-	k->state[0] = '\0';
-	if (at == NULL || strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 || at[8] != ':')
-		return message;
-	memcpy(k->state, at + 3, 5);
-	k->state[5] = '\0';
-	return at + 10;
+	return lock->held ? by : clock_min(lock->options->answer_by, by);
 }
 
-int pg_failed(struct pglock *k, const char *message)
+int pg_begin(struct pglock *lock, int64_t until)
 {
-	const char *text = take_state(k, message);
-	int length = (int)strcspn(text, "\n");
-	bool away;
-
-	if (strncmp(k->state, "28", 2) == 0 || strcmp(k->state, "42501") == 0)
-		return failure_set(&k->failure, EXIT_NOTPERMITTED, "%.*s", length, text);
-	/* No state: the network. 08: connection, 25006: a standby, 53: resources, 57: shutdown, starting up. */
-	away = k->state[0] == '\0' || strncmp(k->state, "08", 2) == 0 || strcmp(k->state, "25006") == 0 ||
-	       strncmp(k->state, "53", 2) == 0 || strncmp(k->state, "57", 2) == 0;
-	return failure_fill(&k->failure, EXIT_UNAVAILABLE, away, "%.*s", length, text);
+	query.length = 0;
+	return lock->db != NULL ? 0 : pg_open(lock, until);
 }
 
-bool pg_given_up(struct pglock *k, int64_t until)
+void pg_add(const char *format, ...)
 {
-	if (k->acquiring && protocol_released())
-		failure_set(&k->failure, EXIT_RELEASED, "semlock wants it no more");
-	else if (clock_boottime() >= until)
-		failure_away(&k->failure, "the server does not answer");
-	else
-		return false;
-	return true;
+	va_list values;
+
+	va_start(values, format);
+	query.length += (size_t)vsnprintf(query.text + query.length, sizeof query.text - query.length, format, values);
+	va_end(values);
+	if (query.length >= sizeof query.text)
+		abort();
 }
 
-int pg_wait(struct pglock *k, int64_t until)
+/* E'...' has one meaning, whatever standard_conforming_strings says; the encoding is UTF-8, in which no byte of a
+   longer character is a quote. */
+void pg_literal(const char *text, char *literal, size_t size)
 {
-	struct pollfd server = {PQsocket(k->db), POLLIN, 0};
+	size_t n = 2;
 
-	if (PQflush(k->db) > 0)
+	memcpy(literal, "E'", n);
+	for (; *text != '\0' && n + 4 < size; text++) {
+		if (*text == '\'' || *text == '\\')
+			literal[n++] = *text;
+		literal[n++] = *text;
+	}
+	memcpy(literal + n, "'", 2);
+}
+
+int pg_nonsense(struct pglock *lock)
+{
+	return failure_set(&lock->failure, EXIT_UNAVAILABLE, "the server's answer makes no sense");
+}
+
+int pg_wait(struct pglock *lock, int64_t until)
+{
+	struct pollfd server = {PQsocket(lock->db), POLLIN, 0};
+	PGnotify *notice;
+
+	if (PQflush(lock->db) > 0)
 		server.events |= POLLOUT;
 	loop_turn(&server, 1, until);
-	if ((server.revents & ~POLLOUT) != 0 && !PQconsumeInput(k->db))
-		return pg_failed(k, PQerrorMessage(k->db));
+	if ((server.revents & ~POLLOUT) != 0 && !PQconsumeInput(lock->db)) {
+		pg_failed(lock, PQerrorMessage(lock->db));
+		pg_close(lock);
+		return -1;
+	}
+	/* Taken here, a server that says nothing else fills no memory. */
+	while ((notice = PQnotifies(lock->db)) != NULL) {
+		lock->session.heard = true;
+		PQfreemem(notice);
+	}
 	return 0;
 }
 
-/* The last result, or NULL if that is an error. A warning is one, too: "canceling wait for synchronous
-   replication" means that a standby may not know what is committed here. */
-static PGresult *judge(struct pglock *k, PGresult *r)
+/* The last result, or NULL if that is an error or makes no sense. A warning is an error, too: "canceling wait for
+   synchronous replication" means that a standby may not know what is committed here. */
+static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 {
-	ExecStatusType status = PQresultStatus(r);
+	ExecStatusType status = PQresultStatus(result);
+	bool answered = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
 
-	if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && !k->warned)
-		return r;
-	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-		failure_away(&k->failure, "the server is not sure that its standby follows");
+	if (answered && !lock->session.warned && PQnfields(result) == columns)
+		return result;
+	if (answered && lock->session.warned)
+		failure_away(&lock->failure, "the server is not sure that its standby follows");
+	else if (answered || result == NULL)
+		pg_nonsense(lock);
 	else
-		pg_failed(k, r != NULL ? PQresultErrorMessage(r) : PQerrorMessage(k->db));
-	PQclear(r);
+		pg_failed(lock, PQresultErrorMessage(result));
+	PQclear(result);
+	if (PQstatus(lock->db) != CONNECTION_OK)
+		pg_close(lock);
 	return NULL;
 }
 
-static int send_statement(
-    struct pglock *k, const char *sql, int n, const char *const *values)
+/* 1: *LAST is the last result. 0: not all is here yet. -1: the server wants to copy a table, which never ends. */
+static int take_results(struct pglock *lock, PGresult **last, int64_t until)
 {
-	k->warned = false;
-	k->state[0] = '\0';
-	if (n < 0 ? PQsendQuery(k->db, sql)
-		  : PQsendQueryParams(k->db, sql, n, NULL, values, NULL, NULL, 0))
-		return 0;
-	return pg_failed(k, PQerrorMessage(k->db));
+	while (!PQisBusy(lock->db) && clock_boottime() < until) {
+		PGresult *next = PQgetResult(lock->db);
+
+		if (next == NULL)
+			return 1;
+		/* Of several statements the one that fails is the last. */
+		PQclear(*last);
+		*last = next;
+		if (PQresultStatus(next) == PGRES_COPY_IN || PQresultStatus(next) == PGRES_COPY_OUT ||
+		    PQresultStatus(next) == PGRES_COPY_BOTH)
+			return -1;
+	}
+	return 0;
 }
 
-PGresult *pg_ask(
-    struct pglock *k, int64_t until, const char *sql, int n, const char *const *values)
+PGresult *pg_ask(struct pglock *lock, int columns, int64_t until)
 {
-	PGresult *last = NULL, *next;
+	PGresult *last = NULL;
+	int got;
 
-	if (send_statement(k, sql, n, values) != 0)
-		return NULL;
-	for (;;) {
-		while (!PQisBusy(k->db)) {
-			next = PQgetResult(k->db);
-			if (next == NULL)
-				return judge(k, last);
-			/* Of several statements the one that fails is the last. */
-			PQclear(last);
-			last = next;
-		}
-		if (!pg_given_up(k, until) && pg_wait(k, until) == 0)
-			continue;
-		PQclear(last);
+	lock->session.warned = false;
+	lock->session.state[0] = '\0';
+	if (!PQsendQuery(lock->db, query.text)) {
+		pg_failed(lock, PQerrorMessage(lock->db));
+		pg_close(lock);
 		return NULL;
 	}
+	while ((got = take_results(lock, &last, until)) == 0) {
+		int64_t now = clock_boottime();
+
+		if (lock->acquiring && protocol_released()) {
+			if (lock->released == 0)
+				lock->released = now;
+			until = clock_min(until, lock->released + LAST_ANSWER);
+		}
+		if (now >= until)
+			break;
+		if (pg_wait(lock, until) != 0) {
+			PQclear(last);
+			return NULL;
+		}
+	}
+	if (got > 0)
+		return judge(lock, last, columns);
+	PQclear(last);
+	pg_close(lock);
+	if (got == 0)
+		pg_silent(lock);
+	else
+		pg_nonsense(lock);
+	return NULL;
 }
 
-int pg_do(struct pglock *k, int64_t until, const char *sql, int n, const char *const *values)
+int pg_do(struct pglock *lock, int columns, int64_t until)
 {
-	PGresult *r = pg_ask(k, until, sql, n, values);
-	int rows = r != NULL ? atoi(PQcmdTuples(r)) : -1;
+	PGresult *result = pg_ask(lock, columns, until);
+	int rows = result != NULL ? atoi(PQcmdTuples(result)) : -1;
 
-	PQclear(r);
+	PQclear(result);
 	return rows;
 }

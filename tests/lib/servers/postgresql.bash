@@ -5,6 +5,7 @@
 # postgresql_standby               starts "two", a standby of "one"; sets PG2
 # postgresql_start NAME            starts NAME again
 # postgresql_crash NAME            ends it at once, with no message to its clients
+# postgresql_kill NAME             the same by kill -9 of all its processes
 # postgresql_restart NAME          as an administrator restarts it: "fast"
 # postgresql_stop_all              ends and removes all servers
 # sql TEXT                         asks "one"; SQL_PORT: the port of another
@@ -91,6 +92,17 @@ pg_signal() {
 }
 
 postgresql_crash() { pg_signal "$1" QUIT; }
+
+# Its processes outlive the first one for a moment, and would keep the next server from starting.
+postgresql_kill() {
+	local sessions
+	kill -STOP "${PG_PID[$1]}"
+	sessions=$(pgrep -P "${PG_PID[$1]}")
+	# shellcheck disable=SC2086 # one word each
+	kill -KILL $sessions "${PG_PID[$1]}" 2>/dev/null
+	wait "${PG_PID[$1]}" 2>/dev/null || true
+	rm -f "$PG_HOME/$1/postmaster.pid"
+}
 
 postgresql_restart() {
 	pg_signal "$1" INT

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include "locksmith/common/clock.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/postgresql/pglock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The session of row PID has ended, and the server has not been started since: the row's client is gone, or will be
+   back in a moment. (The number may be another session's by now: then the row lapses.) */
+#define SESSION_ENDED                                                                              \
+	"(pid IS NOT NULL AND boot = pg_postmaster_start_time() AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
+
+/* Literals. */
+static char name[1040], client[820];
+
+static const char *mode(const struct pglock *lock)
+{
+	return lease_mode_name(lock->options->mode);
+}
+
+/* Nothing of the user's, the database's or the server's settings may end a query before its time. All settings end
+   with the transaction. COMMIT: synchronous_commit. */
+static int begin(struct pglock *lock, const char *commit, int64_t until)
+{
+	char text[400];
+
+	if (pg_begin(lock, until) != 0)
+		return -1;
+	pg_literal(lock->options->url.path, name, sizeof name);
+	options_holder(lock->options, text, sizeof text);
+	for (unsigned char *p = (unsigned char *)text; lock->ascii && *p != '\0'; p++)
+		if (*p >= 0x80)
+			*p = '?';
+	pg_literal(text, client, sizeof client);
+	pg_add("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT pg_catalog.set_config(name, value, true) FROM (VALUES"
+	       " ('search_path', 'pg_catalog, pg_temp'), ('synchronous_commit', '%s'), ('statement_timeout', '5s'),"
+	       " ('lock_timeout', '2s'), ('client_min_messages', 'warning')%s) AS setting(name, value); ",
+	    commit, PQserverVersion(lock->db) >= 170000 ? ", ('transaction_timeout', '0')" : "");
+	return 0;
+}
+
+/* Those who decide go one by one, each with a snapshot that is later than this. */
+static void add_queue(void)
+{
+	pg_add("SELECT pg_advisory_xact_lock(hashtextextended(%s, 7302)); ", name);
+}
+
+/* Our row. */
+static void add_ours(const struct pglock *lock, const char *before)
+{
+	pg_add("%s name = %s AND id = %" PRId64, before, name, lock->id);
+}
+
+/* The rows of others that are in the way of ours, which is p: FROM and WHERE. A ticket only makes the order. */
+static void add_in_the_way(const struct pglock *lock)
+{
+	pg_add("FROM semlock.place AS o WHERE o.name = %s AND o.id <> %" PRId64
+	       " AND (o.token IS NOT NULL OR o.ticket < p.ticket)%s",
+	    name, lock->id, lock->options->mode == LEASE_SHARED ? " AND o.mode <> 'shared'" : "");
+}
+
+/* The first that waits hears of it at commit. */
+static void add_wake(const struct pglock *lock)
+{
+	pg_add("SELECT pg_notify('semlock_' || id, '') FROM (SELECT id FROM semlock.place WHERE name = %s AND token IS NULL"
+	       " AND id <> %" PRId64 " AND NOT " SESSION_ENDED " ORDER BY ticket LIMIT 1) AS next", name, lock->id);
+}
+
+static void add_enter(const struct pglock *lock)
+{
+	const struct options *o = lock->options;
+
+	pg_add("UPDATE semlock.place AS p SET token = nextval('semlock.token'), client = %s, slot = ", client);
+	if (o->mode == LEASE_SLOTS)
+		pg_add("(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS (SELECT FROM semlock.place AS u"
+		       " WHERE u.name = %s AND u.token IS NOT NULL AND u.slot = n))", o->slots - 1, name);
+	else
+		pg_add("NULL");
+	add_ours(lock, " WHERE");
+	pg_add(" AND token IS NULL AND ");
+	if (o->mode == LEASE_SLOTS)
+		pg_add("(SELECT count(*) FILTER (WHERE o.token IS NOT NULL) < %u"
+		       " AND coalesce(bool_and(o.token IS NOT NULL AND o.mode = 'slots'), true) ", o->slots);
+	else
+		pg_add("NOT EXISTS (SELECT ");
+	add_in_the_way(lock);
+	pg_add("); ");
+}
+
+/* What has come of it: the columns that take_look reads. A waiter's commit need not be on disk. What outlasts the
+   transaction is for a session of our own. */
+static void add_look(const struct pglock *lock)
+{
+	char waits[64], holds[64], literals[2][128];
+	int pid = PQbackendPID(lock->db);
+
+	pg_add("SELECT p.token, p.slot, pg_backend_pid() = %d, current_setting('synchronous_standby_names') <> '',"
+	       " (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket),"
+	       " (SELECT ceil(extract(epoch FROM min(o.until) - clock_timestamp()) * 1000)::bigint ", pid, name);
+	add_in_the_way(lock);
+	pg_add("), (SELECT CASE WHEN o.token IS NULL THEN 'note=for the waiters in front' ELSE"
+	       " 'mode=' || o.mode || coalesce(' slot=' || o.slot, '') || ' ' || o.client END ");
+	add_in_the_way(lock);
+	pg_add(" ORDER BY o.token IS NULL, o.ticket LIMIT 1),"
+	       " set_config('synchronous_commit', CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true),"
+	       " set_config('idle_session_timeout', '%lld ms', pg_backend_pid() <> %d)",
+	    (long long)(2 * lock->ttl / NS_PER_MS), pid);
+	pg_application(lock, "waits", waits, sizeof waits);
+	pg_application(lock, "holds", holds, sizeof holds);
+	pg_literal(waits, literals[0], sizeof literals[0]);
+	pg_literal(holds, literals[1], sizeof literals[1]);
+	if (waits[0] != '\0')
+		pg_add(", set_config('application_name', CASE WHEN pg_backend_pid() <> %d THEN current_setting('application_name')"
+		       " WHEN p.token IS NULL THEN %s ELSE %s END, pg_backend_pid() <> %d)", pid, literals[0], literals[1], pid);
+	else
+		pg_add(", NULL");
+	add_ours(lock, " FROM (SELECT) AS us LEFT JOIN semlock.place AS p ON");
+}
+
+enum { LOOK_COLUMNS = 10 };
+
+static int take_look(struct pglock *lock, const PGresult *look, int64_t sent)
+{
+	double lapse; /* ms */
+
+	if (PQntuples(look) != 1 || PQgetisnull(look, 0, 2))
+		return pg_nonsense(lock);
+	lock->session.ours = PQgetvalue(look, 0, 2)[0] == 't';
+	lock->standby = PQgetvalue(look, 0, 3)[0] == 't';
+	lock->before = atoi(PQgetvalue(look, 0, 4));
+	lapse = strtod(PQgetvalue(look, 0, 5), NULL);
+	lock->lapses = PQgetisnull(look, 0, 5) || lapse > 1e9 ? NEVER
+		       : clock_boottime() + (lapse < 10 ? 10 : (int64_t)lapse) * NS_PER_MS;
+	snprintf(lock->who, sizeof lock->who, "%s",
+	    PQgetisnull(look, 0, 6) ? "note=for the waiters in front" : PQgetvalue(look, 0, 6));
+	snprintf(lock->token, sizeof lock->token, "%s", PQgetvalue(look, 0, 0));
+	if (lock->token[0] == '\0')
+		return 0;
+	lock->slot = PQgetisnull(look, 0, 1) ? -1 : atoi(PQgetvalue(look, 0, 1));
+	lock->deadline = sent + lock->ttl;
+	return 1;
+}
+
+static int step(struct pglock *lock)
+{
+	int64_t until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock), sent;
+	long long lease = lock->ttl / NS_PER_MS;
+	bool listens = lock->waits && lock->session.ours;
+	PGresult *look;
+	int got;
+
+	if (begin(lock, "local", until) != 0)
+		return -1;
+	add_queue();
+	pg_add("DELETE FROM semlock.place WHERE name = %s AND id <> %" PRId64 " AND until <= clock_timestamp(); ", name, lock->id);
+	pg_add("INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client) VALUES (%s, %" PRId64
+	       ", nextval('semlock.token'), '%s', '%lld ms', clock_timestamp() + '%lld ms',"
+	       " nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), pg_postmaster_start_time(), %s)"
+	       " ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot; ",
+	    name, lock->id, mode(lock), lease, lease, PQbackendPID(lock->db), client);
+	add_enter(lock);
+	if (lock->options->no_wait) {
+		add_ours(lock, "DELETE FROM semlock.place WHERE");
+		pg_add(" AND token IS NULL; ");
+	}
+	/* A clock that was set back makes no lease longer. A waiter whose session has ended comes back soon, or never. */
+	if (lock->waits)
+		pg_add("UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest FROM (SELECT id, CASE WHEN token IS NULL AND "
+		       SESSION_ENDED " THEN least(lease, '2 s') ELSE lease END AS rest FROM semlock.place WHERE name = %s) AS n"
+		       " WHERE o.name = %s AND o.id = n.id AND o.until > clock_timestamp() + n.rest + '10 ms'; ", name, name);
+	if (lock->options->mode != LEASE_EXCLUSIVE) { /* if we hold, the next perhaps may, too */
+		add_wake(lock);
+		add_ours(lock, " WHERE EXISTS (SELECT FROM semlock.place WHERE");
+		pg_add(" AND token IS NOT NULL); ");
+	}
+	if (listens && !lock->session.listening)
+		pg_add("LISTEN semlock_%" PRId64 "; ", lock->id);
+	add_look(lock);
+	lock->has_row = true;
+	lock->session.heard = false;
+	sent = clock_boottime();
+	look = pg_ask(lock, LOOK_COLUMNS, until);
+	if (look == NULL)
+		return -1;
+	lock->session.listening = listens;
+	got = take_look(lock, look, sent);
+	if (got == 0 && lock->options->no_wait)
+		lock->has_row = false;
+	PQclear(look);
+	return got;
+}
+
+static int not_granted(struct pglock *lock, const char *first)
+{
+	const char *user = PQuser(lock->db);
+
+	return failure_set(&lock->failure, EXIT_NOTPERMITTED,
+	    "%.60s may not use the table semlock.place: %sGRANT USAGE ON SCHEMA semlock TO %.60s; GRANT USAGE ON SEQUENCE"
+	    " semlock.token TO %.60s; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.place TO %.60s",
+	    user, first, user, user, user);
+}
+
+static bool no_table(const struct pglock *lock)
+{
+	return strcmp(lock->session.state, "42P01") == 0 || strcmp(lock->session.state, "3F000") == 0;
+}
+
+/* The first lock makes the table. Two sessions that create at once would both fail: one waits for the other. A page
+   has room for a second version of each row, and until has no index, so a renewal writes one page (HOT). */
+static int make_table(struct pglock *lock)
+{
+	int64_t until = pg_answer_by(lock);
+
+	if (begin(lock, "local", until) != 0)
+		return -1;
+	pg_add("SELECT pg_advisory_xact_lock(7302); CREATE SCHEMA IF NOT EXISTS semlock;"
+	       " CREATE SEQUENCE IF NOT EXISTS semlock.token;"
+	       " CREATE TABLE IF NOT EXISTS semlock.place (name text NOT NULL, id bigint NOT NULL, ticket bigint NOT NULL,"
+	       " token bigint, mode text NOT NULL, slot int, lease interval NOT NULL, until timestamptz NOT NULL,"
+	       " pid int, boot timestamptz NOT NULL, client text NOT NULL, PRIMARY KEY (name, id)) WITH (fillfactor = 50)");
+	if (pg_do(lock, 0, until) >= 0)
+		return 0;
+	return strcmp(lock->session.state, "42501") == 0
+		   ? not_granted(lock, "let the owner of the database take this lock once (semlock URL true), then ")
+		   : -1;
+}
+
+int pg_step(struct pglock *lock)
+{
+	for (;;) {
+		int got = step(lock);
+
+		if (got >= 0)
+			return got;
+		if (strcmp(lock->session.state, "42501") == 0 && lock->db != NULL)
+			return not_granted(lock, "its owner can ");
+		/* The name of a command may be in any encoding, or be cut within a character. */
+		if (strncmp(lock->session.state, "22", 2) == 0 && !lock->ascii)
+			lock->ascii = true;
+		else if (!no_table(lock) || make_table(lock) != 0)
+			return -1;
+	}
+}
+
+int pg_beat(struct pglock *lock)
+{
+	int64_t until = pg_try_by(lock);
+	PGresult *result;
+
+	if (begin(lock, "off", until) != 0)
+		return -1;
+	/* After a lost connection the session is another. */
+	pg_add("UPDATE semlock.place AS p SET until = clock_timestamp() + lease,"
+	       " pid = nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), boot = pg_postmaster_start_time()", PQbackendPID(lock->db));
+	add_ours(lock, " WHERE");
+	pg_add(" RETURNING (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket"
+	       " AND until > clock_timestamp())", name);
+	result = pg_ask(lock, 1, until);
+	if (result == NULL)
+		return -1;
+	lock->before = PQntuples(result) > 0 ? atoi(PQgetvalue(result, 0, 0)) : 0;
+	PQclear(result);
+	return 0;
+}
+
+int pg_renew(struct pglock *lock, int64_t until)
+{
+	int64_t sent;
+	PGresult *result;
+	int rows;
+
+	if (begin(lock, "local", until) != 0)
+		return -1;
+	pg_add("UPDATE semlock.place SET until = clock_timestamp() + lease, client = regexp_replace(client, '^pid=[0-9]+', 'pid=%ld')",
+	    options_pid(lock->options));
+	add_ours(lock, " WHERE");
+	pg_add(" AND token = %s RETURNING current_setting('synchronous_standby_names') <> ''", lock->token);
+	sent = clock_boottime();
+	result = pg_ask(lock, 1, until);
+	if (result == NULL)
+		return -1;
+	rows = PQntuples(result);
+	/* After a failover it may be another server. */
+	lock->standby = rows > 0 && PQgetvalue(result, 0, 0)[0] == 't';
+	PQclear(result);
+	if (rows > 0 && pg_confirm(lock, until) != 0)
+		return -1;
+	if (rows > 0)
+		lock->deadline = sent + lock->ttl;
+	return rows > 0;
+}
+
+/* A commit waits for the standby if its transaction has written something. */
+int pg_confirm(struct pglock *lock, int64_t until)
+{
+	char why[sizeof lock->failure.text];
+
+	if (!lock->standby)
+		return 0;
+	if (begin(lock, "on", until) != 0)
+		return -1;
+	pg_add("SELECT pg_logical_emit_message(true, 'semlock', '')");
+	if (pg_do(lock, 1, until) >= 0)
+		return 0;
+	memcpy(why, lock->failure.text, sizeof why);
+	return failure_fill(&lock->failure, lock->failure.status, lock->failure.away, "the standby has not confirmed it: %.300s", why);
+}
+
+/* Not yet on disk: if the server forgets it in a crash, the row lapses. */
+int pg_remove(struct pglock *lock, int64_t until)
+{
+	if (begin(lock, "off", until) != 0)
+		return -1;
+	add_queue();
+	add_wake(lock);
+	add_ours(lock, "; DELETE FROM semlock.place WHERE");
+	return pg_do(lock, 0, until);
+}
+
+int pg_who(struct pglock *lock)
+{
+	PGresult *result;
+	int rows;
+
+	if (begin(lock, "off", pg_answer_by(lock)) != 0)
+		return lock->failure.status;
+	pg_add("SELECT CASE WHEN token IS NULL THEN 'waits' ELSE 'holds' END || ' mode=' || mode || coalesce(' slot=' || slot, '')"
+	       " || ' ' || client FROM semlock.place WHERE name = %s AND until > clock_timestamp() ORDER BY token IS NULL, ticket",
+	    name);
+	result = pg_ask(lock, 1, pg_answer_by(lock));
+	/* Without the table no lock was ever taken. */
+	if (result == NULL)
+		return no_table(lock) ? EXIT_RELEASED : lock->failure.status;
+	rows = PQntuples(result);
+	for (int i = 0; i < rows; i++)
+		say(SAYS_WHO " " FIELD_STATE "%s", PQgetvalue(result, i, 0));
+	PQclear(result);
+	return rows > 0 ? EXIT_BUSY : EXIT_RELEASED;
+}
