@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include <dirent.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -241,25 +240,14 @@ static void print_methods(void)
 	putchar('\n');
 }
 
-static int is_locksmith(const struct dirent *entry)
-{
-	return strncmp(entry->d_name, LOCKSMITH_PREFIX, strlen(LOCKSMITH_PREFIX)) == 0;
-}
-
 static void print_schemes(void)
 {
-	const char *directory;
-	struct dirent **found;
-	int count, printed = 0;
+	struct similar nothing = {.word = ""};
+	char schemes[400];
 
+	locksmith_schemes(schemes, sizeof schemes, &nothing);
 	printf("URL: SCHEME://[USER@]HOST/NAME, by semlock-locksmith-SCHEME.\n"
-	       "Installed for SCHEME:\n ");
-	for (unsigned n = 0; (directory = locksmith_directory(n)) != NULL; n++) {
-		count = scandir(directory, &found, is_locksmith, alphasort);
-		for (int i = 0; i < count; i++, printed++)
-			printf(" %s", found[i]->d_name + strlen(LOCKSMITH_PREFIX));
-	}
-	puts(printed > 0 ? "" : " (none)");
+	       "Installed for SCHEME:\n %s\n", schemes);
 }
 
 void usage_help(void)

@@ -107,7 +107,7 @@ static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 
 static enum nesting nesting_on_server(const struct lock *lock, int *fd)
 {
-	struct held_pipe pipe;
+	struct held_pipe pipe = {.fd = -1};
 
 	if (!held_pipe_inherited(lock->spec->name, &pipe))
 		return NESTING_NONE;

@@ -68,7 +68,13 @@ NO_METHOD="there is no such method"
 	slip 64 --fcntl -m flock L touch ran -- --fcntl "two methods" "choose one"
 	slip 64 "" touch ran -- LOCK "an empty word" "is a variable not set?"
 	slip 127 L "echo ran" -- "echo ran" "cannot run" "a shell command stands behind -c"
-	[ "$count" -ge 40 ] || complain "only $count"
+	mkdir helpers
+	touch helpers/semlock-locksmith-{etcd,ftp,postgresql}
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	slip 69 ecd://h/x touch ran -- ecd://h/x "there are: etcd ftp postgresql" "did you mean etcd://?"
+	slip 69 --who fpt://h/x -- fpt://h/x "cannot start semlock-locksmith-fpt" "did you mean ftp://?"
+	slip 69 gopher://h/x touch ran -- gopher://h/x "there are: etcd ftp postgresql" "A file of this name is ./NAME"
+	[ "$count" -ge 43 ] || complain "only $count"
 }
 
 @test "a script that locks itself, started by sh: start it as ./script" {

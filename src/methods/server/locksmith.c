@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 
 #include "sys/descriptor.h"
 #include "report/exitcode.h"
+#include "report/similar.h"
 #include "methods/server/locksmith.h"
 
 /* So many reads empty a full pipe, of 64 KiB. */
@@ -28,10 +30,35 @@ const char *locksmith_directory(unsigned n)
 	return n == 0 ? LIBEXECDIR : NULL;
 }
 
+static int is_locksmith(const struct dirent *entry)
+{
+	return strncmp(entry->d_name, LOCKSMITH_PREFIX, strlen(LOCKSMITH_PREFIX)) == 0;
+}
+
+void locksmith_schemes(char *text, size_t size, struct similar *similar)
+{
+	const char *directory, *scheme;
+	struct dirent **found;
+	int count;
+
+	*text = '\0';
+	for (unsigned n = 0; (directory = locksmith_directory(n)) != NULL; n++) {
+		count = scandir(directory, &found, is_locksmith, alphasort);
+		for (int i = 0; i < count; i++) {
+			scheme = found[i]->d_name + strlen(LOCKSMITH_PREFIX);
+			similar_try(similar, scheme);
+			snprintf(text + strlen(text), size - strlen(text), " %s", scheme);
+		}
+	}
+	if (*text == '\0')
+		snprintf(text, size, " (none)");
+}
+
 /* In the child.  If exec fails, write the ERR line in the helper's place. */
 static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
 {
-	char line[LOCKSMITH_LINE], path[PATH_MAX];
+	struct similar similar = {.word = smith->scheme, .length = strlen(smith->scheme)};
+	char line[LOCKSMITH_LINE], path[PATH_MAX], schemes[200];
 	const char *directory;
 	int length, errnum = ENOENT;
 
@@ -48,11 +75,13 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 		errnum = errno;
 	}
 	directory = locksmith_directory(1);
+	locksmith_schemes(schemes, sizeof schemes, &similar);
 	length = snprintf(line, sizeof line,
 	    SAYS_LOCKSMITH " %d " OFFER_SHARED " " OFFER_SLOTS " " OFFER_QUEUE_MAX "\n" SAYS_ERR " %d cannot start %s%s in %.200s%s%.200s, the program for such "
-	    "URLs: %s; a file of this name is ./NAME\n",
+	    "URLs: %s; there are:%s%s A file of this name is ./NAME\n",
 	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme, locksmith_directory(0),
-	    directory == NULL ? "" : " or ", directory == NULL ? "" : directory, strerror(errnum));
+	    directory == NULL ? "" : " or ", directory == NULL ? "" : directory, strerror(errnum), schemes,
+	    *similar_hint(&similar, "", "://") != '\0' ? similar.hint : ".");
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
 		_exit(EXIT_FAILURE);
 	_exit(EXIT_UNAVAILABLE);

@@ -18,6 +18,7 @@
 #include "sys/deadline.h"
 #include "sys/locksmith_words.h"
 #include "report/error.h"
+#include "report/similar.h"
 
 /* What a helper offers in its first line. */
 enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8, OFFERS_QUEUE_MAX = 16 };
@@ -42,6 +43,9 @@ struct locksmith {
 /* The N-th directory in which helpers are looked for, from 0: SEMLOCK_LOCKSMITH_DIR, if it is set, and libexec.  NULL
  * past the last. */
 const char *locksmith_directory(unsigned n);
+
+/* The schemes of the installed helpers, each behind a blank, into TEXT, or " (none)"; SIMILAR is tried with each. */
+void locksmith_schemes(char *text, size_t size, struct similar *similar);
 
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
  * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
