@@ -124,7 +124,7 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \
 	src/locksmith/ftp/remote_dir.c src/locksmith/ftp/remote_dir.h \
 	src/locksmith/ftp/sftpconn.c \
-	src/locksmith/ftp/owner_token.c src/locksmith/ftp/owner_token.h
+	src/locksmith/ftp/owner_sign.c src/locksmith/ftp/owner_sign.h
 LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/connect.c \
 	src/locksmith/postgresql/pglock.h \

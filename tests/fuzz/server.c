@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An FTP server's answers, and URLs: text that semlock-locksmith parses, and builds commands of.  A
- * token that is read and named again is the same; no part contains the end of a line. */
+ * sign that is read and named again is the same; no part contains the end of a line. */
 #include <config.h>
 
 #include <ctype.h>
@@ -13,26 +13,26 @@
 
 static struct listing listing;
 
-static void owner_token(const char *name)
+static void owner_sign(const char *name)
 {
-	struct owner_token owner_token, again;
+	struct owner_sign owner_sign, again;
 
-	if (!token_parse(name, &owner_token))
+	if (!sign_parse(name, &owner_sign))
 		return;
-	MUST(strpbrk(owner_token.name, "/ \r\n\"*?\\") == NULL && strcmp(owner_token.name, name) == 0);
-	MUST(owner_token.ttl <= LONGEST_SECONDS && owner_token.pid >= 0 && strlen(owner_token.nonce) == 16);
-	again = owner_token;
-	token_name(&again);
-	MUST(token_parse(again.name, &owner_token));
-	MUST(owner_token.ttl == again.ttl && owner_token.beat == again.beat && owner_token.pid == again.pid);
-	MUST(strcmp(owner_token.nonce, again.nonce) == 0 && strcmp(owner_token.host, again.host) == 0);
+	MUST(strpbrk(owner_sign.name, "/ \r\n\"*?\\") == NULL && strcmp(owner_sign.name, name) == 0);
+	MUST(owner_sign.ttl <= LONGEST_SECONDS && owner_sign.pid >= 0 && strlen(owner_sign.nonce) == 16);
+	again = owner_sign;
+	sign_name(&again);
+	MUST(sign_parse(again.name, &owner_sign));
+	MUST(owner_sign.ttl == again.ttl && owner_sign.beat == again.beat && owner_sign.pid == again.pid);
+	MUST(strcmp(owner_sign.nonce, again.nonce) == 0 && strcmp(owner_sign.host, again.host) == 0);
 }
 
 static void each(void *data, const char *name)
 {
 	(void)data;
 	MUST(strpbrk(name, "\r\n") == NULL && strlen(name) < 1024);
-	owner_token(name);
+	owner_sign(name);
 	listing_add(&listing, name);
 }
 
@@ -41,10 +41,10 @@ static void judge(void)
 {
 	size_t pipe_holders = 0;
 
-	for (size_t i = 0; i < listing.tokens; i++)
-		pipe_holders += listing_holds(&listing, &listing.token[i]);
-	MUST(pipe_holders <= 1 && (pipe_holders == 0 || listing.tokens == 1));
-	MUST(listing_empty(&listing) == (listing.tokens + listing.foreign == 0));
+	for (size_t i = 0; i < listing.signs; i++)
+		pipe_holders += listing_holds(&listing, &listing.sign[i]);
+	MUST(pipe_holders <= 1 && (pipe_holders == 0 || listing.signs == 1));
+	MUST(listing_empty(&listing) == (listing.signs + listing.foreign == 0));
 }
 
 static void url(const char *text)
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	listing_clear(&listing);
 	ftplist_names(text, each, NULL);
 	judge();
-	owner_token(text);
+	owner_sign(text);
 	url(text);
 	small_things(text);
 	free(text);

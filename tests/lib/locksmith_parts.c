@@ -19,9 +19,9 @@ static int wrong;
 
 #define MUST(e) ((e) ? (void)0 : (void)(wrong++, printf("wrong %d: %s\n", __LINE__, #e)))
 
-static void tokens(void)
+static void signs(void)
 {
-	struct owner_token t, u;
+	struct owner_sign t, u;
 	static const char *const bad[] = {"", "sl1", "sl1.", "sl1.x",
 	    "sl2.x.60.17.3c25951782f8c905.1.h", "sl1.y.60.17.3c25951782f8c905.1.h",
 	    "sl1.x.60.17.3c25951782f8c90.1.h", "sl1.x.60.17.3c25951782f8c905.1.",
@@ -31,29 +31,29 @@ static void tokens(void)
 	    "sl1.x.60.17.3c25951782f8c905.99999999999999999999.h",
 	    "sl1.x.60.17.3c25951782f8c90g.1.h"};
 
-	token_make(&t, 60, 4242);
+	sign_make(&t, 60, 4242);
 	t.beat = 18;
-	token_name(&t);
-	MUST(token_parse(t.name, &u));
+	sign_name(&t);
+	MUST(sign_parse(t.name, &u));
 	MUST(u.ttl == 60 && u.beat == 18 && u.pid == 4242);
 	MUST(strcmp(t.host, u.host) == 0 && strcmp(t.nonce, u.nonce) == 0 &&
 	     strcmp(t.name, u.name) == 0);
-	MUST(token_parse("sl1.x.60.17.3c25951782f8c905.15496.web1.example.org", &u));
+	MUST(sign_parse("sl1.x.60.17.3c25951782f8c905.15496.web1.example.org", &u));
 	MUST(strcmp(u.host, "web1.example.org") == 0);
-	MUST(token_parse("SL1.X.60.17.3C25951782F8C905.15496.WEB1", &u));
+	MUST(sign_parse("SL1.X.60.17.3C25951782F8C905.15496.WEB1", &u));
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		if (token_parse(bad[i], &u))
+		if (sign_parse(bad[i], &u))
 			wrong++, printf("wrong: took %s\n", bad[i]);
-	puts("ok tokens");
+	puts("ok signs");
 }
 
 static void listings(void)
 {
 	static struct listing l;
-	struct owner_token one, two;
+	struct owner_sign one, two;
 
-	token_make(&one, 60, 1);
-	token_make(&two, 60, 1);
+	sign_make(&one, 60, 1);
+	sign_make(&two, 60, 1);
 	listing_clear(&l);
 	listing_add(&l, ".");
 	listing_add(&l, "..");
@@ -72,19 +72,19 @@ static void listings(void)
 	     listing_find(&l, "sl1.x.60.18.3c25951782f8c905.1.h") == NULL);
 	listing_clear(&l);
 	for (int i = 0; i < LISTING_MOST + 5; i++) {
-		token_make(&one, 60, 1);
+		sign_make(&one, 60, 1);
 		listing_add(&l, one.name);
 	}
-	MUST(l.tokens == LISTING_MOST && l.foreign == 5);
+	MUST(l.signs == LISTING_MOST && l.foreign == 5);
 	puts("ok listings");
 }
 
 static void silence(void)
 {
 	static struct listing l, before;
-	struct owner_token t;
+	struct owner_sign t;
 
-	token_make(&t, 10, 1);
+	sign_make(&t, 10, 1);
 	listing_clear(&before);
 	listing_clear(&l);
 	listing_add(&l, t.name);
@@ -94,7 +94,7 @@ static void silence(void)
 	MUST(listing_silent(&l, 111 * NS_PER_S) == NULL);
 	MUST(listing_silent(&l, 111 * NS_PER_S + 1) != NULL);
 	t.beat++;
-	token_name(&t);
+	sign_name(&t);
 	listing_clear(&l);
 	listing_add(&l, t.name);
 	listing_note_ages(&l, &before, 112 * NS_PER_S);
@@ -276,7 +276,7 @@ static void noise(void)
 	    "/", ":", "[", "]", "\xff", "0", "99999999999999999999", "#", "\n\n", "ftp"};
 	static char text[4096];
 	static struct listing l;
-	struct owner_token t;
+	struct owner_sign t;
 	struct url u;
 	struct failure failure;
 	int64_t s;
@@ -288,7 +288,7 @@ static void noise(void)
 			strcat(text, bits[(size_t)rand() % (sizeof bits / sizeof bits[0])]);
 		listing_clear(&l);
 		listing_add(&l, text);
-		if (token_parse(text, &t))
+		if (sign_parse(text, &t))
 			MUST(strpbrk(t.name, "/ \r\n\"") == NULL);
 		stat_names(text);
 		names[0] = '\0';
@@ -394,7 +394,7 @@ static void slot_queues(void)
 
 int main(void)
 {
-	tokens();
+	signs();
 	listings();
 	silence();
 	ftp_listings();

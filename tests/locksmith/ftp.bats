@@ -109,7 +109,7 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	ended holder 0
 }
 
-@test "the token removed behind its back: the command is stopped, exit 76" {
+@test "the sign removed behind its back: the command is stopped, exit 76" {
 	hold_lock --ttl=4 "$URL"
 	# A heartbeat may rename the token at the same moment.
 	until rm -rf "$ROOT/nightly" 2>/dev/null; do kill -0 "${PID[holder]}"; done

@@ -151,14 +151,14 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	curl -s -u lock:secret "$URL/" -Q "MKD L" -I
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
-	[ "$output" = "BUSY mode=exclusive note=a directory without a token" ]
+	[ "$output" = "BUSY mode=exclusive note=a directory without a sign of its holder" ]
 	smith a "$URL/L"
 	expect a WAIT
 	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
 	expect a OK
 }
 
-@test "the heartbeat renames the token and moves the deadline" {
+@test "the heartbeat renames the sign and moves the deadline" {
 	server
 	smith a --ttl=4 "$URL/L"
 	expect a OK
@@ -202,7 +202,7 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	[ "$STATUS" -eq 0 ]
 }
 
-@test "a token broken behind its owner's back is noticed at the next heartbeat" {
+@test "a sign broken behind its owner's back is noticed at the next heartbeat" {
 	server
 	smith a --ttl=6 "$URL/L"
 	expect a OK
@@ -252,7 +252,7 @@ with_wait() {
 	return 1
 }
 
-@test "a directory without a token goes after --stale, and never with --stale=0" {
+@test "a directory without a sign of its holder goes after --stale, and never with --stale=0" {
 	server
 	mkdir "$ROOT/L"
 	with_wait --stale=0 "$URL/L"
@@ -270,7 +270,7 @@ with_wait() {
 	[ -d "$ROOT/L/something" ]
 }
 
-@test "an acquirer that slept between lock and token meets the new holder, and steps back" {
+@test "an acquirer that slept between lock and sign meets the new holder, and steps back" {
 	server
 	# The second MKD, the token's, is to be stopped: the fault is set while the first is known to be under way.
 	fault stop-PWD
@@ -289,7 +289,7 @@ with_wait() {
 	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
 }
 
-@test "an acquirer that slept between lock and token takes nothing from a plain client that came then" {
+@test "an acquirer that slept between lock and sign takes nothing from a plain client that came then" {
 	server
 	fault stop-PWD
 	smith a --stale=0.3 --wait=600 "$URL/L"
@@ -312,7 +312,7 @@ with_wait() {
 	none -q "^RMD [^ ]*/L 250" "$DIR/log" # the directory stays
 }
 
-@test "an acquirer that is slow to look, with its token in, is not too late for --stale" {
+@test "an acquirer that is slow to look, with its sign in, is not too late for --stale" {
 	server
 	fault stop-STAT
 	smith a --stale=0.3 "$URL/L"
@@ -323,7 +323,7 @@ with_wait() {
 	none -q "^RMD" "$DIR/log"
 }
 
-@test "two tokens in one directory: the later one goes back" {
+@test "two signs in one directory: the later one goes back" {
 	server
 	fault stop-STAT
 	smith a "$URL/L"
@@ -335,7 +335,7 @@ with_wait() {
 	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
 }
 
-@test "lost replies: token, heartbeat, release" {
+@test "lost replies: sign, heartbeat, release" {
 	server
 	fault lose-RNTO
 	smith a --ttl=9 "$URL/L"
@@ -349,7 +349,7 @@ with_wait() {
 	[ -z "$(ls "$ROOT")" ]
 }
 
-@test "the reply to the token's MKD is lost: the listing tells that it was made" {
+@test "the reply to the sign's MKD is lost: the listing tells that it was made" {
 	server
 	fault stop-PWD
 	smith a "$URL/L"
@@ -552,7 +552,7 @@ lost_before_the_deadline() {
 	[[ $output == *"missing, or closed to us)" ]]
 }
 
-@test "a server with no room for the token is 73, and no directory is left in the way" {
+@test "a server with no room for the sign is 73, and no directory is left in the way" {
 	server
 	fault no-token.always
 	run_smith --no-wait "$URL/L"

@@ -14,7 +14,7 @@ teardown() { watched; }
 	[[ $output == *"naive: "*"release-goes-astray 0, lease-ends 0, break-0 1, released-before 0, rmd 0"* ]]
 }
 
-@test "with the check after the token taken out, two hold at once" {
+@test "with the check after the sign taken out, two hold at once" {
 	run python3 "$SOURCE/tests/models/ftp.py" --without-check
 	[ "$status" -eq 1 ]
 	[[ $output == *"VIOLATION: "*"A2 1"* ]]

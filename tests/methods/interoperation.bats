@@ -183,7 +183,7 @@ contended() {
 	done
 }
 
-@test "a script's rename of a token: in loops, never inside at once" {
+@test "a script's rename of a file: in loops, never inside at once" {
 	"$SEMLOCK" -m rename --init l true
 	cat >script <<-'END'
 		until perl -e 'rename "l", "l.held" or exit 1'; do :; done
@@ -193,7 +193,7 @@ contended() {
 	contended rename
 }
 
-@test "a script that renames the token just before semlock does has the lock, also without renaming without replacing" {
+@test "a script that renames the file just before semlock does has the lock, also without renaming without replacing" {
 	"$SEMLOCK" -m rename --init l true
 	for failing in "" rename.rename:fail=22; do
 		SEMLOCK_CRASH="rename.written:stop $failing" start late "$CRASHABLE_SEMLOCK" -n -m rename l touch ran
@@ -206,7 +206,7 @@ contended() {
 	[ ! -e ran ]
 }
 
-@test "a script that renames a token in which a killed semlock has left its record keeps it" {
+@test "a script that renames a file in which a killed semlock has left its record keeps it" {
 	for point in rename.written rename.back; do
 		"$SEMLOCK" -m rename --init l true
 		SEMLOCK_CRASH=$point:kill expect_status 137 "$CRASHABLE_SEMLOCK" -m rename l true

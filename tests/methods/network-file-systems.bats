@@ -100,7 +100,7 @@ on_nfs() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" -m mkdir --stale 5 l true
 }
 
-@test "rename, whose token would be guarded by flock(2), is refused where other machines may use it: 69, no command runs" {
+@test "rename, whose file would be guarded by flock(2), is refused where other machines may use it: 69, no command runs" {
 	: >token
 	for elsewhere in nfs shared; do
 		export SEMLOCK_CRASH=file_system.$elsewhere:fail=1

@@ -125,7 +125,7 @@ works() {
 	refused 66 "two lock files" "$SEMLOCK" -m rename l true
 }
 
-@test "rename where the token cannot be flocked: 69, no command runs, and --init leaves no token" {
+@test "rename where its file cannot be flocked: 69, no command runs, and --init leaves no file" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=rename.flock:fail=37
 	for options in "" -n "-w 5"; do

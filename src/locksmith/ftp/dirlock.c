@@ -30,12 +30,12 @@ static const char *dirlock_beside(const struct dirlock *k, const char *prefix, c
 enum reply dirlock_probe(struct dirlock *k, int64_t *seconds)
 {
 	struct remote_dir *r = &k->remote_dir;
-	struct owner_token probe;
+	struct owner_sign probe;
 	const char *path;
 	enum reply reply;
 
 	/* The name has no dot in front: some servers hide such names. */
-	token_make(&probe, k->ttl, k->options->pid);
+	sign_make(&probe, k->ttl, k->options->pid);
 	path = dirlock_beside(k, "sl-probe-", probe.nonce);
 	reply = r->ops->mkdir(r, path);
 	if (reply != REPLY_DONE)
@@ -64,19 +64,19 @@ enum reply dirlock_look(struct dirlock *k)
 	return reply;
 }
 
-void dirlock_describe(const struct owner_token *t, char *text, size_t size)
+void dirlock_describe(const struct owner_sign *t, char *text, size_t size)
 {
 	snprintf(text, size, "pid=%ld host=%s mode=exclusive", t->pid, t->host);
 }
 
-bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t seconds)
+bool dirlock_break(struct dirlock *k, const struct owner_sign *t, int64_t seconds)
 {
 	struct remote_dir *r = &k->remote_dir;
 
 	if (r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
 		return false;
 	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", t->pid, t->host, (long long)seconds);
-	/* The server refuses this if another token is in it. */
+	/* The server refuses this if another sign is in it. */
 	r->ops->rmdir(r, k->lock);
 	return true;
 }
@@ -92,7 +92,7 @@ void dirlock_give_back(struct dirlock *k)
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
 		reply = k->remote_dir.ops->rmdir(&k->remote_dir, dirlock_path(k, k->mine.name));
-	/* Only if our token was surely removed now: else the directory may be a new one of another
+	/* Only if our sign was surely removed now: else the directory may be a new one of another
 	 * client. */
 	if (reply == REPLY_DONE)
 		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock);

@@ -2,14 +2,14 @@
 /* locksmith/ftp/dirlock.h - a lock made of directories on a server.
 
      lock/                                        making it decides; absent = free
-     lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's token (owner_token.h)
+     lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's sign (owner_sign.h)
 
-   Acquire:  A1 make lock   A2 make lock/T0   A3 list lock: ours only if no other token conflicts;
+   Acquire:  A1 make lock   A2 make lock/T0   A3 list lock: ours only if no other sign conflicts;
              else remove T0, and begin again after a random pause
    Hold:     rename Tn to Tn+1 at every quarter of the ttl
    Release:  remove Tn, then lock
-   Break:    remove lock/<the exact name> of a token that was unchanged for longer than its ttl: a
-             compare-and-swap, which fails if the owner has renamed the token, and makes the owner's
+   Break:    remove lock/<the exact name> of a sign that was unchanged for longer than its ttl: a
+             compare-and-swap, which fails if the owner has renamed the sign, and makes the owner's
              next rename fail if not
 
    A3 makes it safe: tests/models/ftp.py, which has these steps, tries every interleaving with and
@@ -28,14 +28,14 @@ struct dirlock {
 	char parent[1100];
 	const char *base; /* the last part of lock */
 	unsigned int ttl; /* seconds */
-	struct owner_token mine;
+	struct owner_sign mine;
 	int64_t sent; /* when the last confirmed sign of life was sent */
 	struct listing listing;
 	struct listing seen; /* the last complete one: the ages of the next are counted from it */
 	int64_t empty_stamp; /* modification time, by the server, of the empty directory that we watch */
 	char who[400];	     /* the last known holder, for messages */
 	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
-	unsigned int unseen; /* our token was made but not listed, so many times in a row */
+	unsigned int unseen; /* our sign was made but not listed, so many times in a row */
 	struct failure failure;
 };
 
@@ -49,28 +49,28 @@ enum reply dirlock_probe(struct dirlock *k, int64_t *seconds);
 /* Lists the lock directory into k->listing, and k->seen if it is complete. */
 enum reply dirlock_look(struct dirlock *k);
 
-/* The fields of a token, as those of a WAIT line. */
-void dirlock_describe(const struct owner_token *t, char *text, size_t size);
+/* The fields of a sign, as those of a WAIT line. */
+void dirlock_describe(const struct owner_sign *t, char *text, size_t size);
 
 /* Takes the lock. EXIT_RELEASED: held; else the status to end with (k->failure filled unless EXIT_BUSY).
    protocol_released() may have become true meanwhile. */
 int dirlock_acquire(struct dirlock *k);
 
-/* With --no-wait: breaks the tokens if all owners are silent by the server's own clock. True if a token
+/* With --no-wait: breaks the signs if all owners are silent by the server's own clock. True if a sign
    was broken. */
 bool dirlock_break_by_age(struct dirlock *k);
 
 /* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
 int dirlock_hold(struct dirlock *k);
 
-/* Removes the token of an owner that was silent for so many seconds. True if it was removed, by us. */
-bool dirlock_break(struct dirlock *k, const struct owner_token *t, int64_t seconds);
+/* Removes the sign of an owner that was silent for so many seconds. True if it was removed, by us. */
+bool dirlock_break(struct dirlock *k, const struct owner_sign *t, int64_t seconds);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is there
    now may be a plain client's. */
 bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now);
 
-/* Removes our token and, if that was the last, the directory. */
+/* Removes our sign and, if that was the last, the directory. */
 void dirlock_give_back(struct dirlock *k);
 
 #endif

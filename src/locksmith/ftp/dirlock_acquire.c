@@ -61,7 +61,7 @@ static void compare_name(void *data, const char *name)
 	s->found = s->found || strcmp(s->name, name) == 0;
 }
 
-/* The lock directory has no tokens in it, or could not be listed: is it there at all? */
+/* The lock directory has no signs in it, or could not be listed: is it there at all? */
 static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
@@ -70,7 +70,7 @@ static enum step absent_or_bare(struct dirlock *k, enum reply looked, const char
 	if (reply == REPLY_DONE) {
 		k->misses = 0;
 		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory %s",
-		    looked == REPLY_DONE ? "without a token" : "that we cannot look into");
+		    looked == REPLY_DONE ? "without a sign of its holder" : "that we cannot look into");
 		return STEP_WAIT;
 	}
 	listing_clear(&k->seen);
@@ -120,7 +120,7 @@ static enum step lock_refused(struct dirlock *k)
 {
 	int64_t asked = clock_boottime();
 	char refusal[sizeof k->remote_dir.text];
-	const struct owner_token *silent;
+	const struct owner_sign *silent;
 	enum reply reply;
 
 	memcpy(refusal, k->remote_dir.text, sizeof refusal);
@@ -133,8 +133,8 @@ static enum step lock_refused(struct dirlock *k)
 		return step == STEP_WAIT && reply == REPLY_DONE && k->misses == 0 ? bare_lock(k) : step;
 	}
 	k->misses = 0;
-	if (k->listing.tokens > 0)
-		dirlock_describe(&k->listing.token[0], k->who, sizeof k->who);
+	if (k->listing.signs > 0)
+		dirlock_describe(&k->listing.sign[0], k->who, sizeof k->who);
 	else
 		snprintf(k->who, sizeof k->who, "mode=exclusive note=a directory with other things in it");
 	silent = listing_silent(&k->listing, asked);
@@ -145,9 +145,9 @@ static enum step lock_refused(struct dirlock *k)
 	return STEP_WAIT;
 }
 
-/* A2 was refused. If the empty directory of our A1 is still there, the server takes no token: leave none
+/* A2 was refused. If the empty directory of our A1 is still there, the server takes no sign: leave none
    behind. If not, another client has removed it. */
-static enum step token_refused(struct dirlock *k, int64_t began)
+static enum step sign_refused(struct dirlock *k, int64_t began)
 {
 	struct remote_dir *r = &k->remote_dir;
 	char refusal[sizeof r->text];
@@ -177,11 +177,11 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 	return STEP_HELD;
 }
 
-/* A3: is the lock ours, now that our token is in? */
+/* A3: is the lock ours, now that our sign is in? */
 static enum step alone(struct dirlock *k, int64_t began)
 {
 	int64_t marked = clock_boottime();
-	/* A listing that is not atomic (NFS behind the server) can miss a token that is renamed
+	/* A listing that is not atomic (NFS behind the server) can miss a sign that is renamed
 	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
 	   slow A1 and A2 can a holder be old enough to rename. */
 	int looks = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
@@ -211,18 +211,18 @@ static enum step attempt(struct dirlock *k)
 	if (reply == REPLY_REFUSED)
 		return lock_refused(k);
 	if (reply != REPLY_DONE)
-		/* If the directory was made after all, it has no token: bare_lock() removes it. */
+		/* If the directory was made after all, it has no sign: bare_lock() removes it. */
 		return no_answer(reply);
 	k->misses = 0;
 	listing_clear(&k->seen);
-	token_make(&k->mine, k->ttl, k->options->pid);
+	sign_make(&k->mine, k->ttl, k->options->pid);
 	k->sent = clock_boottime();
 	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name)); /* A2 */
 	if (reply == REPLY_REFUSED)
-		return token_refused(k, began);
+		return sign_refused(k, began);
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
-	return alone(k, began); /* A3; also finds a token whose reply was lost */
+	return alone(k, began); /* A3; also finds a sign whose reply was lost */
 }
 
 /* The exit status, or -1 to try again. */

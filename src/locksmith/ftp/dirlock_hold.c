@@ -15,7 +15,7 @@ struct dirlock_renewal {
 	struct dirlock *k;
 	struct renewal renewal;
 	int64_t tried;	  /* when the heartbeat without a reply was first sent; 0: none */
-	int64_t removing; /* when a removal of our token was first sent to which no answer came; 0: none */
+	int64_t removing; /* when a removal of our sign was first sent to which no answer came; 0: none */
 };
 
 static void dirlock_renewed(struct dirlock_renewal *h, int64_t sent)
@@ -26,25 +26,25 @@ static void dirlock_renewed(struct dirlock_renewal *h, int64_t sent)
 	h->k->remote_dir.until = lease_moment(h->renewal.deadline, h->renewal.lease, LEASE_LAST);
 }
 
-/* Renames the token to its next number. */
+/* Renames the sign to its next number. */
 static enum renewed beat(struct renewal *renewal, int64_t until, struct failure *failure)
 {
 	struct dirlock_renewal *h = renewal->lock;
 	struct dirlock *k = h->k;
 	struct remote_dir *r = &k->remote_dir;
-	struct owner_token next = k->mine;
+	struct owner_sign next = k->mine;
 	enum reply reply;
 
 	(void)until; /* dirlock_renewed() has set it */
 	next.beat++;
 	next.pid = options_pid(k->options);
-	token_name(&next);
+	sign_name(&next);
 	/* The first request may have been done: waiters count from there. */
 	if (h->tried == 0)
 		h->tried = clock_boottime();
 	reply = r->ops->rename(r, dirlock_path(k, k->mine.name), dirlock_path(k, next.name));
 	if (reply != REPLY_DONE) {
-		/* The reply was lost, the token broken, or the request refused for once: look. */
+		/* The reply was lost, the sign broken, or the request refused for once: look. */
 		if (dirlock_look(k) != REPLY_DONE || listing_find(&k->listing, k->mine.name) != NULL)
 			return RENEW_AGAIN;
 		if (listing_find(&k->listing, next.name) == NULL) {
@@ -57,7 +57,7 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct failure 
 	return RENEWED;
 }
 
-/* Removes token and directory. DONE, or REFUSED: the token was broken before; UNKNOWN: try again. */
+/* Removes sign and directory. DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
 static enum reply let_go(struct dirlock_renewal *h)
 {
 	struct dirlock *k = h->k;
@@ -75,16 +75,16 @@ static enum reply let_go(struct dirlock_renewal *h)
 		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
 		    listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
-		/* A heartbeat whose reply was lost may have renamed the token. */
+		/* A heartbeat whose reply was lost may have renamed the sign. */
 		k->mine.beat++;
 		k->mine.pid = options_pid(k->options);
-		token_name(&k->mine);
+		sign_name(&k->mine);
 		if (listing_find(&k->listing, k->mine.name) != NULL)
 			return REPLY_UNKNOWN;
 		now = clock_boottime();
 		if (h->removing == 0 || now >= h->renewal.deadline)
 			return REPLY_REFUSED;
-		/* Our token is removed, and another client may have removed the directory since. */
+		/* Our sign is removed, and another client may have removed the directory since. */
 		if (dirlock_may_be_removed(k, h->removing, now))
 			return REPLY_DONE;
 	}

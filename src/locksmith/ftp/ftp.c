@@ -47,15 +47,15 @@ static int dirlock_who(struct dirlock *k)
 		k->failure = k->remote_dir.failure;
 		return k->failure.status;
 	}
-	for (size_t i = 0; i < k->listing.tokens; i++) {
-		dirlock_describe(&k->listing.token[i], text, sizeof text);
+	for (size_t i = 0; i < k->listing.signs; i++) {
+		dirlock_describe(&k->listing.sign[i], text, sizeof text);
 		say(SAYS_WHO " state=holds %s", text);
 	}
-	if (k->listing.tokens > 0)
+	if (k->listing.signs > 0)
 		return EXIT_BUSY;
 	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
 		return EXIT_RELEASED;
-	say(SAYS_WHO " state=holds mode=exclusive note=a directory without a token");
+	say(SAYS_WHO " state=holds mode=exclusive note=a directory without a sign of its holder");
 	return EXIT_BUSY;
 }
 

@@ -13,7 +13,7 @@
 
 void listing_clear(struct listing *l)
 {
-	l->tokens = 0;
+	l->signs = 0;
 	l->foreign = 0;
 	l->empty_since = NEVER;
 }
@@ -22,45 +22,45 @@ void listing_add(struct listing *l, const char *name)
 {
 	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return;
-	if (l->tokens < LISTING_MOST && token_parse(name, &l->token[l->tokens]))
-		l->tokens++;
+	if (l->signs < LISTING_MOST && sign_parse(name, &l->sign[l->signs]))
+		l->signs++;
 	else
 		l->foreign++;
 }
 
 bool listing_empty(const struct listing *l)
 {
-	return l->tokens == 0 && l->foreign == 0;
+	return l->signs == 0 && l->foreign == 0;
 }
 
-const struct owner_token *listing_find(const struct listing *l, const char *name)
+const struct owner_sign *listing_find(const struct listing *l, const char *name)
 {
-	for (size_t i = 0; i < l->tokens; i++)
-		if (strcasecmp(l->token[i].name, name) == 0)
-			return &l->token[i];
+	for (size_t i = 0; i < l->signs; i++)
+		if (strcasecmp(l->sign[i].name, name) == 0)
+			return &l->sign[i];
 	return NULL;
 }
 
 void listing_note_ages(struct listing *l, const struct listing *before, int64_t now)
 {
-	for (size_t i = 0; i < l->tokens; i++) {
-		const struct owner_token *known = listing_find(before, l->token[i].name);
+	for (size_t i = 0; i < l->signs; i++) {
+		const struct owner_sign *known = listing_find(before, l->sign[i].name);
 
-		l->token[i].since = known != NULL ? known->since : now;
+		l->sign[i].since = known != NULL ? known->since : now;
 	}
 	if (listing_empty(l))
 		l->empty_since = before->empty_since != NEVER ? before->empty_since : now;
 }
 
-const struct owner_token *listing_silent(const struct listing *l, int64_t asked)
+const struct owner_sign *listing_silent(const struct listing *l, int64_t asked)
 {
-	for (size_t i = 0; i < l->tokens; i++)
-		if (asked - l->token[i].since > (int64_t)l->token[i].ttl * NS_PER_S + MARGIN)
-			return &l->token[i];
+	for (size_t i = 0; i < l->signs; i++)
+		if (asked - l->sign[i].since > (int64_t)l->sign[i].ttl * NS_PER_S + MARGIN)
+			return &l->sign[i];
 	return NULL;
 }
 
-bool listing_holds(const struct listing *l, const struct owner_token *mine)
+bool listing_holds(const struct listing *l, const struct owner_sign *mine)
 {
-	return l->tokens == 1 && l->foreign == 0 && listing_find(l, mine->name) != NULL;
+	return l->signs == 1 && l->foreign == 0 && listing_find(l, mine->name) != NULL;
 }
