@@ -134,7 +134,7 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 		return;
 	}
 	doubt_text(holder, doubt, sizeof doubt);
-	snprintf(text, size, "held, or left behind: %s; last sign of life %s", doubt, touched);
+	snprintf(text, size, "held, or left behind: %s; last sign of life %s (--stale goes by it)", doubt, touched);
 }
 
 static void process_text(const struct owner *holder, size_t columns, char *text, size_t size)

@@ -61,6 +61,7 @@ all_of_it() {
 	refused 69 "ftpes://127.0.0.1:$PORT/nightly: the server does not do TLS" \
 		"$SEMLOCK" -n "ftpes://127.0.0.1:$PORT/nightly" touch ran
 	refused 69 "ftps://127.0.0.1:$PORT/nightly: " "$SEMLOCK" -n "ftps://127.0.0.1:$PORT/nightly" touch ran
+	[[ $err == *"is there TLS at this port?"* ]] || complain "$err"
 	if grep -E "^(USER|PASS|MKD)" log; then complain "this was said in clear text"; fi
 	[ ! -e ran ]
 }
@@ -68,6 +69,7 @@ all_of_it() {
 @test "a certificate of an authority that is not known, or of another host: 69, and nothing is sent" {
 	tls_server --cert="$DIR/server.pem"
 	refused 69 "TLS" "$SEMLOCK" -n "ftpes://127.0.0.1:$PORT/nightly" touch ran
+	[[ $err == *"SEMLOCK_CACERT names its authority"* ]] || complain "$err"
 	export SEMLOCK_CACERT=$DIR/ca.pem
 	refused 69 "TLS" "$SEMLOCK" -n "ftpes://127.0.0.2:$PORT/nightly" touch ran ||
 		refused 69 "127.0.0.2" "$SEMLOCK" -n "ftpes://127.0.0.2:$PORT/nightly" touch ran

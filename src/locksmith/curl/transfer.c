@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -62,8 +63,25 @@ void transfer_note_hang_up(struct transfer *t)
 	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t);
 }
 
+/* What may help, behind the words of libcurl and of its TLS library. */
+static const char *advice(const struct transfer *t)
+{
+	long verified = 0; /* OpenSSL's reason, or 0 */
+
+	curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &verified);
+	if (t->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0)
+		return "; SEMLOCK_CACERT names its authority";
+	if (strstr(t->error, "alert") != NULL && strstr(t->error, "certificate") != NULL)
+		return "; the server may want a certificate: SEMLOCK_CERT, SEMLOCK_KEY";
+	if (t->result == CURLE_SSL_CONNECT_ERROR)
+		return "; is there TLS at this port?";
+	return "";
+}
+
 static void collect(void)
 {
+	size_t used;
+
 	struct transfer *t = NULL;
 	CURLMsg *message;
 	int left;
@@ -84,6 +102,9 @@ static void collect(void)
 		curl_multi_remove_handle(multi, t->easy);
 		if (result != CURLE_OK && t->error[0] == '\0')
 			snprintf(t->error, sizeof t->error, "%s", curl_easy_strerror(result));
+		used = strlen(t->error);
+		if (result != CURLE_OK)
+			snprintf(t->error + used, sizeof t->error - used, "%s", advice(t));
 	}
 }
 
