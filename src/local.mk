@@ -42,6 +42,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/request.h src/cli/options.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
+	src/run/log.c src/run/log.h \
 	src/run/progress.c src/run/progress.h \
 	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c src/lock/queuefile.h \
 	src/sys/lock_scope.c src/sys/lock_scope.h \

@@ -10,6 +10,7 @@
 
 #include "run/acquire.h"
 #include "run/hold.h"
+#include "run/log.h"
 #include "run/relay.h"
 #include "run/result.h"
 #include "run/run.h"
@@ -51,6 +52,14 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	return status;
 }
 
+/* The run ends with STATUS. */
+static int logged(const struct request *request, const struct job *job, int status)
+{
+	if (request->log != NULL)
+		log_write(request, job);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	static struct request request; /* static: used until the process ends, also by threads */
@@ -65,6 +74,7 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
 	if (request.who)
 		return who(&request);
+	log_open(&request);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
 	if (request.dies_with_parent && !parent_watch()) {
 		complain("--die-with-parent: the process that started it has ended");
@@ -75,14 +85,14 @@ int main(int argc, char **argv)
 		return run_relay(holder);
 	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
 	    (request.unlock && lock_undo(job.locks, &error) != 0))
-		return result_of_error(&request, NULL, &error);
+		return logged(&request, NULL, result_of_error(&request, NULL, &error));
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;
 	if (!request.unlock)
 		acquired = acquire(&request, job.locks);
 	if (acquired.how == ACQUIRED_NOTHING) {
 		command_reap(&job.command);
-		return acquired.status;
+		return logged(&request, &job, acquired.status);
 	}
 	if (request.hold)
 		hold_taken();
@@ -91,8 +101,9 @@ int main(int argc, char **argv)
 	if (acquired.how == ACQUIRED_BY_INHERITANCE)
 		job.command.nlocks = 0;
 	status = run(&job);
+	log_command(&job);
 	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(&request, job.locks, status);
 	command_reap(&job.command); /* after the release: until then the command's PID, which a lock may name, is its own */
-	return result_die_of(status, job.died_of);
+	return result_die_of(logged(&request, &job, status), job.died_of);
 }

@@ -125,6 +125,7 @@ LOCAL_BATS = \
 	tests/models/models.bats \
 	tests/mutants.bats \
 	tests/cli/name.bats \
+	tests/run/log.bats \
 	tests/run/min-hold.bats \
 	tests/run/nested.bats \
 	tests/methods/on-lost.bats \

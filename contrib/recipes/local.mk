@@ -10,6 +10,7 @@ RECIPE_FILES = \
 	contrib/recipes/data-file \
 	contrib/recipes/gpu \
 	contrib/recipes/limits \
+	contrib/recipes/lock-report \
 	contrib/recipes/loud-after \
 	contrib/recipes/mailbox \
 	contrib/recipes/marker \

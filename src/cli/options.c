@@ -104,6 +104,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case OPT_TTL:
 		request->spec.ttl = value_duration("--ttl", optarg, 1);
 		break;
+	case OPT_LOG:
+		request->log = optarg;
+		break;
 	case OPT_NAME:
 		reading->name = optarg;
 		break;
@@ -328,8 +331,7 @@ static void refuse_for_files(const struct request *request)
 	for (unsigned i = 0; i < request->nlocks; i++)
 		refuse_if(request->locks[i].mode == SHARED,
 		    "-s: a lock made of files has one holder; use -m flock, ofd or posix");
-	refuse_if(request->spec.slots > 0,
-	    "-j: a lock made of files has one holder; use -m flock, ofd or posix");
+	refuse_if(request->spec.slots > 0, "-j: a lock made of files has one holder; use -m flock, ofd or posix");
 	refuse_if(request->spec.exact_mode && (request->spec.method->can & CAN_MODE) == 0,
 	    "--mode: a symbolic link has no permissions");
 	refuse_if(request->become, "-F: semlock has to stay, to remove the lock; leave out -F");
@@ -350,8 +352,7 @@ static void refuse_for_servers(const struct request *request)
 
 static void refuse_for_preemption(const struct request *request)
 {
-	refuse_if(request->nonblocking,
-	    "-n with --replace or --toggle: to stop the holder takes time; use -w");
+	refuse_if(request->nonblocking, "-n with --replace or --toggle: to stop the holder takes time; use -w");
 	refuse_if(request->nlocks > 1 || request->spec.slots > 0,
 	    "--replace and --toggle stop the holder of one lock: leave out -f and -j");
 	refuse_if(request->preempt == PREEMPT_TOGGLE && request->command == NULL,
@@ -381,10 +382,8 @@ static void refuse_for_fd(const struct request *request)
 
 static void refuse_for_slots(const struct request *request, const struct reading *reading)
 {
-	refuse_if(reading->mode_given && reading->mode == SHARED,
-	    "-j and -s: a slot is held by one; leave one out");
-	refuse_if(request->nlocks > 1,
-	    "-j and -f: several locks are whole ones; leave one out");
+	refuse_if(reading->mode_given && reading->mode == SHARED, "-j and -s: a slot is held by one; leave one out");
+	refuse_if(request->nlocks > 1, "-j and -f: several locks are whole ones; leave one out");
 	refuse_if(reading->range_asked, "-j and --start or --length: the slots are bytes of their own; leave one out");
 }
 
@@ -426,21 +425,21 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "-F and --run-timeout: semlock has to stay, to stop the command; leave one out");
 	refuse_if(request->first && (request->unlock || request->preempt != PREEMPT_NOT || request->queue_max >= 0),
 	    "--first is a place in the queue: leave out -u, --replace (which has it), --toggle and --queue-max");
+	refuse_if(request->log != NULL && (request->become || (request->command == NULL && !request->hold)),
+	    "--log: semlock must stay to write it at the end; leave out -F, and name a command");
 	refuse_if(request->queue_max >= 0 &&
 		   (request->nlocks > 1 || request->unlock || request->preempt != PREEMPT_NOT),
 	    "--queue-max counts the waiters of one LOCK: leave out -f, -u, --replace and --toggle");
 	refuse_if(request->min_hold > 0 &&
 		   (request->become || request->unlock || (request->command == NULL && !request->hold)),
 	    "--min-hold: semlock must stay to hold the lock; leave out -F and -u, and name a command");
-	refuse_if(reading->limited && request->command == NULL,
-	    "--run-timeout: there is no command to stop");
+	refuse_if(reading->limited && request->command == NULL, "--run-timeout: there is no command to stop");
 	refuse_if(request->signal != 0 && !reading->limited, "--signal goes with --run-timeout");
 	refuse_if(reading->kills && !reading->limited && request->preempt == PREEMPT_NOT && !request->dies_with_parent,
 	    "--kill-after goes with --run-timeout, --replace, --toggle and --die-with-parent");
 	refuse_if(request->become && request->dies_with_parent,
 	    "-F and --die-with-parent: semlock has to stay, to end the command; leave one out");
-	refuse_if(reading->name != NULL && reading->fd_given,
-	    "--name and --fd are two locks: choose one");
+	refuse_if(reading->name != NULL && reading->fd_given, "--name and --fd are two locks: choose one");
 	refuse_if(request->nested && (by_fd || request->nlocks > 1),
 	    "--nested: only together with one LOCK and a command");
 	refuse_if(request->unlock && !by_fd && !request->as_flock,

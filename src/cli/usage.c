@@ -43,6 +43,7 @@ const struct option usage_options[] = {
     {"json", no_argument, NULL, OPT_JSON},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"length", required_argument, NULL, OPT_LENGTH},
+    {"log", required_argument, NULL, OPT_LOG},
     {"method", required_argument, NULL, 'm'},
     {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
     {"mode", required_argument, NULL, OPT_MODE},
@@ -195,8 +196,7 @@ static const char help[] =
     "      --die-with-parent  end with the process that started semlock\n"
     "      --min-hold=SECS    keep LOCK for SECS, also if COMMAND ends sooner\n"
     "      --run-timeout=SECS  end COMMAND after SECS; exit status 124\n"
-    "      --signal=SIG       the signal of --run-timeout (default: TERM)\n"
-    "      --kill-after=SECS  KILL, SECS after that signal; also with --replace\n"
+    "      --signal=SIG, --kill-after=SECS  by SIG (TERM); by KILL, SECS later\n"
     "      --on-lost=WHAT     if a lock made of files is removed: warn, or signal SIG\n"
     "Without COMMAND:\n"
     "      --hold[=PID]       print OK; hold LOCK until end of input, or of PID\n"
@@ -204,9 +204,9 @@ static const char help[] =
     "      --who              print holders and waiters of LOCK, or of all locks that\n"
     "                         are open here; with --json, as JSON\n"
     "What is said:\n"
-    "  -q, --quiet            nothing about a busy lock\n"
-    "  -v, --verbose          what happens\n"
+    "  -q, -v, --quiet, --verbose  nothing about a busy lock; what happens\n"
     "      --status-fd=N      a line for each event, on descriptor N\n"
+    "      --log=FILE         a line of JSON for this run, at the end of FILE\n"
     "  -h, -V, --help, --version  this text; the version\n";
 
 static const char epilogue[] =

@@ -32,7 +32,7 @@ static const struct acquired locks_are_held = {ACQUIRED_LOCKS, 0};
 /* Is the length of the wait, or of the hold, asked for? */
 static bool is_timed(const struct request *request)
 {
-	return request->verbose || request->min_hold > 0 || status_fd >= 0;
+	return request->verbose || request->min_hold > 0 || status_fd_wanted;
 }
 
 static struct acquired end_with(int status)
@@ -196,6 +196,7 @@ static void begin(struct acquisition *acquisition, const struct request *request
 	*acquisition = (struct acquisition){
 	    .request = request,
 	    .progress.verbose = request->verbose && !request->as_flock,
+	    .progress.notes_place = request->log != NULL,
 	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
 	    .wait = {
 		.deadline = {.never = true},

@@ -11,6 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "run/log.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"
@@ -89,6 +90,17 @@ static size_t queue_place(const struct owners *found)
 		if (found->list[i].process.pid == getpid())
 			return i - found->holders + 1;
 	return 0;
+}
+
+static void note_place(struct progress *progress, const struct lock *lock)
+{
+	struct owners found;
+
+	progress->notes_place = false;
+	if (!owners_for_text(&found, lock))
+		return;
+	log_place(queue_place(&found));
+	owners_forget(&found);
 }
 
 static const char *ordinal_suffix(size_t number)
@@ -177,7 +189,7 @@ void progress_begins(struct progress *progress)
 		return;
 	progress->begun = true;
 	progress->live = progress->live && live_terminal();
-	progress->due = progress->verbose || progress->live ? 0 : INT64_MAX;
+	progress->due = progress->verbose || progress->live || progress->notes_place ? 0 : INT64_MAX;
 	if (!progress->deadline.never)
 		progress->until = clock_realtime() + deadline_left(&progress->deadline);
 	if (progress->live)
@@ -194,11 +206,14 @@ int64_t progress_tick(struct progress *progress, const struct lock *lock)
 	if (began < progress->due)
 		return progress->due - began;
 	wakeup_off(); /* its signal would interrupt the search */
+	if (progress->notes_place)
+		note_place(progress, lock);
 	if (progress->live) {
 		draw_line(progress, lock);
 		progress->due = clock_now() + 20 * (clock_now() - began);
 	} else {
-		say_waiting(lock);
+		if (progress->verbose)
+			say_waiting(lock);
 		progress->due = INT64_MAX;
 	}
 	return INT64_MAX;

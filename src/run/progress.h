@@ -16,6 +16,7 @@
 
 struct progress {
 	bool verbose, live;       /* asked for: a message; the line */
+	bool notes_place;         /* for --log */
 	struct deadline deadline; /* of the wait */
 	bool begun;
 	int64_t until;            /* DEADLINE, in ns after 1970 */

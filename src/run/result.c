@@ -148,6 +148,8 @@ int result_status(const struct request *request, const struct result *result)
 	}
 	status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
 	    result->code, STATUS_FD_TIME(held));
+	if (result->replaced)
+		status_fd_set_outcome("replaced");
 	if (ended_by_limit(result))
 		return EXIT_RUNTIMEOUT;
 	return result->how == ENDED_SIGNAL ? 128 + result->code : result->code;

@@ -180,6 +180,7 @@ int run(struct job *job)
 	}
 	pid = command_start(&job->command, &result, &error);
 	if (pid > 0) {
+		job->child.pid = pid;
 		result = supervise(&job->command, pid);
 		job->command.unreaped = job->command.named ? pid : 0;
 		CRASH_POINT("command.ended");

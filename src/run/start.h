@@ -46,6 +46,7 @@ struct result {
 		LIMIT_KILLS    /* ... and then SIGKILL */
 	} limit;
 	bool asked;    /* semlock has received a signal that asks to end */
+	bool replaced; /* the signal came from another semlock: --replace, --toggle */
 	bool received; /* semlock has received the signal that ended the command, too */
 };
 

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sys/deadline.h"
 #include "sys/parent.h"
+#include "sys/process.h"
 #include "run/relay.h"
 #include "run/supervise.h"
 #include "sys/signals.h"
@@ -163,6 +165,7 @@ static int poll_signal(siginfo_t *info)
 
 	poll(NULL, 0, 10);
 	info->si_code = SI_USER;
+	info->si_pid = 0;
 	sigpending(&pending);
 	for (int signo = 1; signo < NSIG; signo++)
 		if (signo != SIGCHLD && sigismember(&pending, signo) == 1) {
@@ -198,6 +201,15 @@ static bool was_continued(struct supervised *supervised)
 	return before && !supervised->stopped;
 }
 
+/* Not the relay, nor an outer semlock, which pass a signal on. */
+static bool is_from_semlock(const siginfo_t *info)
+{
+	struct procfs_stat sender;
+
+	return info->si_code == SI_USER && info->si_pid > 0 && info->si_pid != getppid() &&
+	       process_stat(info->si_pid, &sender) && strcmp(sender.name, "semlock") == 0;
+}
+
 static enum event next_event(struct supervised *supervised, siginfo_t *info)
 {
 	const struct command *command = supervised->command;
@@ -215,6 +227,7 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 	if (signo == PARENT_SIGNAL && parent_is_watched())
 		return parent_ended() ? EVENT_PARENT_ENDED : EVENT_CHILD;
 	sigaddset(&supervised->got, signo);
+	supervised->result.replaced = supervised->result.replaced || (asks_to_end(signo) && is_from_semlock(info));
 	supervised->result.asked = supervised->result.asked || asks_to_end(signo);
 	if (signo == SIGCHLD)
 		return command->apart && info->si_code == SI_QUEUE && info->si_pid == supervised->pid ? EVENT_EXEC_FAILED

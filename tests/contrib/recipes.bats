@@ -417,3 +417,20 @@ job() {
 	let_go one
 	[ "$(cat log)" = said ] || complain "the log has: $(cat log)"
 }
+
+@test "lock-report: the runs of each lock, and the longest waits and holds" {
+	"$SEMLOCK" --log=log a true
+	hold_as long --log=log b
+	capture "$SEMLOCK" --log=log -n b true
+	start waiter "$SEMLOCK" --log=log b sh -c 'exit 3'
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go long
+	ended waiter 3
+	printf '{"time": "of a full' >>log
+	expect_status 0 lock-report log 1
+	grep -Pq '^a\t1\t0\t' .out
+	grep -Pq '^b\t3\t1\t' .out
+	sed -n '/^longest waits/{n;p}' .out | grep -Pq '\tb\texit 3\tsh -c exit 3$' || complain "$out"
+	sed -n '/^longest holds/{n;p}' .out | grep -Pq "\tb\texit 0\t$PROBE hold" || complain "$out"
+	expect_status 64 lock-report
+}

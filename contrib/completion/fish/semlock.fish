@@ -11,7 +11,7 @@ function __semlock_operands
             case --
                 set -e words[1]
                 break
-            case --conflict-exit-code --fd --file --kill-after --length --method --min-hold --mode \
+            case --conflict-exit-code --fd --file --kill-after --length --log --method --min-hold --mode \
                     --name --on-lost --queue-max --run-timeout --signal --slots --stale --start --status-fd \
                     --timeout --ttl --wait
                 set -q words[2]; or return 1
@@ -146,6 +146,7 @@ complete -c semlock -n __semlock_at_options -s u -l unlock -d 'Unlock the descri
 complete -c semlock -n __semlock_at_options -l who -d 'Print holders and waiters'
 complete -c semlock -n __semlock_at_options -l json -d 'With --who: as JSON'
 complete -c semlock -n __semlock_at_options -l status-fd -x -a '0 1 2 3 4 5 6 7 8 9' -d 'A line for each event'
+complete -c semlock -n __semlock_at_options -l log -r -F -d 'Append a line of JSON for this run'
 complete -c semlock -n __semlock_at_options -s q -l quiet -d 'Nothing about a lock that is busy'
 complete -c semlock -n __semlock_at_options -s v -l verbose -d 'Say what happens'
 complete -c semlock -n __semlock_at_options -s h -l help -d 'Print a summary'

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "methods/kernel/safe_open.h"
+#include "owners/json.h"
+#include "report/error.h"
+#include "report/status_fd.h"
+#include "run/log.h"
+#include "run/result.h"
+#include "sys/deadline.h"
+#include "sys/descriptor.h"
+
+static int log_fd = -1;
+static int64_t opened; /* ns on clock_now()'s clock */
+static size_t place;   /* 0: did not wait */
+static int slot = -1;
+
+/* Not with O_CREAT alone: with fs.protected_regular even root may not open another user's file so.  O_NONBLOCK: a FIFO
+ * may have no reader. */
+static int open_plainly(const char *path, int more)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more;
+	int fd = open(path, flags);
+
+	if (fd < 0 && errno == ENOENT)
+		fd = open(path, flags | O_CREAT | O_EXCL, 0666);
+	return fd < 0 && errno == EEXIST ? open(path, flags) : fd;
+}
+
+/* A symbolic link that another user has put into a directory open to all is not followed. */
+void log_open(const struct request *request)
+{
+	char path[PATH_MAX];
+	struct error error;
+
+	if (request->log == NULL)
+		return;
+	opened = clock_now();
+	status_fd_note_outcome();
+	switch (safe_open_follow(request->log, path, &error)) {
+	case SYMLINKS_FOLLOWED:
+		log_fd = open_plainly(path, O_NOFOLLOW);
+		break;
+	case SYMLINKS_MAGIC:
+		log_fd = open_plainly(request->log, 0);
+		break;
+	case SYMLINKS_REFUSED:
+		complain("--log %s: %s; this run is not logged", request->log, error.text);
+		return;
+	}
+	log_fd = descriptor_above_standard(log_fd);
+	if (log_fd < 0)
+		complain("--log %s: cannot open: %s; this run is not logged", request->log, strerror(errno));
+}
+
+void log_place(size_t now)
+{
+	place = now;
+}
+
+void log_command(const struct job *job)
+{
+	for (unsigned i = 0; i < job->request->nlocks && slot < 0; i++)
+		slot = job->locks[i].slot;
+}
+
+static void put_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, ", \"%s\": ", key);
+	json_string(out, text, strlen(text));
+}
+
+static void put_number(FILE *out, const char *key, long long number, bool known)
+{
+	if (known)
+		fprintf(out, ", \"%s\": %lld", key, number);
+	else
+		fprintf(out, ", \"%s\": null", key);
+}
+
+static void put_words(FILE *out, char **words)
+{
+	fputs(", \"command\": [", out);
+	for (size_t i = 0; words != NULL && words[i] != NULL; i++) {
+		fputs(i == 0 ? "" : ", ", out);
+		json_string(out, words[i], strlen(words[i]));
+	}
+	putc(']', out);
+}
+
+static void put_user(FILE *out)
+{
+	const struct passwd *entry = getpwuid(geteuid());
+	char number[24];
+
+	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
+	put_text(out, "user", entry == NULL ? number : entry->pw_name);
+}
+
+static void put_line(FILE *out, const struct request *request, const struct job *job)
+{
+	static const char *const modes[] = {[EXCLUSIVE] = "exclusive", [SHARED] = "shared"};
+	int64_t held = held_time(), waited = clock_now() - opened - held;
+	time_t now = time(NULL);
+	char moment[32];
+
+	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	fprintf(out, "{\"time\": \"%s\"", moment);
+	put_text(out, "lock", request->label);
+	put_text(out, "method", request->spec.method->name);
+	put_text(out, "mode", request->spec.slots > 0 ? "slot" : modes[request->locks[0].mode]);
+	put_number(out, "slot", slot, slot >= 0);
+	put_number(out, "pid", job == NULL ? 0 : (long long)job->child.pid, job != NULL && job->child.pid > 0);
+	put_user(out);
+	put_words(out, request->command);
+	put_number(out, "place", (long long)place, place > 0);
+	fprintf(out, ", \"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS, STATUS_FD_TIME(waited), STATUS_FD_TIME(held));
+	put_text(out, "outcome", status_fd_outcome());
+	fputs("}\n", out);
+}
+
+void log_write(const struct request *request, const struct job *job)
+{
+	char *line = NULL;
+	size_t length = 0;
+	ssize_t written = -1;
+	FILE *out = log_fd < 0 ? NULL : open_memstream(&line, &length);
+
+	signal(SIGPIPE, SIG_IGN); /* semlock is about to end */
+	signal(SIGXFSZ, SIG_IGN);
+	if (out != NULL) {
+		put_line(out, request, job);
+		if (fclose(out) == 0)
+			written = write(log_fd, line, length);
+	}
+	if (log_fd >= 0 && written != (ssize_t)length)
+		complain("--log %s: cannot write: %s", request->log, written >= 0 ? "no room for the whole line" : strerror(errno));
+	free(line);
+}
