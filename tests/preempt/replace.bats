@@ -36,6 +36,36 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	ended old 143
 }
 
+# stops HOLDER WAY: a replacer signals this process of the holder, and no other.
+stops() {
+	# shellcheck disable=SC2086 # a word or none
+	expect_status 0 "$SEMLOCK" --status-fd=7 --replace$2 l true 7>events
+	[ "$(grep stopped events)" = "stopped $1" ] || complain "it should stop $1: $(cat events)"
+	rm -f old.*
+}
+
+@test "a semlock is signalled, which passes the signal on; for flock(1) it is the command, and for KILL as well" {
+	hold_as old l
+	stops "${PID[old]}" ""
+	ended old 143
+	hold_as old -o l
+	stops "$(ps -o ppid= -p "${COMMAND[old]}" | tr -d ' ')" ""
+	ended old 143
+	hold_as old l
+	stops "${COMMAND[old]}" =KILL
+	ended old 137
+	system=$(system_flock)
+	[ -n "$system" ] || skip "no util-linux flock on this machine"
+	for way in "" -o; do
+		fifos old
+		# shellcheck disable=SC2086 # a word or none
+		start old "$system" $way l "$PROBE" hold old.up old.down
+		ready old
+		stops "${COMMAND[old]}" ""
+		ended old 143
+	done
+}
+
 @test "a shell that has the descriptor is ended" {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; echo ready $$ >shell.up; read -r _ <>shell.down' "$SEMLOCK"
@@ -276,9 +306,17 @@ has_ticket() {
 	cat "/proc/${PID[$1]}/fdinfo"/* 2>/dev/null | grep -q 'OFDLCK.*WRITE'
 }
 
+# looked_twice: the replacer has looked at the lock, and decided, twice.
+looked_twice() {
+	[ "$(grep -cx replace.looked looked)" -ge 3 ]
+}
+
 gives_back() {
+	rm -f looked
 	transits
 	eventually has_ticket new || return
+	eventually looked_twice 2>/dev/null || return
+	grep -q '^State:.T' "/proc/${PID[w1]}/status" || return
 	kill -CONT "${PID[w1]}"
 	ready new || return
 	let_go new || return
@@ -317,7 +355,7 @@ transits() {
 	let_go old || return
 	"$PROBE" state "${PID[w1]}" T || return
 	fifos new
-	start new "$SEMLOCK" --replace l "$PROBE" hold new.up new.down
+	SEMLOCK_CRASH_LOG=$PWD/looked start new "$SEMLOCK" --replace l "$PROBE" hold new.up new.down
 }
 
 @test "-w 0 stops no holder" {
