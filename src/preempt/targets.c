@@ -208,8 +208,6 @@ bool targets_may_yield(const struct owners *found, const struct owner *holder, c
 	if (stat(path, &queue) != 0)
 		return false;
 	file = (struct identity){queue.st_dev, queue.st_ino};
-	if (!blind && has_ticket(holder->process.pid, &file, &blind))
-		return true;
 	/* With a caller's descriptor, the ticket is a child's of the script that has the lock. */
 	for (size_t i = 0; i < holder->nmembers; i++)
 		if (holder->members[i].pid != getpid() && /* the caller's descriptor, inherited */
