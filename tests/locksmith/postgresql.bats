@@ -436,6 +436,18 @@ pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_POR
 	ended two 0
 }
 
+@test "a waiter asks no more than twelve times a minute" {
+	hold_lock --ttl=600 "$URL"
+	queue_up 6 "$URL"
+	sql "ALTER SYSTEM SET log_statement = 'all'"
+	sql "SELECT pg_reload_conf()"
+	asked() { grep -c 'statement: SET TRANSACTION' "$PG_HOME/one.log" || true; }
+	before=$(asked)
+	"$PROBE" pause 12000
+	[ $(($(asked) - before)) -le 18 ] || complain "$(($(asked) - before)) times"
+	[ $(($(asked) - before)) -ge 6 ] || complain "$(($(asked) - before)) times"
+}
+
 @test "while ten wait, VACUUM removes dead rows" {
 	hold_lock "$URL"
 	queue_up 10 "$URL"

@@ -63,7 +63,8 @@ static int acquire(struct pglock *lock)
 	const struct options *o = lock->options;
 
 	while (!protocol_released()) {
-		bool far = lock->waits && lock->before > 1 && !lock->session.heard;
+		bool unheard = lock->session.ours && !lock->session.listening;
+		bool far = lock->waits && lock->before > 1 && !lock->session.heard && !unheard;
 		int got = far ? pg_beat(lock) : 0;
 		int64_t now, next;
 
