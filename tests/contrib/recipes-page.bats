@@ -150,13 +150,32 @@ in_turn() {
 	ended hung 124
 	ready next
 	expect_status 75 sh -c "${build/1h/.1}"
-	expect_status 1 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 2)"
+	expect_status 1 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 3)"
 	[[ $out == *"held"*"${COMMAND[next]} "* ]] || complain "$out"
 	let_go next
 }
 
+@test "AGENTS: the build of an agent that is killed ends, and its place in the queue; a short build goes first" {
+	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
+	holding make
+	begin agent "$build; :"
+	ready agent
+	begin waiting "$build; :"
+	sleeping waiting
+	begin last "$build"
+	sleeping last
+	begin short "$(recipe 'AGENTS ON ONE MACHINE' 2)"
+	sleeping short
+	kill -KILL "${PID[waiting]}" "${PID[agent]}"
+	"$PROBE" gone "${COMMAND[agent]}"
+	ready short
+	let_go short
+	ready last
+	let_go last
+}
+
 @test "AGENTS: two builds at a time, and builds within a build in its slot" {
-	build=$(recipe 'AGENTS ON ONE MACHINE' 3)
+	build=$(recipe 'AGENTS ON ONE MACHINE' 4)
 	holding make
 	begin one "$build"
 	begin two "$build"
