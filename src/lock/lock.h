@@ -114,7 +114,7 @@ struct lock {
 	int directory;          /* LEAVES_RECORD: O_PATH, with ID.entry in it */
 	struct file_lock *file;
 
-	struct locksmith *smith; /* HAS_LEASE: the helper that holds the lock */
+	struct locksmith *helper; /* HAS_LEASE: the helper that holds the lock */
 	long long token;         /* the fencing token; -1: none */
 	char server_text[SERVER_TEXT_SIZE]; /* the helper's last line about the holder; "": none */
 };

@@ -13,7 +13,7 @@ enum nesting {
 	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: both shared, other
 			 * bytes of the file, or another kind of lock */
 	NESTING_AGAIN,  /* the inherited lock would do, and another like it may be had: a slot beside a slot; on a
-			 * server, a shared lock, but a waiter may stand between the two */
+			 * server, a shared lock, but a waiter may be queued between the two */
 	NESTING_COVERS, /* the inherited lock is held in a mode that covers the requested one */
 	NESTING_LESS    /* the inherited lock is less than is requested: shared or a slot, not exclusive; or
 			 * some of the bytes */

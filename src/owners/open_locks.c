@@ -144,7 +144,7 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 		closedir(directory);
 }
 
-/* A token of rename is called LOCK.held while it is held. */
+/* The file of a rename lock is called LOCK.held while the lock is held. */
 static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_semlock, char path[PATH_MAX])
 {
 	struct open_lock lock = {.name = path};

@@ -42,7 +42,7 @@ static void unite_slots(struct owners *found)
 			owners_drop(found, i - 1);
 }
 
-/* Open LOCK's file, if it is a regular one on NFS; else -1: to open another could do something. */
+/* Open LOCK's file, if it is a regular one on NFS; else -1: to open a device or a FIFO could have an effect. */
 static int open_on_nfs(const struct lock *lock)
 {
 	int path = open(lock->spec->name, O_PATH | O_CLOEXEC), fd = -1;

@@ -63,8 +63,8 @@ static bool is_in_namespace(pid_t pid, uint64_t pidns)
 	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
 }
 
-/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's has only
- * got its number. */
+/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's has merely reused
+ * its PID. */
 static bool is_semlock_of(pid_t pid, const struct record *record)
 {
 	struct procfs_stat stat;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* owners/probe.h - a lock made of files, opened only to be looked at; and which process holds it. */
+/* owners/probe.h - a lock made of files, opened only to be examined; and which process holds it. */
 #ifndef SEMLOCK_OWNERS_PROBE_H
 #define SEMLOCK_OWNERS_PROBE_H
 

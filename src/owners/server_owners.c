@@ -64,7 +64,7 @@ static bool is_semlock(const struct process *process)
 }
 
 /* On this host /proc knows more: until a helper has renewed its lock, the server knows semlock's PID and not the
- * command's, and some know no words.  A PID that neither semlock has nor a child of one is another process's by now. */
+ * command's, and some know no words.  A PID that belongs neither to a semlock nor to a child of one has been reused. */
 static void name_command(struct owner *owner)
 {
 	struct process above, process;

@@ -41,7 +41,7 @@ static int cannot_signal(struct error *error, pid_t pid)
 	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
 }
 
-/* Once a holder has been signalled, the wait has no limit: it must not have ended for nothing. */
+/* Once a holder has been signalled, the wait has no limit: that holder must not have been ended in vain. */
 static bool too_late(const struct preempt_state *state)
 {
 	return !state->stopped && (state->wait->try_once || deadline_left(&state->wait->deadline) == 0);

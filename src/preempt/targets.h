@@ -53,14 +53,13 @@ bool targets_of_flock(const struct owner *holder);
  * that still holds it is found by the next search. */
 pid_t targets_choose(const struct owner *holder, int signo);
 
-/* What is missing for a proof that PID, of HOLDER's kernel lock on LOCK, may be signalled: half a sentence behind "process
- * PID (its command)".  NULL: nothing is, or PID has ended.
- *
- * An open descriptor proves nothing: it can be passed to a process that takes what it is given.  What the kernel names as
- * the lock's taker is the holder, if it has the lock still, and so is the command that it runs, if it is a semlock or a
- * flock(1).  The kernel names no taker of an OFD lock: there a semlock or flock(1) that has it is the holder.  Where the
- * taker has ended, only a process of the caller's own user counts; for root, whose daemons listen to everybody, only on
- * a lock that no other user can open. */
+/* What is missing for a proof that PID, of HOLDER's kernel lock on LOCK, may be signalled: half a sentence behind
+ * "process PID (its command)".  NULL: nothing is, or PID has ended.  An open descriptor proves nothing: it can be
+ * passed to a process that receives descriptors from anybody.  What the kernel names as the lock's taker is the
+ * holder, if it has the lock still, and so is the command that it runs, if it is a semlock or a flock(1).  The kernel
+ * names no taker of an OFD lock: there a semlock or flock(1) that has it is the holder.  Where the taker has ended,
+ * only a process of the caller's own user counts; for root, whose daemons listen to everybody, only on a lock that no
+ * other user can open. */
 const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock);
 
 /* May HOLDER, among those FOUND, still give LOCK back?  A waiter that takes the lock looks for an earlier ticket

@@ -177,7 +177,7 @@ static bool has_ended(pid_t child)
 /* A process that may not be signalled is waited for. */
 void relay_end_all(pid_t command)
 {
-	struct pipe_holders all = {.pipe = -1, .elder = getpid(), .since = since, .except = spared, .unreaped = command};
+	struct pipe_holders all = {.pipe = -1, .ancestor = getpid(), .since = since, .except = spared, .unreaped = command};
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 

@@ -154,9 +154,9 @@ static void say_running(const struct request *request)
 /* Have the relay, too, keep the helper's input open: the helper lets go only after all that the relay has to end. */
 static int watch_from_above(const struct job *job, struct error *error)
 {
-	const struct locksmith *smith = job->locks->smith;
+	const struct locksmith *helper = job->locks->helper;
 
-	return relay_command_starts(smith == NULL ? -1 : smith->in, smith == NULL ? 0 : smith->pid, error);
+	return relay_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, error);
 }
 
 int run(struct job *job)

@@ -28,7 +28,7 @@ static bool descends(pid_t pid, const struct pipe_holders *holders)
 	struct procfs_stat stat;
 
 	while (pid > 0 && pid != holders->except && process_stat(pid, &stat)) {
-		if (stat.parent == holders->elder)
+		if (stat.parent == holders->ancestor)
 			return stat.started >= holders->since;
 		pid = stat.parent;
 	}
@@ -62,7 +62,7 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 {
 	struct pipe_holders *holders = search->holders;
 
-	if (!process_lives(pid) || !((holders->elder > 0 && descends(pid, holders)) ||
+	if (!process_lives(pid) || !((holders->ancestor > 0 && descends(pid, holders)) ||
 				       (search->pipe[0] != '\0' && has_pipe(pid, search->pipe))))
 		return false;
 	if (kill(pid, 0) != 0 && errno == EPERM)

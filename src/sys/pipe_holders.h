@@ -10,8 +10,8 @@
 
 struct pipe_holders {
 	int pipe;                 /* a descriptor of the pipe; -1: no pipe */
-	pid_t elder;              /* the descendants of this process; 0: none */
-	unsigned long long since; /* no child of ELDER that started earlier: process_stat()'s ticks */
+	pid_t ancestor;           /* the descendants of this process; 0: none */
+	unsigned long long since; /* no child of ANCESTOR that started earlier: process_stat()'s ticks */
 	pid_t except;             /* never this process, nor its descendants; 0: no exception */
 	pid_t unreaped;           /* this child stays a zombie, and all others are waited for; 0: no child is */
 	pid_t refused;            /* filled: a process that this one may not signal */

@@ -186,15 +186,15 @@ bool process_numbers_ours(void)
 	return length > 0 && strtol(self, NULL, 10) == (long)getpid();
 }
 
-bool process_descends(pid_t pid, pid_t elder)
+bool process_descends(pid_t pid, pid_t ancestor)
 {
 	struct procfs_stat stat;
 
 	if (!process_numbers_ours())
 		return false;
 	while (pid > 0 && process_stat(pid, &stat)) {
-		if (stat.parent == elder)
-			return elder > 0;
+		if (stat.parent == ancestor)
+			return ancestor > 0;
 		pid = stat.parent;
 	}
 	return false;

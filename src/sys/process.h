@@ -46,8 +46,8 @@ pid_t process_youngest_child(pid_t pid);
  * its PID 5 is another process than kill(2)'s. */
 bool process_numbers_ours(void);
 
-/* Is ELDER an ancestor of the process PID? */
-bool process_descends(pid_t pid, pid_t elder);
+/* Does the process PID descend from ANCESTOR? */
+bool process_descends(pid_t pid, pid_t ancestor);
 
 /* Call SEE with each PID, until it returns false. */
 void process_each(bool (*see)(pid_t pid, void *context), void *context);

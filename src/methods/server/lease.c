@@ -64,12 +64,12 @@ static void lease_lost(struct lease *lease, const char *reason)
 
 static void follow_deadline(struct lease *lease)
 {
-	const struct locksmith *smith = lease->lock->smith;
+	const struct locksmith *helper = lease->lock->helper;
 
 	if (lease->lock->end.lost)
 		return; /* SIGTERM may be sent already: do not extend the deadline */
-	lease->term_at = lease_moment(smith->deadline, smith->lease, LEASE_TERM);
-	lease->kill_at = lease_moment(smith->deadline, smith->lease, LEASE_KILL);
+	lease->term_at = lease_moment(helper->deadline, helper->lease, LEASE_TERM);
+	lease->kill_at = lease_moment(helper->deadline, helper->lease, LEASE_KILL);
 }
 
 static void stop_at_once(struct lease *lease, const char *reason)
@@ -90,15 +90,15 @@ static void lease_listen(struct lease *lease)
 	struct error unknown;
 	int got = LINE_END;
 
-	while (!lease->helper_exited && (got = locksmith_line(lease->lock->smith, &now, &line)) == LINE_READ) {
+	while (!lease->helper_exited && (got = locksmith_line(lease->lock->helper, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_LOST)) != NULL) {
 			stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
 		} else if (locksmith_says(line, SAYS_HELD) != NULL) {
-			locksmith_note(lease->lock->smith, line);
+			locksmith_note(lease->lock->helper, line);
 			follow_deadline(lease);
 		} else {
-			locksmith_unknown(lease->lock->smith, line, &unknown);
+			locksmith_unknown(lease->lock->helper, line, &unknown);
 			stop_at_once(lease, (text = locksmith_says(line, SAYS_ERR)) != NULL ? text : unknown.text);
 		}
 	}
@@ -153,7 +153,7 @@ static void *lease_thread(void *argument)
 	struct lease *lease = argument;
 	struct pollfd sources[] = {
 	    {lease->stop[0], POLLIN, 0},
-	    {lease->lock->smith->out, POLLIN, 0},
+	    {lease->lock->helper->out, POLLIN, 0},
 	    {lease->timer, POLLIN, 0},
 	};
 
@@ -169,13 +169,13 @@ static void *lease_thread(void *argument)
 
 static struct lease the_lease;
 
-/* The helper renews from now on.  COMMAND is for others to be named. */
-static void tell_start(struct locksmith *smith, pid_t command)
+/* The helper renews from now on.  COMMAND is sent for --who. */
+static void tell_start(struct locksmith *helper, pid_t command)
 {
 	char line[32];
 
 	snprintf(line, sizeof line, TOLD_START " " FIELD_PID "%ld\n", (long)command);
-	locksmith_tell(smith, line);
+	locksmith_tell(helper, line);
 }
 
 int lease_guard(const struct guard *guard, struct error *error)
@@ -189,7 +189,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	    .lock = lock,
 	    .label = guard->label,
 	    .command = command,
-	    .pipe_holders = {.pipe = lock->smith->monitor, .elder = getpid(), .except = lock->smith->pid},
+	    .pipe_holders = {.pipe = lock->helper->monitor, .ancestor = getpid(), .except = lock->helper->pid},
 	    .pause = 20 * MILLISECOND,
 	    .process = -1,
 	    .timer = -1,
@@ -212,7 +212,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	lease->running = errno == 0;
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
-	tell_start(lock->smith, command);
+	tell_start(lock->helper, command);
 	return 0;
 }
 
@@ -234,9 +234,9 @@ static void stop_leftovers(struct lease *lease)
 		if (!reaped || now < lease->kill_at)
 			nanosleep(&a_moment, NULL);
 		reaped = pipe_holders_reap() || reaped;
-		/* While one lives, keep IN open: at the end of its input the helper removes what keeps the next
-		 * holder waiting. */
-		left = reaped || left || !locksmith_let_go(lease->lock->smith);
+		/* While one of them lives, keep IN open: at the end of its input the helper removes what keeps the
+		 * next holder waiting. */
+		left = reaped || left || !locksmith_let_go(lease->lock->helper);
 		now = clock_boottime();
 	}
 	say_refused(lease);
@@ -253,7 +253,7 @@ void lease_unguard(void)
 	close(lease->stop[0]);
 	lease_listen(lease);
 	/* If semlock and the command were stopped for longer than the lease, it ended under the command. */
-	if (clock_boottime() > lease->lock->smith->deadline)
+	if (clock_boottime() > lease->lock->helper->deadline)
 		lease->lock->end.lost = true;
 	if (lease->lock->end.lost)
 		stop_leftovers(lease);

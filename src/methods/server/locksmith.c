@@ -55,14 +55,14 @@ void locksmith_schemes(char *text, size_t size, struct similar *similar)
 }
 
 /* In the child.  If exec fails, write the ERR line in the helper's place. */
-static void become_locksmith(const struct locksmith *smith, int output, const char **argv)
+static void become_locksmith(const struct locksmith *helper, int output, const char **argv)
 {
-	struct similar similar = {.word = smith->scheme, .length = strlen(smith->scheme)};
+	struct similar similar = {.word = helper->scheme, .length = strlen(helper->scheme)};
 	char line[LOCKSMITH_LINE], path[PATH_MAX], schemes[200];
 	const char *directory;
 	int length, errnum = ENOENT;
 
-	dup2(smith->monitor, STDIN_FILENO);
+	dup2(helper->monitor, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
@@ -70,7 +70,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	setsid(); /* a signal to our process group must not keep the helper from releasing the lock */
 	argv[0] = path;
 	for (unsigned n = 0; errnum == ENOENT && (directory = locksmith_directory(n)) != NULL; n++) {
-		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, smith->scheme);
+		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, helper->scheme);
 		execv(path, (char *const *)(uintptr_t)argv);
 		errnum = errno;
 	}
@@ -79,7 +79,7 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	length = snprintf(line, sizeof line,
 	    SAYS_LOCKSMITH " %d " OFFER_SHARED " " OFFER_SLOTS " " OFFER_QUEUE_MAX "\n" SAYS_ERR " %d cannot start %s%s in %.200s%s%.200s, the program for such "
 	    "URLs: %s; there are:%s%s A file of this name is ./NAME\n",
-	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, smith->scheme, locksmith_directory(0),
+	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, helper->scheme, locksmith_directory(0),
 	    directory == NULL ? "" : " or ", directory == NULL ? "" : directory, strerror(errnum), schemes,
 	    *similar_hint(&similar, "", "://") != '\0' ? similar.hint : ".");
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
@@ -87,48 +87,48 @@ static void become_locksmith(const struct locksmith *smith, int output, const ch
 	_exit(EXIT_UNAVAILABLE);
 }
 
-int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct error *error)
+int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv, struct error *error)
 {
 	int input[2], output[2];
 
-	*smith = (struct locksmith){.in = -1, .monitor = -1, .out = -1, .scheme = scheme};
+	*helper = (struct locksmith){.in = -1, .monitor = -1, .out = -1, .scheme = scheme};
 	for (unsigned i = 1; argv[i] != NULL; i++)
-		smith->url = argv[i]; /* the last one */
+		helper->url = argv[i]; /* the last one */
 	if (descriptor_pipe(input) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
-	smith->monitor = input[0];
-	smith->in = input[1];
+	helper->monitor = input[0];
+	helper->in = input[1];
 	if (descriptor_pipe(output) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
-	smith->out = output[0];
-	fcntl(smith->out, F_SETFL, O_NONBLOCK);
-	smith->pid = fork();
-	if (smith->pid == 0)
-		become_locksmith(smith, output[1], argv);
+	helper->out = output[0];
+	fcntl(helper->out, F_SETFL, O_NONBLOCK);
+	helper->pid = fork();
+	if (helper->pid == 0)
+		become_locksmith(helper, output[1], argv);
 	close(output[1]);
-	if (smith->pid < 0)
+	if (helper->pid < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	return 0;
 }
 
 /* The next complete line of the buffer, or NULL.  Of a line that is too long the buffer keeps the beginning:
  * the rest may not be read as a line of its own. */
-static const char *whole_line(struct locksmith *smith)
+static const char *whole_line(struct locksmith *helper)
 {
 	char *end;
 
-	memmove(smith->buffer, smith->buffer + smith->taken, smith->used - smith->taken);
-	smith->used -= smith->taken;
-	smith->taken = 0;
-	end = memchr(smith->buffer, '\n', smith->used);
+	memmove(helper->buffer, helper->buffer + helper->taken, helper->used - helper->taken);
+	helper->used -= helper->taken;
+	helper->taken = 0;
+	end = memchr(helper->buffer, '\n', helper->used);
 	if (end == NULL) {
-		if (smith->used == sizeof smith->buffer)
-			smith->used--;
+		if (helper->used == sizeof helper->buffer)
+			helper->used--;
 		return NULL;
 	}
 	*end = '\0';
-	smith->taken = (size_t)(end - smith->buffer) + 1;
-	return smith->buffer;
+	helper->taken = (size_t)(end - helper->buffer) + 1;
+	return helper->buffer;
 }
 
 static int poll_timeout(const struct deadline *until)
@@ -139,32 +139,32 @@ static int poll_timeout(const struct deadline *until)
 }
 
 /* NOTE is allowed at any moment, and printed. */
-static bool is_note(const struct locksmith *smith, const char *line)
+static bool is_note(const struct locksmith *helper, const char *line)
 {
 	const char *text = locksmith_says(line, SAYS_NOTE);
 
 	if (text != NULL)
-		complain("%s: %s", smith->url, text);
+		complain("%s: %s", helper->url, text);
 	return text != NULL;
 }
 
-int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line)
+int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line)
 {
-	struct pollfd answer = {smith->out, POLLIN, 0};
+	struct pollfd answer = {helper->out, POLLIN, 0};
 	unsigned reads = 0;
 	ssize_t got;
 
-	while ((*line = whole_line(smith)) == NULL || is_note(smith, *line)) {
+	while ((*line = whole_line(helper)) == NULL || is_note(helper, *line)) {
 		if (*line != NULL)
 			continue;
-		/* A helper that writes notes without end is late, too. */
+		/* A helper that writes notes without end counts as late, too. */
 		if ((reads++ >= PIPE_READS && deadline_left(until) == 0) ||
 		    poll(&answer, 1, poll_timeout(until)) == 0)
 			return LINE_LATE;
-		got = read(smith->out, smith->buffer + smith->used,
-		    sizeof smith->buffer - smith->used);
+		got = read(helper->out, helper->buffer + helper->used,
+		    sizeof helper->buffer - helper->used);
 		if (got > 0)
-			smith->used += (size_t)got;
+			helper->used += (size_t)got;
 		else if (got == 0 || (errno != EINTR && errno != EAGAIN))
 			return LINE_END;
 	}
@@ -192,38 +192,38 @@ static unsigned offer_bit(const char *word)
 	return 0; /* a later release may know more words: ignore them */
 }
 
-int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct error *error)
+int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error)
 {
 	char words[LOCKSMITH_LINE], *word, *rest;
 	const char *line, *text;
-	int got = locksmith_line(smith, until, &line);
+	int got = locksmith_line(helper, until, &line);
 
 	if (got != LINE_READ)
-		return locksmith_silent(smith, got, error);
+		return locksmith_silent(helper, got, error);
 	text = locksmith_says(line, SAYS_LOCKSMITH);
 	if (text == NULL)
-		return locksmith_unknown(smith, line, error);
+		return locksmith_unknown(helper, line, error);
 	snprintf(words, sizeof words, "%s", text);
 	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
 		return error_say(error, ERROR_UNAVAILABLE,
 		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
-		    "install the two of one release", smith->scheme, text, LOCKSMITH_PROTOCOL);
+		    "install the two of one release", helper->scheme, text, LOCKSMITH_PROTOCOL);
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-		smith->offers |= offer_bit(word);
+		helper->offers |= offer_bit(word);
 	return 0;
 }
 
-int locksmith_silent(const struct locksmith *smith, int got, struct error *error)
+int locksmith_silent(const struct locksmith *helper, int got, struct error *error)
 {
-	return error_say(error, ERROR_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", smith->scheme,
+	return error_say(error, ERROR_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", helper->scheme,
 	    got == LINE_LATE ? "has not answered in time" : "has ended without an answer");
 }
 
-int locksmith_unknown(const struct locksmith *smith, const char *line, struct error *error)
+int locksmith_unknown(const struct locksmith *helper, const char *line, struct error *error)
 {
 	return error_say(error, ERROR_UNAVAILABLE,
 	    LOCKSMITH_PREFIX "%s says what version %d of the protocol does not know: %.200s",
-	    smith->scheme, LOCKSMITH_PROTOCOL, line);
+	    helper->scheme, LOCKSMITH_PROTOCOL, line);
 }
 
 /* Only what semlock(1) lists.  Not 1, which BUSY says: -E may change it. */
@@ -260,41 +260,41 @@ bool locksmith_number(const char *line, const char *key, long long *number)
 	return value != NULL;
 }
 
-void locksmith_note(struct locksmith *smith, const char *line)
+void locksmith_note(struct locksmith *helper, const char *line)
 {
 	long long number;
 
 	if (locksmith_number(line, FIELD_LEASE, &number) && number >= 0)
-		smith->lease = number;
+		helper->lease = number;
 	if (locksmith_number(line, FIELD_DEADLINE, &number) && number >= 0)
-		smith->deadline = number;
+		helper->deadline = number;
 }
 
 /* MONITOR keeps a read end open: no SIGPIPE, also after the helper has ended. */
-void locksmith_tell(struct locksmith *smith, const char *line)
+void locksmith_tell(struct locksmith *helper, const char *line)
 {
-	while (write(smith->in, line, strlen(line)) < 0 && errno == EINTR)
+	while (write(helper->in, line, strlen(line)) < 0 && errno == EINTR)
 		;
 }
 
-bool locksmith_let_go(struct locksmith *smith)
+bool locksmith_let_go(struct locksmith *helper)
 {
-	struct pollfd monitor = {smith->monitor, POLLIN, 0};
+	struct pollfd monitor = {helper->monitor, POLLIN, 0};
 
-	if (smith->in >= 0)
-		close(smith->in);
-	smith->in = -1;
+	if (helper->in >= 0)
+		close(helper->in);
+	helper->in = -1;
 	return poll(&monitor, 1, 0) == 1 && (monitor.revents & POLLHUP) != 0;
 }
 
-struct deadline locksmith_lease_end(const struct locksmith *smith)
+struct deadline locksmith_lease_end(const struct locksmith *helper)
 {
-	return deadline_after(smith->deadline - clock_boottime());
+	return deadline_after(helper->deadline - clock_boottime());
 }
 
-int locksmith_forget(struct locksmith *smith, bool ended)
+int locksmith_forget(struct locksmith *helper, bool ended)
 {
-	int *const all[] = {&smith->in, &smith->monitor, &smith->out};
+	int *const all[] = {&helper->in, &helper->monitor, &helper->out};
 	int status = -1;
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -302,7 +302,7 @@ int locksmith_forget(struct locksmith *smith, bool ended)
 			close(*all[i]);
 		*all[i] = -1;
 	}
-	while (ended && smith->pid > 0 && waitpid(smith->pid, &status, 0) < 0 && errno == EINTR)
+	while (ended && helper->pid > 0 && waitpid(helper->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -50,23 +50,23 @@ void locksmith_schemes(char *text, size_t size, struct similar *similar);
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
  * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
  * Returns 0, or -1 with ERROR filled. */
-int locksmith_start(struct locksmith *smith, const char *scheme, const char **argv, struct error *error);
+int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv, struct error *error);
 
 /* Wait until UNTIL for the helper's first line: its version and what it offers.  Returns 0, or -1 with
  * ERROR filled. */
-int locksmith_greet(struct locksmith *smith, const struct deadline *until, struct error *error);
+int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error);
 
 /* Fill ERROR for a missing line: GOT is LINE_LATE or LINE_END.  Returns -1. */
-int locksmith_silent(const struct locksmith *smith, int got, struct error *error);
+int locksmith_silent(const struct locksmith *helper, int got, struct error *error);
 
 /* Fill ERROR for LINE, which the protocol does not know.  Returns -1. */
-int locksmith_unknown(const struct locksmith *smith, const char *line, struct error *error);
+int locksmith_unknown(const struct locksmith *helper, const char *line, struct error *error);
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
 /* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set, which
  * is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output. */
-int locksmith_line(struct locksmith *smith, const struct deadline *until, const char **line);
+int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line);
 
 /* Fill ERROR with TEXT of an ERR line: status and message.  Returns -1. */
 int locksmith_refused(const char *text, struct error *error);
@@ -80,20 +80,20 @@ const char *locksmith_field(const char *line, const char *key);
 /* Read the field KEY ("deadline=") of LINE into *NUMBER.  Returns false if LINE has no such field. */
 bool locksmith_number(const char *line, const char *key, long long *number);
 
-/* Store the lease and the deadline of LINE (OK, HELD) in SMITH. */
-void locksmith_note(struct locksmith *smith, const char *line);
+/* Store the lease and the deadline of LINE (OK, HELD) in HELPER. */
+void locksmith_note(struct locksmith *helper, const char *line);
 
 /* Send LINE, which ends in a newline, to the helper. */
-void locksmith_tell(struct locksmith *smith, const char *line);
+void locksmith_tell(struct locksmith *helper, const char *line);
 
 /* Close IN.  Returns true if no other process has it open: then the helper releases the lock. */
-bool locksmith_let_go(struct locksmith *smith);
+bool locksmith_let_go(struct locksmith *helper);
 
 /* The end of the lease, as a deadline to wait for. */
-struct deadline locksmith_lease_end(const struct locksmith *smith);
+struct deadline locksmith_lease_end(const struct locksmith *helper);
 
 /* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status; -1:
  * a signal has ended the helper, or it was not waited for. */
-int locksmith_forget(struct locksmith *smith, bool ended);
+int locksmith_forget(struct locksmith *helper, bool ended);
 
 #endif

@@ -93,15 +93,15 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 		add_note(&words, lock->spec->command);
 	add_word(&words, "--"); /* the URL may begin with "-" */
 	words.list[words.count] = lock->spec->name;
-	return locksmith_start(lock->smith, lock->spec->method->name, words.list, error);
+	return locksmith_start(lock->helper, lock->spec->method->name, words.list, error);
 }
 
 static void note_taken(struct lock *lock, const char *line)
 {
 	long long number;
 
-	lock->smith->held = true;
-	locksmith_note(lock->smith, line);
+	lock->helper->held = true;
+	locksmith_note(lock->helper, line);
 	if (locksmith_number(line, FIELD_TOKEN, &number))
 		lock->token = number;
 	if (locksmith_number(line, FIELD_SLOT, &number) && number >= 0 && number < lock->spec->slots)
@@ -110,7 +110,7 @@ static void note_taken(struct lock *lock, const char *line)
 
 static int check_offers(const struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	unsigned offers = lock->smith->offers;
+	unsigned offers = lock->helper->offers;
 	const char *missing = lock->spec->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
 			      : lock->spec->slots == 0 && lock->spec->mode == SHARED && (offers & OFFERS_SHARED) == 0 ? "-s"
 			      : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max" : NULL;
@@ -120,20 +120,20 @@ static int check_offers(const struct lock *lock, const struct wait_options *wait
 }
 
 /* What the helper has said since OK. */
-static int hear_before_start(struct locksmith *smith, struct error *error)
+static int hear_before_start(struct locksmith *helper, struct error *error)
 {
 	const struct deadline now = deadline_after(0);
 	const char *line, *text;
 	int got;
 
-	while ((got = locksmith_line(smith, &now, &line)) == LINE_READ) {
+	while ((got = locksmith_line(helper, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_LOST)) != NULL)
 			return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
 		if (locksmith_says(line, SAYS_HELD) == NULL)
-			return locksmith_unknown(smith, line, error);
-		locksmith_note(smith, line);
+			return locksmith_unknown(helper, line, error);
+		locksmith_note(helper, line);
 	}
 	if (got == LINE_END)
 		return error_say(error, ERROR_LOST, "lost before the command was started: its helper has ended");
@@ -143,16 +143,16 @@ static int hear_before_start(struct locksmith *smith, struct error *error)
 /* OK has been read.  AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and is over. */
 static enum outcome start_command(struct lock *lock, bool try_once, struct error *error)
 {
-	struct locksmith *smith = lock->smith;
+	struct locksmith *helper = lock->helper;
 	struct child *child = lock->child;
-	int heard = hear_before_start(smith, error);
+	int heard = hear_before_start(helper, error);
 
-	if (smith->waited && !try_once &&
-	    (clock_boottime() >= smith->deadline || (heard != 0 && error->kind == ERROR_LOST)))
+	if (helper->waited && !try_once &&
+	    (clock_boottime() >= helper->deadline || (heard != 0 && error->kind == ERROR_LOST)))
 		return AGAIN;
 	if (heard != 0)
 		return FAILED;
-	lock->fd = smith->in;
+	lock->fd = helper->in;
 	child->pid = child->start(child, error);
 	if (child->pid < 0) {
 		child->pid = 0;
@@ -174,7 +174,7 @@ static int wait_for_line(struct lock *lock, const struct wait_options *wait, con
 		left = wait_left(lock, wait);
 		if (left > 0 && left < deadline_left(until))
 			slice = deadline_after(left);
-		got = locksmith_line(lock->smith, &slice, line);
+		got = locksmith_line(lock->helper, &slice, line);
 	} while (got == LINE_LATE && deadline_left(until) > 0);
 	return got;
 }
@@ -182,7 +182,7 @@ static int wait_for_line(struct lock *lock, const struct wait_options *wait, con
 static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
-	struct deadline *until = &lock->smith->answer_by;
+	struct deadline *until = &lock->helper->answer_by;
 	const char *line, *text;
 	int got;
 
@@ -190,7 +190,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	until->at += GRACE;
 	if (wait->try_once || (!until->never && deadline_left(until) < TRY_LIMIT))
 		*until = deadline_after(TRY_LIMIT);
-	if (locksmith_greet(lock->smith, until, error) != 0 || check_offers(lock, wait, error) != 0)
+	if (locksmith_greet(lock->helper, until, error) != 0 || check_offers(lock, wait, error) != 0)
 		return FAILED;
 	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
 		if (locksmith_says(line, SAYS_OK) != NULL) {
@@ -206,7 +206,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
 		if ((text = locksmith_says(line, SAYS_WAIT)) != NULL) {
-			lock->smith->waited = true;
+			lock->helper->waited = true;
 			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				*until = deadline_never();
@@ -216,9 +216,9 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			}
 			continue;
 		}
-		return locksmith_unknown(lock->smith, line, error);
+		return locksmith_unknown(lock->helper, line, error);
 	}
-	return locksmith_silent(lock->smith, got, error);
+	return locksmith_silent(lock->helper, got, error);
 }
 
 /* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
@@ -237,7 +237,7 @@ static bool told_to_end(void)
 /* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
-	struct deadline end = locksmith_lease_end(lock->smith), slice;
+	struct deadline end = locksmith_lease_end(lock->helper), slice;
 	const char *line;
 	int got;
 
@@ -245,7 +245,7 @@ static bool wait_until_free(struct lock *lock)
 	do {
 		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
 									: SECOND / 5);
-		got = locksmith_line(lock->smith, &slice, &line);
+		got = locksmith_line(lock->helper, &slice, &line);
 		if (got != LINE_READ)
 			continue;
 		if (locksmith_says(line, SAYS_FREE) != NULL)
@@ -260,15 +260,15 @@ static bool wait_until_free(struct lock *lock)
 
 /* The wait was given up: the helper takes its place in the queue back, which takes a moment at most.
  * Returns true if the helper has ended. */
-static bool wait_until_gone(struct locksmith *smith)
+static bool wait_until_gone(struct locksmith *helper)
 {
 	struct deadline end = deadline_after(GRACE);
 	const char *line;
 	int got;
 
-	if (deadline_left(&smith->answer_by) < GRACE)
-		end = smith->answer_by;
-	while ((got = locksmith_line(smith, &end, &line)) == LINE_READ)
+	if (deadline_left(&helper->answer_by) < GRACE)
+		end = helper->answer_by;
+	while ((got = locksmith_line(helper, &end, &line)) == LINE_READ)
 		;
 	return got == LINE_END;
 }
@@ -279,37 +279,37 @@ static enum outcome server_acquire(struct lock *lock, const struct wait_options 
 
 	lock->fd = -1;
 	lock->token = -1;
-	lock->smith = calloc(1, sizeof *lock->smith);
-	if (lock->smith == NULL)
+	lock->helper = calloc(1, sizeof *lock->helper);
+	if (lock->helper == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
 	while (outcome == AGAIN) {
 		outcome = start_helper(lock, wait, error) == 0 ? wait_for_word(lock, wait, error) : FAILED;
 		if (outcome != AGAIN)
 			continue;
-		locksmith_let_go(lock->smith);
-		locksmith_forget(lock->smith, wait_until_gone(lock->smith));
+		locksmith_let_go(lock->helper);
+		locksmith_forget(lock->helper, wait_until_gone(lock->helper));
 	}
 	return outcome;
 }
 
 static void server_release(struct lock *lock)
 {
-	struct locksmith *smith = lock->smith;
+	struct locksmith *helper = lock->helper;
 	bool ended = false, alone;
 
-	if (smith == NULL)
+	if (helper == NULL)
 		return;
-	if (smith->pid > 0) {
-		alone = locksmith_let_go(smith);
-		if (!smith->held)
-			ended = wait_until_gone(smith);
+	if (helper->pid > 0) {
+		alone = locksmith_let_go(helper);
+		if (!helper->held)
+			ended = wait_until_gone(helper);
 		else if (alone && !lock->end.lost)
 			ended = wait_until_free(lock);
 		/* else a process that the command has left behind keeps the lock, or the lock is lost */
 	}
-	locksmith_forget(smith, ended);
-	free(smith);
-	lock->smith = NULL;
+	locksmith_forget(helper, ended);
+	free(helper);
+	lock->helper = NULL;
 	lock->fd = -1;
 }
 
@@ -323,24 +323,24 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 {
 	const char *argv[] = {NULL, "--who", "--", lock->spec->name, NULL};
 	const struct deadline never = deadline_never();
-	struct locksmith smith;
+	struct locksmith helper;
 	const char *line, *text;
-	int result = locksmith_start(&smith, lock->spec->method->name, argv, error);
+	int result = locksmith_start(&helper, lock->spec->method->name, argv, error);
 	bool started = result == 0;
 
 	if (started)
-		result = locksmith_greet(&smith, &never, error);
+		result = locksmith_greet(&helper, &never, error);
 
-	while (result == 0 && locksmith_line(&smith, &never, &line) == LINE_READ) {
+	while (result == 0 && locksmith_line(&helper, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			result = locksmith_refused(text, error);
 		else if (locksmith_says(line, SAYS_WHO) != NULL)
 			hear(line, context);
 		else
-			result = locksmith_unknown(&smith, line, error);
+			result = locksmith_unknown(&helper, line, error);
 	}
-	if (locksmith_forget(&smith, true) < 0 && started && result == 0)
-		return locksmith_silent(&smith, LINE_END, error); /* the answer may be incomplete */
+	if (locksmith_forget(&helper, true) < 0 && started && result == 0)
+		return locksmith_silent(&helper, LINE_END, error); /* the answer may be incomplete */
 	return result;
 }
 
