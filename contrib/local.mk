@@ -21,6 +21,17 @@ perlmoduledir = $(perldir)/Semlock
 perlmodule_DATA = contrib/perl/lib/Semlock/NetLock.pm contrib/perl/lib/Semlock/Sem.pm
 pythonmoduledir = $(pythondir)
 pythonmodule_DATA = contrib/python/semlock.py
+dist_man_MANS += contrib/python/semlock.3
+# The pages of the Perl modules are made of their POD where it is installed: a colon is no letter for make.
+install-data-hook:
+	@if command -v pod2man >/dev/null; then \
+		$(MKDIR_P) '$(DESTDIR)$(man3dir)' && for name in NetLock Sem; do \
+			pod2man --section=3pm --name="Semlock::$$name" --center=semlock --release='semlock $(VERSION)' \
+				"$(srcdir)/contrib/perl/lib/Semlock/$$name.pm" "$(DESTDIR)$(man3dir)/Semlock::$$name.3pm" || exit; \
+		done; \
+	fi
+uninstall-hook:
+	rm -f '$(DESTDIR)$(man3dir)'/Semlock::*.3pm
 EXTRA_DIST += $(perlmodule_DATA) $(pythonmodule_DATA) \
 	contrib/perl/README contrib/perl/t/netlock.t contrib/perl/t/sem.t \
 	contrib/python/README contrib/python/test_semlock.py

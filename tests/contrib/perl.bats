@@ -59,3 +59,11 @@ prepare() {
 		1 while wait != -1'
 	[ "$(cat counter)" -eq 40 ]
 }
+
+@test "installed, each module has a man page, made of its POD" {
+	command -v pod2man >/dev/null || skip "no pod2man here"
+	expect_status 0 make -C "$(dirname "$SEMLOCK")" install-data DESTDIR="$PWD/dest" || return
+	for name in NetLock Sem; do
+		find dest -path "*/man3/Semlock::$name.3pm" -size +2k | grep -q . || complain "no page of $name"
+	done
+}

@@ -37,3 +37,17 @@ prepare() {
 	grep -q "locks/report.lock: semlock: .*held by ${COMMAND[holder]} " .out || complain "$out"
 	[ "$(cat counter)" = 43 ]
 }
+
+@test "semlock(3) has every option, method, attribute and exception of the module" {
+	sed 's/\\-/-/g; s/\\f[A-Z]//g' "$DIR/semlock.3" >page
+	{
+		sed -n 's/.*name not in (\(.*\)):$/\1/p; s/.*switches = {\(.*\)}$/\1/p' "$DIR/semlock.py" | grep -oE '"[a-z_]+"' | tr -d '"'
+		sed -n 's/^__all__ = \[\(.*\)\]$/\1/p' "$DIR/semlock.py" | grep -oE '[A-Z][A-Za-z]+'
+		sed -n 's/^    def \([a-z]*\)(.*/\1/p' "$DIR/semlock.py"
+		echo slot token also program
+	} | tr ' ' '\n' | sort -u >names
+	[ "$(wc -l <names)" -ge 20 ] || complain "$(cat names)"
+	while read -r name; do
+		grep -qw -- "$name" page || complain "nothing of $name"
+	done <names
+}
