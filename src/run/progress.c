@@ -167,13 +167,31 @@ static void draw_line(const struct progress *progress, const struct lock *lock)
 	write_line(line, strlen(line));
 }
 
-static void say_waiting(const struct lock *lock)
+static void say_waiting(const struct progress *progress, const struct lock *lock)
 {
-	char holder[400], name[PATH_MAX];
+	char holder[400] = "busy", place[96] = "", name[PATH_MAX];
+	struct owners found;
 
-	holder_text(lock, "busy", holder, sizeof holder);
+	if (owners_for_text(&found, lock)) {
+		if (!owner_text(&found, OWNER_COMMAND_COLUMNS, holder, sizeof holder))
+			strcpy(holder, "busy");
+		place_text(progress, &found, place, sizeof place);
+		owners_forget(&found);
+	}
 	lock_text(lock, name, sizeof name);
-	complain("%s: waiting: %s", name, holder);
+	complain("%s: waiting: %s%s", name, holder, place);
+}
+
+/* After the first message a log file gets one after 10 s, 1 and 5 minutes, and every 10 from then on. */
+static int64_t next_message(const struct progress *progress)
+{
+	static const int64_t steps[] = {10 * SECOND, 60 * SECOND, 300 * SECOND};
+	const int64_t last = steps[2], pace = 600 * SECOND, waited = clock_now() - progress->since;
+
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+		if (waited < steps[i])
+			return progress->since + steps[i];
+	return progress->since + last + ((waited - last) / pace + 1) * pace;
 }
 
 static bool live_terminal(void)
@@ -188,6 +206,7 @@ void progress_begins(struct progress *progress)
 	if (progress->begun)
 		return;
 	progress->begun = true;
+	progress->since = progress->verbose ? clock_now() : 0;
 	progress->live = progress->live && live_terminal();
 	progress->due = progress->verbose || progress->live || progress->notes_place ? 0 : INT64_MAX;
 	if (!progress->deadline.never)
@@ -211,12 +230,12 @@ int64_t progress_tick(struct progress *progress, const struct lock *lock)
 	if (progress->live) {
 		draw_line(progress, lock);
 		progress->due = clock_now() + 20 * (clock_now() - began);
-	} else {
-		if (progress->verbose)
-			say_waiting(lock);
-		progress->due = INT64_MAX;
+		return INT64_MAX;
 	}
-	return INT64_MAX;
+	if (progress->verbose)
+		say_waiting(progress, lock);
+	progress->due = progress->verbose ? next_message(progress) : INT64_MAX;
+	return progress->verbose ? progress->due - clock_now() : INT64_MAX;
 }
 
 void progress_ends(struct progress *progress)

@@ -4,7 +4,8 @@
  * On a terminal, a line says who holds the lock since when, this process's place in the queue, and until when it waits.
  * Its times are absolute, so that nobody has to wake up for it: it is drawn when the wait begins, and again, in place,
  * when the waiter wakes up for another reason and finds that the queue has moved or the holder changed.  It is erased
- * at the end.  With --verbose, there is an ordinary message instead, also where standard error is no terminal. */
+ * at the end.  With --verbose, there are ordinary messages instead, also where standard error is no terminal: at once, after 10
+ * seconds, after 1 and 5 minutes, and then every 10. */
 #ifndef SEMLOCK_RUN_PROGRESS_H
 #define SEMLOCK_RUN_PROGRESS_H
 
@@ -19,6 +20,7 @@ struct progress {
 	bool notes_place;         /* for --log */
 	struct deadline deadline; /* of the wait */
 	bool begun;
+	int64_t since;            /* when the wait began, on clock_now()'s clock */
 	int64_t until;            /* DEADLINE, in ns after 1970 */
 	int64_t due;              /* when to look again, on clock_now()'s clock; INT64_MAX: never */
 };

@@ -266,7 +266,7 @@ one_waits() {
 	expect_status 1 "$SEMLOCK" -v -w .3 l true
 	[ "$(wc -l <.err)" -eq 2 ]
 	holder="held by ${COMMAND[holder]} (probe hold holder.up holder.down) since [0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
-	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder"
+	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder; 1st of 1; until [0-9:]*"
 	sed -n 2p .err | grep -qx "semlock: l: $holder; the time is up"
 	expect_status 1 "$SEMLOCK" -v -n l true
 	grep -qx "semlock: l: $holder" .err
@@ -304,5 +304,28 @@ one_waits() {
 		[ "$(tr -cd '\r' <.shown | wc -c)" -eq 0 ] || complain "$kind: $(cat -v .shown)"
 		grep -q "held by" .shown
 	done
+	let_go
+}
+
+@test "-v: a log file gets the holder and the place at once, and again after 10 seconds, but not before" {
+	hold_lock l
+	start waiter "$SEMLOCK" -v -w 60 l true
+	eventually grep -q "^semlock: l: waiting: held by ${COMMAND[holder]} .*; 1st of 1; until " waiter.err
+	"$PROBE" pause 1000
+	[ "$(grep -c waiting: waiter.err)" -eq 1 ]
+	eventually two_messages
+	let_go
+	ended waiter 0
+	[ "$(grep -c waiting: waiter.err)" -eq 2 ]
+}
+
+two_messages() {
+	[ "$(grep -c waiting: waiter.err)" -eq 2 ]
+}
+
+@test "-v: with -w the last line names the holder that was waited for" {
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -v -w .05 l true
+	[[ $(tail -n1 .err) == "semlock: l: held by ${COMMAND[holder]} "*"; the time is up" ]] || complain "$err"
 	let_go
 }
