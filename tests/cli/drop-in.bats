@@ -218,10 +218,13 @@ named_flock() {
 	let_go
 }
 
-@test "busy and --verbose: 1 and a line on standard error" {
+@test "busy and --verbose: 1 and a line on standard error; of a wait, also when it begins" {
 	hold_lock l
 	refused 1 l "$SEMLOCK" --verbose -n l true
-	refused 1 l "$SEMLOCK" --verbose -w .01 l true
+	expect_status 1 "$SEMLOCK" --verbose -w .3 l true
+	grep -c "^semlock: l: waiting: held by" <<<"$err" | grep -qx 1
+	grep -c "^semlock: l: held by .*; the time is up$" <<<"$err" | grep -qx 1
+	[ "$(wc -l <<<"$err")" -eq 2 ]
 	for program in "${flocks[@]}"; do
 		expect_status 1 "$program" --verbose -n l true
 		[ "$err" = "flock: failed to get lock" ]

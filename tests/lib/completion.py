@@ -13,6 +13,7 @@ import re
 import select
 import subprocess
 import sys
+import termios
 import time
 
 # A line is done when the words of it are printed between these two; typed, they are in two parts.
@@ -47,6 +48,11 @@ class Terminal:
         while keys:     # a terminal's input has little room: go on as it is read
             keys = keys[os.write(self.fd, keys[:256]):]
 
+    def await_prompt(self):
+        """Until the shell reads single keys: before, the terminal itself would take ^U, and erase the line."""
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            time.sleep(.005)
+
     def until(self, pattern):
         """What was printed up to a match of PATTERN."""
         end = time.monotonic() + 60
@@ -67,6 +73,7 @@ def main(shell, *lines):
     terminal.type(SETUP[shell] + "show ready\n")
     terminal.until(f"{BEGIN}\nready\n{END}\n")
     for line in lines:
+        terminal.await_prompt()
         terminal.type(line + "\x14\x01show \x05\n")
         words = terminal.until(f"\n{BEGIN}\n(.*?){END}\n").group(1).splitlines()
         print(*words[len((line + "x").split()) - 1:], "==", sep="\n")
@@ -83,6 +90,7 @@ def seen(shell, line):
     terminal = Terminal(shell)
     terminal.type(SETUP[shell] + "show ready\n")
     terminal.until(f"{BEGIN}\nready\n{END}\n")
+    terminal.await_prompt()
     terminal.type(line + "\t\t\x15show done\n")
     text = terminal.until(f"(.*){BEGIN}\ndone\n{END}\n").group(1)
     words = re.sub(r"\x1b[\[(]?[0-9;?]*[A-Za-z]|\x00|\x07|\\(?= )", " ", text).replace("…-replace=", "").split()
