@@ -4,45 +4,47 @@
 #include <config.h>
 
 #include "fuzz.h"
-#include "locksmith/etcd/etcdqueue.h"
-#include "locksmith/etcd/etcdwatch.c" /* for its parser of the stream: no connection here */
+#include "locksmith/etcd/etcd_queue.h"
+#include "locksmith/etcd/etcd_watch.c" /* for its parser of the stream: no connection here */
 #include "locksmith/etcd/grpc.c"
 
 static void places(struct pb answer)
 {
 	static const enum lease_mode modes[] = {LEASE_EXCLUSIVE, LEASE_SHARED, LEASE_SLOTS};
-	struct etcdqueue_place place = {.found = true};
-	struct etcdqueue queue;
+	struct etcd_place place = {.found = true};
+	struct etcd_queue queue;
 
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
 		struct options o = {.mode = modes[i], .slots = 2};
 
-		etcdqueue_init(&queue, "L", &o);
-		etcdqueue_place(&queue, answer, &place);
+		etcd_queue_init(&queue, "L", &o);
+		etcd_queue_place(&queue, answer, &place);
 		MUST(place.found);
 		MUST(strlen(place.watch.first) < sizeof place.watch.first);
 		MUST(strlen(place.who) < sizeof place.who);
 		/* A blocked place names a holder; any other has a slot number. */
 		MUST(place.blocked ? place.who[0] != '\0' : place.slot < 2);
-		etcdqueue_place(&queue, (struct pb){NULL, NULL}, &place);
+		etcd_queue_place(&queue, (struct pb){NULL, NULL}, &place);
 		MUST(!place.blocked);
 	}
 }
 
-static void pipe_holders(struct pb kvs, struct pb marks)
+static void keys_of_all(struct pb keys)
 {
-	struct pb rest = kvs;
-	struct etcd_kv kv;
-	char text[400];
+	static const struct options o = {.mode = LEASE_SLOTS, .slots = 2};
+	struct etcd_queue queue;
+	struct pb rest = keys;
+	struct etcd_kv key;
+	char text[600];
 
-	for (bool first = true; txn_next(&rest, &kv); first = false) {
-		etcdqueue_holds(&kv, marks, first);
-		MUST(etcdqueue_pair(kvs, &kv));
-		etcdqueue_is_mark(&kv);
-		etcdqueue_describe(&kv, text, sizeof text);
+	etcd_queue_init(&queue, "L", &o);
+	for (bool first = true; etcd_txn_next(&rest, &key); first = false) {
+		etcd_queue_holds(&key, first);
+		etcd_queue_is_number(&queue, &key);
+		etcd_queue_describe(&key, text, sizeof text);
 		MUST(strlen(text) < sizeof text && strncmp(text, "mode=", 5) == 0);
 	}
-	etcdqueue_waiting(kvs, marks, 7);
+	etcd_queue_waiting(keys, 7);
 }
 
 static void answer(struct pb message)
@@ -55,15 +57,15 @@ static void answer(struct pb message)
 		     (field.bytes.at == NULL || (field.bytes.at >= message.at && field.bytes.end <= rest.at)));
 	MUST(pb_whole(message) == (rest.at == message.end));
 	places(message);
-	pipe_holders(message, txn_kvs(message, 0));
-	pipe_holders(txn_kvs(message, 0), txn_kvs(message, 1));
-	places(txn_inner(message, 0));
+	keys_of_all(message);
+	keys_of_all(etcd_txn_kvs(message, 0));
+	places(etcd_txn_inner(message, 0));
 }
 
 /* The events of a watch that has been given TEXT, SIZE bytes at a time, up to the first refused message. */
 static int heard(char *text, size_t length, size_t size)
 {
-	struct etcdwatch watch = {.call = {.received.limit = LONGEST_MESSAGE, .hear = watch_hear, .data = &watch}};
+	struct etcd_watch watch = {.call = {.received.limit = LONGEST_MESSAGE, .hear = watch_hear, .data = &watch}};
 	bool refused = false;
 	int result;
 

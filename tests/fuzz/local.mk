@@ -17,10 +17,10 @@ FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wra
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/clock.c src/sys/deadline.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_sign.c src/locksmith/common/url.c src/locksmith/common/failure.c
-FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcdqueue.c src/locksmith/etcd/etcdtxn.c \
+FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c \
 	src/locksmith/etcd/protobuf.c src/locksmith/curl/buffer.c \
-	src/locksmith/common/clock.c src/locksmith/etcd/etcdrpc.c \
-	src/locksmith/etcd/etcdctl.c src/locksmith/common/url.c \
+	src/locksmith/common/clock.c src/locksmith/etcd/etcd_rpc.c \
+	src/locksmith/etcd/etcd_env.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c \
 	src/sys/proc.c src/sys/process.c src/sys/deadline.c src/report/text.c
 

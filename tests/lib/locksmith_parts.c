@@ -5,7 +5,7 @@
 
 #include "locksmith/curl/buffer.h"
 #include "locksmith/common/clock.h"
-#include "locksmith/etcd/etcdqueue.h"
+#include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/protobuf.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
@@ -320,75 +320,73 @@ static void respond(struct pb_out *m, const char *key, const char *value, int re
 
 static struct pb_out responses;
 
-static struct etcdqueue_place place_of(enum lease_mode mode)
+static struct etcd_place place_of(enum lease_mode mode)
 {
 	struct options o = {.mode = mode, .slots = 1};
-	struct etcdqueue_place p = {.found = true};
+	struct etcd_place p = {.found = true};
 	static struct pb_out questions;
-	struct etcdqueue q;
+	struct etcd_queue q;
 
-	etcdqueue_init(&q, "L", &o);
+	etcd_queue_init(&q, "L", &o);
 	pb_start(&questions);
-	MUST(etcdqueue_ask(&q, &questions, TXN_SUCCESS, 7) == (mode == LEASE_SLOTS ? 7 : 4));
+	MUST(etcd_queue_ask(&q, &questions, TXN_SUCCESS, 7) == (mode == LEASE_SLOTS ? 5 : 3));
 	MUST(pb_whole(message_of(&questions)));
-	etcdqueue_place(&q, message_of(&responses), &p);
+	etcd_queue_place(&q, message_of(&responses), &p);
 	pb_start(&responses);
 	MUST(p.found);
 	return p;
 }
 
-static bool watches(const struct etcdqueue_place *p, const char *key)
+static bool watches(const struct etcd_place *p, const char *key)
 {
 	return strcmp(p->watch.first, key) == 0;
 }
 
 static void queues(void)
 {
-	struct etcdqueue_place p;
+	struct etcd_place p;
 
 	pb_start(&responses);
 	p = place_of(LEASE_EXCLUSIVE);
 	MUST(!p.blocked && p.who[0] == '\0');
-	/* The nearer one of two; and the holder is the one with a mark. */
-	respond(&responses, "L/1", "exclusive pid=1", 5, 1);
-	respond(&responses, "L/a", "exclusive pid=2", 6, 1);
-	respond(&responses, NULL, "", 0, 0);
-	respond(&responses, "L#held/0", "exclusive pid=3", 4, 1);
+	/* The nearer one of two is watched, the oldest is named. */
+	respond(&responses, "L/1", "", 5, 1);
+	respond(&responses, "L/a", "", 6, 1);
+	respond(&responses, "L/0", "holds exclusive pid=3", 4, 1);
 	p = place_of(LEASE_SHARED);
 	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
-	/* A mark whose key has gone. */
-	for (int i = 0; i < 3; i++)
-		respond(&responses, NULL, "", 0, 0);
-	respond(&responses, "L#held/9", "", 4, 1);
+	respond(&responses, NULL, "", 0, 0);
+	respond(&responses, "L/9", "", 4, 1);
+	respond(&responses, "L/9", "", 4, 1);
 	p = place_of(LEASE_EXCLUSIVE);
-	MUST(p.blocked && watches(&p, "L#held/9") && strstr(p.who, "another program's key L#held/9"));
+	MUST(p.blocked && watches(&p, "L/9") && strstr(p.who, "another program's key L/9"));
 	puts("ok queues");
 }
 
 /* The place among slots behind a key of that version (0: none) when the first slot is free, or TAKEN. */
-static struct etcdqueue_place slot_behind(int version, bool taken)
+static struct etcd_place slot_behind(int version, bool taken)
 {
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 2; i++)
 		respond(&responses, NULL, "", 0, 0);
+	respond(&responses, "L/#slots/0", "holds slots=1 slot=0 pid=1", 4, 1);
 	respond(&responses, version > 0 ? "L/#slots/a" : NULL, "", 5, version);
-	respond(&responses, taken ? "L#held/#slots/0" : NULL, "", 5, 1);
-	respond(&responses, "L#held/#slots/0", "slots=1 pid=1", 4, 1);
+	respond(&responses, taken ? "L/#slots#/0" : NULL, "", 5, 1);
 	return place_of(LEASE_SLOTS);
 }
 
 static void slot_queues(void)
 {
-	struct etcdqueue_place p = slot_behind(0, false);
+	struct etcd_place p = slot_behind(0, false);
 
 	MUST(!p.blocked && p.slot == 0);
-	/* The predecessor waits, then it holds; then its key has gone, and its mark has not. */
+	/* The predecessor waits, then it holds; then its key has gone, and its number has not. */
 	p = slot_behind(1, false);
 	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
 	p = slot_behind(2, true);
-	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && p.watch.end[0] != '\0');
+	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && strcmp(p.watch.end, "L/#slots0") == 0);
 	p = slot_behind(0, true);
-	MUST(p.blocked && !p.puts && watches(&p, "L#held/#slots/"));
-	MUST(strcmp(p.who, "mode=slots slots=1 pid=1") == 0);
+	MUST(p.blocked && !p.puts && watches(&p, "L/#slots#/") && strcmp(p.watch.end, "L/#slots#0") == 0);
+	MUST(strcmp(p.who, "mode=slots slots=1 slot=0 pid=1") == 0);
 	puts("ok slot queues");
 }
 

@@ -1,168 +1,193 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Locks on etcd (src/locksmith/etcd/etcdlock.h, etcdmark.h), and the timer on the lease (src/methods/server/lease.h).
+"""Locks on etcd (src/locksmith/etcd/etcd_lock.h), and the timer on the lease (src/methods/server/lease.h).
 
-Keys in the order of their creation, each under a lease; the owner of the first key holds the lock until
-its own clock says that the lease may have ended: counted from the request, not from the answer.
-Requests and answers may take any time, get lost, and be carried out late; a semlock may be stopped or
-cut off; only its own timer is taken to be in time. Shown: no two commands are ever inside, and of two
-holders the later has the higher token. The naive ways go wrong.
+Keys in the order of their creation, each under a lease. A client whose key has nothing before it puts it as the
+holder's, under a lease that was never renewed, and may then run its command until its own clock says that the lease
+may have ended: counted from the request, not from the answer. To hold on, it puts its key, if it is there still,
+under a lease granted since. A waiter renews its lease by keepalives.
 
-"Forgetful": etcd may end a lease early that is renewed, and confirm the renewal of a lease that has ended. The first
-client then makes a mark before its command runs, under a lease that is never renewed, and that may have been
-granted long before: the client holds the lock no longer than that lease. If the lock is free, key and mark are
-made at once. A renewal counts when the mark was put under a new lease after it, which requires the key. No waiter
-enters while a mark is before its key.
+Requests and answers may take any time, or get lost; a semlock may be stopped or cut off; only its own timer is taken
+to be in time. "Forgetful": etcd may end a lease early that was renewed, and confirm the renewal of one that has
+ended. Shown: no two commands that exclude each other are ever inside, and of two holders the later has the higher
+token. The naive ways go wrong.
+
+Times are counted from now, and no state is told from another by what cannot matter any more: so there is no end of
+time, and all states are seen.
 """
 import collections
 import explore
 
 LEASE = 2   # moments that the server grants
-END = 4     # the clock stops here
+SLOTS = 2   # of the clients n
 
-# keys: (client, revision, expires), in order. revision: of the next key. highest: token of a command so far.
-# marks: (client, expires). forgets: leases that may still end early.
-State = collections.namedtuple("State", "now keys revision highest clients marks forgets")
-# asked: when the request was sent; None: none is under way. answer: under way. until: when the command is killed.
-# done: by the server; with marks, of a renewal, "granted": the server has also granted a lease for the mark; "put":
-# it has also put the mark under that lease, since the key was there.
-# lease: its end.
-# token: create_revision of the client's key, 0: not known.
-Client = collections.namedtuple("Client", "step asked done until token lease")
+# keys: in order. forgets: leases that may still end early, None: of an etcd that is not forgetful. highest: the
+# highest token of a command so far.
+State = collections.namedtuple("State", "keys clients highest forgets")
+# left: until the lease ends; None: it does not, its owner renews it in time. holds: 0: it waits; else the slot and 1.
+Key = collections.namedtuple("Key", "client left renewed holds")
+# age: of the request under way; None: there is none. stage: of the server with it: "", "granted", "put".
+# granted: of the lease granted for it, the time left. left: until the command is killed. kept: a keepalive was sent.
+Client = collections.namedtuple("Client", "step age stage granted left kept token")
+
+NONE = dict(age=None, stage="", granted=0)
+IDLE = Client("idle", None, "", 0, 0, False, 0)
+OVER = Client("over", None, "", 0, 0, False, 0)
 
 
-def model(naive="", marks=False):
-    def first(s):
-        return s.keys[0] if s.keys else None
+def model(kinds, naive=""):
+    """kinds: one per client: x exclusive, s shared, n of the slots, e etcdctl lock."""
 
-    def others(s, i):
-        return [m for m in s.marks if m[0] != i]
+    def normal(keys, clients, highest, forgets):
+        """Tokens by their rank; clients of a kind, which are alike, in order."""
+        ranks = {t: i for i, t in enumerate(sorted({0, highest} | {c.token for c in clients}))}
+        order = sorted(range(len(clients)), key=lambda i: (
+            kinds[i], clients[i].step, repr(clients[i]), [(p, k[1:]) for p, k in enumerate(keys) if k.client == i]))
+        # The clients of a kind stand together in kinds: a kind keeps its places.
+        place = {old: new for new, old in enumerate(order)}
+        return State(tuple(k._replace(client=place[k.client]) for k in keys),
+                     tuple(clients[i]._replace(token=ranks[clients[i].token]) for i in order), ranks[highest], forgets)
 
-    def without(marks, i):
-        return tuple(m for m in marks if m[0] != i)
+    def place_of(s, i):
+        """The number of the slot, or 1, that is free for the key of i or a new one; 0: it is to wait."""
+        place = next((p for p, k in enumerate(s.keys) if k.client == i), len(s.keys))
+        before = [kinds[k.client] for k in s.keys[:place]]
+        kind = kinds[i]
+        if kind in "xe" and before or any(b != kind for b in before):
+            return 0
+        if kind != "n":
+            return 1
+        taken = {k.holds for k in s.keys if kinds[k.client] == "n"}
+        free = [n for n in range(1, SLOTS + 1) if n not in taken]
+        return free[0] if len(before) < SLOTS and free else 0
 
     def steps(s):
         out = []
+        new_token = max([s.highest] + [c.token for c in s.clients]) + 1
         for i, c in enumerate(s.clients):
-            def to(name, i=i, c=c, **changes):
-                own = {k: changes.pop(k) for k in list(changes) if k in Client._fields}
-                clients = s.clients[:i] + (c._replace(**own),) + s.clients[i + 1:]
-                out.append(("%s %d" % (name, i), s._replace(clients=clients, **changes)))
+            def to(name, i=i, c=c, keys=None, highest=None, forgets=None, **changes):
+                now = OVER if changes.get("step") == "over" else c._replace(**changes)
+                out.append(("%s %d" % (name, i), normal(s.keys if keys is None else keys,
+                            s.clients[:i] + (now,) + s.clients[i + 1:],
+                            s.highest if highest is None else highest, s.forgets)))
 
-            mine = next((k for k in s.keys if k[0] == i), None)
+            mine = next((k for k in s.keys if k.client == i), None)
+
+            def put(**changes):
+                return tuple(k._replace(**changes) if k == mine else k for k in s.keys)
+
+            def without():
+                return tuple(k for k in s.keys if k != mine)
+
+            free = place_of(s, i)
+            if kinds[i] == "e":
+                if c.step == "idle":
+                    to("put", keys=s.keys + (Key(i, None, False, 0),), step="look")
+                if c.step == "look" and free:
+                    to("enter", keys=put(holds=1), step="inside", token=new_token, highest=new_token)
+                if c.step == "inside":
+                    to("delete", keys=without(), step="over")
+                continue
             if c.step == "idle":
-                to("ask", step="asked", asked=s.now, lease=s.now + LEASE if marks else 0)
-            # The server carries the request out, whenever it arrives; a lease that has ended takes no key.
-            if c.asked is not None and not c.done:
-                if c.step == "asked":
-                    key = (i, s.revision, s.now + LEASE)
-                    to("put", keys=s.keys + (key,), revision=s.revision + 1, done=True)
-                    if marks and s.now < c.lease and not s.keys and not s.marks:
-                        to("put both", keys=(key,), revision=s.revision + 1, done=True, marks=((i, c.lease),),
-                           token=s.revision)
+                to("ask", step="asked", age=0)
+            # The server, whenever the request arrives
+            asks_for_lease = c.step in ("asked", "enter") or \
+                c.step == "inside" and naive != "keepalives renew a holder's lease"
+            if c.age is not None and c.stage == "":
+                if asks_for_lease:
+                    to("grant", stage="granted", granted=LEASE)
                 elif mine or s.forgets is not None:
-                    to("prolong", done=True, keys=tuple(
-                        (k[0], k[1], s.now + LEASE) if k == mine else k for k in s.keys))
-            ours = next((m for m in s.marks if m[0] == i), None)
-            if marks and c.step == "inside" and c.done is True:
-                to("grant", done="granted", lease=s.now + LEASE)
-            if marks and c.step == "inside" and c.done == "granted" and mine and ours:
-                ends = ours[1] if naive == "the mark's lease stays" else c.lease
-                to("put", done="put", marks=without(s.marks, i) + ((i, ends),))
-            # The answer comes, or is lost.
-            believed = "put" if marks and naive != "the renewal alone" and c.step == "inside" else True
-            if c.done == believed:
-                counted_from = s.now if naive == "from the answer" else c.asked
+                    to("prolong", stage="put", keys=put(left=LEASE, renewed=True))
+            if c.stage == "granted" and c.granted > 0:
                 if c.step == "asked":
-                    to("granted", step="start" if c.token else "look", until=counted_from + LEASE, asked=None, done=False,
-                       token=c.token or (mine[1] if mine else 0))
-                else:
-                    to("prolonged", until=counted_from + LEASE, asked=None, done=False)
-            if c.step == "look" and s.now < c.until and c.token:
-                turn = mine is not None and first(s) == mine
-                if turn and not marks:
-                    to("mine", step="start")
-                elif turn and not others(s, i):
-                    to("mine, under the old lease", step="mark", asked=None, done=False)
-                    # A request sent at the same time is not waited for.
-                    to("mine", step="mark", lease=s.now + LEASE, asked=None, done=False)
-                elif mine is None:
-                    to("lost my place", step="over", until=0, asked=None, done=False)
-            # The mark is made only while the key is there.
-            if c.step == "mark" and s.now < c.lease and (mine or naive == "a mark without a key"):
-                to("mark", step="start", marks=s.marks + ((i, c.lease),),
-                   until=c.until if naive == "the age of the mark's lease" else min(c.until, c.lease))
-            if c.step == "start":  # between the look and the command any time may pass
-                if s.now < c.until or naive == "no timer":
-                    to("run", step="inside", highest=max(s.highest, c.token))
-                else:
-                    to("too late", step="over", until=0)
-            if c.step in (("look", "mark", "inside") if naive == "keep and mark" else ("look", "inside")) and c.asked is None and s.now < c.until:
-                to("keep", asked=s.now)
-            if c.step == "inside" and not (naive != "no timer" and s.now >= c.until):
-                to("end", step="release")
-            if c.step == "inside" and s.now >= c.until and naive != "no timer":
-                to("killed", step="over", until=0, asked=None, done=False)
+                    holds = free if kinds[i] != "n" else 0
+                    to("put", stage="put", keys=s.keys + (Key(i, c.granted, False, holds),),
+                       token=new_token if holds or naive == "the key's token" else 0)
+                elif c.step == "enter" and mine and free:
+                    to("put as holder", stage="put", keys=put(left=c.granted, renewed=False, holds=free),
+                       token=c.token or new_token)
+                elif c.step == "inside" and (mine or naive == "a renewal without a key"):
+                    to("put again", stage="put", keys=put(left=c.granted, renewed=False))
+            # The answer comes, or is lost
+            if c.stage == "put":
+                left = LEASE if naive == "from the answer" else LEASE - c.age
+                step = c.step
+                if step in ("asked", "enter"):
+                    step = "start" if mine and mine.holds else "look"
+                to("answer", step=step, left=left, **NONE)
+            if c.age is not None and c.step in ("look", "inside"):
+                to("lost", **NONE)
+            if c.step == "look" and c.age is None and c.left > 0:
+                to("keep", age=0, kept=True)
+                if mine is None:
+                    to("lost my place", step="over")
+                elif free and (not c.kept or naive == "enter under the renewed lease"):
+                    to("enter at once", step="start", keys=put(holds=free), token=c.token or new_token)
+                elif free:
+                    to("ask to enter", step="enter", age=0)
+            if c.step == "enter" and mine is None:
+                to("gone", step="over")
+            if c.step == "start" and c.left > 0:
+                to("run", step="inside", highest=max(s.highest, c.token))
+            if c.step == "inside" and c.age is None and c.left > 0:
+                to("renew", age=0)
+            if c.step == "inside" and c.left > 0:
+                to("end", step="release", token=0, kept=False, **NONE)
+            if c.step in ("look", "start", "inside") and c.left == 0:
+                to("too late", step="over")     # a command is killed
             if c.step == "release":
-                to("revoke", step="over", until=0, keys=tuple(k for k in s.keys if k[0] != i), asked=None, done=False,
-                   marks=without(s.marks, i))
-            if c.step == "over" and any(m[0] == i for m in s.marks):
-                to("tidy", marks=without(s.marks, i))
-        # semlock's own timer is in time: time stands still while a command has to be killed.
-        late = naive != "no timer" and any(c.step == "inside" and s.now >= c.until for c in s.clients)
-        if s.now < END and not late:
-            out.append(("tick", s._replace(now=s.now + 1)))
-        # The server drops a lease when it has ended, or some time later.
-        for m in s.marks:
-            if naive == "the mark's lease is renewed" and s.forgets:
-                out.append(("forget the mark %d" % m[0], s._replace(marks=without(s.marks, m[0]))))
-            if s.now >= m[1]:
-                out.append(("lapse %d" % m[0], s._replace(marks=without(s.marks, m[0]))))
+                to("delete", step="over", keys=without())
+        if not any(c.step == "inside" and kinds[i] != "e" and c.left == 0 for i, c in enumerate(s.clients)):
+            out.append(("tick", normal(
+                tuple(k if k.left is None else k._replace(left=max(0, k.left - 1)) for k in s.keys),
+                tuple(c._replace(age=None if c.age is None else min(LEASE, c.age + 1),
+                                 granted=max(0, c.granted - 1), left=max(0, c.left - 1)) for c in s.clients),
+                s.highest, s.forgets)))
         for k in s.keys:
-            if s.forgets:
-                out.append(("forget %d" % k[0], s._replace(keys=tuple(x for x in s.keys if x != k),
-                                                            forgets=s.forgets - 1)))
-            if s.now >= k[2]:
-                out.append(("expire %d" % k[0], s._replace(keys=tuple(x for x in s.keys if x != k))))
+            rest = tuple(x for x in s.keys if x != k)
+            if s.forgets and k.renewed:
+                out.append(("forget %d" % k.client, normal(rest, s.clients, s.highest, s.forgets - 1)))
+            if k.left == 0:
+                out.append(("expire %d" % k.client, normal(rest, s.clients, s.highest, s.forgets)))
         return out
 
     def wrong(s, following):
-        inside = [c for c in s.clients if c.step == "inside"]
-        # At its deadline a command is killed before any other step.
-        running = [c for c in inside if naive == "no timer" or s.now < c.until]
-        if len(running) > 1:
+        inside = [i for i, c in enumerate(s.clients) if c.step == "inside" and (c.left > 0 or kinds[i] == "e")]
+        held = [next((k.holds for k in s.keys if k.client == i), 0) for i in inside]
+        if len(inside) > 1 and "".join(sorted(kinds[i] for i in inside)) not in ("ss", "sss", "nn"):
             return "two inside"
-        if any(c.token < s.highest for c in running):
+        if all(kinds[i] == "n" for i in inside) and len(set(held)) < len(held):
+            return "two with one number"
+        if len(inside) == 1 and kinds[inside[0]] in "xe" and s.clients[inside[0]].token < s.highest:
             return "an older token after a newer one"
         return None
 
     return steps, wrong
 
 
-def case(name, holds, count, forgets=None, **how):
-    start = State(0, (), 1, 0, (Client("idle", None, False, 0, 0, 0),) * count, (), forgets)
-    return (name, holds, start) + model(**how)
+def case(name, holds, kinds, forgets=None, naive=""):
+    assert "".join(sorted(kinds)) == kinds
+    return (name, holds, State((), (IDLE,) * len(kinds), 0, forgets)) + model(kinds, naive)
 
 
 CASES = [
-    case("two", True, 2),
-    case("naive: the lease counted from the answer", False, 2, naive="from the answer"),
-    case("naive: no timer but the server's", False, 2, naive="no timer"),
-    case("two, with marks", True, 2, marks=True),
-    case("forgetful, marks", True, 2, forgets=1, marks=True),
-    case("naive: forgetful, no marks", False, 2, forgets=1),
-    case("naive: forgetful, marks, the renewal alone is believed", False, 2, forgets=1, marks=True,
-         naive="the renewal alone"),
-    case("naive: forgetful, the renewed mark stays under its lease", False, 2, forgets=1, marks=True,
-         naive="the mark's lease stays"),
-    case("naive: forgetful, the lease of a mark is renewed", False, 2, forgets=1, marks=True,
-         naive="the mark's lease is renewed"),
-    case("naive: forgetful, the key is kept between lease and mark", False, 2, forgets=1, marks=True,
-         naive="keep and mark"),
-    case("naive: forgetful, the age of the lease of a mark is not counted", False, 2, forgets=1, marks=True,
-         naive="the age of the mark's lease"),
-    case("naive: forgetful, a mark is made without a key", False, 2, forgets=1, marks=True,
-         naive="a mark without a key"),
+    case("two", True, "xx"),
+    case("two, forgetful", True, "xx", forgets=2),
+    case("etcdctl lock between two", True, "exx", forgets=1),
+    case("a reader, a writer", True, "sx", forgets=1),
+    case("slots, two", True, "nn", forgets=1),
+    case("three", True, "xxx"),
+    case("three, forgetful", True, "xxx", forgets=2),
+    case("two readers and a writer", True, "ssx", forgets=1),
+    case("three for two slots", True, "nnn", forgets=1),
+    case("slots and a writer, forgetful", True, "nnx", forgets=1),
+    case("naive: counted from the answer", False, "xx", naive="from the answer"),
+    case("naive: the token is the revision of the key", False, "exx", naive="the key's token"),
+    case("naive: forgetful, a waiter enters under its renewed lease", False, "exx", forgets=1,
+         naive="enter under the renewed lease"),
+    case("naive: forgetful, keepalives renew a holder's lease", False, "xx", forgets=1,
+         naive="keepalives renew a holder's lease"),
+    case("naive: forgetful, a renewal counts without the key", False, "xx", forgets=1, naive="a renewal without a key"),
 ]
 
 if __name__ == "__main__":

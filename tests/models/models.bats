@@ -64,17 +64,11 @@ in_python() {
 	in_python trust "" 1 8
 }
 
-@test "the lease: counted from the question; the naive ways fail" {
-	in_python lease "naive: the" 0 1
-	[ -z "${THOROUGH-}" ] || in_python lease "naive: no" 0 1
-}
-
-@test "an etcd that forgets renewals: without marks, or with half of their rules, two are inside" {
-	in_python lease "no marks" 0 1
-	if [ -z "${THOROUGH-}" ]; then return; fi
-	in_python lease "a mark is made without a key" 0 1
-	in_python lease "the age of the lease of a mark" 0 1
-	in_python lease "the lease of a mark is renewed" 0 1
+@test "locks on etcd: a lease that was never renewed holds; each naive way fails" {
+	in_python lease "two" 4 0
+	in_python lease "naive: counted" 0 1
+	in_python lease "naive: forgetful, keepalives" 0 1
+	[ -z "${THOROUGH-}" ] || in_python lease "" 10 5
 }
 
 @test "rows with leases: with any of the rules taken out two are inside" {

@@ -126,7 +126,7 @@ static int url_take_path(const char *text, struct url *url, struct failure *fail
 	if (n == 0)
 		return failure_set(
 		    failure, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
-	/* FTP servers take these for wildcards; on etcd NAME# begins the names of the marks. */
+	/* FTP servers take these for wildcards; on etcd # begins a part of the queue. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
 		return failure_set(
 		    failure, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");

@@ -3,7 +3,7 @@
 
 #include "locksmith/etcd/grpc.h"
 
-#include "locksmith/etcd/etcdctl.h"
+#include "locksmith/etcd/etcd_env.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,15 +40,15 @@ static void forget_socket(curl_socket_t socket)
 /* libcurl 7.88 does not say when it closes a socket that was never connected: then its number comes again. */
 static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 {
-	struct grpc_call *c = data;
+	struct grpc_call *call = data;
 
 	(void)purpose;
 	forget_socket(socket);
-	c->too_late = c->joins;
-	for (size_t i = 0; i < CONNECTIONS && !c->joins; i++)
+	call->too_late = call->joins;
+	for (size_t i = 0; i < CONNECTIONS && !call->joins; i++)
 		if (connections[i].base == NULL) {
 			connections[i].socket = socket;
-			connections[i].base = c->base;
+			connections[i].base = call->base;
 			return CURL_SOCKOPT_OK;
 		}
 	return CURL_SOCKOPT_ERROR;
@@ -93,56 +93,56 @@ static int grpc_status(const char *text)
 /* gRPC's status comes behind the messages, or with the headers if there are none. */
 static size_t receive_header(char *line, size_t one, size_t size, void *data)
 {
-	struct grpc_call *c = data;
+	struct grpc_call *call = data;
 	char value[600], *plain;
 
 	size *= one;
-	if (c->answered) /* etcd's grpc-proxy says "context canceled" at the end of each stream */
+	if (call->answered) /* etcd's grpc-proxy says "context canceled" at the end of each stream */
 		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
-		c->status = grpc_status(value);
+		call->status = grpc_status(value);
 	if (is_header(line, size, "grpc-message: ", value, sizeof value)) {
-		plain = curl_easy_unescape(c->transfer.easy, value, 0, NULL);
-		snprintf(c->message, sizeof c->message, "%.199s", plain != NULL ? plain : value);
+		plain = curl_easy_unescape(call->transfer.easy, value, 0, NULL);
+		snprintf(call->message, sizeof call->message, "%.199s", plain != NULL ? plain : value);
 		curl_free(plain);
 	}
 	return size;
 }
 
-static struct pb received(const struct grpc_call *c)
+static struct pb received(const struct grpc_call *call)
 {
-	const unsigned char *bytes = (const unsigned char *)c->received.bytes;
+	const unsigned char *bytes = (const unsigned char *)call->received.bytes;
 
-	return (struct pb){bytes, bytes + c->received.used};
+	return (struct pb){bytes, bytes + call->received.used};
 }
 
 /* The answer is there: the request ends, and with it the call. */
-static void end_stream(struct grpc_call *c)
+static void end_stream(struct grpc_call *call)
 {
-	c->answered = true;
-	c->status = GRPC_OK;
-	curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT);
+	call->answered = true;
+	call->status = GRPC_OK;
+	curl_easy_pause(call->transfer.easy, CURLPAUSE_CONT);
 }
 
 static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
-	struct grpc_call *c = data;
+	struct grpc_call *call = data;
 	struct pb rest, message;
 	bool refused;
 
 	size *= one;
-	if (buffer_add(&c->received, bytes, size) != 0)
+	if (buffer_add(&call->received, bytes, size) != 0)
 		return 0;
-	rest = received(c);
+	rest = received(call);
 	while (pb_unwrap(&rest, &message))
-		if (c->hear != NULL)
-			c->hear(c->data, message);
-		else if (c->stream && !c->answered)
-			end_stream(c);
-	refused = !pb_may_unwrap(rest, c->received.limit);
-	if (c->hear != NULL) {
-		c->received.used = (size_t)(rest.end - rest.at);
-		memmove(c->received.bytes, rest.at, c->received.used);
+		if (call->hear != NULL)
+			call->hear(call->data, message);
+		else if (call->stream && !call->answered)
+			end_stream(call);
+	refused = !pb_may_unwrap(rest, call->received.limit);
+	if (call->hear != NULL) {
+		call->received.used = (size_t)(rest.end - rest.at);
+		memmove(call->received.bytes, rest.at, call->received.used);
 	}
 	return refused ? 0 : size;
 }
@@ -150,26 +150,26 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 /* A stream's request, which ends when the answer is there. */
 static size_t send_stream(char *room, size_t one, size_t size, void *data)
 {
-	struct grpc_call *c = data;
-	size_t left = c->request.used - c->sent;
+	struct grpc_call *call = data;
+	size_t left = call->request.used - call->sent;
 
 	if (left == 0)
-		return c->answered ? 0 : CURL_READFUNC_PAUSE;
+		return call->answered ? 0 : CURL_READFUNC_PAUSE;
 	if (left > one * size)
 		left = one * size;
-	memcpy(room, c->request.bytes + c->sent, left);
-	c->sent += left;
+	memcpy(room, call->request.bytes + call->sent, left);
+	call->sent += left;
 	return left;
 }
 
 /* libcurl begins a request anew. Where it cannot, libcurl 8.14 frees the connection, which other calls use. */
 static int rewind_stream(void *data, curl_off_t offset, int origin)
 {
-	struct grpc_call *c = data;
+	struct grpc_call *call = data;
 
 	(void)offset;
 	(void)origin;
-	c->sent = 0;
+	call->sent = 0;
 	return CURL_SEEKFUNC_OK;
 }
 
@@ -180,8 +180,8 @@ bool grpc_possible(void)
 
 static void set_certificates(CURL *easy)
 {
-	const char *ca = etcdctl_variable("CACERT");
-	const char *cert = etcdctl_variable("CERT"), *key = etcdctl_variable("KEY");
+	const char *ca = etcd_env_variable("CACERT");
+	const char *cert = etcd_env_variable("CERT"), *key = etcd_env_variable("KEY");
 
 	if (ca != NULL)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
@@ -191,26 +191,26 @@ static void set_certificates(CURL *easy)
 		curl_easy_setopt(easy, CURLOPT_SSLKEY, key);
 }
 
-int grpc_open(struct grpc_call *c, size_t limit)
+int grpc_open(struct grpc_call *call, size_t limit)
 {
 	CURL *easy;
 
-	*c = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PB_LONGEST};
-	if (transfer_open(&c->transfer) != 0)
+	*call = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PB_LONGEST};
+	if (transfer_open(&call->transfer) != 0)
 		return -1;
-	easy = c->transfer.easy;
+	easy = call->transfer.easy;
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_READFUNCTION, send_stream);
-	curl_easy_setopt(easy, CURLOPT_READDATA, c);
+	curl_easy_setopt(easy, CURLOPT_READDATA, call);
 	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, rewind_stream);
-	curl_easy_setopt(easy, CURLOPT_SEEKDATA, c);
+	curl_easy_setopt(easy, CURLOPT_SEEKDATA, call);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
-	curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);
-	curl_easy_setopt(easy, CURLOPT_HEADERDATA, c);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
 	curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, note_socket);
-	curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, c);
+	curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, call);
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
 	/* All calls to a server share a connection, also with one that is being made. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
@@ -223,102 +223,102 @@ int grpc_open(struct grpc_call *c, size_t limit)
 }
 
 void grpc_prepare(
-    struct grpc_call *c, const char *base, const char *method, const char *token, struct pb_out *request)
+    struct grpc_call *call, const char *base, const char *method, const char *token, struct pb_out *request)
 {
 	char text[2100];
 
-	c->base = base;
+	call->base = base;
 	pb_finish(request);
 	snprintf(text, sizeof text, "%s%s", base, method);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_URL, text);
-	buffer_clear(&c->request);
-	buffer_add(&c->request, (const char *)request->bytes, request->used);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDSIZE, c->stream ? -1L : (long)c->request.used);
-	curl_easy_setopt(c->transfer.easy, CURLOPT_POSTFIELDS, c->stream ? NULL : c->request.bytes);
-	curl_slist_free_all(c->headers);
-	c->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
-	c->headers = curl_slist_append(c->headers, "TE: trailers");
+	curl_easy_setopt(call->transfer.easy, CURLOPT_URL, text);
+	buffer_clear(&call->request);
+	buffer_add(&call->request, (const char *)request->bytes, request->used);
+	curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE, call->stream ? -1L : (long)call->request.used);
+	curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDS, call->stream ? NULL : call->request.bytes);
+	curl_slist_free_all(call->headers);
+	call->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
+	call->headers = curl_slist_append(call->headers, "TE: trailers");
 	if (token[0] != '\0') {
 		snprintf(text, sizeof text, "Token: %s", token);
-		c->headers = curl_slist_append(c->headers, text);
+		call->headers = curl_slist_append(call->headers, text);
 	}
-	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTPHEADER, c->headers);
+	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTPHEADER, call->headers);
 }
 
 /* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once more on a connection
    that has it already, and the call fails. So there a call that MAY_JOIN a connection is made without; it may open
    none (note_socket), which would begin with HTTP/1.1, and is made again if the connection has gone. */
-static void make_ready(struct grpc_call *c, bool may_join)
+static void make_ready(struct grpc_call *call, bool may_join)
 {
-	bool tls = strncmp(c->base, "https:", 6) == 0;
+	bool tls = strncmp(call->base, "https:", 6) == 0;
 	bool begins_twice = curl_version_info(CURLVERSION_NOW)->version_num >> 8 == 0x0758;
 
-	buffer_clear(&c->received);
-	c->status = GRPC_NONE;
-	c->message[0] = '\0';
-	c->joins = may_join && begins_twice && !tls && has_connection(c->base);
-	c->too_late = false;
-	c->sent = 0;
-	c->answered = false;
-	curl_easy_setopt(c->transfer.easy, CURLOPT_HTTP_VERSION,
+	buffer_clear(&call->received);
+	call->status = GRPC_NONE;
+	call->message[0] = '\0';
+	call->joins = may_join && begins_twice && !tls && has_connection(call->base);
+	call->too_late = false;
+	call->sent = 0;
+	call->answered = false;
+	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTP_VERSION,
 	    tls	       ? (long)CURL_HTTP_VERSION_2TLS
-	    : c->joins ? (long)CURL_HTTP_VERSION_2_0
+	    : call->joins ? (long)CURL_HTTP_VERSION_2_0
 		       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
-	if (!c->joins)
-		opener = c;
+	if (!call->joins)
+		opener = call;
 }
 
-void grpc_start(struct grpc_call *c)
+void grpc_start(struct grpc_call *call)
 {
-	make_ready(c, true);
-	transfer_start(&c->transfer);
+	make_ready(call, true);
+	transfer_start(&call->transfer);
 }
 
-void grpc_run(struct grpc_call *c, int64_t until, const bool *abort)
+void grpc_run(struct grpc_call *call, int64_t until, const bool *abort)
 {
-	make_ready(c, true);
-	transfer_run(&c->transfer, until, abort);
-	if (c->too_late) {
-		make_ready(c, false);
-		transfer_run(&c->transfer, until, abort);
+	make_ready(call, true);
+	transfer_run(&call->transfer, until, abort);
+	if (call->too_late) {
+		make_ready(call, false);
+		transfer_run(&call->transfer, until, abort);
 	}
-	if (!c->transfer.ended && !(abort != NULL && *abort))
-		hang_up(c->base);
+	if (!call->transfer.ended && !(abort != NULL && *abort))
+		hang_up(call->base);
 }
 
 /* What a server that speaks no gRPC has in its answer was refused by receive. */
-static bool refused_page(const struct grpc_call *c)
+static bool refused_page(const struct grpc_call *call)
 {
 	const char *type = NULL;
 
-	curl_easy_getinfo(c->transfer.easy, CURLINFO_CONTENT_TYPE, &type);
-	return c->transfer.result == CURLE_WRITE_ERROR && (type == NULL || strncmp(type, "application/grpc", 16) != 0);
+	curl_easy_getinfo(call->transfer.easy, CURLINFO_CONTENT_TYPE, &type);
+	return call->transfer.result == CURLE_WRITE_ERROR && (type == NULL || strncmp(type, "application/grpc", 16) != 0);
 }
 
-int grpc_http(const struct grpc_call *c)
+int grpc_http(const struct grpc_call *call)
 {
 	long status = 0;
 
-	if (c->transfer.ended && (c->transfer.result == CURLE_OK || refused_page(c)))
-		curl_easy_getinfo(c->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+	if (call->transfer.ended && (call->transfer.result == CURLE_OK || refused_page(call)))
+		curl_easy_getinfo(call->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
 	return (int)status;
 }
 
-bool grpc_answer(const struct grpc_call *c, struct pb *message)
+bool grpc_answer(const struct grpc_call *call, struct pb *message)
 {
-	struct pb rest = received(c);
+	struct pb rest = received(call);
 
-	return c->transfer.ended && c->transfer.result == CURLE_OK && c->status == GRPC_OK &&
+	return call->transfer.ended && call->transfer.result == CURLE_OK && call->status == GRPC_OK &&
 	       pb_unwrap(&rest, message) && pb_whole(*message);
 }
 
-void grpc_close(struct grpc_call *c)
+void grpc_close(struct grpc_call *call)
 {
-	transfer_close(&c->transfer);
-	buffer_clear(&c->request);
-	buffer_clear(&c->received);
-	curl_slist_free_all(c->headers);
-	if (opener == c)
+	transfer_close(&call->transfer);
+	buffer_clear(&call->request);
+	buffer_clear(&call->received);
+	curl_slist_free_all(call->headers);
+	if (opener == call)
 		opener = NULL;
-	*c = (struct grpc_call){.status = GRPC_NONE};
+	*call = (struct grpc_call){.status = GRPC_NONE};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcdwatch.h"
+#include "locksmith/etcd/etcd_watch.h"
 
 #include <string.h>
 
@@ -15,29 +15,29 @@ enum event { EVENT_TYPE = 1, DELETED = 1 };
 
 static void watch_hear(void *data, struct pb message)
 {
-	struct etcdwatch *w = data;
+	struct etcd_watch *watch = data;
 	struct pb_field field;
 
-	w->cancelled = w->cancelled || !pb_whole(message) || pb_number(message, WATCH_CANCELED) != 0;
-	w->stirred = w->stirred || w->cancelled;
+	watch->cancelled = watch->cancelled || !pb_whole(message) || pb_number(message, WATCH_CANCELED) != 0;
+	watch->stirred = watch->stirred || watch->cancelled;
 	while (pb_next(&message, &field)) {
 		if (field.number != WATCH_EVENT)
 			continue;
-		w->stirred = true;
+		watch->stirred = true;
 		if (pb_number(field.bytes, EVENT_TYPE) == DELETED)
-			w->deleted = true;
+			watch->deleted = true;
 	}
 }
 
-void etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue_span *keys,
+void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
     bool puts, int64_t revision)
 {
 	struct pb_out request;
 	size_t create;
 
-	etcdwatch_stop(w);
-	w->endpoint = e->current;
-	strcpy(w->key, keys->first);
+	etcd_watch_stop(watch);
+	watch->endpoint = rpc->current;
+	strcpy(watch->key, keys->first);
 	pb_start(&request);
 	create = pb_open(&request, CREATE);
 	pb_text(&request, WATCH_KEY, keys->first);
@@ -46,23 +46,23 @@ void etcdwatch_start(struct etcdwatch *w, struct etcd *e, const struct etcdqueue
 	if (!puts)
 		pb_int(&request, WATCH_FILTER, NO_PUT);
 	pb_close(&request, create);
-	if (grpc_open(&w->call, LONGEST_MESSAGE) != 0)
+	if (grpc_open(&watch->call, LONGEST_MESSAGE) != 0)
 		return;
-	etcdrpc_prepare(e, &w->call, ETCD_WATCH, &request);
-	w->call.hear = watch_hear;
-	w->call.data = w;
+	etcd_rpc_prepare(rpc, &watch->call, ETCD_WATCH, &request);
+	watch->call.hear = watch_hear;
+	watch->call.data = watch;
 	curl_easy_setopt(
-	    w->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(e->endpoint_timeout / 1000000));
-	grpc_start(&w->call);
+	    watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(rpc->endpoint_timeout / 1000000));
+	grpc_start(&watch->call);
 }
 
-bool etcdwatch_over(const struct etcdwatch *w)
+bool etcd_watch_over(const struct etcd_watch *watch)
 {
-	return w->stirred || w->call.transfer.easy == NULL || w->call.transfer.ended;
+	return watch->stirred || watch->call.transfer.easy == NULL || watch->call.transfer.ended;
 }
 
-void etcdwatch_stop(struct etcdwatch *w)
+void etcd_watch_stop(struct etcd_watch *watch)
 {
-	grpc_close(&w->call);
-	*w = (struct etcdwatch){.deleted = false};
+	grpc_close(&watch->call);
+	*watch = (struct etcd_watch){.deleted = false};
 }

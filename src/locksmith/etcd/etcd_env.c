@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcdctl.h"
+#include "locksmith/etcd/etcd_env.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define LONGEST_URL 6000
 
-const char *etcdctl_variable(const char *name)
+const char *etcd_env_variable(const char *name)
 {
 	char variable[40];
 	const char *value;
@@ -46,7 +46,7 @@ static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 	return with == 0 || with == all ? 0 : -1;
 }
 
-int etcdctl_url(const char *text, struct url *url, struct failure *failure)
+int etcd_env_url(const char *text, struct url *url, struct failure *failure)
 {
 	const char *list = getenv("ETCDCTL_ENDPOINTS"), *from = strstr(text, "://"), *path;
 	char hosts[LONGEST_URL / 2], whole[LONGEST_URL];
@@ -72,7 +72,7 @@ int etcdctl_url(const char *text, struct url *url, struct failure *failure)
 }
 
 /* The password of ETCDCTL_USER is that user's alone. */
-static int etcdctl_take_user(const char *value, const struct url *url, struct login *login, struct failure *failure)
+static int etcd_env_take_user(const char *value, const struct url *url, struct login *login, struct failure *failure)
 {
 	size_t length = strcspn(value, ":");
 	bool same = url->user[0] == '\0' ||
@@ -90,7 +90,7 @@ static int etcdctl_take_user(const char *value, const struct url *url, struct lo
 	return 0;
 }
 
-int etcdctl_login(const struct url *url, struct login *login, struct failure *failure)
+int etcd_env_login(const struct url *url, struct login *login, struct failure *failure)
 {
 	const char *user = getenv("ETCDCTL_USER"), *password = getenv("ETCDCTL_PASSWORD");
 
@@ -102,5 +102,5 @@ int etcdctl_login(const struct url *url, struct login *login, struct failure *fa
 		snprintf(login->password, sizeof login->password, "%s", password);
 		login->has_password = true;
 	}
-	return user != NULL ? etcdctl_take_user(user, url, login, failure) : 0;
+	return user != NULL ? etcd_env_take_user(user, url, login, failure) : 0;
 }

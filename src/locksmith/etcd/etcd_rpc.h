@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcdrpc.h - calls to an etcd cluster: endpoints in turn, login, errors. */
-#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
-#define SEMLOCK_LOCKSMITH_ETCD_ETCDRPC_H
+/* locksmith/etcd/etcd_rpc.h - calls to an etcd cluster: endpoints in turn, login, errors. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 
 #include "locksmith/etcd/grpc.h"
 #include "locksmith/common/url.h"
@@ -25,7 +25,7 @@ enum etcd_reply {
 	ETCD_FATAL   /* no use in trying again: failure is filled in */
 };
 
-struct etcd {
+struct etcd_rpc {
 	const struct url *url;
 	char base[URL_HOSTS][300];
 	char failed[URL_HOSTS][200]; /* each endpoint's failure in this call; "": none */
@@ -46,22 +46,22 @@ struct etcd {
 
 /* Prepares, and logs in until that moment if a user is named. OK, or failure is filled in. An endpoint may take
    first_timeout for its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
-enum etcd_reply etcdrpc_open(struct etcd *e, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
+enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);
 
 /* Begins the request of the next call, and returns it. */
-struct pb_out *etcdrpc_begin(struct etcd *e);
+struct pb_out *etcd_rpc_begin(struct etcd_rpc *rpc);
 
-/* Calls a method with the request that was begun; on OK e->answer is set. Goes through the endpoints again
+/* Calls a method with the request that was begun; on OK rpc->answer is set. Goes through the endpoints again
    and again until that moment. */
-enum etcd_reply etcdrpc_call(struct etcd *e, const char *method, int64_t until);
+enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
 /* Prepares a call of the endpoint that is asked first, to be made beside the others. */
-void etcdrpc_prepare(struct etcd *e, struct grpc_call *c, const char *method, struct pb_out *request);
+void etcd_rpc_prepare(struct etcd_rpc *rpc, struct grpc_call *call, const char *method, struct pb_out *request);
 
 /* Takes the next endpoint. */
-void etcdrpc_rotate(struct etcd *e);
+void etcd_rpc_rotate(struct etcd_rpc *rpc);
 
-void etcdrpc_close(struct etcd *e);
+void etcd_rpc_close(struct etcd_rpc *rpc);
 
 #endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include "locksmith/etcd/etcd_lock.h"
+
+#include "locksmith/common/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The numbers of the fields: etcd's rpc.proto. */
+enum lease_field { GRANT_SECONDS = 1, GRANTED_ID = 2, GRANTED_SECONDS = 3, LEASE_ID = 1, KEPT_SECONDS = 3 };
+
+/* Gets a lease, and sets lock->ttl, which the server may make longer. */
+static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
+{
+	int64_t sent = clock_boottime(), asked = (lock->ttl + NS_PER_S - 1) / NS_PER_S, seconds;
+	enum etcd_reply reply;
+
+	*lease = (struct etcd_lease){.id = 0};
+	pb_int(etcd_rpc_begin(&lock->rpc), GRANT_SECONDS, asked);
+	reply = etcd_rpc_call(&lock->rpc, ETCD_GRANT, until);
+	if (reply != ETCD_OK)
+		return reply;
+	seconds = pb_number(lock->rpc.answer, GRANTED_SECONDS);
+	lease->id = pb_number(lock->rpc.answer, GRANTED_ID);
+	if (seconds < asked || seconds > LONGEST_SECONDS || lease->id == 0) {
+		lease->id = 0;
+		failure_set(&lock->rpc.failure, EXIT_UNAVAILABLE, "the server granted no lease");
+		return ETCD_FATAL;
+	}
+	lock->ttl = seconds * NS_PER_S;
+	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from the first. */
+	lease->end = sent + lock->ttl;
+	return ETCD_OK;
+}
+
+enum etcd_reply etcd_lock_grant(struct etcd_lock *lock, int64_t until)
+{
+	const char *part = lock->options->mode == LEASE_SHARED	? "#shared/"
+			   : lock->options->mode == LEASE_SLOTS ? "#slots/"
+								: "";
+	enum etcd_reply reply;
+
+	lock->revision = 0;
+	lock->token = 0;
+	lock->slot = -1;
+	lock->number[0] = '\0';
+	lock->next.id = 0;
+	reply = get_lease(lock, &lock->lease, until);
+	if (reply == ETCD_OK)
+		snprintf(lock->key, sizeof lock->key, "%s/%s%016" PRIx64, lock->name, part, (uint64_t)lock->lease.id);
+	return reply;
+}
+
+enum etcd_reply etcd_lock_keep(struct etcd_lock *lock, int64_t until)
+{
+	int64_t sent = clock_boottime(), seconds;
+	enum etcd_reply reply;
+
+	lock->lease.renewed = true;
+	pb_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lock->lease.id);
+	reply = etcd_rpc_call(&lock->rpc, ETCD_KEEPALIVE, until);
+	if (reply != ETCD_OK)
+		return reply;
+	/* The reply about an ended lease has no TTL. */
+	seconds = pb_number(lock->rpc.answer, KEPT_SECONDS);
+	if (seconds <= 0)
+		return ETCD_GONE;
+	lock->lease.end = sent + (seconds < lock->ttl / NS_PER_S ? seconds * NS_PER_S : lock->ttl);
+	return ETCD_OK;
+}
+
+static void revoke(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
+{
+	if (lease->id == 0)
+		return;
+	pb_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lease->id);
+	etcd_rpc_call(&lock->rpc, ETCD_REVOKE, until);
+	lease->id = 0;
+}
+
+void etcd_lock_revoke(struct etcd_lock *lock, int64_t until)
+{
+	revoke(lock, &lock->next, until);
+	revoke(lock, &lock->lease, until);
+}
+
+enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t until)
+{
+	struct pb_out *request = etcd_rpc_begin(&lock->rpc);
+	struct etcd_kv own;
+	enum etcd_reply reply;
+	size_t questions;
+
+	questions = etcd_queue_ask(&lock->queue, request, TXN_SUCCESS, revision);
+	if (revision != INT64_MAX)
+		etcd_txn_range(request, TXN_SUCCESS, &(struct etcd_txn_range){.key = lock->key, .keys_only = true});
+	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	lock->place.found = etcd_txn_first(lock->rpc.answer, questions, &own) && lock->revision > 0 &&
+			    own.made == lock->revision;
+	lock->seen = etcd_txn_revision(lock->rpc.answer);
+	etcd_queue_place(&lock->queue, lock->rpc.answer, &lock->place);
+	return ETCD_OK;
+}
+
+/* The look comes before the put: the keys that it finds are before ours. */
+static void look_and_put(const struct etcd_lock *lock, struct pb_out *request, enum txn_branch branch)
+{
+	char value[ETCD_KEY];
+
+	etcd_queue_ask(&lock->queue, request, branch, INT64_MAX);
+	etcd_queue_value(lock->options, false, -1, value, sizeof value);
+	etcd_txn_put(request, branch, lock->key, value, lock->lease.id);
+}
+
+/* If the lock is free: the holder's key at once. A slot has no number before the look. */
+static void enter_or_queue(struct etcd_lock *lock, struct pb_out *request)
+{
+	struct etcd_txn_opened inner;
+
+	if (lock->options->mode == LEASE_SLOTS) {
+		look_and_put(lock, request, TXN_SUCCESS);
+		return;
+	}
+	etcd_queue_value(lock->options, true, -1, lock->value, sizeof lock->value);
+	inner = etcd_txn_open(request, TXN_SUCCESS);
+	etcd_queue_require_free(&lock->queue, request, INT64_MAX);
+	etcd_txn_put(request, TXN_SUCCESS, lock->key, lock->value, lock->lease.id);
+	look_and_put(lock, request, TXN_FAILURE);
+	etcd_txn_close(request, inner);
+}
+
+/* The answer to enter_or_queue. */
+static void note_queued(struct etcd_lock *lock)
+{
+	struct pb answer = lock->rpc.answer, inner = etcd_txn_inner(answer, 0);
+
+	lock->revision = lock->seen = etcd_txn_revision(answer);
+	lock->place = (struct etcd_place){.found = true};
+	if (etcd_txn_succeeded(inner))
+		lock->token = lock->revision;
+	else
+		etcd_queue_place(&lock->queue, inner.at != NULL ? inner : answer, &lock->place);
+}
+
+/* Where a request was not carried out, an earlier one may have been, whose reply was lost: then our key is the
+   holder's, under that lease. Returns the revision at which our key was made, 0: there is none. */
+static int64_t note_found(struct etcd_lock *lock, int64_t lease)
+{
+	struct etcd_kv key;
+
+	etcd_txn_first(lock->rpc.answer, 0, &key);
+	if (key.lease == lease && etcd_queue_holds(&key, false))
+		lock->token = key.put;
+	return key.made;
+}
+
+enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made)
+{
+	const struct etcd_span *all = &lock->queue.all;
+	struct pb_out *request = etcd_rpc_begin(&lock->rpc);
+	enum etcd_reply reply;
+	bool done;
+
+	if (unless_newer >= 0)
+		etcd_txn_condition(request, all->first, all->end, TXN_LESS, unless_newer + 1);
+	else
+		etcd_txn_made_at(request, lock->key, 0);
+	enter_or_queue(lock, request);
+	etcd_txn_get(request, TXN_FAILURE, lock->key);
+	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	done = etcd_txn_succeeded(lock->rpc.answer);
+	if (done)
+		note_queued(lock);
+	else
+		lock->revision = note_found(lock, lock->lease.id);
+	*made = lock->revision > 0;
+	return done || !*made ? ETCD_OK : etcd_lock_look(lock, lock->revision, until);
+}
+
+enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct pb *keys)
+{
+	const struct etcd_span *all = &lock->queue.all;
+	enum etcd_reply reply;
+
+	etcd_txn_range(etcd_rpc_begin(&lock->rpc), TXN_SUCCESS,
+	    &(struct etcd_txn_range){.key = all->first, .end = all->end, .order = TXN_OLDEST_FIRST});
+	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	*keys = etcd_txn_kvs(lock->rpc.answer, 0);
+	return reply;
+}
+
+/* Puts our key, if it is there still, and the number of its slot under LEASE. The request is begun, and may have
+   conditions of its own. */
+static enum etcd_reply put_under(struct etcd_lock *lock, struct pb_out *request, struct etcd_lease lease, int64_t until)
+{
+	enum etcd_reply reply;
+
+	etcd_txn_made_at(request, lock->key, lock->revision);
+	etcd_txn_put(request, TXN_SUCCESS, lock->key, lock->value, lease.id);
+	if (lock->number[0] != '\0')
+		etcd_txn_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
+	etcd_txn_get(request, TXN_FAILURE, lock->key);
+	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	lock->seen = etcd_txn_revision(lock->rpc.answer);
+	if (!etcd_txn_succeeded(lock->rpc.answer)) {
+		if (note_found(lock, lease.id) != lock->revision)
+			return ETCD_GONE;
+	} else if (lock->token == 0) {
+		lock->token = lock->seen;
+	}
+	if (lock->token != 0) {
+		lock->lease = lease;
+		lock->next.id = 0;
+	}
+	return ETCD_OK;
+}
+
+/* A lease that was never renewed, with half of its time left, which saves the holder a renewal. */
+static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
+{
+	int64_t half = clock_boottime() + lock->ttl / 2;
+	enum etcd_reply reply = ETCD_OK;
+
+	*lease = lock->lease;
+	if (!lease->renewed && lease->end >= half)
+		return ETCD_OK;
+	if (lock->next.id == 0 || lock->next.end < half)
+		reply = get_lease(lock, &lock->next, until);
+	*lease = lock->next;
+	return reply;
+}
+
+enum etcd_reply etcd_lock_enter(struct etcd_lock *lock, int64_t until)
+{
+	struct etcd_lease lease;
+	struct pb_out *request;
+	enum etcd_reply reply = lease_to_enter(lock, &lease, until);
+
+	if (reply != ETCD_OK)
+		return reply;
+	request = etcd_rpc_begin(&lock->rpc);
+	if (lock->options->mode == LEASE_SLOTS) {
+		lock->slot = (int)lock->place.slot;
+		snprintf(lock->number, sizeof lock->number, "%.*s%d", ETCD_KEY - 24, lock->queue.numbers.first,
+		    lock->slot);
+		etcd_txn_made_at(request, lock->number, 0);
+	}
+	if (lock->place.blocked)
+		etcd_queue_require_free(&lock->queue, request, lock->revision);
+	etcd_queue_value(lock->options, true, lock->slot, lock->value, sizeof lock->value);
+	reply = put_under(lock, request, lease, until);
+	/* A separate look: the first transaction mostly succeeds, with a shorter answer. */
+	return reply != ETCD_OK || lock->token != 0 ? reply : etcd_lock_look(lock, lock->revision, until);
+}
+
+enum etcd_reply etcd_lock_renew(struct etcd_lock *lock, int64_t until)
+{
+	enum etcd_reply reply = get_lease(lock, &lock->next, until);
+
+	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until) : reply;
+}
+
+enum etcd_reply etcd_lock_release(struct etcd_lock *lock, int64_t until)
+{
+	struct pb_out *request = etcd_rpc_begin(&lock->rpc);
+	enum etcd_reply reply;
+
+	etcd_txn_made_at(request, lock->key, lock->revision);
+	etcd_txn_delete(request, TXN_SUCCESS, lock->key);
+	if (lock->number[0] != '\0')
+		etcd_txn_delete(request, TXN_SUCCESS, lock->number);
+	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	/* A key that has gone before its lease can have ended was removed by an earlier request, whose reply was lost:
+	   of ours, or of libcurl's, which repeats one when a connection ends. */
+	if (!etcd_txn_succeeded(lock->rpc.answer) && clock_boottime() >= lock->lease.end)
+		return ETCD_GONE;
+	lock->token = 0;
+	return ETCD_OK;
+}

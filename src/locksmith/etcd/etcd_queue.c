@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include "locksmith/etcd/etcd_queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The requests, by their place in the transaction. */
+enum question {
+	KEYS_BELOW, /* the nearest key before ours, of those below our peers in name */
+	KEYS_ABOVE,
+	OLDEST,	    /* the first key of all, the holder's, for messages */
+	SLOT_KEYS,  /* with slots: the N nearest of those before ours, */
+	NUMBERS,    /* and all numbers that are taken */
+	QUESTIONS
+};
+
+/* The value of a holder's key begins with this. */
+static const char holds_mark[] = "holds ";
+
+static void fill_span(struct etcd_span *span, const char *name, const char *part)
+{
+	snprintf(span->first, sizeof span->first, "%s/%s", name, part);
+	/* The end of a range is the first key beyond it: '0' follows '/'. */
+	snprintf(span->end, sizeof span->end, "%.*s0", (int)strlen(span->first) - 1, span->first);
+}
+
+void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *o)
+{
+	queue->options = o;
+	fill_span(&queue->all, name, "");
+	fill_span(&queue->slots, name, "#slots/");
+	fill_span(&queue->numbers, name, "#slots#/");
+	if (o->mode == LEASE_SHARED) {
+		fill_span(&queue->peers, name, "#shared/");
+	} else if (o->mode == LEASE_SLOTS) {
+		/* The numbers come right before the keys. */
+		strcpy(queue->peers.first, queue->numbers.first);
+		strcpy(queue->peers.end, queue->slots.end);
+	} else {
+		strcpy(queue->peers.first, queue->all.first);
+		strcpy(queue->peers.end, queue->all.first);
+	}
+}
+
+static void ask(struct pb_out *request, enum txn_branch branch, struct etcd_txn_range range, const char *first,
+    const char *end)
+{
+	range.key = first;
+	range.end = end;
+	etcd_txn_range(request, branch, &range);
+}
+
+size_t etcd_queue_ask(const struct etcd_queue *queue, struct pb_out *request, enum txn_branch branch, int64_t before)
+{
+	struct etcd_txn_range nearest = {
+	    .limit = 1, .before = before, .order = TXN_NEWEST_FIRST, .keys_only = true};
+	struct etcd_txn_range oldest = {.limit = 1, .before = before, .order = TXN_OLDEST_FIRST};
+	struct etcd_txn_range numbers = {.limit = queue->options->slots, .keys_only = true};
+
+	ask(request, branch, nearest, queue->all.first, queue->peers.first);
+	ask(request, branch, nearest, queue->peers.end, queue->all.end);
+	ask(request, branch, oldest, queue->all.first, queue->all.end);
+	if (queue->options->mode != LEASE_SLOTS)
+		return SLOT_KEYS;
+	nearest.limit = queue->options->slots;
+	ask(request, branch, nearest, queue->slots.first, queue->slots.end);
+	ask(request, branch, numbers, queue->numbers.first, queue->numbers.end);
+	return QUESTIONS;
+}
+
+/* etcd compares a range without keys as a key that was made at 0. */
+static void require_none(struct pb_out *request, const char *first, const char *end)
+{
+	etcd_txn_condition(request, first, end, TXN_EQUAL, 0);
+}
+
+void etcd_queue_require_free(const struct etcd_queue *queue, struct pb_out *request, int64_t revision)
+{
+	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
+
+	/* An exclusive lock has no peers: nothing is below them, and our own key is among the rest. */
+	if (!exclusive)
+		require_none(request, queue->all.first, queue->peers.first);
+	if (exclusive && revision != INT64_MAX)
+		etcd_txn_condition(request, queue->all.first, queue->all.end, TXN_GREATER, revision - 1);
+	else
+		require_none(request, queue->peers.end, queue->all.end);
+}
+
+static size_t length_of(struct pb text)
+{
+	return (size_t)(text.end - text.at);
+}
+
+static bool begins_with(struct pb text, const char *word)
+{
+	size_t length = strlen(word);
+
+	return length_of(text) >= length && memcmp(text.at, word, length) == 0;
+}
+
+/* If another program's key is no string, or too long for one, all keys of its range are watched. */
+static void watch_key(struct etcd_place *place, const struct etcd_kv *key, const struct etcd_span *range)
+{
+	pb_string(key->key, place->watch.first, sizeof place->watch.first);
+	place->watch.end[0] = '\0';
+	if (strlen(place->watch.first) != length_of(key->key))
+		place->watch = *range;
+}
+
+static bool is_taken(struct pb numbers, unsigned int n)
+{
+	char name[ETCD_KEY];
+	const char *slash;
+	struct etcd_kv key;
+
+	while (etcd_txn_next(&numbers, &key)) {
+		pb_string(key.key, name, sizeof name);
+		slash = strrchr(name, '/');
+		if (slash != NULL && strtoul(slash + 1, NULL, 10) == n)
+			return true;
+	}
+	return false;
+}
+
+static unsigned int count_keys(struct pb keys)
+{
+	struct etcd_kv key;
+	unsigned int n = 0;
+
+	while (etcd_txn_next(&keys, &key))
+		n++;
+	return n;
+}
+
+/* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
+   which puts its key again (etcd_lock.h), or has gone: so a free number wakes one waiter. */
+static void place_among_slots(const struct etcd_queue *queue, struct pb answer, struct etcd_place *place)
+{
+	unsigned int n = queue->options->slots;
+	struct pb taken = etcd_txn_kvs(answer, NUMBERS);
+	bool first = count_keys(etcd_txn_kvs(answer, SLOT_KEYS)) < n;
+	struct etcd_kv predecessor;
+
+	place->blocked = !first || count_keys(taken) >= n;
+	if (!place->blocked) {
+		while (is_taken(taken, place->slot))
+			place->slot++;
+		return;
+	}
+	etcd_txn_first(answer, SLOT_KEYS, &predecessor);
+	place->puts = !first && predecessor.version < 2;
+	if (place->puts)
+		watch_key(place, &predecessor, &queue->slots);
+	else
+		place->watch = first ? queue->numbers : queue->slots;
+}
+
+void etcd_queue_place(const struct etcd_queue *queue, struct pb answer, struct etcd_place *place)
+{
+	struct etcd_kv below, key, holder;
+	bool has_below = etcd_txn_first(answer, KEYS_BELOW, &below);
+	bool has_key = etcd_txn_first(answer, KEYS_ABOVE, &key) || has_below;
+
+	if (has_below && below.made >= key.made)
+		key = below;
+	*place = (struct etcd_place){.found = place->found};
+	if (has_key) {
+		place->blocked = true;
+		watch_key(place, &key, &queue->all);
+	} else if (queue->options->mode == LEASE_SLOTS) {
+		place_among_slots(queue, answer, place);
+	}
+	if (!place->blocked)
+		return;
+	/* A number that another program has put is newer than our key, perhaps. */
+	if (etcd_txn_first(answer, OLDEST, &holder) || etcd_txn_first(answer, NUMBERS, &holder))
+		etcd_queue_describe(&holder, place->who, sizeof place->who);
+	else
+		snprintf(place->who, sizeof place->who, "mode=%s", lease_mode_name(queue->options->mode));
+}
+
+bool etcd_queue_holds(const struct etcd_kv *key, bool first)
+{
+	return length_of(key->value) == 0 ? first : begins_with(key->value, holds_mark);
+}
+
+bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *key)
+{
+	return begins_with(key->key, queue->numbers.first);
+}
+
+unsigned int etcd_queue_waiting(struct pb keys, int64_t revision)
+{
+	unsigned int n = 0;
+	struct etcd_kv key;
+
+	for (bool first = true; etcd_txn_next(&keys, &key); first = false)
+		if (key.made < revision && !etcd_queue_holds(&key, first))
+			n++;
+	return n;
+}
+
+void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size)
+{
+	char name[ETCD_KEY], value[350];
+	const char *fields = value;
+
+	pb_string(key->value, value, sizeof value);
+	if (value[0] == '\0') {
+		pb_string(key->key, name, sizeof name);
+		snprintf(text, size, "mode=exclusive note=another program's key %.200s", name);
+		return;
+	}
+	if (begins_with(key->value, holds_mark))
+		fields += strlen(holds_mark);
+	snprintf(text, size, "mode=%s%s", strncmp(fields, "slots=", 6) == 0 ? "slots " : "", fields);
+}
+
+void etcd_queue_value(const struct options *o, bool holds, int slot, char *value, size_t size)
+{
+	char holder[350], slots[24] = "", number[24] = "";
+
+	if (o->mode == LEASE_SLOTS)
+		snprintf(slots, sizeof slots, "=%u", o->slots);
+	if (slot >= 0)
+		snprintf(number, sizeof number, " slot=%d", slot);
+	options_holder(o, holder, sizeof holder);
+	snprintf(value, size, "%s%s%s%s %s", holds ? holds_mark : "", lease_mode_name(o->mode), slots, number, holder);
+}

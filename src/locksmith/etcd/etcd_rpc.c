@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include "locksmith/etcd/etcd_rpc.h"
+
+#include "locksmith/common/clock.h"
+#include "locksmith/etcd/etcd_env.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
+#define NO_MESSAGE "the answer is no gRPC message, or is too long"
+#define PAUSE (150 * NS_PER_MS) /* when all endpoints have been tried */
+
+enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of the request, and of the response */
+
+static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
+
+static enum etcd_reply etcd_fatal(struct etcd_rpc *rpc, int status, const char *text)
+{
+	failure_set(&rpc->failure, status, "%s", text);
+	return ETCD_FATAL;
+}
+
+/* The call to an endpoint failed: the message has the failures of all. MENDS: it may succeed later. */
+static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
+{
+	char all[sizeof rpc->failure.text] = "";
+	size_t used = 0;
+
+	snprintf(rpc->failed[rpc->current], sizeof rpc->failed[0], "%s", text);
+	rpc->away = rpc->away || mends;
+	for (unsigned int i = 0; i < rpc->url->hosts && used < sizeof all; i++)
+		if (rpc->failed[i][0] != '\0')
+			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
+			    used > 0 ? "; " : "", rpc->url->hosts > 1 ? rpc->url->host[i] : "",
+			    rpc->url->hosts > 1 ? ": " : "", rpc->failed[i]);
+	failure_fill(&rpc->failure, EXIT_UNAVAILABLE, rpc->away, "%s", all);
+	return ETCD_SILENT;
+}
+
+/* Sets the failure that etcd's error means. */
+static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
+{
+	const char *text = rpc->call.message;
+	char number[60];
+
+	if (text[0] == '\0') {
+		snprintf(number, sizeof number, "an error without a message (gRPC status %d)", rpc->call.status);
+		text = number;
+	}
+	if (strstr(text, "lease not found") != NULL) {
+		failure_set(&rpc->failure, EXIT_UNAVAILABLE, "%s", text);
+		return ETCD_GONE;
+	}
+	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
+		return etcd_fatal(rpc, EXIT_NOTPERMITTED, text);
+	/* The store is full: every member refuses until an administrator makes room; with -w the call is
+	   repeated. */
+	if (strstr(text, "space exceeded") != NULL) {
+		failure_away(&rpc->failure, "%s", text);
+		return ETCD_FATAL;
+	}
+	switch (rpc->call.status) {
+	case GRPC_DENIED:
+		failure_set(&rpc->failure, EXIT_NOTPERMITTED,
+		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
+		    "readwrite --prefix=true '%s/'", text, rpc->url->path);
+		return ETCD_FATAL;
+	case GRPC_INVALID_ARGUMENT:
+	case GRPC_NOT_FOUND:
+	case GRPC_FAILED_PRECONDITION:
+	case GRPC_OUT_OF_RANGE:
+	case GRPC_UNIMPLEMENTED:
+	case GRPC_UNAUTHENTICATED:
+		return etcd_fatal(rpc, EXIT_UNAVAILABLE, text);
+	}
+	/* No leader, timed out, overloaded: try the next endpoint, or the same one later. */
+	return etcd_failure(rpc, text, true);
+}
+
+/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many
+   requests. */
+static enum etcd_reply foreign_reply(struct etcd_rpc *rpc, int http)
+{
+	char line[sizeof rpc->failed[0]];
+
+	snprintf(line, sizeof line, "HTTP %d without gRPC: this is no etcd, or a proxy before it passes no gRPC (HTTP/2) on", http);
+	return etcd_failure(rpc, line, http == 429 || (http >= 502 && http <= 504));
+}
+
+/* The connection was made, and ended. */
+static bool was_ended(CURLcode result)
+{
+	return result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR || result == CURLE_SEND_ERROR ||
+	       result == CURLE_HTTP2 || result == CURLE_HTTP2_STREAM || result == CURLE_PARTIAL_FILE ||
+	       result == CURLE_WEIRD_SERVER_REPLY;
+}
+
+/* No answer came. A TLS error is no temporary one. */
+static enum etcd_reply no_answer(struct etcd_rpc *rpc)
+{
+	const struct transfer *transfer = &rpc->call.transfer;
+	CURLcode result = transfer->ended ? transfer->result : CURLE_OPERATION_TIMEDOUT;
+	const char *error = transfer->error;
+	char line[sizeof rpc->failed[0]];
+
+	if (result == CURLE_WRITE_ERROR)
+		error = NO_MESSAGE;
+	if (was_ended(result) && !rpc->reached && strncmp(rpc->base[0], "http:", 5) == 0)
+		error = "the connection was ended without an answer: it was cut, or the server wants TLS (etcds://), "
+			"or has no gRPC (HTTP/2)";
+	if (result == CURLE_SSL_CONNECT_ERROR) {
+		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
+		error = line;
+	}
+	return etcd_failure(rpc, error,
+	    result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
+		result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_SSL_CACERT_BADFILE &&
+		result != CURLE_SSL_CERTPROBLEM);
+}
+
+/* True for the first keepalive that etcd's grpc-proxy has ended together with its request, before it has asked etcd.
+   There the request stays open from now on; etcd itself has less to do if the request ends at once. */
+static bool found_proxy(struct etcd_rpc *rpc, const char *method)
+{
+	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
+		     strstr(rpc->call.message, "context canceled") != NULL;
+
+	rpc->proxy = rpc->proxy || found;
+	return found;
+}
+
+/* One endpoint, once. */
+static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method, struct pb_out *request, int64_t until)
+{
+	int http;
+
+	etcd_rpc_prepare(rpc, &rpc->call, method, request);
+	rpc->sent++;
+	grpc_run(&rpc->call, until, rpc->abort);
+	http = grpc_http(&rpc->call);
+	if (http == 0)
+		return no_answer(rpc);
+	if (rpc->call.status == GRPC_NONE)
+		return foreign_reply(rpc, http);
+	if (rpc->call.status == GRPC_OK && !grpc_answer(&rpc->call, &rpc->answer))
+		return etcd_failure(rpc, NO_MESSAGE, false);
+	rpc->reached = true;
+	if (found_proxy(rpc, method))
+		return ask_endpoint(rpc, method, request, until);
+	return rpc->call.status == GRPC_OK ? ETCD_OK : refusal_reply(rpc);
+}
+
+/* A login lapses with a restart of the server, or after some minutes without use; one that was not answered leaves
+   none. */
+static bool must_log_in(const struct etcd_rpc *rpc)
+{
+	if (rpc->login.user[0] == '\0')
+		return false;
+	return rpc->call.status == GRPC_UNAUTHENTICATED || strstr(rpc->call.message, "invalid auth token") != NULL ||
+	       strstr(rpc->call.message, "revision of auth store is old") != NULL ||
+	       strstr(rpc->call.message, "user name is empty") != NULL;
+}
+
+static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct pb_out *request, int64_t until)
+{
+	bool may_log_in = strcmp(method, ETCD_LOGIN) != 0;
+	enum etcd_reply reply;
+
+	rpc->answer = (struct pb){NULL, NULL};
+	rpc->sent = 0;
+	rpc->away = false;
+	memset(rpc->failed, 0, sizeof rpc->failed);
+	for (unsigned int tries = 1;; tries++) {
+		reply = ask_endpoint(rpc, method, request,
+		    clock_min(until, clock_boottime() + (rpc->reached ? rpc->endpoint_timeout : rpc->first_timeout)));
+		if (reply != ETCD_OK && may_log_in && must_log_in(rpc)) {
+			may_log_in = false;
+			reply = log_in(rpc, until);
+			if (reply != ETCD_OK)
+				return reply;
+			continue;
+		}
+		if (reply != ETCD_SILENT || (rpc->abort != NULL && *rpc->abort))
+			return reply;
+		etcd_rpc_rotate(rpc);
+		if (tries % rpc->url->hosts == 0) {
+			/* No endpoint ever answered: a wrong address, most likely. */
+			if (!rpc->reached)
+				return ETCD_FATAL;
+			transfer_pause(clock_min(until, clock_boottime() + PAUSE));
+		}
+		if (clock_boottime() >= until)
+			return ETCD_SILENT;
+	}
+}
+
+struct pb_out *etcd_rpc_begin(struct etcd_rpc *rpc)
+{
+	pb_start(&rpc->request);
+	return &rpc->request;
+}
+
+enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until)
+{
+	return ask_all(rpc, method, &rpc->request, until);
+}
+
+void etcd_rpc_prepare(struct etcd_rpc *rpc, struct grpc_call *call, const char *method, struct pb_out *request)
+{
+	call->stream = strcmp(method, ETCD_WATCH) == 0 || (rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
+	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
+}
+
+void etcd_rpc_rotate(struct etcd_rpc *rpc)
+{
+	rpc->current = (rpc->current + 1) % rpc->url->hosts;
+}
+
+static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
+{
+	unsigned int sent = rpc->sent;
+	enum etcd_reply reply;
+	struct pb_out request; /* the other one is that of the call which needs the login */
+
+	pb_start(&request);
+	pb_text(&request, LOGIN_NAME, rpc->login.user);
+	pb_text(&request, LOGIN_PASSWORD, rpc->login.password);
+	rpc->token[0] = '\0';
+	reply = ask_all(rpc, ETCD_LOGIN, &request, until);
+	explicit_bzero(request.bytes, request.used);
+	rpc->sent = sent;
+	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
+	if (reply != ETCD_OK && strstr(rpc->failure.text, "authentication is not enabled") != NULL)
+		return ETCD_OK;
+	if (reply != ETCD_OK)
+		return reply;
+	pb_string(pb_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
+	/* A header that this program makes must stay one line. */
+	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 || strpbrk(rpc->token, "\r\n") != NULL)
+		return etcd_fatal(rpc, EXIT_NOTPERMITTED, "the login gave no token");
+	return ETCD_OK;
+}
+
+static void make_endpoints(struct etcd_rpc *rpc)
+{
+	bool tls = strcasecmp(rpc->url->scheme, "etcds") == 0;
+
+	for (unsigned int i = 0; i < rpc->url->hosts; i++) {
+		const char *host = rpc->url->host[i];
+		const char *bracket = strrchr(host, ']');
+		bool port = strchr(bracket != NULL ? bracket : host, ':') != NULL;
+
+		snprintf(rpc->base[i], sizeof rpc->base[i], "http%s://%s%s", tls ? "s" : "", host,
+		    port ? "" : ":2379");
+	}
+	/* Clients spread over the endpoints. */
+	rpc->current = (unsigned int)getpid() % rpc->url->hosts;
+}
+
+enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
+    int64_t until)
+{
+	*rpc = (struct etcd_rpc){.url = url, .first_timeout = first_timeout, .endpoint_timeout = endpoint_timeout,
+	    .token = ""};
+	make_endpoints(rpc);
+	if (!grpc_possible())
+		return etcd_fatal(rpc, EXIT_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
+	if (grpc_open(&rpc->call, LONGEST_ANSWER) != 0)
+		return etcd_fatal(rpc, EXIT_INTERNAL, "out of memory");
+	if (etcd_env_login(url, &rpc->login, &rpc->failure) != 0)
+		return ETCD_FATAL;
+	if (rpc->login.user[0] != '\0' && !rpc->login.has_password) {
+		failure_set(&rpc->failure, EXIT_NOTPERMITTED,
+		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD",
+		    rpc->login.user, url->host[0]);
+		return ETCD_FATAL;
+	}
+	if (rpc->login.user[0] != '\0')
+		return log_in(rpc, until);
+	return ETCD_OK;
+}
+
+void etcd_rpc_close(struct etcd_rpc *rpc)
+{
+	grpc_close(&rpc->call);
+	explicit_bzero(rpc->login.password, sizeof rpc->login.password);
+}
