@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The numbers of the fields: etcd's rpc.proto. */
 enum lease_field { GRANT_SECONDS = 1, GRANTED_ID = 2, GRANTED_SECONDS = 3, LEASE_ID = 1, KEPT_SECONDS = 3 };
@@ -261,10 +262,25 @@ enum etcd_reply etcd_lock_enter(struct etcd_lock *lock, int64_t until)
 	return reply != ETCD_OK || lock->token != 0 ? reply : etcd_lock_look(lock, lock->revision, until);
 }
 
+/* From START on others are told of the command, whose PID is known now. */
+static void name_command(struct etcd_lock *lock)
+{
+	const char *field = strstr(lock->value, " pid=");
+	char value[sizeof lock->value];
+
+	if (field == NULL)
+		return;
+	field += strlen(" pid=");
+	snprintf(value, sizeof value, "%.*s%ld%s", (int)(field - lock->value), lock->value, options_pid(lock->options),
+	    field + strspn(field, "0123456789"));
+	memcpy(lock->value, value, sizeof value);
+}
+
 enum etcd_reply etcd_lock_renew(struct etcd_lock *lock, int64_t until)
 {
 	enum etcd_reply reply = get_lease(lock, &lock->next, until);
 
+	name_command(lock);
 	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until) : reply;
 }
 
