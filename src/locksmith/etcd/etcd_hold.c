@@ -14,8 +14,8 @@
 struct etcd_holding {
 	struct etcd_lock *lock;
 	int64_t short_until; /* a short command needs no renewal, though half of the lease may be over, */
-	int64_t watch_at;    /* and no watch */
-	int64_t pause;	     /* between two watches */
+	int64_t watch_at;    /* and no watch; later, when the next watch may begin */
+	int64_t pause;	     /* between two watches: longer after each that was dropped soon */
 	struct failure refusal; /* of a renewal, since the last that was done */
 };
 
@@ -43,8 +43,6 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct failure
 		renewal->lease = lock->ttl;
 		renewal->deadline = lock->lease.end;
 		holding->refusal.text[0] = '\0';
-		if (!etcd_watch_over(&lock->watch))
-			holding->pause = PAUSE;
 		return RENEWED;
 	case ETCD_GONE:
 		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
@@ -66,8 +64,6 @@ static void see_later(struct etcd_holding *holding)
 {
 	struct etcd_lock *lock = holding->lock;
 
-	holding->pause = clock_min(2 * holding->pause, lock->ttl / 3);
-	holding->watch_at = clock_boottime() + holding->pause;
 	if (etcd_lock_look(lock, lock->revision, clock_boottime() + lock->ttl / 6) == ETCD_OK && !lock->place.found)
 		lock->watch.deleted = true;
 }
@@ -80,7 +76,12 @@ static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
 
 	if (!watch->deleted && (etcd_watch_over(watch) || watch->endpoint != lock->rpc.current)) {
 		bool cancelled = watch->cancelled;
+		int64_t now = clock_boottime();
 
+		if (cancelled && now < holding->watch_at + lock->ttl / 3)
+			holding->watch_at = now + (holding->pause = clock_min(2 * holding->pause, lock->ttl / 3));
+		else
+			holding->pause = PAUSE;
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
 		etcd_watch_stop(watch);
