@@ -373,6 +373,14 @@ held_on() {
 	until_line b OK
 }
 
+# watches N: waits until the server has been asked for that many.
+watches() {
+	local end=$((SECONDS + LINE_SECONDS))
+	until [ "$(metric 'grpc_server_started_total{grpc_method="Watch"')" -ge "$1" ]; do
+		((SECONDS < end)) || complain "too few watches" || return
+	done
+}
+
 @test "the history that a watch needs is compacted: a revoked lease is noticed at once all the same" {
 	local revision
 	etcd_single
@@ -385,8 +393,7 @@ held_on() {
 	revision=$(ctl put other 2 -w json | jq .header.revision)
 	ctl compact "$revision" >/dev/null
 	rm "$DIR/faults/stop-watch"
-	: >"$DIR/between.log"
-	in_file "$DIR/between.log" watch # the next one
+	watches 2
 	ctl lease revoke "$(lease_of L)" >/dev/null
 	until_line a LOST
 }

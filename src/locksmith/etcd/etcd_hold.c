@@ -80,7 +80,7 @@ static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
 
 		if (cancelled && now < holding->watch_at + lock->ttl / 3)
 			holding->watch_at = now + (holding->pause = clock_min(2 * holding->pause, lock->ttl / 3));
-		else
+		else if (watch->stirred || watch->call.transfer.ended)
 			holding->pause = PAUSE;
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
