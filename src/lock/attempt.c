@@ -75,10 +75,10 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
-/* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that sleep in
- * front of it.  LOCK is not held by us: is it shared by one that the list does not show?  An exclusive flock
- * is refused then; more than once, for another process that looks holds it for a moment.  0xEFFFFFFC: the
- * machine's first PID namespace, which shows all. */
+/* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that sleep in front of
+ * it.  LOCK is not held by us: is it shared by one that the list does not show?  An exclusive flock is refused then;
+ * more than once, because another process that checks the lock holds it for a moment.  0xEFFFFFFC: the machine's
+ * first PID namespace, which shows all. */
 static bool is_shared_unlisted(const struct lock *lock)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
@@ -153,26 +153,26 @@ static bool has_sleeper(const struct lock *lock, bool held)
 /* The head of a living queue may want more than we do (a writer among readers, the whole lock among
  * slots), and so not find the lock free as we do.  It sleeps in the kernel: look for it more than once,
  * because /proc/locks, which changes while it is read, can leave out a line. */
-enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct error *error)
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, int *seen, struct error *error)
 {
-	int64_t most = looks->spell / looks->count;
+	int64_t most = checks->spell / checks->count;
 	struct timespec pause = {0, 0};
 	enum outcome outcome;
 
-	for (*seen = 0; *seen < looks->count; ++*seen) {
-		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this look? */
+	for (*seen = 0; *seen < checks->count; ++*seen) {
+		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this check? */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
-		if (*seen >= looks->count / 2 && *seen % 4 == 0 && has_sleeper(lock, false))
+		if (*seen >= checks->count / 2 && *seen % 4 == 0 && has_sleeper(lock, false))
 			return BUSY;
 		wakeup_off(); /* a tick would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}
 	outcome = attempt_try(lock, error); /* Q6: take it, then look for a sleeper once more */
-	if (outcome == TAKEN && looks->hold > 0)
-		nanosleep(&(struct timespec){0, (long)looks->hold}, NULL);
+	if (outcome == TAKEN && checks->hold > 0)
+		nanosleep(&(struct timespec){0, (long)checks->hold}, NULL);
 	if (outcome == TAKEN && has_sleeper(lock, true)) {
 		attempt_drop(lock);
 		outcome = BUSY;

@@ -26,14 +26,14 @@ bool attempt_overlaps(const struct lock *lock, long long first, long long last);
 
 /* When a lock counts as deserted: found free COUNT times over SPELL ns; and then, for HOLD ns in which
  * we hold it, no other process begins to wait for it in the kernel. */
-struct looks {
+struct checks {
 	int count;
 	int64_t spell, hold;
 };
 
-/* Take LOCK if it is deserted.  The LOOKS are irregularly spaced, so that a lock handed on among
- * living waiters is soon found busy.  BUSY: not free after *SEEN looks. */
-enum outcome attempt_deserted(struct lock *lock, const struct looks *looks, int *seen, struct error *error);
+/* Take LOCK if it is deserted.  The CHECKS are irregularly spaced, so that a lock handed on among
+ * living waiters is soon found busy.  BUSY: not free after *SEEN checks. */
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, int *seen, struct error *error);
 
 /* A number of ns from 0 to MOST - 1, a different one for each call and process. */
 int64_t attempt_jitter(int64_t most);

@@ -144,8 +144,8 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	return !queue->hostile;
 }
 
-/* Two replacers that read the same time could both take themselves for the first, and two counted waiters
- * for the one that gets the last place: if there is a later ticket of its kind, each of them draws again. */
+/* Two replacers that read the same time could both take themselves for the first, and two counted waiters for the one
+ * that gets the last place: if there is a later ticket of its kind, each of them draws again. */
 static bool is_last_drawn(struct queue *queue, bool front)
 {
 	return !has_ticket(queue, queue->ticket + 1, front ? QUEUE_ORDINARY : INT64_MAX);
@@ -192,9 +192,9 @@ static void exchange_hint(struct queue *queue)
 		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
-/* Q1.  Nothing that can wait stands between the open and the ticket, which makes the order.  Whether the file may be
- * used is looked at afterwards: and the last process to leave may have removed it before we had our ticket.  Then draw
- * from another one, which newcomers will find. */
+/* Q1: draw a ticket.  Nothing that can wait stands between the open and the ticket, which makes the order.  Whether
+ * the file may be used is looked at afterwards: and the last process to leave may have removed it before we had our
+ * ticket.  Then draw from another one, which newcomers will find. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -216,7 +216,7 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 		trust = queuefile_check(queue->fd, lock, &queue->open);
 		if (trust == TRUSTED && drawn) {
 			exchange_hint(queue);
-			queue->look_at = clock_now() + SECOND;
+			queue->check_at = clock_now() + SECOND;
 			return true;
 		}
 	} while (trust != TRUSTED && close_to_retry(queue, lock, trust));
@@ -268,27 +268,28 @@ bool queue_full(struct queue *queue, unsigned most)
 	return count_tickets(queue, 0, queue->ticket, most) >= most && !queue->hostile;
 }
 
-/* Q2.  The clock decides: a hostile process that moves its ticket can neither make a waiter miss its look at
- * the lock, nor keep it busy, nor have it give the lock back again and again. */
+/* Q2: sleep on the nearest earlier ticket.  The clock decides when to check the lock itself: a hostile process that
+ * moves its ticket can neither make a waiter miss that check, nor keep it busy, nor have it give the lock back again
+ * and again. */
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct wait_options *wait)
 {
 	static const struct timespec a_moment = {0, MILLISECOND};
 	struct error ignored;
-	int64_t before, left, look;
+	int64_t before, left, check;
 
-	if (clock_now() >= queue->look_at)
-		return TURN_LOOK;
+	if (clock_now() >= queue->check_at)
+		return TURN_CHECK;
 	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
 		left = wait_left(lock, wait);
-		look = queue->look_at - clock_now();
+		check = queue->check_at - clock_now();
 		if (deadline_left(&wait->deadline) == 0)
 			return TURN_EXPIRED;
-		if (look <= 0)
-			return TURN_LOOK;
+		if (check <= 0)
+			return TURN_CHECK;
 		if (woken % 64 == 0)
 			nanosleep(&a_moment, NULL);
-		/* If the system has no timer left, a waiter without a deadline only misses its look. */
-		if (wakeup_set(left < look ? left : look, &ignored) != 0 && !wait->deadline.never)
+		/* If the system has no timer left, a waiter without a deadline only misses its check. */
+		if (wakeup_set(left < check ? left : check, &ignored) != 0 && !wait->deadline.never)
 			return TURN_BROKEN;
 		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
 			continue;
@@ -306,8 +307,8 @@ static bool is_last(struct queue *queue, const struct lock *lock)
 	return lock_tickets(queue, F_OFD_SETLK, F_WRLCK, 0, 0) == 0 && queuefile_check(queue->fd, lock, &queue->open) == TRUSTED;
 }
 
-/* Q4.  Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has a copy of
- * the descriptor. */
+/* Q4: give the ticket up.  Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has
+ * a copy of the descriptor. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	if (queue->fd >= 0 && queue->ticket != 0) {

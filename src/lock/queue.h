@@ -29,8 +29,8 @@ struct queue {
 	bool unusable;   /* no tickets: the kernel's order has to do */
 	int64_t ticket;  /* our byte; 0: none drawn yet */
 	int64_t last;    /* the hint at the ticket drawn before ours; 0: search */
-	int64_t look_at; /* when to look whether the lock is deserted: ns, on clock_now()'s clock */
-	bool beaten;     /* a look found it deserted until another process took it */
+	int64_t check_at; /* when to check whether the lock is deserted: ns, on clock_now()'s clock */
+	bool lost_race;  /* a check found it deserted, and then another process took it first */
 	bool counted;    /* draw only the last ticket of all: queue_full() will count those before it */
 	bool cleared;    /* what had its name and cannot be trusted has been removed */
 	bool hostile;    /* a search took too long: no ticket counts any more */
@@ -62,13 +62,13 @@ bool queue_full(struct queue *queue, unsigned most);
 enum turn {
 	TURN_OURS,    /* no ticket is before ours any more */
 	TURN_EXPIRED, /* the deadline has passed */
-	TURN_LOOK,    /* QUEUE->look_at has passed: is the lock deserted? */
+	TURN_CHECK,    /* QUEUE->check_at has passed: is the lock deserted? */
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* With a ticket for LOCK: sleep until it is our turn, WAIT's deadline, or QUEUE->look_at.  queue_join() sets that to a
- * second later; after TURN_LOOK, the caller sets it, and may call again.  If it has passed before the call,
- * the caller has given the lock back: TURN_LOOK at once.  The caller ends with wakeup_off(). */
+/* With a ticket for LOCK: sleep until it is our turn, WAIT's deadline, or QUEUE->check_at.  queue_join() sets that to a
+ * second later; after TURN_CHECK, the caller sets it, and may call again.  If it has passed before the call,
+ * the caller has given the lock back: TURN_CHECK at once.  The caller ends with wakeup_off(). */
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct wait_options *wait);
 
 /* Give the ticket up, for the next one's turn.  The last process to leave removes the queue file.

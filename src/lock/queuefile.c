@@ -66,7 +66,7 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	       found.st_ino == lock->id.inode;
 }
 
-/* Q7 */
+/* Q7: how open may the queue be? As open as the lock, and as the directories above it. */
 static void look_how_open(struct openness *open, const struct lock *lock)
 {
 	char path[PATH_MAX], *slash;
@@ -106,7 +106,7 @@ static bool is_made_by_ours(const struct stat *file, const struct lock *lock, co
 	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
 }
 
-/* Q8 */
+/* Q8: is it that open, and of a user of the lock? */
 enum trust queuefile_check(int fd, const struct lock *lock, struct openness *open)
 {
 	struct stat file;

@@ -27,36 +27,36 @@ int lock_open(struct lock *lock, struct error *error)
 
 /* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
  * others up.  On a busy machine, a living queue of short commands has its lock free most of the time,
- * while the next waiter wakes up: so there are many looks, over a time that is long enough for it. */
+ * while the next waiter wakes up: so there are many checks, over a time that is long enough for it. */
 static enum outcome take_deserted(struct lock *lock, struct queue *queue, const struct deadline *deadline,
     struct error *error)
 {
-	static const struct looks first = {50, SECOND / 5, 20 * MILLISECOND};
-	static const struct looks next = {25, SECOND / 10, 20 * MILLISECOND};
-	const struct looks *looks = queue->beaten ? &next : &first;
+	static const struct checks first = {50, SECOND / 5, 20 * MILLISECOND};
+	static const struct checks next = {25, SECOND / 10, 20 * MILLISECOND};
+	const struct checks *checks = queue->lost_race ? &next : &first;
 	enum outcome outcome = BUSY;
 	int seen = 0;
 
-	if (deadline_left(deadline) > looks->spell)
-		outcome = attempt_deserted(lock, looks, &seen, error);
+	if (deadline_left(deadline) > checks->spell)
+		outcome = attempt_deserted(lock, checks, &seen, error);
 	/* Busy early: the queue lives.  Busy late: another process that looked was faster. */
-	if (seen > looks->count * 3 / 4)
-		queue->beaten = true;
-	queue->look_at = clock_now() + (queue->beaten ? SECOND / 10 : 9 * SECOND / 10) +
+	if (seen > checks->count * 3 / 4)
+		queue->lost_race = true;
+	queue->check_at = clock_now() + (queue->lost_race ? SECOND / 10 : 9 * SECOND / 10) +
 			 attempt_jitter(SECOND / 10);
 	return outcome;
 }
 
-/* With -n, and when the time is up: a lock that is free at each look belongs to no living queue.  If a
- * caller's descriptor carries a lock already, a look would lose it. */
+/* With -n, and when the time is up: a lock that is free at each check belongs to no living queue.  If a
+ * caller's descriptor carries a lock already, a check would lose it. */
 static enum outcome take_at_once(struct lock *lock, struct error *error)
 {
-	static const struct looks looks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
+	static const struct checks checks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
 	int seen;
 
 	if (lock->spec->name == NULL && held_read(lock).mode != HELD_NONE)
 		return BUSY;
-	return attempt_deserted(lock, &looks, &seen, error);
+	return attempt_deserted(lock, &checks, &seen, error);
 }
 
 static enum outcome take_by_preemption(struct lock *lock, const struct wait_options *wait, struct error *error)
@@ -83,9 +83,9 @@ static enum outcome take_as_head(struct lock *lock, const struct wait_options *w
 	return attempt_sleep(lock, wait, error);
 }
 
-/* Q3.  With the lock and the ticket in hand: if an earlier ticket has been drawn meanwhile (--replace), the
- * lock belongs to that ticket's owner, which sees by our ticket that the lock is only in transit, and
- * does not stop us for it.  So our ticket is given up after this look, not before. */
+/* Q3: is there an earlier ticket?  With the lock and the ticket in hand: if an earlier ticket has been drawn
+ * meanwhile (--replace), the lock belongs to that ticket's owner, which sees by our ticket that the lock is only in
+ * transit, and does not stop us for it.  So our ticket is given up after this check, not before. */
 static bool yield_to_earlier(struct lock *lock, struct queue *queue)
 {
 	CRASH_POINT("lock.transit");
@@ -102,18 +102,18 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
     struct error *error)
 {
 	enum outcome outcome;
-	int looks = 0;
+	int rounds = 0;
 
 	for (;;) {
 		switch (queue_await(queue, lock, wait)) {
 		case TURN_EXPIRED:
 			return take_at_once(lock, error);
-		case TURN_LOOK:
+		case TURN_CHECK:
 			outcome = take_deserted(lock, queue, &wait->deadline, error);
 			if (outcome != BUSY)
 				return outcome;
 			/* The replacer before us makes no progress: have the holder stopped ourselves. */
-			if (++looks < 2 || wait->preempt == NULL)
+			if (++rounds < 2 || wait->preempt == NULL)
 				continue;
 			break;
 		case TURN_OURS:

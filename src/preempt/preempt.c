@@ -24,10 +24,10 @@ struct preempt_state {
 	bool toggles;           /* --toggle */
 	bool doubts, doubted;   /* this search, and the one before it, left a doubt about a holder */
 	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
-	bool passing;           /* the last search found a waiter that may give the lock back ... */
-	int64_t passing_since;  /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
+	bool yielding;          /* the last search found a waiter that may give the lock back ... */
+	int64_t yielding_since; /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
 	int64_t nobody_since;   /* since then the lock is busy and no target lives, ns; 0: one does */
-	int looks;              /* searches since NOBODY_SINCE */
+	int searches;           /* searches since NOBODY_SINCE */
 	long pause;             /* ms until the next search */
 	struct error *error;
 };
@@ -112,10 +112,10 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 		targets_signal(target, SIGCONT);
 }
 
-/* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts when two searches in a row find it and
- * no signalled target lives: a release during the search causes one, and /proc/locks, which changes while it
- * is read, may list a lock twice, the second time without its process.
- * Returns 1 to go on, 0 to search again, -1 with ERROR filled. */
+/* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts when two searches in
+ * a row find it and no signalled target lives: a release during the search causes one, and /proc/locks, which changes
+ * while it is read, may list a lock twice, the second time without its process.  Returns 1 to go on, 0 to search
+ * again, -1 with ERROR filled. */
 static int check_doubt(struct preempt_state *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !targets_obeying(&state->targets);
@@ -201,10 +201,10 @@ static bool may_yield(struct preempt_state *state, const struct owners *found, c
 {
 	if (!targets_may_yield(found, holder, state->lock))
 		return false;
-	state->passing = true;
+	state->yielding = true;
 	state->pause = 1;
-	state->nobody_since = state->looks = 0;
-	return state->passing_since == 0 || clock_now() - state->passing_since < SECOND;
+	state->nobody_since = state->searches = 0;
+	return state->yielding_since == 0 || clock_now() - state->yielding_since < SECOND;
 }
 
 /* Returns the number of holders to wait for, or -1 with ERROR filled. */
@@ -213,7 +213,7 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	const struct owner *holder;
 	int count = 0;
 
-	state->passing = false;
+	state->yielding = false;
 	state->doubted = state->doubts;
 	state->doubts = false;
 	state->change[0] = '\0';
@@ -231,8 +231,8 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 		if (stop_holder(state, holder) != 0)
 			return -1;
 	}
-	if (!state->passing || state->passing_since == 0)
-		state->passing_since = state->passing ? clock_now() : 0;
+	if (!state->yielding || state->yielding_since == 0)
+		state->yielding_since = state->yielding ? clock_now() : 0;
 	return count;
 }
 
@@ -251,10 +251,10 @@ static void wait_for_targets(struct preempt_state *state)
 static int check_seen(struct preempt_state *state)
 {
 	if (targets_obeying(&state->targets))
-		state->nobody_since = state->looks = 0;
+		state->nobody_since = state->searches = 0;
 	else if (state->nobody_since == 0)
 		state->nobody_since = clock_now();
-	else if (++state->looks >= 10 && clock_now() - state->nobody_since > SECOND)
+	else if (++state->searches >= 10 && clock_now() - state->nobody_since > SECOND)
 		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
 		    state->change[0] != '\0' ? state->change : "it is on another host or in another PID namespace");
 	return 0;

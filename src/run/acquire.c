@@ -112,8 +112,8 @@ static bool is_on_server(const struct lock *lock)
 	return (lock->spec->method->can & HAS_LEASE) != 0;
 }
 
-/* The command has not inherited SEMLOCK_PASSWORD: do not ask a server for a lock that this process has, but for a slot
- * that may be free, or to share it. */
+/* The command has not inherited SEMLOCK_PASSWORD: ask a server only for what this process does not hold: a slot that
+ * may be free, or a shared lock. */
 static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (acquisition->nesting == NESTING_NONE || !wait_ends(acquisition->request))
@@ -226,7 +226,7 @@ static enum outcome take(struct acquisition *acquisition, struct lock *locks, co
 	return lock_take(locks, &acquisition->wait, &acquisition->error);
 }
 
-/* With -n nothing was waited for, and what is inherited not looked at: LOCK may be had past the queue. */
+/* With -n there was no wait, and what is inherited was not looked at: LOCK may be taken past the queue. */
 COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (!lock->place.queued || lock->busy != BUSY_NOW || (lock->spec->method->can & FREED_BY_KERNEL) == 0 ||

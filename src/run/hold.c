@@ -36,7 +36,7 @@ static bool owner_lives(void)
 	return owner.pid == 0 || (owner.pid > 0 && (kill(owner.pid, 0) == 0 || errno != ESRCH));
 }
 
-/* Once the pidfd is open, ask for the parent again: the PID may have become another process's. */
+/* Once the pidfd is open, ask for the parent again: the PID may have been reused. */
 static void find_owner(pid_t pid)
 {
 	owner.pid = pid == 0 ? getppid() : pid;

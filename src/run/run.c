@@ -30,7 +30,7 @@ static bool in_foreground(void)
 	return foreground;
 }
 
-/* Have the command know its locks by its environment.  Returns 0, or -1 with ERROR filled. */
+/* Put the locks into the command's environment.  Returns 0, or -1 with ERROR filled. */
 static int tell_locks(struct job *job, struct error *error)
 {
 	const struct lock *first = job->locks;
@@ -92,7 +92,7 @@ static void report_loss(const struct lock *lock)
 	complain("%s: another process has removed the lock while the command runs", lock->spec->name);
 }
 
-/* Have the locks looked after while the command runs.  Returns 0, or -1 with ERROR filled. */
+/* Start the method's guard of the locks, for as long as the command runs.  Returns 0, or -1 with ERROR filled. */
 static int guard_locks(const struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
@@ -111,8 +111,8 @@ static int guard_locks(const struct job *job, struct error *error)
 	return guarded < 0 ? -1 : 0;
 }
 
-/* The locks are held: have the command know them, and the placeholder of --hold stand at its start barrier.
- * Returns 0, or -1 with ERROR filled. */
+/* The locks are held: put them into the command's environment; fork the placeholder of --hold, up to its start
+ * barrier.  Returns 0, or -1 with ERROR filled. */
 static int prepare_command(struct job *job, struct error *error)
 {
 	if (job->child.pid > 0)

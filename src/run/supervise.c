@@ -90,10 +90,10 @@ static void continue_command(struct supervised *supervised)
  * while the lock is there. */
 static void reap_children(struct supervised *supervised)
 {
-	const int look = supervised->command->named ? WNOWAIT : 0;
+	const int flags = supervised->command->named ? WNOWAIT : 0;
 	siginfo_t child = {.si_pid = 0};
 
-	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | look) == 0 && child.si_pid != 0) {
+	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | flags) == 0 && child.si_pid != 0) {
 		const bool is_command = child.si_pid == supervised->pid;
 		const bool ended = child.si_code != CLD_STOPPED && child.si_code != CLD_CONTINUED;
 
@@ -103,8 +103,8 @@ static void reap_children(struct supervised *supervised)
 			supervised->result.code = child.si_status;
 			return;
 		}
-		/* By its kind: a stopped command may have been killed since the look. */
-		if (look != 0)
+		/* Wait for what was seen, an end or a stop: a stopped command may have been killed since. */
+		if (flags != 0)
 			waitid(P_PID, (id_t)child.si_pid, &child, (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG);
 		if (is_command && child.si_pid != 0) {
 			supervised->stopped = child.si_code == CLD_STOPPED;
