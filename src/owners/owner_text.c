@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "methods/file/host_id.h"
 #include "owners/owner_text.h"
 #include "owners/owners_look.h"
 #include "sys/deadline.h"
@@ -191,6 +192,8 @@ void holder_text(const struct lock *lock, const char *otherwise, char *text, siz
 	snprintf(text, size, "%s", otherwise);
 	if (!owners_for_text(&found, lock))
 		return;
-	owner_text(&found, OWNER_COMMAND_COLUMNS, text, size);
+	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) && (lock->spec->method->can & FREED_BY_KERNEL) != 0 &&
+	    host_id()->pidns != FIRST_PIDNS)
+		snprintf(text, size, "held; its holder cannot be seen from here"); /* outside of this PID namespace */
 	owners_forget(&found);
 }

@@ -229,3 +229,14 @@ child() {
 	ended breaker 0
 	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
 }
+
+@test "mkdir: a directory with an empty record and another file: no process is said to be its holder" {
+	mkdir l
+	: >l/pid
+	: >l/other
+	touch -d '1 hour ago' l/pid l
+	refused 1 "l: it names no process, and cannot be taken away: Directory not empty" \
+		"$SEMLOCK" -m mkdir --stale 5 -w .1 l touch ran
+	expect_status 1 "$SEMLOCK" --who -m mkdir l
+	[ ! -e ran ]
+}

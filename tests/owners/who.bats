@@ -560,6 +560,8 @@ barge_as() {
 		esac
 		expect_status 1 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --who --json l
 		[[ $out == *'"held": true'* ]] || complain "$way: $out"
+		[ "$way" != "-m flock" ] ||
+			refused 1 "l: held; its holder cannot be seen from here" unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -v -n l true
 		let_go
 		rm -f ./*.up ./*.down
 		expect_status 0 unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" --who l
