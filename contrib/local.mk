@@ -93,6 +93,7 @@ SHELL_FILES = \
 	tests/lib/helpers.bash \
 	tests/models/run \
 	tests/lib/remote.bash \
+	tests/lib/replay.bash \
 	tests/lib/under-valgrind \
 	tests/lib/watchdog.bash \
 	$(MACHINES_SHELL) \

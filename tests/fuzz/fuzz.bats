@@ -3,15 +3,7 @@
 # The parsers, given tests/fuzz/seeds: real examples of each format, and inputs that once broke a parser; each also
 # cut off anywhere, and with any byte replaced.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
-
-FUZZ=${FUZZ:-$SOURCE/build/tests/fuzz}
-
-# replay NAME: the harness reports no fault in its seeds, and has tried at least 200 inputs.
-replay() {
-	expect_status 0 "$FUZZ/$1" "$SOURCE/tests/fuzz/seeds/$1"/*
-	[ ! -s .err ] || complain "$1:" "$err" || return
-	[ "${out%% *}" -ge 200 ] || complain "$1 has tried only $out"
-}
+load ../lib/replay
 
 @test "durations stay below a century, and mean what libc says" {
 	replay duration

@@ -66,6 +66,7 @@ queue_up() {
 served() {
 	local i
 	for ((i = 1; i <= $1; i++)); do ended "$i" 0 || return; done
+	# shellcheck disable=SC2015 # each of them
 	sort -n -k1 -s order | cmp -s order && sort -n -k2 -u order | cmp -s order && [ "$(wc -l <order)" -eq "$1" ] ||
 		complain "the order is" "$(cat order)"
 }
