@@ -143,7 +143,7 @@ LOCAL_BATS = \
 	tests/lock/lockset.bats \
 	tests/lock/shared.bats \
 	tests/run/signals.bats \
-	tests/lock/slots.bats \
+	tests/lock/slots.bats tests/lock/take.bats \
 	tests/methods/stale.bats \
 	tests/run/status-fd.bats \
 	tests/lock/timeout.bats \
@@ -297,7 +297,7 @@ EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/b
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
 PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/lease.py \
-	tests/models/postgresql.py tests/models/queue.py tests/models/replace.py tests/models/trust.py
+	tests/models/postgresql.py tests/models/queue.py tests/models/replace.py tests/models/take.py tests/models/trust.py
 .PHONY: models-python
 models: models-python
 models-python:

@@ -101,6 +101,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case OPT_STALE:
 		request->spec.stale = value_duration("--stale", optarg, 1);
 		break;
+	case OPT_TAKE:
+		request->spec.take = (unsigned)value_number("--take", optarg, "a number of slots", 1, SLOTS_MOST);
+		break;
 	case OPT_TTL:
 		request->spec.ttl = value_duration("--ttl", optarg, 1);
 		break;
@@ -362,8 +365,7 @@ static void refuse_for_preemption(const struct request *request)
 
 static void refuse_for_hold(const struct request *request, const struct reading *reading)
 {
-	refuse_if(request->command != NULL,
-	    "--hold: no command is run; it holds LOCK until the end of standard input");
+	refuse_if(request->command != NULL, "--hold: no command is run; it holds LOCK until the end of standard input");
 	refuse_if(request->locks[0].name == NULL, "--hold: name a LOCK; a descriptor is the caller's to hold");
 	refuse_if(request->become || request->nested || request->unlock || request->preempt == PREEMPT_TOGGLE,
 	    "--hold goes with none of -F, -u, --nested and --toggle");
@@ -384,6 +386,8 @@ static void refuse_for_slots(const struct request *request, const struct reading
 {
 	refuse_if(reading->mode_given && reading->mode == SHARED, "-j and -s: a slot is held by one; leave one out");
 	refuse_if(request->nlocks > 1, "-j and -f: several locks are whole ones; leave one out");
+	refuse_if(request->spec.take > 1 && ((request->spec.method->can & HAS_LEASE) != 0 || request->locks[0].name == NULL),
+	    "--take: only a lock of the kernel has several slots for one holder, and it is named, no descriptor");
 	refuse_if(reading->range_asked, "-j and --start or --length: the slots are bytes of their own; leave one out");
 }
 
@@ -446,6 +450,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "-u is for descriptors: semlock -u 8; a command's lock ends with the command");
 	if (by_fd)
 		refuse_for_fd(request);
+	refuse_if(request->spec.take > request->spec.slots, "--take goes with -j, and takes no more slots than that has");
 	if (request->spec.slots > 0)
 		refuse_for_slots(request, reading);
 }

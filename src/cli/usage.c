@@ -65,6 +65,7 @@ const struct option usage_options[] = {
     {"stale", required_argument, NULL, OPT_STALE},
     {"start", required_argument, NULL, OPT_START},
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
+    {"take", required_argument, NULL, OPT_TAKE},
     {"timeout", required_argument, NULL, 'w'},
     {"toggle", optional_argument, NULL, OPT_TOGGLE},
     {"ttl", required_argument, NULL, OPT_TTL},
@@ -176,6 +177,7 @@ static const char help[] =
     "  -x, -e, --exclusive    exclude all other holders (default)\n"
     "  -s, --shared           admit other shared holders\n"
     "  -j, --slots=N          admit N holders; SEMLOCK_SLOT numbers them from 0\n"
+    "      --take=K           with -j: K slots; SEMLOCK_SLOT lists them\n"
     "  -f, --file=LOCK        take this lock as well: all or none, without deadlock\n"
     "      --name=NAME        in place of LOCK: the lock NAME in your own directory\n"
     "      --fd=N             in place of LOCK: the open descriptor N\n"

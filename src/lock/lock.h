@@ -17,6 +17,10 @@ enum lock_mode { EXCLUSIVE, SHARED };
 /* The most slots of one lock (-j). */
 enum { SLOTS_MOST = 4096 };
 
+/* Whoever collects several slots (--take) holds this one meanwhile: two that each had a part of what they need would
+ * wait for each other for ever. */
+#define SLOT_OF_COLLECTOR ((unsigned)SLOTS_MOST + 1)
+
 /* The bytes from here on are semlock's own: no other program has data there. */
 #define BYTES_OF_DATA ((off_t)1 << 61)
 
@@ -52,6 +56,7 @@ struct lock_spec {
 	enum lock_mode mode;
 	const struct method *method;
 	unsigned slots; /* the most holders at once; 0: a plain lock */
+	unsigned take;  /* so many slots for one holder; 0: one */
 	struct range range;
 	mode_t create_mode;  /* permissions of a file that we create ... */
 	bool exact_mode;     /* ... whatever the umask is */
@@ -98,12 +103,19 @@ struct lock_end {
 	int stuck;      /* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
 };
 
+/* The slots that we hold. */
+struct slots {
+	unsigned count;
+	unsigned char bits[SLOTS_MOST / 8];
+};
+
 /* What has come of it. */
 struct lock {
 	const struct lock_spec *spec;
 	struct child *child; /* for methods that leave a record */
 	int fd;              /* the open description that carries the lock, or -1 */
-	int slot;            /* the slot held, from 0; -1: none */
+	int slot;            /* the slot held, from 0, or the first of them; -1: none */
+	struct slots held;   /* FREED_BY_KERNEL */
 	struct lock_id id;
 	struct lock_place place;
 	enum busy_reason busy; /* of the last attempt, if that was BUSY */

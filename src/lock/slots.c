@@ -7,36 +7,74 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lock/held_mode.h"
 #include "lock/slots.h"
+#include "sys/memory.h"
 #include "sys/wakeup.h"
 
 /* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty milliseconds to close
  * it. */
 static int closes = -1;
 
-static enum outcome try_slots(struct lock *lock, struct error *error)
+static bool is_held(const struct lock *lock, unsigned slot)
 {
-	enum outcome outcome = BUSY;
-
-	for (unsigned slot = 0; slot < lock->spec->slots && outcome == BUSY; slot++) {
-		outcome = lock->spec->method->take_slot(lock, slot, TRY, error);
-		if (outcome == TAKEN)
-			lock->slot = (int)slot;
-	}
-	return outcome;
+	return lock->held.count > 0 && (lock->held.bits[slot / 8] >> slot % 8 & 1) != 0;
 }
 
-/* A caller's descriptor gets no second slot. */
+static void note_held(struct lock *lock, unsigned slot)
+{
+	if (lock->held.count++ == 0)
+		memset(lock->held.bits, 0, sizeof lock->held.bits);
+	lock->held.bits[slot / 8] |= (unsigned char)(1u << slot % 8);
+	if (lock->slot < 0 || lock->slot > (int)slot)
+		lock->slot = (int)slot;
+}
+
+static bool collects(const struct lock *lock)
+{
+	return lock->spec->take > 1;
+}
+
+/* Take what is free of the slots that we lack. */
+static enum outcome try_slots(struct lock *lock, struct error *error)
+{
+	const unsigned wanted = collects(lock) ? lock->spec->take : 1;
+	enum outcome outcome;
+
+	for (unsigned slot = 0; slot < lock->spec->slots && lock->held.count < wanted; slot++) {
+		if (is_held(lock, slot))
+			continue;
+		outcome = lock->spec->method->take_slot(lock, slot, TRY, error);
+		if (outcome == TAKEN)
+			note_held(lock, slot);
+		else if (outcome != BUSY)
+			return outcome;
+	}
+	return lock->held.count == wanted ? TAKEN : BUSY;
+}
+
+/* A caller's descriptor gets no second slot.  Of several, all or none. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
+	enum outcome outcome;
+
 	if (lock->spec->name == NULL && (lock->slot = held_read(lock).slot) >= 0)
 		return TAKEN;
-	return try_slots(lock, error);
+	if (!collects(lock))
+		return try_slots(lock, error);
+	outcome = lock->spec->method->take_slot(lock, SLOT_OF_COLLECTOR, TRY, error);
+	if (outcome != TAKEN)
+		return outcome;
+	outcome = try_slots(lock, error);
+	lock->spec->method->drop_slot(lock, SLOT_OF_COLLECTOR);
+	if (outcome != TAKEN)
+		slots_drop(lock);
+	return outcome;
 }
 
 /* A caller's descriptor may carry the bytes of several slots, from an earlier lock of the range. */
@@ -45,9 +83,21 @@ void slots_drop(struct lock *lock)
 	bool all = lock->spec->name == NULL && (lock->spec->method->can & CAN_RANGE) != 0;
 
 	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
-		if (all || lock->slot == (int)slot)
+		if (all || lock->slot == (int)slot || is_held(lock, slot))
 			lock->spec->method->drop_slot(lock, slot);
 	lock->slot = -1;
+	lock->held.count = 0;
+}
+
+const char *slots_text(const struct lock *lock)
+{
+	size_t size = lock->held.count * sizeof "4095", used = 0;
+	char *text = memory_lasting(size + 1);
+
+	for (unsigned slot = 0; text != NULL && slot < lock->spec->slots; slot++)
+		if (is_held(lock, slot))
+			used += (size_t)snprintf(text + used, size + 1 - used, "%s%u", used == 0 ? "" : ",", slot);
+	return text;
 }
 
 /* Let CLOSES tell when a descriptor of LOCK's file is closed.  Returns the watch, or -1. */
@@ -80,9 +130,26 @@ static bool was_closed(void)
 	return closed;
 }
 
+/* The first in the queue is the only one that collects; where there is no queue, this makes it the only one. */
+static enum outcome become_collector(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome = BUSY;
+	int64_t left;
+
+	while (outcome == BUSY && deadline_left(&wait->deadline) > 0) {
+		left = wait_left(lock, wait);
+		if (left == INT64_MAX)
+			wakeup_off();
+		else if (wakeup_set(left, error) != 0)
+			return FAILED;
+		outcome = lock->spec->method->take_slot(lock, SLOT_OF_COLLECTOR, SLEEP, error);
+	}
+	return outcome;
+}
+
 /* As long as it tells, a descriptor that is closed ends the sleep.  A holder that ends otherwise (-u), or on another
- * machine, is found by the timer, in steps that double up to a second. */
-enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
+ * machine, is found by the timer, in steps that double up to a second.  What has been collected is kept meanwhile. */
+static enum outcome await_slots(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	const int watch = watch_closes(lock);
 	const int64_t longest = watch >= 0 ? SECOND : SECOND / 10;
@@ -99,16 +166,30 @@ enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, str
 		if (watch >= 0)
 			fcntl(closes, F_SETFL, O_NONBLOCK | O_ASYNC);
 		outcome = try_slots(lock, error);
-		if (outcome == BUSY)
-			outcome = lock->spec->method->take_slot(lock, slot, SLEEP, error);
-		if (outcome == TAKEN && lock->slot < 0)
-			lock->slot = (int)slot;
+		while (outcome == BUSY && is_held(lock, slot))
+			slot = (slot + 1) % lock->spec->slots;
+		if (outcome == BUSY && (outcome = lock->spec->method->take_slot(lock, slot, SLEEP, error)) == TAKEN) {
+			note_held(lock, slot);
+			outcome = try_slots(lock, error);
+		}
 		if (watch >= 0)
 			fcntl(closes, F_SETFL, O_NONBLOCK); /* before wakeup_off(): its signal would end us */
 		step = watch >= 0 && was_closed() ? MILLISECOND : step < longest ? 2 * step : step;
 	}
-	wakeup_off();
 	if (watch >= 0)
 		inotify_rm_watch(closes, watch);
+	return outcome;
+}
+
+enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome = collects(lock) ? become_collector(lock, wait, error) : TAKEN;
+
+	if (outcome == TAKEN) {
+		outcome = await_slots(lock, wait, error);
+		if (collects(lock))
+			lock->spec->method->drop_slot(lock, SLOT_OF_COLLECTOR);
+	}
+	wakeup_off();
 	return outcome;
 }

@@ -8,13 +8,18 @@
 
 #include "lock/lock.h"
 
-/* Take the first free slot of LOCK, and set LOCK->slot.  BUSY: none is free. */
+/* Take the first free slot of LOCK, or as many as it is to take, and set LOCK->slot and LOCK->held.  BUSY: too few are
+ * free, and none is taken. */
 enum outcome slots_try(struct lock *lock, struct error *error);
 
-/* Sleep until a slot is free, and take it; BUSY when DEADLINE has passed. */
+/* Sleep until a slot is free, and take it; of several, take each as soon as it is free.  BUSY when WAIT's deadline has
+ * passed: what has been collected has to be dropped. */
 enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, struct error *error);
 
-/* Unlock the slot, if there is one. */
+/* Unlock the slots, if there are any. */
 void slots_drop(struct lock *lock);
+
+/* "0,3": the slots that LOCK holds; NULL without memory.  It lasts until the process ends. */
+const char *slots_text(const struct lock *lock);
 
 #endif

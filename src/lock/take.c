@@ -21,6 +21,7 @@ int lock_say_deleted(struct error *error)
 int lock_open(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
+	lock->held.count = 0;
 	lock->end = (struct lock_end){0};
 	return lock->spec->method->open(lock, error);
 }

@@ -13,6 +13,7 @@
 #include "sys/descriptor.h"
 #include "report/exitcode.h"
 #include "run/hold.h"
+#include "lock/lock.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 #include "report/error.h"
@@ -97,7 +98,7 @@ void hold_taken(void)
 static bool say_ok(void)
 {
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
-	char line[128];
+	char line[128 + SLOTS_MOST * sizeof "4095"];
 	int length = snprintf(line, sizeof line, "OK%s%s%s%s\n", slot == NULL ? "" : " slot=",
 	    slot == NULL ? "" : slot, token == NULL ? "" : " token=", token == NULL ? "" : token);
 

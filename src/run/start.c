@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock/slots.h"
 #include "lock/take.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
@@ -82,7 +83,7 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	    {"SEMLOCK_LOCK=", label},
 	    {"SEMLOCK_METHOD=", lock->spec->method->name},
 	    {"SEMLOCK_MODE=", held_mode_name(lock)},
-	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : slot},
+	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : lock->held.count > 1 ? slots_text(lock) : slot},
 	    {"SEMLOCK_TOKEN=", !leased || lock->token < 0 ? NULL : token},
 	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
 	};

@@ -52,15 +52,20 @@ static bool claim(int fd, int place)
 
 int crowd_claim(char **argv)
 {
-	const char *slot = getenv("SEMLOCK_SLOT");
-	int place = slot == NULL ? 0 : atoi(slot);
+	const char *slots = getenv("SEMLOCK_SLOT");
+	int witness = open(argv[0], O_RDWR | O_CREAT, 0600), place;
 	struct board *board = board_open(argv[1]);
 
-	if (place >= atoi(argv[2]) || !claim(open(argv[0], O_RDWR | O_CREAT, 0600), place)) {
-		atomic_fetch_add(&board->overlaps, 1);
-		return 1;
+	for (; slots == NULL || *slots != '\0'; slots += strcspn(slots, ",") + (strchr(slots, ',') != NULL)) { /* "0,3" */
+		place = slots == NULL ? 0 : atoi(slots);
+		if (place >= atoi(argv[2]) || !claim(witness, place)) {
+			atomic_fetch_add(&board->overlaps, 1);
+			return 1;
+		}
+		board->visit[place].entered++;
+		if (slots == NULL)
+			break;
 	}
-	board->visit[place].entered++;
 	atomic_fetch_add(&board->visits, 1);
 	nap((now() % 4 + 1) * 300000);
 	return 0;

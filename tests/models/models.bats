@@ -52,6 +52,10 @@ in_python() {
 	in_python queue "no look" 0 1
 }
 
+@test "several slots for one holder: never too many, no overtaking, no deadlock; the naive ones fail" {
+	in_python take "" 4 2
+}
+
 @test "--replace: no waiter is started or stopped for it, and the naive ways fail" {
 	in_python replace "" 6 6
 }

@@ -12,7 +12,7 @@ function __semlock_operands
                 set -e words[1]
                 break
             case --conflict-exit-code --fd --file --kill-after --length --log --method --min-hold --mode \
-                    --name --on-lost --queue-max --run-timeout --signal --slots --stale --start --status-fd \
+                    --name --on-lost --queue-max --run-timeout --signal --slots --stale --start --status-fd --take \
                     --timeout --ttl --wait
                 set -q words[2]; or return 1
                 set -e words[1]
@@ -117,6 +117,7 @@ complete -c semlock -n __semlock_at_options -l fcntl -d 'The same as -m ofd'
 complete -c semlock -n __semlock_at_options -l start -x -d 'Lock a part of the file: from this byte'
 complete -c semlock -n __semlock_at_options -l length -x -d 'Lock a part of the file: so many bytes'
 complete -c semlock -n __semlock_at_options -l mode -x -d 'Permissions of a lock file that is created'
+complete -c semlock -n __semlock_at_options -l take -x -d 'With -j: take K slots'
 complete -c semlock -n __semlock_at_options -l init -d 'With rename: create the token'
 complete -c semlock -n __semlock_at_options -l stale -x -d 'Take over from a holder without a sign of life for SECS'
 complete -c semlock -n __semlock_at_options -l ttl -x -d 'Lease of a lock on a server'

@@ -107,7 +107,8 @@ static int fcntl_drop(struct lock *lock, struct error *error)
 
 static struct range slot_byte(const struct lock *lock, unsigned slot)
 {
-	off_t first = (lock->spec->method->can & CAN_RANGE) != 0 ? lock->spec->range.start : FLOCK_FIRST_SLOT;
+	bool in_range = (lock->spec->method->can & CAN_RANGE) != 0 && slot != SLOT_OF_COLLECTOR;
+	off_t first = in_range ? lock->spec->range.start : FLOCK_FIRST_SLOT;
 
 	return (struct range){first + (off_t)slot, 1};
 }

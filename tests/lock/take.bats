@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# -j N --take=K: several slots for one holder.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+CROWD=${CROWD:-$SOURCE/build/tests/crowd}
+export SEMLOCK PROBE
+
+slots_of() {
+	tr '\0' '\n' <"/proc/${COMMAND[$1]}/environ" | sed -n 's/^SEMLOCK_SLOT=//p'
+}
+
+@test "the command finds the numbers of its slots, and others find the rest" {
+	local method
+	for method in flock ofd posix; do
+		hold_as one -m $method -j 4 "l.$method"
+		hold_as two -m $method -j 4 --take=2 "l.$method"
+		[ "$(slots_of two)" = 1,2 ]
+		expect_status 1 "$SEMLOCK" -n -m $method -j 4 --take=2 "l.$method" true
+		let_go one
+		expect_status 0 "$SEMLOCK" -n -m $method -j 4 --take=2 "l.$method" sh -c 'echo "$SEMLOCK_SLOT"'
+		expect_out 0,3
+		expect_status 0 "$SEMLOCK" -n -m $method -j 4 "l.$method" true
+		let_go two
+		expect_status 0 "$SEMLOCK" -n -m $method -j 4 --take=4 "l.$method" true
+		expect_status 0 "$SEMLOCK" -n -m $method "l.$method" true
+		rm ./*.up ./*.down
+	done
+}
+
+@test "the first in the queue collects slots, and later waiters, however small, come after it" {
+	local method
+	for method in flock ofd posix; do
+		hold_as one -m $method -j 4 "l.$method"
+		hold_as two -m $method -j 4 "l.$method"
+		queue_as big -m $method -j 4 --take=3 "l.$method"
+		queue_as small -m $method -j 4 "l.$method"
+		expect_status 1 "$SEMLOCK" -n -m $method -j 4 "l.$method" touch ran
+		let_go one
+		ready big
+		[ "$(slots_of big | tr -cd ,)" = ,, ]
+		"$PROBE" blocked "${PID[small]}"
+		let_go big
+		ready small
+		let_go two
+		let_go small
+		rm ./*.up ./*.down
+	done
+	[ ! -e ran ]
+}
+
+@test "a killed holder, and a killed collector, free all their slots" {
+	hold_as big -j 4 --take=3 l
+	kill -KILL "${PID[big]}" "${COMMAND[big]}"
+	ended big 137
+	expect_status 0 "$SEMLOCK" -w 60 -j 4 --take=4 l true
+	hold_as one -j 4 l
+	queue_as collector -j 4 --take=4 l
+	kill -KILL "${PID[collector]}"
+	ended collector 137
+	expect_status 0 "$SEMLOCK" -n -j 4 --take=3 l true
+	let_go one
+}
+
+@test "a collector whose time is up gives all its slots back" {
+	hold_as one -j 4 l
+	expect_status 1 "$SEMLOCK" -w .2 -j 4 --take=4 l true
+	expect_status 0 "$SEMLOCK" -n -j 4 --take=3 l true
+	let_go one
+}
+
+# Without a queue each is the first: two that each had a part would wait for each other.
+@test "where there is no queue, two that collect do not wait for each other for ever" {
+	namespaces -m
+	cat >inside <<-'END'
+		mount -t tmpfs none /dev/shm && umount /dev/shm
+		mount --bind /proc/self/fdinfo /dev/shm || exit
+		for _ in 1 2 3 4 5 6 7 8 9 10; do
+			"$SEMLOCK" -j 4 --take=3 l true &
+		done
+		wait
+	END
+	expect_status 0 timeout "$PATIENCE" unshare -m sh inside
+}
+
+@test "jobs of all sizes, some of them killed: never more than four places, and none is stuck" {
+	starts_many
+	mkdir d
+	cat >mixed <<-'END'
+		#!/bin/bash
+		semlock=$1 lock=$2
+		shift 2
+		exec "$semlock" -j 4 --take=$((1 + $$ % 3)) "$lock" "$@"
+	END
+	chmod +x mixed
+	expect_status 0 "$CROWD" kills 20 4 1 4 d ./mixed "$SEMLOCK" d/l
+	[[ $out == "visits "*" overlaps 0 places-used 4" ]] || complain "$out"
+	expect_status 0 "$SEMLOCK" -w 60 -j 4 --take=4 d/l true
+}
+
+@test "--hold says all the slots" {
+	expect_status 0 "$SEMLOCK" --hold -j 4 --take=3 l </dev/null
+	expect_out "OK slot=0,1,2"
+}
+
+@test "what makes no sense is refused" {
+	refused 64 --take "$SEMLOCK" --take=2 l true
+	refused 64 --take "$SEMLOCK" -j 2 --take=3 l true
+	refused 64 --take "$SEMLOCK" -j 2 --take=0 l true
+	refused 64 --take "$SEMLOCK" -j 2 --take=2 8 8>>l
+	refused 64 -j "$SEMLOCK" -m excl -j 2 --take=2 k true
+	[ ! -e k ]
+}
