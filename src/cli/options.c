@@ -329,8 +329,7 @@ static void refuse_if(bool bad, const char *reason)
 static void refuse_for_files(const struct request *request)
 {
 	refuse_if(request->locks[0].name == NULL,
-	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and "
-	    "a command");
+	    "-m excl, link, mkdir, rename and symlink lock a name, not a descriptor: name LOCK and a command");
 	for (unsigned i = 0; i < request->nlocks; i++)
 		refuse_if(request->locks[i].mode == SHARED,
 		    "-s: a lock made of files has one holder; use -m flock, ofd or posix");
@@ -375,8 +374,7 @@ static void refuse_for_hold(const struct request *request, const struct reading 
 static void refuse_for_fd(const struct request *request)
 {
 	refuse_if((request->spec.method->can & CAN_FD) == 0,
-	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which "
-	    "excludes the same programs");
+	    "-m posix: the lock would be semlock's own and end with it; use -m ofd, which excludes the same programs");
 	refuse_if(request->spec.to_be_removed, "--rm: a descriptor says nothing of the file's name");
 	refuse_if(request->spec.exact_mode, "--mode: there is no file to create");
 	refuse_if(request->nlocks > 1, "-f: only together with LOCK and a command");
@@ -399,16 +397,14 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 	    "--start and --length: no file has so many bytes");
 	refuse_if(request->json && !request->who, "--json goes with --who");
 	refuse_if(request->who && reading->acts,
-	    "--who only looks: beside it there may be --json, -m, --fcntl and --name, and nothing "
-	    "else");
+	    "--who only looks: beside it there may be --json, -m, --fcntl and --name, and nothing else");
 	refuse_if(request->who && request->nlocks == 0 && request->method_named, "--who: -m and --fcntl go with a LOCK");
 	if (request->nlocks == 0)
 		return;
 	refuse_if(request->spec.init && (request->spec.method->can & NEEDS_INIT) == 0,
 	    "--init: only -m rename has a lock file that must be there");
 	refuse_if(request->spec.stale > 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
-	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files "
-	    "can be stale");
+	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files can be stale");
 	refuse_if(request->on_lost != 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
 	    "--on-lost: only a lock made of files can be taken away from its holder");
 	refuse_if(request->spec.ttl > 0 && (request->spec.method->can & HAS_LEASE) == 0,
