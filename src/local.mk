@@ -166,7 +166,7 @@ install-exec-hook:
 		(cd '$(DESTDIR)$(libexecdir)' && $(LN_S) -f semlock-locksmith-$${link%/*}$(EXEEXT) \
 			semlock-locksmith-$${link#*/}$(EXEEXT)) || exit; \
 	done
-uninstall-hook:
+uninstall-local:
 	@for link in $(LOCKSMITH_LINKS); do \
 		rm -f '$(DESTDIR)$(libexecdir)'/semlock-locksmith-$${link#*/}$(EXEEXT); \
 	done
