@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* The exit statuses of semlock-locksmith: this one, and semlock's own. */
+/* The exit statuses of a helper: this one, and semlock's own. */
 enum { EXIT_RELEASED = 0 };
 
 struct failure {

@@ -15,7 +15,7 @@
 
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
 #define NO_WAIT (5 * NS_PER_S / 2)
-#define POLL_INTERVAL (2 * NS_PER_S) /* between two looks */
+#define POLL_INTERVAL (2 * NS_PER_S) /* between two requests */
 #define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
 
 const char options_help[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/options.h - the locksmith's command line. */
+/* locksmith/common/options.h - the helper's command line. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 #define SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 
@@ -20,9 +20,9 @@ struct options {
 	unsigned int slots; /* LEASE_SLOTS: how many may hold at once */
 	unsigned int queue_max; /* wait only if fewer others wait; 0: no limit */
 	int64_t ttl;	    /* nanoseconds, like all times here; 0: the engine's default */
-	int64_t stale;	    /* age at which a lock directory without a token is removed; 0: never */
+	int64_t stale;	    /* age at which a lock directory without a sign of its holder is removed; 0: never */
 	bool stale_given;
-	int64_t interval; /* between two looks, where the server wakes no waiter */
+	int64_t interval; /* between two requests of a waiter, where the server wakes none */
 	bool no_wait;
 	int64_t wait;	  /* how long to wait for the lock, or NEVER */
 	int64_t until;	  /* the moment (clock_boottime) at which that is over */
@@ -36,10 +36,10 @@ struct options {
 /* "exclusive", "shared" or "slots". */
 const char *lease_mode_name(enum lease_mode mode);
 
-/* The process that others are told of: semlock, and from START on the command. */
+/* The process that others see as the holder or waiter: semlock, and from START on the command. */
 long options_pid(const struct options *o);
 
-/* The holder, as others are told of it: the fields of a WAIT line from pid= on. */
+/* The holder, as others see it: the fields of a WAIT line from pid= on. */
 void options_holder(const struct options *o, char *text, size_t size);
 
 /* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */

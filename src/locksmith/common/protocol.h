@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/protocol.h - the lines between semlock and its locksmith; semlock-locksmith(7) describes them. */
+/* locksmith/common/protocol.h - the lines between semlock and its helper; semlock-locksmith(7) describes them. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 #define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 
@@ -35,7 +35,7 @@ void protocol_pump(void);
    is held for it beyond one lease. */
 bool protocol_started(void);
 
-/* The PID that START has told: whom to name to others as the holder; 0: none yet. */
+/* The PID in START, of the process to name as the holder; 0: none yet. */
 long protocol_command(void);
 
 /* True after UNLOCK or the end of input: release the lock. */

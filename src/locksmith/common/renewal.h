@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD again and again, until semlock lets it
-   go or it is lost.  sys/lease_schedule.h says when. */
+/* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD again and again, until semlock
+ * releases it or it is lost.  sys/lease_schedule.h says when. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 
@@ -18,7 +18,7 @@ enum renewed {
 struct renewal {
 	void *lock;	    /* the engine's */
 	int64_t lease;	    /* nanoseconds, as all times here */
-	int64_t deadline;   /* clock_boottime(): nobody else can have the lock before; renew() sets it */
+	int64_t deadline;   /* clock_boottime(): no other client can have the lock before; renew() sets it */
 	enum lease_part at; /* LEASE_RENEW or LEASE_BEAT */
 	int64_t retry;	    /* between two tries */
 

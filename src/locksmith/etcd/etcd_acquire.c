@@ -171,8 +171,8 @@ static enum wait take_turn(struct etcd_lock *lock)
 	return wait;
 }
 
-/* One who does not wait looks first, and makes the key only if the lock is free and no key was made since: busy
-   leaves no trace. */
+/* With --no-wait: look first, and make the key only if the lock is free and no key was made since. A busy lock is
+ * left without a trace. */
 static enum wait begin(struct etcd_lock *lock)
 {
 	bool no_wait = lock->options->no_wait, made = false;

@@ -21,7 +21,7 @@ enum step {
 	STEP_BACK,    /* again after a short random pause: two clients have met */
 	STEP_WAIT,    /* another client holds the lock */
 	STEP_UNKNOWN, /* no answer */
-	STEP_FAILED   /* remote.failure is filled */
+	STEP_FAILED   /* remote_dir.failure is filled */
 };
 
 static enum step no_answer(enum reply reply)
@@ -29,8 +29,8 @@ static enum step no_answer(enum reply reply)
 	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
 }
 
-/* A1 was refused and the lock is not there. Most often it was released in between; if another name is
-   refused as well, the directory above cannot be written. */
+/* A1, making the directory, was refused, and the lock is not there. Most often it was released in between; if another
+ * name is refused as well, the directory above cannot be written. */
 static enum step lock_missed(struct dirlock *k, const char *refusal)
 {
 	struct remote_dir *r = &k->remote_dir;
@@ -115,7 +115,7 @@ static enum step bare_lock(struct dirlock *k)
 	return STEP_AGAIN;
 }
 
-/* A1 was refused: look at the holder. */
+/* A1, making the directory, was refused: look at the holder. */
 static enum step lock_refused(struct dirlock *k)
 {
 	int64_t asked = clock_boottime();
@@ -145,8 +145,8 @@ static enum step lock_refused(struct dirlock *k)
 	return STEP_WAIT;
 }
 
-/* A2 was refused. If the empty directory of our A1 is still there, the server takes no sign: leave none
-   behind. If not, another client has removed it. */
+/* A2, putting our sign in, was refused. If the empty directory of our A1 is still there, the server takes no sign:
+ * leave none behind. If not, another client has removed it. */
 static enum step sign_refused(struct dirlock *k, int64_t began)
 {
 	struct remote_dir *r = &k->remote_dir;
@@ -184,9 +184,9 @@ static enum step alone(struct dirlock *k, int64_t began)
 	/* A listing that is not atomic (NFS behind the server) can miss a sign that is renamed
 	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
 	   slow A1 and A2 can a holder be old enough to rename. */
-	int looks = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
+	int listings = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
 
-	while (looks-- > 0) {
+	while (listings-- > 0) {
 		enum reply reply = dirlock_look(k);
 
 		if (reply != REPLY_DONE || !listing_holds(&k->listing, &k->mine)) {
@@ -206,7 +206,7 @@ static enum step attempt(struct dirlock *k)
 {
 	struct remote_dir *r = &k->remote_dir;
 	int64_t began = clock_boottime();
-	enum reply reply = r->ops->mkdir(r, k->lock); /* A1 */
+	enum reply reply = r->ops->mkdir(r, k->lock); /* A1: make the directory */
 
 	if (reply == REPLY_REFUSED)
 		return lock_refused(k);
@@ -217,12 +217,12 @@ static enum step attempt(struct dirlock *k)
 	listing_clear(&k->seen);
 	sign_make(&k->mine, k->ttl, k->options->pid);
 	k->sent = clock_boottime();
-	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name)); /* A2 */
+	reply = r->ops->mkdir(r, dirlock_path(k, k->mine.name)); /* A2: put our sign in */
 	if (reply == REPLY_REFUSED)
 		return sign_refused(k, began);
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
-	return alone(k, began); /* A3; also finds a sign whose reply was lost */
+	return alone(k, began); /* A3: is it alone?  Also finds a sign whose reply was lost */
 }
 
 /* The exit status, or -1 to try again. */

@@ -44,7 +44,7 @@ static int begin(struct pglock *lock, const char *commit, int64_t until)
 	return 0;
 }
 
-/* Those who decide go one by one, each with a snapshot that is later than this. */
+/* Clients that decide do so one by one, each with a snapshot that is later than this. */
 static void add_queue(void)
 {
 	pg_add("SELECT pg_advisory_xact_lock(hashtextextended(%s, 7302)); ", name);

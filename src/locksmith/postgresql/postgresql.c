@@ -46,8 +46,8 @@ static void nap(struct pglock *lock, int64_t until)
 			return;
 }
 
-/* We have entered: the standby has to know. It may take long, and our row may have lapsed meanwhile: then another step
-   tells. 1: we hold, with time left; 0: not yet; -1. */
+/* We have entered: the standby has to confirm it. It may take long, and our row may have lapsed meanwhile: then
+ * another step tells. 1: we hold, with time left; 0: not yet; -1. */
 static int enter(struct pglock *lock)
 {
 	const struct options *o = lock->options;
@@ -103,7 +103,8 @@ static int acquire(struct pglock *lock)
 	return EXIT_RELEASED;
 }
 
-/* Removes our row, over a new session if need be. A lock is tried for longer: others wait for it. */
+/* Removes our row, over a new session if need be. The removal of a lock is tried for longer, because others wait for
+ * it. */
 static int leave(struct pglock *lock)
 {
 	int64_t now = clock_boottime();
