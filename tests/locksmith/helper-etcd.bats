@@ -492,6 +492,52 @@ $ends"]=$no_message # no protocol buffer
 	[ "$status" -eq 0 ]
 }
 
+# flood CALL FRAME...: from now on the server answers CALL with these frames, the last one without end.
+flood() {
+	printf '%s\n' "${@:2}" >"$DIR/says"
+	mv "$DIR/says" "$DIR/faults/flood-$1"
+}
+
+@test "a server without end: in messages, in headers, or in the events of a watch: an error in time, in little memory" {
+	etcd_single
+	etcd_between
+	local begins most
+	begins="1 4 88$(header content-type application/grpc)"
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	for most in "0 0 0000000000" "1 0 $(header grpc-message x)" "9 0 $(header grpc-message x)"; do
+		flood txn "$begins" "$most"
+		SEMLOCK_ANSWER_WITHIN=2 run_smith --no-wait "etcd://$BETWEEN/L"
+		[ "$status" -eq 69 ] || complain "$most: $status: $output"
+		rm "$DIR/faults/flood-txn"
+	done
+	flood watch "$begins" "0 0 00000000022001" "0 0 0000000000"
+	smith b --ttl=6 --wait=600 "etcd://$BETWEEN/L"
+	expect b WAIT
+	in_file "$DIR/between.log" "flood watch"
+	read -r -t 1 <> <(:) || true
+	most=$(awk '$1 == "VmHWM:" { print $2 }' "/proc/${SMITH_PID[b]}/status")
+	[ "$most" -lt 32000 ] || complain "$most kB"
+	unlock a
+	until_line b OK
+}
+
+@test "TERM ends a helper whose semlock is gone, when a silent server makes the release long" {
+	etcd_single
+	smith a --ttl=600 "etcd://$ETCD/L"
+	expect a OK
+	kill -STOP "${ETCD_PID[s1]}"
+	kill -TERM "${SMITH_PID[a]}" # ignored: the lock is held
+	read -r -t 0.2 <> <(:) || true
+	local in=${SMITH_IN[a]} pid=${SMITH_PID[a]} end=$((SECONDS + LINE_SECONDS))
+	kill -0 "$pid"
+	exec {in}>&-
+	read -r -t 0.5 <> <(:) || true
+	kill -TERM "$pid"
+	wait "$pid" || true
+	[ $SECONDS -lt $end ]
+}
+
 sent_away() {
 	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
 	: >"$DIR/between.log"

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,21 @@ static void input_byte(char c)
 	input.too_long = false;
 }
 
+static void end_soon(int sig)
+{
+	(void)sig;
+	alarm(1);
+}
+
+/* Semlock and its command are gone.  What may be left to do is to release the lock; if a server makes that long, TERM
+   ends the helper, which ignored it before (main.c), within a second. */
+static void input_over(void)
+{
+	input.ended = true;
+	signal(SIGALRM, SIG_DFL);
+	signal(SIGTERM, end_soon);
+}
+
 void protocol_pump(void)
 {
 	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
@@ -185,7 +201,7 @@ void protocol_pump(void)
 	while (!input.ended && poll(&in, 1, 0) == 1) {
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-			input.ended = true;
+			input_over();
 		for (ssize_t i = 0; i < got; i++)
 			input_byte(bytes[i]);
 	}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define CONNECTIONS 64
+#define LONGEST_HEADERS ((size_t)64 * 1024)
 
 /* The open sockets, and the server of each. */
 static struct {
@@ -97,6 +98,9 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	char value[600], *plain;
 
 	size *= one;
+	call->headers_size += size;
+	if (call->headers_size > LONGEST_HEADERS) /* a server may send headers without end */
+		return 0;
 	if (call->answered) /* etcd's grpc-proxy says "context canceled" at the end of each stream */
 		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
@@ -128,22 +132,27 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
 	struct pb rest, message;
-	bool refused;
+	bool complete, refused;
 
 	size *= one;
 	if (buffer_add(&call->received, bytes, size) != 0)
 		return 0;
 	rest = received(call);
-	while (pb_unwrap(&rest, &message))
-		if (call->hear != NULL)
-			call->hear(call->data, message);
-		else if (call->stream && !call->answered)
+	if (call->hear == NULL) {
+		complete = pb_unwrap(&rest, &message);
+		if (complete && call->stream && !call->answered)
 			end_stream(call);
-	refused = !pb_may_unwrap(rest, call->received.limit);
-	if (call->hear != NULL) {
-		call->received.used = (size_t)(rest.end - rest.at);
-		memmove(call->received.bytes, rest.at, call->received.used);
+		/* An answer is one message. */
+		refused = complete ? rest.at != rest.end : !pb_may_unwrap(rest, call->received.limit);
+		return refused ? 0 : size;
 	}
+	while (pb_unwrap(&rest, &message))
+		call->hear(call->data, message);
+	/* A watch is over with its first event: a stream that goes on and on is none of etcd's. */
+	call->heard += size;
+	refused = call->heard > call->received.limit || !pb_may_unwrap(rest, call->received.limit);
+	call->received.used = (size_t)(rest.end - rest.at);
+	memmove(call->received.bytes, rest.at, call->received.used);
 	return refused ? 0 : size;
 }
 
@@ -259,6 +268,7 @@ static void make_ready(struct grpc_call *call, bool may_join)
 	call->joins = may_join && begins_twice && !tls && has_connection(call->base);
 	call->too_late = false;
 	call->sent = 0;
+	call->headers_size = call->heard = 0;
 	call->answered = false;
 	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTP_VERSION,
 	    tls	       ? (long)CURL_HTTP_VERSION_2TLS

@@ -34,6 +34,7 @@ struct grpc_call {
 	size_t sent; /* bytes of a stream's request */
 	struct curl_slist *headers;
 	struct buffer received;
+	size_t headers_size, heard; /* bytes of headers, and of a stream that is heard, so far */
 	int status;	   /* enum grpc_status, or another number of gRPC's */
 	char message[200]; /* the server's message; "" if it sent none */
 	void (*hear)(void *data, struct pb message); /* called with each message as it comes; NULL: messages are kept */

@@ -9,6 +9,7 @@ A fault is a file DIR/faults/NAME, where CALL is login, grant, revoke, keepalive
   mute-CALL   do CALL, and pass none of its answer on
   say-CALL    do CALL, and answer with the file: lines of KIND FLAGS PAYLOAD, a frame each;
               the payload as hexadecimal digits, "-" if there is none
+  flood-CALL  the same, with the last frame again and again, without end
   hush-CALL   remove the file, and pass nothing on any more on the connection of CALL, which stays open
 A number in the file of stop or hush: so many of CALL pass before.
 
@@ -128,14 +129,20 @@ class Between:
             threading.Event().wait()
 
     def says(self, call, stream):
+        floods = os.path.exists(fault("flood", call))
         try:
-            with open(fault("say", call)) as f:
+            with open(fault("flood" if floods else "say", call)) as f:
                 frames = [line.split() for line in f]
         except OSError:
             return False
         for kind, flags, payload in frames:
-            self.send(self.client, int(kind), int(flags), 0 if int(kind) == GOAWAY else stream,
-                      bytes.fromhex(payload.strip("-")))
+            payload = bytes.fromhex(payload.strip("-"))
+            self.send(self.client, int(kind), int(flags), 0 if int(kind) == GOAWAY else stream, payload)
+        if floods:
+            log.write("flood %s\n" % call)
+            frame = len(payload).to_bytes(3, "big") + bytes([int(kind), int(flags)]) + stream.to_bytes(4, "big") + payload
+            while True:
+                self.client.sendall(frame * 100)
         self.calls[stream] = "said"
         log.write("said %s\n" % call)
         return True
