@@ -197,6 +197,7 @@ static void begin(struct acquisition *acquisition, const struct request *request
 	    .request = request,
 	    .progress.verbose = request->verbose && !request->as_flock,
 	    .progress.notes_place = request->log != NULL,
+	    .progress.delay = request->preempt != PREEMPT_NOT ? SECOND : 0, /* most that are stopped end within it */
 	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
 	    .wait = {
 		.deadline = {.never = true},

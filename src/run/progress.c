@@ -208,7 +208,8 @@ void progress_begins(struct progress *progress)
 	progress->begun = true;
 	progress->since = progress->verbose ? clock_now() : 0;
 	progress->live = progress->live && live_terminal();
-	progress->due = progress->verbose || progress->live || progress->notes_place ? 0 : INT64_MAX;
+	progress->due = progress->verbose || progress->live || progress->notes_place ? clock_now() + progress->delay
+									 : INT64_MAX;
 	if (!progress->deadline.never)
 		progress->until = clock_realtime() + deadline_left(&progress->deadline);
 	if (progress->live)

@@ -22,6 +22,7 @@ struct progress {
 	bool begun;
 	int64_t since;            /* when the wait began, on clock_now()'s clock */
 	int64_t until;            /* DEADLINE, in ns after 1970 */
+	int64_t delay;            /* ns until the first look */
 	int64_t due;              /* when to look again, on clock_now()'s clock; INT64_MAX: never */
 };
 
