@@ -38,7 +38,7 @@ same() {
 	grep -L "^\.TH .*\"$version\"" man/*.[17] contrib/foreachmail/*.1 >"$BATS_TEST_TMPDIR/old" || true
 	grep -LE "(VERSION|version__) = [\"']${version#* }[\"']" contrib/perl/lib/Semlock/*.pm contrib/python/semlock.py \
 		>>"$BATS_TEST_TMPDIR/old" || true
-	grep -L "(semlock) ${version#* }" contrib/foreachmail/foreachmail >>"$BATS_TEST_TMPDIR/old" || true
+	grep -L "(semlock) ${version#* }" contrib/foreachmail/foreachmail contrib/semlock-check >>"$BATS_TEST_TMPDIR/old" || true
 	[ ! -s "$BATS_TEST_TMPDIR/old" ] || complain "another version: $(cat "$BATS_TEST_TMPDIR/old")"
 	head -n 1 man/semlock.1 man/semlock-methods.7 | grep -c "^'.. t$" | grep -qx 2 # or man(1) would not call tbl(1)
 }

@@ -161,6 +161,6 @@ between() {
 	for action in --no-wait --who; do
 		run_smith $action "sftp://127.0.0.1:$PORT$DIR/locks/L"
 		[ "$status" -eq 69 ]
-		[[ $output == "ERR 69 the server does not say where we are"* ]]
+		[[ $output == "ERR 69 "* ]] # versions of libssh2 differ in what they say, and which words are ours
 	done
 }
