@@ -156,7 +156,10 @@ LOCAL_BATS = \
 # These start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
 	tests/locksmith/helper-ftp.bats \
-	tests/locksmith/helper-etcd.bats \
+	tests/locksmith/helper-etcd-queue.bats \
+	tests/locksmith/helper-etcd-lease.bats \
+	tests/locksmith/helper-etcd-faults.bats \
+	tests/locksmith/helper-etcd-login.bats \
 	tests/locksmith/etcd.bats \
 	tests/locksmith/ftp.bats \
 	tests/locksmith/helper-servers.bats \
@@ -291,7 +294,7 @@ tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_sign.c
-EXTRA_DIST += tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
+EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py
 

@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# For the tests of the helper for etcd: what more than one file of them needs.  Loaded after locksmith and servers/etcd.
+
+etcd_setup() {
+	have_locksmiths || skip "built without the network methods"
+	export SEMLOCK_ANSWER_WITHIN=60 # --no-wait: a busy machine may need more than two and a half seconds
+	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
+	export HOME=$DIR
+	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD ETCDCTL_ENDPOINTS ETCDCTL_USER ETCDCTL_PASSWORD
+}
+
+etcd_teardown() {
+	smiths_stop_all
+	etcd_stop_all
+	watched
+}
+
+keys() { ctl get "" --prefix --keys-only | grep . || true; }
+
+# watches N: waits until the server has been asked for that many.
+watches() {
+	local end=$((SECONDS + LINE_SECONDS))
+	until [ "$(metric 'grpc_server_started_total{grpc_method="Watch"')" -ge "$1" ]; do
+		((SECONDS < end)) || complain "too few watches" || return
+	done
+}
+
+# says CALL FRAME...: from now on the server answers CALL with these frames.
+says() {
+	printf '%s\n' "${@:2}" >"$DIR/says"
+	mv "$DIR/says" "$DIR/faults/say-$1"
+}
+
+# header NAME VALUE: a header of HPACK, without compression.
+header() { printf '00%02x%s%02x%s' ${#1} "$(hex "$1")" ${#2} "$(hex "$2")"; }
+
+hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
+
+# calls: the calls through BETWEEN so far, without watches.
+calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
+
+# holders LOCK: how many keys say that they hold it.
+holders() { ctl get "$1/" --prefix --print-value-only | grep -c ^holds; }
+
+# metric NAME: a figure out of the server's own count.
+metric() { curl -s "http://$ETCD/metrics" | awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }'; }

@@ -1,0 +1,377 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# An etcd, or what stands before it, that is slow, silent, loses answers, or makes no sense.
+# By semlock-locksmith alone; the servers are started here.
+
+load ../lib/locksmith
+load ../lib/servers/etcd
+load ../lib/helper-etcd
+
+setup() { watch_over; etcd_setup; }
+teardown() { etcd_teardown; }
+
+@test "one who does not wait is stopped until its lease has ended: it gets the free lock all the same" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/stop-grant"
+	smith b --no-wait "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop grant"
+	: >"$DIR/faults/stop-txn"
+	rm "$DIR/faults/stop-grant"
+	in_file "$DIR/between.log" "stop txn"
+	ctl lease revoke "$(ctl lease list | tail -1)" >/dev/null
+	rm "$DIR/faults/stop-txn"
+	expect b OK
+}
+
+@test "a server that says nothing more is 69 when the time is over, never busy" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/stop-txn"
+	: >"$DIR/faults/stop-revoke" # the time is over while the lease is given back
+	smith a --ttl=2 --wait=2.5 "etcd://$BETWEEN/L"
+	smith_ended a
+	until_line a ERR || complain "$PASSED"
+	[ "$STATUS" -eq 69 ]
+}
+
+slow_first_answer() {
+	local end
+	: >"$DIR/faults/stop-grant"
+	: >"$DIR/between.log"
+	smith a --ttl=2 "etcd://$BETWEEN/L" || return
+	in_file "$DIR/between.log" "stop grant" || return
+	end=$(($(now) + 1000000000))
+	until [ "$(now)" -gt "$end" ]; do read -r -t 0.02 <> <(:) || true; done
+	rm "$DIR/faults/stop-grant"
+	expect a OK
+}
+
+@test "with a short lease, too, the first answer of a server may take a second" {
+	etcd_single
+	etcd_between
+	# On a busy machine the answer may take longer.
+	slow_first_answer || slow_first_answer || slow_first_answer
+}
+
+@test "the reply to the release is lost: it is released all the same, not LOST" {
+	etcd_single
+	etcd_between
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" txn
+	: >"$DIR/faults/lose-txn"
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	until_line a FREE
+}
+
+held_on() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	: >"$DIR/faults/hush-grant"
+	in_file "$DIR/between.log" "hush grant" || return
+	expect a HELD && expect a HELD || return
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "an endpoint that says nothing is passed over in seconds, also with a lease of an hour" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/hush-grant"
+	# Twice the same: the helper asks either first.
+	smith a --ttl=3600 "etcd://$BETWEEN,$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" "hush grant"
+}
+
+@test "a connection falls silent: the lock is held on by another" {
+	etcd_single
+	etcd_between
+	with_lease 9 held_on
+}
+
+@test "a waiter's connection falls silent: it enters soon, also with a lease of an hour" {
+	etcd_single
+	etcd_between
+	smith a "etcd://$ETCD/L"
+	expect a OK
+	: >"$DIR/faults/hush-watch"
+	smith b --ttl=3600 "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "hush watch"
+	unlock a
+	until_line b OK
+}
+
+@test "a server that cancels each watch is asked less and less, and the lock is held and waited for" {
+	etcd_single
+	etcd_between
+	says watch "1 4 88$(header content-type application/grpc)" "0 0 00000000022001"
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	expect a HELD
+	expect a HELD
+	[ "$(grep -c txn "$DIR/between.log")" -lt 25 ] || complain "$(cat "$DIR/between.log")"
+	smith b "etcd://$BETWEEN/L"
+	expect b WAIT
+	unlock a
+	until_line b OK
+	unlock b
+}
+
+held_on_by_proxy() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	expect a HELD && expect a HELD || return
+	if grep -q watch "$DIR/between.log"; then complain "the watch was ended" || return; fi
+	smith b --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect b WAIT || return
+	until [ "$(grep -c keepalive "$DIR/between.log")" -ge 3 ]; do expect a HELD || return; done
+	unlock a
+	[ "$STATUS" -eq 0 ] && until_line b OK && unlock b && [ "$STATUS" -eq 0 ]
+}
+
+@test "behind etcd's grpc-proxy a lock is held on, released and waited for, and a loss is heard of at once" {
+	etcd_single
+	etcd_proxy
+	ETCD=$PROXY etcd_between
+	run_smith --who "etcd://$PROXY/L"
+	[ "$status" -eq 0 ] || complain "$output"
+	with_lease 3 held_on_by_proxy
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+	smith a --ttl=600 "etcd://$BETWEEN/L"
+	expect a OK
+	ctl del L/ --prefix >/dev/null
+	expect a LOST
+	[ "$LINE" = "LOST its key was deleted" ]
+}
+
+# refused_with TEXT: such an answer may come from a proxy, so the helper asks again until its time is up.
+refused_with() {
+	SEMLOCK_ANSWER_WITHIN=$ttl run_smith --no-wait "etcd://$BETWEEN/L"
+	[ "$status" -eq 69 ] || return
+	[ "${#lines[@]}" -eq 1 ] || return
+	[[ $output == "ERR 69 "*"$1"* ]] || complain "$output" || return
+}
+
+@test "an answer that is no message of gRPC's is an error, and so is a status that is none" {
+	etcd_single
+	etcd_between
+	local begins ends text no_message
+	begins="1 4 88$(header content-type application/grpc)" ends="1 5 $(header grpc-status 0)"
+	no_message="the answer is no gRPC message, or is too long"
+	declare -A answers=(
+		["0 0 00ffffffff00"]=$no_message # longer than the limit
+		["0 0 00ffffffff00
+$ends"]=$no_message
+		["0 0 010000000100
+$ends"]=$no_message # compressed
+		["0 0 000000000a01
+$ends"]=$no_message # cut off
+		["0 0 0000000001ff
+$ends"]=$no_message # no protocol buffer
+		["$ends"]=$no_message # none
+		["1 5 $(header grpc-status 13)"]="an error without a message (gRPC status 13)"
+		["1 5 $(header grpc-status x)"]="an error without a message (gRPC status 2)"
+		["1 5 $(header grpc-status 4294967296)"]="an error without a message (gRPC status 2)"
+		["1 5 $(header grpc-status 13)$(header grpc-message a%0aFREE)"]="a?FREE"
+		["1 5 $(header other x)"]="HTTP 200 without gRPC"
+	)
+	for text in "${!answers[@]}"; do
+		says txn "$begins" "$text"
+		with_lease 1 refused_with "${answers[$text]}"
+	done
+	says txn "1 5 88$(header content-type application/grpc)$(header grpc-status 14)" # all at once
+	run_smith --no-wait "etcd://$BETWEEN/L"
+	[[ $output == "ERR 69 an error without a message (gRPC status 14)" ]] || complain "$output"
+	rm "$DIR/faults/say-txn"
+	run_smith --no-wait "etcd://$BETWEEN/L"
+	[ "$status" -eq 0 ]
+}
+
+# flood CALL FRAME...: from now on the server answers CALL with these frames, the last one without end.
+flood() {
+	printf '%s\n' "${@:2}" >"$DIR/says"
+	mv "$DIR/says" "$DIR/faults/flood-$1"
+}
+
+@test "a server without end: in messages, in headers, or in the events of a watch: an error in time, in little memory" {
+	etcd_single
+	etcd_between
+	local begins most
+	begins="1 4 88$(header content-type application/grpc)"
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	for most in "0 0 0000000000" "1 0 $(header grpc-message x)" "9 0 $(header grpc-message x)"; do
+		flood txn "$begins" "$most"
+		SEMLOCK_ANSWER_WITHIN=2 run_smith --no-wait "etcd://$BETWEEN/L"
+		[ "$status" -eq 69 ] || complain "$most: $status: $output"
+		rm "$DIR/faults/flood-txn"
+	done
+	flood watch "$begins" "0 0 00000000022001" "0 0 0000000000"
+	smith b --ttl=6 --wait=600 "etcd://$BETWEEN/L"
+	expect b WAIT
+	in_file "$DIR/between.log" "flood watch"
+	read -r -t 1 <> <(:) || true
+	most=$(awk '$1 == "VmHWM:" { print $2 }' "/proc/${SMITH_PID[b]}/status")
+	[ "$most" -lt 32000 ] || complain "$most kB"
+	unlock a
+	until_line b OK
+}
+
+@test "TERM ends a helper whose semlock is gone, when a silent server makes the release long" {
+	etcd_single
+	smith a --ttl=600 "etcd://$ETCD/L"
+	expect a OK
+	kill -STOP "${ETCD_PID[s1]}"
+	kill -TERM "${SMITH_PID[a]}" # ignored: the lock is held
+	read -r -t 0.2 <> <(:) || true
+	local in=${SMITH_IN[a]} pid=${SMITH_PID[a]} end=$((SECONDS + LINE_SECONDS))
+	kill -0 "$pid"
+	exec {in}>&-
+	read -r -t 0.5 <> <(:) || true
+	kill -TERM "$pid"
+	wait "$pid" || true
+	[ $SECONDS -lt $end ]
+}
+
+sent_away() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	: >"$DIR/between.log"
+	says grant "7 0 0000000000000000"
+	in_file "$DIR/between.log" "said grant" || return
+	rm "$DIR/faults/say-grant"
+	expect a HELD && expect a HELD || return
+	unlock a
+	[ "$STATUS" -eq 0 ] && grep -q connection "$DIR/between.log"
+}
+
+@test "a server that sends its clients away: the lock is held on by another connection" {
+	etcd_single
+	etcd_between
+	with_lease 6 sent_away
+}
+
+no_renewal_is_believed() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	says grant "1 4 88" "$1" "1 5 $(header grpc-status 0)"
+	expect a LOST || return
+	rm "$DIR/faults/say-grant"
+	unlock a
+	[ "$STATUS" -eq 76 ] && grep -q "said grant" "$DIR/between.log"
+}
+
+@test "an answer that is none renews no lease" {
+	etcd_single
+	etcd_between
+	local answer
+	# Answers that are compressed, too long, cut off, and missing; the first would grant 15 seconds.
+	for answer in "0 0 0100000002180f" "0 0 00ffffffff180f" "0 0 0000000003180f" "0 0 -"; do
+		with_lease 3 no_renewal_is_believed "$answer"
+	done
+}
+
+@test "the reply to the request for a free lock is lost: it is held all the same, once" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/lose-txn"
+	smith a "etcd://$BETWEEN/L"
+	expect a OK
+	in_file "$DIR/between.log" "lost txn"
+	[ "$(keys | sed 's,[0-9a-f]*$,,')" = L/ ] || complain "$(keys)"
+	run_smith --no-wait "etcd://$ETCD/L"
+	[ "$status" -eq 1 ]
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ -z "$(keys)" ] || complain "left: $(keys)"
+}
+
+@test "an endpoint that is dead from the start is passed over" {
+	etcd_single
+	smith a "etcd://127.0.0.1:1,$ETCD,127.0.0.1:2/L"
+	expect a OK
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	run_smith --no-wait etcd://127.0.0.1:1,127.0.0.1:2/L
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == "ERR 69 "* ]]
+}
+
+@test "--stale, and what is no etcd" {
+	etcd_single
+	run_smith --stale=5 "etcd://$ETCD/L"
+	[ "$status" -eq 64 ]
+	no_etcd etcd "has no gRPC (HTTP/2)"
+	certificates
+	SEMLOCK_CACERT=$DIR/ca.pem no_etcd etcds "HTTP 501 without gRPC" "$DIR/server.pem"
+}
+
+# no_etcd SCHEME WORDS [CERTIFICATE]: for a server that speaks HTTP/1.1 alone, the helper says 69 with WORDS.
+no_etcd() {
+	apart /usr/bin/python3 - "${@:3}" >"$DIR/$1" <<-'END' &
+		import http.server, ssl, sys
+		server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+		server.RequestHandlerClass.protocol_version = "HTTP/1.1"
+		if sys.argv[1:]:
+		    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+		    context.load_cert_chain(sys.argv[1])
+		    server.socket = context.wrap_socket(server.socket, server_side=True)
+		print("READY", server.server_address[1], flush=True)
+		server.serve_forever()
+	END
+	ETCD_PID[other]=$!
+	in_file "$DIR/$1" READY
+	run_smith --no-wait "$1://127.0.0.1:$(sed 's/READY //' "$DIR/$1")/L"
+	kill "${ETCD_PID[other]}"
+	unset "ETCD_PID[other]"
+	[ "$status" -eq 69 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == "ERR 69 "*"$2"* ]] || complain "$output"
+}
+
+@test "a libcurl without HTTP/2 is named" {
+	cat >"$DIR/no_http2.c" <<-'END'
+		#define _GNU_SOURCE
+		#include <curl/curl.h>
+		#include <dlfcn.h>
+		curl_version_info_data *curl_version_info(CURLversion age)
+		{
+			static curl_version_info_data without;
+			without = *((curl_version_info_data *(*)(CURLversion))dlsym(RTLD_NEXT, "curl_version_info"))(age);
+			without.features &= ~CURL_VERSION_HTTP2;
+			return &without;
+		}
+	END
+	cc -shared -fPIC -o "$DIR/no_http2.so" "$DIR/no_http2.c" || skip "no compiler here"
+	LD_PRELOAD=$DIR/no_http2.so run_smith --no-wait etcd://127.0.0.1:1/L
+	[[ $output == "ERR "* ]] || skip "no LD_PRELOAD with this build"
+	[ "$output" = "ERR 69 this libcurl has no HTTP/2, in which etcd's gRPC comes" ]
+}
+
+@test "a server to which no connection is made for long is connected to in the end" {
+	# libcurl 7.88 closes what was never connected without a word: the socket's number comes again and again.
+	cat >"$DIR/numbers.c" <<-'END'
+		#include "locksmith/etcd/grpc.c"
+		const char *etcd_env_variable(const char *name) { (void)name; return NULL; }
+		int transfer_open(struct transfer *t) { (void)t; return -1; }
+		void transfer_start(struct transfer *t) { (void)t; }
+		void transfer_close(struct transfer *t) { (void)t; }
+		CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
+		{ (void)t; (void)until; (void)abort; return CURLE_OK; }
+		int main(void)
+		{
+			struct grpc_call c = {.base = "http://host:1"};
+			for (int i = 0; i < 10 * CONNECTIONS; i++)
+				if (note_socket(&c, 7, CURLSOCKTYPE_IPCXN) != CURL_SOCKOPT_OK)
+					return 1;
+			if (!has_connection(c.base))
+				return 2;
+			close_socket(NULL, 7);
+			return has_connection(c.base) ? 3 : 0;
+		}
+	END
+	# shellcheck disable=SC2086
+	cc ${ETCD_CFLAGS:-} -D_GNU_SOURCE -I"$LOCKSMITH_DIR" -I"$SOURCE/src" -o "$DIR/numbers" "$DIR/numbers.c" \
+		"$SOURCE/src/locksmith/etcd/protobuf.c" "$SOURCE/src/locksmith/curl/buffer.c" ${ETCD_LIBS:--lcurl} || skip "no compiler here"
+	"$DIR/numbers"
+}
