@@ -92,8 +92,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		break;
 	case OPT_HOLD:
 		request->hold = true;
-		request->owner = optarg == NULL ? 0
-		    : (pid_t)value_number("--hold", optarg, "a process number", 1, INT_MAX);
+		request->owner = optarg == NULL ? 0 : (pid_t)value_number("--hold", optarg, "a process number", 1, INT_MAX);
 		break;
 	case OPT_ON_LOST:
 		request->on_lost = value_on_lost(optarg);
@@ -122,6 +121,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		break;
 	case OPT_QUEUE_MAX:
 		request->queue_max = (int)value_number("--queue-max", optarg, "a number of waiters", 0, INT_MAX);
+		break;
+	case OPT_OLDER:
+		request->older = value_duration("--older", optarg, 1);
 		break;
 	case OPT_REPLACE:
 	case OPT_TOGGLE:
@@ -289,8 +291,7 @@ static void choose_method(struct request *request, const struct reading *reading
 
 	if (reading->fcntl_asked && (!reading->method_named || request->spec.method != &method_ofd)) {
 		if (reading->method_named)
-			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
-			    request->spec.method->name);
+			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one", request->spec.method->name);
 		request->spec.method = &method_ofd;
 	} else if (reading->range_asked && !reading->method_named) {
 		request->spec.method = &method_ofd; /* as with flock(1) */
@@ -354,7 +355,7 @@ static void refuse_for_servers(const struct request *request)
 
 static void refuse_for_preemption(const struct request *request)
 {
-	refuse_if(request->nonblocking, "-n with --replace or --toggle: to stop the holder takes time; use -w");
+	refuse_if(request->nonblocking && request->older == 0, "-n with --replace or --toggle: to stop the holder takes time; use -w");
 	refuse_if(request->nlocks > 1 || request->spec.slots > 0,
 	    "--replace and --toggle stop the holder of one lock: leave out -f and -j");
 	refuse_if(request->preempt == PREEMPT_TOGGLE && request->command == NULL,
@@ -417,6 +418,7 @@ static void refuse_nonsense(const struct request *request, const struct reading 
 		refuse_for_hold(request, reading);
 	if (request->preempt != PREEMPT_NOT)
 		refuse_for_preemption(request);
+	refuse_if(request->older > 0 && request->preempt != PREEMPT_REPLACE, "--older goes with --replace");
 	refuse_if(request->become && request->close_fd,
 	    "-F and -o: the command would close its own lock; leave one out");
 	refuse_if(request->become && request->spec.to_be_removed,

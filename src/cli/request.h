@@ -33,6 +33,7 @@ struct request {
 	bool nested;
 	enum { PREEMPT_NOT, PREEMPT_REPLACE, PREEMPT_TOGGLE } preempt;
 	int preempt_signal;    /* for the holder */
+	int64_t older;         /* ns: --replace leaves a younger holder alone */
 	int64_t run_timeout;   /* ns; 0: none */
 	int64_t min_hold;      /* ns; 0: none */
 	int64_t kill_after;    /* ns; 0: never */

@@ -53,6 +53,7 @@ const struct option usage_options[] = {
     {"no-fork", no_argument, NULL, 'F'},
     {"nonblock", no_argument, NULL, 'n'},
     {"nonblocking", no_argument, NULL, 'n'},
+    {"older", required_argument, NULL, OPT_OLDER},
     {"on-lost", required_argument, NULL, OPT_ON_LOST},
     {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
     {"quiet", no_argument, NULL, 'q'},
@@ -172,6 +173,7 @@ static const char help[] =
     "      --first            wait before all others; it can starve them\n"
     "  -E, --conflict-exit-code=N  exit status if the lock is busy (default: 1)\n"
     "      --replace[=SIG]    stop the holder (default: TERM), and take its place\n"
+    "      --older=SECS       with --replace: only a holder of that age\n"
     "      --toggle[=SIG]     if held, stop the holder, and do not run COMMAND\n"
     "Which lock:\n"
     "  -x, -e, --exclusive    exclude all other holders (default)\n"

@@ -22,12 +22,14 @@ struct preempt_state {
 	struct targets targets;
 	struct owners first;    /* of --toggle: the holders, as found by the search that signalled them */
 	bool toggles;           /* --toggle */
+	bool said_young;        /* --verbose has named a holder that is left alone */
 	bool doubts, doubted;   /* this search, and the one before it, left a doubt about a holder */
 	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
 	bool yielding;          /* the last search found a waiter that may give the lock back ... */
 	int64_t yielding_since; /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
 	int64_t nobody_since;   /* since then the lock is busy and no target lives, ns; 0: one does */
-	int searches;           /* searches since NOBODY_SINCE */
+	int64_t young;          /* the last search found a holder that is stopped only in so many ns (--older); 0: none */
+	int searches;              /* searches since NOBODY_SINCE */
 	long pause;             /* ms until the next search */
 	struct error *error;
 };
@@ -44,7 +46,9 @@ static int cannot_signal(struct error *error, pid_t pid)
 /* Once a holder has been signalled, the wait has no limit: that holder must not have been ended in vain. */
 static bool too_late(const struct preempt_state *state)
 {
-	return !state->stopped && (state->wait->try_once || deadline_left(&state->wait->deadline) == 0);
+	bool try_once = state->wait->try_once && state->request->older == 0; /* else a holder that is old enough is stopped */
+
+	return !state->stopped && (try_once || deadline_left(&state->wait->deadline) == 0);
 }
 
 /* Does PID hold the lock now; or SUPERVISOR, a flock -o whose command PID is? */
@@ -207,13 +211,44 @@ static bool may_yield(struct preempt_state *state, const struct owners *found, c
 	return state->yielding_since == 0 || clock_now() - state->yielding_since < SECOND;
 }
 
+/* How long is HOLDER to be left alone, in ns?  An unknown age is no reason: the proofs decide. */
+static int64_t left_of_youth(const struct preempt_state *state, const struct owner *holder)
+{
+	int64_t age = clock_realtime() - holder->since;
+
+	if (holder->since == 0 || age >= state->request->older)
+		return 0;
+	return age < 0 ? state->request->older : state->request->older - age;
+}
+
+/* Sleep until it ends, or is old enough; a process that lives on may release the lock. */
+static int wait_for_age(struct preempt_state *state, const struct owner *holder, int64_t left)
+{
+	char since[32];
+
+	moment_text(holder->since, since, sizeof since);
+	if (state->young == 0 && state->request->verbose && !state->said_young)
+		complain("%s: process %ld is left alone until it %s for %lld s (since %s)", state->request->label,
+		    (long)holder->process.pid, holder->since_exact ? "has held the lock" : "has run",
+		    (long long)(state->request->older / SECOND), since);
+	state->said_young = true;
+	state->young = left;
+	state->pause = left < SECOND ? (long)(left / MILLISECOND) + 1 : 1000;
+	state->nobody_since = state->searches = 0;
+	return add_targets(state, holder);
+}
+
 /* Returns the number of holders to wait for, or -1 with ERROR filled. */
 static int stop_holders(struct preempt_state *state, const struct owners *found)
 {
 	const struct owner *holder;
+	int64_t left;
 	int count = 0;
 
+	if (state->young > 0)
+		state->pause = 1;
 	state->yielding = false;
+	state->young = 0;
 	state->doubted = state->doubts;
 	state->doubts = false;
 	state->change[0] = '\0';
@@ -227,6 +262,9 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 			continue;
 		count++;
 		if (may_yield(state, found, holder))
+			continue;
+		left = left_of_youth(state, holder);
+		if (left > 0 && wait_for_age(state, holder, left) == 0)
 			continue;
 		if (stop_holder(state, holder) != 0)
 			return -1;
@@ -242,7 +280,7 @@ static void wait_for_targets(struct preempt_state *state)
 	int64_t left = deadline_left(&state->wait->deadline) / MILLISECOND + 1;
 
 	targets_wait(&state->targets, left < state->pause && !state->stopped ? left : state->pause);
-	if (state->pause < 200)
+	if (state->pause < 200 && state->young == 0)
 		state->pause *= 2;
 }
 
@@ -286,8 +324,12 @@ static enum outcome stop_and_wait(void *context)
 		return BUSY;
 	}
 	count = look_and_stop(state);
-	if (count < 0 || check_seen(state) != 0)
+	if (count < 0 || (state->young == 0 && check_seen(state) != 0))
 		return FAILED;
+	if (state->young > 0 && state->wait->try_once && !state->stopped) {
+		state->lock->busy = BUSY_NOW;
+		return BUSY;
+	}
 	if (state->toggles && state->stopped && count == 0) {
 		state->lock->busy = BUSY_TOGGLED;
 		return BUSY;
@@ -302,6 +344,7 @@ static enum outcome replace_take(struct preempt_state *state)
 {
 	struct wait_options wait = *state->wait;
 
+	wait.try_once = wait.try_once && state->request->older == 0;
 	wait.preempt = stop_and_wait;
 	wait.preemption = state;
 	return lock_take(state->lock, &wait, state->error);

@@ -677,3 +677,41 @@ unproven() {
 	refused 64 --replace "$SEMLOCK" --replace=NOSUCH l true
 	refused 64 -u "$SEMLOCK" --replace -u 8
 }
+
+@test "--older: a younger holder is waited for until it has that age, and then stopped, before all waiters" {
+	hold_lock l
+	for i in 1 2 3; do queue_as waiter$i l; done
+	began=$(date +%s%N)
+	expect_status 0 "$SEMLOCK" -v --replace --older=1.5 l sh -c 'echo in >>order'
+	[ $((($(date +%s%N) - began) / 1000000)) -ge 500 ]
+	ended holder 143
+	[[ $err == *"process ${COMMAND[holder]} is left alone until it has held the lock for "*"stopped process"* ]] || complain "$err"
+	ready waiter1
+	[ "$(cat order)" = in ]
+	for i in 1 2 3; do
+		[ $i -eq 1 ] || ready waiter$i
+		let_go waiter$i
+	done
+}
+
+@test "--older: the age does not begin anew with another waiter; with -n a younger holder is busy; a release ends the wait" {
+	hold_lock l
+	expect_status 1 "$SEMLOCK" -n --replace --older=1h l touch ran
+	expect_status 1 "$SEMLOCK" -w .3 --replace --older=1h l touch ran
+	"$PROBE" pause 1200
+	expect_status 0 "$SEMLOCK" -n --replace --older=1 l true
+	ended holder 143
+	rm ./*.up ./*.down
+	hold_lock l
+	start next "$SEMLOCK" --replace --older=1h l true
+	"$PROBE" pause 100
+	let_go
+	ended next 0
+	[ ! -e ran ]
+}
+
+@test "--older goes with --replace alone" {
+	refused 64 "--older goes with --replace" "$SEMLOCK" --older=3 l touch ran
+	refused 64 "--older goes with --replace" "$SEMLOCK" --toggle --older=3 l touch ran
+	[ ! -e ran ]
+}

@@ -12,7 +12,7 @@ function __semlock_operands
                 set -e words[1]
                 break
             case --conflict-exit-code --fd --file --kill-after --length --log --method --min-hold --mode \
-                    --name --on-lost --queue-max --run-timeout --signal --slots --stale --start --status-fd --take \
+                    --name --older --on-lost --queue-max --run-timeout --signal --slots --stale --start --status-fd --take \
                     --timeout --ttl --wait
                 set -q words[2]; or return 1
                 set -e words[1]
@@ -131,6 +131,7 @@ complete -c semlock -n __semlock_at_options -l first -d 'Wait before all others'
 complete -c semlock -n __semlock_at_options -l queue-max -x -d 'Wait only if fewer than N others wait'
 complete -c semlock -n __semlock_at_options -s E -l conflict-exit-code -x -d 'Exit status if the lock is busy'
 complete -c semlock -n __semlock_at_options -l replace -f -a '(__semlock_known SIG)' -d 'Stop the holder, and take its place'
+complete -c semlock -n __semlock_at_options -l older -x -d 'With --replace: only a holder of that age'
 complete -c semlock -n __semlock_at_options -l toggle -f -a '(__semlock_known SIG)' -d 'Stop the holder, or run COMMAND'
 complete -c semlock -n __semlock_at_options -s c -l command -d 'Run a string by the shell'
 complete -c semlock -n __semlock_at_options -l on-lost -x -a 'warn term kill' -d 'If a lock made of files is removed'
