@@ -736,6 +736,19 @@ print(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.
 	[ ! -e ran ]
 }
 
+@test "TERM ends a helper that still tries to release a lock, when semlock is gone" {
+	without_leak_check
+	hold_lock --ttl=600 "$URL"
+	helper=$(helper_of holder)
+	kill -TERM "$helper" # a running command's lock is not given up
+	kill -STOP "${PG_PID[one]}"
+	pkill -STOP -P "${PG_PID[one]}"
+	kill -KILL "$(inner holder)" "${PID[holder]}" "${COMMAND[holder]}"
+	ends() { kill -TERM "$helper" 2>/dev/null || true; ! kill -0 "$helper" 2>/dev/null; }
+	PATIENCE=5 eventually ends
+	pkill -CONT -P "${PG_PID[one]}"
+}
+
 @test "and 76 under a lock" {
 	local mode
 	for mode in copy-both rows row notify; do

@@ -14,7 +14,7 @@ import collections
 import explore
 
 LEASE = 2   # moments
-END = 4     # the clock stops here; with three clients a moment earlier
+END = 4     # the clock stops here; with three clients two moments earlier
 
 # rows: (client, ticket, token or 0, until). decider: who has the advisory lock. highest: token of a command so far.
 # standby: (rows, ticket, token), or None: there is none.
@@ -123,7 +123,7 @@ def model(naive=""):
             if s.losses and not c.dead and c.step in ("queue", "inside"):
                 to("dies", dead=True, losses=s.losses - 1)
         late = naive != "no timer" and any(c.step == "inside" and s.now >= c.until for c in s.clients)
-        if s.now < END - (len(s.clients) > 2) and not late:
+        if s.now < END - 2 * (len(s.clients) > 2) and not late:
             out.append(("tick", s._replace(now=s.now + 1)))
         if s.standby:
             if s.standby != (s.rows, s.ticket, s.token):

@@ -7,8 +7,25 @@
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
+#include <sys/timerfd.h>
 
 enum { MOST_FDS = 4 };
+
+/* Sets a timer that also runs while the machine is suspended, which the timeout of poll(2) does not; so nothing wakes up
+   to look at the clock. The timer's descriptor, or -1: there is none. */
+static int timer_at(int64_t until)
+{
+	static int timer = -1;
+	static bool tried;
+	struct itimerspec when = {0}; /* never */
+
+	if (!tried)
+		timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	tried = true;
+	if (until != NEVER)
+		when.it_value = (struct timespec){(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
+	return timer >= 0 && timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? timer : -1;
+}
 
 int loop_milliseconds(int64_t until)
 {
@@ -19,13 +36,15 @@ int loop_milliseconds(int64_t until)
 
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
 {
-	struct pollfd all[MOST_FDS + 1];
+	struct pollfd all[MOST_FDS + 2];
+	int timer = timer_at(until), milliseconds = loop_milliseconds(until);
 
 	if (count > 0)
 		memcpy(all, fds, count * sizeof *fds);
 	/* poll(2) ignores a descriptor of -1. */
 	all[count] = (struct pollfd){protocol_fd(), POLLIN, 0};
-	if (poll(all, count + 1, loop_milliseconds(until)) < 0)
+	all[count + 1] = (struct pollfd){timer, POLLIN, 0};
+	if (poll(all, count + 2, timer >= 0 && milliseconds > 0 ? -1 : milliseconds) < 0)
 		memset(all, 0, sizeof all); /* EINTR: nothing is ready */
 	for (nfds_t i = 0; i < count; i++)
 		fds[i].revents = all[i].revents;

@@ -11,8 +11,8 @@
    the machine is suspended. */
 int loop_milliseconds(int64_t until);
 
-/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, that
-   moment has come, or a second is over.  Fills in revents. */
+/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or that
+   moment has come; where there is no timerfd_create(2), a second at most.  Fills in revents. */
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
 /* Waits until that moment, or until protocol_released(). */
