@@ -178,7 +178,7 @@ static void input_byte(char c)
 
 static void end_soon(int sig)
 {
-	(void)sig;
+	signal(sig, SIG_IGN); /* another TERM does not put it off */
 	alarm(1);
 }
 
