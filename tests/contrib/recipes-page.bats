@@ -125,20 +125,21 @@ in_turn() {
 	[ "$(wc -l <build.log)" -eq 540000 ]
 }
 
-@test "XARGS: two devices, each used by one run at a time" {
+@test "XARGS: four devices, each used by one run at a time, and two by one job" {
 	cat >bin/train <<-'END'
 		#!/bin/sh
-		mkdir "busy.$CUDA_VISIBLE_DEVICES" || echo clash
+		devices=$(echo "$CUDA_VISIBLE_DEVICES" | tr , ' ')
+		for device in $devices; do mkdir "busy.$device" || echo clash; done
 		"$PROBE" pause 20
-		rmdir "busy.$CUDA_VISIBLE_DEVICES"
-		echo "$CUDA_VISIBLE_DEVICES" >>devices
+		for device in $devices; do rmdir "busy.$device"; done
+		echo "$1 $CUDA_VISIBLE_DEVICES" >>devices
 	END
 	chmod +x bin/train
 	touch 1.wav 2.wav 3.wav 4.wav 5.wav 6.wav 7.wav 8.wav
 	expect_status 0 sh -c "$(recipe XARGS 2)"
 	expect_silent
-	[ "$(wc -l <devices)" -eq 8 ]
-	[ "$(sort -u devices)" = $'0\n1' ]
+	[ "$(grep -c 'wav [0-3]$' devices)" -eq 8 ] || complain "$(cat devices)"
+	[ "$(grep -c 'all [0-3],[0-3]$' devices)" -eq 1 ]
 }
 
 @test "AGENTS: one build at a time, in order; one that hangs is ended, and one that waits too long gives up" {
@@ -150,7 +151,7 @@ in_turn() {
 	ended hung 124
 	ready next
 	expect_status 75 sh -c "${build/1h/.1}"
-	expect_status 0 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 3)"
+	expect_status 0 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 4)"
 	[[ $out == *"held"*"${COMMAND[next]} "*"longest waits"*"build.lock"*timeout* ]] || complain "$out"
 	let_go next
 }
@@ -164,7 +165,7 @@ in_turn() {
 	sleeping waiting
 	begin last "$build"
 	sleeping last
-	begin short "$(recipe 'AGENTS ON ONE MACHINE' 2)"
+	begin short "$(recipe 'AGENTS ON ONE MACHINE' 3)"
 	sleeping short
 	kill -KILL "${PID[waiting]}" "${PID[agent]}"
 	"$PROBE" gone "${COMMAND[agent]}"
@@ -174,8 +175,23 @@ in_turn() {
 	let_go last
 }
 
+@test "AGENTS: a build that is too old is ended by the next one, a younger one is waited for, in order" {
+	build=$(recipe 'AGENTS ON ONE MACHINE' 2)
+	holding make
+	in_turn "$build" true
+	begin hung "$build"
+	ready hung
+	begin next "${build/2h/.3}"
+	begin last "$build"
+	ended hung 143
+	ready next
+	let_go next
+	ready last
+	let_go last
+}
+
 @test "AGENTS: two builds at a time, and builds within a build in its slot" {
-	build=$(recipe 'AGENTS ON ONE MACHINE' 4)
+	build=$(recipe 'AGENTS ON ONE MACHINE' 5)
 	holding make
 	begin one "$build"
 	begin two "$build"
