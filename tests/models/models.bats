@@ -72,7 +72,7 @@ in_python() {
 	in_python lease "two" 4 0
 	in_python lease "naive: counted" 0 1
 	in_python lease "naive: forgetful, keepalives" 0 1
-	[ -z "${THOROUGH-}" ] || in_python lease "" 10 5
+	[ -z "${THOROUGH-}" ] || in_python lease "" 7 5
 }
 
 @test "rows with leases: with any of the rules taken out two are inside" {
