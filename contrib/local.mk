@@ -9,6 +9,8 @@ EXTRA_DIST += \
 	contrib/fresh-tree \
 	contrib/install-packages \
 	contrib/locksmith-demo \
+	contrib/locksmith-redis \
+	contrib/locksmith-test \
 	contrib/packages \
 	contrib/static \
 	contrib/try

@@ -165,6 +165,8 @@ NETWORK_BATS = \
 	tests/locksmith/helper-servers.bats \
 	tests/locksmith/stress.bats \
 	tests/locksmith/other-servers.bats \
+	tests/locksmith/conformance.bats \
+	tests/locksmith/redis.bats \
 	tests/locksmith/helper-fuzz.bats \
 	tests/locksmith/helper-parts.bats \
 	tests/contrib/objects-on-a-server.bats
@@ -296,7 +298,7 @@ tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/ftp/owner_sign.c
 EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
 	tests/torture/remote tests/torture/remote.py \
-	tests/torture/locksmith tests/torture/locksmith.py
+	tests/torture/locksmith tests/torture/locksmith.py tests/lib/engine.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
 PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/lease.py \

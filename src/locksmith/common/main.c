@@ -93,8 +93,24 @@ static bool is_scheme_of_engine(const char *text)
 	return false;
 }
 
+/* Is WORD one of engine.words? */
+static bool offers(const char *word)
+{
+	const char *at = strstr(engine.words, word);
+	size_t length = strlen(word);
+
+	return at != NULL && (at == engine.words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
+}
+
 static int parse_url(struct options *o, struct failure *failure)
 {
+	const char *missing = o->mode == LEASE_SHARED && !offers(OFFER_SHARED) ? "--mode=shared"
+			      : o->mode == LEASE_SLOTS && !offers(OFFER_SLOTS) ? "--slots"
+			      : o->queue_max > 0 && !offers(OFFER_QUEUE_MAX)	 ? "--queue-max"
+										 : NULL;
+
+	if (missing != NULL)
+		return failure_set(failure, EXIT_USAGE, "%s is not for this kind of server", missing);
 	if (!is_scheme_of_engine(o->url_text))
 		return failure_set(failure, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
 	return engine.parse(o->url_text, &o->url, failure);
