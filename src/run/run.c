@@ -74,7 +74,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .start = start_child,
 	    .context = job,
 	    .inherits = job->command.inherit,
-	    .semlock = relay_or_self(),
+	    .semlock = job->command.named ? relay_or_self() : 0,
 	};
 	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
 	if (job->locks == NULL)

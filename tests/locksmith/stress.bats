@@ -18,16 +18,16 @@ gone_well() {
 }
 
 @test "FTP: four contenders, kills, stops, server restarts: no overlap, nothing left" {
-	SHAKE_EVERY=3 expect_status 0 torture ftp --rounds=6 --seed=4
-	gone_well 24
+	SHAKE_EVERY=3 expect_status 0 torture ftp --rounds=12 --seed=4
+	gone_well 48
 }
 
 @test "etcd: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
-	expect_status 0 torture etcd --rounds=6 --seed=4
-	gone_well 24
+	expect_status 0 torture etcd --rounds=12 --seed=4
+	gone_well 48
 }
 
 @test "three etcd nodes, the leader killed again and again: no overlap, and the tokens rise" {
-	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=6 --seed=4
-	gone_well 24
+	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=12 --seed=4
+	gone_well 48
 }
