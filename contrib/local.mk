@@ -32,7 +32,7 @@ install-data-hook:
 				"$(srcdir)/contrib/perl/lib/Semlock/$$name.pm" "$(DESTDIR)$(man3dir)/Semlock::$$name.3pm" || exit; \
 		done; \
 	fi
-uninstall-local:
+uninstall-hook:
 	rm -f '$(DESTDIR)$(man3dir)'/Semlock::*.3pm
 EXTRA_DIST += $(perlmodule_DATA) $(pythonmodule_DATA) \
 	contrib/perl/README contrib/perl/t/netlock.t contrib/perl/t/sem.t \
