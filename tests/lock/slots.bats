@@ -305,7 +305,7 @@ those_who_disagree() {
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_as first -j2 l
 	hold_as second -j2 l
-	start waiter strace -f -qq -e 'trace=timer_settime,execve' -e signal=none -o calls "$SEMLOCK" -j2 l true
+	start waiter strace -f -qq -e 'trace=/^(timer_settime(64)?|execve)$' -e signal=none -o calls "$SEMLOCK" -j2 l true
 	eventually grep -qs 'tv_sec=1,' calls
 	before=$(grep -c 'tv_sec=1,' calls)
 	fifos never

@@ -90,7 +90,7 @@ drawn() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_lock l
-	TERM=xterm start waiter "$PROBE" pty strace -f -qq -e 'trace=flock,timer_settime' -o calls "$SEMLOCK" l true
+	TERM=xterm start waiter "$PROBE" pty strace -f -qq -e 'trace=/^(flock|timer_settime(64)?)$' -o calls "$SEMLOCK" l true
 	shown "1st of 1"
 	eventually grep -q 'flock(3, LOCK_EX *$\|flock(3, LOCK_EX)* *<unf\|LOCK_EX$' calls
 	cp calls before
