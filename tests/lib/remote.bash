@@ -131,8 +131,8 @@ ends_with_semlock() {
 	done
 }
 
-# stopped_waiter: a semlock that waits is stopped (Ctrl-Z) and its turn comes: the next one is in after a lease, and when
-# it goes on it has its turn again.
+# stopped_waiter SECS: a semlock that waits is stopped (Ctrl-Z) and its turn comes: the next one is in after a lease and
+# at most SECS, and when it goes on it has its turn again.
 stopped_waiter() {
 	local url=${URL/nightly/nightly$ttl} released
 	rm -f ./*.up ./*.down
@@ -146,7 +146,7 @@ stopped_waiter() {
 	let_go
 	released=$(now)
 	ready next || return
-	[ $(($(now) - released)) -lt $(((ttl + 1) * 1000000000)) ] || complain "after $(($(now) - released)) ns" || return
+	[ $(($(now) - released)) -lt $(((ttl + $1) * 1000000000)) ] || complain "after $(($(now) - released)) ns" || return
 	kill -CONT "$(inner stopped)" "${PID[stopped]}"
 	let_go next && ready stopped && let_go stopped
 }

@@ -364,7 +364,7 @@ declare -gA smith
 }
 
 @test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
-	with_lease 2 stopped_waiter
+	with_lease 2 stopped_waiter 1
 }
 
 @test "what the command leaves behind keeps the lock, with -o it does not" {

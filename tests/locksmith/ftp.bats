@@ -142,7 +142,8 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
-	with_lease 2 stopped_waiter
+	# Every client looks once a second: the stopped one for its turn, the next one at its sign.
+	with_lease 2 stopped_waiter 3
 }
 
 @test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {

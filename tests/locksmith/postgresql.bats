@@ -306,7 +306,7 @@ held_without_room() {
 }
 
 @test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
-	with_lease 2 stopped_waiter
+	with_lease 2 stopped_waiter 1
 }
 
 @test "failover to a synchronous standby: the command runs on, waiters keep their places" {
