@@ -16,12 +16,12 @@
 static int check_lock_name(const char *name, struct error *error)
 {
 	if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
-		return error_say(error, ERROR_USAGE,
+		return error_plain(error, ERROR_USAGE,
 		    "not a name for a lock: one word of up to 200 bytes, without a slash, and not "
 		    "beginning with a dot");
 	for (; *name != '\0'; name++)
 		if ((unsigned char)*name < 0x20 || *name == 0x7f)
-			return error_say(error, ERROR_USAGE,
+			return error_plain(error, ERROR_USAGE,
 			    "not a name for a lock: it has a control character in it");
 	return 0;
 }
@@ -78,14 +78,14 @@ static int find_directory(char directory[PATH_MAX], bool create, struct error *e
 	}
 	length = home == NULL ? 0 : strlen(home);
 	if (length == 0 || length > PATH_MAX - 256)
-		return error_say(error, ERROR_OPEN,
+		return error_plain(error, ERROR_OPEN,
 		    "user %lu has no home directory in the password database: name a file as LOCK instead",
 		    (unsigned long)geteuid());
 	if (stat(home, &file) != 0)
 		return error_set(error, ERROR_OPEN,
 		    "needs the home directory %.100s: name a file as LOCK instead", home);
 	if (!S_ISDIR(file.st_mode) || file.st_uid != geteuid() || (file.st_mode & S_IWOTH) != 0)
-		return error_say(error, ERROR_OPEN,
+		return error_plain(error, ERROR_OPEN,
 		    "the home directory %.100s is not user %lu's alone: name a file as LOCK instead", home,
 		    (unsigned long)geteuid());
 	strcpy(directory, home);
@@ -106,7 +106,7 @@ char *user_lock_path(const char *name, bool create, struct error *error)
 		return NULL;
 	if ((create || access(directory, F_OK) == 0) && /* where it is not there, no lock in it is held */
 	    !is_private(directory, forbidden)) {
-		error_say(error, ERROR_OPEN,
+		error_plain(error, ERROR_OPEN,
 		    "not a directory of ours alone, with mode %s: not to be trusted (%.100s)",
 		    geteuid() == 0 ? "0755" : "0700", directory);
 		return NULL;

@@ -13,7 +13,7 @@
 
 int lock_say_deleted(struct error *error)
 {
-	return error_say(error, ERROR_LOCKABLE,
+	return error_plain(error, ERROR_LOCKABLE,
 	    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
 	    "descriptor again");
 }

@@ -145,7 +145,7 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 		seen = source_of(lock)->add(found, lock, kinds, error);
 	}
 	if (seen >= 0 && found->failed)
-		seen = error_say(error, ERROR_SYSTEM, "cannot list its holders: no memory");
+		seen = error_plain(error, ERROR_SYSTEM, "cannot list its holders: no memory");
 	return seen < 0 ? -1 : 0;
 }
 

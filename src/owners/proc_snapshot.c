@@ -187,7 +187,7 @@ int proc_snapshot_take(struct proc_snapshot *snapshot, const struct lock *lock, 
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	}
 	if (lock->spec->name != NULL && (S_ISFIFO(mode) || S_ISSOCK(mode)))
-		return error_say(error, ERROR_OPEN, "is a %s, not a file to lock",
+		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock",
 		    S_ISFIFO(mode) ? "FIFO" : "socket");
 	copy.id.device = snapshot->files[SNAPSHOT_LOCK].device;
 	copy.id.inode = snapshot->files[SNAPSHOT_LOCK].inode;

@@ -205,7 +205,7 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 	bool steady = true;
 
 	if (info->there && info->record.kind == RECORD_ABSENT)
-		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock");
+		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock");
 	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0)
 		return -1;
 	kernel_owners_add(found, &snapshot, KIND_FLOCK);

@@ -37,7 +37,7 @@ struct preempt_state {
 static int cannot_signal(struct error *error, pid_t pid)
 {
 	if (errno == EPERM)
-		return error_say(error, ERROR_PERMISSION,
+		return error_plain(error, ERROR_PERMISSION,
 		    "cannot stop the holder: process %ld is another user's; run semlock as that user, or as root",
 		    (long)pid);
 	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
@@ -96,7 +96,7 @@ static int refuse_own_caller(struct preempt_state *state, const struct owner *ho
 	for (size_t i = 0; i < holder->nmembers; i++) {
 		pid = holder->members[i].pid;
 		if (pid == getpid() || process_descends(getpid(), pid))
-			return error_say(state->error, ERROR_USAGE,
+			return error_plain(state->error, ERROR_USAGE,
 			    "cannot stop the holder: process %ld is an ancestor of this command, which would end "
 			    "with it; run the command outside of the lock",
 			    (long)pid);
@@ -133,13 +133,13 @@ static int check_doubt(struct preempt_state *state, const struct owner *holder, 
 		return 0;
 	doubt_text(holder, doubt, sizeof doubt);
 	if (doubt[0] != '\0')
-		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s", doubt);
+		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s", doubt);
 	if (holder->process.pid == 0)
-		return error_say(state->error, ERROR_PERMISSION,
+		return error_plain(state->error, ERROR_PERMISSION,
 		    "cannot stop the holder: permission to see its process is missing; run semlock as its user, or as root");
 	if (missing != NULL && process_read(pid, &process)) {
 		process_command(&process, command, sizeof command, 40);
-		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: process %ld (%s) %s", (long)pid,
+		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: process %ld (%s) %s", (long)pid,
 		    command, missing);
 	}
 	return missing == NULL;
@@ -293,7 +293,7 @@ static int check_seen(struct preempt_state *state)
 	else if (state->nobody_since == 0)
 		state->nobody_since = clock_now();
 	else if (++state->searches >= 10 && clock_now() - state->nobody_since > SECOND)
-		return error_say(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
+		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
 		    state->change[0] != '\0' ? state->change : "it is on another host or in another PID namespace");
 	return 0;
 }

@@ -45,8 +45,8 @@ struct error {
  * errno stays.  Returns -1, so that a caller can "return error_set(...)". */
 #define error_set(error, kind, ...) error_fill((error), (kind), errno, __VA_ARGS__)
 
-/* The same where no system call failed: errno is set to 0. */
-#define error_say(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
+/* The same where no system call has failed: the text alone, and errno is set to 0. */
+#define error_plain(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
 
 COLD int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...) PRINTF_LIKE(4, 5);
 

@@ -97,7 +97,7 @@ COLD static struct acquired held_by_us(const struct acquisition *acquisition, co
 
 	if (wait_ends(request))
 		return end_with(result_of_busy(request, lock, BUSY_INHERITED));
-	error_say(&error, ERROR_USAGE, "held %sby descriptor %d, which this command has inherited: %s%s",
+	error_plain(&error, ERROR_USAGE, "held %sby descriptor %d, which this command has inherited: %s%s",
 	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", acquisition->fd,
 	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
 	    : nesting == NESTING_AGAIN

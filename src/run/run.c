@@ -78,7 +78,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	};
 	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
 	if (job->locks == NULL)
-		return error_say(error, ERROR_SYSTEM, "no memory");
+		return error_plain(error, ERROR_SYSTEM, "no memory");
 	job->command.locks = job->locks;
 	for (unsigned i = 0; i < request->nlocks; i++) {
 		job->locks[i] = LOCK_OF(&request->locks[i]);

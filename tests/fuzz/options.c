@@ -64,7 +64,7 @@ char *__wrap_user_lock_path(const char *name, bool create, struct error *error)
 	(void)create;
 	if (*name != '\0')
 		return path;
-	error_say(error, ERROR_USAGE, "no name");
+	error_plain(error, ERROR_USAGE, "no name");
 	return NULL;
 }
 

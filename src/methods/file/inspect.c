@@ -49,7 +49,7 @@ static int inspect_name(const struct lock *lock, const char *name, struct lock_i
 		if (inspect_record(lock, name, info))
 			return 1;
 	}
-	return error_say(error, ERROR_OPEN, "cannot look at it: it changes all the time");
+	return error_plain(error, ERROR_OPEN, "cannot look at it: it changes all the time");
 }
 
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
@@ -92,7 +92,7 @@ int inspect_rename(const struct lock *lock, struct lock_info *info, struct error
 		if (fstatat(lock->directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) == 0)
 			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
-	return error_say(error, ERROR_OPEN,
+	return error_plain(error, ERROR_OPEN,
 	    "there is no lock file, neither under this name nor with .held behind it");
 }
 

@@ -58,18 +58,18 @@ static int note_file_system(struct lock *lock, struct error *error)
 
 	file->local = kind == FS_LOCAL;
 	if (!file->local && (lock->spec->method->can & NEEDS_INIT) != 0)
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    "rename: on a file system that other machines may use, flock(2) may not guard the lock file: "
 		    "use -m link or excl");
 	if (lock->spec->stale == 0 || file->local)
 		return 0;
 	if (file->object->type == S_IFDIR)
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
 	known = file_system_mount(lock->directory, &mount);
 	if (known && lock_scope_here_only(&mount, KIND_FLOCK))
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
 		    "guards a takeover", mount.point);
 	file->by_age = kind == FS_NFS && !(known && strcmp(mount.type, "nfs4") == 0);
@@ -86,7 +86,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 
 	lock->fd = -1;
 	if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
-		return error_say(error, ERROR_USAGE, "names a directory, and no lock in it");
+		return error_plain(error, ERROR_USAGE, "names a directory, and no lock in it");
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
@@ -183,7 +183,7 @@ enum outcome lockdir_not_named(struct error *error)
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 {
-	return error_say(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
+	return error_plain(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
 	    lock->spec->method->name, lock->file->object->what);
 }
 

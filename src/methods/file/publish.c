@@ -222,7 +222,7 @@ static enum outcome refuse_identity(struct lock *lock, struct error *error)
 	if (record.pid != lock->file->record.pid)
 		return AGAIN; /* another process has removed ours and taken the lock */
 	call_unlink(lock->directory, lock->id.entry, 0);
-	return error_say(error, ERROR_UNAVAILABLE,
+	return error_plain(error, ERROR_UNAVAILABLE,
 	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
 }
 

@@ -37,7 +37,7 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 {
 	switch (errno) {
 	case ENOENT:
-		return error_say(error, ERROR_OPEN,
+		return error_plain(error, ERROR_OPEN,
 		    "there is no lock file, neither under this name nor with .held behind it: "
 		    "--init makes it, once");
 	case ELOOP:
@@ -108,7 +108,7 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EEXIST)
-		return error_say(error, ERROR_OPEN, "there are two lock files, this one and one with .held "
+		return error_plain(error, ERROR_OPEN, "there are two lock files, this one and one with .held "
 						    "behind it: remove one");
 	return lockdir_failed(error, ERROR_CREATE, "cannot rename the lock file");
 }

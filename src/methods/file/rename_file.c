@@ -107,6 +107,6 @@ int rename_file_check(const struct lock *lock, struct error *error)
 	    (record.kind == RECORD_PID && record.host[0] == '\0' &&
 		fstat(lock->fd, &status) == 0 && status.st_size <= longest_pid))
 		return 0;
-	return error_say(error, ERROR_OPEN,
+	return error_plain(error, ERROR_OPEN,
 	    "is no lock file: there is something in it that would be lost; left alone");
 }

@@ -185,7 +185,7 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 	enum outcome outcome;
 
 	if (existing->record.kind == RECORD_ABSENT)
-		return error_say(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
+		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return takeover_wait(lock, existing->fd, wait, 0);
 	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))

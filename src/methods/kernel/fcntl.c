@@ -73,9 +73,9 @@ static void explain_failed_fcntl(const struct lock *lock, struct error *error)
 	if (errno == ENOLCK || errno == ENOMEM)
 		error_set(error, ERROR_SYSTEM, "%s", failed);
 	else if (errno == EBADF && S_ISDIR(lock->id.permissions))
-		error_say(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
+		error_plain(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
 	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
-		error_say(error, ERROR_LOCKABLE,
+		error_plain(error, ERROR_LOCKABLE,
 		    fcntl_access(lock) == O_RDONLY
 			? "a shared fcntl lock needs a descriptor open for reading"
 			: "an exclusive fcntl lock, or a slot, needs a descriptor open for writing");

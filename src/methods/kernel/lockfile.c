@@ -45,7 +45,7 @@ static int open_failed(struct error *error, const char *what)
 	case EDQUOT:
 		return error_set(error, ERROR_CREATE, "%s", what);
 	case ENXIO:
-		return error_say(error, ERROR_OPEN,
+		return error_plain(error, ERROR_OPEN,
 		    "is a socket, a FIFO or a device that is not there, not a file to lock");
 	}
 	return error_set(error, ERROR_OPEN, "%s", what);
@@ -67,9 +67,9 @@ static int create_file(const struct lock *lock, const char *path, struct error *
 
 	if (fd < 0) {
 		if (errno == EISDIR)
-			error_say(error, ERROR_OPEN, "there is no such directory, and its name ends in a slash");
+			error_plain(error, ERROR_OPEN, "there is no such directory, and its name ends in a slash");
 		else if (errno == ENOENT)
-			error_say(error, ERROR_OPEN, directory_exists(path)
+			error_plain(error, ERROR_OPEN, directory_exists(path)
 				? "is not there, and no file can be made in its directory"
 				: "cannot create: its directory is not there");
 		else if (errno != EEXIST && errno != EINTR)
@@ -90,7 +90,7 @@ static void explain_failed_open(const struct lock *lock, struct error *error)
 	if (errno == EACCES && lock->access != O_RDONLY)
 		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
 	else if (errno == EISDIR)
-		error_say(error, ERROR_LOCKABLE,
+		error_plain(error, ERROR_LOCKABLE,
 		    "is a directory, and cannot be opened for writing as this lock needs");
 	else if (errno != EINTR)
 		open_failed(error, "cannot open");
@@ -154,18 +154,18 @@ static int check_limits(const struct lock *lock, struct error *error)
 		kind = file_system_of(lock->fd);
 	if ((kind == FS_NETWORK || kind == FS_SHARED) && file_system_mount(lock->fd, &mount) &&
 	    lock_scope_never_shared(&mount))
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    "on %s, other machines do not see a lock of the kernel: use -m mkdir", mount.type);
 	/* Another client may find the name in its cache, with the removed file behind it: a lock that it takes on
 	 * that file would stand beside one on the name's next file. */
 	if (lock->spec->to_be_removed && file_system_of(lock->fd) != FS_LOCAL)
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--rm: other machines may use this file system, and may see a removed file for a while: leave out --rm");
 	if (is_flock && S_ISDIR(lock->id.permissions) && limits_of_network(lock))
-		return error_say(error, ERROR_LOCKABLE,
+		return error_plain(error, ERROR_LOCKABLE,
 		    "on a network file system a directory is locked for this machine alone: lock a file");
 	if (is_flock && lock->spec->slots > 0 && limits_of_network(lock))
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    "-j: on a network file system the slots of flock exclude each other: use -m ofd");
 	return 0;
 }
@@ -255,7 +255,7 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 	if (lockfile_identify(lock) == 0)
 		return 0;
 	if (errno == EBADF) {
-		error_say(error, ERROR_LOCKABLE,
+		error_plain(error, ERROR_LOCKABLE,
 		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and mksh "
 		    "hand it on with %d>&%d behind the command", lock->fd, lock->fd, lock->fd);
 		error->errnum = EBADF;
@@ -288,9 +288,9 @@ static int open_by_name(struct lock *lock, struct error *error)
 	if (lockfile_identify(lock) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot look at it");
 	if (lock->spec->to_be_removed && !S_ISREG(lock->id.permissions))
-		return error_say(error, ERROR_USAGE, "--rm removes plain files, and this is none");
+		return error_plain(error, ERROR_USAGE, "--rm removes plain files, and this is none");
 	if (S_ISFIFO(lock->id.permissions))
-		return error_say(error, ERROR_OPEN, "is a FIFO, not a file to lock");
+		return error_plain(error, ERROR_OPEN, "is a FIFO, not a file to lock");
 	if (S_ISCHR(lock->id.permissions))
 		fcntl(lock->fd, F_SETFL, 0); /* no O_NONBLOCK: the command may read a terminal through it */
 	return 0;

@@ -77,7 +77,7 @@ enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct er
 		if (directory == NULL)
 			return refuse_links(error, errno);
 		if (is_planted(&link, directory)) {
-			error_say(error, ERROR_OPEN,
+			error_plain(error, ERROR_OPEN,
 			    "refused: a symbolic link that user %ld put into a directory open to all",
 			    (long)link.st_uid);
 			return SYMLINKS_REFUSED;

@@ -198,7 +198,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	/* This process may have been stopped since OK, and the lock be another holder's: the thread
 	 * would stop a short command too late. */
 	if (clock_boottime() >= lease->term_at)
-		return error_say(error, ERROR_LOST,
+		return error_plain(error, ERROR_LOST,
 		    "lost before the command was started: the lease is over, or nearly so");
 	if (descriptor_pipe(lease->stop) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");

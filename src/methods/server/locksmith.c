@@ -205,7 +205,7 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 		return locksmith_unknown(helper, line, error);
 	snprintf(words, sizeof words, "%s", text);
 	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
-		return error_say(error, ERROR_UNAVAILABLE,
+		return error_plain(error, ERROR_UNAVAILABLE,
 		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
 		    "install the two of one release", helper->scheme, text, LOCKSMITH_PROTOCOL);
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
@@ -215,13 +215,13 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 
 int locksmith_silent(const struct locksmith *helper, int got, struct error *error)
 {
-	return error_say(error, ERROR_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", helper->scheme,
+	return error_plain(error, ERROR_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", helper->scheme,
 	    got == LINE_LATE ? "has not answered in time" : "has ended without an answer");
 }
 
 int locksmith_unknown(const struct locksmith *helper, const char *line, struct error *error)
 {
-	return error_say(error, ERROR_UNAVAILABLE,
+	return error_plain(error, ERROR_UNAVAILABLE,
 	    LOCKSMITH_PREFIX "%s says what version %d of the protocol does not know: %.200s",
 	    helper->scheme, LOCKSMITH_PROTOCOL, line);
 }
@@ -238,7 +238,7 @@ int locksmith_refused(const char *text, struct error *error)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (status == known[i])
 			kind = (enum kind)status;
-	return error_say(error, kind, "%s", words + strspn(words, " "));
+	return error_plain(error, kind, "%s", words + strspn(words, " "));
 }
 
 const char *locksmith_field(const char *line, const char *key)

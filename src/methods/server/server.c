@@ -116,7 +116,7 @@ static int check_offers(const struct lock *lock, const struct wait_options *wait
 			      : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max" : NULL;
 
 	return missing == NULL ? 0
-			       : error_say(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->spec->method->name);
+			       : error_plain(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->spec->method->name);
 }
 
 /* What the helper has said since OK. */
@@ -128,7 +128,7 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 
 	while ((got = locksmith_line(helper, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_LOST)) != NULL)
-			return error_say(error, ERROR_LOST, "lost before the command was started: %s", text);
+			return error_plain(error, ERROR_LOST, "lost before the command was started: %s", text);
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
 		if (locksmith_says(line, SAYS_HELD) == NULL)
@@ -136,7 +136,7 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 		locksmith_note(helper, line);
 	}
 	if (got == LINE_END)
-		return error_say(error, ERROR_LOST, "lost before the command was started: its helper has ended");
+		return error_plain(error, ERROR_LOST, "lost before the command was started: its helper has ended");
 	return 0;
 }
 
