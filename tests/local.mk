@@ -43,7 +43,7 @@ torture: all tests/torture/torture$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
 # make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server
-SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql
+SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql redis
 ROUNDS = 200
 HOLD = 0.02
 torture-remote: all
@@ -296,7 +296,7 @@ tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/failure.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_sign.c
-EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash \
+EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py tests/lib/engine.py
 

@@ -3,34 +3,16 @@
 # contrib/locksmith-redis, an engine in Python, with a Redis of this test's own.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote
+load ../lib/servers/others
+load ../lib/servers/redis
 
 prepare() {
-	command -v redis-server >/dev/null || skip "no redis-server here"
 	DIR=$PWD
 	unset SEMLOCK_LOOK_EVERY SEMLOCK_USER SEMLOCK_PASSWORD REDISCLI_AUTH
-	mkdir helpers data
-	ln -s "$SOURCE/contrib/locksmith-redis" helpers/semlock-locksmith-redis
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
-	PORT=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-	URL=redis://127.0.0.1:$PORT/nightly
-	redis_start
+	redis_server
 }
 
-tidy() { [ -z "${SERVER-}" ] || kill -KILL "$SERVER"; }
-
-redis() { redis-cli -p "$PORT" "$@"; }
-redis_answers() { [ "$(redis ping 2>/dev/null)" = PONG ]; }
-redis_start() {
-	apart redis-server --port "$PORT" --bind 127.0.0.1 --dir "$DIR/data" --save '' --appendonly yes --appendfsync always \
-		>redis.log 2>&1 </dev/null &
-	SERVER=$!
-	eventually redis_answers
-}
-redis_kill() {
-	kill -KILL "$SERVER"
-	wait "$SERVER" || true
-	SERVER=
-}
+tidy() { [ -z "${SERVER-}" ] || kill -KILL "$SERVER" 2>/dev/null || true; }
 
 @test "the engine for Redis keeps each rule" {
 	timeout 300 "$SOURCE/contrib/locksmith-test" --away=redis://127.0.0.1:1/l helpers/semlock-locksmith-redis "$URL" >rules ||
