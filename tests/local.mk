@@ -164,6 +164,7 @@ NETWORK_BATS = \
 	tests/locksmith/ftp.bats \
 	tests/locksmith/helper-servers.bats \
 	tests/locksmith/stress.bats \
+	tests/locksmith/vanished.bats \
 	tests/locksmith/other-servers.bats \
 	tests/locksmith/conformance.bats \
 	tests/locksmith/redis.bats \

@@ -25,7 +25,7 @@ etcd_start() {
 	local name=$1 client peer
 	shift
 	client=$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]} peer=http://127.0.0.1:${ETCD_PEER[$name]}
-	apart etcd --name "$name" --data-dir "$DIR/$name" --listen-client-urls "$client" \
+	apart etcd --name "$name" --data-dir "$DIR/$name" --listen-client-urls "${client/127.0.0.1/${ETCD_LISTEN:-127.0.0.1}}" \
 		--advertise-client-urls "$client" --listen-peer-urls "$peer" \
 		--initial-advertise-peer-urls "$peer" --initial-cluster "$ETCD_CLUSTER" \
 		--initial-cluster-token semlock --initial-cluster-state "$ETCD_STATE" --logger zap \
