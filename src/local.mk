@@ -14,10 +14,10 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/result.c src/run/result.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/report/exitcode.h \
-	src/lock/held_mode.c src/lock/held_mode.h \
+	src/lock/held_mode.c \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
-	src/methods/file/host_id.c src/methods/file/host_id.h src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
+	src/methods/file/host_id.c src/methods/file/host_id.h src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \
 	src/owners/json.c src/owners/json.h \
 	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
@@ -27,24 +27,24 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
-	src/methods/kernel/lockfile.c src/methods/kernel/lockfile.h \
+	src/methods/kernel/lockfile.c \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/sys/file_system.c src/sys/file_system.h \
-	src/cli/user_lock.c src/cli/user_lock.h \
+	src/cli/user_lock.c \
 	src/owners/nesting.c src/owners/nesting.h \
-	src/run/acquire.c src/run/acquire.h \
+	src/run/acquire.c \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/options.c src/cli/reading.h \
 	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
-	src/cli/request.h src/cli/options.h \
+	src/cli/request.h \
 	src/sys/process.c src/sys/process.h \
 	src/sys/proc.c src/sys/proc.h \
-	src/run/log.c src/run/log.h \
+	src/run/log.c \
 	src/run/progress.c src/run/progress.h \
-	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c src/lock/queuefile.h \
+	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c \
 	src/sys/lock_scope.c src/sys/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
@@ -53,17 +53,17 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/run.c src/run/run.h \
 	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
 	src/owners/owner_text.c src/owners/owner_text.h \
-	src/lock/lockset.c src/lock/lockset.h \
-	src/lock/slots.c src/lock/slots.h \
+	src/lock/lockset.c \
+	src/lock/slots.c \
 	src/preempt/targets.c src/preempt/targets.h \
 	src/report/similar.c src/report/similar.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
 	src/cli/usage.c \
-	src/cli/values.c src/cli/values.h \
+	src/cli/values.c \
 	src/owners/probe.c src/owners/probe.h \
 	src/owners/waiters.c \
-	src/run/supervise.c src/run/supervise.h \
+	src/run/supervise.c \
 	src/owners/who.c src/owners/who.h \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \

@@ -8,15 +8,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "run/acquire.h"
-#include "run/hold.h"
-#include "run/log.h"
+#include "run/run.h"
 #include "run/relay.h"
 #include "run/result.h"
-#include "run/run.h"
 #include "owners/who.h"
-#include "cli/options.h"
-#include "lock/lockset.h"
+#include "cli/request.h"
+#include "lock/take.h"
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "sys/parent.h"

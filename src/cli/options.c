@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options.h"
+#include "cli/request.h"
 #include "cli/reading.h"
-#include "cli/user_lock.h"
-#include "cli/values.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "report/error.h"

@@ -41,4 +41,8 @@ struct request {
 	bool who, json; /* only look */
 };
 
+/* Fill REQUEST from ARGV.  Ends the program with EXIT_USAGE, and a message, when ARGV makes no sense;
+ * with EXIT_SUCCESS for --help and --version. */
+void request_read(struct request *request, int argc, char **argv);
+
 #endif

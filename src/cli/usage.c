@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options.h"
+#include "cli/request.h"
 #include "cli/reading.h"
-#include "cli/values.h"
 #include "lock/method.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/locksmith.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/values.h"
+#include "cli/reading.h"
 #include "methods/file/heartbeat.h"
 #include "report/error.h"
 #include "report/exitcode.h"

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "lock/attempt.h"
-#include "lock/slots.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/proc.h"

@@ -38,4 +38,36 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, in
 /* A number of ns from 0 to MOST - 1, a different one for each call and process. */
 int64_t attempt_jitter(int64_t most);
 
+/* ---- which locks a descriptor of ours carries already, from /proc/self/fdinfo; without /proc: none ---- */
+
+enum held_mode { HELD_NONE, HELD_SHARED, HELD_EXCLUSIVE };
+
+struct held {
+	enum held_mode mode; /* of LOCK's kind; an exclusive lock of a part of its range counts as shared */
+	bool more;           /* a lock of another kind as well, or of other bytes than LOCK's */
+	int slot;            /* of LOCK, from 0; -1: none */
+};
+
+/* What LOCK->fd carries. */
+struct held held_read(const struct lock *lock);
+
+/* ---- slots (-j): up to N holders of one lock, each in a slot ----
+ *
+ * A slot is a lock on one byte, which the kernel releases when its holder dies.  Where the method's own
+ * lock is of another kind (flock), it is taken first, shared: it excludes plain exclusive holders. */
+
+/* Take the first free slot of LOCK, or as many as it is to take, and set LOCK->slot and LOCK->held.  BUSY: too few are
+ * free, and none is taken. */
+enum outcome slots_try(struct lock *lock, struct error *error);
+
+/* Sleep until a slot is free, and take it; of several, take each as soon as it is free.  BUSY when WAIT's deadline has
+ * passed: what has been collected has to be dropped. */
+enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, struct error *error);
+
+/* Unlock the slots, if there are any. */
+void slots_drop(struct lock *lock);
+
+/* "0,3": the slots that LOCK holds; NULL without memory.  It lasts until the process ends. */
+const char *slots_text(const struct lock *lock);
+
 #endif

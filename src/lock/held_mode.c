@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lock/held_mode.h"
+#include "lock/attempt.h"
 #include "sys/process.h"
 
 static bool has_range(const struct lock *lock)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/lockset.h"
+#include "lock/take.h"
 
 /* Locks made of files have their directory's device and inode, and a name in it. */
 static int by_file(const struct lock *a, const struct lock *b)

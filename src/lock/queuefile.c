@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/queuefile.h"
+#include "lock/queue.h"
 #include "sys/deadline.h"
 #include "sys/descriptor.h"
 #include "sys/memory.h"

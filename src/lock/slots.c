@@ -12,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/held_mode.h"
-#include "lock/slots.h"
+#include "lock/attempt.h"
 #include "sys/memory.h"
 #include "sys/wakeup.h"
 

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "lock/attempt.h"
-#include "lock/held_mode.h"
 #include "lock/queue.h"
 #include "lock/take.h"
 #include "sys/crash_points.h"

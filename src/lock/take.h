@@ -38,4 +38,13 @@ int lock_say_deleted(struct error *error);
 /* Unlock the caller's descriptor (-u), or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
 int lock_undo(struct lock *lock, struct error *error);
 
+/* ---- more than one lock at once (-f): all or none, and without deadlock ---- */
+
+/* Take the COUNT locks at LOCKS, sorted for it into another order, under one WAIT.  On BUSY or FAILED
+ * none is held, and *CULPRIT is the lock at which it failed. */
+enum outcome lockset_take(struct lock *locks, unsigned count, const struct wait_options *wait,
+    const struct lock **culprit, struct error *error);
+
+void lockset_release(struct lock *locks, unsigned count);
+
 #endif

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "methods/kernel/lockfile.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "owners/owners_look.h"

@@ -8,10 +8,10 @@
 #include "run/result.h"
 #include "report/status_fd.h"
 #include "owners/nesting.h"
-#include "run/acquire.h"
+#include "run/run.h"
 #include "run/progress.h"
 #include "preempt/preempt.h"
-#include "lock/lockset.h"
+#include "lock/take.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 

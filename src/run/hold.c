@@ -12,7 +12,7 @@
 
 #include "sys/descriptor.h"
 #include "report/exitcode.h"
-#include "run/hold.h"
+#include "run/run.h"
 #include "lock/lock.h"
 #include "sys/process.h"
 #include "sys/signals.h"

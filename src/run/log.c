@@ -16,7 +16,7 @@
 #include "owners/json.h"
 #include "report/error.h"
 #include "report/status_fd.h"
-#include "run/log.h"
+#include "run/run.h"
 #include "run/result.h"
 #include "sys/deadline.h"
 #include "sys/descriptor.h"

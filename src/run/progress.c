@@ -11,7 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "run/log.h"
+#include "run/run.h"
 #include "run/progress.h"
 #include "report/error.h"
 #include "owners/owner_text.h"

@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include "run/start.h"
-#include "run/hold.h"
+#include "run/run.h"
 #include "run/relay.h"
 #include "run/result.h"
-#include "run/run.h"
-#include "run/supervise.h"
 #include "methods/server/locksmith.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"

@@ -71,4 +71,9 @@ void command_reap(struct command *command);
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */
 void command_become(const struct command *command);
 
+/* Wait until COMMAND, process PID, has ended.  All signals are blocked since before its start: those to
+ * semlock go to the command, and when the keyboard stops it, semlock stops too.  Returns how it ended;
+ * ENDED_NOT_RUN where only a signal brings the errno of its exec. */
+struct result supervise(const struct command *command, pid_t pid);
+
 #endif

@@ -11,7 +11,7 @@
 #include "sys/parent.h"
 #include "sys/process.h"
 #include "run/relay.h"
-#include "run/supervise.h"
+#include "run/start.h"
 #include "sys/signals.h"
 
 struct supervised {

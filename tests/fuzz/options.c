@@ -14,11 +14,10 @@
 
 #include "report/exitcode.h"
 #include "fuzz.h"
-#include "cli/user_lock.h"
-#include "cli/options.h"
+#include "cli/reading.h"
+#include "cli/request.h"
 #include "report/error.h"
 #include "lock/lock.h"
-#include "cli/reading.h"
 
 enum { MOST_WORDS = 40 };
 

@@ -14,9 +14,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "methods/kernel/lockfile.h"
-#include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"
+#include "lock/lock.h"
 
 static int flock_access(const struct lock *lock)
 {

@@ -14,7 +14,7 @@
 #include "lock/lock.h"
 #include "lock/queue.h"
 #include "lock/take.h"
-#include "methods/kernel/lockfile.h"
+#include "methods/kernel/kernel_methods.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
 #include "sys/descriptor.h"
