@@ -30,7 +30,7 @@ static long parse_number(const char *text, long most)
 }
 
 static const struct {
-	const char *name;
+	char name[6];
 	int number;
 } signal_names[] = {
     {"ABRT", SIGABRT},

@@ -46,9 +46,6 @@ struct child {
 struct file_lock;
 struct locksmith;
 
-/* The size of a server's line about the holder. */
-enum { SERVER_TEXT_SIZE = 256 };
-
 /* What was asked for, constant.  A caller that needs a variant makes another, which must last as long as its lock. */
 struct lock_spec {
 	const char *name; /* a path or URL; NULL: the caller's open descriptor FD */
@@ -106,7 +103,7 @@ struct lock_end {
 /* The slots that we hold. */
 struct slots {
 	unsigned count;
-	unsigned char bits[SLOTS_MOST / 8];
+	unsigned char *bits; /* one for each that there is; NULL: none has been tried */
 };
 
 /* What has come of it. */
@@ -128,7 +125,7 @@ struct lock {
 
 	struct locksmith *helper; /* HAS_LEASE: the helper that holds the lock */
 	long long token;         /* the fencing token; -1: none */
-	char server_text[SERVER_TEXT_SIZE]; /* the helper's last line about the holder; "": none */
+	char *server_text;        /* the helper's last line about the holder; NULL: none */
 };
 
 /* A lock that is not open yet. */

@@ -25,10 +25,15 @@ static bool is_held(const struct lock *lock, unsigned slot)
 	return lock->held.count > 0 && (lock->held.bits[slot / 8] >> slot % 8 & 1) != 0;
 }
 
+static size_t bits_size(const struct lock *lock)
+{
+	return (lock->spec->slots + 7) / 8;
+}
+
 static void note_held(struct lock *lock, unsigned slot)
 {
 	if (lock->held.count++ == 0)
-		memset(lock->held.bits, 0, sizeof lock->held.bits);
+		memset(lock->held.bits, 0, bits_size(lock));
 	lock->held.bits[slot / 8] |= (unsigned char)(1u << slot % 8);
 	if (lock->slot < 0 || lock->slot > (int)slot)
 		lock->slot = (int)slot;
@@ -45,6 +50,8 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 	const unsigned wanted = collects(lock) ? lock->spec->take : 1;
 	enum outcome outcome;
 
+	if (lock->held.bits == NULL && (lock->held.bits = memory_lasting(bits_size(lock))) == NULL)
+		return error_set(error, ERROR_SYSTEM, "no memory for %u slots", lock->spec->slots), FAILED;
 	for (unsigned slot = 0; slot < lock->spec->slots && lock->held.count < wanted; slot++) {
 		if (is_held(lock, slot))
 			continue;

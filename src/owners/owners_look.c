@@ -106,7 +106,7 @@ static int add_recorded_owners(struct owners *found, const struct lock *lock, un
 static int add_last_answer(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
 	(void)kinds, (void)error;
-	if (lock->server_text[0] != '\0')
+	if (lock->server_text != NULL)
 		server_owners_add(found, lock->spec->method->name, lock->server_text, false);
 	return 1;
 }

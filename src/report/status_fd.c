@@ -91,7 +91,7 @@ const char *status_fd_errno(int errnum)
 {
 	static const struct {
 		int number;
-		const char *symbol;
+		char symbol[sizeof "ENAMETOOLONG"];
 	} names[] = {
 	    {E2BIG, "E2BIG"},
 	    {EACCES, "EACCES"},

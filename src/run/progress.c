@@ -16,11 +16,13 @@
 #include "report/error.h"
 #include "owners/owner_text.h"
 #include "report/text.h"
+#include "sys/memory.h"
 #include "sys/wakeup.h"
 
 /* The line is on the terminal.  At file scope for the handler. */
 static volatile sig_atomic_t drawn;
-static char line[1024];
+static char *line;
+enum { LINE = 1024 };
 
 /* Those that would end or stop semlock, and so leave the line behind. */
 static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
@@ -145,7 +147,7 @@ static void line_text(const struct progress *progress, const struct lock *lock, 
 static void draw_line(const struct progress *progress, const struct lock *lock)
 {
 	size_t columns = terminal_columns() - 1, length;
-	char text[700], next[sizeof line];
+	char text[700], next[LINE];
 	struct owners found;
 
 	if (!is_in_front() || !owners_for_text(&found, lock))
@@ -207,7 +209,9 @@ void progress_begins(struct progress *progress)
 		return;
 	progress->begun = true;
 	progress->since = progress->verbose ? clock_now() : 0;
-	progress->live = progress->live && live_terminal();
+	if (progress->live && live_terminal())
+		line = memory_lasting(LINE);
+	progress->live = line != NULL;
 	progress->due = progress->verbose || progress->live || progress->notes_place ? clock_now() + progress->delay
 									 : INT64_MAX;
 	if (!progress->deadline.never)

@@ -179,6 +179,12 @@ static int wait_for_line(struct lock *lock, const struct wait_options *wait, con
 	return got;
 }
 
+static void note_owner(struct lock *lock, const char *text)
+{
+	free(lock->server_text);
+	lock->server_text = *text == '\0' ? NULL : strdup(text);
+}
+
 static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
@@ -198,7 +204,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			return start_command(lock, wait->try_once, error);
 		}
 		if ((text = locksmith_says(line, SAYS_BUSY)) != NULL) {
-			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
+			note_owner(lock, text);
 			lock->busy = wait->try_once ? BUSY_NOW
 				   : wait->places > 0 && deadline_left(&wait->deadline) > 0 ? BUSY_CROWDED : BUSY_TIMEOUT;
 			return BUSY;
@@ -207,7 +213,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			return locksmith_refused(text, error);
 		if ((text = locksmith_says(line, SAYS_WAIT)) != NULL) {
 			lock->helper->waited = true;
-			snprintf(lock->server_text, sizeof lock->server_text, "%s", text);
+			note_owner(lock, text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				*until = deadline_never();
 			else if (wait->waits != NULL && wait->waits(lock, wait->context) == GIVE_UP) {
