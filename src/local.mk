@@ -3,14 +3,12 @@ bin_PROGRAMS += semlock
 semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
-	src/sys/wakeup.c src/sys/wakeup.h \
 	src/lock/attempt.c src/lock/attempt.h \
 	src/owners/open_locks.c src/owners/open_locks.h \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
-	src/sys/descriptor.c src/sys/descriptor.h \
-	src/sys/parent.c src/sys/parent.h \
+	src/sys/files.c src/sys/files.h \
 	src/run/result.c src/run/result.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/report/exitcode.h \
@@ -37,15 +35,12 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/acquire.c \
 	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
 	src/cli/options.c src/cli/reading.h \
-	src/sys/path.c src/sys/path.h \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/request.h \
 	src/sys/process.c src/sys/process.h \
-	src/sys/proc.c src/sys/proc.h \
 	src/run/log.c \
 	src/run/progress.c src/run/progress.h \
 	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c \
-	src/sys/lock_scope.c src/sys/lock_scope.h \
 	src/run/relay.c src/run/relay.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \
@@ -69,7 +64,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
 	src/methods/kernel/fcntl.c  \
 	src/methods/file/takeover.c src/methods/file/takeover.h \
-	src/methods/file/filemethods.h src/sys/retry.h \
+	src/methods/file/filemethods.h \
 	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
 	src/methods/file/plainfile.c src/methods/file/mkdir.c \
 	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
@@ -87,7 +82,7 @@ semlock_LDADD = $(STATIC_LIBS)
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
 	src/sys/deadline.c src/sys/deadline.h \
-	src/sys/proc.c src/sys/proc.h src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
+	src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
 	src/locksmith/common/clock.c src/locksmith/common/clock.h \
 	src/locksmith/common/engine.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \

@@ -16,7 +16,7 @@
 #include "lock/take.h"
 #include "report/error.h"
 #include "report/exitcode.h"
-#include "sys/parent.h"
+#include "sys/signals.h"
 
 /* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease needs semlock. */
 static bool dies_with_semlock(const struct request *request)

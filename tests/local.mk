@@ -6,7 +6,8 @@ tests_probe_SOURCES = tests/lib/syscalls.h tests/lib/probe.h tests/lib/probe.c t
 	tests/lib/probe-json.c tests/lib/probe-lock.c tests/lib/probe-look.c tests/lib/probe-pty.c tests/lib/probe-signals.c \
 	tests/lib/probe-start.c tests/lib/probe-storm.c tests/lib/probe-sweep.c tests/lib/probe-timer.c
 check_PROGRAMS += tests/parse
-tests_parse_SOURCES = tests/lib/parse.c src/sys/proc.c src/sys/proc.h src/sys/lock_scope.c src/sys/lock_scope.h
+tests_parse_SOURCES = tests/lib/parse.c src/sys/open_fds.c src/sys/file_system.c src/sys/process.c \
+	src/sys/deadline.c src/sys/crash_points.c src/report/text.c
 
 check_PROGRAMS += tests/crowd
 tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c tests/lib/crowd-kills.c tests/lib/crowd-line.c \
@@ -14,7 +15,7 @@ tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c t
 
 check_PROGRAMS += tests/liveness-check
 tests_liveness_check_SOURCES = tests/lib/liveness-check.c src/methods/file/process_alive.c src/methods/file/process_alive.h src/methods/file/host_id.c \
-	src/sys/process.c src/sys/proc.c src/sys/deadline.c src/report/text.c \
+	src/sys/process.c src/sys/deadline.c src/report/text.c \
 	src/methods/file/owner_record.c src/methods/file/owner_record.h
 
 # semlock with crash points: places where a test may kill it, or have a call fail

@@ -8,8 +8,8 @@
 #include "lock/attempt.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
-#include "sys/proc.h"
-#include "sys/wakeup.h"
+#include "sys/open_fds.h"
+#include "sys/signals.h"
 
 /* A slot of a range is a byte of that range.  Otherwise slot holders share the lock itself, which excludes plain
  * holders. */

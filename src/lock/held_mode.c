@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lock/attempt.h"
+#include "sys/open_fds.h"
 #include "sys/process.h"
 
 static bool has_range(const struct lock *lock)

@@ -10,8 +10,8 @@
 
 #include "lock/queue.h"
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
-#include "sys/wakeup.h"
+#include "sys/files.h"
+#include "sys/signals.h"
 
 static void close_queue(struct queue *queue)
 {

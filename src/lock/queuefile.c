@@ -11,7 +11,7 @@
 
 #include "lock/queue.h"
 #include "sys/deadline.h"
-#include "sys/descriptor.h"
+#include "sys/files.h"
 #include "sys/memory.h"
 
 /* Not inherited: a ticket must end with its owner. */

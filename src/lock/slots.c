@@ -14,7 +14,7 @@
 
 #include "lock/attempt.h"
 #include "sys/memory.h"
-#include "sys/wakeup.h"
+#include "sys/signals.h"
 
 /* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty milliseconds to close
  * it. */

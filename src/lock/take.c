@@ -8,7 +8,7 @@
 #include "lock/queue.h"
 #include "lock/take.h"
 #include "sys/crash_points.h"
-#include "sys/wakeup.h"
+#include "sys/signals.h"
 
 int lock_say_deleted(struct error *error)
 {

@@ -44,7 +44,7 @@ static bool names(const char *path, const struct identity *file)
 {
 	struct identity found;
 
-	return open_fds_identify(AT_FDCWD, path, &found) && same_file(&found, file);
+	return open_fds_identify(AT_FDCWD, path, 0, &found) && same_file(&found, file);
 }
 
 /* A file that was made without a name (O_TMPFILE) is called DIRECTORY/#INODE by its descriptors for ever: find its name
@@ -137,7 +137,7 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 		    snprintf(name, sizeof name, "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name) >= PATH_MAX)
 			continue;
 		lock.name = name;
-		if (open_fds_identify_link(name, &lock.file))
+		if (open_fds_identify(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, &lock.file))
 			add_lock(all, &lock);
 	}
 	if (directory != NULL)
@@ -152,7 +152,7 @@ static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_se
 	size_t length;
 
 	snprintf(link, sizeof link, "/proc/%ld/fd/%.16s", (long)pid, fd);
-	if (!open_fds_identify(AT_FDCWD, link, &lock.file) || !find_path(pid, path, &lock.file))
+	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file) || !find_path(pid, path, &lock.file))
 		return;
 	if (is_semlock)
 		add_entries(all, path, &lock.file);

@@ -14,6 +14,7 @@
 #include "lock/lock.h"
 #include "methods/file/process_alive.h"
 #include "report/error.h"
+#include "sys/open_fds.h"
 #include "sys/process.h"
 
 /* A process through which a lock is held: most often semlock or its command, which share it. */
@@ -41,7 +42,7 @@ struct owner {
 	enum verdict verdict; /* DEAD and UNKNOWN: of a lock made of files, by its record */
 	enum doubt doubt;     /* the reason for UNKNOWN; with ALIVE, why no signal may be sent */
 	const char *method;   /* "flock", "ofd", "posix" ... */
-	unsigned kind;        /* KIND_* of sys/proc.h; 0: no kernel lock */
+	unsigned kind;        /* KIND_* of sys/open_fds.h; 0: no kernel lock */
 	enum { MODE_UNKNOWN, MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOT } mode;
 	int slot;              /* with MODE_SLOT; -1: not known */
 	long long first, last; /* the bytes of an fcntl lock; LLONG_MAX: to the end */

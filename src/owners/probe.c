@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "owners/probe.h"
+#include "sys/files.h"
 #include "sys/open_fds.h"
-#include "sys/retry.h"
 
 int probe_open(struct probe *probe, const struct lock *lock, struct error *error)
 {

@@ -13,7 +13,7 @@
 #include "lock/queue.h"
 #include "owners/proc_snapshot.h"
 #include "sys/file_system.h"
-#include "sys/path.h"
+#include "sys/files.h"
 
 /* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that
  * this process has on the file. */

@@ -9,7 +9,6 @@
 #include "lock/lock.h"
 #include "report/error.h"
 #include "sys/open_fds.h"
-#include "sys/proc.h"
 
 enum { SNAPSHOT_LOCK, SNAPSHOT_QUEUE, SNAPSHOT_FILES };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sys/descriptor.h"
+#include "sys/files.h"
 #include "report/exitcode.h"
 #include "run/run.h"
 #include "lock/lock.h"

@@ -19,7 +19,7 @@
 #include "run/run.h"
 #include "run/result.h"
 #include "sys/deadline.h"
-#include "sys/descriptor.h"
+#include "sys/files.h"
 
 static int log_fd = -1;
 static int64_t opened; /* ns on clock_now()'s clock */

@@ -17,7 +17,7 @@
 #include "owners/owner_text.h"
 #include "report/text.h"
 #include "sys/memory.h"
-#include "sys/wakeup.h"
+#include "sys/signals.h"
 
 /* The line is on the terminal.  At file scope for the handler. */
 static volatile sig_atomic_t drawn;

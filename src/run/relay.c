@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "sys/deadline.h"
-#include "sys/descriptor.h"
+#include "sys/files.h"
 #include "sys/pipe_holders.h"
 #include "sys/process.h"
 #include "sys/signals.h"

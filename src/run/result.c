@@ -17,7 +17,6 @@
 #include "run/result.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"
-#include "sys/parent.h"
 #include "sys/signals.h"
 
 const char *messages_label(const struct request *request, const struct lock *lock)

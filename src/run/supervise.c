@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "sys/deadline.h"
-#include "sys/parent.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 #include "run/relay.h"
 #include "run/start.h"
-#include "sys/signals.h"
 
 struct supervised {
 	pid_t pid;

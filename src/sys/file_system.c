@@ -47,16 +47,49 @@ static const struct {
     {0x01021997, FS_NETWORK}, /* 9p */
 };
 
+/* "\040" is a blank; tab, newline and backslash are written likewise. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text != '\0'; text++) {
+		if (text[0] == '\\' && strspn(text + 1, "01234567") >= 3) {
+			*to++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+bool procfs_mount_line(const char *line, struct procfs_mount *mount)
+{
+	const char *dash = strstr(line, " - ");
+	char of_mount[512], of_filesystem[512] = "";
+
+	if (dash == NULL ||
+	    sscanf(line, "%d %*d %u:%u %*s %255s %511s", &mount->id, &mount->major, &mount->minor,
+		mount->point, of_mount) != 5 ||
+	    sscanf(dash, " - %63s %255s %511s", mount->type, mount->source, of_filesystem) < 2)
+		return false;
+	unescape(mount->point);
+	unescape(mount->source);
+	snprintf(mount->options, sizeof mount->options, "%s,%s", of_mount, of_filesystem);
+	return true;
+}
+
 bool file_system_mount(int fd, struct procfs_mount *mount)
 {
 	char path[64], text[1024], *line = NULL;
 	bool found = false;
 	size_t size = 0;
 	FILE *mounts;
-	int id;
+	int id = -1;
 
 	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-	id = process_file(path, text, sizeof text) < 0 ? -1 : procfs_mount_id(text);
+	if (process_file(path, text, sizeof text) > 0 && strstr(text, "\nmnt_id:") != NULL)
+		sscanf(strstr(text, "\nmnt_id:"), "\nmnt_id: %d", &id);
 	mounts = id < 0 ? NULL : fopen("/proc/self/mountinfo", "re");
 	if (mounts == NULL)
 		return false;
@@ -124,4 +157,46 @@ int file_system_ask(int directory, const char *name)
 	_Alignas(8) char answer[256]; /* struct statx, which older headers lack */
 
 	return (int)syscall(SYS_statx, directory, name, ask, times, answer);
+}
+
+static bool has_option(const struct procfs_mount *mount, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = mount->options; *at != '\0'; at += strspn(at, ",")) {
+		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+		at += strcspn(at, ",");
+	}
+	return false;
+}
+
+/* A lock on sshfs, or by default on virtiofs, stays in this kernel; the 9p server of QEMU grants every lock that it is
+ * asked for. */
+bool file_system_hides_all_locks(const struct procfs_mount *mount)
+{
+	static const char *const hiding[] = {"9p", "virtiofs", "fuse.sshfs"};
+
+	for (size_t i = 0; i < sizeof hiding / sizeof *hiding; i++)
+		if (strcmp(mount->type, hiding[i]) == 0)
+			return true;
+	return false;
+}
+
+bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock)
+{
+	const char *type = mount->type;
+
+	if (strcmp(type, "nfs") == 0 || strcmp(type, "nfs4") == 0)
+		return has_option(mount, "local_lock=all") || has_option(mount, "nolock") ||
+		       has_option(mount, is_flock ? "local_lock=flock" : "local_lock=posix");
+	if (strcmp(type, "cifs") == 0 || strcmp(type, "smb3") == 0)
+		return has_option(mount, "nobrl");
+	if (strcmp(type, "lustre") == 0)
+		return !has_option(mount, "flock");
+	if (strcmp(type, "ocfs2") == 0)
+		return is_flock && has_option(mount, "localflocks");
+	if (strcmp(type, "ceph") == 0 || strcmp(type, "gfs2") == 0)
+		return has_option(mount, "localflocks");
+	return file_system_hides_all_locks(mount);
 }

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "sys/proc.h"
-
 enum file_system {
 	FS_LOCAL,   /* no other kernel uses it */
 	FS_NFS,     /* a server has it.  There flock(2) of a file locks all its bytes, as fcntl(2) does; of a
@@ -23,8 +21,25 @@ enum file_system file_system_of(int fd);
 /* Is FD's file, on DEVICE, on NFS?  One system call, and none for a disk. */
 bool file_system_nfs(int fd, dev_t device);
 
+struct procfs_mount {
+	int id;
+	unsigned major, minor; /* of the file system, as /proc/locks names it */
+	char point[256];       /* the mount point */
+	char type[64];         /* ext4, nfs4 ... */
+	char source[256];
+	char options[1024];    /* of the mount, then of the file system */
+};
+
+/* Read LINE of /proc/self/mountinfo.  Returns false if it is none. */
+bool procfs_mount_line(const char *line, struct procfs_mount *mount);
+
 /* Find the mount of FD's file.  Returns false where /proc does not tell. */
 bool file_system_mount(int fd, struct procfs_mount *mount);
+
+/* By its type and options: do other machines use the files of MOUNT without seeing a flock, or a record lock, of this
+ * kernel?  The second: is it so of its type, whatever the options are? */
+bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock);
+bool file_system_hides_all_locks(const struct procfs_mount *mount);
 
 /* The device by which /proc/locks names FD's file, for which fstat(2) gives DEVICE.  On btrfs and overlay
  * the two differ. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/* /proc/locks:   "7: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF", and for each that waits
+ *                behind it "7: -> FLOCK  ADVISORY  WRITE 4712 fe:00:262402 0 EOF"
+ * fdinfo/N:      "lock:\t1: OFDLCK ADVISORY  READ  -1 fe:00:262402 0 9" */
 #include <config.h>
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +24,46 @@
 #ifndef SYS_statx /* its number differs by architecture: treat it as unknown to the kernel */
 #define SYS_statx -1
 #endif
+
+static unsigned kind_named(const char *name)
+{
+	if (strcmp(name, "FLOCK") == 0)
+		return KIND_FLOCK;
+	if (strcmp(name, "OFDLCK") == 0)
+		return KIND_OFD;
+	return strcmp(name, "POSIX") == 0 ? KIND_POSIX : 0;
+}
+
+bool procfs_lock_line(const char *line, struct procfs_lock *lock)
+{
+	char kind[16], mode[16], last[24];
+	const char *rest = strchr(line, ':');
+
+	if (strncmp(line, "lock:", 5) == 0)
+		rest = strchr(line + 5, ':');
+	if (rest == NULL)
+		return false;
+	*lock = (struct procfs_lock){0};
+	rest += 1 + strspn(rest + 1, " \t");
+	if (strncmp(rest, "->", 2) == 0) {
+		lock->waiting = true;
+		rest += 2;
+	}
+	if (sscanf(rest, "%15s %*s %15s %ld %x:%x:%llu %lld %23s", kind, mode, &lock->pid,
+		&lock->major, &lock->minor, &lock->inode, &lock->first, last) != 8)
+		return false;
+	lock->kind = kind_named(kind);
+	lock->exclusive = strcmp(mode, "WRITE") == 0;
+	lock->last = strcmp(last, "EOF") == 0 ? LLONG_MAX : strtoll(last, NULL, 10);
+	return lock->kind != 0;
+}
+
+bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later)
+{
+	return later->kind == earlier->kind && later->waiting == earlier->waiting &&
+	       later->exclusive == earlier->exclusive && (later->pid == earlier->pid || later->pid == 0) &&
+	       later->first == earlier->first && later->last == earlier->last;
+}
 
 static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 {
@@ -48,13 +92,12 @@ struct statx_answer {
 };
 enum { DONT_SYNC = 0x4000, WANT_INODE = 0x100 };
 
-/* FLAGS: DONT_SYNC, as a network file system's server may not answer, and AT_SYMLINK_NOFOLLOW. */
-static bool identify(int directory, const char *name, int flags, struct identity *file)
+bool open_fds_identify(int directory, const char *name, int flags, struct identity *file)
 {
 	struct statx_answer answer;
 	struct stat found;
 
-	if (syscall(SYS_statx, directory, name, flags, WANT_INODE, &answer) == 0) {
+	if (syscall(SYS_statx, directory, name, flags | DONT_SYNC, WANT_INODE, &answer) == 0) {
 		*file = (struct identity){makedev(answer.device_major, answer.device_minor),
 		    (ino_t)answer.inode};
 		return true;
@@ -62,20 +105,10 @@ static bool identify(int directory, const char *name, int flags, struct identity
 	/* EPERM: the seccomp filter of a container that does not know the call. */
 	if (errno != ENOSYS && errno != EPERM)
 		return false;
-	if (fstatat(directory, name, &found, flags & ~DONT_SYNC) != 0)
+	if (fstatat(directory, name, &found, flags) != 0)
 		return false;
 	*file = (struct identity){found.st_dev, found.st_ino};
 	return true;
-}
-
-bool open_fds_identify(int directory, const char *name, struct identity *file)
-{
-	return identify(directory, name, DONT_SYNC, file);
-}
-
-bool open_fds_identify_link(const char *path, struct identity *file)
-{
-	return identify(AT_FDCWD, path, DONT_SYNC | AT_SYMLINK_NOFOLLOW, file);
 }
 
 bool same_file(const struct identity *one, const struct identity *other)
@@ -93,7 +126,7 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 
 	snprintf(info, sizeof info, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.pid, open_fd.fd);
-	if (process_file(info, text, sizeof text) < 0 || !open_fds_identify(AT_FDCWD, path, &now) ||
+	if (process_file(info, text, sizeof text) < 0 || !open_fds_identify(AT_FDCWD, path, 0, &now) ||
 	    !same_file(&now, &open_fd.identity))
 		return;
 	open_fd.locked = true;
@@ -133,7 +166,7 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 	while ((entry = readdir(open)) != NULL) {
 		open_fd.fd = (int)strtol(entry->d_name, NULL, 10);
 		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    open_fds_identify(dirfd(open), entry->d_name, &open_fd.identity))
+		    open_fds_identify(dirfd(open), entry->d_name, 0, &open_fd.identity))
 			add_fd(open_fds, open_fd);
 		errno = 0;
 	}

@@ -11,7 +11,25 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "sys/proc.h"
+/* The kinds of lock that the kernel keeps on a file. */
+enum { KIND_FLOCK = 1, KIND_OFD = 2, KIND_POSIX = 4 };
+
+struct procfs_lock {
+	unsigned kind;
+	bool waiting; /* "->" */
+	bool exclusive;
+	long pid; /* the taker; -1: not told (KIND_OFD); 0: of another PID namespace, or ended */
+	unsigned major, minor;
+	unsigned long long inode;
+	long long first, last; /* LLONG_MAX: to the end of the file */
+};
+
+/* A line of /proc/locks, or of /proc/PID/fdinfo/N with "lock:" before it.  Returns false for
+ * anything else, such as a lease. */
+bool procfs_lock_line(const char *line, struct procfs_lock *lock);
+
+/* Is LATER the same lock as EARLIER, both of one file?  The taker of LATER may have ended since. */
+bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later);
 
 /* A file, as stat(2) names it. */
 struct identity {
@@ -21,10 +39,9 @@ struct identity {
 
 bool same_file(const struct identity *one, const struct identity *other);
 
-/* Fill FILE for NAME in DIRECTORY, without waiting for a server that does not answer; the second, for PATH, which is not
- * followed if it is a symbolic link.  Returns false if it is not there. */
-bool open_fds_identify(int directory, const char *name, struct identity *file);
-bool open_fds_identify_link(const char *path, struct identity *file);
+/* Fill FILE for NAME in DIRECTORY, without waiting for a network file system's server that does not answer.  FLAGS: 0, or
+ * AT_SYMLINK_NOFOLLOW.  Returns false if it is not there. */
+bool open_fds_identify(int directory, const char *name, int flags, struct identity *file);
 
 /* A descriptor on one of the files, and one lock that it carries; a descriptor that carries
  * two is there twice. */

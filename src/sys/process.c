@@ -51,6 +51,33 @@ static ssize_t read_about(pid_t pid, const char *what, char *text, size_t size)
 	return process_file(path, text, size);
 }
 
+bool procfs_stat(const char *text, struct procfs_stat *stat)
+{
+	const char *open = strchr(text, '('), *close = strrchr(text, ')');
+	size_t length;
+	long threads;
+
+	if (open == NULL || close == NULL || close < open)
+		return false;
+	length = (size_t)(close - open - 1);
+	if (length >= sizeof stat->name)
+		length = sizeof stat->name - 1;
+	memcpy(stat->name, open + 1, length);
+	stat->name[length] = '\0';
+	if (sscanf(close + 1,
+		" %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+		&stat->state, &stat->parent, &threads, &stat->started) != 4)
+		return false;
+	if (stat->state == 'Z' && threads > 1)
+		stat->state = 'S'; /* the main thread called pthread_exit(), the others run on */
+	return true;
+}
+
+bool procfs_ended(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
 /* In a time namespace, the kernel adds this many ns to the time since boot and to a process's start, but a
  * record is read in others, too.  0xEFFFFFFA: the machine's first time namespace.  Each thread reads the offset
  * for itself: that of a thread which is still reading would be 0, and a living holder taken for dead. */
@@ -97,6 +124,18 @@ bool process_lives(pid_t pid)
 	return process_stat(pid, &stat) && !procfs_ended(stat.state);
 }
 
+/* TEXT is /proc/PID/status.  The kernel writes a newline in the program's name as "\\n". */
+static void read_users(const char *text, struct process *process)
+{
+	const char *line = strstr(text, "\nUid:");
+	unsigned real, effective;
+
+	if (line != NULL && sscanf(line, "\nUid: %u %u", &real, &effective) == 2) {
+		process->real_user = (uid_t)real;
+		process->user = (uid_t)effective;
+	}
+}
+
 bool process_read(pid_t pid, struct process *process)
 {
 	struct procfs_stat stat;
@@ -110,7 +149,7 @@ bool process_read(pid_t pid, struct process *process)
 	process->started = stat.started;
 	memcpy(process->name, stat.name, sizeof process->name);
 	if (read_about(pid, "status", text, sizeof text) > 0)
-		process->user = procfs_user(text, &process->real_user);
+		read_users(text, process);
 	got = read_about(pid, "cmdline", process->command, sizeof process->command);
 	if (got <= 0) { /* a kernel thread, or a process that is ending */
 		snprintf(process->command, sizeof process->command, "%s", process->name);

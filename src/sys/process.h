@@ -8,7 +8,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "sys/proc.h"
+struct procfs_stat {
+	char name[32]; /* of the program, cut by the kernel after 15 bytes */
+	char state;    /* see procfs_ended() */
+	pid_t parent;
+	unsigned long long started; /* clock ticks after boot */
+};
+
+/* /proc/PID/stat.  The program's name may hold anything, ") R 1 " included. */
+bool procfs_stat(const char *text, struct procfs_stat *stat);
+
+/* Is STATE that of a process that has ended, with all its threads?  kill(2) succeeds for a zombie, too. */
+bool procfs_ended(char state);
 
 /* Room for a command line; a longer one is cut. */
 enum { PROCESS_COMMAND = 2048 };
@@ -27,7 +38,7 @@ struct process {
  * length, or -1 with errno set. */
 ssize_t process_file(const char *path, char *text, size_t size);
 
-/* Read PID's parent, name and start.  Returns false when there is no such process. */
+/* The same, of the running PID.  Returns false when there is no such process. */
 bool process_stat(pid_t pid, struct procfs_stat *stat);
 
 bool process_lives(pid_t pid);

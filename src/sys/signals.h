@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/signals.h - signal masks, waiting for signals, and threads that receive none. */
+/* sys/signals.h - signal masks, waiting for signals, threads that receive none; a timer that ends a sleep, and the end of
+ * the process that started this one, as signals. */
 #ifndef SEMLOCK_SYS_SIGNALS_H
 #define SEMLOCK_SYS_SIGNALS_H
 
@@ -7,6 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "report/error.h"
 
 /* The set of SIGNO alone. */
 sigset_t signals_only(int signo);
@@ -23,5 +26,37 @@ int signals_wait(const sigset_t *signals, siginfo_t *info, int64_t time);
 /* Start THREAD (NULL: it is not waited for), which runs MAIN(ARGUMENT) on a small stack and receives no signal.
  * Returns 0, or an errno. */
 int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument);
+
+/* ---- a timer that wakes a lock call which sleeps in the kernel ----
+ *
+ * A one-shot timer may fire just before the call goes to sleep, which then sleeps for ever.  This timer
+ * fires again, after 1, 2, 4 and at last every 64 ms, until it is turned off.
+ *
+ * Its signal is SIGIO: a descriptor with O_ASYNC wakes the call as well.  The caller may have SIGALRM blocked, ignored
+ * or pending ("alarm(5), exec semlock"), and the command inherits that unchanged. */
+
+/* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until wakeup_off(); a second wakeup_set()
+ * moves the first.  Returns 0, or -1 with ERROR filled: no timer is left. */
+int wakeup_set(int64_t after, struct error *error);
+
+/* Stop the timer, and restore the signal's disposition and the mask. */
+void wakeup_off(void);
+
+/* ---- the end of the process that started this one ---- */
+
+/* No program but init uses it.  A SIGTERM could come from anybody, and the kernel sends this one also when only the thread
+ * of the parent ends that started this process: ask parent_ended(). */
+enum { PARENT_SIGNAL = SIGPWR };
+
+/* From now on the end of the parent ends this process, as SIGTERM does, or, where all signals are blocked, is received
+ * as a signal: parent_ended().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.  Returns
+ * false if the parent has ended already. */
+bool parent_watch(void);
+
+/* Does PARENT_SIGNAL tell this process of its parent? */
+bool parent_is_watched(void);
+
+/* This process has received PARENT_SIGNAL: has its parent ended? */
+bool parent_ended(void);
 
 #endif

@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 #include "sys/signals.h"
 #include "sys/start_barrier.h"
-#include "sys/wakeup.h"
 
 /* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its timer
  * changed them. */

@@ -6,11 +6,12 @@ FUZZ_NETWORK = server etcd
 
 FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
 FUZZ_duration_FILES = tests/fuzz/duration.c src/sys/deadline.c
-FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/methods/file/host_id.c src/sys/process.c src/sys/proc.c \
+FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/methods/file/host_id.c src/sys/process.c \
 	src/report/text.c src/sys/deadline.c
-FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/proc.c src/sys/process.c src/report/text.c src/sys/deadline.c src/sys/lock_scope.c
+FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/open_fds.c src/sys/file_system.c src/sys/crash_points.c src/report/text.c \
+	src/sys/deadline.c
 FUZZ_words_FILES = tests/fuzz/words.c src/owners/json.c src/report/text.c
-FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/report/similar.c src/sys/deadline.c src/sys/descriptor.c \
+FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/report/similar.c src/sys/deadline.c src/sys/files.c \
 	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=user_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
@@ -22,7 +23,7 @@ FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith
 	src/locksmith/common/clock.c src/locksmith/etcd/etcd_rpc.c \
 	src/locksmith/etcd/etcd_env.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/locksmith/common/failure.c \
-	src/sys/proc.c src/sys/process.c src/sys/deadline.c src/report/text.c
+	src/sys/process.c src/sys/deadline.c src/report/text.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
 	tests/fuzz/answers tests/fuzz/options

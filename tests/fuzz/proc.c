@@ -3,13 +3,11 @@
  * names in them: of programs, mount points, network shares. */
 #include <config.h>
 
-#include <limits.h>
-
 #include "fuzz.h"
-#include "sys/proc.h"
-#include "sys/lock_scope.h"
+#include "sys/file_system.h"
 
 #include "lock/held_mode.c" /* for mode_of() */
+#include "sys/process.c" /* for read_users() */
 
 static void lock_line(const char *line)
 {
@@ -44,8 +42,8 @@ static void mount_line(const char *line)
 	MUST(memchr(mount.point, '\0', sizeof mount.point) != NULL);
 	MUST(memchr(mount.source, '\0', sizeof mount.source) != NULL);
 	MUST(strlen(mount.options) < sizeof mount.options && mount.type[0] != '\0');
-	MUST(!lock_scope_never_shared(&mount) || lock_scope_here_only(&mount, KIND_FLOCK));
-	MUST(lock_scope_here_only(&mount, KIND_POSIX) == lock_scope_here_only(&mount, KIND_OFD));
+	MUST(!file_system_hides_all_locks(&mount) ||
+	     (file_system_hides_locks(&mount, true) && file_system_hides_locks(&mount, false)));
 }
 
 static void each_line(char *text)
@@ -68,8 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(strlen(stat.name) < sizeof stat.name && stat.state != '\0');
 		MUST(strncmp(strchr(text, '(') + 1, stat.name, strlen(stat.name)) == 0);
 	}
-	procfs_user(text, &(uid_t){0});
-	MUST(procfs_mount_id(text) >= INT_MIN);
+	read_users(text, &(struct process){0});
 	each_line(text);
 	free(text);
 	return 0;

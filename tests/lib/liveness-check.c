@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "methods/file/process_alive.h"
-#include "sys/proc.h"
+#include "sys/process.h"
 
 static int count, failed;
 

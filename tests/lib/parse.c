@@ -4,8 +4,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include "sys/proc.h"
-#include "sys/lock_scope.h"
+#include "sys/file_system.h"
+#include "sys/open_fds.h"
+#include "sys/process.h"
 
 static int show_lock(const char *line)
 {
@@ -34,8 +35,8 @@ static int show_mount(const char *line)
 	if (!procfs_mount_line(line, &mount))
 		return printf("none\n");
 	return printf("%d %u:%u %s %s %s%s%s\n", mount.id, mount.major, mount.minor, mount.point, mount.type,
-	    mount.source, lock_scope_here_only(&mount, KIND_FLOCK) ? " flock=here-only" : "",
-	    lock_scope_here_only(&mount, KIND_POSIX) ? " fcntl=here-only" : "");
+	    mount.source, file_system_hides_locks(&mount, true) ? " flock=here-only" : "",
+	    file_system_hides_locks(&mount, false) ? " fcntl=here-only" : "");
 }
 
 /* parse locks|stat|mounts <TEXT: a line for each line. */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
+#include "sys/files.h"
 #include "methods/file/foreign_holder.h"
 #include "methods/file/heartbeat.h"
 #include "sys/process.h"

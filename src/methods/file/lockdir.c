@@ -16,11 +16,8 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
 #include "sys/file_system.h"
-#include "sys/path.h"
-#include "sys/retry.h"
-#include "sys/lock_scope.h"
+#include "sys/files.h"
 #include "methods/file/host_id.h"
 #include "methods/file/lockdir.h"
 
@@ -68,7 +65,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
 	known = file_system_mount(lock->directory, &mount);
-	if (known && lock_scope_here_only(&mount, KIND_FLOCK))
+	if (known && file_system_hides_locks(&mount, true))
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
 		    "guards a takeover", mount.point);

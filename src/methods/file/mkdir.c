@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 #include "methods/file/filemethods.h"
 
 #define RECORD_NAME "pid"

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 #include "methods/file/filemethods.h"
 
 static mode_t plainfile_mode(const struct lock *lock)

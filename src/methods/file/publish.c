@@ -3,14 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 #include "methods/file/foreign_holder.h"
 #include "methods/file/publish.h"
 #include "methods/file/takeover.h"

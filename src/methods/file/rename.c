@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 #include "methods/file/filemethods.h"
 #include "methods/file/rename_file.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 #include "methods/file/publish.h"
 #include "methods/file/rename_file.h"
 

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/files.h"
 #include "sys/process.h"
-#include "sys/retry.h"
 #include "methods/file/filemethods.h"
 
 /* The link that has the lock's name. */

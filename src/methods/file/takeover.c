@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "sys/crash_points.h"
+#include "sys/files.h"
 #include "sys/process.h"
-#include "sys/retry.h"
 #include "methods/file/takeover.h"
 #include "methods/file/foreign_holder.h"
 

@@ -17,11 +17,8 @@
 #include "methods/kernel/kernel_methods.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
-#include "sys/descriptor.h"
 #include "sys/file_system.h"
-#include "sys/lock_scope.h"
-#include "sys/path.h"
-#include "sys/retry.h"
+#include "sys/files.h"
 
 /* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become ours.
  * Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is inherited, which saves a
@@ -153,7 +150,7 @@ static int check_limits(const struct lock *lock, struct error *error)
 	if (major(lock->id.device) == 0)
 		kind = file_system_of(lock->fd);
 	if ((kind == FS_NETWORK || kind == FS_SHARED) && file_system_mount(lock->fd, &mount) &&
-	    lock_scope_never_shared(&mount))
+	    file_system_hides_all_locks(&mount))
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "on %s, other machines do not see a lock of the kernel: use -m mkdir", mount.type);
 	/* Another client may find the name in its cache, with the removed file behind it: a lock that it takes on
@@ -364,8 +361,7 @@ bool kernel_lock_owned(struct lock *lock)
 
 	if (lock->fd < 0 || lock->place.covered || !file_system_nfs(lock->fd, lock->id.device))
 		return true;
-	if (file_system_mount(lock->fd, &mount) &&
-	    lock_scope_here_only(&mount, is_flock ? KIND_FLOCK : KIND_POSIX))
+	if (file_system_mount(lock->fd, &mount) && file_system_hides_locks(&mount, is_flock))
 		return true; /* no lease */
 	return !is_unreadable(lock->fd) && !is_anothers(lock);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "methods/kernel/safe_open.h"
-#include "sys/path.h"
+#include "sys/files.h"
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 

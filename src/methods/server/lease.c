@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/descriptor.h"
+#include "sys/files.h"
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "sys/lease_schedule.h"

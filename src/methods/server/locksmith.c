@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/descriptor.h"
+#include "sys/files.h"
 #include "report/exitcode.h"
 #include "report/similar.h"
 #include "methods/server/locksmith.h"

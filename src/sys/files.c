@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sys/descriptor.h"
+#include "sys/files.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -70,4 +74,77 @@ ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset)
 	put = pwrite(fd, bytes, size, offset);
 	sigaction(SIGXFSZ, &before, NULL);
 	return put;
+}
+
+const char *path_directory(const char *path, char space[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+
+	if (slash == NULL)
+		return ".";
+	if (length == 0)
+		return "/";
+	if (length >= PATH_MAX) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	memcpy(space, path, length);
+	space[length] = '\0';
+	return space;
+}
+
+int call_open(int directory, const char *name, int flags, mode_t mode)
+{
+	int fd;
+
+	UNINTERRUPTED(fd, openat(directory, name, flags, mode));
+	return fd;
+}
+
+int call_unlink(int directory, const char *name, int flags)
+{
+	int result;
+
+	UNINTERRUPTED(result, unlinkat(directory, name, flags));
+	return result;
+}
+
+int call_rename(int directory, const char *from, const char *to)
+{
+	int result;
+
+	UNINTERRUPTED(result, renameat(directory, from, directory, to));
+	return result;
+}
+
+int rename_noreplace(int directory, const char *from, const char *to)
+{
+	const unsigned noreplace = 1; /* RENAME_NOREPLACE, which older headers lack */
+
+	return (int)syscall(SYS_renameat2, directory, from, directory, to, noreplace);
+}
+
+int call_mkdir(int directory, const char *name, mode_t mode)
+{
+	int result;
+
+	UNINTERRUPTED(result, mkdirat(directory, name, mode));
+	return result;
+}
+
+int call_truncate(int fd, off_t length)
+{
+	int result;
+
+	UNINTERRUPTED(result, ftruncate(fd, length));
+	return result;
+}
+
+int call_try_flock(int fd)
+{
+	int result;
+
+	UNINTERRUPTED(result, flock(fd, LOCK_EX | LOCK_NB));
+	return result;
 }
