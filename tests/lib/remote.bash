@@ -131,6 +131,25 @@ ends_with_semlock() {
 	done
 }
 
+# both_killed: kill -9 of both semlocks at once kills the command, and what it has started keeps the lock until it ends.
+both_killed() {
+	local both
+	fifos holder
+	fifos child
+	start holder "$SEMLOCK" --ttl=300 "$URL" sh -c "'$PROBE' hold child.up child.down & exec '$PROBE' hold holder.up holder.down"
+	PID[child]=${PID[holder]}
+	ready holder
+	ready child
+	both=("${PID[holder]}" "$(inner holder)")
+	kill -STOP "${both[@]}" # else one could see the other's end
+	kill -KILL "${both[@]}"
+	gone "${COMMAND[holder]}"
+	expect_status 1 "$SEMLOCK" -n "$URL" true
+	kill -0 "${COMMAND[child]}"
+	release child
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
+}
+
 # stopped_waiter SECS: a semlock that waits is stopped (Ctrl-Z) and its turn comes: the next one is in after a lease and
 # at most SECS, and when it goes on it has its turn again.
 stopped_waiter() {

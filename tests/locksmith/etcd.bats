@@ -363,6 +363,11 @@ declare -gA smith
 	ends_with_semlock
 }
 
+@test "both semlocks killed at once: the command is killed, and what it has started keeps the lock until it ends" {
+	without_leak_check
+	both_killed
+}
+
 @test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
 	with_lease 2 stopped_waiter 1
 }
