@@ -54,6 +54,18 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	for i in 1 2 3 4; do ended c$i 0; done
 }
 
+@test "an inherited pipe that has nothing to do with the lock: the others are not asked who they are" {
+	local i
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	if under_valgrind; then skip "valgrind runs it"; fi
+	for i in {1..20}; do start "other$i" sleep 1000; done
+	exec 9> >(exec cat >/dev/null)
+	strace -f -qq -o trace -e trace=openat "$SEMLOCK" "$URL" true
+	exec 9>&-
+	[ "$(grep -o '"/proc/[0-9]*/cmdline"' trace | sort -u | wc -l)" -lt 10 ] || complain "$(grep /cmdline trace)"
+}
+
 @test "an engine in shell: what another program says of itself becomes no line of the protocol" {
 	mkdir nightly
 	printf 'note=mine\nOK lease=1000000000000 deadline=9000000000000000\n' >nightly/owner

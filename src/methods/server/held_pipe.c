@@ -61,7 +61,10 @@ static bool is_helper(pid_t pid, void *context)
 	struct stat input;
 	char path[40];
 
-	if (!process_read(pid, &process))
+	/* The pipe first: to read of each process who it is would cost a start more than all the rest. */
+	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
+	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) || (search->pipe->fd = own_end(&input)) < 0 ||
+	    !process_read(pid, &process))
 		return true;
 	search->pipe->mode = PIPE_OF_EXCLUSIVE;
 	for (size_t i = 0; i < process.command_length; i += strlen(word) + 1) {
@@ -71,11 +74,7 @@ static bool is_helper(pid_t pid, void *context)
 		else if (strncmp(word, "--slots=", strlen("--slots=")) == 0)
 			search->pipe->mode = PIPE_OF_SLOT;
 	}
-	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
-	if (strcmp(last, search->url) != 0 || stat(path, &input) != 0 || !S_ISFIFO(input.st_mode))
-		return true;
-	search->pipe->fd = own_end(&input);
-	search->found = search->pipe->fd >= 0;
+	search->found = strcmp(last, search->url) == 0;
 	return !search->found;
 }
 
