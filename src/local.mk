@@ -83,7 +83,7 @@ libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
 	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
-	src/locksmith/common/clock.c src/locksmith/common/clock.h \
+	src/locksmith/common/moment.c src/locksmith/common/moment.h \
 	src/locksmith/common/engine.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
 	src/locksmith/common/main.c \
@@ -91,7 +91,7 @@ LOCKSMITH_COMMON = \
 	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
 	src/locksmith/common/renewal.c src/locksmith/common/renewal.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
 	src/locksmith/common/url.c src/locksmith/common/url.h \
-	src/locksmith/common/failure.c src/locksmith/common/failure.h
+	src/report/error.c src/report/error.h
 # What is built on libcurl.
 LOCKSMITH_CURL = \
 	src/locksmith/curl/buffer.c src/locksmith/curl/buffer.h \

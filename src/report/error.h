@@ -14,7 +14,7 @@
 /* A function that runs at failure only: kept apart from those that every start calls, so that these share few pages. */
 #define COLD __attribute__((cold, noinline))
 
-/* The kind of an error is the exit status that semlock ends with. */
+/* The kind of an error is the exit status that semlock ends with; exit_status_of() says it. */
 enum kind {
 	ERROR_NONE = 0,
 	ERROR_USAGE = EXIT_USAGE, /* also: this method or this file cannot do what was asked for */
@@ -24,13 +24,14 @@ enum kind {
 	ERROR_SYSTEM = EXIT_SYSTEM,
 	ERROR_UNAVAILABLE = EXIT_UNAVAILABLE,
 	ERROR_LOST = EXIT_LOST,
-	ERROR_PERMISSION = EXIT_NOTPERMITTED
+	ERROR_PERMISSION = EXIT_NOTPERMITTED,
+	ERROR_AWAY = 256 /* unavailable, but another try may help: a server that is silent, or without a leader */
 };
 
 /* The exit status for an error of KIND; a failure that no error describes is a bug. */
 static inline int exit_status_of(enum kind kind)
 {
-	return kind == ERROR_NONE ? EXIT_INTERNAL : (int)kind;
+	return kind == ERROR_NONE ? EXIT_INTERNAL : kind == ERROR_AWAY ? EXIT_UNAVAILABLE : (int)kind;
 }
 
 /* Filled at the failing call, where the reason is known; printed by the module that chooses the exit
@@ -38,7 +39,7 @@ static inline int exit_status_of(enum kind kind)
 struct error {
 	enum kind kind;
 	int errnum;     /* errno of the system call; 0: no call failed */
-	char text[320]; /* "cannot open: Permission denied"; the lock's name is added when it is printed */
+	char text[400]; /* "cannot open: Permission denied"; the lock's name is added when it is printed */
 };
 
 /* Fill ERROR with KIND, errno and the formatted text; unless errno is 0, ": " and strerror(3) follow.

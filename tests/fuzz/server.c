@@ -6,7 +6,7 @@
 #include <ctype.h>
 
 #include "fuzz.h"
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/url.h"
@@ -50,11 +50,11 @@ static void judge(void)
 static void url(const char *text)
 {
 	struct url url;
-	struct failure failure = {.status = 0};
+	struct error error = {.kind = ERROR_NONE};
 	char name[300];
 
-	if (url_parse(text, &url, &failure) != 0) {
-		MUST(failure.status == EXIT_USAGE && failure.text[0] != '\0');
+	if (url_parse(text, &url, &error) != 0) {
+		MUST(error.kind == ERROR_USAGE && error.text[0] != '\0');
 		return;
 	}
 	MUST(url.hosts > 0 && url.hosts <= URL_HOSTS && url.path[0] != '\0');
@@ -73,8 +73,8 @@ static void small_things(const char *text)
 	int64_t seconds, ns;
 
 	MUST(ftplist_modify(text, &seconds) == 0 || ftplist_modify(text, &seconds) == -1);
-	if (clock_parse(text, &ns) == 0)
-		MUST(ns >= 0 && ns <= 100 * 86400 * NS_PER_S);
+	if (bounded_duration(text, &ns) == 0)
+		MUST(ns >= 0 && ns <= 100 * 86400 * SECOND);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

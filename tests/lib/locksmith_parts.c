@@ -4,7 +4,7 @@
 #include <config.h>
 
 #include "locksmith/curl/buffer.h"
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/protobuf.h"
 #include "locksmith/ftp/ftplist.h"
@@ -88,23 +88,23 @@ static void silence(void)
 	listing_clear(&before);
 	listing_clear(&l);
 	listing_add(&l, t.name);
-	listing_note_ages(&l, &before, 100 * NS_PER_S);
+	listing_note_ages(&l, &before, 100 * SECOND);
 	before = l;
-	listing_note_ages(&l, &before, 101 * NS_PER_S);
-	MUST(listing_silent(&l, 111 * NS_PER_S) == NULL);
-	MUST(listing_silent(&l, 111 * NS_PER_S + 1) != NULL);
+	listing_note_ages(&l, &before, 101 * SECOND);
+	MUST(listing_silent(&l, 111 * SECOND) == NULL);
+	MUST(listing_silent(&l, 111 * SECOND + 1) != NULL);
 	t.beat++;
 	sign_name(&t);
 	listing_clear(&l);
 	listing_add(&l, t.name);
-	listing_note_ages(&l, &before, 112 * NS_PER_S);
-	MUST(listing_silent(&l, 120 * NS_PER_S) == NULL && l.empty_since == NEVER);
+	listing_note_ages(&l, &before, 112 * SECOND);
+	MUST(listing_silent(&l, 120 * SECOND) == NULL && l.empty_since == NEVER);
 	before = l;
 	listing_clear(&l);
-	listing_note_ages(&l, &before, 113 * NS_PER_S);
+	listing_note_ages(&l, &before, 113 * SECOND);
 	before = l;
-	listing_note_ages(&l, &before, 114 * NS_PER_S);
-	MUST(l.empty_since == 113 * NS_PER_S);
+	listing_note_ages(&l, &before, 114 * SECOND);
+	MUST(l.empty_since == 113 * SECOND);
 	puts("ok silence");
 }
 
@@ -159,10 +159,10 @@ static void ftp_listings(void)
 static void urls(void)
 {
 	struct url u;
-	struct failure failure;
+	struct error error;
 	char name[64];
 
-	MUST(url_parse("etcd://cron@h1,h2:1,[::1]:23/jobs/nightly/", &u, &failure) == 0);
+	MUST(url_parse("etcd://cron@h1,h2:1,[::1]:23/jobs/nightly/", &u, &error) == 0);
 	MUST(u.hosts == 3 && strcmp(u.host[2], "[::1]:23") == 0 &&
 	     strcmp(u.path, "jobs/nightly") == 0);
 	MUST(strcmp(u.user, "cron") == 0);
@@ -170,16 +170,16 @@ static void urls(void)
 	MUST(strcmp(name, "::1") == 0);
 	url_hostname(u.host[1], name, sizeof name);
 	MUST(strcmp(name, "h2") == 0);
-	MUST(url_parse("ftp://a%40b@h/x%20y", &u, &failure) == 0 && strcmp(u.user, "a@b") == 0 &&
+	MUST(url_parse("ftp://a%40b@h/x%20y", &u, &error) == 0 && strcmp(u.user, "a@b") == 0 &&
 	     strcmp(u.path, "x y") == 0);
-	MUST(url_parse("ftp://u:p@h/x", &u, &failure) == -1 && failure.status == EXIT_USAGE);
-	MUST(url_parse("ftp://h/x%0a", &u, &failure) == -1 && url_parse("ftp://h/x%", &u, &failure) == -1);
-	MUST(url_parse("ftp://h/x%4", &u, &failure) == -1 && url_parse("ftp://h/x%41", &u, &failure) == 0);
-	MUST(url_parse("ftp://h /x", &u, &failure) == -1 && url_parse("ftp://@h/x", &u, &failure) == -1);
-	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &failure) == 0 && strcmp(u.host[0], "[2001:db8::1]") == 0);
-	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", &u, &failure) == 0);
-	MUST(url_parse("sftp://h:1/..a", &u, &failure) == 0 && url_parse("ftp://h:1/../a", &u, &failure) == 0);
-	MUST(url_parse("ftp://h:00080/a", &u, &failure) == 0);
+	MUST(url_parse("ftp://u:p@h/x", &u, &error) == -1 && error.kind == ERROR_USAGE);
+	MUST(url_parse("ftp://h/x%0a", &u, &error) == -1 && url_parse("ftp://h/x%", &u, &error) == -1);
+	MUST(url_parse("ftp://h/x%4", &u, &error) == -1 && url_parse("ftp://h/x%41", &u, &error) == 0);
+	MUST(url_parse("ftp://h /x", &u, &error) == -1 && url_parse("ftp://@h/x", &u, &error) == -1);
+	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &error) == 0 && strcmp(u.host[0], "[2001:db8::1]") == 0);
+	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", &u, &error) == 0);
+	MUST(url_parse("sftp://h:1/..a", &u, &error) == 0 && url_parse("ftp://h:1/../a", &u, &error) == 0);
+	MUST(url_parse("ftp://h:00080/a", &u, &error) == 0);
 	puts("ok URLs");
 }
 
@@ -192,9 +192,9 @@ static void small_things(void)
 	     buffer_add(&b, "f", 1) == -1 && b.overflow);
 	MUST(strcmp(buffer_text(&b), "abcde") == 0);
 	buffer_clear(&b);
-	MUST(clock_parse("1.5", &ns) == 0 && ns == 1500000000 && clock_parse("-1", &ns) == -1);
-	MUST(clock_parse("nan", &ns) == -1 && clock_parse("1e99", &ns) == -1 &&
-	     clock_parse("1x", &ns) == -1);
+	MUST(bounded_duration("1.5", &ns) == 0 && ns == 1500000000 && bounded_duration("-1", &ns) == -1);
+	MUST(bounded_duration("nan", &ns) == -1 && bounded_duration("1e99", &ns) == -1 &&
+	     bounded_duration("1x", &ns) == -1);
 	puts("ok small things");
 }
 
@@ -278,7 +278,7 @@ static void noise(void)
 	static struct listing l;
 	struct owner_sign t;
 	struct url u;
-	struct failure failure;
+	struct error error;
 	int64_t s;
 
 	srand(1);
@@ -294,7 +294,7 @@ static void noise(void)
 		names[0] = '\0';
 		ftplist_names(text, note, NULL);
 		ftplist_modify(text, &s);
-		if (url_parse(text, &u, &failure) == 0)
+		if (url_parse(text, &u, &error) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
 		pb_whole((struct pb){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
 	}

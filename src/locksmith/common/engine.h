@@ -8,23 +8,29 @@
 #define SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
 
 #include "locksmith/common/options.h"
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 
 #include <stdbool.h>
+
+enum outcome {
+	TAKEN,	  /* the lock is held: not of run() */
+	RELEASED, /* semlock wants it no more; with ACTION_WHO: it is free */
+	BUSY,
+	FAILED /* an error is filled */
+};
 
 struct engine {
 	const char *name;    /* "etcd": the program is semlock-locksmith-NAME */
 	const char *schemes; /* "etcd etcds": the URLs that it takes */
 	const char *words;   /* what it offers, of "shared slots order token queue-max" */
 
-	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *failure filled. */
-	int (*parse)(const char *text, struct url *url, struct failure *failure);
+	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *error filled. */
+	int (*parse)(const char *text, struct url *url, struct error *error);
 
-	/* The whole life of a lock, or of ACTION_WHO.  Returns the exit status:
-	   EXIT_RELEASED or EXIT_BUSY with everything said (OK, HELD, FREE, BUSY, WHO), or
-	   another with *failure filled, which main says (LOST, ERR).  With failure_away() in it nothing
-	   is held and nothing is left to run: main may call run() again, as long as the user waits. */
-	int (*run)(const struct options *o, struct failure *failure);
+	/* The whole life of a lock, or of ACTION_WHO: RELEASED or BUSY with everything said (OK, HELD, FREE, BUSY, WHO),
+	   or FAILED with *error filled, which main says (LOST, ERR).  With ERROR_AWAY in it nothing is held and nothing is
+	   left to run: main may call run() again, as long as the user waits. */
+	enum outcome (*run)(const struct options *o, struct error *error);
 
 	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process
 	   runs under the lock any more.  NULL: nothing to do. */

@@ -3,7 +3,7 @@
 
 #include "locksmith/common/loop.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -23,13 +23,13 @@ static int timer_at(int64_t until)
 		timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
 	tried = true;
 	if (until != NEVER)
-		when.it_value = (struct timespec){(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
+		when.it_value = (struct timespec){(time_t)(until / SECOND), (long)(until % SECOND)};
 	return timer >= 0 && timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? timer : -1;
 }
 
 int loop_milliseconds(int64_t until)
 {
-	int64_t ms = (until - clock_boottime() + NS_PER_MS - 1) / NS_PER_MS;
+	int64_t ms = (until - clock_boottime() + MILLISECOND - 1) / MILLISECOND;
 
 	return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
 }

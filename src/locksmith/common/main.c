@@ -2,7 +2,7 @@
 /* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input ends. */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/engine.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/options.h"
@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <sys/resource.h>
 
-#define AGAIN NS_PER_S /* between two tries of a server that is not there */
+#define AGAIN SECOND /* between two tries of a server that is not there */
 
 /* When the command ends, the input ends, and the lock is released. If a signal ended the helper before,
    the lock would lapse under a running command: ignore them all. */
@@ -30,45 +30,44 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-#define STOPPING (10 * NS_PER_S) /* semlock stops the command of a lost lock, and closes our input */
+#define STOPPING (10 * SECOND) /* semlock stops the command of a lost lock, and closes our input */
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
  * name would be waited for without end. */
-static int run_engine(const struct options *o, struct failure *failure)
+static enum outcome run_engine(const struct options *o, struct error *error)
 {
 	for (;;) {
-		char text[sizeof failure->text + 32];
-		int status;
+		char text[sizeof error->text + 32];
+		enum outcome outcome;
 
-		*failure = (struct failure){0};
-		status = engine.run(o, failure);
-		if (status != EXIT_UNAVAILABLE || !failure->away || o->action != ACTION_LOCK || o->no_wait ||
-		    o->wait == NEVER ||
-		    protocol_released() || clock_boottime() >= o->until)
-			return status;
+		*error = (struct error){.kind = ERROR_NONE};
+		outcome = engine.run(o, error);
+		if (outcome != FAILED || error->kind != ERROR_AWAY || o->action != ACTION_LOCK || o->no_wait ||
+		    o->wait == NEVER || protocol_released() || clock_boottime() >= o->until)
+			return outcome;
 		if (engine.end != NULL)
 			engine.end(true);
-		snprintf(text, sizeof text, "note=for the server: %s", failure->text);
+		snprintf(text, sizeof text, "note=for the server: %s", error->text);
 		say_wait(text);
-		loop_wait(clock_min(clock_boottime() + clock_jitter(AGAIN), o->until));
+		loop_wait(earlier(clock_boottime() + spread(AGAIN), o->until));
 		if (protocol_released())
-			return EXIT_RELEASED;
+			return RELEASED;
 	}
 }
 
-static int finish(int status, const struct failure *failure)
+static int finish(enum outcome outcome, const struct error *error)
 {
-	if (status == EXIT_LOST) {
-		say(SAYS_LOST " %s", failure->text);
+	if (outcome == FAILED && error->kind == ERROR_LOST) {
+		say(SAYS_LOST " %s", error->text);
 		if (protocol_started())
 			loop_wait(clock_boottime() + STOPPING);
-	} else if (status > EXIT_BUSY && failure->text[0] != '\0') {
-		say(SAYS_ERR " %d %s", status, failure->text);
+	} else if (outcome == FAILED && error->text[0] != '\0') {
+		say(SAYS_ERR " %d %s", exit_status_of(error->kind), error->text);
 	}
 	if (engine.end != NULL)
 		engine.end(protocol_released() || !protocol_started());
 	protocol_end();
-	return status;
+	return outcome == FAILED ? exit_status_of(error->kind) : outcome == BUSY ? EXIT_BUSY : 0;
 }
 
 /* --help and --version: for people. */
@@ -78,7 +77,7 @@ static int print_for_people(enum action action)
 	    action == ACTION_HELP ? engine.schemes : PACKAGE_STRING);
 	if (action == ACTION_HELP)
 		fputs(options_help, stdout);
-	return fflush(stdout) == 0 ? 0 : EXIT_INTERNAL;
+	return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
 }
 
 static bool is_scheme_of_engine(const char *text)
@@ -102,7 +101,7 @@ static bool offers(const char *word)
 	return at != NULL && (at == engine.words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
 }
 
-static int parse_url(struct options *o, struct failure *failure)
+static int parse_url(struct options *o, struct error *error)
 {
 	const char *missing = o->mode == LEASE_SHARED && !offers(OFFER_SHARED) ? "--mode=shared"
 			      : o->mode == LEASE_SLOTS && !offers(OFFER_SLOTS) ? "--slots"
@@ -110,29 +109,29 @@ static int parse_url(struct options *o, struct failure *failure)
 										 : NULL;
 
 	if (missing != NULL)
-		return failure_set(failure, EXIT_USAGE, "%s is not for this kind of server", missing);
+		return error_say(error, ERROR_USAGE, "%s is not for this kind of server", missing);
 	if (!is_scheme_of_engine(o->url_text))
-		return failure_set(failure, EXIT_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
-	return engine.parse(o->url_text, &o->url, failure);
+		return error_say(error, ERROR_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
+	return engine.parse(o->url_text, &o->url, error);
 }
 
 int main(int argc, char **argv)
 {
-	struct failure failure = {0};
+	struct error error = {.kind = ERROR_NONE};
 	struct options options;
 	int status;
 
 	outlive_signals();
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* a core file would have the password in it */
-	status = options_parse(argc, argv, &options, &failure);
+	status = options_parse(argc, argv, &options, &error);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
 		return print_for_people(options.action);
 	if (status == 0)
-		status = parse_url(&options, &failure);
+		status = parse_url(&options, &error);
 	say(SAYS_LOCKSMITH " %d%s%s", LOCKSMITH_PROTOCOL, *engine.words != '\0' ? " " : "", engine.words);
 	if (status != 0) {
-		say(SAYS_ERR " %d %s", failure.status, failure.text);
-		return failure.status;
+		say(SAYS_ERR " %d %s", exit_status_of(error.kind), error.text);
+		return exit_status_of(error.kind);
 	}
-	return finish(run_engine(&options, &failure), &failure);
+	return finish(run_engine(&options, &error), &error);
 }

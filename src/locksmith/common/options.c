@@ -3,7 +3,7 @@
 
 #include "locksmith/common/options.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/protocol.h"
 
 #include <getopt.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
-#define NO_WAIT (5 * NS_PER_S / 2)
-#define POLL_INTERVAL (2 * NS_PER_S) /* between two requests */
-#define LAST_ANSWER (NS_PER_S / 2) /* beyond the end of --wait; semlock stays for a second */
+#define NO_WAIT (5 * SECOND / 2)
+#define POLL_INTERVAL (2 * SECOND) /* between two requests */
+#define LAST_ANSWER (SECOND / 2) /* beyond the end of --wait; semlock stays for a second */
 
 const char options_help[] =
     "  [OPTION...] URL\n"
@@ -105,7 +105,7 @@ static int64_t unless_tested(const char *name, int64_t usual)
 	const char *text = getenv(name);
 
 	if (text != NULL)
-		clock_parse(text, &usual);
+		bounded_duration(text, &usual);
 #else
 	(void)name;
 #endif
@@ -121,14 +121,14 @@ static int parse_option(struct options *o, int option, const char *argument)
 		return parse_count(argument, 100000, &o->slots);
 	case OPT_TTL:
 		/* A lease shorter than two seconds could not be kept over any network. */
-		return clock_parse(argument, &o->ttl) != 0 || o->ttl < 2 * NS_PER_S ? -1 : 0;
+		return bounded_duration(argument, &o->ttl) != 0 || o->ttl < 2 * SECOND ? -1 : 0;
 	case OPT_STALE:
 		o->stale_given = true;
-		return clock_parse(argument, &o->stale);
+		return bounded_duration(argument, &o->stale);
 	case OPT_WAIT:
 		o->no_wait = false;
 		o->wait = NEVER;
-		return argument != NULL ? clock_parse(argument, &o->wait) : 0;
+		return argument != NULL ? bounded_duration(argument, &o->wait) : 0;
 	case OPT_NO_WAIT:
 		o->no_wait = true;
 		return 0;
@@ -144,13 +144,13 @@ static int parse_option(struct options *o, int option, const char *argument)
 	}
 }
 
-int options_parse(int argc, char **argv, struct options *o, struct failure *failure)
+int options_parse(int argc, char **argv, struct options *o, struct error *error)
 {
 	int64_t now = clock_boottime(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
 	int option, which = 0;
 
 	*o = (struct options){.mode = LEASE_EXCLUSIVE,
-	    .stale = 600 * NS_PER_S,
+	    .stale = 600 * SECOND,
 	    .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL),
 	    .wait = NEVER,
 	    .pid = (long)getppid(),
@@ -158,19 +158,19 @@ int options_parse(int argc, char **argv, struct options *o, struct failure *fail
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
 		if (option == '?')
-			return failure_set(
-			    failure, EXIT_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
+			return error_say(
+			    error, ERROR_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
 		if (parse_option(o, option, optarg) != 0)
-			return failure_set(failure, EXIT_USAGE, "--%s=%s makes no sense", table[which].name,
+			return error_say(error, ERROR_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
 	}
 	o->action = (enum action)action;
 	if (o->action == ACTION_HELP || o->action == ACTION_VERSION)
 		return 0;
 	if (optind + 1 != argc)
-		return failure_set(failure, EXIT_USAGE, "one URL is needed");
+		return error_say(error, ERROR_USAGE, "one URL is needed");
 	if (o->slots > 0 && o->mode == LEASE_SHARED)
-		return failure_set(failure, EXIT_USAGE, "--slots and --mode=shared exclude each other");
+		return error_say(error, ERROR_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
 		o->mode = LEASE_SLOTS;
 	o->until = o->no_wait ? now + no_wait : o->wait == NEVER ? NEVER : now + o->wait;

@@ -4,7 +4,7 @@
 #define SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 
 #include "locksmith/common/url.h"
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,8 +42,8 @@ long options_pid(const struct options *o);
 /* The holder, as others see it: the fields of a WAIT line from pid= on. */
 void options_holder(const struct options *o, char *text, size_t size);
 
-/* Reads argv. 0, or -1 with *failure filled (EXIT_USAGE). */
-int options_parse(int argc, char **argv, struct options *o, struct failure *failure);
+/* Reads argv. 0, or -1 with *error filled (ERROR_USAGE). */
+int options_parse(int argc, char **argv, struct options *o, struct error *error);
 
 /* The text of --help. */
 extern const char options_help[];

@@ -3,7 +3,7 @@
 
 #include "locksmith/common/protocol.h"
 
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -105,7 +105,9 @@ void say(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof line - 1, format, args);
 	va_end(args);
-	failure_clean(line);
+	for (unsigned char *p = (unsigned char *)line; *p != '\0'; p++)
+		if (*p < ' ' || *p == 0x7f)
+			*p = '?'; /* a server's text must not become a line of the protocol */
 	length = strlen(line);
 	line[length++] = '\n';
 	/* With --who no lock is held: the line may block. */

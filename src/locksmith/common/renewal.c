@@ -3,7 +3,7 @@
 
 #include "locksmith/common/renewal.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
@@ -12,19 +12,19 @@ static int64_t moment(const struct renewal *renewal, enum lease_part part)
 	return lease_moment(renewal->deadline, renewal->lease, part);
 }
 
-static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
+static int rest(struct renewal *renewal, int64_t until, struct error *error)
 {
 	if (renewal->rest != NULL)
-		return renewal->rest(renewal, until, failure);
+		return renewal->rest(renewal, until, error);
 	loop_wait(until);
 	return 0;
 }
 
 /* Tries to renew, and sets *next, the moment of the next try.  -1: the lock is lost. */
-static int renew(struct renewal *renewal, int64_t *next, struct failure *failure)
+static int renew(struct renewal *renewal, int64_t *next, struct error *error)
 {
-	*failure = (struct failure){0};
-	switch (renewal->renew(renewal, moment(renewal, LEASE_LAST), failure)) {
+	*error = (struct error){.kind = ERROR_NONE};
+	switch (renewal->renew(renewal, moment(renewal, LEASE_LAST), error)) {
 	case RENEWED:
 		say_held(renewal->deadline);
 		*next = moment(renewal, renewal->at);
@@ -37,26 +37,26 @@ static int renew(struct renewal *renewal, int64_t *next, struct failure *failure
 	}
 }
 
-static int lost_for_want_of_time(struct failure *failure)
+static int lost_for_want_of_time(struct error *error)
 {
-	failure->status = EXIT_LOST;
-	return failure->text[0] != '\0' ? -1 : failure_set(failure, EXIT_LOST, "the server did not answer in time");
+	error->kind = ERROR_LOST;
+	return error->text[0] != '\0' ? -1 : error_say(error, ERROR_LOST, "the server did not answer in time");
 }
 
-int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct failure *failure)
+int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error)
 {
 	int64_t next = moment(renewal, renewal->at);
 
-	*failure = (struct failure){0};
+	*error = (struct error){.kind = ERROR_NONE};
 	say_ok(fencing_token, slot, renewal->lease, renewal->deadline);
 	if (!loop_wait_for_start(moment(renewal, LEASE_LAST)) && !protocol_released())
-		return failure_set(failure, EXIT_LOST, "semlock stood still, and did not start the command in time");
+		return error_say(error, ERROR_LOST, "semlock stood still, and did not start the command in time");
 	while (!protocol_released()) {
 		int64_t last = moment(renewal, LEASE_LAST), now = clock_boottime();
 
 		if (now >= last)
-			return lost_for_want_of_time(failure);
-		if ((now < next ? rest(renewal, clock_min(next, last), failure) : renew(renewal, &next, failure)) != 0)
+			return lost_for_want_of_time(error);
+		if ((now < next ? rest(renewal, earlier(next, last), error) : renew(renewal, &next, error)) != 0)
 			return -1;
 	}
 	return 0;

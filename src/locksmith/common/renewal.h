@@ -4,7 +4,7 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 #include "sys/lease_schedule.h"
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 enum renewed {
 	RENEWED,       /* the deadline is a later one */
 	RENEW_AGAIN,   /* no answer, or a refusal that may pass: to be tried again, as long as there is time */
-	RENEW_GONE     /* the lock is lost: *failure is filled */
+	RENEW_GONE     /* the lock is lost: *error is filled */
 };
 
 struct renewal {
@@ -22,15 +22,15 @@ struct renewal {
 	enum lease_part at; /* LEASE_RENEW or LEASE_BEAT */
 	int64_t retry;	    /* between two tries */
 
-	/* Tries once, at most until that moment.  With RENEW_AGAIN, *failure may be filled with the reason. */
-	enum renewed (*renew)(struct renewal *renewal, int64_t until, struct failure *failure);
-	/* Waits until that moment, protocol_released(), or an event of the engine's own.  0, or -1 with *failure filled:
+	/* Tries once, at most until that moment.  With RENEW_AGAIN, *error may be filled with the reason. */
+	enum renewed (*renew)(struct renewal *renewal, int64_t until, struct error *error);
+	/* Waits until that moment, protocol_released(), or an event of the engine's own.  0, or -1 with *error filled:
 	   the lock is lost.  NULL: there are no such events. */
-	int (*rest)(struct renewal *renewal, int64_t until, struct failure *failure);
+	int (*rest)(struct renewal *renewal, int64_t until, struct error *error);
 };
 
 /* Says OK (FENCING_TOKEN and SLOT as of say_ok()), and keeps the lock.  0: it is to be released; -1: it is lost, and
-   *failure filled. */
-int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct failure *failure);
+   *error filled. */
+int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error);
 
 #endif

@@ -40,16 +40,16 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 	return 0;
 }
 
-static int url_take_user(const char *text, size_t length, struct url *url, struct failure *failure)
+static int url_take_user(const char *text, size_t length, struct url *url, struct error *error)
 {
 	if (memchr(text, ':', length) != NULL)
-		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): %s%s",
+		return error_say(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): %s%s",
 		    strncmp(url->scheme, "etcd", 4) == 0 ? "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
 							 : "put it into SEMLOCK_PASSWORD",
 		    strstr(url->scheme, "ft") == NULL ? ""
 			: ", or into ~/.netrc (machine HOST login USER password ...)");
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
-		return failure_set(failure, EXIT_USAGE, "the user name in the URL makes no sense");
+		return error_say(error, ERROR_USAGE, "the user name in the URL makes no sense");
 	return 0;
 }
 
@@ -77,22 +77,22 @@ static size_t in_brackets(const char *text)
 }
 
 /* libcurl would take a wrong host for another one: a colon without a port means port 80. */
-static int check_host(const char *host, struct failure *failure)
+static int check_host(const char *host, struct error *error)
 {
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
 
 	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
-		return failure_set(failure, EXIT_USAGE,
+		return error_say(error, ERROR_USAGE,
 		    "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])");
 	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
-		return failure_set(failure, EXIT_USAGE, "the host in the URL makes no sense");
+		return error_say(error, ERROR_USAGE, "the host in the URL makes no sense");
 	if (host[name] == ':' && !is_port(host + name))
-		return failure_set(
-		    failure, EXIT_USAGE, "the port in the URL must be a number from 1 to 65535");
+		return error_say(
+		    error, ERROR_USAGE, "the port in the URL must be a number from 1 to 65535");
 	return 0;
 }
 
-static int url_take_hosts(const char *text, size_t length, struct url *url, struct failure *failure)
+static int url_take_hosts(const char *text, size_t length, struct url *url, struct error *error)
 {
 	const char *end = text + length;
 
@@ -101,49 +101,49 @@ static int url_take_hosts(const char *text, size_t length, struct url *url, stru
 		size_t n = (size_t)((comma != NULL ? comma : end) - text);
 
 		if (n == 0 || n >= sizeof url->host[0])
-			return failure_set(failure, EXIT_USAGE, "the host in the URL makes no sense");
+			return error_say(error, ERROR_USAGE, "the host in the URL makes no sense");
 		if (url->hosts == URL_HOSTS)
-			return failure_set(failure, EXIT_USAGE, "more than %d hosts in the URL", URL_HOSTS);
+			return error_say(error, ERROR_USAGE, "more than %d hosts in the URL", URL_HOSTS);
 		memcpy(url->host[url->hosts], text, n);
 		url->host[url->hosts][n] = '\0';
-		if (check_host(url->host[url->hosts++], failure) != 0)
+		if (check_host(url->host[url->hosts++], error) != 0)
 			return -1;
 		text += n + 1;
 	}
 	return 0;
 }
 
-static int url_take_path(const char *text, struct url *url, struct failure *failure)
+static int url_take_path(const char *text, struct url *url, struct error *error)
 {
 	const char *slash, *name;
 	size_t n;
 
 	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
-		return failure_set(failure, EXIT_USAGE, "the path in the URL is too long or no text");
+		return error_say(error, ERROR_USAGE, "the path in the URL is too long or no text");
 	n = strlen(url->path);
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';
 	if (n == 0)
-		return failure_set(
-		    failure, EXIT_USAGE, "the URL has no path: it must end in the lock's name");
+		return error_say(
+		    error, ERROR_USAGE, "the URL has no path: it must end in the lock's name");
 	/* FTP servers take these for wildcards; on etcd # begins a part of the queue. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
-		return failure_set(
-		    failure, EXIT_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
+		return error_say(
+		    error, ERROR_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
 	slash = strrchr(url->path, '/');
 	name = slash == NULL ? url->path : slash + 1;
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return failure_set(failure, EXIT_USAGE, "the URL must end in the lock's name, and %s is none", name);
+		return error_say(error, ERROR_USAGE, "the URL must end in the lock's name, and %s is none", name);
 	return 0;
 }
 
-int url_parse(const char *text, struct url *url, struct failure *failure)
+int url_parse(const char *text, struct url *url, struct error *error)
 {
 	const char *host = strstr(text, "://"), *slash, *at;
 
 	*url = (struct url){.hosts = 0};
 	if (host == NULL || (size_t)(host - text) >= sizeof url->scheme)
-		return failure_set(failure, EXIT_USAGE, "this is no URL: %.100s", text);
+		return error_say(error, ERROR_USAGE, "this is no URL: %.100s", text);
 	for (const char *p = text; p < host; p++)
 		url->scheme[p - text] = (char)tolower((unsigned char)*p);
 	host += 3;
@@ -153,13 +153,13 @@ int url_parse(const char *text, struct url *url, struct failure *failure)
 	for (at = slash; at > host && at[-1] != '@'; at--)
 		;
 	if (at > host) {
-		if (url_take_user(host, (size_t)(at - host) - 1, url, failure) != 0)
+		if (url_take_user(host, (size_t)(at - host) - 1, url, error) != 0)
 			return -1;
 		host = at;
 	}
-	if (url_take_hosts(host, (size_t)(slash - host), url, failure) != 0)
+	if (url_take_hosts(host, (size_t)(slash - host), url, error) != 0)
 		return -1;
-	return url_take_path(*slash == '/' ? slash + 1 : slash, url, failure);
+	return url_take_path(*slash == '/' ? slash + 1 : slash, url, error);
 }
 
 void url_hostname(const char *host, char *name, unsigned int size)
@@ -171,24 +171,24 @@ void url_hostname(const char *host, char *name, unsigned int size)
 }
 
 /* CR and LF would end a command of FTP and begin another. */
-static int take_variable(const char *name, char *into, size_t size, struct failure *failure)
+static int take_variable(const char *name, char *into, size_t size, struct error *error)
 {
 	const char *value = getenv(name);
 
 	for (const char *p = value; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return failure_set(failure, EXIT_USAGE, "%s has a control character in it", name);
+			return error_say(error, ERROR_USAGE, "%s has a control character in it", name);
 	if (value != NULL && strlen(value) >= size)
-		return failure_set(failure, EXIT_USAGE, "%s is too long", name);
+		return error_say(error, ERROR_USAGE, "%s is too long", name);
 	snprintf(into, size, "%s", value != NULL ? value : "");
 	return 0;
 }
 
-int login_find(const struct url *url, struct login *login, struct failure *failure)
+int login_find(const struct url *url, struct login *login, struct error *error)
 {
 	*login = (struct login){.has_password = getenv("SEMLOCK_PASSWORD") != NULL};
-	if (take_variable("SEMLOCK_USER", login->user, sizeof login->user, failure) != 0 ||
-	    take_variable("SEMLOCK_PASSWORD", login->password, sizeof login->password, failure) != 0)
+	if (take_variable("SEMLOCK_USER", login->user, sizeof login->user, error) != 0 ||
+	    take_variable("SEMLOCK_PASSWORD", login->password, sizeof login->password, error) != 0)
 		return -1;
 	if (url->user[0] != '\0')
 		snprintf(login->user, sizeof login->user, "%s", url->user);

@@ -3,7 +3,7 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_URL_H
 #define SEMLOCK_LOCKSMITH_COMMON_URL_H
 
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 
 #include <stdbool.h>
 
@@ -17,9 +17,9 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Parses text. 0, or -1 with *failure filled (EXIT_USAGE): no host, no port behind a colon, no path,
+/* Parses text. 0, or -1 with *error filled (ERROR_USAGE): no host, no port behind a colon, no path,
    a password in it, control characters, wildcards, or something too long. */
-int url_parse(const char *text, struct url *url, struct failure *failure);
+int url_parse(const char *text, struct url *url, struct error *error);
 
 /* The host without its port, into name (size bytes). */
 void url_hostname(const char *host, char *name, unsigned int size);
@@ -30,8 +30,8 @@ struct login {
 	bool has_password;
 };
 
-/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *failure
-   filled (EXIT_USAGE): too long, or a control character. */
-int login_find(const struct url *url, struct login *login, struct failure *failure);
+/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *error
+   filled (ERROR_USAGE): too long, or a control character. */
+int login_find(const struct url *url, struct login *login, struct error *error);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "locksmith/curl/transfer.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/etcd/etcd_lock.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
 
-#define FIRST_ANSWER (10 * NS_PER_S)
+#define FIRST_ANSWER (10 * SECOND)
 #define TRIES_NO_WAIT 5
-#define HALVED_LEASE (10 * NS_PER_S)
-#define MOST_SILENCE (8 * NS_PER_S) /* a call finds an endpoint that was stopped, whose watch says nothing */
+#define HALVED_LEASE (10 * SECOND)
+#define MOST_SILENCE (8 * SECOND) /* a call finds an endpoint that was stopped, whose watch says nothing */
 
 enum wait {
 	WAIT_HELD,
@@ -25,13 +25,13 @@ static int64_t answer_by(const struct etcd_lock *lock)
 {
 	int64_t usual = lock->ttl / 3 > FIRST_ANSWER ? lock->ttl / 3 : FIRST_ANSWER;
 
-	return clock_min(clock_boottime() + usual, lock->options->answer_by);
+	return earlier(clock_boottime() + usual, lock->options->answer_by);
 }
 
 /* The same, but not beyond the end of our key's lease. */
 static int64_t answer_in_lease(const struct etcd_lock *lock)
 {
-	return clock_min(answer_by(lock), lock->lease.end);
+	return earlier(answer_by(lock), lock->lease.end);
 }
 
 static enum wait place_verdict(const struct etcd_lock *lock)
@@ -88,14 +88,14 @@ static void doze(struct etcd_lock *lock, int64_t until)
 	if (watch->stirred ? !watch->cancelled : !watch->call.transfer.ended)
 		return;
 	etcd_rpc_rotate(&lock->rpc);
-	transfer_wait(clock_min(clock_boottime() + NS_PER_S / 5, lock->options->until), NULL, NULL);
+	transfer_wait(earlier(clock_boottime() + SECOND / 5, lock->options->until), NULL, NULL);
 }
 
 /* Time between two keepalives of a waiter's lease: most of what a queue costs the server is keepalives. Half of a
    short lease could be too little for a slow machine. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
-	return clock_min(lock->ttl >= HALVED_LEASE ? lock->ttl / 2 : lock->ttl / 3, MOST_SILENCE);
+	return earlier(lock->ttl >= HALVED_LEASE ? lock->ttl / 2 : lock->ttl / 3, MOST_SILENCE);
 }
 
 /* Waits in the queue until no key is before ours. */
@@ -113,19 +113,19 @@ static enum wait wait_in_queue(struct etcd_lock *lock)
 		if (wait == WAIT_BUSY)
 			say_wait(lock->place.who);
 		watch_place(lock);
-		doze(lock, clock_min(clock_min(keep_at, look_at), lock->options->until));
+		doze(lock, earlier(earlier(keep_at, look_at), lock->options->until));
 		if (clock_boottime() >= keep_at) {
 			enum etcd_reply reply = etcd_lock_keep(lock, answer_in_lease(lock));
 
 			if (reply == ETCD_GONE)
 				return WAIT_AGAIN;
-			keep_at = clock_boottime() + (reply == ETCD_OK ? keep_after(lock) : NS_PER_S / 3);
+			keep_at = clock_boottime() + (reply == ETCD_OK ? keep_after(lock) : SECOND / 3);
 		}
 		/* The predecessor has gone. The transaction of enter also looks at the place; only a slot's number must be
 		   looked up first. */
 		if (lock->watch.deleted && lock->options->mode != LEASE_SLOTS)
 			return WAIT_HELD;
-		if (!watch_is_good(lock) || clock_boottime() >= clock_min(look_at, lock->options->until)) {
+		if (!watch_is_good(lock) || clock_boottime() >= earlier(look_at, lock->options->until)) {
 			wait = look_again(lock);
 			look_at = clock_boottime() + 4 * keep_after(lock);
 		}
@@ -191,7 +191,7 @@ static enum wait begin(struct etcd_lock *lock)
 	return reply == ETCD_OK ? WAIT_AGAIN : call_verdict(reply);
 }
 
-int etcd_acquire(struct etcd_lock *lock, struct failure *failure)
+enum outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
 {
 	int tries = 0;
 	enum wait wait;
@@ -199,8 +199,8 @@ int etcd_acquire(struct etcd_lock *lock, struct failure *failure)
 	for (;;) {
 		wait = begin(lock);
 		if (wait == WAIT_HELD && lock->token != 0)
-			return EXIT_RELEASED;
-		*failure = lock->rpc.failure;
+			return TAKEN;
+		*error = lock->rpc.error;
 		if ((wait != WAIT_AGAIN && (wait != WAIT_SILENT || lock->options->no_wait)) || protocol_released())
 			break;
 		if (lock->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= lock->options->until)
@@ -208,9 +208,9 @@ int etcd_acquire(struct etcd_lock *lock, struct failure *failure)
 		etcd_watch_stop(&lock->watch);
 		etcd_lock_revoke(lock, answer_by(lock));
 		if (!lock->options->no_wait)
-			transfer_wait(clock_boottime() + NS_PER_S / 5, NULL, NULL);
+			transfer_wait(clock_boottime() + SECOND / 5, NULL, NULL);
 	}
 	if (wait != WAIT_FAILED && protocol_released() && !lock->options->no_wait)
-		return EXIT_RELEASED;
-	return wait == WAIT_FAILED || wait == WAIT_SILENT ? failure->status : EXIT_BUSY;
+		return RELEASED;
+	return wait == WAIT_FAILED || wait == WAIT_SILENT ? FAILED : BUSY;
 }

@@ -46,40 +46,40 @@ static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 	return with == 0 || with == all ? 0 : -1;
 }
 
-int etcd_env_url(const char *text, struct url *url, struct failure *failure)
+int etcd_env_url(const char *text, struct url *url, struct error *error)
 {
 	const char *list = getenv("ETCDCTL_ENDPOINTS"), *from = strstr(text, "://"), *path;
 	char hosts[LONGEST_URL / 2], whole[LONGEST_URL];
 	bool tls;
 
 	if (from == NULL)
-		return url_parse(text, url, failure);
+		return url_parse(text, url, error);
 	from += 3;
 	path = from + strcspn(from, "/");
 	if (path > from && path[-1] != '@')
-		return url_parse(text, url, failure);
+		return url_parse(text, url, error);
 	if (list == NULL || list[0] == '\0')
 		list = "127.0.0.1:2379";
 	if (take_endpoints(list, hosts, sizeof hosts, &tls) != 0)
-		return failure_set(failure, EXIT_USAGE,
+		return error_say(error, ERROR_USAGE,
 		    "ETCDCTL_ENDPOINTS is to be [http://]HOST:PORT,..., or https:// for all");
 	if (strlen(text) >= sizeof whole - sizeof hosts - 10)
-		return failure_set(failure, EXIT_USAGE, "the URL is too long");
+		return error_say(error, ERROR_USAGE, "the URL is too long");
 	snprintf(whole, sizeof whole, "%s%.*s%s%s",
 	    tls ? "etcds://" : "", (int)(tls ? path - from : path - text), tls ? from : text, hosts,
 	    path);
-	return url_parse(whole, url, failure);
+	return url_parse(whole, url, error);
 }
 
 /* The password of ETCDCTL_USER is that user's alone. */
-static int etcd_env_take_user(const char *value, const struct url *url, struct login *login, struct failure *failure)
+static int etcd_env_take_user(const char *value, const struct url *url, struct login *login, struct error *error)
 {
 	size_t length = strcspn(value, ":");
 	bool same = url->user[0] == '\0' ||
 		    (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
 
 	if (length >= sizeof login->user || strlen(value) - length > sizeof login->password)
-		return failure_set(failure, EXIT_USAGE, "ETCDCTL_USER is too long");
+		return error_say(error, ERROR_USAGE, "ETCDCTL_USER is too long");
 	if (!same)
 		return 0;
 	snprintf(login->user, sizeof login->user, "%.*s", (int)length, value);
@@ -90,17 +90,17 @@ static int etcd_env_take_user(const char *value, const struct url *url, struct l
 	return 0;
 }
 
-int etcd_env_login(const struct url *url, struct login *login, struct failure *failure)
+int etcd_env_login(const struct url *url, struct login *login, struct error *error)
 {
 	const char *user = getenv("ETCDCTL_USER"), *password = getenv("ETCDCTL_PASSWORD");
 
-	if (login_find(url, login, failure) != 0)
+	if (login_find(url, login, error) != 0)
 		return -1;
 	if (password != NULL && strlen(password) >= sizeof login->password)
-		return failure_set(failure, EXIT_USAGE, "ETCDCTL_PASSWORD is too long");
+		return error_say(error, ERROR_USAGE, "ETCDCTL_PASSWORD is too long");
 	if (password != NULL) {
 		snprintf(login->password, sizeof login->password, "%s", password);
 		login->has_password = true;
 	}
-	return user != NULL ? etcd_env_take_user(user, url, login, failure) : 0;
+	return user != NULL ? etcd_env_take_user(user, url, login, error) : 0;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/etcd/etcd_lock.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/renewal.h"
 
 #include <string.h>
 
-#define PAUSE (NS_PER_S / 5)
-#define LONG_LEASE (60 * NS_PER_S)
+#define PAUSE (SECOND / 5)
+#define LONG_LEASE (60 * SECOND)
 
 struct etcd_holding {
 	struct etcd_lock *lock;
 	int64_t short_until; /* a short command needs no renewal, though half of the lease may be over, */
 	int64_t watch_at;    /* and no watch; later, when the next watch may begin */
 	int64_t pause;	     /* between two watches: longer after each that was dropped soon */
-	struct failure refusal; /* of a renewal, since the last that was done */
+	struct error refusal; /* of a renewal, since the last that was done */
 };
 
 /* Watches our own key from when it was last seen: a loss is noticed before the next renewal. */
@@ -30,7 +30,7 @@ static void watch_own(struct etcd_holding *holding)
 	etcd_watch_start(&lock->watch, &lock->rpc, &own, false, lock->seen + 1);
 }
 
-static enum renewed renew(struct renewal *renewal, int64_t until, struct failure *failure)
+static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct etcd_holding *holding = renewal->lock;
 	struct etcd_lock *lock = holding->lock;
@@ -38,24 +38,24 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct failure
 
 	if (now < holding->short_until)
 		return RENEW_AGAIN;
-	switch (etcd_lock_renew(lock, clock_min(until, now + lock->ttl / 3))) {
+	switch (etcd_lock_renew(lock, earlier(until, now + lock->ttl / 3))) {
 	case ETCD_OK:
 		renewal->lease = lock->ttl;
 		renewal->deadline = lock->lease.end;
 		holding->refusal.text[0] = '\0';
 		return RENEWED;
 	case ETCD_GONE:
-		failure_set(failure, EXIT_LOST, "its lease expired or was revoked");
+		error_say(error, ERROR_LOST, "its lease expired or was revoked");
 		return RENEW_GONE;
 	case ETCD_FATAL:
-		holding->refusal = lock->rpc.failure;
+		holding->refusal = lock->rpc.error;
 		break;
 	default:
 		break;
 	}
-	*failure = holding->refusal;
-	if (failure->text[0] == '\0')
-		failure_set(failure, EXIT_LOST, "no endpoint answered in time");
+	*error = holding->refusal;
+	if (error->text[0] == '\0')
+		error_say(error, ERROR_LOST, "no endpoint answered in time");
 	return RENEW_AGAIN;
 }
 
@@ -68,7 +68,7 @@ static void see_later(struct etcd_holding *holding)
 		lock->watch.deleted = true;
 }
 
-static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
+static int rest(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct etcd_holding *holding = renewal->lock;
 	struct etcd_lock *lock = holding->lock;
@@ -79,7 +79,7 @@ static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
 		int64_t now = clock_boottime();
 
 		if (cancelled && now < holding->watch_at + lock->ttl / 3)
-			holding->watch_at = now + (holding->pause = clock_min(2 * holding->pause, lock->ttl / 3));
+			holding->watch_at = now + (holding->pause = earlier(2 * holding->pause, lock->ttl / 3));
 		else if (watch->stirred || watch->call.transfer.ended)
 			holding->pause = PAUSE;
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
@@ -90,14 +90,14 @@ static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
 		if (clock_boottime() >= holding->watch_at && !watch->deleted)
 			watch_own(holding);
 		else
-			until = clock_min(until, holding->watch_at);
+			until = earlier(until, holding->watch_at);
 	}
 	if (!watch->deleted)
 		transfer_wait(until, &watch->stirred, &watch->call.transfer.ended);
-	return watch->deleted ? failure_set(failure, EXIT_LOST, "its key was deleted") : 0;
+	return watch->deleted ? error_say(error, ERROR_LOST, "its key was deleted") : 0;
 }
 
-static int etcd_release(struct etcd_lock *lock, struct failure *failure)
+static enum outcome etcd_release(struct etcd_lock *lock, struct error *error)
 {
 	etcd_watch_stop(&lock->watch);
 	switch (etcd_lock_release(lock, clock_boottime() + lock->ttl)) {
@@ -106,18 +106,18 @@ static int etcd_release(struct etcd_lock *lock, struct failure *failure)
 		/* A lease without keys ends by itself, which costs the server less than a revoke at the end. */
 		if (lock->ttl <= LONG_LEASE)
 			lock->lease.id = lock->next.id = 0;
-		return EXIT_RELEASED;
+		return RELEASED;
 	case ETCD_GONE:
-		failure_set(failure, EXIT_LOST, "the lease had ended before it was released");
-		return EXIT_LOST;
+		error_say(error, ERROR_LOST, "the lease had ended before it was released");
+		return FAILED;
 	default:
-		failure_set(failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
-		    lock->rpc.failure.text);
-		return EXIT_UNAVAILABLE;
+		error_say(error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		    lock->rpc.error.text);
+		return FAILED;
 	}
 }
 
-int etcd_hold(struct etcd_lock *lock, struct failure *failure)
+enum outcome etcd_hold(struct etcd_lock *lock, struct error *error)
 {
 	int64_t begin = clock_boottime() + PAUSE;
 	struct etcd_holding holding = {.lock = lock, .short_until = begin, .watch_at = begin, .pause = PAUSE};
@@ -127,9 +127,9 @@ int etcd_hold(struct etcd_lock *lock, struct failure *failure)
 
 	etcd_watch_stop(&lock->watch); /* that of our predecessor */
 	lock->rpc.abort = &lock->watch.deleted;
-	held = renewal_hold(&renewal, lock->token, lock->slot, failure);
+	held = renewal_hold(&renewal, lock->token, lock->slot, error);
 	lock->rpc.abort = NULL;
 	if (held == 0 && lock->watch.deleted)
-		held = failure_set(failure, EXIT_LOST, "its key was deleted");
-	return held == 0 ? etcd_release(lock, failure) : EXIT_LOST;
+		held = error_say(error, ERROR_LOST, "its key was deleted");
+	return held == 0 ? etcd_release(lock, error) : FAILED;
 }

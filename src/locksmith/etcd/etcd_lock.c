@@ -3,7 +3,7 @@
 
 #include "locksmith/etcd/etcd_lock.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum lease_field { GRANT_SECONDS = 1, GRANTED_ID = 2, GRANTED_SECONDS = 3, LEASE
 /* Gets a lease, and sets lock->ttl, which the server may make longer. */
 static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
 {
-	int64_t sent = clock_boottime(), asked = (lock->ttl + NS_PER_S - 1) / NS_PER_S, seconds;
+	int64_t sent = clock_boottime(), asked = (lock->ttl + SECOND - 1) / SECOND, seconds;
 	enum etcd_reply reply;
 
 	*lease = (struct etcd_lease){.id = 0};
@@ -27,10 +27,10 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	lease->id = pb_number(lock->rpc.answer, GRANTED_ID);
 	if (seconds < asked || seconds > LONGEST_SECONDS || lease->id == 0) {
 		lease->id = 0;
-		failure_set(&lock->rpc.failure, EXIT_UNAVAILABLE, "the server granted no lease");
+		error_say(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
 		return ETCD_FATAL;
 	}
-	lock->ttl = seconds * NS_PER_S;
+	lock->ttl = seconds * SECOND;
 	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from the first. */
 	lease->end = sent + lock->ttl;
 	return ETCD_OK;
@@ -68,11 +68,11 @@ enum etcd_reply etcd_lock_keep(struct etcd_lock *lock, int64_t until)
 	seconds = pb_number(lock->rpc.answer, KEPT_SECONDS);
 	if (seconds <= 0)
 		return ETCD_GONE;
-	lock->lease.end = sent + (seconds < lock->ttl / NS_PER_S ? seconds * NS_PER_S : lock->ttl);
+	lock->lease.end = sent + (seconds < lock->ttl / SECOND ? seconds * SECOND : lock->ttl);
 	return ETCD_OK;
 }
 
-static void revoke(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
+static void revoke_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
 {
 	if (lease->id == 0)
 		return;
@@ -83,8 +83,8 @@ static void revoke(struct etcd_lock *lock, struct etcd_lease *lease, int64_t unt
 
 void etcd_lock_revoke(struct etcd_lock *lock, int64_t until)
 {
-	revoke(lock, &lock->next, until);
-	revoke(lock, &lock->lease, until);
+	revoke_lease(lock, &lock->next, until);
+	revoke_lease(lock, &lock->lease, until);
 }
 
 enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t until)

@@ -29,7 +29,7 @@
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/etcd_rpc.h"
 #include "locksmith/etcd/etcd_watch.h"
-#include "locksmith/common/options.h"
+#include "locksmith/common/engine.h"
 
 struct etcd_lease {
 	int64_t id;   /* 0: none */
@@ -86,10 +86,10 @@ void etcd_lock_revoke(struct etcd_lock *lock, int64_t until);
 /* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next call. */
 enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct pb *keys);
 
-/* etcd_acquire.c: waits for the lock. EXIT_RELEASED, with lock->token set if it is held; or the status to end with. */
-int etcd_acquire(struct etcd_lock *lock, struct failure *failure);
+/* etcd_acquire.c: waits for the lock.  With TAKEN, lock->token is set. */
+enum outcome etcd_acquire(struct etcd_lock *lock, struct error *error);
 
-/* etcd_hold.c: keeps the lock until protocol_released() or its loss. Returns the exit status. */
-int etcd_hold(struct etcd_lock *lock, struct failure *failure);
+/* etcd_hold.c: keeps the lock until protocol_released() or its loss. RELEASED or FAILED. */
+enum outcome etcd_hold(struct etcd_lock *lock, struct error *error);
 
 #endif

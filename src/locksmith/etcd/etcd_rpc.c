@@ -3,7 +3,7 @@
 
 #include "locksmith/etcd/etcd_rpc.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/etcd/etcd_env.h"
 
 #include <stdio.h>
@@ -13,22 +13,22 @@
 
 #define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
 #define NO_MESSAGE "the answer is no gRPC message, or is too long"
-#define PAUSE (150 * NS_PER_MS) /* when all endpoints have been tried */
+#define PAUSE (150 * MILLISECOND) /* when all endpoints have been tried */
 
 enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of the request, and of the response */
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
-static enum etcd_reply etcd_fatal(struct etcd_rpc *rpc, int status, const char *text)
+static enum etcd_reply etcd_fatal(struct etcd_rpc *rpc, enum kind kind, const char *text)
 {
-	failure_set(&rpc->failure, status, "%s", text);
+	error_say(&rpc->error, kind, "%s", text);
 	return ETCD_FATAL;
 }
 
 /* The call to an endpoint failed: the message has the failures of all. MENDS: it may succeed later. */
 static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
 {
-	char all[sizeof rpc->failure.text] = "";
+	char all[sizeof rpc->error.text] = "";
 	size_t used = 0;
 
 	snprintf(rpc->failed[rpc->current], sizeof rpc->failed[0], "%s", text);
@@ -38,11 +38,11 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
 			    used > 0 ? "; " : "", rpc->url->hosts > 1 ? rpc->url->host[i] : "",
 			    rpc->url->hosts > 1 ? ": " : "", rpc->failed[i]);
-	failure_fill(&rpc->failure, EXIT_UNAVAILABLE, rpc->away, "%s", all);
+	error_say(&rpc->error, rpc->away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%s", all);
 	return ETCD_SILENT;
 }
 
-/* Sets the failure that etcd's error means. */
+/* Sets the error that etcd's error means. */
 static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 {
 	const char *text = rpc->call.message;
@@ -53,20 +53,20 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		text = number;
 	}
 	if (strstr(text, "lease not found") != NULL) {
-		failure_set(&rpc->failure, EXIT_UNAVAILABLE, "%s", text);
+		error_say(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
 		return ETCD_GONE;
 	}
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
-		return etcd_fatal(rpc, EXIT_NOTPERMITTED, text);
+		return etcd_fatal(rpc, ERROR_PERMISSION, text);
 	/* The store is full: every member refuses until an administrator makes room; with -w the call is
 	   repeated. */
 	if (strstr(text, "space exceeded") != NULL) {
-		failure_away(&rpc->failure, "%s", text);
+		error_say(&rpc->error, ERROR_AWAY, "%s", text);
 		return ETCD_FATAL;
 	}
 	switch (rpc->call.status) {
 	case GRPC_DENIED:
-		failure_set(&rpc->failure, EXIT_NOTPERMITTED,
+		error_say(&rpc->error, ERROR_PERMISSION,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
 		    "readwrite --prefix=true '%s/'", text, rpc->url->path);
 		return ETCD_FATAL;
@@ -76,7 +76,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	case GRPC_OUT_OF_RANGE:
 	case GRPC_UNIMPLEMENTED:
 	case GRPC_UNAUTHENTICATED:
-		return etcd_fatal(rpc, EXIT_UNAVAILABLE, text);
+		return etcd_fatal(rpc, ERROR_UNAVAILABLE, text);
 	}
 	/* No leader, timed out, overloaded: try the next endpoint, or the same one later. */
 	return etcd_failure(rpc, text, true);
@@ -177,7 +177,7 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct 
 	memset(rpc->failed, 0, sizeof rpc->failed);
 	for (unsigned int tries = 1;; tries++) {
 		reply = ask_endpoint(rpc, method, request,
-		    clock_min(until, clock_boottime() + (rpc->reached ? rpc->endpoint_timeout : rpc->first_timeout)));
+		    earlier(until, clock_boottime() + (rpc->reached ? rpc->endpoint_timeout : rpc->first_timeout)));
 		if (reply != ETCD_OK && may_log_in && must_log_in(rpc)) {
 			may_log_in = false;
 			reply = log_in(rpc, until);
@@ -192,7 +192,7 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct 
 			/* No endpoint ever answered: a wrong address, most likely. */
 			if (!rpc->reached)
 				return ETCD_FATAL;
-			transfer_pause(clock_min(until, clock_boottime() + PAUSE));
+			transfer_pause(earlier(until, clock_boottime() + PAUSE));
 		}
 		if (clock_boottime() >= until)
 			return ETCD_SILENT;
@@ -235,14 +235,14 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	explicit_bzero(request.bytes, request.used);
 	rpc->sent = sent;
 	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
-	if (reply != ETCD_OK && strstr(rpc->failure.text, "authentication is not enabled") != NULL)
+	if (reply != ETCD_OK && strstr(rpc->error.text, "authentication is not enabled") != NULL)
 		return ETCD_OK;
 	if (reply != ETCD_OK)
 		return reply;
 	pb_string(pb_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
 	/* A header that this program makes must stay one line. */
 	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 || strpbrk(rpc->token, "\r\n") != NULL)
-		return etcd_fatal(rpc, EXIT_NOTPERMITTED, "the login gave no token");
+		return etcd_fatal(rpc, ERROR_PERMISSION, "the login gave no token");
 	return ETCD_OK;
 }
 
@@ -269,13 +269,13 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 	    .token = ""};
 	make_endpoints(rpc);
 	if (!grpc_possible())
-		return etcd_fatal(rpc, EXIT_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
+		return etcd_fatal(rpc, ERROR_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
 	if (grpc_open(&rpc->call, LONGEST_ANSWER) != 0)
-		return etcd_fatal(rpc, EXIT_INTERNAL, "out of memory");
-	if (etcd_env_login(url, &rpc->login, &rpc->failure) != 0)
+		return etcd_fatal(rpc, ERROR_SYSTEM, "out of memory");
+	if (etcd_env_login(url, &rpc->login, &rpc->error) != 0)
 		return ETCD_FATAL;
 	if (rpc->login.user[0] != '\0' && !rpc->login.has_password) {
-		failure_set(&rpc->failure, EXIT_NOTPERMITTED,
+		error_say(&rpc->error, ERROR_PERMISSION,
 		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD",
 		    rpc->login.user, url->host[0]);
 		return ETCD_FATAL;

@@ -5,7 +5,7 @@
 
 #include "locksmith/etcd/grpc.h"
 #include "locksmith/common/url.h"
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,13 +22,13 @@ enum etcd_reply {
 	ETCD_OK,
 	ETCD_SILENT, /* no endpoint gave an answer that counts; the request may have been done */
 	ETCD_GONE,   /* there is no such lease */
-	ETCD_FATAL   /* no use in trying again: failure is filled in */
+	ETCD_FATAL   /* no use in trying again: error is filled in */
 };
 
 struct etcd_rpc {
 	const struct url *url;
 	char base[URL_HOSTS][300];
-	char failed[URL_HOSTS][200]; /* each endpoint's failure in this call; "": none */
+	char failed[URL_HOSTS][200]; /* each endpoint's error in this call; "": none */
 	bool away;		     /* an endpoint may answer later */
 	unsigned int current; /* the endpoint that is asked first */
 	struct grpc_call call;
@@ -41,10 +41,10 @@ struct etcd_rpc {
 	const bool *abort; /* set by a watch: break the call off; may be NULL */
 	struct pb_out request; /* of the next call */
 	struct pb answer;      /* of the last call that was OK; valid until the next one */
-	struct failure failure;
+	struct error error;
 };
 
-/* Prepares, and logs in until that moment if a user is named. OK, or failure is filled in. An endpoint may take
+/* Prepares, and logs in until that moment if a user is named. OK, or error is filled in. An endpoint may take
    first_timeout for its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
 enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);

@@ -18,7 +18,7 @@
 #define SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 
 #include "locksmith/ftp/listing.h"
-#include "locksmith/common/options.h"
+#include "locksmith/common/engine.h"
 #include "locksmith/ftp/remote_dir.h"
 
 struct dirlock {
@@ -36,7 +36,7 @@ struct dirlock {
 	char who[400];	     /* the last known holder, for messages */
 	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
 	unsigned int unseen; /* our sign was made but not listed, so many times in a row */
-	struct failure failure;
+	struct error error;
 };
 
 /* Absolute path of an entry of the lock directory, valid until the next call but one. */
@@ -52,16 +52,16 @@ enum reply dirlock_look(struct dirlock *k);
 /* The fields of a sign, as those of a WAIT line. */
 void dirlock_describe(const struct owner_sign *t, char *text, size_t size);
 
-/* Takes the lock. EXIT_RELEASED: held; else the status to end with (k->failure filled unless EXIT_BUSY).
+/* Takes the lock.  With FAILED, k->error is filled.
    protocol_released() may have become true meanwhile. */
-int dirlock_acquire(struct dirlock *k);
+enum outcome dirlock_acquire(struct dirlock *k);
 
 /* With --no-wait: breaks the signs if all owners are silent by the server's own clock. True if a sign
    was broken. */
 bool dirlock_break_by_age(struct dirlock *k);
 
-/* Keeps the lock until protocol_released() or its loss, and releases it. Returns the exit status. */
-int dirlock_hold(struct dirlock *k);
+/* Keeps the lock until protocol_released() or its loss, and releases it. RELEASED or FAILED. */
+enum outcome dirlock_hold(struct dirlock *k);
 
 /* Removes the sign of an owner that was silent for so many seconds. True if it was removed, by us. */
 bool dirlock_break(struct dirlock *k, const struct owner_sign *t, int64_t seconds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
@@ -21,7 +21,7 @@ enum step {
 	STEP_BACK,    /* again after a short random pause: two clients have met */
 	STEP_WAIT,    /* another client holds the lock */
 	STEP_UNKNOWN, /* no answer */
-	STEP_FAILED   /* remote_dir.failure is filled */
+	STEP_FAILED   /* remote_dir.error is filled */
 };
 
 static enum step no_answer(enum reply reply)
@@ -44,7 +44,7 @@ static enum step lock_missed(struct dirlock *k, const char *refusal)
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
 		return no_answer(reply);
 	reply = r->ops->enter(r, k->parent);
-	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create: %s (the directory above it is %s)",
+	error_say(&r->error, ERROR_CREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
 }
@@ -156,7 +156,7 @@ static enum step sign_refused(struct dirlock *k, int64_t began)
 	if (dirlock_may_be_removed(k, began, clock_boottime()) ||
 	    r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_BACK;
-	failure_set(&r->failure, EXIT_CANTCREATE, "cannot create a directory in the lock's: %s", refusal);
+	error_say(&r->error, ERROR_CREATE, "cannot create a directory in the lock's: %s", refusal);
 	return STEP_FAILED;
 }
 
@@ -170,7 +170,7 @@ static enum step in_time(struct dirlock *k, int64_t began, int64_t marked)
 		return STEP_BACK;
 	}
 	/* Too little is left of the lease. */
-	if (clock_boottime() > lease_moment(began + (int64_t)k->ttl * NS_PER_S, (int64_t)k->ttl * NS_PER_S, LEASE_ENTER)) {
+	if (clock_boottime() > lease_moment(began + (int64_t)k->ttl * SECOND, (int64_t)k->ttl * SECOND, LEASE_ENTER)) {
 		dirlock_give_back(k);
 		return STEP_BACK;
 	}
@@ -184,7 +184,7 @@ static enum step alone(struct dirlock *k, int64_t began)
 	/* A listing that is not atomic (NFS behind the server) can miss a sign that is renamed
 	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
 	   slow A1 and A2 can a holder be old enough to rename. */
-	int listings = clock_boottime() - began > (int64_t)k->ttl * NS_PER_S / 8 ? 2 : 1;
+	int listings = clock_boottime() - began > (int64_t)k->ttl * SECOND / 8 ? 2 : 1;
 
 	while (listings-- > 0) {
 		enum reply reply = dirlock_look(k);
@@ -225,34 +225,34 @@ static enum step attempt(struct dirlock *k)
 	return alone(k, began); /* A3: is it alone?  Also finds a sign whose reply was lost */
 }
 
-/* The exit status, or -1 to try again. */
+/* An outcome, or -1 to try again. */
 static int dirlock_verdict(struct dirlock *k, enum step step, bool last, unsigned int tries)
 {
-	k->failure = k->remote_dir.failure;
+	k->error = k->remote_dir.error;
 	if (step == STEP_HELD)
-		return EXIT_RELEASED;
+		return TAKEN;
 	k->sent = 0;
 	if (step == STEP_FAILED)
-		return k->failure.status;
+		return FAILED;
 	if (k->unseen >= 3) {
-		failure_set(&k->failure, EXIT_UNAVAILABLE,
+		error_say(&k->error, ERROR_UNAVAILABLE,
 		    "the server does not list what was made there");
-		return EXIT_UNAVAILABLE;
+		return FAILED;
 	}
 	if (step == STEP_BACK && k->options->no_wait && tries < COLLISIONS_MOST)
 		return -1;
 	if (step == STEP_UNKNOWN && k->options->no_wait && tries < BREAKS_UNKNOWN_MOST)
 		return -1;
 	if (protocol_released() && !k->options->no_wait)
-		return EXIT_RELEASED;
+		return RELEASED;
 	if (step == STEP_AGAIN || (!last && !k->options->no_wait))
 		return -1;
-	if (step == STEP_UNKNOWN && k->failure.status != 0)
-		return k->failure.status;
-	return EXIT_BUSY;
+	if (step == STEP_UNKNOWN && k->error.kind != ERROR_NONE)
+		return FAILED;
+	return BUSY;
 }
 
-int dirlock_acquire(struct dirlock *k)
+enum outcome dirlock_acquire(struct dirlock *k)
 {
 	const struct options *o = k->options;
 	int64_t give_up = o->wait == NEVER ? NEVER : clock_boottime() + o->wait;
@@ -261,23 +261,23 @@ int dirlock_acquire(struct dirlock *k)
 		bool last = clock_boottime() >= give_up;
 		enum step step = attempt(k);
 		int64_t pause = 0;
-		int status = dirlock_verdict(k, step, last, tries);
+		int outcome = dirlock_verdict(k, step, last, tries);
 
-		if (status >= 0)
-			return status;
+		if (outcome >= 0)
+			return (enum outcome)outcome;
 		if (step == STEP_WAIT) {
 			say_wait(k->who);
-			pause = clock_jitter(o->interval);
+			pause = spread(o->interval);
 		} else if (step == STEP_BACK) {
-			pause = clock_min(clock_jitter(200 * NS_PER_MS) - 140 * NS_PER_MS,
-			    clock_jitter(o->interval));
+			pause = earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND,
+			    spread(o->interval));
 		} else if (step == STEP_UNKNOWN) {
 			say_wait("note=the server does not answer");
-			pause = clock_jitter(2 * o->interval);
+			pause = spread(2 * o->interval);
 		}
 		if (pause > 0)
-			loop_wait(clock_min(clock_boottime() + pause, give_up));
+			loop_wait(earlier(clock_boottime() + pause, give_up));
 		if (protocol_released() && !o->no_wait)
-			return EXIT_RELEASED;
+			return RELEASED;
 	}
 }

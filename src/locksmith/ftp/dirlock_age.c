@@ -3,7 +3,7 @@
    its signs from one heartbeat to the next. */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
@@ -18,12 +18,12 @@
 static bool stand_still(struct dirlock *k, unsigned int ttl)
 {
 	static struct listing before;
-	int64_t end = clock_boottime() + (int64_t)ttl * NS_PER_S / 3 + NS_PER_S;
+	int64_t end = clock_boottime() + (int64_t)ttl * SECOND / 3 + SECOND;
 
 	before = k->listing;
 	say_wait(k->who); /* with WAIT, semlock -n goes on waiting for us */
 	while (clock_boottime() < end) {
-		loop_pause(clock_min(end, clock_boottime() + k->options->interval));
+		loop_pause(earlier(end, clock_boottime() + k->options->interval));
 		if (protocol_released()) /* semlock has ended: take nothing */
 			return false;
 		if (dirlock_look(k) != REPLY_DONE || k->listing.signs != before.signs)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define RETRY (NS_PER_S / 2)
+#define RETRY (SECOND / 2)
 
 struct dirlock_renewal {
 	struct dirlock *k;
@@ -27,7 +27,7 @@ static void dirlock_renewed(struct dirlock_renewal *h, int64_t sent)
 }
 
 /* Renames the sign to its next number. */
-static enum renewed beat(struct renewal *renewal, int64_t until, struct failure *failure)
+static enum renewed beat(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct dirlock_renewal *h = renewal->lock;
 	struct dirlock *k = h->k;
@@ -48,7 +48,7 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct failure 
 		if (dirlock_look(k) != REPLY_DONE || listing_find(&k->listing, k->mine.name) != NULL)
 			return RENEW_AGAIN;
 		if (listing_find(&k->listing, next.name) == NULL) {
-			failure_set(failure, EXIT_LOST, "it was taken over by another");
+			error_say(error, ERROR_LOST, "it was taken over by another");
 			return RENEW_GONE;
 		}
 	}
@@ -93,7 +93,7 @@ static enum reply let_go(struct dirlock_renewal *h)
 	return REPLY_DONE;
 }
 
-static int dirlock_release(struct dirlock_renewal *h)
+static enum outcome dirlock_release(struct dirlock_renewal *h)
 {
 	int64_t give_up = clock_boottime() + h->renewal.lease;
 	struct dirlock *k = h->k;
@@ -103,26 +103,26 @@ static int dirlock_release(struct dirlock_renewal *h)
 		switch (let_go(h)) {
 		case REPLY_DONE:
 			say(SAYS_FREE);
-			return EXIT_RELEASED;
+			return RELEASED;
 		case REPLY_REFUSED:
-			failure_set(&k->failure, EXIT_LOST, "it had been taken over before it was released");
-			return EXIT_LOST;
+			error_say(&k->error, ERROR_LOST, "it had been taken over before it was released");
+			return FAILED;
 		default:
 			break;
 		}
 		loop_pause(clock_boottime() + RETRY);
 	} while (clock_boottime() < give_up);
-	failure_set(&k->failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself: %s",
-	    k->remote_dir.failure.text);
-	return EXIT_UNAVAILABLE;
+	error_say(&k->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+	    k->remote_dir.error.text);
+	return FAILED;
 }
 
-int dirlock_hold(struct dirlock *k)
+enum outcome dirlock_hold(struct dirlock *k)
 {
-	struct dirlock_renewal h = {.k = k, .renewal = {.lease = (int64_t)k->ttl * NS_PER_S, .at = LEASE_BEAT, .retry = RETRY,
+	struct dirlock_renewal h = {.k = k, .renewal = {.lease = (int64_t)k->ttl * SECOND, .at = LEASE_BEAT, .retry = RETRY,
 							.renew = beat}};
 
 	h.renewal.lock = &h;
 	dirlock_renewed(&h, k->sent);
-	return renewal_hold(&h.renewal, -1, -1, &k->failure) == 0 ? dirlock_release(&h) : EXIT_LOST;
+	return renewal_hold(&h.renewal, -1, -1, &k->error) == 0 ? dirlock_release(&h) : FAILED;
 }

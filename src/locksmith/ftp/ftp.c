@@ -4,8 +4,7 @@
 
 #include "locksmith/ftp/dirlock.h"
 
-#include "locksmith/common/clock.h"
-#include "locksmith/common/engine.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>
@@ -32,69 +31,64 @@ static int set_paths(struct dirlock *k)
 	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
 	slash = strrchr(k->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return failure_set(&k->failure, EXIT_UNAVAILABLE, "the server names no login directory");
+		return error_say(&k->error, ERROR_UNAVAILABLE, "the server names no login directory");
 	k->base = k->lock + (slash - k->parent) + 1;
 	slash[slash == k->parent ? 1 : 0] = '\0';
 	return 0;
 }
 
-static int dirlock_who(struct dirlock *k)
+static enum outcome dirlock_who(struct dirlock *k)
 {
 	enum reply reply = dirlock_look(k);
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
-		k->failure = k->remote_dir.failure;
-		return k->failure.status;
+		k->error = k->remote_dir.error;
+		return FAILED;
 	}
 	for (size_t i = 0; i < k->listing.signs; i++) {
 		dirlock_describe(&k->listing.sign[i], text, sizeof text);
 		say(SAYS_WHO " state=holds %s", text);
 	}
 	if (k->listing.signs > 0)
-		return EXIT_BUSY;
+		return BUSY;
 	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
-		return EXIT_RELEASED;
+		return RELEASED;
 	say(SAYS_WHO " state=holds mode=exclusive note=a directory without a sign of its holder");
-	return EXIT_BUSY;
+	return BUSY;
 }
 
-static int dirlock_lock(struct dirlock *k)
+static enum outcome dirlock_lock(struct dirlock *k)
 {
-	int status = dirlock_acquire(k);
+	enum outcome outcome = dirlock_acquire(k);
 
-	if (status == EXIT_BUSY)
+	if (outcome == BUSY)
 		say(SAYS_BUSY " %s", k->who);
-	if (status != EXIT_RELEASED || k->sent == 0)
-		return status;
-	return dirlock_hold(k);
+	return outcome == TAKEN ? dirlock_hold(k) : outcome;
 }
 
-static int dirlock_run(const struct options *o, struct failure *failure)
+static enum outcome dirlock_run(const struct options *o, struct error *error)
 {
 	static struct dirlock lock_; /* too large for the stack */
 	struct dirlock *k = &lock_;
-	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * NS_PER_S;
-	int status;
+	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * SECOND;
+	enum outcome outcome = FAILED;
 
 	if (o->mode != LEASE_EXCLUSIVE) {
-		failure_set(failure, EXIT_USAGE, "a lock on FTP or SFTP is exclusive alone");
-		return EXIT_USAGE;
+		error_say(error, ERROR_USAGE, "a lock on FTP or SFTP is exclusive alone");
+		return FAILED;
 	}
-	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + NS_PER_S - 1) / NS_PER_S)};
+	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + SECOND - 1) / SECOND)};
 	listing_clear(&k->seen);
 	if (remote_dir_open(&k->remote_dir, strcmp(o->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &o->url,
 		o->answer_by) != REPLY_DONE) {
-		k->failure = k->remote_dir.failure;
-		status = k->failure.status;
-	} else if (set_paths(k) != 0) {
-		status = k->failure.status;
-	} else {
-		status = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
+		k->error = k->remote_dir.error;
+	} else if (set_paths(k) == 0) {
+		outcome = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
 	}
 	remote_dir_close(&k->remote_dir);
-	*failure = k->failure;
-	return status;
+	*error = k->error;
+	return outcome;
 }
 
 const struct engine engine = {

@@ -3,7 +3,7 @@
    the server cannot list by STAT. */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/remote_dir.h"
 
@@ -22,10 +22,10 @@ static void keep_text(struct remote_dir *r)
 	snprintf(r->text, sizeof r->text, "%.*s", (int)strcspn(last, "\r\n"), last);
 }
 
-static enum reply ftp_fatal(struct remote_dir *r, int status, const char *what)
+static enum reply ftp_fatal(struct remote_dir *r, enum kind kind, const char *what)
 {
 	return REMOTE_DIR_FATAL(
-	    r, status, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
+	    r, kind, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
 }
 
 static enum reply ftp_no_user(struct remote_dir *r)
@@ -33,34 +33,34 @@ static enum reply ftp_no_user(struct remote_dir *r)
 	char machine[sizeof r->url->host[0]];
 
 	url_hostname(r->url->host[0], machine, sizeof machine);
-	return REMOTE_DIR_FATAL(r, EXIT_NOTPERMITTED,
+	return REMOTE_DIR_FATAL(r, ERROR_PERMISSION,
 	    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
 	    "SEMLOCK_USER and SEMLOCK_PASSWORD", r->url->host[0], machine);
 }
 
 /* What an error of libcurl means: UNKNOWN if another try may help. */
-static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
+static enum reply ftp_refused(struct remote_dir *r, CURLcode result)
 {
 	if (r->nobody)
 		return ftp_no_user(r);
 	/* 421: too many users, or shutting down, also as an answer to USER. */
 	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
-		failure_away(&r->failure, "the server is busy: %s", r->text);
+		error_say(&r->error, ERROR_AWAY, "the server is busy: %s", r->text);
 		return REPLY_UNKNOWN;
 	}
 	switch (result) {
 	case CURLE_LOGIN_DENIED:
-		return ftp_fatal(r, EXIT_NOTPERMITTED, "login denied");
+		return ftp_fatal(r, ERROR_PERMISSION, "login denied");
 	case CURLE_USE_SSL_FAILED:
-		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server does not do TLS");
+		return ftp_fatal(r, ERROR_UNAVAILABLE, "the server does not do TLS");
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SSL_CACERT_BADFILE:
 		r->text[0] = '\0';
-		return ftp_fatal(r, EXIT_UNAVAILABLE, "TLS");
+		return ftp_fatal(r, ERROR_UNAVAILABLE, "TLS");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
-		return ftp_fatal(r, EXIT_UNAVAILABLE, "not possible");
+		return ftp_fatal(r, ERROR_UNAVAILABLE, "not possible");
 	case CURLE_FTP_COULDNT_RETR_FILE:
 		if (r->code == 550) { /* NLST of a directory that is not there */
 			r->reached = true;
@@ -70,7 +70,7 @@ static enum reply ftp_failure(struct remote_dir *r, CURLcode result)
 	default:
 		break;
 	}
-	failure_away(&r->failure, "%s", r->transfer.error);
+	error_say(&r->error, ERROR_AWAY, "%s", r->transfer.error);
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 
@@ -82,10 +82,10 @@ static enum reply ftp_verdict(struct remote_dir *r, CURLcode result)
 	r->code = result == CURLE_OPERATION_TIMEDOUT ? 0 : (int)code;
 	keep_text(r);
 	if (result != CURLE_OK || r->code == 421)
-		return ftp_failure(r, result);
+		return ftp_refused(r, result);
 	r->reached = true;
 	if (r->code == 530 || r->code == 332 || r->code == 532)
-		return ftp_fatal(r, EXIT_NOTPERMITTED, "not logged in");
+		return ftp_fatal(r, ERROR_PERMISSION, "not logged in");
 	return r->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
 }
 
@@ -108,7 +108,7 @@ static enum reply ftp_mkdir(struct remote_dir *r, const char *path)
 	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MKD", path));
 
 	if (reply == REPLY_REFUSED && not_implemented(r))
-		return ftp_fatal(r, EXIT_UNAVAILABLE, "the server cannot make directories");
+		return ftp_fatal(r, ERROR_UNAVAILABLE, "the server cannot make directories");
 	return reply;
 }
 

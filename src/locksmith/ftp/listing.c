@@ -3,13 +3,13 @@
 
 #include "locksmith/ftp/listing.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 
 #include <string.h>
 #include <strings.h>
 
 /* Beyond the ttl: the grain of the clocks, and a little more. */
-#define MARGIN NS_PER_S
+#define MARGIN SECOND
 
 void listing_clear(struct listing *l)
 {
@@ -55,7 +55,7 @@ void listing_note_ages(struct listing *l, const struct listing *before, int64_t 
 const struct owner_sign *listing_silent(const struct listing *l, int64_t asked)
 {
 	for (size_t i = 0; i < l->signs; i++)
-		if (asked - l->sign[i].since > (int64_t)l->sign[i].ttl * NS_PER_S + MARGIN)
+		if (asked - l->sign[i].since > (int64_t)l->sign[i].ttl * SECOND + MARGIN)
 			return &l->sign[i];
 	return NULL;
 }

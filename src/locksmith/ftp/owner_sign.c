@@ -3,7 +3,7 @@
 
 #include "locksmith/ftp/owner_sign.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@ void sign_make(struct owner_sign *t, unsigned int ttl, long pid)
 	uint64_t random_bits;
 
 	*t = (struct owner_sign){.ttl = ttl, .pid = pid};
-	clock_random(&random_bits, sizeof random_bits);
+	random_bytes(&random_bits, sizeof random_bits);
 	snprintf(t->nonce, sizeof t->nonce, "%016" PRIx64, random_bits);
 	this_host(t->host, sizeof t->host);
 	sign_name(t);

@@ -3,7 +3,7 @@
 
 #include "locksmith/ftp/remote_dir.h"
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/url.h"
 
@@ -16,7 +16,7 @@
 #define LONGEST_REPLY ((size_t)256 * 1024)
 #define LONGEST_PATH 1400
 #define CONNECT_SECONDS 10L
-#define REQUEST (10 * NS_PER_S)
+#define REQUEST (10 * SECOND)
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
 /* Appends text to url (size bytes), every byte percent-encoded, so that libcurl changes none. */
@@ -62,16 +62,16 @@ static void look_into_netrc(struct remote_dir *r)
 	curl_easy_setopt(c, CURLOPT_DEBUGDATA, r);
 }
 
-/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->failure. */
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with r->error. */
 static int give_login(struct remote_dir *r)
 {
 	CURL *c = r->transfer.easy;
 	struct login login;
 
-	if (login_find(r->url, &login, &r->failure) != 0)
+	if (login_find(r->url, &login, &r->error) != 0)
 		return -1;
 	if (login.user[0] == '\0' && login.has_password)
-		return failure_set(&r->failure, EXIT_NOTPERMITTED,
+		return error_say(&r->error, ERROR_PERMISSION,
 		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or SEMLOCK_USER",
 		    r->url->scheme);
 	r->unnamed = login.user[0] == '\0';
@@ -114,16 +114,16 @@ enum reply remote_dir_open(struct remote_dir *r, const struct remote_dir_ops *op
 	*r = (struct remote_dir){.ops = ops, .url = url, .until = until, .reply.limit = LONGEST_REPLY,
 	    .body.limit = LONGEST_REPLY};
 	if (url->hosts != 1)
-		return REMOTE_DIR_FATAL(r, EXIT_USAGE, "%s:// takes one host", url->scheme);
+		return REMOTE_DIR_FATAL(r, ERROR_USAGE, "%s:// takes one host", url->scheme);
 	if (transfer_open(&r->transfer) != 0)
-		return REMOTE_DIR_FATAL(r, EXIT_INTERNAL, "libcurl does not start, or is out of memory");
+		return REMOTE_DIR_FATAL(r, ERROR_SYSTEM, "libcurl does not start, or is out of memory");
 	if (give_login(r) != 0)
 		return REPLY_FATAL;
 	give_settings(r);
 	reply = remote_dir_perform(r, curl_slist_append(NULL, r->ops->login));
 	if (reply == REPLY_REFUSED)
 		return REMOTE_DIR_FATAL(
-		    r, EXIT_UNAVAILABLE, "the server does not say where we are: %s", r->text);
+		    r, ERROR_UNAVAILABLE, "the server does not say where we are: %s", r->text);
 	if (reply != REPLY_DONE)
 		return reply;
 	curl_easy_getinfo(r->transfer.easy, CURLINFO_FTP_ENTRY_PATH, &entry);
@@ -134,7 +134,7 @@ enum reply remote_dir_open(struct remote_dir *r, const struct remote_dir_ops *op
 
 enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands)
 {
-	int64_t until = clock_min(r->until, clock_boottime() + REQUEST);
+	int64_t until = earlier(r->until, clock_boottime() + REQUEST);
 	CURLcode result;
 
 	buffer_clear(&r->reply);

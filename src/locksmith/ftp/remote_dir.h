@@ -7,7 +7,7 @@
 #include "locksmith/curl/transfer.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/common/url.h"
-#include "locksmith/common/failure.h"
+#include "report/error.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ enum reply {
 	REPLY_DONE,
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
 	REPLY_UNKNOWN, /* the connection broke or was too slow: the request may be done, also later */
-	REPLY_FATAL    /* no use in trying again: failure is filled in */
+	REPLY_FATAL    /* no use in trying again: error is filled in */
 };
 
 struct remote_dir;
@@ -59,12 +59,12 @@ struct remote_dir {
 	bool reached;		    /* the server has answered at least once */
 	int64_t until;		    /* requests are given up then, however late they began */
 	bool no_stat;		    /* FTP: STAT does not list here */
-	struct failure failure;
+	struct error error;
 };
 
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
-/* Logs in, and gives up at the moment until. REPLY_DONE or another, failure is filled in then (also for
+/* Logs in, and gives up at the moment until. REPLY_DONE or another, error is filled in then (also for
    UNKNOWN: the server is overloaded). */
 enum reply remote_dir_open(struct remote_dir *r, const struct remote_dir_ops *ops, const struct url *url,
     int64_t until);
@@ -78,9 +78,9 @@ void remote_dir_aim(struct remote_dir *r, const char *path);
 /* The operation list, by a transfer of its own. */
 enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name each, void *data);
 
-/* A failure that another try does not mend. Is REPLY_FATAL. */
-#define REMOTE_DIR_FATAL(r, status, ...)                                                           \
-	(failure_set(&(r)->failure, status, __VA_ARGS__), REPLY_FATAL)
+/* A error that another try does not mend. Is REPLY_FATAL. */
+#define REMOTE_DIR_FATAL(r, kind, ...) \
+	(error_say(&(r)->error, kind, __VA_ARGS__), REPLY_FATAL)
 
 void remote_dir_close(struct remote_dir *r);
 

@@ -2,7 +2,7 @@
 /* Directories over SFTP. Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/remote_dir.h"
 
@@ -27,15 +27,15 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 		r->reached = true;
 		return REPLY_REFUSED;
 	case CURLE_LOGIN_DENIED:
-		return REMOTE_DIR_FATAL(r, EXIT_NOTPERMITTED, "login denied: %s%s", r->text,
+		return REMOTE_DIR_FATAL(r, ERROR_PERMISSION, "login denied: %s%s", r->text,
 		    r->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
 	case CURLE_PEER_FAILED_VERIFICATION:
-		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE,
+		return REMOTE_DIR_FATAL(r, ERROR_UNAVAILABLE,
 		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) to see which");
 	case CURLE_UNSUPPORTED_PROTOCOL:
-		return REMOTE_DIR_FATAL(r, EXIT_UNAVAILABLE, "%s", r->text);
+		return REMOTE_DIR_FATAL(r, ERROR_UNAVAILABLE, "%s", r->text);
 	default:
-		failure_away(&r->failure, "%s", r->text);
+		error_say(&r->error, ERROR_AWAY, "%s", r->text);
 		return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
@@ -23,60 +23,60 @@ static const char *option(const char *keyword)
 	return "";
 }
 
-/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *failure filled. */
-static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct failure *failure)
+/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *error filled. */
+static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct error *error)
 {
-	char url[2048], *error = NULL;
+	char url[2048], *reason = NULL;
 	PQconninfoOption *options = NULL;
 
 	if ((size_t)snprintf(url, sizeof url, "postgresql://%.*s%s", (int)length, first, rest) < sizeof url)
-		options = PQconninfoParse(url, &error);
+		options = PQconninfoParse(url, &reason);
 	if (options == NULL)
-		failure_set(failure, EXIT_USAGE, "the URL makes no sense: %.*s",
-		    error != NULL ? (int)strcspn(error, "\n") : 8, error != NULL ? error : "too long");
-	PQfreemem(error);
+		error_say(error, ERROR_USAGE, "the URL makes no sense: %.*s",
+		    reason != NULL ? (int)strcspn(reason, "\n") : 8, reason != NULL ? reason : "too long");
+	PQfreemem(reason);
 	return options;
 }
 
-static int take_name(const char *name, struct url *url, struct failure *failure)
+static int take_name(const char *name, struct url *url, struct error *error)
 {
 	if (name[0] == '\0' || strlen(name) >= sizeof url->path)
-		return failure_set(failure, EXIT_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
+		return error_say(error, ERROR_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
 						"postgresql://HOST/NAME?dbname=DATABASE", sizeof url->path - 1);
 	for (const char *p = name; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return failure_set(failure, EXIT_USAGE, "the lock's name must have no control characters");
+			return error_say(error, ERROR_USAGE, "the lock's name must have no control characters");
 	strcpy(url->path, name);
 	return 0;
 }
 
 /* "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": a URL of libpq's, with the lock's name where
    libpq has the database's; that is ?dbname=. */
-int pg_parse(const char *text, struct url *url, struct failure *failure)
+int pg_parse(const char *text, struct url *url, struct error *error)
 {
 	const char *server = strstr(text, "://"), *query, *sessions;
 	char rest[1024];
 
 	if (server == NULL)
-		return failure_set(failure, EXIT_USAGE, "this is no URL: %.100s", text);
+		return error_say(error, ERROR_USAGE, "this is no URL: %.100s", text);
 	server += 3;
 	query = server + strcspn(server, "?");
-	url_options = conninfo(server, (size_t)(query - server), "", failure);
-	if (url_options == NULL || take_name(option("dbname"), url, failure) != 0)
+	url_options = conninfo(server, (size_t)(query - server), "", error);
+	if (url_options == NULL || take_name(option("dbname"), url, error) != 0)
 		return -1;
 	PQconninfoFree(url_options);
 	if ((size_t)snprintf(rest, sizeof rest, "/%s", query) >= sizeof rest)
-		return failure_set(failure, EXIT_USAGE, "the URL is too long");
-	url_options = conninfo(server, strcspn(server, "/?"), rest, failure);
+		return error_say(error, ERROR_USAGE, "the URL is too long");
+	url_options = conninfo(server, strcspn(server, "/?"), rest, error);
 	if (url_options == NULL)
 		return -1;
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
-		return failure_set(failure, EXIT_USAGE, "a password in a URL can be read by everybody (ps): put it into "
+		return error_say(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): put it into "
 						"~/.pgpass or into SEMLOCK_PASSWORD");
 	/* A standby cannot lock. */
 	sessions = option("target_session_attrs")[0] != '\0' ? option("target_session_attrs") : getenv("PGTARGETSESSIONATTRS");
 	if (sessions != NULL && strcmp(sessions, "read-write") != 0)
-		return failure_set(failure, EXIT_USAGE, "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
+		return error_say(error, ERROR_USAGE, "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
 						"cannot lock: only read-write will do", sessions);
 	return 0;
 }
@@ -173,18 +173,18 @@ int pg_failed(struct pglock *lock, const char *message)
 	bool away;
 
 	if (strncmp(state, "28", 2) == 0 || strcmp(state, "42501") == 0)
-		return failure_set(&lock->failure, EXIT_NOTPERMITTED, "%.*s", length, text);
+		return error_say(&lock->error, ERROR_PERMISSION, "%.*s", length, text);
 	if (strcmp(state, "55P03") == 0)
-		return failure_away(&lock->failure, "another session keeps the lock's table or its name locked");
+		return error_say(&lock->error, ERROR_AWAY, "another session keeps the lock's table or its name locked");
 	/* No state: the network. 08: connection, 25006: a standby, 40: deadlock, 53: resources, 57: shutdown, starting up. */
 	away = state[0] == '\0' || strncmp(state, "08", 2) == 0 || strcmp(state, "25006") == 0 || strncmp(state, "40", 2) == 0 ||
 	       strncmp(state, "53", 2) == 0 || strncmp(state, "57", 2) == 0;
-	return failure_fill(&lock->failure, EXIT_UNAVAILABLE, away, "%.*s", length, text);
+	return error_say(&lock->error, away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%.*s", length, text);
 }
 
 int pg_silent(struct pglock *lock)
 {
-	return failure_away(&lock->failure, "the server does not answer");
+	return error_say(&lock->error, ERROR_AWAY, "the server does not answer");
 }
 
 static void note_warning(void *context, const PGresult *result)
@@ -202,7 +202,7 @@ static int connected(struct pglock *lock, int64_t until)
 	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
 	if (lock->db == NULL)
-		return failure_set(&lock->failure, EXIT_INTERNAL, "no memory");
+		return error_say(&lock->error, ERROR_SYSTEM, "no memory");
 	PQsetErrorVerbosity(lock->db, PQERRORS_VERBOSE);
 	PQsetNoticeReceiver(lock->db, note_warning, lock);
 	while (PQstatus(lock->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
@@ -218,7 +218,7 @@ static int connected(struct pglock *lock, int64_t until)
 		return PQsetnonblocking(lock->db, 1), 0;
 	pg_failed(lock, PQerrorMessage(lock->db));
 	if (PQconnectionNeedsPassword(lock->db))
-		failure_set(&lock->failure, EXIT_NOTPERMITTED,
+		error_say(&lock->error, ERROR_PERMISSION,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
 	return -1;
 }
@@ -247,7 +247,7 @@ int pg_open(struct pglock *lock, int64_t until)
 		}
 		if (PQserverVersion(lock->db) >= 140000)
 			return 0;
-		failure_set(&lock->failure, EXIT_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
+		error_say(&lock->error, ERROR_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
 		break;
 	}
 	pg_close(lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
 
@@ -109,7 +109,7 @@ static void add_look(const struct pglock *lock)
 	pg_add(" ORDER BY o.token IS NULL, o.ticket LIMIT 1),"
 	       " set_config('synchronous_commit', CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true),"
 	       " set_config('idle_session_timeout', '%lld ms', pg_backend_pid() <> %d)",
-	    (long long)(2 * lock->ttl / NS_PER_MS), pid);
+	    (long long)(2 * lock->ttl / MILLISECOND), pid);
 	pg_application(lock, "waits", waits, sizeof waits);
 	pg_application(lock, "holds", holds, sizeof holds);
 	pg_literal(waits, literals[0], sizeof literals[0]);
@@ -135,7 +135,7 @@ static int take_look(struct pglock *lock, const PGresult *look, int64_t sent)
 	lock->before = atoi(PQgetvalue(look, 0, 4));
 	lapse = strtod(PQgetvalue(look, 0, 5), NULL);
 	lock->lapses = PQgetisnull(look, 0, 5) || lapse > 1e9 ? NEVER
-		       : clock_boottime() + (lapse < 10 ? 10 : (int64_t)lapse) * NS_PER_MS;
+		       : clock_boottime() + (lapse < 10 ? 10 : (int64_t)lapse) * MILLISECOND;
 	snprintf(lock->who, sizeof lock->who, "%s",
 	    PQgetisnull(look, 0, 6) ? "note=for the waiters in front" : PQgetvalue(look, 0, 6));
 	snprintf(lock->token, sizeof lock->token, "%s", PQgetvalue(look, 0, 0));
@@ -149,7 +149,7 @@ static int take_look(struct pglock *lock, const PGresult *look, int64_t sent)
 static int step(struct pglock *lock)
 {
 	int64_t until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock), sent;
-	long long lease = lock->ttl / NS_PER_MS;
+	long long lease = lock->ttl / MILLISECOND;
 	bool listens = lock->waits && lock->session.ours;
 	PGresult *look;
 	int got;
@@ -199,7 +199,7 @@ static int not_granted(struct pglock *lock, const char *first)
 {
 	const char *user = PQuser(lock->db);
 
-	return failure_set(&lock->failure, EXIT_NOTPERMITTED,
+	return error_say(&lock->error, ERROR_PERMISSION,
 	    "%.60s may not use the table semlock.place: %sGRANT USAGE ON SCHEMA semlock TO %.60s; GRANT USAGE ON SEQUENCE"
 	    " semlock.token TO %.60s; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.place TO %.60s",
 	    user, first, user, user, user);
@@ -298,7 +298,7 @@ int pg_renew(struct pglock *lock, int64_t until)
 /* A commit waits for the standby if its transaction has written something. */
 int pg_confirm(struct pglock *lock, int64_t until)
 {
-	char why[sizeof lock->failure.text];
+	char why[sizeof lock->error.text];
 
 	if (!lock->standby)
 		return 0;
@@ -307,8 +307,8 @@ int pg_confirm(struct pglock *lock, int64_t until)
 	pg_add("SELECT pg_logical_emit_message(true, 'semlock', '')");
 	if (pg_do(lock, 1, until) >= 0)
 		return 0;
-	memcpy(why, lock->failure.text, sizeof why);
-	return failure_fill(&lock->failure, lock->failure.status, lock->failure.away, "the standby has not confirmed it: %.300s", why);
+	memcpy(why, lock->error.text, sizeof why);
+	return error_say(&lock->error, lock->error.kind, "the standby has not confirmed it: %.300s", why);
 }
 
 /* Not yet on disk: if the server forgets it in a crash, the row lapses. */
@@ -322,23 +322,23 @@ int pg_remove(struct pglock *lock, int64_t until)
 	return pg_do(lock, 0, until);
 }
 
-int pg_who(struct pglock *lock)
+enum outcome pg_who(struct pglock *lock)
 {
 	PGresult *result;
 	int rows;
 
 	if (begin(lock, "off", pg_answer_by(lock)) != 0)
-		return lock->failure.status;
+		return FAILED;
 	pg_add("SELECT CASE WHEN token IS NULL THEN 'waits' ELSE 'holds' END || ' mode=' || mode || coalesce(' slot=' || slot, '')"
 	       " || ' ' || client FROM semlock.place WHERE name = %s AND until > clock_timestamp() ORDER BY token IS NULL, ticket",
 	    name);
 	result = pg_ask(lock, 1, pg_answer_by(lock));
 	/* Without the table no lock was ever taken. */
 	if (result == NULL)
-		return no_table(lock) ? EXIT_RELEASED : lock->failure.status;
+		return no_table(lock) ? RELEASED : FAILED;
 	rows = PQntuples(result);
 	for (int i = 0; i < rows; i++)
 		say(SAYS_WHO " " FIELD_STATE "%s", PQgetvalue(result, i, 0));
 	PQclear(result);
-	return rows > 0 ? EXIT_BUSY : EXIT_RELEASED;
+	return rows > 0 ? BUSY : RELEASED;
 }

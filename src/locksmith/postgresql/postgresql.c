@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
-#include "locksmith/common/engine.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/renewal.h"
@@ -14,10 +13,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DEFAULT_TTL (15 * NS_PER_S)
-#define AGAIN (NS_PER_S / 2)	/* between two tries of a server that is not there */
-#define POOLED_LOOK NS_PER_S	/* between two looks of the first waiters, where a pooler passes no word on */
-#define LAST_TRIES (10 * NS_PER_S) /* for the release, while the server is not there */
+#define DEFAULT_TTL (15 * SECOND)
+#define AGAIN (SECOND / 2)	/* between two tries of a server that is not there */
+#define POOLED_LOOK SECOND	/* between two looks of the first waiters, where a pooler passes no word on */
+#define LAST_TRIES (10 * SECOND) /* for the release, while the server is not there */
 #define MEMORY (16 << 20)
 
 static struct pglock the_lock;
@@ -57,8 +56,8 @@ static int enter(struct pglock *lock)
 	return clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER);
 }
 
-/* In the queue, until we hold (lock->token is set) or the wait is over. EXIT_RELEASED or a status. */
-static int acquire(struct pglock *lock)
+/* In the queue, until we hold (lock->token is set) or the wait is over. */
+static enum outcome acquire(struct pglock *lock)
 {
 	const struct options *o = lock->options;
 
@@ -71,90 +70,90 @@ static int acquire(struct pglock *lock)
 		if (got == 0 && !(far && lock->before > 1))
 			got = pg_step(lock);
 		if (got > 0 && (got = enter(lock)) > 0)
-			return EXIT_RELEASED;
+			return TAKEN;
 		now = clock_boottime();
 		if (got < 0) {
-			char text[sizeof lock->failure.text + 32];
+			char text[sizeof lock->error.text + 32];
 
-			if (!lock->failure.away || o->no_wait || now >= o->until ||
+			if (lock->error.kind != ERROR_AWAY || o->no_wait || now >= o->until ||
 			    (!lock->waits && o->wait == NEVER && strcmp(lock->session.state, "55P03") != 0))
-				return protocol_released() ? EXIT_RELEASED : lock->failure.status;
-			snprintf(text, sizeof text, "note=for the server: %s", lock->failure.text);
+				return protocol_released() ? RELEASED : FAILED;
+			snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
 			say_wait(text);
-			loop_wait(clock_min(now + clock_jitter(AGAIN), o->until));
+			loop_wait(earlier(now + spread(AGAIN), o->until));
 			continue;
 		}
 		if (lock->token[0] != '\0')
 			continue;
 		if (o->no_wait)
-			return EXIT_BUSY;
+			return BUSY;
 		lock->waits = true;
 		say_wait(lock->who);
 		if (now < o->until && lock->session.ours && !lock->session.listening)
 			continue;
 		/* Three signs of life in a lease; with each comes a look. */
-		next = now + clock_jitter(lock->ttl * 2 / 5);
+		next = now + spread(lock->ttl * 2 / 5);
 		if (lock->before <= 1)
-			next = clock_min(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
-		nap(lock, clock_min(next, o->until));
+			next = earlier(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
+		nap(lock, earlier(next, o->until));
 		if (clock_boottime() >= o->until)
-			return EXIT_BUSY;
+			return BUSY;
 	}
-	return EXIT_RELEASED;
+	return RELEASED;
 }
 
 /* Removes our row, over a new session if need be. The removal of a lock is tried for longer, because others wait for
  * it. */
-static int leave(struct pglock *lock)
+static enum outcome leave(struct pglock *lock)
 {
 	int64_t now = clock_boottime();
-	int64_t until = lock->token[0] != '\0' ? clock_min(lock->deadline, now + LAST_TRIES) : now + NS_PER_S;
+	int64_t until = lock->token[0] != '\0' ? earlier(lock->deadline, now + LAST_TRIES) : now + SECOND;
 	bool again = false;
 	int rows;
 
 	lock->acquiring = false;
-	while ((rows = pg_remove(lock, until)) < 0 && lock->failure.away && clock_boottime() < until) {
+	while ((rows = pg_remove(lock, until)) < 0 && lock->error.kind == ERROR_AWAY && clock_boottime() < until) {
 		again = true;
-		loop_pause(clock_boottime() + clock_jitter(AGAIN / 2));
+		loop_pause(clock_boottime() + spread(AGAIN / 2));
 	}
 	lock->has_row = false;
 	lock->token[0] = '\0';
 	/* An answer may have been lost; before the deadline nobody else can have removed it. */
 	if (rows > 0 || (rows == 0 && again && clock_boottime() < lock->deadline))
-		return EXIT_RELEASED;
+		return RELEASED;
 	if (rows == 0)
-		failure_set(&lock->failure, EXIT_LOST, "its row was removed before it was released");
+		error_say(&lock->error, ERROR_LOST, "its row was removed before it was released");
 	else
-		failure_set(&lock->failure, EXIT_UNAVAILABLE, "could not be released, and lapses by itself");
-	return lock->failure.status;
+		error_say(&lock->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself");
+	return FAILED;
 }
 
-static enum renewed renew(struct renewal *renewal, int64_t until, struct failure *failure)
+static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct pglock *lock = renewal->lock;
-	int rows = pg_renew(lock, clock_min(until, pg_try_by(lock)));
+	int rows = pg_renew(lock, earlier(until, pg_try_by(lock)));
 
 	renewal->deadline = lock->deadline;
 	lock->noted = rows < 0 && lock->noted;
 	if (rows > 0)
 		return RENEWED;
 	if (rows == 0)
-		failure_set(&lock->failure, EXIT_LOST, "its row was removed");
-	*failure = lock->failure;
-	if (rows == 0 || !lock->failure.away)
+		error_say(&lock->error, ERROR_LOST, "its row was removed");
+	*error = lock->error;
+	if (rows == 0 || lock->error.kind != ERROR_AWAY)
 		return RENEW_GONE;
 	if (!lock->noted) /* semlock may end the command before we give up */
-		say(SAYS_NOTE " not renewed yet: %s", failure->text);
+		say(SAYS_NOTE " not renewed yet: %s", error->text);
 	lock->noted = true;
 	return RENEW_AGAIN;
 }
 
 /* A session that ends costs nothing: the next renewal opens another. */
-static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
+static int rest(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct pglock *lock = renewal->lock;
 
-	(void)failure;
+	(void)error;
 	if (lock->db == NULL)
 		loop_wait(until);
 	else
@@ -162,52 +161,52 @@ static int rest(struct renewal *renewal, int64_t until, struct failure *failure)
 	return 0;
 }
 
-static int hold(struct pglock *lock)
+static enum outcome hold(struct pglock *lock)
 {
 	struct renewal renewal = {.lock = lock, .lease = lock->ttl, .deadline = lock->deadline, .at = LEASE_RENEW,
 	    .retry = AGAIN, .renew = renew, .rest = rest};
-	int status;
+	enum outcome outcome;
 
 	lock->acquiring = false;
 	lock->held = true;
-	if (renewal_hold(&renewal, atoll(lock->token), lock->slot, &lock->failure) != 0)
-		return EXIT_LOST;
-	status = leave(lock);
-	if (status == EXIT_RELEASED)
+	if (renewal_hold(&renewal, atoll(lock->token), lock->slot, &lock->error) != 0)
+		return FAILED;
+	outcome = leave(lock);
+	if (outcome == RELEASED)
 		say(SAYS_FREE);
-	return status;
+	return outcome;
 }
 
-static int take(struct pglock *lock)
+static enum outcome take(struct pglock *lock)
 {
-	int status = acquire(lock);
+	enum outcome outcome = acquire(lock);
 
 	/* A standby that is away is in everybody's way, and no holder is. */
-	if (status == EXIT_BUSY && pg_confirm(lock, pg_answer_by(lock)) != 0)
-		status = lock->failure.status;
-	if (status == EXIT_BUSY)
+	if (outcome == BUSY && pg_confirm(lock, pg_answer_by(lock)) != 0)
+		outcome = FAILED;
+	if (outcome == BUSY)
 		say(SAYS_BUSY " %s", lock->who);
-	if (status == EXIT_RELEASED && !protocol_released())
-		return hold(lock);
-	return status;
+	if (outcome == TAKEN)
+		return protocol_released() ? RELEASED : hold(lock);
+	return outcome;
 }
 
-static int run(const struct options *o, struct failure *failure)
+static enum outcome run(const struct options *o, struct error *error)
 {
 	struct pglock *lock = &the_lock;
-	int status;
+	enum outcome outcome = FAILED;
 
 	*lock = (struct pglock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
 	lock->acquiring = o->action == ACTION_LOCK;
-	clock_random(&lock->id, sizeof lock->id);
+	random_bytes(&lock->id, sizeof lock->id);
 	lock->id &= INT64_MAX;
 	limit_memory();
 	if (o->stale_given)
-		status = EXIT_USAGE, failure_set(&lock->failure, status, "--stale is not for postgresql: a lease (--ttl) ends by itself");
+		error_say(&lock->error, ERROR_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
-		status = o->action == ACTION_WHO ? pg_who(lock) : take(lock);
-	*failure = lock->failure;
-	return status;
+		outcome = o->action == ACTION_WHO ? pg_who(lock) : take(lock);
+	*error = lock->error;
+	return outcome;
 }
 
 /* If the lock is lost, and no process runs under it any more, waiters need not wait for the end of the lease. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/clock.h"
+#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/pglock.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ANSWER (10 * NS_PER_S)
+#define FIRST_ANSWER (10 * SECOND)
 /* After the end of input a query that is under way may still be answered: broken off, it would leave a row. */
-#define LAST_ANSWER (NS_PER_S / 2)
+#define LAST_ANSWER (SECOND / 2)
 
 /* The longest query has the lock's name, of 511 bytes and twice that as a literal, a dozen times. */
 static struct {
@@ -23,14 +23,14 @@ static struct {
 
 int64_t pg_answer_by(const struct pglock *lock)
 {
-	return clock_min(lock->options->answer_by, clock_boottime() + FIRST_ANSWER);
+	return earlier(lock->options->answer_by, clock_boottime() + FIRST_ANSWER);
 }
 
 int64_t pg_try_by(const struct pglock *lock)
 {
-	int64_t by = clock_boottime() + (lock->ttl > 6 * NS_PER_S ? lock->ttl / 6 : NS_PER_S);
+	int64_t by = clock_boottime() + (lock->ttl > 6 * SECOND ? lock->ttl / 6 : SECOND);
 
-	return lock->held ? by : clock_min(lock->options->answer_by, by);
+	return lock->held ? by : earlier(lock->options->answer_by, by);
 }
 
 int pg_begin(struct pglock *lock, int64_t until)
@@ -67,7 +67,7 @@ void pg_literal(const char *text, char *literal, size_t size)
 
 int pg_nonsense(struct pglock *lock)
 {
-	return failure_set(&lock->failure, EXIT_UNAVAILABLE, "the server's answer makes no sense");
+	return error_say(&lock->error, ERROR_UNAVAILABLE, "the server's answer makes no sense");
 }
 
 int pg_wait(struct pglock *lock, int64_t until)
@@ -101,7 +101,7 @@ static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 	if (answered && !lock->session.warned && PQnfields(result) == columns)
 		return result;
 	if (answered && lock->session.warned)
-		failure_away(&lock->failure, "the server is not sure that its standby follows");
+		error_say(&lock->error, ERROR_AWAY, "the server is not sure that its standby follows");
 	else if (answered || result == NULL)
 		pg_nonsense(lock);
 	else
@@ -148,7 +148,7 @@ PGresult *pg_ask(struct pglock *lock, int columns, int64_t until)
 		if (lock->acquiring && protocol_released()) {
 			if (lock->released == 0)
 				lock->released = now;
-			until = clock_min(until, lock->released + LAST_ANSWER);
+			until = earlier(until, lock->released + LAST_ANSWER);
 		}
 		if (now >= until)
 			break;
