@@ -34,11 +34,11 @@ static void outlive_signals(void)
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
  * name would be waited for without end. */
-static enum outcome run_engine(const struct options *o, struct error *error)
+static enum engine_outcome run_engine(const struct options *o, struct error *error)
 {
 	for (;;) {
 		char text[sizeof error->text + 32];
-		enum outcome outcome;
+		enum engine_outcome outcome;
 
 		*error = (struct error){.kind = ERROR_NONE};
 		outcome = engine.run(o, error);
@@ -55,7 +55,7 @@ static enum outcome run_engine(const struct options *o, struct error *error)
 	}
 }
 
-static int finish(enum outcome outcome, const struct error *error)
+static int finish(enum engine_outcome outcome, const struct error *error)
 {
 	if (outcome == FAILED && error->kind == ERROR_LOST) {
 		say(SAYS_LOST " %s", error->text);

@@ -16,7 +16,7 @@
 #define FIRST_TIMEOUT (5 * SECOND / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * SECOND)
 
-static enum outcome etcd_who(struct etcd_lock *lock, struct error *error)
+static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 {
 	struct etcd_kv key;
 	struct pb keys;
@@ -39,9 +39,9 @@ static enum outcome etcd_who(struct etcd_lock *lock, struct error *error)
 	return busy ? BUSY : RELEASED;
 }
 
-static enum outcome etcd_take(struct etcd_lock *lock, struct error *error)
+static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error)
 {
-	enum outcome outcome = etcd_acquire(lock, error);
+	enum engine_outcome outcome = etcd_acquire(lock, error);
 
 	if (outcome == BUSY)
 		say("BUSY %s", lock->place.who);
@@ -54,7 +54,7 @@ static enum outcome etcd_take(struct etcd_lock *lock, struct error *error)
 
 static struct etcd_lock the_lock; /* too large for the stack */
 
-static enum outcome etcd_run(const struct options *o, struct error *error)
+static enum engine_outcome etcd_run(const struct options *o, struct error *error)
 {
 	struct etcd_lock *lock = &the_lock;
 	int64_t endpoint_timeout, first_timeout;

@@ -191,7 +191,7 @@ static enum wait begin(struct etcd_lock *lock)
 	return reply == ETCD_OK ? WAIT_AGAIN : call_verdict(reply);
 }
 
-enum outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
+enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
 {
 	int tries = 0;
 	enum wait wait;

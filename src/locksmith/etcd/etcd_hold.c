@@ -97,7 +97,7 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 	return watch->deleted ? error_say(error, ERROR_LOST, "its key was deleted") : 0;
 }
 
-static enum outcome etcd_release(struct etcd_lock *lock, struct error *error)
+static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *error)
 {
 	etcd_watch_stop(&lock->watch);
 	switch (etcd_lock_release(lock, clock_boottime() + lock->ttl)) {
@@ -117,7 +117,7 @@ static enum outcome etcd_release(struct etcd_lock *lock, struct error *error)
 	}
 }
 
-enum outcome etcd_hold(struct etcd_lock *lock, struct error *error)
+enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error)
 {
 	int64_t begin = clock_boottime() + PAUSE;
 	struct etcd_holding holding = {.lock = lock, .short_until = begin, .watch_at = begin, .pause = PAUSE};

@@ -87,9 +87,9 @@ void etcd_lock_revoke(struct etcd_lock *lock, int64_t until);
 enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct pb *keys);
 
 /* etcd_acquire.c: waits for the lock.  With TAKEN, lock->token is set. */
-enum outcome etcd_acquire(struct etcd_lock *lock, struct error *error);
+enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error);
 
 /* etcd_hold.c: keeps the lock until protocol_released() or its loss. RELEASED or FAILED. */
-enum outcome etcd_hold(struct etcd_lock *lock, struct error *error);
+enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error);
 
 #endif

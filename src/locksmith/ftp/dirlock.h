@@ -54,14 +54,14 @@ void dirlock_describe(const struct owner_sign *t, char *text, size_t size);
 
 /* Takes the lock.  With FAILED, k->error is filled.
    protocol_released() may have become true meanwhile. */
-enum outcome dirlock_acquire(struct dirlock *k);
+enum engine_outcome dirlock_acquire(struct dirlock *k);
 
 /* With --no-wait: breaks the signs if all owners are silent by the server's own clock. True if a sign
    was broken. */
 bool dirlock_break_by_age(struct dirlock *k);
 
 /* Keeps the lock until protocol_released() or its loss, and releases it. RELEASED or FAILED. */
-enum outcome dirlock_hold(struct dirlock *k);
+enum engine_outcome dirlock_hold(struct dirlock *k);
 
 /* Removes the sign of an owner that was silent for so many seconds. True if it was removed, by us. */
 bool dirlock_break(struct dirlock *k, const struct owner_sign *t, int64_t seconds);

@@ -252,7 +252,7 @@ static int dirlock_verdict(struct dirlock *k, enum step step, bool last, unsigne
 	return BUSY;
 }
 
-enum outcome dirlock_acquire(struct dirlock *k)
+enum engine_outcome dirlock_acquire(struct dirlock *k)
 {
 	const struct options *o = k->options;
 	int64_t give_up = o->wait == NEVER ? NEVER : clock_boottime() + o->wait;
@@ -264,7 +264,7 @@ enum outcome dirlock_acquire(struct dirlock *k)
 		int outcome = dirlock_verdict(k, step, last, tries);
 
 		if (outcome >= 0)
-			return (enum outcome)outcome;
+			return (enum engine_outcome)outcome;
 		if (step == STEP_WAIT) {
 			say_wait(k->who);
 			pause = spread(o->interval);

@@ -93,7 +93,7 @@ static enum reply let_go(struct dirlock_renewal *h)
 	return REPLY_DONE;
 }
 
-static enum outcome dirlock_release(struct dirlock_renewal *h)
+static enum engine_outcome dirlock_release(struct dirlock_renewal *h)
 {
 	int64_t give_up = clock_boottime() + h->renewal.lease;
 	struct dirlock *k = h->k;
@@ -117,7 +117,7 @@ static enum outcome dirlock_release(struct dirlock_renewal *h)
 	return FAILED;
 }
 
-enum outcome dirlock_hold(struct dirlock *k)
+enum engine_outcome dirlock_hold(struct dirlock *k)
 {
 	struct dirlock_renewal h = {.k = k, .renewal = {.lease = (int64_t)k->ttl * SECOND, .at = LEASE_BEAT, .retry = RETRY,
 							.renew = beat}};

@@ -37,7 +37,7 @@ static int set_paths(struct dirlock *k)
 	return 0;
 }
 
-static enum outcome dirlock_who(struct dirlock *k)
+static enum engine_outcome dirlock_who(struct dirlock *k)
 {
 	enum reply reply = dirlock_look(k);
 	char text[300];
@@ -58,21 +58,21 @@ static enum outcome dirlock_who(struct dirlock *k)
 	return BUSY;
 }
 
-static enum outcome dirlock_lock(struct dirlock *k)
+static enum engine_outcome dirlock_lock(struct dirlock *k)
 {
-	enum outcome outcome = dirlock_acquire(k);
+	enum engine_outcome outcome = dirlock_acquire(k);
 
 	if (outcome == BUSY)
 		say(SAYS_BUSY " %s", k->who);
 	return outcome == TAKEN ? dirlock_hold(k) : outcome;
 }
 
-static enum outcome dirlock_run(const struct options *o, struct error *error)
+static enum engine_outcome dirlock_run(const struct options *o, struct error *error)
 {
 	static struct dirlock lock_; /* too large for the stack */
 	struct dirlock *k = &lock_;
 	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * SECOND;
-	enum outcome outcome = FAILED;
+	enum engine_outcome outcome = FAILED;
 
 	if (o->mode != LEASE_EXCLUSIVE) {
 		error_say(error, ERROR_USAGE, "a lock on FTP or SFTP is exclusive alone");

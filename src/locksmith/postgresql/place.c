@@ -322,7 +322,7 @@ int pg_remove(struct pglock *lock, int64_t until)
 	return pg_do(lock, 0, until);
 }
 
-enum outcome pg_who(struct pglock *lock)
+enum engine_outcome pg_who(struct pglock *lock)
 {
 	PGresult *result;
 	int rows;

@@ -57,7 +57,7 @@ static int enter(struct pglock *lock)
 }
 
 /* In the queue, until we hold (lock->token is set) or the wait is over. */
-static enum outcome acquire(struct pglock *lock)
+static enum engine_outcome acquire(struct pglock *lock)
 {
 	const struct options *o = lock->options;
 
@@ -104,7 +104,7 @@ static enum outcome acquire(struct pglock *lock)
 
 /* Removes our row, over a new session if need be. The removal of a lock is tried for longer, because others wait for
  * it. */
-static enum outcome leave(struct pglock *lock)
+static enum engine_outcome leave(struct pglock *lock)
 {
 	int64_t now = clock_boottime();
 	int64_t until = lock->token[0] != '\0' ? earlier(lock->deadline, now + LAST_TRIES) : now + SECOND;
@@ -161,11 +161,11 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 	return 0;
 }
 
-static enum outcome hold(struct pglock *lock)
+static enum engine_outcome hold(struct pglock *lock)
 {
 	struct renewal renewal = {.lock = lock, .lease = lock->ttl, .deadline = lock->deadline, .at = LEASE_RENEW,
 	    .retry = AGAIN, .renew = renew, .rest = rest};
-	enum outcome outcome;
+	enum engine_outcome outcome;
 
 	lock->acquiring = false;
 	lock->held = true;
@@ -177,9 +177,9 @@ static enum outcome hold(struct pglock *lock)
 	return outcome;
 }
 
-static enum outcome take(struct pglock *lock)
+static enum engine_outcome take(struct pglock *lock)
 {
-	enum outcome outcome = acquire(lock);
+	enum engine_outcome outcome = acquire(lock);
 
 	/* A standby that is away is in everybody's way, and no holder is. */
 	if (outcome == BUSY && pg_confirm(lock, pg_answer_by(lock)) != 0)
@@ -191,10 +191,10 @@ static enum outcome take(struct pglock *lock)
 	return outcome;
 }
 
-static enum outcome run(const struct options *o, struct error *error)
+static enum engine_outcome run(const struct options *o, struct error *error)
 {
 	struct pglock *lock = &the_lock;
-	enum outcome outcome = FAILED;
+	enum engine_outcome outcome = FAILED;
 
 	*lock = (struct pglock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
 	lock->acquiring = o->action == ACTION_LOCK;
