@@ -109,9 +109,9 @@ static int parse_url(struct options *o, struct error *error)
 										 : NULL;
 
 	if (missing != NULL)
-		return error_say(error, ERROR_USAGE, "%s is not for this kind of server", missing);
+		return error_plain(error, ERROR_USAGE, "%s is not for this kind of server", missing);
 	if (!is_scheme_of_engine(o->url_text))
-		return error_say(error, ERROR_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
+		return error_plain(error, ERROR_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
 	return engine.parse(o->url_text, &o->url, error);
 }
 

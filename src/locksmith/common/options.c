@@ -158,19 +158,19 @@ int options_parse(int argc, char **argv, struct options *o, struct error *error)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
 		if (option == '?')
-			return error_say(
+			return error_plain(
 			    error, ERROR_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
 		if (parse_option(o, option, optarg) != 0)
-			return error_say(error, ERROR_USAGE, "--%s=%s makes no sense", table[which].name,
+			return error_plain(error, ERROR_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
 	}
 	o->action = (enum action)action;
 	if (o->action == ACTION_HELP || o->action == ACTION_VERSION)
 		return 0;
 	if (optind + 1 != argc)
-		return error_say(error, ERROR_USAGE, "one URL is needed");
+		return error_plain(error, ERROR_USAGE, "one URL is needed");
 	if (o->slots > 0 && o->mode == LEASE_SHARED)
-		return error_say(error, ERROR_USAGE, "--slots and --mode=shared exclude each other");
+		return error_plain(error, ERROR_USAGE, "--slots and --mode=shared exclude each other");
 	if (o->slots > 0)
 		o->mode = LEASE_SLOTS;
 	o->until = o->no_wait ? now + no_wait : o->wait == NEVER ? NEVER : now + o->wait;

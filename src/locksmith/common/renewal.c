@@ -40,7 +40,7 @@ static int renew(struct renewal *renewal, int64_t *next, struct error *error)
 static int lost_for_want_of_time(struct error *error)
 {
 	error->kind = ERROR_LOST;
-	return error->text[0] != '\0' ? -1 : error_say(error, ERROR_LOST, "the server did not answer in time");
+	return error->text[0] != '\0' ? -1 : error_plain(error, ERROR_LOST, "the server did not answer in time");
 }
 
 int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error)
@@ -50,7 +50,7 @@ int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struc
 	*error = (struct error){.kind = ERROR_NONE};
 	say_ok(fencing_token, slot, renewal->lease, renewal->deadline);
 	if (!loop_wait_for_start(moment(renewal, LEASE_LAST)) && !protocol_released())
-		return error_say(error, ERROR_LOST, "semlock stood still, and did not start the command in time");
+		return error_plain(error, ERROR_LOST, "semlock stood still, and did not start the command in time");
 	while (!protocol_released()) {
 		int64_t last = moment(renewal, LEASE_LAST), now = clock_boottime();
 

@@ -43,13 +43,13 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 static int url_take_user(const char *text, size_t length, struct url *url, struct error *error)
 {
 	if (memchr(text, ':', length) != NULL)
-		return error_say(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): %s%s",
+		return error_plain(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): %s%s",
 		    strncmp(url->scheme, "etcd", 4) == 0 ? "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
 							 : "put it into SEMLOCK_PASSWORD",
 		    strstr(url->scheme, "ft") == NULL ? ""
 			: ", or into ~/.netrc (machine HOST login USER password ...)");
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
-		return error_say(error, ERROR_USAGE, "the user name in the URL makes no sense");
+		return error_plain(error, ERROR_USAGE, "the user name in the URL makes no sense");
 	return 0;
 }
 
@@ -82,12 +82,12 @@ static int check_host(const char *host, struct error *error)
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
 
 	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
-		return error_say(error, ERROR_USAGE,
+		return error_plain(error, ERROR_USAGE,
 		    "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])");
 	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
-		return error_say(error, ERROR_USAGE, "the host in the URL makes no sense");
+		return error_plain(error, ERROR_USAGE, "the host in the URL makes no sense");
 	if (host[name] == ':' && !is_port(host + name))
-		return error_say(
+		return error_plain(
 		    error, ERROR_USAGE, "the port in the URL must be a number from 1 to 65535");
 	return 0;
 }
@@ -101,9 +101,9 @@ static int url_take_hosts(const char *text, size_t length, struct url *url, stru
 		size_t n = (size_t)((comma != NULL ? comma : end) - text);
 
 		if (n == 0 || n >= sizeof url->host[0])
-			return error_say(error, ERROR_USAGE, "the host in the URL makes no sense");
+			return error_plain(error, ERROR_USAGE, "the host in the URL makes no sense");
 		if (url->hosts == URL_HOSTS)
-			return error_say(error, ERROR_USAGE, "more than %d hosts in the URL", URL_HOSTS);
+			return error_plain(error, ERROR_USAGE, "more than %d hosts in the URL", URL_HOSTS);
 		memcpy(url->host[url->hosts], text, n);
 		url->host[url->hosts][n] = '\0';
 		if (check_host(url->host[url->hosts++], error) != 0)
@@ -119,21 +119,21 @@ static int url_take_path(const char *text, struct url *url, struct error *error)
 	size_t n;
 
 	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
-		return error_say(error, ERROR_USAGE, "the path in the URL is too long or no text");
+		return error_plain(error, ERROR_USAGE, "the path in the URL is too long or no text");
 	n = strlen(url->path);
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';
 	if (n == 0)
-		return error_say(
+		return error_plain(
 		    error, ERROR_USAGE, "the URL has no path: it must end in the lock's name");
 	/* FTP servers take these for wildcards; on etcd # begins a part of the queue. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
-		return error_say(
+		return error_plain(
 		    error, ERROR_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
 	slash = strrchr(url->path, '/');
 	name = slash == NULL ? url->path : slash + 1;
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return error_say(error, ERROR_USAGE, "the URL must end in the lock's name, and %s is none", name);
+		return error_plain(error, ERROR_USAGE, "the URL must end in the lock's name, and %s is none", name);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ int url_parse(const char *text, struct url *url, struct error *error)
 
 	*url = (struct url){.hosts = 0};
 	if (host == NULL || (size_t)(host - text) >= sizeof url->scheme)
-		return error_say(error, ERROR_USAGE, "this is no URL: %.100s", text);
+		return error_plain(error, ERROR_USAGE, "this is no URL: %.100s", text);
 	for (const char *p = text; p < host; p++)
 		url->scheme[p - text] = (char)tolower((unsigned char)*p);
 	host += 3;
@@ -177,9 +177,9 @@ static int take_variable(const char *name, char *into, size_t size, struct error
 
 	for (const char *p = value; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return error_say(error, ERROR_USAGE, "%s has a control character in it", name);
+			return error_plain(error, ERROR_USAGE, "%s has a control character in it", name);
 	if (value != NULL && strlen(value) >= size)
-		return error_say(error, ERROR_USAGE, "%s is too long", name);
+		return error_plain(error, ERROR_USAGE, "%s is too long", name);
 	snprintf(into, size, "%s", value != NULL ? value : "");
 	return 0;
 }

@@ -61,7 +61,7 @@ static enum engine_outcome etcd_run(const struct options *o, struct error *error
 
 	*lock = (struct etcd_lock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
 	if (o->stale_given) {
-		error_say(error, ERROR_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
+		error_plain(error, ERROR_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
 		return FAILED;
 	}
 	endpoint_timeout = lock->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT)

@@ -61,10 +61,10 @@ int etcd_env_url(const char *text, struct url *url, struct error *error)
 	if (list == NULL || list[0] == '\0')
 		list = "127.0.0.1:2379";
 	if (take_endpoints(list, hosts, sizeof hosts, &tls) != 0)
-		return error_say(error, ERROR_USAGE,
+		return error_plain(error, ERROR_USAGE,
 		    "ETCDCTL_ENDPOINTS is to be [http://]HOST:PORT,..., or https:// for all");
 	if (strlen(text) >= sizeof whole - sizeof hosts - 10)
-		return error_say(error, ERROR_USAGE, "the URL is too long");
+		return error_plain(error, ERROR_USAGE, "the URL is too long");
 	snprintf(whole, sizeof whole, "%s%.*s%s%s",
 	    tls ? "etcds://" : "", (int)(tls ? path - from : path - text), tls ? from : text, hosts,
 	    path);
@@ -79,7 +79,7 @@ static int etcd_env_take_user(const char *value, const struct url *url, struct l
 		    (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
 
 	if (length >= sizeof login->user || strlen(value) - length > sizeof login->password)
-		return error_say(error, ERROR_USAGE, "ETCDCTL_USER is too long");
+		return error_plain(error, ERROR_USAGE, "ETCDCTL_USER is too long");
 	if (!same)
 		return 0;
 	snprintf(login->user, sizeof login->user, "%.*s", (int)length, value);
@@ -97,7 +97,7 @@ int etcd_env_login(const struct url *url, struct login *login, struct error *err
 	if (login_find(url, login, error) != 0)
 		return -1;
 	if (password != NULL && strlen(password) >= sizeof login->password)
-		return error_say(error, ERROR_USAGE, "ETCDCTL_PASSWORD is too long");
+		return error_plain(error, ERROR_USAGE, "ETCDCTL_PASSWORD is too long");
 	if (password != NULL) {
 		snprintf(login->password, sizeof login->password, "%s", password);
 		login->has_password = true;

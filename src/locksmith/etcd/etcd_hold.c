@@ -45,7 +45,7 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 		holding->refusal.text[0] = '\0';
 		return RENEWED;
 	case ETCD_GONE:
-		error_say(error, ERROR_LOST, "its lease expired or was revoked");
+		error_plain(error, ERROR_LOST, "its lease expired or was revoked");
 		return RENEW_GONE;
 	case ETCD_FATAL:
 		holding->refusal = lock->rpc.error;
@@ -55,7 +55,7 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	}
 	*error = holding->refusal;
 	if (error->text[0] == '\0')
-		error_say(error, ERROR_LOST, "no endpoint answered in time");
+		error_plain(error, ERROR_LOST, "no endpoint answered in time");
 	return RENEW_AGAIN;
 }
 
@@ -94,7 +94,7 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 	}
 	if (!watch->deleted)
 		transfer_wait(until, &watch->stirred, &watch->call.transfer.ended);
-	return watch->deleted ? error_say(error, ERROR_LOST, "its key was deleted") : 0;
+	return watch->deleted ? error_plain(error, ERROR_LOST, "its key was deleted") : 0;
 }
 
 static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *error)
@@ -108,10 +108,10 @@ static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *er
 			lock->lease.id = lock->next.id = 0;
 		return RELEASED;
 	case ETCD_GONE:
-		error_say(error, ERROR_LOST, "the lease had ended before it was released");
+		error_plain(error, ERROR_LOST, "the lease had ended before it was released");
 		return FAILED;
 	default:
-		error_say(error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		error_plain(error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
 		    lock->rpc.error.text);
 		return FAILED;
 	}
@@ -130,6 +130,6 @@ enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error)
 	held = renewal_hold(&renewal, lock->token, lock->slot, error);
 	lock->rpc.abort = NULL;
 	if (held == 0 && lock->watch.deleted)
-		held = error_say(error, ERROR_LOST, "its key was deleted");
+		held = error_plain(error, ERROR_LOST, "its key was deleted");
 	return held == 0 ? etcd_release(lock, error) : FAILED;
 }

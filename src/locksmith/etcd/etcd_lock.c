@@ -27,7 +27,7 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	lease->id = pb_number(lock->rpc.answer, GRANTED_ID);
 	if (seconds < asked || seconds > LONGEST_SECONDS || lease->id == 0) {
 		lease->id = 0;
-		error_say(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
+		error_plain(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
 		return ETCD_FATAL;
 	}
 	lock->ttl = seconds * SECOND;

@@ -21,7 +21,7 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
 static enum etcd_reply etcd_fatal(struct etcd_rpc *rpc, enum kind kind, const char *text)
 {
-	error_say(&rpc->error, kind, "%s", text);
+	error_plain(&rpc->error, kind, "%s", text);
 	return ETCD_FATAL;
 }
 
@@ -38,7 +38,7 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
 			    used > 0 ? "; " : "", rpc->url->hosts > 1 ? rpc->url->host[i] : "",
 			    rpc->url->hosts > 1 ? ": " : "", rpc->failed[i]);
-	error_say(&rpc->error, rpc->away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%s", all);
+	error_plain(&rpc->error, rpc->away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%s", all);
 	return ETCD_SILENT;
 }
 
@@ -53,7 +53,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		text = number;
 	}
 	if (strstr(text, "lease not found") != NULL) {
-		error_say(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
+		error_plain(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
 		return ETCD_GONE;
 	}
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
@@ -61,12 +61,12 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	/* The store is full: every member refuses until an administrator makes room; with -w the call is
 	   repeated. */
 	if (strstr(text, "space exceeded") != NULL) {
-		error_say(&rpc->error, ERROR_AWAY, "%s", text);
+		error_plain(&rpc->error, ERROR_AWAY, "%s", text);
 		return ETCD_FATAL;
 	}
 	switch (rpc->call.status) {
 	case GRPC_DENIED:
-		error_say(&rpc->error, ERROR_PERMISSION,
+		error_plain(&rpc->error, ERROR_PERMISSION,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
 		    "readwrite --prefix=true '%s/'", text, rpc->url->path);
 		return ETCD_FATAL;
@@ -275,7 +275,7 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 	if (etcd_env_login(url, &rpc->login, &rpc->error) != 0)
 		return ETCD_FATAL;
 	if (rpc->login.user[0] != '\0' && !rpc->login.has_password) {
-		error_say(&rpc->error, ERROR_PERMISSION,
+		error_plain(&rpc->error, ERROR_PERMISSION,
 		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD",
 		    rpc->login.user, url->host[0]);
 		return ETCD_FATAL;

@@ -44,7 +44,7 @@ static enum step lock_missed(struct dirlock *k, const char *refusal)
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
 		return no_answer(reply);
 	reply = r->ops->enter(r, k->parent);
-	error_say(&r->error, ERROR_CREATE, "cannot create: %s (the directory above it is %s)",
+	error_plain(&r->error, ERROR_CREATE, "cannot create: %s (the directory above it is %s)",
 	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
 }
@@ -156,7 +156,7 @@ static enum step sign_refused(struct dirlock *k, int64_t began)
 	if (dirlock_may_be_removed(k, began, clock_boottime()) ||
 	    r->ops->rmdir(r, k->lock) != REPLY_DONE)
 		return STEP_BACK;
-	error_say(&r->error, ERROR_CREATE, "cannot create a directory in the lock's: %s", refusal);
+	error_plain(&r->error, ERROR_CREATE, "cannot create a directory in the lock's: %s", refusal);
 	return STEP_FAILED;
 }
 
@@ -235,7 +235,7 @@ static int dirlock_verdict(struct dirlock *k, enum step step, bool last, unsigne
 	if (step == STEP_FAILED)
 		return FAILED;
 	if (k->unseen >= 3) {
-		error_say(&k->error, ERROR_UNAVAILABLE,
+		error_plain(&k->error, ERROR_UNAVAILABLE,
 		    "the server does not list what was made there");
 		return FAILED;
 	}

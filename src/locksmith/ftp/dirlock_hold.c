@@ -48,7 +48,7 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 		if (dirlock_look(k) != REPLY_DONE || listing_find(&k->listing, k->mine.name) != NULL)
 			return RENEW_AGAIN;
 		if (listing_find(&k->listing, next.name) == NULL) {
-			error_say(error, ERROR_LOST, "it was taken over by another");
+			error_plain(error, ERROR_LOST, "it was taken over by another");
 			return RENEW_GONE;
 		}
 	}
@@ -105,14 +105,14 @@ static enum engine_outcome dirlock_release(struct dirlock_renewal *h)
 			say(SAYS_FREE);
 			return RELEASED;
 		case REPLY_REFUSED:
-			error_say(&k->error, ERROR_LOST, "it had been taken over before it was released");
+			error_plain(&k->error, ERROR_LOST, "it had been taken over before it was released");
 			return FAILED;
 		default:
 			break;
 		}
 		loop_pause(clock_boottime() + RETRY);
 	} while (clock_boottime() < give_up);
-	error_say(&k->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+	error_plain(&k->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
 	    k->remote_dir.error.text);
 	return FAILED;
 }

@@ -31,7 +31,7 @@ static int set_paths(struct dirlock *k)
 	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
 	slash = strrchr(k->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return error_say(&k->error, ERROR_UNAVAILABLE, "the server names no login directory");
+		return error_plain(&k->error, ERROR_UNAVAILABLE, "the server names no login directory");
 	k->base = k->lock + (slash - k->parent) + 1;
 	slash[slash == k->parent ? 1 : 0] = '\0';
 	return 0;
@@ -75,7 +75,7 @@ static enum engine_outcome dirlock_run(const struct options *o, struct error *er
 	enum engine_outcome outcome = FAILED;
 
 	if (o->mode != LEASE_EXCLUSIVE) {
-		error_say(error, ERROR_USAGE, "a lock on FTP or SFTP is exclusive alone");
+		error_plain(error, ERROR_USAGE, "a lock on FTP or SFTP is exclusive alone");
 		return FAILED;
 	}
 	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + SECOND - 1) / SECOND)};

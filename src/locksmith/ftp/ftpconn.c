@@ -45,7 +45,7 @@ static enum reply ftp_refused(struct remote_dir *r, CURLcode result)
 		return ftp_no_user(r);
 	/* 421: too many users, or shutting down, also as an answer to USER. */
 	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
-		error_say(&r->error, ERROR_AWAY, "the server is busy: %s", r->text);
+		error_plain(&r->error, ERROR_AWAY, "the server is busy: %s", r->text);
 		return REPLY_UNKNOWN;
 	}
 	switch (result) {
@@ -70,7 +70,7 @@ static enum reply ftp_refused(struct remote_dir *r, CURLcode result)
 	default:
 		break;
 	}
-	error_say(&r->error, ERROR_AWAY, "%s", r->transfer.error);
+	error_plain(&r->error, ERROR_AWAY, "%s", r->transfer.error);
 	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 

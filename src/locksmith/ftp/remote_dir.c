@@ -71,7 +71,7 @@ static int give_login(struct remote_dir *r)
 	if (login_find(r->url, &login, &r->error) != 0)
 		return -1;
 	if (login.user[0] == '\0' && login.has_password)
-		return error_say(&r->error, ERROR_PERMISSION,
+		return error_plain(&r->error, ERROR_PERMISSION,
 		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or SEMLOCK_USER",
 		    r->url->scheme);
 	r->unnamed = login.user[0] == '\0';

@@ -80,7 +80,7 @@ enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name
 
 /* A error that another try does not mend. Is REPLY_FATAL. */
 #define REMOTE_DIR_FATAL(r, kind, ...) \
-	(error_say(&(r)->error, kind, __VA_ARGS__), REPLY_FATAL)
+	(error_plain(&(r)->error, kind, __VA_ARGS__), REPLY_FATAL)
 
 void remote_dir_close(struct remote_dir *r);
 

@@ -35,7 +35,7 @@ static enum reply sftp_verdict(struct remote_dir *r, CURLcode result)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return REMOTE_DIR_FATAL(r, ERROR_UNAVAILABLE, "%s", r->text);
 	default:
-		error_say(&r->error, ERROR_AWAY, "%s", r->text);
+		error_plain(&r->error, ERROR_AWAY, "%s", r->text);
 		return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 	}
 }

@@ -32,7 +32,7 @@ static PQconninfoOption *conninfo(const char *first, size_t length, const char *
 	if ((size_t)snprintf(url, sizeof url, "postgresql://%.*s%s", (int)length, first, rest) < sizeof url)
 		options = PQconninfoParse(url, &reason);
 	if (options == NULL)
-		error_say(error, ERROR_USAGE, "the URL makes no sense: %.*s",
+		error_plain(error, ERROR_USAGE, "the URL makes no sense: %.*s",
 		    reason != NULL ? (int)strcspn(reason, "\n") : 8, reason != NULL ? reason : "too long");
 	PQfreemem(reason);
 	return options;
@@ -41,11 +41,11 @@ static PQconninfoOption *conninfo(const char *first, size_t length, const char *
 static int take_name(const char *name, struct url *url, struct error *error)
 {
 	if (name[0] == '\0' || strlen(name) >= sizeof url->path)
-		return error_say(error, ERROR_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
+		return error_plain(error, ERROR_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
 						"postgresql://HOST/NAME?dbname=DATABASE", sizeof url->path - 1);
 	for (const char *p = name; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return error_say(error, ERROR_USAGE, "the lock's name must have no control characters");
+			return error_plain(error, ERROR_USAGE, "the lock's name must have no control characters");
 	strcpy(url->path, name);
 	return 0;
 }
@@ -58,7 +58,7 @@ int pg_parse(const char *text, struct url *url, struct error *error)
 	char rest[1024];
 
 	if (server == NULL)
-		return error_say(error, ERROR_USAGE, "this is no URL: %.100s", text);
+		return error_plain(error, ERROR_USAGE, "this is no URL: %.100s", text);
 	server += 3;
 	query = server + strcspn(server, "?");
 	url_options = conninfo(server, (size_t)(query - server), "", error);
@@ -66,17 +66,17 @@ int pg_parse(const char *text, struct url *url, struct error *error)
 		return -1;
 	PQconninfoFree(url_options);
 	if ((size_t)snprintf(rest, sizeof rest, "/%s", query) >= sizeof rest)
-		return error_say(error, ERROR_USAGE, "the URL is too long");
+		return error_plain(error, ERROR_USAGE, "the URL is too long");
 	url_options = conninfo(server, strcspn(server, "/?"), rest, error);
 	if (url_options == NULL)
 		return -1;
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
-		return error_say(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): put it into "
+		return error_plain(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): put it into "
 						"~/.pgpass or into SEMLOCK_PASSWORD");
 	/* A standby cannot lock. */
 	sessions = option("target_session_attrs")[0] != '\0' ? option("target_session_attrs") : getenv("PGTARGETSESSIONATTRS");
 	if (sessions != NULL && strcmp(sessions, "read-write") != 0)
-		return error_say(error, ERROR_USAGE, "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
+		return error_plain(error, ERROR_USAGE, "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
 						"cannot lock: only read-write will do", sessions);
 	return 0;
 }
@@ -173,18 +173,18 @@ int pg_failed(struct pglock *lock, const char *message)
 	bool away;
 
 	if (strncmp(state, "28", 2) == 0 || strcmp(state, "42501") == 0)
-		return error_say(&lock->error, ERROR_PERMISSION, "%.*s", length, text);
+		return error_plain(&lock->error, ERROR_PERMISSION, "%.*s", length, text);
 	if (strcmp(state, "55P03") == 0)
-		return error_say(&lock->error, ERROR_AWAY, "another session keeps the lock's table or its name locked");
+		return error_plain(&lock->error, ERROR_AWAY, "another session keeps the lock's table or its name locked");
 	/* No state: the network. 08: connection, 25006: a standby, 40: deadlock, 53: resources, 57: shutdown, starting up. */
 	away = state[0] == '\0' || strncmp(state, "08", 2) == 0 || strcmp(state, "25006") == 0 || strncmp(state, "40", 2) == 0 ||
 	       strncmp(state, "53", 2) == 0 || strncmp(state, "57", 2) == 0;
-	return error_say(&lock->error, away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%.*s", length, text);
+	return error_plain(&lock->error, away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%.*s", length, text);
 }
 
 int pg_silent(struct pglock *lock)
 {
-	return error_say(&lock->error, ERROR_AWAY, "the server does not answer");
+	return error_plain(&lock->error, ERROR_AWAY, "the server does not answer");
 }
 
 static void note_warning(void *context, const PGresult *result)
@@ -202,7 +202,7 @@ static int connected(struct pglock *lock, int64_t until)
 	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
 	if (lock->db == NULL)
-		return error_say(&lock->error, ERROR_SYSTEM, "no memory");
+		return error_plain(&lock->error, ERROR_SYSTEM, "no memory");
 	PQsetErrorVerbosity(lock->db, PQERRORS_VERBOSE);
 	PQsetNoticeReceiver(lock->db, note_warning, lock);
 	while (PQstatus(lock->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
@@ -218,7 +218,7 @@ static int connected(struct pglock *lock, int64_t until)
 		return PQsetnonblocking(lock->db, 1), 0;
 	pg_failed(lock, PQerrorMessage(lock->db));
 	if (PQconnectionNeedsPassword(lock->db))
-		error_say(&lock->error, ERROR_PERMISSION,
+		error_plain(&lock->error, ERROR_PERMISSION,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
 	return -1;
 }
@@ -247,7 +247,7 @@ int pg_open(struct pglock *lock, int64_t until)
 		}
 		if (PQserverVersion(lock->db) >= 140000)
 			return 0;
-		error_say(&lock->error, ERROR_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
+		error_plain(&lock->error, ERROR_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
 		break;
 	}
 	pg_close(lock);

@@ -199,7 +199,7 @@ static int not_granted(struct pglock *lock, const char *first)
 {
 	const char *user = PQuser(lock->db);
 
-	return error_say(&lock->error, ERROR_PERMISSION,
+	return error_plain(&lock->error, ERROR_PERMISSION,
 	    "%.60s may not use the table semlock.place: %sGRANT USAGE ON SCHEMA semlock TO %.60s; GRANT USAGE ON SEQUENCE"
 	    " semlock.token TO %.60s; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.place TO %.60s",
 	    user, first, user, user, user);
@@ -308,7 +308,7 @@ int pg_confirm(struct pglock *lock, int64_t until)
 	if (pg_do(lock, 1, until) >= 0)
 		return 0;
 	memcpy(why, lock->error.text, sizeof why);
-	return error_say(&lock->error, lock->error.kind, "the standby has not confirmed it: %.300s", why);
+	return error_plain(&lock->error, lock->error.kind, "the standby has not confirmed it: %.300s", why);
 }
 
 /* Not yet on disk: if the server forgets it in a crash, the row lapses. */

@@ -122,9 +122,9 @@ static enum engine_outcome leave(struct pglock *lock)
 	if (rows > 0 || (rows == 0 && again && clock_boottime() < lock->deadline))
 		return RELEASED;
 	if (rows == 0)
-		error_say(&lock->error, ERROR_LOST, "its row was removed before it was released");
+		error_plain(&lock->error, ERROR_LOST, "its row was removed before it was released");
 	else
-		error_say(&lock->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself");
+		error_plain(&lock->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself");
 	return FAILED;
 }
 
@@ -138,7 +138,7 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	if (rows > 0)
 		return RENEWED;
 	if (rows == 0)
-		error_say(&lock->error, ERROR_LOST, "its row was removed");
+		error_plain(&lock->error, ERROR_LOST, "its row was removed");
 	*error = lock->error;
 	if (rows == 0 || lock->error.kind != ERROR_AWAY)
 		return RENEW_GONE;
@@ -202,7 +202,7 @@ static enum engine_outcome run(const struct options *o, struct error *error)
 	lock->id &= INT64_MAX;
 	limit_memory();
 	if (o->stale_given)
-		error_say(&lock->error, ERROR_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself");
+		error_plain(&lock->error, ERROR_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
 		outcome = o->action == ACTION_WHO ? pg_who(lock) : take(lock);
 	*error = lock->error;

@@ -67,7 +67,7 @@ void pg_literal(const char *text, char *literal, size_t size)
 
 int pg_nonsense(struct pglock *lock)
 {
-	return error_say(&lock->error, ERROR_UNAVAILABLE, "the server's answer makes no sense");
+	return error_plain(&lock->error, ERROR_UNAVAILABLE, "the server's answer makes no sense");
 }
 
 int pg_wait(struct pglock *lock, int64_t until)
@@ -101,7 +101,7 @@ static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 	if (answered && !lock->session.warned && PQnfields(result) == columns)
 		return result;
 	if (answered && lock->session.warned)
-		error_say(&lock->error, ERROR_AWAY, "the server is not sure that its standby follows");
+		error_plain(&lock->error, ERROR_AWAY, "the server is not sure that its standby follows");
 	else if (answered || result == NULL)
 		pg_nonsense(lock);
 	else
