@@ -45,7 +45,7 @@ end_daemon() {
 		chmod 644 "$place/every/l"
 		[ $method = flock ] || chmod 666 "$place/every/l"
 		daemon_has "$place/every/l" $method as_nobody
-		for way in --replace --toggle --toggle=KILL; do
+		for way in --replace --replace=KILL --toggle --toggle=KILL; do
 			refused 69 "cannot stop the holder: process ${PID[daemon]} (python3 " "$SEMLOCK" -m $method $way "$place/every/l" touch ran
 			[[ $err == *"has not taken the lock itself, and other users can open the lock"* ]] || complain "$err"
 			kill -0 "${PID[daemon]}"
@@ -61,7 +61,9 @@ end_daemon() {
 	start_daemon setpriv --reuid=65534 --regid=65534 --clear-groups
 	/usr/bin/python3 "$PASS" "$place/bus/socket" "$place/own/l" "$SEMLOCK" 0
 	eventually [ -e "$place/bus/socket.got" ]
-	refused 69 "is another user's, and has the lock's descriptor" "$SEMLOCK" --replace "$place/own/l" touch ran
+	for way in --replace --replace=KILL --toggle; do
+		refused 69 "is another user's, and has the lock's descriptor" "$SEMLOCK" $way "$place/own/l" touch ran
+	done
 	kill -0 "${PID[daemon]}"
 	end_daemon
 	[ ! -e ran ]
