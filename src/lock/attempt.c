@@ -132,10 +132,11 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	struct effort effort = effort_begins();
 	unsigned major, minor;
 	bool found = false;
-	char line[256];
+	char line[256], page[4096];
 
 	if (locks == NULL)
 		return false;
+	setvbuf(locks, page, _IOFBF, sizeof page); /* a read keeps all locks of the machine still: a page, the most that it gives */
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
 	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||

@@ -59,13 +59,14 @@ static bool append_line(struct proc_snapshot *snapshot, const struct listed_lock
 static int read_list_once(struct proc_snapshot *snapshot, struct error *error)
 {
 	FILE *locks = fopen("/proc/locks", "re");
-	char line[256];
+	char line[256], page[4096];
 	struct listed_lock entry = {0};
 
 	snapshot->nlisted = 0;
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE,
 		    "cannot find the holder: cannot read /proc/locks");
+	setvbuf(locks, page, _IOFBF, sizeof page); /* between two reads the list may change */
 	while (fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;

@@ -485,7 +485,9 @@ told() {
 	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
 	expect_status 0 "$SEMLOCK" -s "$URL" "$SEMLOCK" -s --nested "$URL" sh -c 'echo "$SEMLOCK_MODE $SEMLOCK_TOKEN"'
 	[[ "$out" == "shared "* ]]
-	expect_status 0 "$SEMLOCK" -j2 "$URL" "$SEMLOCK" -j2 --nested "$URL" true
+	for slots in 1 2; do
+		expect_status 0 "$SEMLOCK" -j$slots "$URL" "$SEMLOCK" -j$slots --nested "$URL" true
+	done
 	for mode in "-s -x" "-s -j2" "-j2 -x" "-j2 -s"; do
 		# shellcheck disable=SC2086 # perhaps none
 		refused 64 "in this mode" "$SEMLOCK" ${mode% *} "$URL" "$SEMLOCK" --nested ${mode#* } "$URL" touch ran

@@ -117,7 +117,7 @@ runs_sleep() {
 		object=$(forge $method $$)
 		as_another $method "$object"
 		hold_as victim pub/l
-		refused 69 "cannot stop the holder" "$SEMLOCK" -m $method --replace pub/l touch ran
+		refused 69 "another user can have written that" "$SEMLOCK" -m $method --replace pub/l touch ran
 		let_go victim
 		[ ! -e ran ]
 		rm ./*.up ./*.down

@@ -138,6 +138,18 @@ json() {
 	done
 }
 
+@test "a command whose words are as long as semlock's is not taken for the process that stands for --hold" {
+	fifos holder
+	start holder "$SEMLOCK" l bash -c 'length=$(wc -c <"/proc/$PPID/cmdline")
+		name=$(printf "%*s" $((length - 1 - 5 - 10 - 12)) "" | tr " " x)
+		exec -a "$name" "$0" hold holder.up holder.down' "$PROBE"
+	ready holder
+	[ "$(wc -c <"/proc/${COMMAND[holder]}/cmdline")" -eq "$(wc -c <"/proc/${PID[holder]}/cmdline")" ]
+	expect_status 1 "$SEMLOCK" --who l
+	grep -q "^held  *${COMMAND[holder]} " .out || complain "$out"
+	let_go
+}
+
 @test "flock(1): the command, not the process that waits for it" {
 	hold_by_flock one l
 	shows "${COMMAND[one]}" l "probe hold one.up one.down"

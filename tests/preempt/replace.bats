@@ -134,6 +134,20 @@ killed_after_the_limit() {
 	done
 }
 
+@test "a holder that takes seconds to end is waited for, and not said to be out of reach" {
+	fifos old
+	start old "$SEMLOCK" l "$PROBE" with-ignored TERM -- "$PROBE" hold old.up old.down
+	ready old
+	fifos new
+	start new "$SEMLOCK" --replace --status-fd=1 l "$PROBE" hold new.up new.down
+	eventually grep -q stopped new.out
+	"$PROBE" pause 2500 # ten looks, and a second, without a holder would end it
+	kill -0 "${PID[new]}" || complain "$(cat new.err)"
+	let_go old
+	ready new
+	let_go new
+}
+
 @test "the holder's end wakes semlock up" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -632,6 +646,20 @@ unproven() {
 		expect_status 64 "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" --replace l true
 		expect_status 64 "$SEMLOCK" -m "$method" l "$SEMLOCK" -m "$method" --toggle l true
 	done
+}
+
+# With its command ends the container, and whoever asked for that.
+@test "a lock made of files whose semlock is process 1 of a container: a process in there does not end it, 64" {
+	namespaces --pid --fork --mount-proc
+	for method in excl mkdir; do
+		unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m $method l \
+			sh -c '(setsid sh -c "\$0 -m $1 --replace l touch ran; echo \$? >status.new; mv status.new status" "$0" 2>message &)
+				while [ ! -s status ]; do "$2" pause 5; done' "$SEMLOCK" $method "$PROBE"
+		[ "$(cat status)" -eq 64 ] || complain "$method: $(cat status message)"
+		grep -q "an ancestor of this command" message
+		rm status
+	done
+	[ ! -e ran ]
 }
 
 @test "a lock made of files, held in another PID namespace: its holder is proven by the flock, and ended" {
