@@ -62,3 +62,18 @@ SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "
 	[[ $err == *"as root: apt-get update && apt-get install -y --no-install-recommends cppcheck shellcheck" ]]
 	[ ! -s asked ] || complain "apt-get was asked: $(cat asked)"
 }
+
+# As Ctrl-C or a supervisor ends it: the whole process group gets the signal, while packages are looked for.
+@test "contrib/check that is ended by a signal has its status, prints no error, and leaves nothing behind" {
+	machine 'exit 1'
+	mkfifo never
+	printf '#!/bin/sh\n: >reached\nread -r _ <>never\n' >fake/dpkg-query
+	mkdir tmp
+	TMPDIR=$PWD/tmp start check setsid "$SOURCE/contrib/check" lint
+	eventually [ -e reached ]
+	kill -TERM -- -"${PID[check]}"
+	ended check 143
+	[ "$(cat check.err)" = Terminated ] || complain "$(cat check.err)" || return # a shell says that of its child
+	left=$(ls -A tmp)
+	[ -z "$left" ] || complain "left: $left"
+}
