@@ -384,11 +384,15 @@ declare -gA smith
 	expect_status 0 "$SEMLOCK" -n "$URL" true
 }
 
-@test "the password is in no command line; a wrong one is 77" {
+@test "the password is in no command line; a wrong one is 77, and so is none, with the cure" {
 	ctl user add root:pw >/dev/null
 	ctl user grant-role root root >/dev/null
 	ctl auth enable >/dev/null
 	secret=Sesame$RANDOM$RANDOM # unlike the secret of any other run of these tests
+	login="the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
+	refused 77 "$login" "$SEMLOCK" -n "$URL" true
+	refused 77 "$login" "$SEMLOCK" --who "$URL"
+	ETCDCTL_USER=root:pw expect_status 0 "$SEMLOCK" -n "$URL" true
 	export SEMLOCK_PASSWORD=a-wrong-one
 	refused 77 "$ETCD" "$SEMLOCK" -n "etcd://root@$ETCD/nightly" true
 	refused 64 "password" "$SEMLOCK" -n "etcd://root:pw@$ETCD/nightly" true

@@ -51,8 +51,8 @@ tidy() { [ -z "${SERVER-}" ] || kill -KILL "$SERVER" 2>/dev/null || true; }
 
 @test "a wrong password is 77, the right one is in no command line" {
 	redis config set requirepass Sesame4711
-	refused 77 "$URL" "$SEMLOCK" -n "$URL" touch ran
-	SEMLOCK_PASSWORD=wrong refused 77 "$URL" "$SEMLOCK" -n "$URL" touch ran
+	refused 77 "$URL: the server wants a password: put it into REDISCLI_AUTH or SEMLOCK_PASSWORD" "$SEMLOCK" -n "$URL" touch ran
+	SEMLOCK_PASSWORD=wrong refused 77 "$URL: WRONGPASS" "$SEMLOCK" -n "$URL" touch ran
 	REDISCLI_AUTH=Sesame4711 expect_status 0 "$SEMLOCK" -n "$URL" sh -c 'echo ${SEMLOCK_PASSWORD-none}'
 	SEMLOCK_PASSWORD=Sesame4711 expect_status 0 "$SEMLOCK" -n "$URL" sh -c 'echo ${SEMLOCK_PASSWORD-none}'
 	expect_out none

@@ -56,6 +56,9 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		error_plain(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
 		return ETCD_GONE;
 	}
+	if (strstr(text, "user name is empty") != NULL && rpc->login.user[0] == '\0')
+		return etcd_fatal(rpc, ERROR_PERMISSION,
+		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD");
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return etcd_fatal(rpc, ERROR_PERMISSION, text);
 	/* The store is full: every member refuses until an administrator makes room; with -w the call is
