@@ -64,11 +64,11 @@ static void add_in_the_way(const struct pglock *lock)
 	    name, lock->id, lock->options->mode == LEASE_SHARED ? " AND o.mode <> 'shared'" : "");
 }
 
-/* The first that waits hears of it at commit. */
+/* The first that waits hears of it at commit; not one whose place has lapsed, which may stand still. */
 static void add_wake(const struct pglock *lock)
 {
 	pg_add("SELECT pg_notify('semlock_' || id, '') FROM (SELECT id FROM semlock.place WHERE name = %s AND token IS NULL"
-	       " AND id <> %" PRId64 " AND NOT " SESSION_ENDED " ORDER BY ticket LIMIT 1) AS next", name, lock->id);
+	       " AND id <> %" PRId64 " AND until > clock_timestamp() AND NOT " SESSION_ENDED " ORDER BY ticket LIMIT 1) AS next", name, lock->id);
 }
 
 static void add_enter(const struct pglock *lock)
@@ -101,7 +101,8 @@ static void add_look(const struct pglock *lock)
 
 	pg_add("SELECT p.token, p.slot, pg_backend_pid() = %d, current_setting('synchronous_standby_names') <> '',"
 	       " (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket),"
-	       " (SELECT ceil(extract(epoch FROM min(o.until) - clock_timestamp()) * 1000)::bigint ", pid, name);
+	       " (SELECT ceil(extract(epoch FROM %s(o.until) - clock_timestamp()) * 1000)::bigint ", pid, name,
+	    lock->options->mode == LEASE_SLOTS ? "min" : "max");
 	add_in_the_way(lock);
 	pg_add("), (SELECT CASE WHEN o.token IS NULL THEN 'note=for the waiters in front' ELSE"
 	       " 'mode=' || o.mode || coalesce(' slot=' || o.slot, '') || ' ' || o.client END ");

@@ -56,6 +56,15 @@ static int enter(struct pglock *lock)
 	return clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER);
 }
 
+/* Between two signs of life, with each of which comes a look: at most six a minute, if the lease leaves five seconds for
+ * a second and a third try; else two in a lease.  Several waiters spread. */
+static int64_t between_signs(int64_t lease)
+{
+	int64_t few = earlier(10 * SECOND, lease - 5 * SECOND), time = few > lease * 2 / 5 ? few : lease * 2 / 5;
+
+	return time + spread(time / 10);
+}
+
 /* In the queue, until we hold (lock->token is set) or the wait is over. */
 static enum engine_outcome acquire(struct pglock *lock)
 {
@@ -91,8 +100,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 		say_wait(lock->who);
 		if (now < o->until && lock->session.ours && !lock->session.listening)
 			continue;
-		/* Three signs of life in a lease; with each comes a look. */
-		next = now + spread(lock->ttl * 2 / 5);
+		next = now + between_signs(lock->ttl);
 		if (lock->before <= 1)
 			next = earlier(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
 		nap(lock, earlier(next, o->until));
