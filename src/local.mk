@@ -19,8 +19,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/kernel_owners.c \
 	src/owners/json.c src/owners/json.h \
 	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
-	src/methods/server/lease.c src/methods/server/lease.h \
-	src/methods/server/held_pipe.c src/methods/server/held_pipe.h \
+	src/methods/server/lease.c \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
@@ -67,7 +66,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/filemethods.h \
 	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
 	src/methods/file/plainfile.c src/methods/file/mkdir.c \
-	src/methods/server/server.c src/methods/server/server.h src/methods/server/scheme.c \
+	src/methods/server/server.c src/methods/server/server.h \
 	src/methods/file/inspect.c src/methods/file/inspect.h \
 	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
 	src/methods/file/rename_file.c src/methods/file/rename_file.h \

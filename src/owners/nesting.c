@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "lock/attempt.h"
-#include "methods/server/held_pipe.h"
+#include "methods/server/server.h"
 #include "owners/nesting.h"
 #include "owners/owners.h"
 #include "owners/probe.h"
@@ -107,20 +107,14 @@ static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 
 static enum nesting nesting_on_server(const struct lock *lock, int *fd)
 {
-	struct held_pipe pipe = {.fd = -1};
+	enum inherited held;
 
-	if (!held_pipe_inherited(lock->spec->name, &pipe))
+	*fd = server_inherited(lock->spec->name, &held);
+	if (*fd < 0)
 		return NESTING_NONE;
-	*fd = pipe.fd;
-	switch (pipe.mode) {
-	case PIPE_OF_SLOT:
-		return lock->spec->slots > 0 ? NESTING_COVERS : NESTING_LESS;
-	case PIPE_OF_SHARED:
-		return lock->spec->slots == 0 && lock->spec->mode == SHARED ? NESTING_AGAIN : NESTING_LESS;
-	case PIPE_OF_EXCLUSIVE:
-		break;
-	}
-	return NESTING_COVERS;
+	if (held == INHERITED_EXCLUSIVE || (held == INHERITED_SLOT && lock->spec->slots > 0))
+		return NESTING_COVERS;
+	return held == INHERITED_SHARED && lock->spec->slots == 0 && lock->spec->mode == SHARED ? NESTING_AGAIN : NESTING_LESS;
 }
 
 enum nesting nesting_inherited(const struct lock *lock, int *fd)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -11,9 +12,9 @@
 #include <unistd.h>
 
 #include "sys/files.h"
-#include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "sys/lease_schedule.h"
+#include "sys/pipe_holders.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 #include "report/error.h"

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lock/lock.h"
 #include "sys/deadline.h"
 #include "sys/locksmith_words.h"
 #include "report/error.h"
@@ -95,5 +96,12 @@ struct deadline locksmith_lease_end(const struct locksmith *helper);
 /* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status; -1:
  * a signal has ended the helper, or it was not waited for. */
 int locksmith_forget(struct locksmith *helper, bool ended);
+
+/* ---- lease.c: while the command runs, a thread ends it before the lease of its lock ends ---- */
+
+/* A method's guard and unguard, for one lock.  The timer is semlock's: if the helper is stopped, killed or cut off and
+ * sends no HELD, the command is ended before another holder can have the lock.  sys/lease_schedule.h says when. */
+int lease_guard(const struct guard *guard, struct error *error);
+void lease_unguard(void);
 
 #endif
