@@ -170,15 +170,6 @@ static void *lease_thread(void *argument)
 
 static struct lease the_lease;
 
-/* The helper renews from now on.  COMMAND is sent for --who. */
-static void tell_start(struct locksmith *helper, pid_t command)
-{
-	char line[32];
-
-	snprintf(line, sizeof line, TOLD_START " " FIELD_PID "%ld\n", (long)command);
-	locksmith_tell(helper, line);
-}
-
 int lease_guard(const struct guard *guard, struct error *error)
 {
 	struct lock *lock = guard->locks;
@@ -213,7 +204,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	lease->running = errno == 0;
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
-	tell_start(lock->helper, command);
+	locksmith_begin(lock->helper, command);
 	return 0;
 }
 

@@ -131,35 +131,27 @@ static const char *whole_line(struct locksmith *helper)
 	return helper->buffer;
 }
 
-static int poll_timeout(const struct deadline *until)
-{
-	int64_t left = deadline_left(until) / MILLISECOND;
-
-	return until->never ? -1 : (int)(left < INT_MAX ? left : INT_MAX);
-}
-
-/* NOTE is allowed at any moment, and printed. */
-static bool is_note(const struct locksmith *helper, const char *line)
-{
-	const char *text = locksmith_says(line, SAYS_NOTE);
-
-	if (text != NULL)
-		complain("%s: %s", helper->url, text);
-	return text != NULL;
-}
-
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line)
 {
 	struct pollfd answer = {helper->out, POLLIN, 0};
 	unsigned reads = 0;
+	const char *note;
+	int64_t left;
 	ssize_t got;
 
-	while ((*line = whole_line(helper)) == NULL || is_note(helper, *line)) {
-		if (*line != NULL)
+	for (;;) {
+		*line = whole_line(helper);
+		if (*line != NULL) {
+			note = locksmith_says(*line, SAYS_NOTE);
+			if (note == NULL)
+				return LINE_READ;
+			complain("%s: %s", helper->url, note);
 			continue;
+		}
+		left = deadline_left(until) / MILLISECOND;
 		/* A helper that writes notes without end counts as late, too. */
-		if ((reads++ >= PIPE_READS && deadline_left(until) == 0) ||
-		    poll(&answer, 1, poll_timeout(until)) == 0)
+		if ((reads++ >= PIPE_READS && left == 0) ||
+		    poll(&answer, 1, until->never ? -1 : left < INT_MAX ? (int)left : INT_MAX) == 0)
 			return LINE_LATE;
 		got = read(helper->out, helper->buffer + helper->used,
 		    sizeof helper->buffer - helper->used);
@@ -168,7 +160,6 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 		else if (got == 0 || (errno != EINTR && errno != EAGAIN))
 			return LINE_END;
 	}
-	return LINE_READ;
 }
 
 const char *locksmith_says(const char *line, const char *word)
@@ -182,18 +173,9 @@ const char *locksmith_says(const char *line, const char *word)
 	return line[length] == ' ' ? line + length + 1 : NULL;
 }
 
-static unsigned offer_bit(const char *word)
-{
-	static const char *const words[] = {OFFER_SHARED, OFFER_SLOTS, OFFER_ORDER, OFFER_TOKEN, OFFER_QUEUE_MAX};
-
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(word, words[i]) == 0)
-			return 1U << i;
-	return 0; /* a later release may know more words: ignore them */
-}
-
 int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error)
 {
+	static const char *const offers[] = {OFFER_SHARED, OFFER_SLOTS, OFFER_ORDER, OFFER_TOKEN, OFFER_QUEUE_MAX};
 	char words[LOCKSMITH_LINE], *word, *rest;
 	const char *line, *text;
 	int got = locksmith_line(helper, until, &line);
@@ -208,8 +190,11 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
 		    "install the two of one release", helper->scheme, text, LOCKSMITH_PROTOCOL);
+	/* A later release may know more words: ignore them. */
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-		helper->offers |= offer_bit(word);
+		for (unsigned i = 0; i < sizeof offers / sizeof *offers; i++)
+			if (strcmp(word, offers[i]) == 0)
+				helper->offers |= 1U << i;
 	return 0;
 }
 
@@ -270,10 +255,13 @@ void locksmith_note(struct locksmith *helper, const char *line)
 		helper->deadline = number;
 }
 
-/* MONITOR keeps a read end open: no SIGPIPE, also after the helper has ended. */
-void locksmith_tell(struct locksmith *helper, const char *line)
+void locksmith_begin(struct locksmith *helper, pid_t command)
 {
-	while (write(helper->in, line, strlen(line)) < 0 && errno == EINTR)
+	char line[32];
+	int length = snprintf(line, sizeof line, TOLD_START " " FIELD_PID "%ld\n", (long)command);
+
+	/* MONITOR keeps a read end open: no SIGPIPE, also after the helper has ended. */
+	while (write(helper->in, line, (size_t)length) < 0 && errno == EINTR)
 		;
 }
 
@@ -285,11 +273,6 @@ bool locksmith_let_go(struct locksmith *helper)
 		close(helper->in);
 	helper->in = -1;
 	return poll(&monitor, 1, 0) == 1 && (monitor.revents & POLLHUP) != 0;
-}
-
-struct deadline locksmith_lease_end(const struct locksmith *helper)
-{
-	return deadline_after(helper->deadline - clock_boottime());
 }
 
 int locksmith_forget(struct locksmith *helper, bool ended)

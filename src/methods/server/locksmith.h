@@ -84,14 +84,11 @@ bool locksmith_number(const char *line, const char *key, long long *number);
 /* Store the lease and the deadline of LINE (OK, HELD) in HELPER. */
 void locksmith_note(struct locksmith *helper, const char *line);
 
-/* Send LINE, which ends in a newline, to the helper. */
-void locksmith_tell(struct locksmith *helper, const char *line);
+/* Send START: the helper renews the lock from now on, and --who names COMMAND. */
+void locksmith_begin(struct locksmith *helper, pid_t command);
 
 /* Close IN.  Returns true if no other process has it open: then the helper releases the lock. */
 bool locksmith_let_go(struct locksmith *helper);
-
-/* The end of the lease, as a deadline to wait for. */
-struct deadline locksmith_lease_end(const struct locksmith *helper);
 
 /* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status; -1:
  * a signal has ended the helper, or it was not waited for. */

@@ -53,31 +53,6 @@ static void add_duration(struct words *words, const char *option, int64_t time)
 	add_word(words, "%s=%lld.%09lld", option, (long long)(time / SECOND), (long long)(time % SECOND));
 }
 
-/* The helper refuses a time of more than 100 days: leave a longer one out. */
-static void add_wait_options(struct words *words, const struct wait_options *wait)
-{
-	int64_t left = deadline_left(&wait->deadline);
-
-	if (wait->try_once)
-		add_word(words, "--no-wait");
-	else if (left < 86400 * SECOND * 90)
-		add_duration(words, "--wait", left);
-	if (wait->places > 0)
-		add_word(words, "--queue-max=%u", wait->places);
-}
-
-static void add_lock_options(struct words *words, const struct lock *lock)
-{
-	if (lock->spec->slots > 0)
-		add_word(words, "--slots=%u", lock->spec->slots);
-	else if (lock->spec->mode == SHARED)
-		add_word(words, "--mode=shared");
-	if (lock->spec->ttl > 0)
-		add_duration(words, "--ttl", lock->spec->ttl);
-	if (lock->spec->stale > 0)
-		add_duration(words, "--stale", lock->spec->stale);
-}
-
 /* COMMAND in one line, for other people's terminals. */
 static void add_note(struct words *words, char **command)
 {
@@ -91,16 +66,30 @@ static void add_note(struct words *words, char **command)
 
 static int start_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
+	const struct lock_spec *spec = lock->spec;
+	int64_t left = deadline_left(&wait->deadline);
 	struct words words = {.count = 1};
 
-	add_lock_options(&words, lock);
-	add_wait_options(&words, wait);
+	if (spec->slots > 0)
+		add_word(&words, "--slots=%u", spec->slots);
+	else if (spec->mode == SHARED)
+		add_word(&words, "--mode=shared");
+	if (spec->ttl > 0)
+		add_duration(&words, "--ttl", spec->ttl);
+	if (spec->stale > 0)
+		add_duration(&words, "--stale", spec->stale);
+	if (wait->try_once)
+		add_word(&words, "--no-wait");
+	else if (left < 86400 * SECOND * 90) /* the helper refuses a time of more than 100 days */
+		add_duration(&words, "--wait", left);
+	if (wait->places > 0)
+		add_word(&words, "--queue-max=%u", wait->places);
 	add_word(&words, "--pid=%ld", (long)lock->child->semlock);
-	if (lock->spec->command != NULL)
-		add_note(&words, lock->spec->command);
+	if (spec->command != NULL)
+		add_note(&words, spec->command);
 	add_word(&words, "--"); /* the URL may begin with "-" */
-	words.list[words.count] = lock->spec->name;
-	return locksmith_start(lock->helper, lock->spec->method->name, words.list, error);
+	words.list[words.count] = spec->name;
+	return locksmith_start(lock->helper, spec->method->name, words.list, error);
 }
 
 static void note_taken(struct lock *lock, const char *line)
@@ -250,7 +239,7 @@ static bool told_to_end(void)
 /* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
-	struct deadline end = locksmith_lease_end(lock->helper), slice;
+	struct deadline end = deadline_after(lock->helper->deadline - clock_boottime()), slice;
 	const char *line;
 	int got;
 
