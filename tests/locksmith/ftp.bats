@@ -169,11 +169,17 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	expect_status 69 "$SEMLOCK" --who "$URL"
 }
 
-@test "--who names the holder" {
+@test "--who names the holder's command, here with its words, and on other hosts its PID" {
 	expect_status 0 "$SEMLOCK" --who "$URL"
-	hold_lock "$URL"
+	hold_lock --ttl=8 "$URL"
 	expect_status 1 "$SEMLOCK" --who "$URL"
-	grep -Eq "^held +${COMMAND[holder]} .* exclusive " .out
+	grep -Eq "^held +${COMMAND[holder]} .* exclusive .* hold holder.up holder.down" .out
+	# Another host knows what the name on the server says: the command's PID from the first heartbeat on.
+	known() {
+		run_smith --who "$URL"
+		[[ $output == "WHO state=holds pid=${COMMAND[holder]} host="*" mode=exclusive" ]]
+	}
+	eventually known
 }
 
 @test "a server that is not there yet is waited for like a lock" {

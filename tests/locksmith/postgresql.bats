@@ -703,6 +703,28 @@ later() {
 	expect_status 0 "$SEMLOCK" --who "$URL"
 }
 
+@test "--who names the command with its words and its PID, its slot, and since when, on its host and on others" {
+	began=$(date +%s)
+	hold_lock --ttl=9 -j 3 "$URL"
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out "${COMMAND[holder]}" "$(inner holder)" "$began" "$PROBE" <<-'END'
+		import calendar, json, sys, time
+		_, out, pid, semlock, began, probe = sys.argv
+		holder = json.load(open(out))[0]["holders"][0]
+		since = calendar.timegm(time.strptime(holder["since"], "%Y-%m-%dT%H:%M:%SZ"))
+		assert (holder["pid"], holder["watcher"], holder["slot"]) == (int(pid), int(semlock), 0), holder
+		assert holder["command"] == [probe, "hold", "holder.up", "holder.down"], holder
+		assert int(began) <= since <= time.time(), holder
+	END
+	# Another host knows what the server knows: the command's PID from the first renewal on.
+	known() {
+		run_smith --who "$URL"
+		[[ $output =~ ^"WHO state=holds mode=slots slot=0 pid=${COMMAND[holder]} host=$(hostname) since="([0-9]+)" note=$PROBE hold holder.up holder.down"$ ]] &&
+			[ "${BASH_REMATCH[1]}" -ge "$began" ]
+	}
+	eventually known
+}
+
 @test "--hold holds it for another program, until end of input" {
 	mkfifo in
 	exec {in}<>in
