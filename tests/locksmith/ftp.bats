@@ -141,9 +141,25 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 	ends_with_semlock
 }
 
-@test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
-	# Every client looks once a second: the stopped one for its turn, the next one at its sign.
-	with_lease 2 stopped_waiter 3
+# Clients look, and no order is kept: the next one comes when the sign of the stopped one, with its PID, is there.
+stopped_with_sign() {
+	local url=${URL/nightly/nightly$ttl} sign inner
+	rm -f ./*.up ./*.down
+	hold_lock --ttl="$ttl" "$url" || return
+	fifos stopped && fifos next
+	start stopped "$SEMLOCK" -v --ttl="$ttl" "$url" "$PROBE" hold stopped.up stopped.down
+	waits_for stopped "waiting: held by" || return
+	inner=$(inner stopped) sign="[^ ]*\.${PID[stopped]}\."
+	kill -STOP "${PID[stopped]}" "$inner"
+	let_go && in_file log "^MKD $sign" || return
+	start next "$SEMLOCK" -v --ttl="$ttl" "$url" "$PROBE" hold next.up next.down
+	ready next && none "^RNFR $sign" log || return
+	kill -CONT "$inner" "${PID[stopped]}"
+	let_go next && ready stopped && let_go stopped
+}
+
+@test "a waiter that is stopped (Ctrl-Z) in its turn has one lease and no more, and its turn again when it goes on" {
+	with_lease 2 stopped_with_sign
 }
 
 @test "wrong password 77, no server 69, a directory that cannot be written 73: one line each" {
