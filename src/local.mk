@@ -17,7 +17,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/open_fds.c src/sys/open_fds.h \
 	src/methods/file/host_id.c src/methods/file/host_id.h src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \
-	src/owners/json.c src/owners/json.h \
 	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
 	src/methods/server/lease.c \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \

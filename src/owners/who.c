@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "methods/server/server.h"
-#include "owners/json.h"
 #include "owners/open_locks.h"
 #include "owners/owner_text.h"
 #include "owners/owners_look.h"

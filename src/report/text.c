@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -52,26 +53,66 @@ bool text_harmless(const char *text, size_t length)
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns)
 {
 	size_t used = 0, cut = 0, shown = 0, step;
+	bool harmless;
 
-	while (length > 0 && shown < columns) {
+	for (; length > 0 && shown < columns; from += step, length -= step, shown++) {
 		step = text_character(from, length);
-		if (used + (step == 0 ? 1 : step) >= size)
+		harmless = text_harmless(from, step);
+		step = step == 0 ? 1 : step;
+		if (used + step >= size)
 			break;
 		if (shown + 3 <= columns && used + 3 < size)
 			cut = used;
-		if (text_harmless(from, step))
+		if (harmless)
 			memcpy(text + used, from, step);
 		else
 			text[used] = '?';
-		used += text_harmless(from, step) ? step : 1;
-		step = step == 0 ? 1 : step;
-		from += step;
-		length -= step;
-		shown++;
+		used += harmless ? step : 1;
 	}
 	if (length > 0 && columns >= 3 && size >= 4) {
 		memcpy(text + cut, "...", 3);
 		used = cut + 3;
 	}
 	text[used] = '\0';
+}
+
+/* Of well-formed UTF-8, at most three bytes. */
+static unsigned code_point(const char *text, size_t length)
+{
+	unsigned point = (unsigned char)text[0] & (length == 1 ? 0x7f : 0xffu >> (length + 1));
+
+	for (size_t i = 1; i < length; i++)
+		point = point << 6 | ((unsigned char)text[i] & 0x3f);
+	return point;
+}
+
+void json_string(FILE *out, const char *text, size_t length)
+{
+	size_t step;
+
+	putc('"', out);
+	for (; length > 0; text += step, length -= step) {
+		step = text_character(text, length);
+		if (step == 0)
+			fputs("\\ufffd", out);
+		else if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if (!text_harmless(text, step))
+			fprintf(out, "\\u%04x", code_point(text, step));
+		else
+			fwrite(text, 1, step, out);
+		step = step == 0 ? 1 : step;
+	}
+	putc('"', out);
+}
+
+void json_words(FILE *out, const char *words, size_t length)
+{
+	putc('[', out);
+	for (size_t at = 0, word; at < length; at += word + 1) {
+		word = strnlen(words + at, length - at);
+		fputs(at == 0 ? "" : ", ", out);
+		json_string(out, words + at, word);
+	}
+	putc(']', out);
 }

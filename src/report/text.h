@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* report/text.h - foreign text (file names, command lines) made safe for a terminal. */
+/* report/text.h - foreign text (file names, command lines) made safe for a terminal, and for JSON. */
 #ifndef SEMLOCK_REPORT_TEXT_H
 #define SEMLOCK_REPORT_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The length in bytes of the character at TEXT, of which LEFT bytes are there: 1 to 4 for
  * well-formed UTF-8, 0 for anything else. */
@@ -18,5 +19,12 @@ bool text_harmless(const char *text, size_t length);
  * COLUMNS characters of them.  A character that is not text_harmless(), or not UTF-8, becomes a
  * question mark; a text that does not fit is cut between two characters, and ends in "...". */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
+
+/* Write the LENGTH bytes at TEXT as a string of JSON, quotes included.  A byte that is not UTF-8 becomes U+FFFD; a
+ * character that is not text_harmless() is escaped. */
+void json_string(FILE *out, const char *text, size_t length);
+
+/* The LENGTH bytes at WORDS, strings that each end in a zero, as an array. */
+void json_words(FILE *out, const char *words, size_t length);
 
 #endif

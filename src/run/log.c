@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "methods/kernel/safe_open.h"
-#include "owners/json.h"
 #include "report/error.h"
 #include "report/status_fd.h"
+#include "report/text.h"
 #include "run/run.h"
 #include "run/result.h"
 #include "sys/deadline.h"

@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include "fuzz.h"
-#include "owners/json.h"
 #include "report/text.h"
 
 /* Every character is complete, and none controls a terminal. */
