@@ -4,7 +4,7 @@ semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
 	src/lock/attempt.c src/lock/attempt.h \
-	src/owners/open_locks.c src/owners/open_locks.h \
+	src/owners/open_locks.c \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
@@ -29,9 +29,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/memory.c src/sys/memory.h \
 	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c \
-	src/owners/nesting.c src/owners/nesting.h \
+	src/owners/nesting.c \
 	src/run/acquire.c \
-	src/owners/owners.c src/owners/owners.h src/owners/owners_look.c src/owners/owners_look.h src/owners/sources.h \
+	src/owners/owners_list.c src/owners/owners.h src/owners/owners_look.c src/owners/sources.h \
 	src/cli/options.c src/cli/reading.h \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/request.h \
@@ -44,8 +44,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
 	src/run/run.c src/run/run.h \
-	src/owners/proc_snapshot.c src/owners/proc_snapshot.h \
-	src/owners/owner_text.c src/owners/owner_text.h \
+	src/owners/owner_text.c \
 	src/lock/lockset.c \
 	src/lock/slots.c \
 	src/preempt/targets.c src/preempt/targets.h \
@@ -54,10 +53,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/server_owners.c \
 	src/cli/usage.c \
 	src/cli/values.c \
-	src/owners/probe.c src/owners/probe.h \
 	src/owners/waiters.c \
 	src/run/supervise.c \
-	src/owners/who.c src/owners/who.h \
+	src/owners/who.c \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
 	src/methods/kernel/fcntl.c  \

@@ -11,7 +11,7 @@
 #include "run/run.h"
 #include "run/relay.h"
 #include "run/result.h"
-#include "owners/who.h"
+#include "owners/owners.h"
 #include "cli/request.h"
 #include "lock/take.h"
 #include "report/error.h"
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	if (!request.as_flock && strcmp(program_invocation_short_name, "semlock") != 0)
 		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
 	if (request.who)
-		return who(&request);
+		who(&request);
 	log_open(&request);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
 	if (request.dies_with_parent && !parent_watch()) {

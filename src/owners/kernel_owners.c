@@ -4,12 +4,194 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lock/queue.h"
 #include "owners/sources.h"
+#include "sys/file_system.h"
+#include "sys/files.h"
+
+/* ---- the snapshot ---- */
+
+/* Returns false with errno set if FD is -1, or its file cannot be looked at. */
+static bool identify(struct snapshot *snapshot, unsigned file, int fd, struct stat *status)
+{
+	if (fd < 0 || fstat(fd, status) != 0)
+		return false;
+	snapshot->files[file] = (struct identity){status->st_dev, status->st_ino};
+	file_system_device(fd, status->st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
+	snapshot->nfiles = file + 1;
+	return true;
+}
+
+/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that this process has
+ * on the file. */
+static bool identify_path(struct snapshot *snapshot, unsigned file, const char *path, struct stat *status)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	bool there = identify(snapshot, file, fd, status);
+
+	if (fd >= 0)
+		close(fd);
+	return there;
+}
+
+static bool is_about(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
+{
+	return lock->inode == (unsigned long long)snapshot->files[file].inode &&
+	       lock->major == snapshot->devices[file].major && lock->minor == snapshot->devices[file].minor;
+}
+
+static bool append_line(struct snapshot *snapshot, const struct listed_lock *entry)
+{
+	struct listed_lock *list = snapshot->listed;
+
+	if ((snapshot->nlisted & (snapshot->nlisted - 1)) == 0) /* full at each power of two */
+		list = realloc(list, (snapshot->nlisted == 0 ? 1 : 2 * snapshot->nlisted) * sizeof *list);
+	if (list == NULL)
+		return false;
+	snapshot->listed = list;
+	list[snapshot->nlisted++] = *entry;
+	return true;
+}
+
+/* Returns the number of lines about the lock itself, or -1 with ERROR filled. */
+static int read_list_once(struct snapshot *snapshot, struct error *error)
+{
+	FILE *locks = fopen("/proc/locks", "re");
+	struct listed_lock entry = {0};
+	char line[256];
+	int count = 0;
+
+	snapshot->nlisted = 0;
+	if (locks == NULL)
+		return error_set(error, ERROR_UNAVAILABLE, "cannot find the holder: cannot read /proc/locks");
+	while (fgets(line, sizeof line, locks) != NULL) {
+		if (!procfs_lock_line(line, &entry.lock))
+			continue;
+		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++) {
+			if (!is_about(snapshot, entry.file, &entry.lock))
+				continue;
+			count += entry.file == SNAPSHOT_LOCK;
+			if (!append_line(snapshot, &entry)) {
+				fclose(locks);
+				return error_set(error, ERROR_SYSTEM, "no memory");
+			}
+		}
+	}
+	fclose(locks);
+	return count;
+}
+
+/* While /proc/locks changes, a read of it can leave out a line, or give one twice: read it until two reads in
+ * a row give as many.  And no lock is free because a read or two have none. */
+static int read_list(struct snapshot *snapshot, struct error *error)
+{
+	int reads = snapshot->nfiles == 0 ? 1 : 6, count = read_list_once(snapshot, error);
+	bool steady = false;
+	size_t before;
+
+	while (--reads > 0 && count >= 0 && !(steady && (count > 0 || reads < 3))) {
+		before = snapshot->nlisted;
+		count = read_list_once(snapshot, error);
+		steady = snapshot->nlisted == before;
+	}
+	return count < 0 ? -1 : 0;
+}
+
+/* Mark a line of SNAPSHOT about FILE that has LOCK, and is not marked yet.  Returns whether there was one. */
+static bool account(struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
+{
+	struct listed_lock *entry;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		if (!entry->accounted && entry->file == file && procfs_same_lock(&entry->lock, lock)) {
+			entry->accounted = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Read the list before and after the descriptors, and keep the lines that are in both, each of the first once. */
+static int fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct error *error)
+{
+	char queue[QUEUE_PATH_SIZE];
+	struct snapshot earlier;
+	struct listed_lock *line;
+	struct stat status;
+	size_t kept = 0;
+	int result;
+
+	queuefile_path(lock, queue);
+	identify_path(snapshot, SNAPSHOT_QUEUE, queue, &status);
+	earlier = *snapshot;
+	result = read_list(&earlier, error);
+	if (result == 0) {
+		snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
+		open_fds_find(&snapshot->open_fds);
+		result = read_list(snapshot, error);
+	}
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		line = &snapshot->listed[i];
+		if (account(&earlier, line->file, &line->lock))
+			snapshot->listed[kept++] = *line;
+	}
+	snapshot->nlisted = kept;
+	free(earlier.listed);
+	if (result != 0)
+		snapshot_forget(snapshot);
+	return result;
+}
+
+void snapshot_forget(struct snapshot *snapshot)
+{
+	open_fds_forget(&snapshot->open_fds);
+	free(snapshot->listed);
+	*snapshot = (struct snapshot){0};
+}
+
+/* A lock whose file does not exist is free, if its directory does: else errno says what is missing. */
+int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct error *error)
+{
+	const char *name = lock->spec->name, *directory;
+	struct lock itself = {0};
+	char space[PATH_MAX];
+	struct stat file;
+
+	*snapshot = (struct snapshot){0};
+	if (name == NULL ? !identify(snapshot, SNAPSHOT_LOCK, lock->fd, &file)
+			 : !identify_path(snapshot, SNAPSHOT_LOCK, name, &file)) {
+		directory = name != NULL && errno == ENOENT ? path_directory(name, space) : NULL;
+		if (directory != NULL && access(directory, F_OK) == 0)
+			return 0;
+		return error_set(error, ERROR_OPEN, "cannot look at it");
+	}
+	if (name != NULL && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))
+		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock", S_ISFIFO(file.st_mode) ? "FIFO" : "socket");
+	itself.id.device = file.st_dev;
+	itself.id.inode = file.st_ino;
+	return fill_snapshot(snapshot, &itself, error);
+}
+
+int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object, struct error *error)
+{
+	struct stat file;
+
+	*snapshot = (struct snapshot){0};
+	if (object >= 0 && !identify(snapshot, SNAPSHOT_LOCK, object, &file))
+		return error_set(error, ERROR_OPEN, "cannot look at it");
+	return fill_snapshot(snapshot, lock, error);
+}
+
+/* ---- the holders ---- */
 
 /* Is the lock in OPEN_FD the one that OWNER has: through the same open file description, or, for a
  * lock of the process (posix), by the same process? */
@@ -28,7 +210,7 @@ static bool is_same_hold(const struct owner *owner, const struct procfs_lock *ow
 	return same < 0 ? seen->exclusive || seen->pid > 0 : same == 1;
 }
 
-static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
+static void add_seen(struct owners *found, struct snapshot *snapshot, unsigned kinds)
 {
 	struct procfs_lock *locks = calloc(snapshot->open_fds.count + 1, sizeof *locks);
 	struct owner *owner;
@@ -49,7 +231,7 @@ static void add_seen(struct owners *found, struct proc_snapshot *snapshot, unsig
 			owner_describe(owner, &open_fd->lock);
 			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
 			locks[j] = open_fd->lock;
-			proc_snapshot_account(snapshot, SNAPSHOT_LOCK, &open_fd->lock);
+			account(snapshot, SNAPSHOT_LOCK, &open_fd->lock);
 		}
 		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
 	}
@@ -113,7 +295,7 @@ static void name_holder(struct owner *owner)
 
 /* Lines without a descriptor.  The process that a posix lock's line names holds it, and is alive; the
  * one that took another kind may have ended, and its PID be another process's. */
-static void add_unseen(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
+static void add_unseen(struct owners *found, struct snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
 	struct listed_lock *entry;
@@ -173,7 +355,7 @@ static void drop_ended(struct owners *found)
 	}
 }
 
-void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, unsigned kinds)
+void kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds)
 {
 	found->failed = snapshot->open_fds.failed;
 	add_seen(found, snapshot, kinds);
@@ -183,4 +365,23 @@ void kernel_owners_add(struct owners *found, struct proc_snapshot *snapshot, uns
 	add_unseen(found, snapshot, kinds);
 	unite_unseen_slots(found);
 	found->holders = found->count;
+}
+
+bool kernel_owner_outside(const char *path, unsigned kinds)
+{
+	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat file;
+	bool locked = false;
+	int fd = -1;
+
+	if (host_id()->pidns != FIRST_PIDNS && stat(path, &file) == 0 && (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)))
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if ((kinds & KIND_FLOCK) != 0)
+		locked = call_try_flock(fd) != 0 && errno == EWOULDBLOCK;
+	if (!locked && (kinds & (KIND_OFD | KIND_POSIX)) != 0)
+		locked = fcntl(fd, F_OFD_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
+	close(fd);
+	return locked;
 }

@@ -6,10 +6,7 @@
 
 #include "lock/attempt.h"
 #include "methods/server/server.h"
-#include "owners/nesting.h"
-#include "owners/owners.h"
-#include "owners/probe.h"
-#include "sys/open_fds.h"
+#include "owners/sources.h"
 
 /* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another kind, or a
  * slot beyond those of LOCK, has none of them. */
@@ -68,16 +65,11 @@ static bool is_own(const struct lock *lock, int fd)
 	       (lock->spec->name == NULL && open_fds_same_description(getpid(), fd, getpid(), lock->fd) != 0);
 }
 
-static bool is_slot(const struct procfs_lock *lock)
-{
-	return lock->kind == KIND_OFD && lock->first >= FLOCK_FIRST_SLOT;
-}
-
 /* The slot of a flock is two locks, the shared flock and a byte, through one descriptor. */
 static bool is_half_of_slot(const struct open_fds *open_fds, const struct open_fd *half)
 {
 	for (size_t i = 0; half->lock.kind == KIND_FLOCK && i < open_fds->count; i++)
-		if (open_fds->list[i].fd == half->fd && is_slot(&open_fds->list[i].lock))
+		if (open_fds->list[i].fd == half->fd && is_flock_slot(&open_fds->list[i].lock))
 			return true;
 	return false;
 }
@@ -125,6 +117,6 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd)
 		return nesting_on_server(lock, fd);
 	if ((can & LEAVES_RECORD) == 0)
 		return nesting_in_kernel(lock, fd);
-	*fd = probe_inherited(lock);
+	*fd = record_owner_inherited(lock);
 	return *fd >= 0 ? NESTING_COVERS : NESTING_NONE;
 }

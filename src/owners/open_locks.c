@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +14,7 @@
 #include "methods/file/owner_record.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
-#include "owners/open_locks.h"
+#include "owners/sources.h"
 
 #define QUEUES QUEUE_DIRECTORY "/semlock-"
 
@@ -221,79 +220,4 @@ void open_locks_find(struct open_locks *all)
 {
 	*all = (struct open_locks){.unseen = access("/proc/1", F_OK) != 0}; /* hidepid */
 	process_each(see_process, all);
-}
-
-bool open_locks_is_first(const struct open_locks *all, size_t i)
-{
-	for (size_t j = 0; j < i; j++)
-		if (strcmp(all->list[i].name, all->list[j].name) == 0)
-			return false;
-	return true;
-}
-
-/* ---- locks on servers ---- */
-
-struct children {
-	pid_t parent;
-	pid_t other; /* a child that is no helper; 0: none */
-};
-
-static bool see_child(pid_t pid, void *context)
-{
-	struct children *children = context;
-	struct procfs_stat stat;
-
-	if (process_stat(pid, &stat) && stat.parent == children->parent && !procfs_ended(stat.state) &&
-	    strncmp(stat.name, LOCKSMITH_PREFIX, 15) != 0)
-		children->other = pid;
-	return true;
-}
-
-/* While a lock is held, its lease has a timer, also after the command has ended (--min-hold). */
-static bool has_timer(pid_t pid)
-{
-	char path[64], target[64];
-	ssize_t length;
-
-	for (int fd = 3; fd < 64; fd++) {
-		snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
-		length = readlink(path, target, sizeof target - 1);
-		target[length > 0 ? length : 0] = '\0';
-		if (strcmp(target, "anon_inode:[timerfd]") == 0)
-			return true;
-	}
-	return false;
-}
-
-static void add_run(struct owners *found, const struct open_lock *lock, const struct children *children, bool waits)
-{
-	struct owner *one = owners_add(found);
-
-	if (one == NULL)
-		return;
-	one->waits = waits;
-	one->method = server_method(lock->name)->name;
-	process_read(children->other > 0 ? children->other : lock->semlock, &one->process);
-	one->supervisor = children->other > 0 ? lock->semlock : 0;
-	one->since = process_start(one->process.started);
-	one->since_exact = true;
-	found->holders += !waits;
-}
-
-void open_locks_of_server(const struct open_locks *all, size_t i, struct owners *found)
-{
-	struct children children;
-	bool holds;
-
-	*found = (struct owners){0};
-	for (int waits = 0; waits < 2; waits++)
-		for (size_t j = i; j < all->count; j++) {
-			if (strcmp(all->list[j].name, all->list[i].name) != 0)
-				continue;
-			children = (struct children){.parent = all->list[j].semlock};
-			process_children(children.parent, see_child, &children);
-			holds = children.other > 0 || has_timer(children.parent);
-			if (holds == (waits == 0))
-				add_run(found, &all->list[j], &children, waits != 0);
-		}
 }

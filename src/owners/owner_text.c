@@ -3,14 +3,13 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "methods/file/host_id.h"
-#include "owners/owner_text.h"
-#include "owners/owners_look.h"
-#include "sys/deadline.h"
+#include "lock/attempt.h"
+#include "owners/sources.h"
 
 void moment_text(int64_t moment, char *text, size_t size)
 {
@@ -174,13 +173,65 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
 	return true;
 }
 
+static bool same_command(const struct process *one, const struct process *other)
+{
+	return one->command_length == other->command_length &&
+	       memcmp(one->command, other->command, one->command_length) == 0;
+}
+
+/* The process for which a semlock --hold holds the lock, or 0.  Its child runs no program and so has
+ * semlock's arguments: --hold=PID names the process; else it is semlock's parent. */
+static pid_t caller_of_hold(const struct owner *holder)
+{
+	const struct process *child = &holder->process;
+	struct process semlock;
+	const char *equals;
+
+	if (holder->supervisor == 0 || holder->supervisor == child->pid || !process_read(holder->supervisor, &semlock) ||
+	    !same_command(&semlock, child))
+		return 0;
+	for (size_t i = 0; i < child->command_length; i += strlen(child->command + i) + 1)
+		if (strncmp(child->command + i, "--ho", 4) == 0 &&
+		    (equals = strchr(child->command + i, '=')) != NULL)
+			return (pid_t)strtol(equals + 1, NULL, 10);
+	return semlock.parent;
+}
+
+/* This process, or its relay: with -o, semlock is two processes. */
+static bool is_this_semlock(const struct process *process)
+{
+	struct process this;
+
+	return process->pid == getpid() ||
+	       (process->pid == getppid() && process_read(getpid(), &this) && same_command(process, &this));
+}
+
+void owners_name_callers(struct owners *found)
+{
+	struct owner *holder;
+	struct process caller;
+	pid_t pid;
+
+	for (size_t i = 0; i < found->holders; i++) {
+		holder = &found->list[i];
+		pid = is_this_semlock(&holder->process) ? holder->supervisor : caller_of_hold(holder);
+		if (pid <= 1 || !process_read(pid, &caller))
+			continue;
+		holder->process = caller;
+		if (holder->supervisor == pid)
+			holder->supervisor = 0;
+	}
+}
+
 bool owners_for_text(struct owners *found, const struct lock *lock)
 {
 	struct error ignored;
 
 	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
-	owners_keep_overlapping(found, lock);
+	for (size_t i = found->holders; i > 0; i--)
+		if (!attempt_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
+			owners_drop(found, i - 1);
 	owners_name_callers(found);
 	return true;
 }

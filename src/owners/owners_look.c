@@ -8,8 +8,6 @@
 
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
-#include "owners/owners_look.h"
-#include "owners/probe.h"
 #include "owners/sources.h"
 #include "sys/file_system.h"
 
@@ -32,13 +30,6 @@ static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 		}
 	}
 	return false;
-}
-
-static void unite_slots(struct owners *found)
-{
-	for (size_t i = found->holders; i > 0; i--)
-		if (is_half_of_slot(found, &found->list[i - 1]))
-			owners_drop(found, i - 1);
 }
 
 /* Open LOCK's file, if it is a regular one on NFS; else -1: to open a device or a FIFO could have an effect. */
@@ -70,7 +61,6 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 	if (owner != NULL) {
 		owner->method = lock->spec->method->name;
 		owner->kind = owners_kinds(lock);
-		owner->slot = -1;
 		owner->doubt = DOUBT_MACHINE;
 		found->holders = 1;
 	}
@@ -82,54 +72,34 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
  * ERROR filled. */
 static int add_kernel_owners(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
-	struct proc_snapshot snapshot;
+	struct snapshot snapshot;
 	bool steady;
 
-	if (proc_snapshot_take(&snapshot, lock, error) != 0)
+	if (snapshot_take(&snapshot, lock, error) != 0)
 		return -1;
 	kernel_owners_add(found, &snapshot, kinds);
 	add_elsewhere(found, lock);
 	waiters_add(found, &snapshot, kinds);
-	unite_slots(found);
+	for (size_t i = found->holders; i > 0; i--)
+		if (is_half_of_slot(found, &found->list[i - 1]))
+			owners_drop(found, i - 1);
 	steady = !found->unseen || snapshot.open_fds.blind;
-	proc_snapshot_forget(&snapshot);
+	snapshot_forget(&snapshot);
 	return steady;
 }
 
-static int add_recorded_owners(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+/* Returns as record_owners_add(). */
+static int look_once(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
-	(void)kinds;
-	return record_owners_add(found, lock, error);
-}
+	unsigned can = lock->spec->method->can;
 
-/* The server is not asked. */
-static int add_last_answer(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
-{
-	(void)kinds, (void)error;
+	if ((can & LEAVES_RECORD) != 0)
+		return record_owners_add(found, lock, error);
+	if ((can & HAS_LEASE) == 0)
+		return add_kernel_owners(found, lock, kinds, error);
 	if (lock->server_text != NULL)
 		server_owners_add(found, lock->spec->method->name, lock->server_text, false);
 	return 1;
-}
-
-static bool verify_recorded(const struct lock *lock, pid_t pid);
-static bool verify_listed(const struct lock *lock, pid_t pid);
-
-/* Where the holders of a method's locks are listed. */
-struct source {
-	/* Add LOCK's owners to FOUND.  1; 0: look again; -1 with ERROR filled. */
-	int (*add)(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
-	/* Does PID hold it?  Never asked of a server. */
-	bool (*verify)(const struct lock *lock, pid_t pid);
-};
-
-static const struct source *source_of(const struct lock *lock)
-{
-	static const struct source processes = {add_kernel_owners, verify_listed};
-	static const struct source its_record = {add_recorded_owners, verify_recorded};
-	static const struct source server = {add_last_answer, NULL};
-	unsigned can = lock->spec->method->can;
-
-	return (can & HAS_LEASE) != 0 ? &server : (can & LEAVES_RECORD) != 0 ? &its_record : &processes;
 }
 
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
@@ -141,51 +111,21 @@ int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, s
 		if (tries > 0)
 			open_fds_drop_walk();
 		owners_forget(found);
-		seen = source_of(lock)->add(found, lock, kinds, error);
+		seen = look_once(found, lock, kinds, error);
 	}
 	if (seen >= 0 && found->failed)
 		seen = error_plain(error, ERROR_SYSTEM, "cannot list its holders: no memory");
 	return seen < 0 ? -1 : 0;
 }
 
-/* A file with a bare PID in it, whose holder has the file under flock(2), is a lock of -m link. */
-static bool is_link(const struct owners *found, const char *name)
+/* No process that is seen here holds the kernel lock: one outside of this PID namespace does. */
+static void add_outside(struct owners *found, const struct method *method)
 {
-	struct record record;
+	struct owner *owner = owners_add(found), outside;
 
-	return found->holders == 1 && probe_record(name, method_named("link"), &record) == RECORD_PID &&
-	       probe_names(&found->list[0], &record);
-}
-
-/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
-static int look_at_any(struct owners *found, struct lock_spec *spec, struct error *error)
-{
-	const struct lock lock = LOCK_OF(spec);
-	const struct method *recorded = probe_method(spec->name);
-
-	if (recorded == NULL) {
-		if (owners_look(found, &lock, KIND_FLOCK | KIND_OFD | KIND_POSIX, error) != 0)
-			return -1;
-		if (!is_link(found, spec->name))
-			return 0;
-		owners_forget(found);
-		recorded = method_named("link");
-	}
-	spec->method = recorded;
-	return owners_look(found, &lock, 0, error);
-}
-
-/* No process that is seen here holds SPEC's kernel lock: one outside of this PID namespace may. */
-static void add_outside(struct owners *found, const struct lock_spec *spec, unsigned kinds)
-{
-	struct owner *owner = NULL, outside;
-
-	if ((spec->method->can & FREED_BY_KERNEL) != 0 && !owners_held(found) && spec->name != NULL &&
-	    probe_locked_outside(spec->name, kinds))
-		owner = owners_add(found);
 	if (owner == NULL)
 		return;
-	owner->method = spec->method->name;
+	owner->method = method->name;
 	owner->doubt = DOUBT_NAMESPACE;
 	outside = *owner;
 	memmove(found->list + 1, found->list, (found->count - 1) * sizeof *found->list); /* holders come first */
@@ -193,27 +133,34 @@ static void add_outside(struct owners *found, const struct lock_spec *spec, unsi
 	found->holders++;
 }
 
-int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool method_named, struct error *error)
+/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
+int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method, struct error *error)
 {
 	const struct lock lock = LOCK_OF(spec);
-	int result;
+	const struct method *recorded;
+	unsigned kinds;
 
+	*found = (struct owners){0};
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
 	if ((spec->method->can & HAS_LEASE) != 0)
 		return server_owners_ask(found, &lock, error);
-	result = method_named ? owners_look(found, &lock, owners_kinds(&lock), error) : look_at_any(found, spec, error);
-	if (result == 0)
-		add_outside(found, spec, method_named ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX);
-	return result;
-}
-
-static bool conflicts_with(const struct procfs_lock *held, const struct lock *lock)
-{
-	struct owner holder = {0};
-
-	owner_describe(&holder, held);
-	return owners_count_lock(held, owners_kinds(lock)) && owner_conflicts(&holder, lock);
+	kinds = this_method ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX;
+	recorded = this_method ? NULL : record_method(spec->name);
+	if (recorded == NULL && owners_look(found, &lock, kinds, error) != 0)
+		return -1;
+	if (!this_method && found->holders == 1 && record_is_link(spec->name, &found->list[0]))
+		recorded = method_named("link");
+	if (recorded != NULL) {
+		owners_forget(found);
+		spec->method = recorded;
+		if (owners_look(found, &lock, 0, error) != 0)
+			return -1;
+	}
+	if ((spec->method->can & FREED_BY_KERNEL) != 0 && !owners_held(found) && spec->name != NULL &&
+	    kernel_owner_outside(spec->name, kinds))
+		add_outside(found, spec->method);
+	return 0;
 }
 
 static bool verify_recorded(const struct lock *lock, pid_t pid)
@@ -225,24 +172,28 @@ static bool verify_recorded(const struct lock *lock, pid_t pid)
 		     owner_has(&found.list[0], pid);
 
 	owners_forget(&found);
-	return holds && probe_verify(lock, pid);
+	return holds && record_owner_holds(lock, pid);
 }
 
 static bool verify_listed(const struct lock *lock, pid_t pid)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
+	struct owner holder = {0};
 	bool verified = false;
 
 	open_fds_of(&open_fds, pid);
-	for (size_t i = 0; i < open_fds.count; i++)
-		verified = verified ||
-			 (open_fds.list[i].locked && conflicts_with(&open_fds.list[i].lock, lock));
+	for (size_t i = 0; i < open_fds.count && !verified; i++)
+		if (open_fds.list[i].locked) {
+			owner_describe(&holder, &open_fds.list[i].lock);
+			verified = owners_count_lock(&open_fds.list[i].lock, owners_kinds(lock)) &&
+				   owner_conflicts(&holder, lock);
+		}
 	open_fds_forget(&open_fds);
 	return verified;
 }
 
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
-	return source_of(lock)->verify(lock, pid);
+	return (lock->spec->method->can & LEAVES_RECORD) != 0 ? verify_recorded(lock, pid) : verify_listed(lock, pid);
 }

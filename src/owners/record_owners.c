@@ -1,15 +1,139 @@
 /* SPDX-License-Identifier: MIT */
+/* A lock made of files is looked at through an opening of its own: nothing is taken, and another thread may be using the
+ * lock itself. */
 #include <config.h>
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include "methods/file/inspect.h"
 #include "methods/file/takeover.h"
-#include "owners/probe.h"
-#include "owners/proc_snapshot.h"
 #include "owners/sources.h"
-#include "sys/deadline.h"
+
+struct probe {
+	struct lock_spec spec;
+	struct lock lock;
+	struct lock_info info;
+	struct child no_child;
+};
+
+/* Returns 0, or -1 with ERROR filled; PROBE is to be closed in either case. */
+static int probe_open(struct probe *probe, const struct lock_spec *spec, struct error *error)
+{
+	*probe = (struct probe){.spec = {.method = spec->method, .name = spec->name, .fd = -1}, .info = {.object = -1}};
+	probe->lock = LOCK_OF(&probe->spec);
+	probe->lock.child = &probe->no_child;
+	if (spec->method->open(&probe->lock, error) != 0)
+		return -1;
+	return spec->method->inspect(&probe->lock, &probe->info, error);
+}
+
+static void probe_close(struct probe *probe)
+{
+	lock_info_forget(&probe->info);
+	probe->spec.method->release(&probe->lock);
+}
+
+/* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT: none. */
+static enum record_kind probe_record(const char *name, const struct method *method, struct record *record)
+{
+	const struct lock_spec spec = {.method = method, .name = name};
+	struct probe probe;
+	struct error ignored;
+
+	*record = (struct record){.kind = RECORD_ABSENT};
+	if (probe_open(&probe, &spec, &ignored) == 0 && probe.info.there)
+		*record = probe.info.record;
+	probe_close(&probe);
+	return record->kind;
+}
+
+const struct method *record_method(const char *name)
+{
+	const struct method *method;
+	struct record record;
+
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
+		if ((method->can & LEAVES_RECORD) != 0 && probe_record(name, method, &record) == RECORD_FULL)
+			return method;
+	return NULL;
+}
+
+/* ---- which process a record names ---- */
+
+static bool is_in_namespace(pid_t pid, uint64_t pidns)
+{
+	char path[40];
+	struct stat namespace;
+
+	snprintf(path, sizeof path, "/proc/%ld/ns/pid", (long)pid);
+	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
+}
+
+/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's has merely reused
+ * its PID. */
+static bool is_semlock_of(pid_t pid, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	return pid == record->semlock && process_stat(pid, &stat) && stat.started <= record->start;
+}
+
+/* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
+static bool is_named(pid_t member, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	if (record->pidns != 0 && record->pidns != host_id()->pidns)
+		return is_in_namespace(member, record->pidns);
+	if (is_semlock_of(member, record))
+		return true;
+	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
+	    (record->start != 0 && record->start != stat.started))
+		return false;
+	return member == record->pid || member == stat.parent;
+}
+
+/* Does RECORD name a process through which OWNER has the lock's file under flock(2), or a child of such a process? */
+static bool record_names(const struct owner *owner, const struct record *record)
+{
+	for (size_t i = 0; i < owner->nmembers; i++)
+		if (is_named(owner->members[i].pid, record))
+			return true;
+	return owner->nmembers == 0 && owner->taker > 0 && is_named(owner->taker, record);
+}
+
+/* OWNER has the lock's file under flock(2): as the lock's holder, not as a waiter?  RECORD is the file's.
+ * A waiter takes the flock for a moment as well, to judge a lock without a flock or to take it from
+ * a dead holder; no other process inherits that flock.  The holder's flock is its command's as well,
+ * or its taker has ended: then the kernel, in a PID namespace, names no taker (0). */
+static bool is_holder(const struct owner *owner, const struct record *record)
+{
+	struct procfs_stat stat;
+
+	if (owner->nmembers > 1 || record_names(owner, record))
+		return true;
+	if (owner->nmembers == 0) /* taker 0: in another PID namespace */
+		return owner->taker <= 0 || !process_stat(owner->taker, &stat);
+	return !owner_has(owner, owner->taker);
+}
+
+bool record_is_link(const char *name, const struct owner *holder)
+{
+	struct record record;
+
+	return probe_record(name, method_named("link"), &record) == RECORD_PID && record_names(holder, &record);
+}
+
+/* As far as it says. */
+static bool is_other_host(const struct record *record)
+{
+	return (record->host[0] != '\0' && strcmp(record->host, host_id()->host) != 0) ||
+	       (record->machine[0] != '\0' && strcmp(record->machine, host_id()->machine) != 0);
+}
+
+/* ---- the holder ---- */
 
 /* HOLDER becomes the recorded command, with the semlock that waits for it to end. */
 static bool name_command(struct owner *holder, const struct record *record)
@@ -47,7 +171,7 @@ static bool may_be_outside(const struct probe *probe)
 
 	snprintf(object, sizeof object, "/proc/self/fd/%d", probe->info.object);
 	if (record->pidns == 0)
-		return probe->lock.file->object->pid_only && probe_locked_outside(object, KIND_FLOCK);
+		return probe->lock.file->object->pid_only && kernel_owner_outside(object, KIND_FLOCK);
 	return record->pidns != this->pidns && this->pidns != FIRST_PIDNS && record_of_boot(record, this->boot);
 }
 
@@ -68,7 +192,7 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return probe_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return is_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
 /* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
@@ -81,15 +205,6 @@ static bool name_semlock(struct owner *holder, const struct probe *probe)
 	holder->since = process_start(holder->process.started);
 	holder->doubt = record_trusted(&probe->info.status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
 	return true;
-}
-
-static void copy_record(struct owner *holder, const struct record *record)
-{
-	holder->process.pid = record->pid;
-	holder->process.user = record->kind == RECORD_FULL ? record->uid : (uid_t)-1;
-	if (holder->doubt == DOUBT_HOST)
-		snprintf(holder->host, sizeof holder->host, "%s",
-		    record->host[0] == '\0' ? "?" : record->host);
 }
 
 /* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock under
@@ -123,26 +238,10 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 		holder->verdict = UNKNOWN;
 		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
 	}
-	copy_record(holder, &info->record);
-}
-
-static void set_times(struct owner *holder, const struct lock_info *info)
-{
-	holder->touched = (int64_t)info->status.st_mtim.tv_sec * SECOND;
-	if (info->record.since == 0)
-		return;
-	holder->since = info->record.since * SECOND;
-	holder->since_exact = true;
-}
-
-/* Whatever kernel lock a waiter sleeps in, it waits for this lock. */
-static void set_method(struct owners *found, const struct method *method)
-{
-	for (size_t i = 0; i < found->count; i++) {
-		found->list[i].method = method->name;
-		found->list[i].mode = MODE_EXCLUSIVE;
-		found->list[i].kind = 0;
-	}
+	holder->process.pid = info->record.pid;
+	holder->process.user = info->record.kind == RECORD_FULL ? info->record.uid : (uid_t)-1;
+	if (holder->doubt == DOUBT_HOST)
+		snprintf(holder->host, sizeof holder->host, "%s", info->record.host[0] == '\0' ? "?" : info->record.host);
 }
 
 /* Another user's object may be a link to a file that a process has under flock for another purpose, or
@@ -164,7 +263,7 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 
 	if (holder->nmembers > 0 && !is_trusted(holder, &info->status))
 		holder->doubt = DOUBT_OWNER;
-	if (!probe_names(holder, &info->record) || !name_command(holder, &info->record))
+	if (!record_names(holder, &info->record) || !name_command(holder, &info->record))
 		return;
 	found->unseen = false;
 	if (holder->nmembers > 0)
@@ -187,50 +286,107 @@ static bool has_made_it(const struct owner *owner, const struct probe *probe)
 	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
 }
 
-/* Of the owners of the flock, keep the lock's holder.  Returns false when there were others. */
-static bool keep_holder(struct owners *found, const struct probe *probe)
-{
-	size_t all = found->count;
-
-	for (size_t i = found->count; i > 0; i--)
-		if (!probe_is_holder(&found->list[i - 1], &probe->info.record) && !has_made_it(&found->list[i - 1], probe))
-			owners_drop(found, i - 1);
-	return found->count == all;
-}
-
 static int look_at(struct owners *found, const struct probe *probe, struct error *error)
 {
 	const struct lock_info *info = &probe->info;
-	struct proc_snapshot snapshot;
-	bool steady = true;
+	struct snapshot snapshot;
+	struct owner *owner;
+	size_t flocks;
+	bool steady;
 
 	if (info->there && info->record.kind == RECORD_ABSENT)
 		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock");
-	if (proc_snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0)
+	if (snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0)
 		return -1;
 	kernel_owners_add(found, &snapshot, KIND_FLOCK);
-	if (info->object >= 0)
-		steady = keep_holder(found, probe);
+	flocks = found->count;
+	for (size_t i = flocks; i > 0; i--)
+		if (!is_holder(&found->list[i - 1], &info->record) && !has_made_it(&found->list[i - 1], probe))
+			owners_drop(found, i - 1);
+	steady = found->count == flocks;
 	if (found->count > 0) {
 		name_flocked(found, probe);
 	} else if (info->there) {
 		add_recorded(found, probe, !steady);
 		steady = steady && info->legible; /* /proc/locks may skip a line while it changes */
 	}
-	if (found->count > 0)
-		set_times(&found->list[0], info);
+	if (found->count > 0) {
+		owner = &found->list[0];
+		owner->touched = (int64_t)info->status.st_mtim.tv_sec * SECOND;
+		owner->since = info->record.since == 0 ? owner->since : info->record.since * SECOND;
+		owner->since_exact = owner->since_exact || info->record.since != 0;
+	}
 	waiters_add(found, &snapshot, KIND_FLOCK);
-	set_method(found, probe->lock.spec->method);
+	for (size_t i = 0; i < found->count; i++) { /* whatever kernel lock a waiter sleeps in, it waits for this lock */
+		found->list[i].method = probe->spec.method->name;
+		found->list[i].mode = MODE_EXCLUSIVE;
+		found->list[i].kind = 0;
+	}
 	steady = steady && (!found->unseen || snapshot.open_fds.blind);
-	proc_snapshot_forget(&snapshot);
+	snapshot_forget(&snapshot);
 	return steady;
 }
 
 int record_owners_add(struct owners *found, const struct lock *lock, struct error *error)
 {
 	struct probe probe;
-	int seen = probe_open(&probe, lock, error) == 0 ? look_at(found, &probe, error) : -1;
+	int seen = probe_open(&probe, lock->spec, error) == 0 ? look_at(found, &probe, error) : -1;
 
 	probe_close(&probe);
 	return seen;
+}
+
+/* ---- does a process hold it? ---- */
+
+/* The descriptor by which process PID has the lock of INFO under flock(2); -1: none. */
+static int flocked_fd(const struct lock_info *info, pid_t pid)
+{
+	struct identity object = {info->status.st_dev, info->status.st_ino};
+	struct open_fds open_fds = {.files = &object, .nfiles = 1};
+	int fd = -1;
+
+	if (info->object < 0)
+		return -1;
+	open_fds_of(&open_fds, pid);
+	for (size_t i = 0; i < open_fds.count; i++)
+		if (open_fds.list[i].locked && open_fds.list[i].lock.kind == KIND_FLOCK)
+			fd = open_fds.list[i].fd;
+	open_fds_forget(&open_fds);
+	return fd;
+}
+
+static bool is_recorded(const struct lock_info *info, pid_t pid)
+{
+	const struct record *record = &info->record;
+	struct procfs_stat stat;
+
+	return info->legible && record->kind == RECORD_FULL && (record->pid == pid || is_semlock_of(pid, record)) &&
+	       record_trusted(&info->status, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
+	       record->pidns == host_id()->pidns && !is_other_host(record) &&
+	       process_stat(pid, &stat) && (stat.started == record->start || record->pid != pid) &&
+	       !procfs_ended(stat.state);
+}
+
+bool record_owner_holds(const struct lock *lock, pid_t pid)
+{
+	struct probe probe;
+	struct error ignored;
+	bool holds = probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there &&
+		     owner_trusted(&probe.info.status, pid) &&
+		     (flocked_fd(&probe.info, pid) >= 0 || is_recorded(&probe.info, pid));
+
+	probe_close(&probe);
+	return holds;
+}
+
+int record_owner_inherited(const struct lock *lock)
+{
+	struct probe probe;
+	struct error ignored;
+	int fd = -1;
+
+	if (probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there && owner_trusted(&probe.info.status, getpid()))
+		fd = flocked_fd(&probe.info, getpid());
+	probe_close(&probe);
+	return fd;
 }

@@ -46,16 +46,24 @@ struct child_search {
 	pid_t found; /* 0: none */
 };
 
-/* The relay's only child is semlock, too; the holder has its command, and its helper. */
 static bool see_child(pid_t pid, void *context)
 {
 	struct child_search *search = context;
 	struct procfs_stat stat;
 
-	if (process_stat(pid, &stat) && stat.parent == search->parent &&
+	if (process_stat(pid, &stat) && stat.parent == search->parent && !procfs_ended(stat.state) &&
 	    strncmp(stat.name, LOCKSMITH_PREFIX, 15) != 0) /* the kernel cuts names */
 		search->found = pid;
 	return search->found == 0;
+}
+
+/* The child of SEMLOCK that is no helper: its command, or that of a relay, semlock; 0: none. */
+static pid_t child_of(pid_t semlock)
+{
+	struct child_search search = {.parent = semlock};
+
+	process_children(semlock, see_child, &search);
+	return search.found;
 }
 
 static bool is_semlock(const struct process *process)
@@ -68,7 +76,7 @@ static bool is_semlock(const struct process *process)
 static void name_command(struct owner *owner)
 {
 	struct process above, process;
-	struct child_search search;
+	pid_t child;
 	char host[65] = "";
 
 	gethostname(host, sizeof host - 1);
@@ -76,10 +84,9 @@ static void name_command(struct owner *owner)
 	    !process_read(process.parent, &above))
 		return;
 	while (is_semlock(&process)) {
-		search = (struct child_search){.parent = process.pid};
-		process_children(process.pid, see_child, &search);
+		child = child_of(process.pid);
 		above = process;
-		if (search.found == 0 || !process_read(search.found, &process))
+		if (child == 0 || !process_read(child, &process))
 			return;
 	}
 	if (is_semlock(&above)) {
@@ -141,4 +148,36 @@ int server_owners_ask(struct owners *found, const struct lock *lock, struct erro
 
 	*found = (struct owners){0};
 	return server_ask(lock, hear_owner, &question, error);
+}
+
+/* While a lock is held, its lease has a timer, also after the command has ended (--min-hold). */
+static bool has_timer(pid_t pid)
+{
+	char path[64], target[64];
+	ssize_t length;
+
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+		length = readlink(path, target, sizeof target - 1);
+		target[length > 0 ? length : 0] = '\0';
+		if (strcmp(target, "anon_inode:[timerfd]") == 0)
+			return true;
+	}
+	return false;
+}
+
+void server_owners_see(struct owners *found, const char *url, pid_t semlock, bool waits)
+{
+	pid_t command = child_of(semlock);
+	struct owner *owner = (command > 0 || has_timer(semlock)) != waits ? owners_add(found) : NULL;
+
+	if (owner == NULL)
+		return;
+	owner->waits = waits;
+	owner->method = server_method(url)->name;
+	process_read(command > 0 ? command : semlock, &owner->process);
+	owner->supervisor = command > 0 ? semlock : 0;
+	owner->since = process_start(owner->process.started);
+	owner->since_exact = true;
+	found->holders += !waits;
 }

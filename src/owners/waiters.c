@@ -53,7 +53,7 @@ static void note_ticket(struct tickets *tickets, long long number, pid_t pid)
 }
 
 /* From the descriptors, which belong to a process; then the lines of the unseen. */
-static void collect_tickets(struct tickets *tickets, const struct proc_snapshot *snapshot)
+static void collect_tickets(struct tickets *tickets, const struct snapshot *snapshot)
 {
 	const struct open_fds *open_fds = &snapshot->open_fds;
 	const struct procfs_lock *lock;
@@ -121,7 +121,7 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 
 /* Add the waiters in the kernel's queue.  It does not name those for an OFD lock: in semlock's queue, their tickets
  * do; outside of it, a process that has the file open is not known to be one. */
-static void add_queued(struct owners *found, const struct proc_snapshot *snapshot,
+static void add_queued(struct owners *found, const struct snapshot *snapshot,
     const struct tickets *tickets, unsigned kinds)
 {
 	const struct procfs_lock *lock;
@@ -138,7 +138,7 @@ static void add_queued(struct owners *found, const struct proc_snapshot *snapsho
 	}
 }
 
-void waiters_add(struct owners *found, const struct proc_snapshot *snapshot, unsigned kinds)
+void waiters_add(struct owners *found, const struct snapshot *snapshot, unsigned kinds)
 {
 	struct tickets tickets;
 

@@ -11,15 +11,8 @@
 #include <unistd.h>
 
 #include "methods/server/server.h"
-#include "owners/open_locks.h"
-#include "owners/owner_text.h"
-#include "owners/owners_look.h"
-#include "owners/who.h"
-#include "report/error.h"
-#include "report/exitcode.h"
+#include "owners/sources.h"
 #include "report/text.h"
-#include "sys/deadline.h"
-#include "sys/open_fds.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
@@ -255,6 +248,24 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 	return print_lock(request, wanted->name, &found, first);
 }
 
+/* Is there no lock of this name before lock I of ALL? */
+static bool is_first(const struct open_locks *all, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (strcmp(all->list[i].name, all->list[j].name) == 0)
+			return false;
+	return true;
+}
+
+/* As far as this machine knows: the holders of the lock on a server that is I of ALL, then the waiters. */
+static void see_owners(struct owners *found, const struct open_locks *all, size_t i)
+{
+	for (int waits = 0; waits < 2; waits++)
+		for (size_t j = i; j < all->count; j++)
+			if (strcmp(all->list[j].name, all->list[i].name) == 0)
+				server_owners_see(found, all->list[i].name, all->list[j].semlock, waits != 0);
+}
+
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
 static int show_all(const struct request *request)
 {
@@ -267,12 +278,12 @@ static int show_all(const struct request *request)
 
 	open_locks_find(&all);
 	for (size_t i = 0; i < all.count; i++) {
-		if (!open_locks_is_first(&all, i))
+		if (!is_first(&all, i))
 			continue;
 		found = (struct owners){0};
 		lock = (struct lock_spec){.method = request->spec.method, .name = all.list[i].name, .fd = -1};
 		if (server_method(lock.name) != NULL)
-			open_locks_of_server(&all, i, &found);
+			see_owners(&found, &all, i);
 		else if (owners_look_by_name(&found, &lock, false, &ignored) != 0)
 			continue;
 		if (found.count == 0)
@@ -288,7 +299,7 @@ static int show_all(const struct request *request)
 	return worst;
 }
 
-int who(const struct request *request)
+void who(const struct request *request)
 {
 	int worst = EXIT_SUCCESS, status;
 	bool first = true;

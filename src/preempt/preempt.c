@@ -8,9 +8,8 @@
 
 #include "lock/take.h"
 #include "sys/crash_points.h"
-#include "owners/owners_look.h"
+#include "owners/owners.h"
 #include "preempt/preempt.h"
-#include "owners/owner_text.h"
 #include "report/status_fd.h"
 #include "preempt/targets.h"
 

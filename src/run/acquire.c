@@ -7,7 +7,7 @@
 
 #include "run/result.h"
 #include "report/status_fd.h"
-#include "owners/nesting.h"
+#include "owners/owners.h"
 #include "run/run.h"
 #include "run/progress.h"
 #include "preempt/preempt.h"

@@ -14,7 +14,7 @@
 #include "run/run.h"
 #include "run/progress.h"
 #include "report/error.h"
-#include "owners/owner_text.h"
+#include "owners/owners.h"
 #include "report/text.h"
 #include "sys/memory.h"
 #include "sys/signals.h"

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "owners/owner_text.h"
+#include "owners/owners.h"
 #include "report/error.h"
 #include "report/exitcode.h"
 #include "report/status_fd.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "lock/attempt.h"
-#include "owners/owners.h"
+#include "owners/sources.h"
 
 struct owner *owners_add(struct owners *found)
 {
@@ -50,8 +50,7 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd)
 void owners_drop(struct owners *found, size_t i)
 {
 	free(found->list[i].members);
-	memmove(&found->list[i], &found->list[i + 1],
-	    (found->count - i - 1) * sizeof found->list[0]);
+	memmove(&found->list[i], &found->list[i + 1], (found->count - i - 1) * sizeof found->list[0]);
 	found->count--;
 	if (i < found->holders)
 		found->holders--;
@@ -62,7 +61,7 @@ unsigned owners_kinds(const struct lock *lock)
 	return (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
 }
 
-static bool is_flock_slot(const struct procfs_lock *lock)
+bool is_flock_slot(const struct procfs_lock *lock)
 {
 	return lock->kind == KIND_OFD && lock->first >= FLOCK_FIRST_SLOT;
 }
@@ -90,63 +89,6 @@ bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
 	return (lock->spec->method->can & CAN_RANGE) == 0 ||
 	       (attempt_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
-}
-
-void owners_keep_overlapping(struct owners *found, const struct lock *lock)
-{
-	for (size_t i = found->holders; i > 0; i--)
-		if (!attempt_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
-			owners_drop(found, i - 1);
-}
-
-static bool same_command(const struct process *one, const struct process *other)
-{
-	return one->command_length == other->command_length &&
-	       memcmp(one->command, other->command, one->command_length) == 0;
-}
-
-/* The process for which a semlock --hold holds the lock, or 0.  Its child runs no program and so has
- * semlock's arguments: --hold=PID names the process; else it is semlock's parent. */
-static pid_t caller_of_hold(const struct owner *holder)
-{
-	const struct process *child = &holder->process;
-	struct process semlock;
-	const char *equals;
-
-	if (holder->supervisor == 0 || holder->supervisor == child->pid || !process_read(holder->supervisor, &semlock) ||
-	    !same_command(&semlock, child))
-		return 0;
-	for (size_t i = 0; i < child->command_length; i += strlen(child->command + i) + 1)
-		if (strncmp(child->command + i, "--ho", 4) == 0 &&
-		    (equals = strchr(child->command + i, '=')) != NULL)
-			return (pid_t)strtol(equals + 1, NULL, 10);
-	return semlock.parent;
-}
-
-/* This process, or its relay: with -o, semlock is two processes. */
-static bool is_this_semlock(const struct process *process)
-{
-	struct process this;
-
-	return process->pid == getpid() ||
-	       (process->pid == getppid() && process_read(getpid(), &this) && same_command(process, &this));
-}
-
-void owners_name_callers(struct owners *found)
-{
-	struct owner *holder;
-	struct process caller;
-	pid_t pid;
-
-	for (size_t i = 0; i < found->holders; i++) {
-		holder = &found->list[i];
-		pid = is_this_semlock(&holder->process) ? holder->supervisor : caller_of_hold(holder);
-		if (pid <= 1 || !process_read(pid, &caller))
-			continue;
-		holder->process = caller;
-		if (holder->supervisor == pid)
-			holder->supervisor = 0;
-	}
 }
 
 bool owners_held(const struct owners *found)
