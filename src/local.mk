@@ -11,7 +11,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/files.c src/sys/files.h \
 	src/run/result.c src/run/result.h \
 	src/report/status_fd.c src/report/status_fd.h \
-	src/report/exitcode.h \
 	src/lock/held_mode.c \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \

@@ -15,7 +15,6 @@
 #include "cli/request.h"
 #include "lock/take.h"
 #include "report/error.h"
-#include "report/exitcode.h"
 #include "sys/signals.h"
 
 /* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease needs semlock. */

@@ -14,7 +14,6 @@
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/server.h"
 #include "report/error.h"
-#include "report/exitcode.h"
 #include "report/status_fd.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"

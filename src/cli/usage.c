@@ -15,7 +15,6 @@
 #include "methods/kernel/kernel_methods.h"
 #include "methods/server/locksmith.h"
 #include "report/error.h"
-#include "report/exitcode.h"
 #include "report/similar.h"
 #include "report/status_fd.h"
 #include "sys/memory.h"

@@ -13,7 +13,6 @@
 #include "cli/reading.h"
 #include "methods/file/heartbeat.h"
 #include "report/error.h"
-#include "report/exitcode.h"
 #include "report/similar.h"
 #include "sys/deadline.h"
 

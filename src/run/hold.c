@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "sys/files.h"
-#include "report/exitcode.h"
 #include "run/run.h"
 #include "lock/lock.h"
 #include "sys/process.h"

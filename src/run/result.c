@@ -11,7 +11,6 @@
 
 #include "owners/owners.h"
 #include "report/error.h"
-#include "report/exitcode.h"
 #include "report/status_fd.h"
 #include "run/relay.h"
 #include "run/result.h"

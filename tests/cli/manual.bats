@@ -87,8 +87,8 @@ same() {
 	[ ! -s missing ] || complain "missing: $(cat missing)"
 }
 
-@test "the exit statuses in the manual are those in exitcode.h" {
-	grep -oE 'EXIT_[A-Z]+ = [0-9]+' "$SOURCE/src/report/exitcode.h" | grep -oE '[0-9]+$' | sort -n >header
+@test "the exit statuses in the manual are those in error.h" {
+	grep -oE 'EXIT_[A-Z]+ = [0-9]+' "$SOURCE/src/report/error.h" | grep -oE '[0-9]+$' | sort -n >header
 	section semlock.1 'EXIT STATUS' >status
 	grep -oE '^\.B [0-9]+$' status | grep -oE '[0-9]+' | sort -n >manual
 	same "exit statuses" header manual

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line, one word a line.  Either the words are refused, with a message and a status of
- * exitcode.h; or every value is in range, and no two contradict each other.
+ * error.h; or every value is in range, and no two contradict each other.
  *
  * The linker replaces the functions that would end the program or touch the system:
  * die, usage_help, usage_version, user_lock_path, status_fd_use and memory_lasting. */
@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdarg.h>
 
-#include "report/exitcode.h"
 #include "fuzz.h"
 #include "cli/reading.h"
 #include "cli/request.h"

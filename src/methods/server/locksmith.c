@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "sys/files.h"
-#include "report/exitcode.h"
 #include "report/similar.h"
 #include "methods/server/locksmith.h"
 

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/exitcode.h"
 #include "report/text.h"
 #include "lock/lock.h"
 #include "methods/server/locksmith.h"
