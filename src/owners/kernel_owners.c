@@ -66,12 +66,13 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 {
 	FILE *locks = fopen("/proc/locks", "re");
 	struct listed_lock entry = {0};
-	char line[256];
+	char line[256], page[4096];
 	int count = 0;
 
 	snapshot->nlisted = 0;
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot find the holder: cannot read /proc/locks");
+	setvbuf(locks, page, _IOFBF, sizeof page); /* between two reads the list may change */
 	while (fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;
