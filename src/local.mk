@@ -14,9 +14,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock/held_mode.c \
 	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
-	src/methods/file/host_id.c src/methods/file/host_id.h src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
+	src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \
-	src/methods/file/heartbeat.c src/methods/file/heartbeat.h \
+	src/methods/file/heartbeat.c \
 	src/methods/server/lease.c \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
 	src/methods/file/process_alive.c src/methods/file/process_alive.h \
@@ -58,14 +58,11 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
 	src/methods/kernel/fcntl.c  \
-	src/methods/file/takeover.c src/methods/file/takeover.h \
+	src/methods/file/takeover.c \
 	src/methods/file/filemethods.h \
-	src/methods/file/lockdir.c src/methods/file/lockdir.h src/methods/file/publish.c src/methods/file/publish.h \
+	src/methods/file/lockdir.c src/methods/file/publish.c \
 	src/methods/file/plainfile.c src/methods/file/mkdir.c \
 	src/methods/server/server.c src/methods/server/server.h \
-	src/methods/file/inspect.c src/methods/file/inspect.h \
-	src/methods/file/foreign_holder.c src/methods/file/foreign_holder.h \
-	src/methods/file/rename_file.c src/methods/file/rename_file.h \
 	src/methods/file/rename.c src/methods/file/symlink.c
 
 # configure --enable-static-binary

@@ -11,7 +11,6 @@
 #include <strings.h>
 
 #include "cli/reading.h"
-#include "methods/file/heartbeat.h"
 #include "report/error.h"
 #include "report/similar.h"
 #include "sys/deadline.h"

@@ -131,6 +131,9 @@ struct lock {
 /* A lock that is not open yet. */
 #define LOCK_OF(asked_for) ((struct lock){.spec = (asked_for), .fd = (asked_for)->fd, .slot = -1})
 
+/* The value of --on-lost: a signal's number, this, or 0 without the option. */
+enum { LOST_WARN = -1 };
+
 /* The command, while it runs under COUNT locks. */
 struct guard {
 	struct lock *locks;

@@ -83,7 +83,7 @@ struct method {
 	/* FREED_BY_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
 	bool (*remove)(struct lock *lock);
 
-	/* LEAVES_RECORD: what is made (methods/file/lockdir.h); make what the command is to inherit, before it is started
+	/* LEAVES_RECORD: what is made (methods/file/filemethods.h); make what the command is to inherit, before it is started
 	 * (may be called again); what the record says of the holder. */
 	const struct object *object;
 	int (*prepare)(struct lock *lock, struct error *error);

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "methods/file/inspect.h"
-#include "methods/file/takeover.h"
+#include "methods/file/filemethods.h"
 #include "owners/sources.h"
 
 struct probe {

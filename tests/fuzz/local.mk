@@ -6,7 +6,7 @@ FUZZ_NETWORK = server etcd
 
 FUZZ_REPLAY = tests/fuzz/fuzz.h tests/fuzz/replay.c
 FUZZ_duration_FILES = tests/fuzz/duration.c src/sys/deadline.c
-FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/methods/file/host_id.c src/sys/process.c \
+FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/sys/process.c \
 	src/report/text.c src/sys/deadline.c
 FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/open_fds.c src/sys/file_system.c src/sys/crash_points.c src/report/text.c \
 	src/sys/deadline.c

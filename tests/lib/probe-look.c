@@ -80,7 +80,7 @@ static int is_blocking_lock(pid_t pid, const char *line)
 	if (call == SYS_flock)
 		return (how & LOCK_NB) == 0; /* not LOCK_NB, which sleeps, too, while another process reads /proc/locks */
 	if (is_poll(call) && how == 2)
-		return 1; /* waits for the end of a foreign holder: src/methods/file/foreign_holder.c */
+		return 1; /* waits for the end of a foreign holder: src/methods/file/takeover.c */
 	return is_fcntl(call) && (how == F_SETLKW || how == F_OFD_SETLKW) && !is_of_counters(pid, fd);
 }
 

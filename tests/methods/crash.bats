@@ -25,9 +25,9 @@ ways() {
 # failing METHOD WAY: the calls that fail on the way, so that semlock has to take the long one.
 failing() {
 	case $1-$2 in
-	excl-fallback*) echo "lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" ;;
+	excl-fallback*) echo "lockdir.tmpfile:fail=95 plainfile.link:fail=95 publish.rename:fail=22" ;;
 	link-fallback*) echo "lockdir.tmpfile:fail=95" ;;
-	mkdir-fallback*) echo "mkdir.rename:fail=22" ;;
+	mkdir-fallback*) echo "publish.rename:fail=22" ;;
 	rename-fallback*) echo "rename.rename:fail=22" ;;
 	esac
 }

@@ -591,7 +591,7 @@ something_else() {
 	expect_status 0 "$SEMLOCK" -m excl --mode 0606 l stat -c %a l
 	expect_out 606
 	umask 022
-	SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22" \
+	SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=95 publish.rename:fail=22" \
 		expect_status 0 "$CRASHABLE_SEMLOCK" -m excl --mode 0606 l stat -c %a l # with O_EXCL alone
 	expect_out 606
 	expect_status 0 "$SEMLOCK" -m link l stat -c %a l

@@ -9,7 +9,7 @@ FAILING=(
 	"lockdir.tmpfile:fail=95"
 	"plainfile.linkat:fail=2"
 	"lockdir.tmpfile:fail=21 plainfile.link:fail=1"
-	"lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22"
+	"lockdir.tmpfile:fail=95 plainfile.link:fail=95 publish.rename:fail=22"
 	"file_system.shared:fail=5"
 	"file_system.shared:fail=5 lockdir.tmpfile:fail=95"
 )
@@ -59,7 +59,7 @@ works() {
 
 @test "a taker that cannot flock its own lock file removes that file, and not another's in its place" {
 	for other in none file; do
-		SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=1 plainfile.rename:fail=22 plainfile.empty:stop" \
+		SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=1 publish.rename:fail=22 plainfile.empty:stop" \
 			start maker "$CRASHABLE_SEMLOCK" -m excl l true
 		"$PROBE" state "${PID[maker]}" T
 		hold_as keeper -m flock l # the inode, whatever name it has
@@ -74,7 +74,7 @@ works() {
 
 @test "a taker whose own directory is removed before it has opened it leaves the one that has its name alone" {
 	for other in semlock script; do
-		SEMLOCK_CRASH="mkdir.rename:fail=22 mkdir.empty:stop" start maker "$CRASHABLE_SEMLOCK" -m mkdir l true
+		SEMLOCK_CRASH="publish.rename:fail=22 mkdir.empty:stop" start maker "$CRASHABLE_SEMLOCK" -m mkdir l true
 		"$PROBE" state "${PID[maker]}" T
 		rmdir l
 		if [ $other = semlock ]; then hold_as keeper -m mkdir l; else mkdir l && echo "$$" >l/pid; fi
@@ -92,7 +92,7 @@ works() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	under_valgrind && skip "valgrind cannot work under strace"
-	export SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=95 plainfile.rename:fail=22 mkdir.rename:fail=22"
+	export SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=95 publish.rename:fail=22"
 	for method in excl mkdir; do # the first call is for the file that could not be renamed
 		refused 73 "Input/output error" strace -qq -o /dev/null -e inject=/^fchmod:error=EIO:when=2 \
 			"$crashable" --mode=600 -n -m $method l touch ran
@@ -112,7 +112,7 @@ works() {
 
 @test "mkdir without renaming without replacing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
-	export SEMLOCK_CRASH=mkdir.rename:fail=22
+	export SEMLOCK_CRASH=publish.rename:fail=22
 	works mkdir
 }
 

@@ -18,8 +18,7 @@
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/files.h"
-#include "methods/file/host_id.h"
-#include "methods/file/lockdir.h"
+#include "methods/file/filemethods.h"
 
 /* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
  * elsewhere. */
@@ -27,22 +26,6 @@
 #define SWEEP_AGE_SHARED (86400 * SECOND)
 
 /* ---- the directory ---- */
-
-/* The directory and the name identify the lock.  A user who may write and search in the directory may
- * take the lock, as a reader may lock a file: the queue goes by these permissions. */
-static int note_identity(struct lock *lock, struct error *error)
-{
-	struct stat status;
-
-	if (fstat(lock->directory, &status) != 0)
-		return error_set(error, ERROR_OPEN, "cannot look at its directory");
-	lock->id.device = status.st_dev;
-	lock->id.inode = status.st_ino;
-	lock->id.owner = status.st_uid;
-	lock->id.group = status.st_gid;
-	lock->id.permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
-	return 0;
-}
 
 /* Processes that take over by age exclude each other by flock(2): not on a directory, which is locked for
  * this machine alone, nor where that is so of files. */
@@ -79,6 +62,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 	const char *base = slash == NULL ? lock->spec->name : slash + 1;
 	char space[PATH_MAX];
 	struct file_lock *file;
+	struct stat status;
 	int fd = -1;
 
 	lock->fd = -1;
@@ -93,10 +77,21 @@ int lockdir_open(struct lock *lock, struct error *error)
 	path = path_directory(lock->spec->name, space);
 	if (path != NULL)
 		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	lock->directory = fd < 0 ? -1 : descriptor_above_standard(fd);
+	lock->directory = descriptor_above_standard(fd);
 	if (lock->directory < 0)
 		return lockdir_failed(error, ERROR_OPEN, "cannot open its directory");
-	return note_file_system(lock, error) != 0 ? -1 : note_identity(lock, error);
+	if (note_file_system(lock, error) != 0)
+		return -1;
+	if (fstat(lock->directory, &status) != 0)
+		return error_set(error, ERROR_OPEN, "cannot look at its directory");
+	/* The directory and the name identify the lock.  A user who may write and search in the directory may
+	 * take the lock, as a reader may lock a file: the queue goes by these permissions. */
+	lock->id.device = status.st_dev;
+	lock->id.inode = status.st_ino;
+	lock->id.owner = status.st_uid;
+	lock->id.group = status.st_gid;
+	lock->id.permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
+	return 0;
 }
 
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status)
@@ -134,19 +129,6 @@ bool lockdir_is_ours(const struct lock *lock)
 	return lockdir_same(lock, lock->id.entry, lock->fd);
 }
 
-void lockdir_not_released(struct lock *lock)
-{
-	switch (errno) {
-	case ENOENT:
-	case ESTALE:
-	case EEXIST: /* another file of that name */
-	case EINVAL: /* no symbolic link */
-		lock->end.lost = true;
-		return;
-	}
-	lock->end.stuck = errno;
-}
-
 const char *lockdir_stuck_reason(const struct lock *lock)
 {
 	if (lock->end.stuck == EWOULDBLOCK)
@@ -173,9 +155,7 @@ int lockdir_failed(struct error *error, enum kind kind, const char *what)
 
 enum outcome lockdir_not_named(struct error *error)
 {
-	if (errno == EEXIST)
-		return AGAIN;
-	return lockdir_failed(error, ERROR_CREATE, "cannot create");
+	return errno == EEXIST || errno == ENOTEMPTY ? AGAIN : lockdir_failed(error, ERROR_CREATE, "cannot create");
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
@@ -186,19 +166,15 @@ int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 
 /* ---- names of our own ---- */
 
-static uint32_t hash(uint32_t value, const char *text)
-{
-	for (; *text != '\0'; text++)
-		value = (value ^ (unsigned char)*text) * 16777619u;
-	return value;
-}
-
 static uint32_t where_we_are(void)
 {
-	char pidns[24];
+	char text[HOST_SIZE + BOOT_SIZE + 24];
+	uint32_t hash = 2166136261u;
 
-	snprintf(pidns, sizeof pidns, "%llu", (unsigned long long)host_id()->pidns);
-	return hash(hash(hash(2166136261u, host_id()->host), host_id()->boot), pidns);
+	snprintf(text, sizeof text, "%s%s%llu", host_id()->host, host_id()->boot, (unsigned long long)host_id()->pidns);
+	for (const char *p = text; *p != '\0'; p++)
+		hash = (hash ^ (unsigned char)*p) * 16777619u;
+	return hash;
 }
 
 /* The lock's own name is cut, so that there is room for the rest. */
@@ -207,57 +183,48 @@ static int temporary_prefix(const struct lock *lock, char prefix[NAME_SIZE])
 	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", lock->id.entry);
 }
 
-void lockdir_temporary_name(struct lock *lock, const char *kind)
+void lockdir_temporary_name(const struct lock *lock, const char *kind, char name[NAME_SIZE])
 {
 	static uint32_t count;
 	char prefix[NAME_SIZE];
 
 	temporary_prefix(lock, prefix);
-	snprintf(lock->file->temporary, sizeof lock->file->temporary, "%.200s%s%ld.%08x.%08x", prefix, kind,
-	    (long)getpid(), where_we_are(), (uint32_t)clock_realtime() + ++count);
+	snprintf(name, NAME_SIZE, "%.200s%s%ld.%08x.%08x", prefix, kind, (long)getpid(), where_we_are(),
+	    (uint32_t)clock_realtime() + ++count);
 }
 
-static int create_named(struct lock *lock, mode_t mode)
-{
-	int fd;
-
-	do {
-		lockdir_temporary_name(lock, "");
-		fd = openat(lock->directory, lock->file->temporary,
-		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
-	return fd;
-}
-
-int lockdir_create_file(struct lock *lock, mode_t mode)
+int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mode)
 {
 	int fd = -1;
 
+	name[0] = '\0';
 	if (!lock->file->named)
 		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
 			: openat(lock->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-	return fd >= 0 ? fd : create_named(lock, mode);
+	if (fd >= 0)
+		return fd;
+	do {
+		lockdir_temporary_name(lock, "", name);
+		fd = openat(lock->directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
+	return fd;
 }
 
 /* ---- times and contents ---- */
 
 int64_t lockdir_now(const struct lock *lock)
 {
-	struct lock clock = *lock;
-	struct file_lock file = *lock->file;
+	char name[NAME_SIZE];
+	int fd = lockdir_create_file(lock, name, 0600);
 	struct stat status;
 	int64_t now = -1;
-	int fd;
 
-	clock.file = &file;
-	file.temporary[0] = '\0';
-	fd = lockdir_create_file(&clock, 0600);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &status) == 0)
 		now = lockdir_mtime(&status);
-	if (file.temporary[0] != '\0')
-		call_unlink(lock->directory, file.temporary, 0);
+	if (name[0] != '\0')
+		call_unlink(lock->directory, name, 0);
 	close(fd);
 	return now;
 }
@@ -289,41 +256,24 @@ int lockdir_nap(int64_t duration)
 
 /* ---- what killed semlocks have left ---- */
 
-/* REST is what comes behind the prefix, and FD what the name means.  An object under flock(2) is in
+/* REST is what comes behind the prefix, and FD what the name means, whose status it fills in.  An object under flock(2) is in
  * use; else its maker's PID decides or, if that PID means nothing here, its age. */
-static bool is_abandoned(const struct lock *lock, const char *rest, int fd)
+static bool is_abandoned(const struct lock *lock, const char *rest, int fd, struct stat *status)
 {
 	long pid;
 	unsigned where;
-	struct stat status;
 	int64_t now;
 
 	if (strncmp(rest, "gone.", 5) == 0)
 		rest += 5;
 	if (sscanf(rest, "%ld.%8x.%*8x", &pid, &where) != 2 || pid <= 0 ||
-	    call_try_flock(fd) != 0 || fstat(fd, &status) != 0)
+	    call_try_flock(fd) != 0 || fstat(fd, status) != 0)
 		return false;
 	if (where == where_we_are())
 		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 	now = lockdir_now(lock);
 	return now >= 0 &&
-	       now - lockdir_mtime(&status) > (lock->file->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
-}
-
-static void sweep_one(const struct lock *lock, const char *name, size_t prefix)
-{
-	int fd = openat(lock->directory, name,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	struct stat status;
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &status) == 0 && is_abandoned(lock, name + prefix, fd)) {
-		if (S_ISDIR(status.st_mode))
-			call_unlink(fd, "pid", 0);
-		call_unlink(lock->directory, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
-	}
-	close(fd);
+	       now - lockdir_mtime(status) > (lock->file->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
 }
 
 void lockdir_sweep(const struct lock *lock)
@@ -332,11 +282,23 @@ void lockdir_sweep(const struct lock *lock)
 	size_t length = (size_t)temporary_prefix(lock, prefix);
 	DIR *directory = lockdir_list(lock->directory);
 	const struct dirent *entry;
+	struct stat status;
+	int fd;
 
 	if (directory == NULL)
 		return;
-	while ((entry = readdir(directory)) != NULL)
-		if (strncmp(entry->d_name, prefix, length) == 0)
-			sweep_one(lock, entry->d_name, length);
+	while ((entry = readdir(directory)) != NULL) {
+		if (strncmp(entry->d_name, prefix, length) != 0)
+			continue;
+		fd = openat(lock->directory, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+		if (fd < 0)
+			continue;
+		if (is_abandoned(lock, entry->d_name + length, fd, &status)) {
+			if (S_ISDIR(status.st_mode))
+				call_unlink(fd, "pid", 0);
+			call_unlink(lock->directory, entry->d_name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+		}
+		close(fd);
+	}
 	closedir(directory);
 }

@@ -36,7 +36,7 @@ static int mkdir_make(struct lock *lock, struct error *error)
 	int made;
 
 	do {
-		lockdir_temporary_name(lock, "");
+		lockdir_temporary_name(lock, "", file->temporary);
 		made = call_mkdir(lock->directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && errno == EEXIST);
 	if (made != 0)
@@ -76,23 +76,7 @@ static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
 /* D2: give it the lock's name, replacing nothing. */
 static enum outcome mkdir_publish(struct lock *lock, struct error *error)
 {
-	int result;
-
-	UNINTERRUPTED(result, FAULT_POINT("mkdir.rename") ? -1
-		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
-	if (result == 0) {
-		lock->file->temporary[0] = '\0';
-		return TAKEN;
-	}
-	switch (errno) {
-	case ENOTEMPTY:
-		return AGAIN;
-	case EINVAL:
-	case ENOSYS:
-	case EOPNOTSUPP:
-		return mkdir_publish_empty(lock, error);
-	}
-	return lockdir_not_named(error);
+	return publish_renamed(lock, mkdir_publish_empty, error);
 }
 
 /* Count the files beside the record, up to MOST_FILES + 1; a directory counts as that many.  -1: FD
@@ -140,11 +124,11 @@ static void mkdir_read(int fd, struct record *record)
 
 /* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
  * closed it.  The lock is free already: this delays nobody. */
-static void remove_emptied(const struct lock *lock)
+static void remove_emptied(const struct lock *lock, const char *name)
 {
 	int tries = 100;
 
-	while (call_unlink(lock->directory, lock->file->temporary, AT_REMOVEDIR) < 0 &&
+	while (call_unlink(lock->directory, name, AT_REMOVEDIR) < 0 &&
 	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
 		lockdir_nap(MILLISECOND);
 }
@@ -161,35 +145,30 @@ static int remove_in_place(const struct lock *lock, int fd)
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
-	struct file_lock *file = lock->file;
-	char ours[NAME_SIZE];
-	int result;
+	const bool held = lock->file->held;
+	char gone[NAME_SIZE];
 
 	/* In a takeover: the directory holds other files, and is left alone. */
-	if (!file->held && other_files(fd) != 0) {
+	if (!held && other_files(fd) != 0) {
 		errno = ENOTEMPTY;
 		return -1;
 	}
-	memcpy(ours, file->temporary, sizeof ours);
-	lockdir_temporary_name(lock, "gone.");
-	result = call_rename(lock->directory, lock->id.entry, file->temporary);
-	if (result == 0 && !lockdir_same(lock, file->temporary, fd)) {
+	lockdir_temporary_name(lock, "gone.", gone);
+	if (call_rename(lock->directory, lock->id.entry, gone) != 0)
+		return errno == EXDEV || errno == ENOSPC || errno == EDQUOT ? remove_in_place(lock, fd) : -1;
+	if (!lockdir_same(lock, gone, fd)) {
 		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
-		rename_noreplace(lock->directory, file->temporary, lock->id.entry);
+		rename_noreplace(lock->directory, gone, lock->id.entry);
 		errno = ENOENT;
-		result = -1;
-	} else if (result == 0) {
-		CRASH_POINT("mkdir.gone");
-		if (file->held)
-			flock(fd, LOCK_UN); /* R3, unflock, right after R2, the name's removal: the next holder need not wait */
-		call_unlink(fd, RECORD_NAME, 0);
-		CRASH_POINT("mkdir.emptied");
-		remove_emptied(lock);
-	} else if (errno == EXDEV || errno == ENOSPC || errno == EDQUOT) {
-		result = remove_in_place(lock, fd);
+		return -1;
 	}
-	memcpy(file->temporary, ours, sizeof ours);
-	return result;
+	CRASH_POINT("mkdir.gone");
+	if (held)
+		flock(fd, LOCK_UN); /* R3, unflock, right after R2, the name's removal: the next holder need not wait */
+	call_unlink(fd, RECORD_NAME, 0);
+	CRASH_POINT("mkdir.emptied");
+	remove_emptied(lock, gone);
+	return 0;
 }
 
 static const struct object mkdir_object = {

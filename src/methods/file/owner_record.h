@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/file/owner_record.h - the record: what a lock made of files says of its holder.
+/* methods/file/owner_record.h - the record: what a lock made of files says of its holder; and this system, as far as a
+ * record can name it.
  *
  * It is written in full (excl, mkdir, rename), in one line (a symlink's target), or as the bare PID
  * (link, for mail programs).  Of other programs, a PID in decimal is read as well, alone
@@ -12,7 +13,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "methods/file/host_id.h"
+/* The inode of the machine's first PID namespace, which sees all processes. */
+#define FIRST_PIDNS 0xEFFFFFFC
+
+enum { BOOT_SIZE = 40, HOST_SIZE = 65 };
+
+/* "-" stands for a name that cannot be found out. */
+struct host_id {
+	char boot[BOOT_SIZE];
+	char host[HOST_SIZE];
+	char machine[HOST_SIZE];
+	uint64_t pidns; /* 0: unknown */
+	pid_t pid_max;  /* 0: unknown */
+	int64_t booted; /* seconds since 1970, by today's clock */
+};
+
+/* Looked up once; any thread may ask. */
+const struct host_id *host_id(void);
 
 enum {
 	RECORD_LONGEST = 512, /* what we write, with its '\0' */

@@ -36,7 +36,7 @@ static int plainfile_make(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
 
-	lock->fd = publish_set_up(lock, lockdir_create_file(lock, mode), mode);
+	lock->fd = publish_set_up(lock, lockdir_create_file(lock, lock->file->temporary, mode), mode);
 	CRASH_POINT("plainfile.made");
 	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot create a file in its directory");
 }
@@ -67,20 +67,6 @@ static bool is_linked(const struct lock *lock)
 	return lockdir_is_ours(lock);
 }
 
-static bool is_unsupported(void)
-{
-	switch (errno) {
-	case EPERM:
-	case EOPNOTSUPP:
-	case EMLINK:
-	case ENOSYS:
-	case EINVAL:
-	case EXDEV:
-		return true;
-	}
-	return false;
-}
-
 /* The fourth way. */
 static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
 {
@@ -93,20 +79,7 @@ static enum outcome plainfile_publish_empty(struct lock *lock, struct error *err
 	return publish_empty(lock, fd, mode, error);
 }
 
-/* The third way. */
-static enum outcome plainfile_publish_renamed(struct lock *lock, struct error *error)
-{
-	int result;
-
-	UNINTERRUPTED(result, FAULT_POINT("plainfile.rename") ? -1
-		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
-	if (result == 0) {
-		lock->file->temporary[0] = '\0';
-		return TAKEN;
-	}
-	return is_unsupported() ? plainfile_publish_empty(lock, error) : lockdir_not_named(error);
-}
-
+/* The second way, or the third. */
 static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
@@ -121,7 +94,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 		return TAKEN;
 	}
 	errno = errnum;
-	return is_unsupported() ? plainfile_publish_renamed(lock, error) : lockdir_not_named(error);
+	return publish_unsupported() ? publish_renamed(lock, plainfile_publish_empty, error) : lockdir_not_named(error);
 }
 
 /* A4: give it the lock's name, replacing nothing. */
@@ -134,7 +107,7 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1 : publish_link(lock, lock->fd));
 	if (result == 0)
 		return TAKEN;
-	if (!is_unsupported() && errno != ENOENT)
+	if (!publish_unsupported() && errno != ENOENT)
 		return lockdir_not_named(error);
 	lock->file->named = true; /* no /proc, say: try again with a temporary name */
 	lock->file->ready = false;

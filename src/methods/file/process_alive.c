@@ -9,11 +9,6 @@
 #include "methods/file/process_alive.h"
 #include "sys/process.h"
 
-static bool same_boot(const struct record *record, const struct facts *facts)
-{
-	return record_of_boot(record, facts->host_id->boot);
-}
-
 /* "-" stands for a boot that could not be found out, now or then (no descriptor, no /proc): it is
  * neither the same nor another. */
 static bool boot_known(const char *boot)
@@ -23,14 +18,14 @@ static bool boot_known(const char *boot)
 
 static bool other_boot(const struct record *record, const struct facts *facts)
 {
-	return boot_known(record->boot) && boot_known(facts->host_id->boot) && !same_boot(record, facts);
+	return boot_known(record->boot) && boot_known(facts->host_id->boot) && !record_of_boot(record, facts->host_id->boot);
 }
 
 /* On a local file system the boot decides, not the host's name: each container has a name of its own,
  * and a name can be changed.  (Copies of a virtual machine share a boot, but no local file system.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
-	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) && same_boot(record, facts))
+	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) && record_of_boot(record, facts->host_id->boot))
 		return false;
 	if (record->host[0] != '\0' && strcmp(record->host, facts->host_id->host) != 0)
 		return true;
@@ -94,7 +89,7 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 		return DEAD; /* row 2: of an earlier boot */
 	if (other_host(record, facts))
 		return UNKNOWN; /* row 3: of another host */
-	if (!facts->local && (record->host[0] == '\0' || (full && !same_boot(record, facts))))
+	if (!facts->local && (record->host[0] == '\0' || (full && !record_of_boot(record, facts->host_id->boot))))
 		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* row 3: of another host, perhaps */
 	if (record->pidns != 0 && facts->host_id->pidns == 0 && life_lasts(&facts->holder))
 		return ALIVE; /* row 4: without /proc our namespace is not known, and may be that one */

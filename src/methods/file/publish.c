@@ -11,9 +11,7 @@
 
 #include "sys/crash_points.h"
 #include "sys/files.h"
-#include "methods/file/foreign_holder.h"
-#include "methods/file/publish.h"
-#include "methods/file/takeover.h"
+#include "methods/file/filemethods.h"
 
 /* ---- making it ---- */
 
@@ -191,6 +189,33 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	return outcome;
 }
 
+bool publish_unsupported(void)
+{
+	switch (errno) {
+	case EPERM:
+	case EOPNOTSUPP:
+	case EMLINK:
+	case ENOSYS:
+	case EINVAL:
+	case EXDEV:
+		return true;
+	}
+	return false;
+}
+
+enum outcome publish_renamed(struct lock *lock, enum outcome (*make_empty)(struct lock *lock, struct error *error),
+    struct error *error)
+{
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("publish.rename") ? -1
+		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
+	if (result != 0)
+		return publish_unsupported() ? make_empty(lock, error) : lockdir_not_named(error);
+	lock->file->temporary[0] = '\0';
+	return TAKEN;
+}
+
 /* On some file systems (FUSE) a flock that was taken through one name, or before there was one, does
  * not meet one that was taken through another.  There the lock is flocked once more, through its own
  * name: that flock is what others meet. */
@@ -291,8 +316,10 @@ static void remove_object(struct lock *lock)
 		CRASH_POINT("publish.release");
 		removed = object->remove(lock, lock->fd);
 	}
-	if (removed != 0)
-		lockdir_not_released(lock);
+	if (removed != 0 && (errno == ENOENT || errno == ESTALE || errno == EEXIST || errno == EINVAL))
+		lock->end.lost = true; /* EEXIST: another file has the name; EINVAL: no symbolic link has it */
+	else if (removed != 0)
+		lock->end.stuck = errno;
 	lock->file->held = false;
 	CRASH_POINT("publish.released");
 	if (lock->fd >= 0)

@@ -18,19 +18,104 @@
 #include "sys/crash_points.h"
 #include "sys/files.h"
 #include "methods/file/filemethods.h"
-#include "methods/file/rename_file.h"
+
+#define FILE_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
 
 static int rename_open(struct lock *lock, struct error *error)
 {
 	if (lockdir_open(lock, error) != 0)
 		return -1;
-	if (strlen(lock->id.entry) <= 240)
+	if (snprintf(lock->file->away, NAME_SIZE, "%s.held", lock->id.entry) < NAME_SIZE)
 		return 0;
 	errno = ENAMETOOLONG;
 	return error_set(error, ERROR_OPEN, "cannot have a name beside it");
 }
 
 /* ---- the file ---- */
+
+/* Open it under either name.  It can move from the second name to the first between two tries. */
+static int open_file(const struct lock *lock)
+{
+	int fd = -1;
+
+	for (int tries = 0; fd < 0 && tries < 1000; tries++) {
+		fd = openat(lock->directory, tries % 2 == 0 ? lock->id.entry : lock->file->away, FILE_FLAGS);
+		if (fd < 0 && errno != ENOENT && errno != EINTR)
+			break;
+	}
+	return fd;
+}
+
+/* TAKEN; BUSY: another process has it or, with SLEEP, a signal ended the sleep; FAILED. */
+static enum outcome flock_file(int fd, enum wait wait, struct error *error)
+{
+	if (!FAULT_POINT("rename.flock") && (wait == TRY ? call_try_flock(fd) : flock(fd, LOCK_EX)) == 0)
+		return TAKEN;
+	if (errno == EWOULDBLOCK || errno == EINTR)
+		return BUSY;
+	return error_set(error, ERROR_UNAVAILABLE, "use -m link or excl: flock(2), which guards the lock file, fails here");
+}
+
+/* --init: make the file, unless there is one.  It is flocked before it has its name: no process can take it until we know
+ * that there is no other file away. */
+static int make_file(struct lock *lock, struct error *error)
+{
+	struct file_lock *file = lock->file;
+	const mode_t mode = lock->spec->create_mode;
+	int fd = publish_set_up(lock, lockdir_create_file(lock, file->temporary, mode), mode), result = 0;
+	struct stat other;
+
+	if (fd < 0)
+		return lockdir_failed(error, ERROR_CREATE, "cannot make the lock file");
+	if (flock_file(fd, TRY, error) == FAILED)
+		result = -1;
+	else if (publish_link(lock, fd) == 0) {
+		if (fstatat(lock->directory, file->away, &other, 0) == 0)
+			call_unlink(lock->directory, lock->id.entry, 0);
+	} else if (errno != EEXIST)
+		result = lockdir_failed(error, ERROR_CREATE, "cannot make the lock file");
+	if (file->temporary[0] != '\0')
+		call_unlink(lock->directory, file->temporary, 0);
+	file->temporary[0] = '\0';
+	close(fd);
+	return result;
+}
+
+/* Rename the file, which is under our flock, from FROM to TO, which is not replaced.  Without RENAME_NOREPLACE our flock on
+ * the only file keeps others from making TO between the look and the call.  Returns 0, or -1 with errno set. */
+static int move_file(const struct lock *lock, const char *from, const char *to)
+{
+	struct stat other;
+	int result;
+
+	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(lock->directory, from, to));
+	if (result == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (fstatat(lock->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT; /* a script was faster */
+		return -1;
+	}
+	return call_rename(lock->directory, from, to);
+}
+
+/* Is LOCK->fd, which is at home, the file of such a lock?  Our record will be written over its contents: they must be
+ * empty, a record that was not erased (RECORD_FULL), or a script's PID. */
+static int check_file(const struct lock *lock, struct error *error)
+{
+	const int64_t longest_pid = 16;
+	struct record record;
+	struct stat status;
+
+	lock->file->object->read(lock->fd, &record);
+	if (record.kind == RECORD_EMPTY || record.kind == RECORD_FULL ||
+	    (record.kind == RECORD_PID && record.host[0] == '\0' &&
+		fstat(lock->fd, &status) == 0 && status.st_size <= longest_pid))
+		return 0;
+	return error_plain(error, ERROR_OPEN,
+	    "is no lock file: there is something in it that would be lost; left alone");
+}
 
 static int rename_cannot_open(const struct lock *lock, struct error *error)
 {
@@ -47,12 +132,10 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	return lockdir_failed(error, ERROR_OPEN, "cannot open the lock file");
 }
 
-/* Does LOCK.held mean the file that is open as LOCK->fd? */
-static bool is_held(const struct lock *lock)
+/* Is the file that is open as LOCK->fd away? */
+static bool is_away(const struct lock *lock)
 {
-	char held[NAME_SIZE];
-
-	return lockdir_same(lock, rename_file_held_name(lock, held), lock->fd);
+	return lockdir_same(lock, lock->file->away, lock->fd);
 }
 
 static int rename_prepare(struct lock *lock, struct error *error)
@@ -62,11 +145,11 @@ static int rename_prepare(struct lock *lock, struct error *error)
 
 	if (lock->fd >= 0)
 		return 0;
-	fd = rename_file_open(lock);
+	fd = open_file(lock);
 	if (fd < 0 && errno == ENOENT && lock->spec->init) {
-		if (rename_file_make(lock, error) != 0)
+		if (make_file(lock, error) != 0)
 			return -1;
-		fd = rename_file_open(lock);
+		fd = open_file(lock);
 	}
 	if (fd >= 0)
 		fd = lock->fd = descriptor_above_standard(fd);
@@ -125,14 +208,12 @@ static void rename_erase(struct lock *lock)
 /* The file is under our flock, and at home. */
 static enum outcome rename_away(struct lock *lock, struct error *error)
 {
-	char held[NAME_SIZE];
-
 	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
-		rename_erase(lock); /* rename_file_check() refuses half a record */
+		rename_erase(lock); /* check_file() refuses half a record */
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
-	if (rename_file_move(lock, lock->id.entry, rename_file_held_name(lock, held)) != 0) {
+	if (move_file(lock, lock->id.entry, lock->file->away) != 0) {
 		rename_erase(lock);
 		return rename_failed(lock, error);
 	}
@@ -145,9 +226,7 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
  * could not release it either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
-	char held[NAME_SIZE];
-
-	if (rename_file_move(lock, rename_file_held_name(lock, held), lock->id.entry) == 0) {
+	if (move_file(lock, lock->file->away, lock->id.entry) == 0) {
 		CRASH_POINT("rename.fetched");
 		return rename_away(lock, error);
 	}
@@ -181,28 +260,24 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 	return takeover_allowed(lock, verdict, &status);
 }
 
-static enum outcome rename_judge_held(struct lock *lock, enum wait wait, struct error *error)
-{
-	pid_t holder;
-	bool left = rename_is_left(lock, &holder);
-
-	CRASH_POINT("rename.judged");
-	return left ? rename_back(lock, wait, error) : takeover_wait(lock, lock->fd, wait, holder);
-}
-
 static enum outcome rename_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	enum outcome outcome = rename_file_flock(lock->fd, wait, error);
+	enum outcome outcome = flock_file(lock->fd, wait, error);
+	pid_t holder;
+	bool left;
 
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("rename.flocked");
 	if (lockdir_is_ours(lock))
-		return rename_file_check(lock, error) == 0 ? rename_away(lock, error) : FAILED;
-	if (is_held(lock))
-		return rename_judge_held(lock, wait, error);
-	rename_close(lock); /* another file has the name */
-	return AGAIN;
+		return check_file(lock, error) == 0 ? rename_away(lock, error) : FAILED;
+	if (!is_away(lock)) { /* another file has the name */
+		rename_close(lock);
+		return AGAIN;
+	}
+	left = rename_is_left(lock, &holder);
+	CRASH_POINT("rename.judged");
+	return left ? rename_back(lock, wait, error) : takeover_wait(lock, lock->fd, wait, holder);
 }
 
 static enum outcome rename_take(struct lock *lock, enum wait wait, struct error *error)
@@ -224,9 +299,9 @@ static enum outcome rename_idle(struct lock *lock, struct error *error)
 	pid_t holder;
 	bool idle;
 
-	if (rename_prepare(lock, error) != 0 || rename_file_flock(lock->fd, TRY, error) != TAKEN)
+	if (rename_prepare(lock, error) != 0 || flock_file(lock->fd, TRY, error) != TAKEN)
 		return BUSY;
-	idle = lockdir_is_ours(lock) || (is_held(lock) && rename_is_left(lock, &holder));
+	idle = lockdir_is_ours(lock) || (is_away(lock) && rename_is_left(lock, &holder));
 	flock(lock->fd, LOCK_UN);
 	return idle ? TAKEN : BUSY;
 }
@@ -235,21 +310,38 @@ static enum outcome rename_idle(struct lock *lock, struct error *error)
 
 static int rename_remove(struct lock *lock, int fd)
 {
-	char held[NAME_SIZE];
-
 	(void)fd;
-	if (rename_file_move(lock, rename_file_held_name(lock, held), lock->id.entry) != 0)
+	if (move_file(lock, lock->file->away, lock->id.entry) != 0)
 		return -1;
 	CRASH_POINT("rename.back");
 	rename_erase(lock);
 	return 0;
 }
 
+/* The file is away or at home.  During a rename(2) no name may show: look again. */
+static int rename_inspect(const struct lock *lock, struct lock_info *info, struct error *error)
+{
+	struct stat status;
+
+	for (int tries = 0; tries < 100; tries++) {
+		if (inspect_name(lock, lock->file->away, info, error) != 0)
+			return -1;
+		if (info->there && info->record.kind != RECORD_FULL)
+			takeover_note_naming(&info->status);
+		if (info->there)
+			return 0;
+		if (fstatat(lock->directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) == 0)
+			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
+	}
+	return error_plain(error, ERROR_OPEN,
+	    "there is no lock file, neither under this name nor with .held behind it");
+}
+
 static const struct object rename_object = {
     .what = "a file made by --init",
     .type = S_IFREG,
     .read = lockdir_read_record,
-    .is_ours = is_held,
+    .is_ours = is_away,
     .remove = rename_remove,
     .beat = object_beat,
 };
@@ -263,5 +355,5 @@ const struct method method_rename = {
     .prepare = rename_prepare,
     .take = rename_take,
     .idle = rename_idle,
-    .inspect = inspect_rename,
+    .inspect = rename_inspect,
 };

@@ -153,10 +153,8 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 	return takeover_wait(lock, -1, wait, 0);
 }
 
-static enum outcome symlink_cannot_read(const struct lock *lock, struct error *error)
+static int symlink_cannot_read(const struct lock *lock, struct error *error)
 {
-	if (errno == ENOENT)
-		return AGAIN;
 	if (errno == EINVAL)
 		return lockdir_not_a_lock(lock, error);
 	return error_set(error, ERROR_OPEN, "cannot look at the lock");
@@ -188,7 +186,7 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	enum verdict verdict;
 
 	if (!read_target(lock, &existing))
-		return symlink_cannot_read(lock, error);
+		return errno == ENOENT ? AGAIN : symlink_cannot_read(lock, error);
 	verdict = symlink_judge(lock, &existing);
 	if (takeover_allowed(lock, verdict, &existing.status))
 		return symlink_take_over(lock, &existing, wait, error);
@@ -255,6 +253,18 @@ static void symlink_beat(struct lock *lock)
 	guard_leave(lock, guard, name);
 }
 
+static int symlink_inspect(const struct lock *lock, struct lock_info *info, struct error *error)
+{
+	struct existing existing;
+
+	if (!read_target(lock, &existing) ||
+	    fstatat(lock->directory, lock->id.entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : symlink_cannot_read(lock, error);
+	info->there = info->legible = true;
+	record_read(&info->record, existing.target, existing.length);
+	return 0;
+}
+
 static const struct object symlink_object = {
     .what = "a symbolic link to its record",
     .type = S_IFLNK,
@@ -274,5 +284,5 @@ const struct method method_symlink = {
     .prepare = publish_prepare,
     .take = publish_take,
     .idle = symlink_idle,
-    .inspect = inspect_symlink,
+    .inspect = symlink_inspect,
 };

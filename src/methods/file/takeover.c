@@ -6,14 +6,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/process.h"
-#include "methods/file/takeover.h"
-#include "methods/file/foreign_holder.h"
+#include "methods/file/filemethods.h"
 
 /* An empty file of this age may be about to be written.  It must not even be flocked: waiters could
  * keep its maker out of it for ever. */
@@ -24,6 +27,112 @@ struct existing {
 	struct stat status;
 	struct record record;
 };
+
+/* ---- a holder that does not use flock(2) ----
+ *
+ * inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
+ * permission, no such call, a holder on another host), and neither reports that a lock has grown old.
+ * So the waiter looks at the lock every second as well; without notification after a millisecond,
+ * then ever less often, up to every tenth of a second.
+ *
+ * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign holders
+ * only, and closed after the release. */
+
+int foreign_holder_listen(struct lock *lock)
+{
+	char path[40];
+	int fd = lock->file->notify;
+
+	if (fd < 0)
+		fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (fd < 0 || fd == lock->file->notify)
+		return fd;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->directory);
+	if (inotify_add_watch(fd, path, IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE) < 0) {
+		close(fd);
+		return -1;
+	}
+	return lock->file->notify = fd;
+}
+
+/* Read the events: may one of them be about the lock's name? */
+static bool concerns_us(const struct lock *lock)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	const struct inotify_event *event;
+	ssize_t got = read(lock->file->notify, events, sizeof events);
+	size_t length = strlen(lock->id.entry);
+
+	for (char *p = events; got > 0 && p < events + got; p += sizeof *event + event->len) {
+		event = (const struct inotify_event *)(const void *)p;
+		if ((event->mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0 ||
+		    (event->len > 0 && strncmp(event->name, lock->id.entry, length) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* In ms. */
+static int next_pause(struct file_lock *file, bool notified)
+{
+	if (notified)
+		return 1000;
+	if (file->pause < MILLISECOND)
+		file->pause = MILLISECOND;
+	else if (file->pause < SECOND / 10)
+		file->pause *= 2;
+	return (int)(file->pause / MILLISECOND);
+}
+
+static enum outcome sleep_until_change(struct lock *lock, int process, bool notified)
+{
+	struct pollfd sources[2] = {
+	    {.fd = lock->file->notify, .events = POLLIN},
+	    {.fd = process, .events = POLLIN},
+	};
+	int left = next_pause(lock->file, notified), ready;
+	struct deadline look_anyway = deadline_after(left * MILLISECOND);
+
+	do {
+		ready = poll(sources, 2, left);
+		if (ready < 0)
+			return errno == EINTR ? BUSY : AGAIN;
+		if (ready == 0 || sources[1].revents != 0 || concerns_us(lock))
+			return AGAIN;
+		left = (int)(deadline_left(&look_anyway) / MILLISECOND);
+	} while (left > 0); /* only other files have changed */
+	return AGAIN;
+}
+
+enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it)
+{
+	struct file_lock *file = lock->file;
+	enum outcome outcome = AGAIN;
+	int process = pid > 0 ? pidfd_of(pid) : -1;
+
+	if (process < 0 && pid > 0 && errno == ESRCH)
+		return AGAIN;
+	dies_with_it = dies_with_it && process >= 0;
+	if (!dies_with_it && file->notify < 0 && file->pause == 0) {
+		foreign_holder_listen(lock);
+		file->pause = 1;
+	} else {
+		outcome = sleep_until_change(lock, process, dies_with_it || (file->notify >= 0 && file->local));
+	}
+	if (process >= 0)
+		close(process);
+	return outcome;
+}
+
+void foreign_holder_forget(struct file_lock *file)
+{
+	if (file->notify >= 0)
+		close(file->notify);
+	file->notify = -1;
+	file->pause = 0;
+}
+
+/* ---- the verdict ---- */
 
 /* In ns; -1: unknown. */
 static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
@@ -42,7 +151,8 @@ void takeover_note_naming(struct stat *status)
 		status->st_mtim = status->st_ctim;
 }
 
-void takeover_note_linking(struct stat *status)
+/* The same for a regular file with a second name alone: ln(1) of a file that stays is a lock. */
+static void note_linking(struct stat *status)
 {
 	if (S_ISREG(status->st_mode) && status->st_nlink > 1)
 		takeover_note_naming(status);
@@ -72,6 +182,8 @@ bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat
 		return true;
 	return verdict == UNKNOWN && lock->spec->stale > 0 && age_of(lock, status, 0) > lock->spec->stale;
 }
+
+/* ---- taking over ---- */
 
 static enum outcome takeover_cannot_open(const struct lock *lock, struct error *error)
 {
@@ -128,7 +240,7 @@ static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 	lock->file->object->read(existing->fd, &existing->record);
 	if (lockdir_status(lock, existing->fd, "", &existing->status) != 0)
 		return ALIVE; /* its age is not known */
-	takeover_note_linking(&existing->status);
+	note_linking(&existing->status);
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
@@ -178,7 +290,14 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
 	return AGAIN;
 }
 
-static enum outcome inspect_existing(struct lock *lock, struct existing *existing, enum wait wait,
+static enum outcome await_holder(struct lock *lock, const struct existing *existing, enum wait wait, enum verdict verdict)
+{
+	pid_t holder = wait == SLEEP && verdict == ALIVE ? record_awaited(&existing->record) : 0;
+
+	return takeover_wait(lock, existing->fd, wait, holder);
+}
+
+static enum outcome examine_existing(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
 	enum verdict verdict = judge_existing(lock, existing); /* I2: judge its record */
@@ -188,17 +307,15 @@ static enum outcome inspect_existing(struct lock *lock, struct existing *existin
 		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return takeover_wait(lock, existing->fd, wait, 0);
-	if (wait == TRY && !takeover_allowed(lock, verdict, &existing->status))
-		return BUSY;
-	if (lock->file->by_age && !takeover_allowed(lock, verdict, &existing->status))
-		return takeover_wait(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
+	if ((wait == TRY || lock->file->by_age) && !takeover_allowed(lock, verdict, &existing->status))
+		return await_holder(lock, existing, wait, verdict);
 	outcome = flock_existing(lock, existing, wait); /* I3: flock it */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
 	verdict = judge_existing(lock, existing); /* I4: judge it again */
 	if (!takeover_allowed(lock, verdict, &existing->status))
-		return takeover_wait(lock, existing->fd, wait, verdict == ALIVE ? record_awaited(&existing->record) : 0);
+		return await_holder(lock, existing, wait, verdict);
 	CRASH_POINT("takeover.judged");
 	if (!lockdir_same(lock, lock->id.entry, existing->fd)) /* I5: compare the name after I4, the verdict */
 		return AGAIN;
@@ -212,7 +329,7 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 	enum outcome outcome = open_existing(lock, &existing, error);
 
 	if (outcome == TAKEN)
-		outcome = inspect_existing(lock, &existing, wait, error);
+		outcome = examine_existing(lock, &existing, wait, error);
 	else if (outcome == BUSY)
 		outcome = takeover_wait(lock, existing.fd, wait, 0);
 	if (existing.fd >= 0)
@@ -232,4 +349,58 @@ enum outcome takeover_idle(struct lock *lock, struct error *error)
 	if (existing.fd >= 0)
 		close(existing.fd);
 	return idle ? TAKEN : BUSY;
+}
+
+/* ---- only looking at it ---- */
+
+/* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the name
+ * means another object by now. */
+static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
+{
+	int kind = lock->file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
+	int fd = openat(lock->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
+	struct stat status;
+
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM;
+	info->legible = true;
+	lock->file->object->read(fd, &info->record);
+	if (fstat(fd, &status) != 0)
+		status = (struct stat){0};
+	close(fd);
+	return status.st_dev == info->status.st_dev && status.st_ino == info->status.st_ino;
+}
+
+int inspect_name(const struct lock *lock, const char *name, struct lock_info *info, struct error *error)
+{
+	for (int tries = 0; tries < 100; tries++) {
+		lock_info_forget(info);
+		info->object = openat(lock->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (info->object < 0 && errno == ENOENT)
+			return 0;
+		if (info->object < 0 || fstat(info->object, &info->status) != 0) {
+			if (errno == ENOENT || errno == ESTALE)
+				continue; /* FUSE and NFS: an open file can be gone */
+			return error_set(error, ERROR_OPEN, "cannot look at it");
+		}
+		if ((info->status.st_mode & S_IFMT) != lock->file->object->type)
+			return lockdir_not_a_lock(lock, error);
+		info->there = true;
+		note_linking(&info->status);
+		if (inspect_record(lock, name, info))
+			return 0;
+	}
+	return error_plain(error, ERROR_OPEN, "cannot look at it: it changes all the time");
+}
+
+int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)
+{
+	return inspect_name(lock, lock->id.entry, info, error);
+}
+
+void lock_info_forget(struct lock_info *info)
+{
+	if (info->object >= 0)
+		close(info->object);
+	*info = (struct lock_info){.object = -1};
 }
