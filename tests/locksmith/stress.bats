@@ -31,3 +31,15 @@ gone_well() {
 	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=12 --seed=4
 	gone_well 48
 }
+
+@test "PostgreSQL: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-postgresql" ] || skip "this build has no locks on PostgreSQL"
+	SHAKE_EVERY=2 expect_status 0 torture postgresql --rounds=12 --seed=4
+	gone_well 48
+}
+
+@test "Redis: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
+	command -v redis-server >/dev/null || skip "no redis-server here"
+	SHAKE_EVERY=2 expect_status 0 torture redis --rounds=12 --seed=4
+	gone_well 48
+}
