@@ -27,8 +27,6 @@ struct acquisition {
 	struct error error;
 };
 
-static const struct acquired locks_are_held = {ACQUIRED_LOCKS, 0};
-
 /* Is the length of the wait, or of the hold, asked for? */
 static bool is_timed(const struct request *request)
 {
@@ -40,28 +38,21 @@ static struct acquired end_with(int status)
 	return (struct acquired){ACQUIRED_NOTHING, status};
 }
 
-/* As flock, in flock(1)'s words and on its stream. */
-static void say_taken(const struct request *request, int64_t took)
-{
-	long long seconds = took / SECOND, us = took % SECOND / 1000;
-
-	if (request->as_flock)
-		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds", seconds, us);
-	else
-		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
-}
-
 static struct acquired taken(const struct acquisition *acquisition)
 {
+	const struct request *request = acquisition->request;
 	int64_t since = acquisition->since, waited = since == 0 ? 0 : clock_now() - since;
+	long long seconds = waited / SECOND, us = waited % SECOND / 1000;
 
-	if (acquisition->request->verbose)
-		say_taken(acquisition->request, waited);
+	if (request->verbose && request->as_flock) /* in flock(1)'s words, and on its stream */
+		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds", seconds, us);
+	else if (request->verbose)
+		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
 	if (since != 0) {
 		held_begins();
 		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
 	}
-	return locks_are_held;
+	return (struct acquired){ACQUIRED_LOCKS, 0};
 }
 
 /* ---- this process has inherited the lock ---- */
@@ -179,18 +170,6 @@ static int64_t tick(const struct lock *lock, void *context)
 	return progress_tick(&acquisition->progress, lock);
 }
 
-/* LOCK could not be taken: why? */
-COLD static struct acquired not_taken(struct acquisition *acquisition, const struct lock *lock)
-{
-	const struct request *request = acquisition->request;
-
-	if (lock->busy == BUSY_INHERITED)
-		return held_by_us(acquisition, lock);
-	if (acquisition->error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
-		complain("%s: %s", messages_label(request, lock), acquisition->error.text);
-	return end_with(result_of_busy(request, lock, lock->busy));
-}
-
 static void begin(struct acquisition *acquisition, const struct request *request)
 {
 	*acquisition = (struct acquisition){
@@ -257,5 +236,9 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		return taken(&acquisition);
 	if (outcome == FAILED)
 		return end_with(result_of_error(request, culprit, &acquisition.error));
-	return not_taken(&acquisition, culprit);
+	if (culprit->busy == BUSY_INHERITED)
+		return held_by_us(&acquisition, culprit);
+	if (acquisition.error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
+		complain("%s: %s", messages_label(request, culprit), acquisition.error.text);
+	return end_with(result_of_busy(request, culprit, culprit->busy));
 }

@@ -36,15 +36,6 @@ static bool owner_lives(void)
 	return owner.pid == 0 || (owner.pid > 0 && (kill(owner.pid, 0) == 0 || errno != ESRCH));
 }
 
-/* Once the pidfd is open, ask for the parent again: the PID may have been reused. */
-static void find_owner(pid_t pid)
-{
-	owner.pid = pid == 0 ? getppid() : pid;
-	owner.process = descriptor_above_standard(pidfd_of(owner.pid));
-	if (pid == 0 && getppid() != owner.pid)
-		owner.pid = -1;
-}
-
 static bool owner_ended(const struct pollfd *ends)
 {
 	return owner.process >= 0 ? ends[1].revents != 0 : !owner_lives();
@@ -79,7 +70,10 @@ static void *end_wait(void *unused)
 
 bool hold_for(pid_t pid)
 {
-	find_owner(pid);
+	owner.pid = pid == 0 ? getppid() : pid;
+	owner.process = descriptor_above_standard(pidfd_of(owner.pid));
+	if (pid == 0 && getppid() != owner.pid) /* the PID may have been reused before the pidfd was open */
+		owner.pid = -1;
 	if (!owner_lives()) {
 		complain(pid == 0 ? "--hold: the process that started it has ended" : "--hold=%ld: there is no such process",
 		    (long)pid);
@@ -94,23 +88,16 @@ void hold_taken(void)
 	atomic_store(&taken, true);
 }
 
-static bool say_ok(void)
+void hold_until_end(void)
 {
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
-	char line[128 + SLOTS_MOST * sizeof "4095"];
+	char line[128 + SLOTS_MOST * sizeof "4095"], bytes[512];
+	struct pollfd ends[2];
+	ssize_t got;
 	int length = snprintf(line, sizeof line, "OK%s%s%s%s\n", slot == NULL ? "" : " slot=",
 	    slot == NULL ? "" : slot, token == NULL ? "" : " token=", token == NULL ? "" : token);
 
-	return write(STDOUT_FILENO, line, (size_t)length) == length;
-}
-
-void hold_until_end(void)
-{
-	struct pollfd ends[2];
-	char bytes[512];
-	ssize_t got;
-
-	if (!say_ok()) {
+	if (write(STDOUT_FILENO, line, (size_t)length) != length) {
 		complain("cannot write to standard output, which is to say that the lock is held: %s",
 		    strerror(errno));
 		_exit(EXIT_SYSTEM);

@@ -76,15 +76,6 @@ static void set_handlers(void (*from)(int), void (*to)(int))
 			sigaction(signals[i], &action, NULL);
 }
 
-static size_t terminal_columns(void)
-{
-	struct winsize size;
-
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		return size.ws_col;
-	return 80;
-}
-
 /* This process's place among the waiters, from 1; 0: not among them. */
 static size_t queue_place(const struct owners *found)
 {
@@ -92,17 +83,6 @@ static size_t queue_place(const struct owners *found)
 		if (found->list[i].process.pid == getpid())
 			return i - found->holders + 1;
 	return 0;
-}
-
-static void note_place(struct progress *progress, const struct lock *lock)
-{
-	struct owners found;
-
-	progress->notes_place = false;
-	if (!owners_for_text(&found, lock))
-		return;
-	log_place(queue_place(&found));
-	owners_forget(&found);
 }
 
 static const char *ordinal_suffix(size_t number)
@@ -144,21 +124,18 @@ static void line_text(const struct progress *progress, const struct lock *lock, 
 }
 
 /* On a narrow terminal the holder's command is cut first, and the place last. */
-static void draw_line(const struct progress *progress, const struct lock *lock)
+static void draw_line(const struct progress *progress, const struct lock *lock, const struct owners *found)
 {
-	size_t columns = terminal_columns() - 1, length;
 	char text[700], next[LINE];
-	struct owners found;
+	struct winsize size;
+	size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col - 1u : 79, length;
 
-	if (!is_in_front() || !owners_for_text(&found, lock))
-		return;
-	line_text(progress, lock, &found, OWNER_COMMAND_COLUMNS, text, sizeof text);
-	length = strlen(text);
-	for (size_t command = OWNER_COMMAND_COLUMNS; length > columns && command > 8; command -= 4) {
-		line_text(progress, lock, &found, command - 4, text, sizeof text);
+	for (size_t command = OWNER_COMMAND_COLUMNS; command >= 8; command -= 4) {
+		line_text(progress, lock, found, command, text, sizeof text);
 		length = strlen(text);
+		if (length <= columns)
+			break;
 	}
-	owners_forget(&found);
 	next[0] = '\r';
 	text_printable(next + 1, sizeof next - 4, text, length, columns);
 	strcat(next, "\033[K");
@@ -169,17 +146,13 @@ static void draw_line(const struct progress *progress, const struct lock *lock)
 	write_line(line, strlen(line));
 }
 
-static void say_waiting(const struct progress *progress, const struct lock *lock)
+static void say_waiting(const struct progress *progress, const struct lock *lock, const struct owners *found)
 {
-	char holder[400] = "busy", place[96] = "", name[PATH_MAX];
-	struct owners found;
+	char holder[400], place[96], name[PATH_MAX];
 
-	if (owners_for_text(&found, lock)) {
-		if (!owner_text(&found, OWNER_COMMAND_COLUMNS, holder, sizeof holder))
-			strcpy(holder, "busy");
-		place_text(progress, &found, place, sizeof place);
-		owners_forget(&found);
-	}
+	if (!owner_text(found, OWNER_COMMAND_COLUMNS, holder, sizeof holder))
+		strcpy(holder, "busy");
+	place_text(progress, found, place, sizeof place);
 	lock_text(lock, name, sizeof name);
 	complain("%s: waiting: %s%s", name, holder, place);
 }
@@ -196,20 +169,15 @@ static int64_t next_message(const struct progress *progress)
 	return progress->since + last + ((waited - last) / pace + 1) * pace;
 }
 
-static bool live_terminal(void)
-{
-	const char *kind = getenv("TERM");
-
-	return isatty(STDERR_FILENO) && kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
-}
-
 void progress_begins(struct progress *progress)
 {
+	const char *terminal = getenv("TERM");
+
 	if (progress->begun)
 		return;
 	progress->begun = true;
 	progress->since = progress->verbose ? clock_now() : 0;
-	if (progress->live && live_terminal())
+	if (progress->live && isatty(STDERR_FILENO) && terminal != NULL && *terminal != '\0' && strcmp(terminal, "dumb") != 0)
 		line = memory_lasting(LINE);
 	progress->live = line != NULL;
 	progress->due = progress->verbose || progress->live || progress->notes_place ? clock_now() + progress->delay
@@ -223,23 +191,28 @@ void progress_begins(struct progress *progress)
 /* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
 int64_t progress_tick(struct progress *progress, const struct lock *lock)
 {
-	int64_t began = clock_now();
+	const int64_t began = clock_now();
+	struct owners found = {.count = 0};
 
 	if (!progress->begun || progress->due == INT64_MAX)
 		return INT64_MAX;
 	if (began < progress->due)
 		return progress->due - began;
 	wakeup_off(); /* its signal would interrupt the search */
-	if (progress->notes_place)
-		note_place(progress, lock);
-	if (progress->live) {
-		draw_line(progress, lock);
-		progress->due = clock_now() + 20 * (clock_now() - began);
-		return INT64_MAX;
+	if ((progress->verbose || progress->notes_place || is_in_front()) && owners_for_text(&found, lock)) {
+		if (progress->notes_place)
+			log_place(queue_place(&found));
+		progress->notes_place = false;
+		if (progress->live && is_in_front())
+			draw_line(progress, lock, &found);
 	}
 	if (progress->verbose)
-		say_waiting(progress, lock);
-	progress->due = progress->verbose ? next_message(progress) : INT64_MAX;
+		say_waiting(progress, lock, &found);
+	owners_forget(&found);
+	if (progress->live)
+		progress->due = clock_now() + 20 * (clock_now() - began);
+	else
+		progress->due = progress->verbose ? next_message(progress) : INT64_MAX;
 	return progress->verbose ? progress->due - clock_now() : INT64_MAX;
 }
 

@@ -36,39 +36,15 @@ static bool child_begins_namespace(void)
 	       (stat(children, &theirs) != 0 || own.st_ino != theirs.st_ino);
 }
 
-static bool has_children(void)
-{
-	siginfo_t info;
-
-	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
-
-/* In the holder: wait until the relay has blocked its signals.  Once there is a command, a signal to the relay
- * is the command's; until then it ends both. */
-static void await_relay(void)
-{
-	char byte;
-
-	while (recv(kept[1], &byte, 1, 0) < 0 && errno == EINTR)
-		;
-}
-
-/* A shell may have started jobs, and then have become semlock (exec): only a child that is younger than the
- * holder counts as the holder's.  A start time is in clock ticks. */
-static void spare_elders(pid_t holder)
-{
-	struct procfs_stat stat;
-
-	if (process_stat(holder, &stat))
-		since = stat.started + 1;
-}
-
 pid_t relay_start(struct error *error)
 {
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
-	pid_t parent = getpid(), pid;
-	bool elders = has_children();
 	sigset_t only_child = signals_only(SIGCHLD), before;
+	pid_t parent = getpid(), pid;
+	struct procfs_stat holder;
+	siginfo_t info;
+	bool elders = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+	char byte;
 
 	if (child_begins_namespace())
 		return 0;
@@ -85,8 +61,10 @@ pid_t relay_start(struct error *error)
 	if (pid > 0) {
 		signals_block_all(NULL);
 		send(kept[0], "", 1, MSG_NOSIGNAL);
-		if (elders)
-			spare_elders(pid);
+		/* A shell may have started jobs, and then have become semlock (exec): only a child that is younger than
+		 * the holder counts as the holder's.  A start time is in clock ticks. */
+		if (elders && process_stat(pid, &holder))
+			since = holder.started + 1;
 		return pid;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -94,7 +72,10 @@ pid_t relay_start(struct error *error)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	relay = parent;
-	await_relay();
+	/* Until the relay has blocked its signals.  Once there is a command, a signal to the relay is the command's; until
+	 * then it ends both. */
+	while (recv(kept[1], &byte, 1, 0) < 0 && errno == EINTR)
+		;
 	sigaction(SIGCHLD, &child, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;

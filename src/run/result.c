@@ -25,9 +25,7 @@ const char *messages_label(const struct request *request, const struct lock *loc
 
 	if (request->as_flock || lock->spec->name != NULL)
 		return lock->spec->name == NULL ? request->label : lock->spec->name;
-	if (text == NULL)
-		text = memory_lasting(SIZE);
-	if (text == NULL)
+	if (text == NULL && (text = memory_lasting(SIZE)) == NULL)
 		return request->label;
 	lock_text(lock, text, SIZE);
 	return text;
@@ -70,26 +68,17 @@ int64_t held_time(void)
 	return began == 0 ? 0 : clock_now() - began;
 }
 
-/* Leave out those that are ignored, as HUP is under nohup(1).  SIGCONT comes when the relay has been killed,
- * PARENT_SIGNAL when the parent has ended. */
-static sigset_t end_signals(void)
-{
-	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-	sigset_t signals = signals_only(SIGCONT);
-
-	sigaddset(&signals, PARENT_SIGNAL);
-	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
-		if (!signals_ignored(enough[i]))
-			sigaddset(&signals, enough[i]);
-	return signals;
-}
-
 void held_at_least(int64_t duration)
 {
-	sigset_t signals = end_signals(), stop = signals_only(SIGTSTP);
+	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP); /* SIGCONT: the relay has been killed */
 	int64_t left;
 	int signo = 0;
 
+	sigaddset(&signals, PARENT_SIGNAL);
+	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
+		if (!signals_ignored(enough[i])) /* as HUP is under nohup(1) */
+			sigaddset(&signals, enough[i]);
 	/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command, which has ended. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	while ((left = duration - held_time()) > 0 &&
@@ -123,17 +112,9 @@ static int status_not_run(const struct request *request, int errnum)
 	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
 }
 
-/* Did the limit end it?  Not if semlock received the same signal (128+n), nor if it took SIGKILL (137, as with
- * timeout(1)). */
-static bool ended_by_limit(const struct result *result)
-{
-	return !result->received &&
-	       (result->limit == LIMIT_REACHED || (result->limit == LIMIT_KILLS && result->how == ENDED_EXIT));
-}
-
 int result_status(const struct request *request, const struct result *result)
 {
-	int64_t held = held_time();
+	const int64_t held = held_time();
 
 	if (result->how == ENDED_NOT_RUN)
 		return status_not_run(request, result->code);
@@ -148,7 +129,9 @@ int result_status(const struct request *request, const struct result *result)
 	    result->code, STATUS_FD_TIME(held));
 	if (result->replaced)
 		status_fd_set_outcome("replaced");
-	if (ended_by_limit(result))
+	/* The limit did not end it if semlock received the same signal (128+n), or it took SIGKILL (137, as with
+	 * timeout(1)). */
+	if (!result->received && (result->limit == LIMIT_REACHED || (result->limit == LIMIT_KILLS && result->how == ENDED_EXIT)))
 		return EXIT_RUNTIMEOUT;
 	return result->how == ENDED_SIGNAL ? 128 + result->code : result->code;
 }
@@ -180,19 +163,13 @@ int result_if_lost(const struct request *request, const struct lock *locks, int 
 	return status;
 }
 
-/* As flock, a failed lock call is reported in flock(1)'s words. */
-static const char *error_words(const struct request *request, const struct lock *lock, const struct error *error)
-{
-	bool lock_call = error->kind == ERROR_LOCKABLE || (error->kind == ERROR_SYSTEM && lock != NULL);
-
-	return request->as_flock && lock_call && error->errnum != 0 ? strerror(error->errnum) : error->text;
-}
-
 int result_of_error(const struct request *request, const struct lock *lock, const struct error *error)
 {
-	int status = exit_status_of(error->kind);
+	const bool lock_call = error->kind == ERROR_LOCKABLE || (error->kind == ERROR_SYSTEM && lock != NULL);
+	const int status = exit_status_of(error->kind);
 
-	complain("%s: %s", lock == NULL ? request->label : messages_label(request, lock), error_words(request, lock, error));
+	complain("%s: %s", lock == NULL ? request->label : messages_label(request, lock),
+	    request->as_flock && lock_call && error->errnum != 0 ? strerror(error->errnum) : error->text); /* flock(1)'s words */
 	status_fd_event("failed %d", status);
 	return status;
 }

@@ -122,44 +122,23 @@ static int prepare_command(struct job *job, struct error *error)
 	return job->command.nlocks > 0 && !job->request->unlock ? tell_locks(job, error) : 0;
 }
 
-/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
-static void keep_status_fd_open(const struct job *job)
+static int become(const struct job *job)
 {
 	struct stat file;
 
-	if ((job->request->spec.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 || fstat(status_fd, &file) != 0)
-		return;
-	for (unsigned i = 0; i < job->request->nlocks; i++)
-		if (file.st_dev == job->locks[i].id.device && file.st_ino == job->locks[i].id.inode)
-			fcntl(status_fd, F_SETFD, 0);
-}
-
-static int become(const struct job *job)
-{
-	keep_status_fd_open(job);
+	/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
+	if ((job->request->spec.method->can & OWNED_BY_PROCESS) != 0 && status_fd >= 0 && fstat(status_fd, &file) == 0)
+		for (unsigned i = 0; i < job->request->nlocks; i++)
+			if (file.st_dev == job->locks[i].id.device && file.st_ino == job->locks[i].id.inode)
+				fcntl(status_fd, F_SETFD, 0);
 	command_become(&job->command);
 	return result_status(job->request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
-}
-
-static void say_running(const struct request *request)
-{
-	if (request->as_flock)
-		tell(STDOUT_FILENO, "executing %s", request->command[0]);
-	else
-		complain("%s: running %s", request->label, request->command[0]);
-}
-
-/* Have the relay, too, keep the helper's input open: the helper lets go only after all that the relay has to end. */
-static int watch_from_above(const struct job *job, struct error *error)
-{
-	const struct locksmith *helper = job->locks->helper;
-
-	return relay_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, error);
 }
 
 int run(struct job *job)
 {
 	const struct request *request = job->request;
+	const struct locksmith *helper = job->locks->helper;
 	const bool guarded = (request->spec.method->can & FREED_BY_KERNEL) == 0 && job->command.nlocks > 0;
 	struct result result;
 	struct error error;
@@ -167,12 +146,17 @@ int run(struct job *job)
 
 	if (prepare_command(job, &error) != 0)
 		return result_of_error(request, NULL, &error);
-	if (request->verbose && !request->hold)
-		say_running(request);
+	if (request->verbose && request->as_flock)
+		tell(STDOUT_FILENO, "executing %s", request->command[0]);
+	else if (request->verbose && !request->hold)
+		complain("%s: running %s", request->label, request->command[0]);
 	if (request->become)
 		return become(job);
-	/* Before the guard, which tells a helper that the command may run. */
-	if ((job->command.tie && watch_from_above(job, &error) != 0) || (guarded && guard_locks(job, &error) != 0)) {
+	/* The relay, too, keeps the helper's input open: the helper lets go only after all that the relay has to end.
+	 * Before the guard, which tells a helper that the command may run. */
+	if ((job->command.tie &&
+		relay_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, &error) != 0) ||
+	    (guarded && guard_locks(job, &error) != 0)) {
 		relay_command_ended();
 		return result_of_error(request, NULL, &error);
 	}

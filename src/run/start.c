@@ -30,13 +30,6 @@ struct variable {
 	const char *value; /* NULL: not set, even if an outer lock has set it */
 };
 
-static const char *held_mode_name(const struct lock *lock)
-{
-	if (lock->spec->slots > 0)
-		return "slot";
-	return lock->spec->mode == SHARED ? "shared" : "exclusive";
-}
-
 /* The prefix first: few variables of a shell begin so. */
 static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
@@ -82,7 +75,7 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
 	    {"SEMLOCK_METHOD=", lock->spec->method->name},
-	    {"SEMLOCK_MODE=", held_mode_name(lock)},
+	    {"SEMLOCK_MODE=", lock->spec->slots > 0 ? "slot" : lock->spec->mode == SHARED ? "shared" : "exclusive"},
 	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : lock->held.count > 1 ? slots_text(lock) : slot},
 	    {"SEMLOCK_TOKEN=", !leased || lock->token < 0 ? NULL : token},
 	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
@@ -113,21 +106,16 @@ static void note_parent(struct inheritance *given)
 	given->parent_end = pidfd_of(given->parent);
 }
 
-/* In a PID namespace of its own (unshare --pid), a child's getppid(2) is 0. */
-static bool parent_lives(const struct inheritance *given)
-{
-	struct pollfd end = {given->parent_end, POLLIN, 0};
-	pid_t parent = getppid();
-
-	return parent == given->parent ||
-	       (parent == 0 && given->parent_end >= 0 && poll(&end, 1, 0) == 0);
-}
-
-/* If semlock died before prctl(2), its lock is free: the command must not run. */
+/* If semlock died before prctl(2), its lock is free: the command must not run.  In a PID namespace of its own (unshare
+ * --pid), a child's getppid(2) is 0. */
 static void tie_to_parent(const struct inheritance *given)
 {
+	struct pollfd end = {given->parent_end, POLLIN, 0};
+	pid_t parent;
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!parent_lives(given))
+	parent = getppid();
+	if (parent != given->parent && (parent != 0 || given->parent_end < 0 || poll(&end, 1, 0) != 0))
 		_exit(EXIT_FAILURE);
 }
 
@@ -168,17 +156,6 @@ static int execute(char **argv)
 	return errno == ENOEXEC ? execute_by_shell(argv) : errno;
 }
 
-/* No exec closes the descriptors here: close those of the locks by hand, and that of the start barrier,
- * whose end tells semlock that the placeholder runs. */
-static void run_placeholder(const struct command *command)
-{
-	for (unsigned i = 0; i < command->nlocks; i++)
-		if (!command->inherit)
-			close(command->locks[i].fd);
-	close(command->start_barrier.socket);
-	command->placeholder();
-}
-
 /* In the child, which may share the parent's memory: system calls alone, until the exec.  Returns errno. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
@@ -189,9 +166,15 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	if (!command->cloexec_is_set && pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
-	if (command->placeholder != NULL)
-		run_placeholder(command);
-	return execute(command->argv);
+	if (command->placeholder == NULL)
+		return execute(command->argv);
+	/* No exec closes the descriptors here: close those of the locks by hand, and that of the start barrier, whose end
+	 * tells semlock that the placeholder runs. */
+	for (unsigned i = 0; i < command->nlocks && !command->inherit; i++)
+		close(command->locks[i].fd);
+	close(command->start_barrier.socket);
+	command->placeholder();
+	return 0;
 }
 
 /* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */

@@ -74,15 +74,6 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	supervised->resumed = signals_wait(&cont, NULL, 0) == SIGCONT;
 }
 
-/* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole group, the command runs
- * already: a second SIGCONT, a moment later, could undo the user's next Ctrl-Z. */
-static void continue_command(struct supervised *supervised)
-{
-	if (supervised->resumed && supervised->stopped)
-		kill(supervised->pid, SIGCONT);
-	supervised->resumed = false;
-}
-
 /* See to all children that have changed state.  Other children than the command were semlock's before it was
  * execed, or are orphans: semlock is process 1 of a container, or a subreaper.  Where a lock names the command, that
  * stays a zombie until command_reap(): a program that breaks the locks of dead processes must not find it dead
@@ -112,7 +103,11 @@ static void reap_children(struct supervised *supervised)
 		}
 		child.si_pid = 0;
 	}
-	continue_command(supervised);
+	/* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole group, the command runs
+	 * already: a second SIGCONT, a moment later, could undo the user's next Ctrl-Z. */
+	if (supervised->resumed && supervised->stopped)
+		kill(supervised->pid, SIGCONT);
+	supervised->resumed = false;
 }
 
 /* To the command, or to the process group that it leads. */
@@ -190,16 +185,6 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		start_countdown(supervised);
 }
 
-/* Did the SIGCONT that semlock received reach the command too?  A shell continues a job by one signal to the
- * whole group. */
-static bool was_continued(struct supervised *supervised)
-{
-	bool before = supervised->stopped;
-
-	reap_children(supervised);
-	return before && !supervised->stopped;
-}
-
 /* Not the relay, nor an outer semlock, which pass a signal on. */
 static bool is_from_semlock(const siginfo_t *info)
 {
@@ -246,20 +231,11 @@ static bool semlock_got_it(const struct supervised *supervised)
 	return sigismember(&supervised->got, result->code) == 1 || sigismember(&pending, result->code) == 1;
 }
 
-static struct result complete_result(const struct supervised *supervised)
-{
-	struct result result = supervised->result;
-
-	if (supervised->failure != 0)
-		return (struct result){.how = ENDED_NOT_RUN, .code = supervised->failure};
-	result.received = result.how == ENDED_SIGNAL && semlock_got_it(supervised);
-	return result;
-}
-
 struct result supervise(const struct command *command, pid_t pid)
 {
 	struct supervised supervised = {.pid = pid, .command = command, .next = {.never = true}};
 	siginfo_t info;
+	bool was_stopped;
 
 	sigemptyset(&supervised.got);
 	if (command->limit.time > 0)
@@ -284,7 +260,10 @@ struct result supervise(const struct command *command, pid_t pid)
 			reap_children(&supervised);
 			break;
 		case EVENT_CONTINUED:
-			if (!was_continued(&supervised) && !supervised.over)
+			/* A shell continues a job by one signal to the whole group: has the command had it, too? */
+			was_stopped = supervised.stopped;
+			reap_children(&supervised);
+			if (supervised.stopped == was_stopped && !supervised.over)
 				pass_on_signal(&supervised, SIGCONT, &info);
 			break;
 		case EVENT_SIGNAL:
@@ -295,5 +274,8 @@ struct result supervise(const struct command *command, pid_t pid)
 			if (!supervised.over && deadline_left(&supervised.next) == 0)
 				enforce_limit(&supervised);
 		}
-	return complete_result(&supervised);
+	if (supervised.failure != 0)
+		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};
+	supervised.result.received = supervised.result.how == ENDED_SIGNAL && semlock_got_it(&supervised);
+	return supervised.result;
 }
