@@ -29,13 +29,9 @@ void attempt_drop(struct lock *lock)
 static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	enum outcome outcome;
-	int64_t left;
 
 	do {
-		left = wait_left(lock, wait);
-		if (left == INT64_MAX)
-			wakeup_off();
-		else if (wakeup_set(left, error) != 0)
+		if (wakeup_set(wait_left(lock, wait), error) != 0)
 			return FAILED;
 		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2: lock it */
 		if (outcome == BUSY && deadline_left(&wait->deadline) == 0)
@@ -103,24 +99,6 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-struct bytes attempt_bytes(const struct lock *lock)
-{
-	struct bytes bytes = {lock->spec->range.start, LLONG_MAX};
-
-	if (lock->spec->slots > 0)
-		bytes.last = bytes.first + (long long)lock->spec->slots - 1;
-	else if (lock->spec->range.length > 0)
-		bytes.last = bytes.first + lock->spec->range.length - 1;
-	return bytes;
-}
-
-bool attempt_overlaps(const struct lock *lock, long long first, long long last)
-{
-	struct bytes bytes = attempt_bytes(lock);
-
-	return (lock->spec->method->can & CAN_RANGE) == 0 || (first <= bytes.last && last >= bytes.first);
-}
-
 /* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
  * not.  In front of a shared flock that /proc/locks does not show, assume that a waiter sleeps.  HELD: we hold
  * LOCK.  False also where /proc/locks cannot be read, or is so long that the time of -n could not be kept. */
@@ -141,7 +119,7 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
 		    entry.minor != minor || entry.inode != (unsigned long long)lock->id.inode ||
-		    !attempt_overlaps(lock, entry.first, entry.last))
+		    !lock_overlaps(lock, entry.first, entry.last))
 			continue;
 		found = entry.waiting;
 		held = held || entry.kind == KIND_FLOCK;

@@ -14,16 +14,6 @@ enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, s
 /* Unlock LOCK, and keep it open. */
 void attempt_drop(struct lock *lock);
 
-struct bytes {
-	long long first, last; /* LLONG_MAX: to the end of the file */
-};
-
-/* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
-struct bytes attempt_bytes(const struct lock *lock);
-
-/* Does LOCK ask for any of the bytes from FIRST to LAST?  (A lock without ranges is all bytes.) */
-bool attempt_overlaps(const struct lock *lock, long long first, long long last);
-
 /* When a lock counts as deserted: found free COUNT times over SPELL ns; and then, for HOLD ns in which
  * we hold it, no other process begins to wait for it in the kernel. */
 struct checks {

@@ -14,31 +14,25 @@ static bool has_range(const struct lock *lock)
 	return (lock->spec->method->can & CAN_RANGE) != 0;
 }
 
-static bool covers(const struct procfs_lock *held, const struct range *range)
-{
-	long long last = range->length == 0 ? LLONG_MAX : (long long)(range->start + range->length - 1);
-
-	return held->first <= (long long)range->start && held->last >= last;
-}
-
 static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock *held)
 {
+	const struct bytes bytes = bytes_of(lock);
+
 	if (held->kind != (has_range(lock) ? KIND_OFD : KIND_FLOCK))
 		return HELD_NONE;
-	return held->exclusive && covers(held, &lock->spec->range) ? HELD_EXCLUSIVE : HELD_SHARED;
+	return held->exclusive && held->first <= bytes.first && held->last >= bytes.last ? HELD_EXCLUSIVE : HELD_SHARED;
 }
 
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 {
-	long long first = lock->spec->range.start;
-	long long length = lock->spec->slots > 0 ? (long long)lock->spec->slots : (long long)lock->spec->range.length;
+	const struct bytes bytes = bytes_of(lock);
 	bool of_slots = held->first >= BYTES_OF_DATA;
 
 	if (!has_range(lock))
 		return held->kind != KIND_FLOCK && !of_slots;
 	if (held->kind != KIND_OFD)
 		return true;
-	return held->last < first || (length > 0 && held->first >= first + length && !of_slots);
+	return held->last < bytes.first || (held->first > bytes.last && !of_slots);
 }
 
 /* The slot of LOCK that HELD is; -1: none. */
@@ -55,6 +49,8 @@ struct held held_read(const struct lock *lock)
 	char path[64], text[4096], *rest = text, *line;
 	struct procfs_lock one;
 
+	if (lock->spec->name != NULL)
+		return held;
 	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", lock->fd);
 	if (process_file(path, text, sizeof text) < 0)
 		return held;

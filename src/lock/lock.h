@@ -3,6 +3,7 @@
 #ifndef SEMLOCK_LOCK_LOCK_H
 #define SEMLOCK_LOCK_LOCK_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -133,6 +134,27 @@ struct lock {
 
 /* The value of --on-lost: a signal's number, this, or 0 without the option. */
 enum { LOST_WARN = -1 };
+
+struct bytes {
+	long long first, last; /* LLONG_MAX: to the end of the file */
+};
+
+/* The bytes of a lock with a range that LOCK asks for; of slots, one each. */
+static inline struct bytes bytes_of(const struct lock *lock)
+{
+	const struct lock_spec *spec = lock->spec;
+	const long long length = spec->slots > 0 ? (long long)spec->slots : (long long)spec->range.length;
+
+	return (struct bytes){spec->range.start, length == 0 ? LLONG_MAX : spec->range.start + length - 1};
+}
+
+/* Does LOCK ask for any of the bytes from FIRST to LAST?  (A lock without ranges is all bytes.) */
+static inline bool lock_overlaps(const struct lock *lock, long long first, long long last)
+{
+	const struct bytes bytes = bytes_of(lock);
+
+	return (lock->spec->method->can & CAN_RANGE) == 0 || (first <= bytes.last && last >= bytes.first);
+}
 
 /* The command, while it runs under COUNT locks. */
 struct guard {

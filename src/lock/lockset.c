@@ -51,35 +51,11 @@ static enum outcome open_all(struct lock *locks, unsigned count, const struct wa
 	return outcome;
 }
 
-/* The command that records name is started once, at the first take: before that, all must be there
- * that it is to inherit. */
-static int prepare_all(struct lock *locks, unsigned count, const struct lock **culprit,
-    struct error *error)
-{
-	for (unsigned i = 0; i < count; i++) {
-		*culprit = &locks[i];
-		if ((locks[i].spec->method->can & LEAVES_RECORD) != 0 && locks[i].spec->method->prepare(&locks[i], error) != 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* A lock that cannot be flocked may have become stale while we waited for the later ones, and been
  * taken over. */
 static bool is_still_ours(struct lock *lock)
 {
 	return lock->spec->method->current(lock) && lock->spec->method->owned(lock);
-}
-
-/* The lock on a file's first name covers its second: for the second name, check only that it still leads to that
- * file. */
-static enum outcome take_next(struct lock *locks, unsigned i, const struct wait_options *wait,
-    struct error *error)
-{
-	locks[i].place.covered = i > 0 && by_file(&locks[i - 1], &locks[i]) == 0;
-	if (locks[i].place.covered)
-		return is_still_ours(&locks[i]) ? TAKEN : AGAIN;
-	return lock_take_open(&locks[i], wait, error);
 }
 
 static enum outcome take_once(struct lock *locks, unsigned count, const struct wait_options *wait,
@@ -90,11 +66,22 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct w
 	if (outcome != TAKEN)
 		return outcome;
 	qsort(locks, count, sizeof *locks, in_order);
-	if (prepare_all(locks, count, culprit, error) != 0)
-		return FAILED;
+	/* The command that a record names is started once, at the first take: before that, all must be there that it is
+	 * to inherit. */
+	for (unsigned i = 0; i < count; i++) {
+		*culprit = &locks[i];
+		if ((locks[i].spec->method->can & LEAVES_RECORD) != 0 && locks[i].spec->method->prepare(&locks[i], error) != 0)
+			return FAILED;
+	}
+	/* The lock on a file's first name covers its second: for the second name, check only that it still leads to that
+	 * file. */
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
 		*culprit = &locks[i];
-		outcome = take_next(locks, i, wait, error);
+		locks[i].place.covered = i > 0 && by_file(&locks[i - 1], &locks[i]) == 0;
+		if (!locks[i].place.covered)
+			outcome = lock_take_open(&locks[i], wait, error);
+		else if (!is_still_ours(&locks[i]))
+			outcome = AGAIN;
 	}
 	/* A program that just deletes lock files may have replaced an earlier one meanwhile. */
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++)

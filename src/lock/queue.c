@@ -144,13 +144,6 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	return !queue->hostile;
 }
 
-/* Two replacers that read the same time could both take themselves for the first, and two counted waiters for the one
- * that gets the last place: if there is a later ticket of its kind, each of them draws again. */
-static bool is_last_drawn(struct queue *queue, bool front)
-{
-	return !has_ticket(queue, queue->ticket + 1, front ? QUEUE_ORDINARY : INT64_MAX);
-}
-
 /* The process that removes the file locks the whole of it, which takes no time, unless that process is
  * stopped right there: then we give up after two seconds, and lose the order.  (Giving up earlier would
  * lose the order whenever the machine is busy, and readers could starve a writer.  For the same reason one
@@ -165,7 +158,10 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
 		if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, queue->ticket, 1) == 0) {
 			CRASH_POINT("queue.drawn");
-			if ((!front && !queue->counted) || is_last_drawn(queue, front))
+			/* Two replacers that read the same time could both take themselves for the first, and two counted
+			 * waiters for the one that gets the last place: if there is a later ticket of its kind, each of
+			 * them draws again. */
+			if ((!front && !queue->counted) || !has_ticket(queue, queue->ticket + 1, front ? QUEUE_ORDINARY : INT64_MAX))
 				return 0;
 			lock_tickets(queue, F_OFD_SETLK, F_UNLCK, queue->ticket, 1);
 		} else if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0 ||
@@ -300,19 +296,15 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 	return TURN_OURS;
 }
 
-/* If no other process has a ticket, the whole file is locked, and none can be drawn until we unlock it.
- * If the file was removed meanwhile, with the lock's file, its name may be that of another queue. */
-static bool is_last(struct queue *queue, const struct lock *lock)
-{
-	return lock_tickets(queue, F_OFD_SETLK, F_WRLCK, 0, 0) == 0 && queuefile_check(queue->fd, lock, &queue->open) == TRUSTED;
-}
-
 /* Q4: give the ticket up.  Unlock it, for a close is not enough: a command at its start barrier, or a placeholder, has
  * a copy of the descriptor. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	if (queue->fd >= 0 && queue->ticket != 0) {
-		if (is_last(queue, lock)) {
+		/* If no other process has a ticket, the whole file is locked, and none can be drawn until we unlock it.
+		 * If the file was removed meanwhile, with the lock's file, its name may be that of another queue. */
+		if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, 0, 0) == 0 &&
+		    queuefile_check(queue->fd, lock, &queue->open) == TRUSTED) {
 			CRASH_POINT("queue.alone");
 			queuefile_remove(lock);
 		}

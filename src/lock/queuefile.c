@@ -17,25 +17,19 @@
 /* Not inherited: a ticket must end with its owner. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
-/* Two locks made of files whose names have one hash share a queue, which costs order only. */
-static uint64_t hash_of(const char *name)
-{
-	uint64_t hash = UINT64_C(14695981039346656037);
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-	return hash;
-}
-
 /* In the directory of shm_open(), which itself makes more system calls. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
 	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
+	unsigned long long hash = 14695981039346656037ull;
 
 	at = stpcpy(text_hex(at, (unsigned long long)lock->id.device), "-");
 	at = text_hex(at, (unsigned long long)lock->id.inode);
+	/* Two locks made of files whose names have one hash share a queue, which costs order only. */
+	for (const char *byte = lock->id.entry; byte != NULL && *byte != '\0'; byte++)
+		hash = (hash ^ (unsigned char)*byte) * 1099511628211ull;
 	if (lock->id.entry != NULL)
-		text_hex(stpcpy(at, "-"), (unsigned long long)hash_of(lock->id.entry));
+		text_hex(stpcpy(at, "-"), hash);
 }
 
 /* Reduce OPEN to the processes that can pass DIRECTORY. */

@@ -69,7 +69,8 @@ enum outcome slots_try(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
 
-	if (lock->spec->name == NULL && (lock->slot = held_read(lock).slot) >= 0)
+	lock->slot = held_read(lock).slot;
+	if (lock->slot >= 0)
 		return TAKEN;
 	if (!collects(lock))
 		return try_slots(lock, error);
@@ -140,13 +141,9 @@ static bool was_closed(void)
 static enum outcome become_collector(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	enum outcome outcome = BUSY;
-	int64_t left;
 
 	while (outcome == BUSY && deadline_left(&wait->deadline) > 0) {
-		left = wait_left(lock, wait);
-		if (left == INT64_MAX)
-			wakeup_off();
-		else if (wakeup_set(left, error) != 0)
+		if (wakeup_set(wait_left(lock, wait), error) != 0)
 			return FAILED;
 		outcome = lock->spec->method->take_slot(lock, SLOT_OF_COLLECTOR, SLEEP, error);
 	}

@@ -54,7 +54,7 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 	static const struct checks checks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
 	int seen;
 
-	if (lock->spec->name == NULL && held_read(lock).mode != HELD_NONE)
+	if (held_read(lock).mode != HELD_NONE)
 		return BUSY;
 	return attempt_deserted(lock, &checks, &seen, error);
 }
@@ -131,11 +131,8 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 /* A caller's descriptor gets what it carries already, and less than that, before all waiters. */
 static enum outcome take_again(struct lock *lock, struct error *error)
 {
-	struct held held;
+	const struct held held = held_read(lock);
 
-	if (lock->spec->name != NULL)
-		return BUSY;
-	held = held_read(lock);
 	if (lock->spec->slots > 0)
 		return held.slot < 0 ? BUSY : attempt_try(lock, error);
 	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->spec->mode == SHARED))
@@ -156,13 +153,10 @@ static bool converts_in_place(const struct lock *lock, const struct held *held, 
  * dropped first, and queued for: the kernel's own conversion of it drops first, too. */
 static enum outcome convert(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	struct held held;
+	const struct held held = held_read(lock);
 	enum outcome outcome;
 
-	if (lock->spec->name != NULL || lock->spec->slots > 0)
-		return BUSY;
-	held = held_read(lock);
-	if (held.mode == HELD_NONE)
+	if (lock->spec->slots > 0 || held.mode == HELD_NONE)
 		return BUSY;
 	outcome = take_again(lock, error);
 	if (outcome == BUSY && !converts_in_place(lock, &held, wait))
@@ -174,21 +168,9 @@ static enum outcome convert(struct lock *lock, const struct wait_options *wait, 
  * behind them: skip the queue. */
 static bool skips_queue(const struct lock *lock, const struct wait_options *wait)
 {
-	struct held held;
+	const struct held held = held_read(lock);
 
-	if (wait->past_queue || lock->spec->name != NULL)
-		return wait->past_queue;
-	held = held_read(lock);
-	return held.more || converts_in_place(lock, &held, wait);
-}
-
-/* With a ticket: are all places taken?  A lock that is opened again keeps the place that it has had. */
-static bool is_crowded(struct lock *lock, struct queue *queue, unsigned places)
-{
-	lock->place.admitted = places == 0 || lock->place.admitted || !queue_full(queue, places);
-	if (!lock->place.admitted)
-		lock->busy = BUSY_CROWDED;
-	return !lock->place.admitted;
+	return wait->past_queue || held.more || converts_in_place(lock, &held, wait);
 }
 
 /* The first try, where a queue was found. */
@@ -221,8 +203,12 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 		outcome = take_unless_preceded(lock, queue, skips, error);
 	if (outcome != BUSY)
 		return outcome;
-	if (joined && is_crowded(lock, queue, wait->places))
+	/* Are all places taken?  A lock that is opened again keeps the place that it has had. */
+	if (joined && wait->places > 0 && !lock->place.admitted && queue_full(queue, wait->places)) {
+		lock->busy = BUSY_CROWDED;
 		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
+	}
+	lock->place.admitted = lock->place.admitted || joined;
 	lock->place.unordered = !joined || queue->hostile;
 	when_busy = wait->waits == NULL ? WAIT : wait->waits(lock, wait->context);
 	if (when_busy == GIVE_UP) {

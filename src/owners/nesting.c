@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
 #include "methods/server/server.h"
 #include "owners/sources.h"
 
@@ -14,14 +13,14 @@ enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
 {
-	struct bytes bytes = attempt_bytes(lock);
+	struct bytes bytes = bytes_of(lock);
 
 	if ((holder->kind & owners_kinds(lock)) == 0)
 		return NO_BYTE;
 	if ((lock->spec->method->can & CAN_RANGE) == 0)
 		return holder->mode == MODE_SLOT && lock->spec->slots > 0 &&
 			       holder->slot >= (int)lock->spec->slots ? NO_BYTE : ALL_BYTES;
-	if (!attempt_overlaps(lock, holder->first, holder->last))
+	if (!lock_overlaps(lock, holder->first, holder->last))
 		return NO_BYTE;
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }
@@ -31,7 +30,7 @@ static bool conflicts_at_slot(const struct lock *lock, const struct owner *holde
 {
 	bool ranged = (lock->spec->method->can & CAN_RANGE) != 0;
 	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
-	struct bytes bytes = ranged ? attempt_bytes(lock) : (struct bytes){holder->first, holder->last};
+	struct bytes bytes = ranged ? bytes_of(lock) : (struct bytes){holder->first, holder->last};
 
 	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
 		  : lock->spec->slots == 0 || holder->kind == KIND_FLOCK)

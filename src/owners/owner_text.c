@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
 #include "owners/sources.h"
 
 void moment_text(int64_t moment, char *text, size_t size)
@@ -230,7 +229,7 @@ bool owners_for_text(struct owners *found, const struct lock *lock)
 	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
 		return false;
 	for (size_t i = found->holders; i > 0; i--)
-		if (!attempt_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
+		if (!lock_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
 			owners_drop(found, i - 1);
 	owners_name_callers(found);
 	return true;

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
 #include "owners/sources.h"
 
 struct owner *owners_add(struct owners *found)
@@ -88,7 +87,7 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
 	return (lock->spec->method->can & CAN_RANGE) == 0 ||
-	       (attempt_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
+	       (lock_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
 }
 
 bool owners_held(const struct owners *found)

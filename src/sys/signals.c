@@ -97,6 +97,10 @@ int wakeup_set(int64_t after, struct error *error)
 	struct sigaction action = {.sa_handler = wakeup_fire}; /* no SA_RESTART: calls must return */
 	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
 
+	if (after == INT64_MAX) {
+		wakeup_off();
+		return 0;
+	}
 	if (!ticking) {
 		if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
 			return error_set(error, ERROR_SYSTEM, "cannot set a timer");

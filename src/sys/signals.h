@@ -36,7 +36,7 @@ int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument
  * or pending ("alarm(5), exec semlock"), and the command inherits that unchanged. */
 
 /* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until wakeup_off(); a second wakeup_set()
- * moves the first.  Returns 0, or -1 with ERROR filled: no timer is left. */
+ * moves the first, and AFTER INT64_MAX is wakeup_off().  Returns 0, or -1 with ERROR filled: no timer is left. */
 int wakeup_set(int64_t after, struct error *error);
 
 /* Stop the timer, and restore the signal's disposition and the mask. */
