@@ -31,7 +31,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/nesting.c \
 	src/run/acquire.c \
 	src/owners/owners_list.c src/owners/owners.h src/owners/owners_look.c src/owners/sources.h \
-	src/cli/options.c src/cli/reading.h \
+	src/cli/options.c src/cli/check_options.c src/cli/reading.h \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/request.h \
 	src/sys/process.c src/sys/process.h \

@@ -28,6 +28,9 @@ enum {
 	OPT_TAKE, OPT_TOGGLE, OPT_TTL, OPT_WHO,
 };
 
+/* Refuse what REQUEST must not ask for: options that contradict each other, or that its method cannot honour. */
+void options_check(const struct request *request, const struct reading *reading);
+
 /* The options, for getopt_long(3), and what to say of one that it does not know. */
 extern const struct option usage_options[];
 extern const char usage_letters[];

@@ -89,16 +89,6 @@ const struct option usage_options[] = {
 
 const char usage_letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 
-/* Put into TEXT the options that begin with the LENGTH bytes at WORD: "--nested or --no-fork". */
-static void list_like(const char *word, size_t length, char *text, size_t size)
-{
-	*text = '\0';
-	for (const struct option *option = usage_options; option->name[1] != '\0'; option++)
-		if (strncmp(option->name, word, length) == 0)
-			snprintf(text + strlen(text), size - strlen(text),
-			    *text == '\0' ? "--%s" : " or --%s", option->name);
-}
-
 /* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "". */
 static const char *option_hint(const char *word, size_t length)
 {
@@ -136,7 +126,8 @@ noreturn void usage_refuse(int argc, char **argv)
 {
 	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
 	const char *bundle = optind < argc && optind > 0 && argv[optind][0] == '-' ? argv[optind] : word;
-	char like[256];
+	const size_t length = strlen(word) > 2 ? strcspn(word + 2, "=") : 0;
+	char like[256] = ""; /* the options that begin so: "--nested or --no-fork" */
 
 	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is a known letter. */
 	if ((optopt > 0 && optopt < 256 && strchr(usage_letters, optopt) == NULL) || strncmp(word, "--", 2) != 0) {
@@ -145,13 +136,15 @@ noreturn void usage_refuse(int argc, char **argv)
 		die(EXIT_USAGE, "-%c: there is no such option%s (see --help)", optopt,
 		    bundle[0] == '-' && strlen(bundle) > 3 ? option_hint(bundle + 1, strcspn(bundle + 1, "=")) : "");
 	}
-	list_like(word + 2, strcspn(word + 2, "="), like, sizeof like);
+	for (const struct option *option = usage_options; option->name[1] != '\0'; option++)
+		if (strncmp(option->name, word + 2, length) == 0)
+			snprintf(like + strlen(like), sizeof like - strlen(like), *like == '\0' ? "--%s" : " or --%s", option->name);
 	if (strchr(like, ' ') != NULL)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')
 		die(EXIT_USAGE, "%s: this option takes no value", word);
 	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word,
-	    option_hint(word + 2, strcspn(word + 2, "=")));
+	    option_hint(word + 2, length));
 }
 
 /* ---- the help ---- */
@@ -217,47 +210,26 @@ static const char epilogue[] =
     "open, 69 unavailable, 70 internal, 71 system, 73 cannot create, 76 lost, 77 not\n"
     "permitted.  More, with examples: semlock(1).\n";
 
-/* The shells' completions read what is printed from here on. */
-static void print_signals(void)
-{
-	char names[128];
-
-	value_signal_names(names, sizeof names, " ");
-	printf("SIG: %s\n", names);
-}
-
-static void print_methods(void)
-{
-	const struct method *method;
-	bool of_files = false;
-
-	printf("METHOD:");
-	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if (!of_files && (method->can & LEAVES_RECORD) != 0) {
-			of_files = true;
-			printf("; made of files:");
-		}
-		printf(" %s", method->name);
-	}
-	putchar('\n');
-}
-
-static void print_schemes(void)
-{
-	struct similar nothing = {.word = ""};
-	char schemes[400];
-
-	locksmith_schemes(schemes, sizeof schemes, &nothing);
-	printf("URL: SCHEME://[USER@]HOST/NAME, by semlock-locksmith-SCHEME.\n"
-	       "Installed for SCHEME:\n %s\n", schemes);
-}
-
 void usage_help(void)
 {
+	struct similar nothing = {.word = ""};
+	const struct method *method;
+	bool of_files = false;
+	char names[400];
+
 	fputs(help, stdout);
-	print_signals();
-	print_methods();
-	print_schemes();
+	/* The shells' completions read what is printed from here on. */
+	value_signal_names(names, sizeof names, " ");
+	printf("SIG: %s\nMETHOD:", names);
+	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
+		if (!of_files && (method->can & LEAVES_RECORD) != 0)
+			fputs("; made of files:", stdout);
+		of_files = (method->can & LEAVES_RECORD) != 0;
+		printf(" %s", method->name);
+	}
+	locksmith_schemes(names, sizeof names, &nothing);
+	printf("\nURL: SCHEME://[USER@]HOST/NAME, by semlock-locksmith-SCHEME.\n"
+	       "Installed for SCHEME:\n %s\n", names);
 	fputs(epilogue, stdout);
 	end_output(EXIT_SUCCESS);
 }

@@ -26,15 +26,6 @@ static int check_lock_name(const char *name, struct error *error)
 	return 0;
 }
 
-/* A directory of ours, and no symbolic link, with none of the permissions FORBIDDEN. */
-static bool is_private(const char *directory, mode_t forbidden)
-{
-	struct stat file;
-
-	return lstat(directory, &file) == 0 && S_ISDIR(file.st_mode) &&
-	       file.st_uid == geteuid() && (file.st_mode & forbidden) == 0;
-}
-
 /* By the password database, not by HOME: cron, sudo, su, a login and a service have to meet in one file.
  * Returns NULL if there is none. */
 static const char *home_directory(void)
@@ -101,11 +92,13 @@ char *user_lock_path(const char *name, bool create, struct error *error)
 {
 	mode_t forbidden = geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IRWXG | S_IRWXO;
 	char directory[PATH_MAX], *path;
+	struct stat file;
 
 	if (check_lock_name(name, error) != 0 || find_directory(directory, create, error) != 0)
 		return NULL;
-	if ((create || access(directory, F_OK) == 0) && /* where it is not there, no lock in it is held */
-	    !is_private(directory, forbidden)) {
+	/* Where it is not there, no lock in it is held.  A symbolic link is not followed. */
+	if ((create || access(directory, F_OK) == 0) && (lstat(directory, &file) != 0 || !S_ISDIR(file.st_mode) ||
+							    file.st_uid != geteuid() || (file.st_mode & forbidden) != 0)) {
 		error_plain(error, ERROR_OPEN,
 		    "not a directory of ours alone, with mode %s: not to be trusted (%.100s)",
 		    geteuid() == 0 ? "0755" : "0700", directory);

@@ -31,20 +31,9 @@ static const struct {
 	char name[6];
 	int number;
 } signal_names[] = {
-    {"ABRT", SIGABRT},
-    {"ALRM", SIGALRM},
-    {"CONT", SIGCONT},
-    {"HUP", SIGHUP},
-    {"INT", SIGINT},
-    {"KILL", SIGKILL},
-    {"PIPE", SIGPIPE},
-    {"QUIT", SIGQUIT},
-    {"STOP", SIGSTOP},
-    {"TERM", SIGTERM},
-    {"TSTP", SIGTSTP},
-    {"USR1", SIGUSR1},
-    {"USR2", SIGUSR2},
-    {"WINCH", SIGWINCH},
+    {"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"CONT", SIGCONT}, {"HUP", SIGHUP}, {"INT", SIGINT}, {"KILL", SIGKILL},
+    {"PIPE", SIGPIPE}, {"QUIT", SIGQUIT}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}, {"TSTP", SIGTSTP}, {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2}, {"WINCH", SIGWINCH},
 };
 
 /* The number of "TERM", "SIGTERM", "term" or "15"; -1: no such signal. */
@@ -64,9 +53,8 @@ static int parse_signal(const char *text)
 
 const struct method *value_method(const char *name)
 {
-	const struct method *method = method_named(name);
-
 	struct similar similar = {.word = name, .length = strlen(name)};
+	const struct method *method = method_named(name);
 	char all[200] = "";
 
 	if (method != NULL)
@@ -81,8 +69,7 @@ const struct method *value_method(const char *name)
 
 static noreturn void refuse_duration(const char *option, const char *text)
 {
-	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d", option,
-	    text);
+	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d", option, text);
 }
 
 int64_t value_wait(const char *text, int negative_status)
@@ -154,10 +141,9 @@ long value_number(const char *option, const char *text, const char *what, long l
 
 mode_t value_mode(const char *text)
 {
-	unsigned long mode;
 	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
 
-	mode = strtoul(text, &end, 8);
 	if (!isdigit((unsigned char)*text) || *end != '\0' || mode > 0777)
 		die(EXIT_USAGE, "--mode %s: not octal permissions, such as 0660", text);
 	return (mode_t)mode;

@@ -10,14 +10,7 @@
 #include "sys/crash_points.h"
 #include "sys/signals.h"
 
-int lock_say_deleted(struct error *error)
-{
-	return error_plain(error, ERROR_LOCKABLE,
-	    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
-	    "descriptor again");
-}
-
-int lock_open(struct lock *lock, struct error *error)
+static int open_lock(struct lock *lock, struct error *error)
 {
 	lock->slot = -1;
 	lock->held.count = 0;
@@ -263,11 +256,9 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	CRASH_POINT("lock.taken");
 	if (lock->spec->method->current(lock)) /* K3: the name still means it */
 		return TAKEN;
-	if (lock->spec->name != NULL)
-		return AGAIN;
-	attempt_drop(lock);
-	lock_say_deleted(error);
-	return FAILED;
+	if (lock->spec->name == NULL) /* no release unlocks a caller's descriptor, and its next open says why it cannot be had */
+		attempt_drop(lock);
+	return AGAIN;
 }
 
 /* The file may have a lease on it (fcntl(2), Samba): the open has told the holder of the lease, and the kernel ends the
@@ -276,7 +267,7 @@ enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wai
 {
 	static const struct timespec pause = {0, 20 * MILLISECOND};
 
-	while (lock_open(lock, error) != 0) {
+	while (open_lock(lock, error) != 0) {
 		if (error->errnum != EWOULDBLOCK)
 			return FAILED;
 		lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
@@ -308,7 +299,7 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 
 int lock_undo(struct lock *lock, struct error *error)
 {
-	if (lock_open(lock, error) != 0)
+	if (open_lock(lock, error) != 0)
 		return -1;
 	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
 }

@@ -15,11 +15,8 @@
 
 #include "lock/lock.h"
 
-/* Open LOCK->name, or check the caller's LOCK->fd, and note its identity.  Nothing is taken.
- * Returns 0, or -1 with ERROR filled. */
-int lock_open(struct lock *lock, struct error *error);
-
-/* The same, also where the file has a lease on it, which is waited for within WAIT.  TAKEN: it is open. */
+/* Open LOCK->name, or check the caller's LOCK->fd, and note its identity.  Nothing is taken.  A lease on the file (Samba)
+ * is waited for within WAIT.  TAKEN: it is open. */
 enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wait, struct error *error);
 
 /* Open and take LOCK; do both again whenever the name means another file by then.  BUSY: not within
@@ -31,9 +28,6 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 
 /* The acquire of every method that is not on a server: open LOCK, and lock_take_open(). */
 enum outcome lock_take_in_turn(struct lock *lock, const struct wait_options *wait, struct error *error);
-
-/* Fill ERROR: the file of the caller's descriptor has no name any more.  Returns -1. */
-int lock_say_deleted(struct error *error);
 
 /* Unlock the caller's descriptor (-u), or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
 int lock_undo(struct lock *lock, struct error *error);

@@ -57,14 +57,6 @@ static struct acquired taken(const struct acquisition *acquisition)
 
 /* ---- this process has inherited the lock ---- */
 
-static struct acquired by_inheritance(const struct request *request)
-{
-	if (is_timed(request))
-		held_begins();
-	status_fd_event("nested");
-	return (struct acquired){ACQUIRED_BY_INHERITANCE, 0};
-}
-
 /* Does the wait end by itself?  Then a lock that is inherited is busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
@@ -119,9 +111,12 @@ static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 COLD static bool look_before(struct acquisition *acquisition, const struct lock *lock, struct acquired *instead)
 {
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
-	if (acquisition->request->nested && (acquisition->nesting == NESTING_AGAIN || acquisition->nesting == NESTING_COVERS))
-		*instead = by_inheritance(acquisition->request);
-	else if (is_on_server(lock) && !may_ask(acquisition, lock))
+	if (acquisition->request->nested && (acquisition->nesting == NESTING_AGAIN || acquisition->nesting == NESTING_COVERS)) {
+		if (is_timed(acquisition->request))
+			held_begins();
+		status_fd_event("nested");
+		*instead = (struct acquired){ACQUIRED_BY_INHERITANCE, 0};
+	} else if (is_on_server(lock) && !may_ask(acquisition, lock))
 		*instead = held_by_us(acquisition, lock);
 	else
 		return true;

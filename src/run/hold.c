@@ -36,11 +36,6 @@ static bool owner_lives(void)
 	return owner.pid == 0 || (owner.pid > 0 && (kill(owner.pid, 0) == 0 || errno != ESRCH));
 }
 
-static bool owner_ended(const struct pollfd *ends)
-{
-	return owner.process >= 0 ? ends[1].revents != 0 : !owner_lives();
-}
-
 /* Sleep until standard input has EVENTS (of poll(2)), or the owner has ended.  Returns false when poll(2) fails. */
 static bool wait_for_event(struct pollfd *ends, short events)
 {
@@ -51,7 +46,7 @@ static bool wait_for_event(struct pollfd *ends, short events)
 		ends[1] = (struct pollfd){owner.process, POLLIN, 0};
 		if (poll(ends, 2, timeout) < 0 && errno != EINTR)
 			return false;
-	} while (ends[0].revents == 0 && !owner_ended(ends));
+	} while (ends[0].revents == 0 && owner_lives());
 	return true;
 }
 
@@ -62,7 +57,7 @@ static void *end_wait(void *unused)
 	struct pollfd ends[2];
 
 	(void)unused;
-	if (wait_for_event(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || owner_ended(ends)) &&
+	if (wait_for_event(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || !owner_lives()) &&
 	    !atomic_load(&taken))
 		kill(getpid(), SIGTERM);
 	return NULL;
@@ -103,7 +98,7 @@ void hold_until_end(void)
 		_exit(EXIT_SYSTEM);
 	}
 	do {
-		if (!wait_for_event(ends, POLLIN) || owner_ended(ends))
+		if (!wait_for_event(ends, POLLIN) || !owner_lives())
 			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 	} while (got > 0 || (got < 0 && errno == EINTR));

@@ -158,10 +158,13 @@ static bool has_ended(pid_t child)
 /* A process that may not be signalled is waited for. */
 void relay_end_all(pid_t command)
 {
-	struct pipe_holders all = {.pipe = -1, .ancestor = getpid(), .since = since, .except = spared, .unreaped = command};
+	struct pipe_holders all = {.pipe = -1, .ancestor = getpid(), .since = since, .unreaped = command};
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
+	if (relay == 0) /* in the relay: what the holder had kept stays open until this process ends */
+		take_back();
+	all.except = spared;
 	if (command > 0)
 		kill(command, SIGKILL); /* /proc may not be mounted */
 	while (left) {
@@ -173,11 +176,4 @@ void relay_end_all(pid_t command)
 		if (pause.tv_nsec < SECOND / 2)
 			pause.tv_nsec *= 2;
 	}
-}
-
-/* What the holder had kept is open until this process ends. */
-void relay_holder_killed(void)
-{
-	take_back();
-	relay_end_all(0);
 }

@@ -34,10 +34,8 @@ void relay_command_ended(void);
 /* In the holder: has the relay been killed?  false in any other process. */
 bool relay_killed(void);
 
-/* Kill all descendants, COMMAND among them (0: not known), and reap them, but for COMMAND. */
+/* In the holder, once the relay has been killed, or in the relay, once the holder has: kill all descendants, COMMAND among
+ * them (0: not known), and reap them, but for COMMAND. */
 void relay_end_all(pid_t command);
-
-/* In the relay: the same, once the holder has been killed. */
-void relay_holder_killed(void);
 
 #endif

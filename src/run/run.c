@@ -186,6 +186,6 @@ int run_relay(pid_t holder)
 	if (result.how == ENDED_EXIT)
 		return result.code;
 	if (result.code == SIGKILL)
-		relay_holder_killed();
+		relay_end_all(0);
 	return result_die_of(128 + result.code, result.code);
 }

@@ -38,13 +38,6 @@ static enum outcome outcome_of(int result)
 	return BUSY;
 }
 
-static int command_for(const struct lock *lock, enum wait wait)
-{
-	if ((lock->spec->method->can & OWNED_BY_PROCESS) == 0)
-		return wait == TRY ? F_OFD_SETLK : F_OFD_SETLKW;
-	return wait == TRY ? F_SETLK : F_SETLKW;
-}
-
 static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short type, struct range range)
 {
 	struct flock bytes = {
@@ -53,10 +46,12 @@ static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short ty
 	    .l_start = range.start,
 	    .l_len = range.length,
 	};
+	const bool of_process = (lock->spec->method->can & OWNED_BY_PROCESS) != 0;
+	const int command = wait == TRY ? (of_process ? F_SETLK : F_OFD_SETLK) : (of_process ? F_SETLKW : F_OFD_SETLKW);
 	int result;
 
 	do { /* over NFS, a signal can interrupt even a try */
-		result = fcntl(lock->fd, command_for(lock, wait), &bytes);
+		result = fcntl(lock->fd, command, &bytes);
 	} while (result != 0 && errno == EINTR && wait == TRY);
 	return outcome_of(result);
 }

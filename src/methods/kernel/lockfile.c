@@ -48,28 +48,22 @@ static int open_failed(struct error *error, const char *what)
 	return error_set(error, ERROR_OPEN, "%s", what);
 }
 
-/* The directory can exist and refuse new files: /dev/fd, or a directory that has been removed. */
-static bool directory_exists(const char *path)
-{
-	char space[PATH_MAX];
-	const char *directory = path_directory(path, space);
-
-	return directory != NULL && access(directory, F_OK) == 0;
-}
-
 static int create_file(const struct lock *lock, const char *path, struct error *error)
 {
-	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW,
-	    lock->spec->create_mode);
+	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW, lock->spec->create_mode);
+	const char *directory;
+	char space[PATH_MAX];
 
 	if (fd < 0) {
 		if (errno == EISDIR)
 			error_plain(error, ERROR_OPEN, "there is no such directory, and its name ends in a slash");
-		else if (errno == ENOENT)
-			error_plain(error, ERROR_OPEN, directory_exists(path)
+		else if (errno == ENOENT) {
+			/* The directory can exist and refuse new files: /dev/fd, or a directory that has been removed. */
+			directory = path_directory(path, space);
+			error_plain(error, ERROR_OPEN, directory != NULL && access(directory, F_OK) == 0
 				? "is not there, and no file can be made in its directory"
 				: "cannot create: its directory is not there");
-		else if (errno != EEXIST && errno != EINTR)
+		} else if (errno != EEXIST && errno != EINTR)
 			open_failed(error, "cannot create");
 		return -1;
 	}
@@ -82,17 +76,6 @@ static int create_file(const struct lock *lock, const char *path, struct error *
 	return fd;
 }
 
-static void explain_failed_open(const struct lock *lock, struct error *error)
-{
-	if (errno == EACCES && lock->access != O_RDONLY)
-		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
-	else if (errno == EISDIR)
-		error_plain(error, ERROR_LOCKABLE,
-		    "is a directory, and cannot be opened for writing as this lock needs");
-	else if (errno != EINTR)
-		open_failed(error, "cannot open");
-}
-
 /* K1: open the file, or create it.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even
  * root may not open another user's file in a sticky directory with O_CREAT.  *IS_LINK: PATH is a symbolic link, which
  * must be checked first.  -1 without an error: try again. (openat: the open of musl makes a second system call for
@@ -103,11 +86,17 @@ static int open_or_create(const struct lock *lock, const char *path, bool *is_li
 	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_NOFOLLOW);
 
 	*is_link = fd < 0 && (errno == ELOOP || errno == EMLINK);
-	if (fd < 0 && errno == ENOENT)
+	if (fd >= 0 || *is_link)
+		return fd;
+	if (errno == ENOENT)
 		return create_file(lock, path, error);
-	if (fd < 0 && !*is_link)
-		explain_failed_open(lock, error);
-	return fd;
+	if (errno == EACCES && lock->access != O_RDONLY)
+		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
+	else if (errno == EISDIR)
+		error_plain(error, ERROR_LOCKABLE, "is a directory, and cannot be opened for writing as this lock needs");
+	else if (errno != EINTR)
+		open_failed(error, "cannot open");
+	return -1;
 }
 
 /* The last component of the name is a symbolic link. */
@@ -299,7 +288,9 @@ int kernel_open(struct lock *lock, struct error *error)
 	if ((lock->spec->name != NULL ? open_by_name(lock, error) : identify_descriptor(lock, error)) != 0)
 		return -1;
 	if (lock->spec->name == NULL && !lockfile_current(lock))
-		return lock_say_deleted(error);
+		return error_plain(error, ERROR_LOCKABLE,
+		    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
+		    "descriptor again");
 	return check_limits(lock, error);
 }
 

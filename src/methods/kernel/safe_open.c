@@ -14,13 +14,6 @@
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
-static bool in_proc(const char *directory)
-{
-	struct statfs fs;
-
-	return statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC;
-}
-
 /* The directory is sticky: only the users named here can replace the link between this check and the
  * open. */
 static bool is_planted(const struct stat *link, const char *directory)
@@ -65,6 +58,7 @@ enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct er
 {
 	char space[PATH_MAX];
 	const char *directory;
+	struct statfs fs;
 	struct stat link;
 
 	if (strlen(name) >= PATH_MAX)
@@ -82,7 +76,7 @@ enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct er
 			    (long)link.st_uid);
 			return SYMLINKS_REFUSED;
 		}
-		if (in_proc(directory))
+		if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
 			return SYMLINKS_MAGIC;
 		/* ENOENT, EINVAL: removed or replaced since the lstat: check again. */
 		if (follow_one(resolved) != 0 && errno != ENOENT && errno != EINVAL)
