@@ -48,14 +48,6 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	return status;
 }
 
-/* The run ends with STATUS. */
-static int logged(const struct request *request, const struct job *job, int status)
-{
-	if (request->log != NULL)
-		log_write(request, job);
-	return status;
-}
-
 int main(int argc, char **argv)
 {
 	static struct request request; /* static: used until the process ends, also by threads */
@@ -81,14 +73,14 @@ int main(int argc, char **argv)
 		return run_relay(holder);
 	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
 	    (request.unlock && lock_undo(job.locks, &error) != 0))
-		return logged(&request, NULL, result_of_error(&request, NULL, &error));
+		return log_write(&request, NULL, result_of_error(&request, NULL, &error));
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;
 	if (!request.unlock)
 		acquired = acquire(&request, job.locks);
 	if (acquired.how == ACQUIRED_NOTHING) {
 		command_reap(&job.command);
-		return logged(&request, &job, acquired.status);
+		return log_write(&request, &job, acquired.status);
 	}
 	if (request.hold)
 		hold_taken();
@@ -101,5 +93,5 @@ int main(int argc, char **argv)
 	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(&request, job.locks, status);
 	command_reap(&job.command); /* after the release: until then the command's PID, which a lock may name, is its own */
-	return result_die_of(logged(&request, &job, status), job.died_of);
+	return result_die_of(log_write(&request, &job, status), job.died_of);
 }

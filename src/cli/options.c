@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,6 @@
 #include "methods/server/server.h"
 #include "report/error.h"
 #include "report/status_fd.h"
-#include "sys/deadline.h"
 #include "sys/memory.h"
 
 /* ---- the options ---- */

@@ -3,21 +3,16 @@
 
 #include <getopt.h>
 #include <limits.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/request.h"
 #include "cli/reading.h"
 #include "lock/method.h"
-#include "methods/kernel/kernel_methods.h"
 #include "methods/server/locksmith.h"
 #include "report/error.h"
 #include "report/similar.h"
-#include "report/status_fd.h"
-#include "sys/memory.h"
 
 /* ---- their names ---- */
 

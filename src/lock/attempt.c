@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "lock/attempt.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -220,18 +220,13 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 	return false;
 }
 
-bool queue_trusted(struct queue *queue, const struct lock *lock)
+bool queue_waited(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust = queuefile_check(queue->fd, lock, &queue->open);
 
 	if (trust != TRUSTED)
 		close_to_retry(queue, lock, trust);
-	return trust == TRUSTED;
-}
-
-bool queue_empty(struct queue *queue)
-{
-	return !has_ticket(queue, 0, INT64_MAX);
+	return trust == TRUSTED && has_ticket(queue, 0, INT64_MAX);
 }
 
 bool queue_preceded(struct queue *queue)

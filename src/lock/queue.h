@@ -92,10 +92,8 @@ void queue_open(struct queue *queue, const struct lock *lock);
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline);
 
-/* May the open queue be used?  If not, it is closed, and removed where that is permitted. */
-bool queue_trusted(struct queue *queue, const struct lock *lock);
-
-bool queue_empty(struct queue *queue);
+/* Does a process wait in the open queue?  If it may not be used, it is closed, and removed where that is permitted. */
+bool queue_waited(struct queue *queue, const struct lock *lock);
 
 /* Is there a ticket before ours? */
 bool queue_preceded(struct queue *queue);

@@ -43,22 +43,18 @@ void log_open(const struct request *request)
 {
 	char path[PATH_MAX];
 	struct error error;
+	int flags;
 
 	if (request->log == NULL)
 		return;
 	opened = clock_now();
 	status_fd_note_outcome();
-	switch (safe_open_follow(request->log, path, &error)) {
-	case SYMLINKS_FOLLOWED:
-		log_fd = open_plainly(path, O_NOFOLLOW);
-		break;
-	case SYMLINKS_MAGIC:
-		log_fd = open_plainly(request->log, 0);
-		break;
-	case SYMLINKS_REFUSED:
+	flags = safe_open_follow(request->log, path, &error);
+	if (flags < 0) {
 		complain("--log %s: %s; this run is not logged", request->log, error.text);
 		return;
 	}
+	log_fd = open_plainly(path, flags);
 	log_fd = descriptor_above_standard(log_fd);
 	if (log_fd < 0)
 		complain("--log %s: cannot open: %s; this run is not logged", request->log, strerror(errno));
@@ -130,13 +126,16 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	fputs("}\n", out);
 }
 
-void log_write(const struct request *request, const struct job *job)
+int log_write(const struct request *request, const struct job *job, int status)
 {
 	char *line = NULL;
 	size_t length = 0;
 	ssize_t written = -1;
-	FILE *out = log_fd < 0 ? NULL : open_memstream(&line, &length);
+	FILE *out;
 
+	if (log_fd < 0)
+		return status;
+	out = open_memstream(&line, &length);
 	signal(SIGPIPE, SIG_IGN); /* semlock is about to end */
 	signal(SIGXFSZ, SIG_IGN);
 	if (out != NULL) {
@@ -144,7 +143,8 @@ void log_write(const struct request *request, const struct job *job)
 		if (fclose(out) == 0)
 			written = write(log_fd, line, length);
 	}
-	if (log_fd >= 0 && written != (ssize_t)length)
+	if (written != (ssize_t)length)
 		complain("--log %s: cannot write: %s", request->log, written >= 0 ? "no room for the whole line" : strerror(errno));
 	free(line);
+	return status;
 }

@@ -66,7 +66,7 @@ void log_place(size_t place);
 /* The command has ended, and JOB's locks are held still: note what the release forgets. */
 void log_command(const struct job *job);
 
-/* Write the line of JOB, or of a run that has not begun (NULL), in one write(2). */
-void log_write(const struct request *request, const struct job *job);
+/* Write the line of JOB, or of a run that has not begun (NULL), in one write(2).  Returns STATUS. */
+int log_write(const struct request *request, const struct job *job, int status);
 
 #endif

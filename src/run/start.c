@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "lock/attempt.h"
-#include "lock/take.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"

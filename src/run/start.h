@@ -3,7 +3,6 @@
 #ifndef SEMLOCK_RUN_START_H
 #define SEMLOCK_RUN_START_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -15,9 +15,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"

@@ -11,8 +11,6 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/file.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "methods/kernel/kernel_methods.h"
 #include "lock/lock.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include "lock/attempt.h"
 #include "lock/lock.h"
 #include "lock/queue.h"
-#include "lock/take.h"
 #include "methods/kernel/kernel_methods.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
@@ -103,21 +101,18 @@ static int open_or_create(const struct lock *lock, const char *path, bool *is_li
 static int open_through_link(const struct lock *lock, struct error *error)
 {
 	char path[PATH_MAX];
+	int flags, fd;
 	bool is_link;
-	int fd;
 
-	switch (safe_open_follow(lock->spec->name, path, error)) {
-	case SYMLINKS_FOLLOWED:
+	flags = safe_open_follow(lock->spec->name, path, error);
+	if (flags < 0)
+		return -1;
+	if (flags == O_NOFOLLOW)
 		return open_or_create(lock, path, &is_link, error);
-	case SYMLINKS_MAGIC:
-		fd = open(lock->spec->name, open_flags(lock));
-		if (fd < 0)
-			open_failed(error, "cannot open");
-		return fd;
-	case SYMLINKS_REFUSED:
-		break;
-	}
-	return -1;
+	fd = open(path, open_flags(lock));
+	if (fd < 0)
+		open_failed(error, "cannot open");
+	return fd;
 }
 
 /* ---- what it cannot promise on its file system ---- */

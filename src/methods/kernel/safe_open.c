@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -47,14 +48,13 @@ static int follow_one(char path[PATH_MAX])
 	return 0;
 }
 
-static enum links refuse_links(struct error *error, int errnum)
+static int refuse_links(struct error *error, int errnum)
 {
 	errno = errnum;
-	error_set(error, ERROR_OPEN, "cannot open");
-	return SYMLINKS_REFUSED;
+	return error_set(error, ERROR_OPEN, "cannot open");
 }
 
-enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct error *error)
+int safe_open_follow(const char *name, char resolved[PATH_MAX], struct error *error)
 {
 	char space[PATH_MAX];
 	const char *directory;
@@ -66,18 +66,15 @@ enum links safe_open_follow(const char *name, char resolved[PATH_MAX], struct er
 	memcpy(resolved, name, strlen(name) + 1);
 	for (int i = 0; i < MOST_SYMLINKS; i++) {
 		if (lstat(resolved, &link) != 0 || !S_ISLNK(link.st_mode))
-			return SYMLINKS_FOLLOWED;
+			return O_NOFOLLOW;
 		directory = path_directory(resolved, space);
 		if (directory == NULL)
 			return refuse_links(error, errno);
-		if (is_planted(&link, directory)) {
-			error_plain(error, ERROR_OPEN,
-			    "refused: a symbolic link that user %ld put into a directory open to all",
-			    (long)link.st_uid);
-			return SYMLINKS_REFUSED;
-		}
+		if (is_planted(&link, directory))
+			return error_plain(error, ERROR_OPEN,
+			    "refused: a symbolic link that user %ld put into a directory open to all", (long)link.st_uid);
 		if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
-			return SYMLINKS_MAGIC;
+			return 0;
 		/* ENOENT, EINVAL: removed or replaced since the lstat: check again. */
 		if (follow_one(resolved) != 0 && errno != ENOENT && errno != EINVAL)
 			return refuse_links(error, errno);
