@@ -4,7 +4,6 @@
 
 #include "cli/reading.h"
 #include "report/error.h"
-#include "report/error.h"
 #include "sys/deadline.h"
 
 static void refuse_if(bool bad, const char *reason)
