@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The timeout in ms for poll(2) until that moment; at most 1000: poll(2) does not count the time in which
-   the machine is suspended. */
-int loop_milliseconds(int64_t until);
+/* Fills in what poll(2) is to look at beside other descriptors: semlock's lines, and a timer for that moment, which also
+   runs while the machine is suspended; -1: there is none.  Returns the timeout in ms: -1, for ever, if the timer wakes;
+   else a second at most, because poll(2) does not count the time of a suspend. */
+int loop_prepare(struct pollfd own[2], int64_t until);
 
 /* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or that
    moment has come; where there is no timerfd_create(2), a second at most.  Fills in revents. */

@@ -8,6 +8,7 @@
 #include "locksmith/common/protocol.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -116,17 +117,20 @@ static bool either(const bool *flag, const bool *other)
 /* One turn of the loop: drive all transfers, then wait for an event. */
 static void turn(int64_t until, const bool *flag, const bool *other)
 {
-	struct curl_waitfd also[1];
+	struct curl_waitfd also[2];
+	struct pollfd own[2];
 	unsigned int n = 0;
-	int running;
+	int running, milliseconds;
 
 	curl_multi_perform(multi, &running);
 	collect();
 	if (either(flag, other))
 		return;
-	if (protocol_fd() >= 0)
-		also[n++] = (struct curl_waitfd){protocol_fd(), CURL_WAIT_POLLIN, 0};
-	curl_multi_poll(multi, also, n, loop_milliseconds(until), NULL);
+	milliseconds = loop_prepare(own, until);
+	for (int i = 0; i < 2; i++)
+		if (own[i].fd >= 0)
+			also[n++] = (struct curl_waitfd){own[i].fd, CURL_WAIT_POLLIN, 0};
+	curl_multi_poll(multi, also, n, milliseconds < 0 ? INT_MAX : milliseconds, NULL);
 	protocol_pump();
 }
 

@@ -9,8 +9,8 @@
 
 #define FIRST_ANSWER (10 * SECOND)
 #define TRIES_NO_WAIT 5
-#define HALVED_LEASE (10 * SECOND)
-#define MOST_SILENCE (8 * SECOND) /* a call finds an endpoint that was stopped, whose watch says nothing */
+#define LONG_LEASE (10 * SECOND)
+#define MOST_SILENCE (10 * SECOND) /* a call finds an endpoint that was stopped, whose watch says nothing */
 
 enum wait {
 	WAIT_HELD,
@@ -91,11 +91,11 @@ static void doze(struct etcd_lock *lock, int64_t until)
 	transfer_wait(earlier(clock_boottime() + SECOND / 5, lock->options->until), NULL, NULL);
 }
 
-/* Time between two keepalives of a waiter's lease: most of what a queue costs the server is keepalives. Half of a
-   short lease could be too little for a slow machine. */
+/* Time between two keepalives of a waiter's lease: most of what a queue costs the server, and a waiter's machine, is
+   keepalives. Two thirds of a short lease could be too much for a slow machine. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
-	return earlier(lock->ttl >= HALVED_LEASE ? lock->ttl / 2 : lock->ttl / 3, MOST_SILENCE);
+	return earlier(lock->ttl >= LONG_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
 /* Waits in the queue until no key is before ours. */
