@@ -91,13 +91,10 @@ LOCKSMITH_CURL = \
 LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd.c \
 	src/locksmith/etcd/etcd_acquire.c \
-	src/locksmith/etcd/etcd_hold.c \
-	src/locksmith/etcd/etcd_env.c src/locksmith/etcd/etcd_env.h \
 	src/locksmith/etcd/etcd_lock.c src/locksmith/etcd/etcd_lock.h \
 	src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_queue.h \
 	src/locksmith/etcd/etcd_rpc.c src/locksmith/etcd/etcd_rpc.h \
 	src/locksmith/etcd/etcd_txn.c src/locksmith/etcd/etcd_txn.h \
-	src/locksmith/etcd/etcd_watch.c src/locksmith/etcd/etcd_watch.h \
 	src/locksmith/etcd/grpc.c src/locksmith/etcd/grpc.h \
 	src/locksmith/etcd/protobuf.c src/locksmith/etcd/protobuf.h
 LOCKSMITH_FTP = $(LOCKSMITH_CURL) \

@@ -5,10 +5,10 @@
 
 #include "fuzz.h"
 #include "locksmith/etcd/etcd_queue.h"
-#include "locksmith/etcd/etcd_watch.c" /* for its parser of the stream: no connection here */
+#include "locksmith/etcd/etcd_rpc.c" /* for its parser of the stream: no connection here */
 #include "locksmith/etcd/grpc.c"
 
-static void places(struct pb answer)
+static void places(struct bytes answer)
 {
 	static const enum lease_mode modes[] = {LEASE_EXCLUSIVE, LEASE_SHARED, LEASE_SLOTS};
 	struct etcd_place place = {.found = true};
@@ -24,16 +24,16 @@ static void places(struct pb answer)
 		MUST(strlen(place.who) < sizeof place.who);
 		/* A blocked place names a holder; any other has a slot number. */
 		MUST(place.blocked ? place.who[0] != '\0' : place.slot < 2);
-		etcd_queue_place(&queue, (struct pb){NULL, NULL}, &place);
+		etcd_queue_place(&queue, (struct bytes){NULL, NULL}, &place);
 		MUST(!place.blocked);
 	}
 }
 
-static void keys_of_all(struct pb keys)
+static void keys_of_all(struct bytes keys)
 {
 	static const struct options o = {.mode = LEASE_SLOTS, .slots = 2};
 	struct etcd_queue queue;
-	struct pb rest = keys;
+	struct bytes rest = keys;
 	struct etcd_kv key;
 	char text[600];
 
@@ -47,15 +47,15 @@ static void keys_of_all(struct pb keys)
 	etcd_queue_waiting(keys, 7);
 }
 
-static void answer(struct pb message)
+static void answer(struct bytes message)
 {
-	struct pb_field field;
-	struct pb rest = message;
+	struct protobuf_field field;
+	struct bytes rest = message;
 
-	while (pb_next(&rest, &field))
+	while (protobuf_next(&rest, &field))
 		MUST(field.number > 0 && rest.at <= message.end &&
 		     (field.bytes.at == NULL || (field.bytes.at >= message.at && field.bytes.end <= rest.at)));
-	MUST(pb_whole(message) == (rest.at == message.end));
+	MUST(protobuf_whole(message) == (rest.at == message.end));
 	places(message);
 	keys_of_all(message);
 	keys_of_all(etcd_txn_kvs(message, 0));
@@ -65,7 +65,7 @@ static void answer(struct pb message)
 /* The events of a watch that has been given TEXT, SIZE bytes at a time, up to the first refused message. */
 static int heard(char *text, size_t length, size_t size)
 {
-	struct etcd_watch watch = {.call = {.received.limit = LONGEST_MESSAGE, .hear = watch_hear, .data = &watch}};
+	struct etcd_watch watch = {.call = {.received.limit = LONGEST_EVENT, .hear = watch_hear, .data = &watch}};
 	bool refused = false;
 	int result;
 
@@ -81,10 +81,10 @@ static int heard(char *text, size_t length, size_t size)
 static void keepalive(char *text, size_t size)
 {
 	static const char *const names[] = {"grpc-status: ", "grpc-message: "};
-	struct grpc_call call = {.received.limit = LONGEST_MESSAGE, .stream = true, .status = GRPC_NONE,
+	struct grpc_call call = {.received.limit = LONGEST_EVENT, .stream = true, .status = GRPC_NONE,
 	    .transfer = {.ended = true}};
 	char header[600];
-	struct pb message;
+	struct bytes message;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		size_t name = strlen(names[i]), length = size < sizeof header - name ? size : sizeof header - name;
@@ -109,9 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		exit(EXIT_FAILURE);
 	if (size > 0)
 		memcpy(text, data, size);
-	answer((struct pb){(unsigned char *)text, (unsigned char *)text + size});
-	if (size > PB_PREFIX)
-		answer((struct pb){(unsigned char *)text + PB_PREFIX, (unsigned char *)text + size});
+	answer((struct bytes){(unsigned char *)text, (unsigned char *)text + size});
+	if (size > PROTOBUF_PREFIX)
+		answer((struct bytes){(unsigned char *)text + PROTOBUF_PREFIX, (unsigned char *)text + size});
 	if (size > 0) {
 		MUST(heard(text, size, size) == heard(text, size, 3));
 		keepalive(text, size);

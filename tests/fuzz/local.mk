@@ -20,8 +20,7 @@ FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/moment.c src/sys/de
 	src/locksmith/ftp/owner_sign.c src/locksmith/common/url.c src/report/error.c src/report/text.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c \
 	src/locksmith/etcd/protobuf.c src/locksmith/curl/buffer.c \
-	src/locksmith/common/moment.c src/locksmith/etcd/etcd_rpc.c \
-	src/locksmith/etcd/etcd_env.c src/locksmith/common/url.c \
+	src/locksmith/common/moment.c src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/report/error.c \
 	src/sys/process.c src/sys/deadline.c src/report/text.c
 

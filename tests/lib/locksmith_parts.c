@@ -198,45 +198,45 @@ static void small_things(void)
 	puts("ok small things");
 }
 
-/* What pb_* wrote, read back. */
-static struct pb message_of(struct pb_out *m)
+/* What protobuf_* wrote, read back. */
+static struct bytes message_of(struct protobuf_out *m)
 {
-	struct pb sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
+	struct bytes sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
 
-	pb_finish(m);
-	MUST(pb_unwrap(&sent, &message) && sent.at == sent.end);
+	protobuf_finish(m);
+	MUST(protobuf_unwrap(&sent, &message) && sent.at == sent.end);
 	return message;
 }
 
 static void messages(void)
 {
 	static const int64_t numbers[] = {0, 1, 127, 128, 16384, INT64_MAX, -1, INT64_MIN};
-	static struct pb_out m;
+	static struct protobuf_out m;
 	char text[1000], back[1000];
-	struct pb message, inner;
+	struct bytes message, inner;
 	size_t outer;
 
 	memset(text, 'x', sizeof text - 1);
 	text[sizeof text - 1] = '\0';
-	pb_start(&m);
+	protobuf_start(&m);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		pb_int(&m, 1 + (unsigned int)i, numbers[i]);
-	outer = pb_open(&m, 64);
-	pb_text(&m, 2, text);
-	pb_text(&m, 2, "second");
-	pb_close(&m, outer);
+		protobuf_int(&m, 1 + (unsigned int)i, numbers[i]);
+	outer = protobuf_open(&m, 64);
+	protobuf_text(&m, 2, text);
+	protobuf_text(&m, 2, "second");
+	protobuf_close(&m, outer);
 	message = message_of(&m);
-	MUST(pb_whole(message));
+	MUST(protobuf_whole(message));
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		MUST(pb_number(message, 1 + (unsigned int)i) == numbers[i]);
-	inner = pb_bytes(message, 64, 0);
-	pb_string(pb_bytes(inner, 2, 0), back, sizeof back);
+		MUST(protobuf_number(message, 1 + (unsigned int)i) == numbers[i]);
+	inner = protobuf_bytes(message, 64, 0);
+	protobuf_string(protobuf_bytes(inner, 2, 0), back, sizeof back);
 	MUST(strcmp(back, text) == 0);
-	pb_string(pb_bytes(inner, 2, 1), back, 4);
+	protobuf_string(protobuf_bytes(inner, 2, 1), back, 4);
 	MUST(strcmp(back, "sec") == 0);
-	MUST(pb_bytes(inner, 2, 2).at == NULL && pb_number(inner, 9) == 0);
+	MUST(protobuf_bytes(inner, 2, 2).at == NULL && protobuf_number(inner, 9) == 0);
 	message.end--;
-	MUST(!pb_whole(message) && pb_bytes(message, 64, 0).at == NULL);
+	MUST(!protobuf_whole(message) && protobuf_bytes(message, 64, 0).at == NULL);
 	puts("ok messages");
 }
 
@@ -248,22 +248,22 @@ static void bad_messages(void)
 	} bad[] = {{"\x08", 1}, {"\0\1", 2}, {"\x08\x80", 2}, {"\x0a\5abcd", 6}, {"\x0b\x0c", 2}, {"\x0f\1", 2},
 	    {"\x09\1\2\3", 4}, {"\x0d\1\2\3", 4}, {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 12},
 	    {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11}, {"\xff\xff\xff\xff\xff\1\1", 7}};
-	struct pb_field field;
-	struct pb m, message;
+	struct protobuf_field field;
+	struct bytes m, message;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		m.at = (const unsigned char *)bad[i].bytes;
 		m.end = m.at + bad[i].size;
-		MUST(!pb_whole(m) && !pb_next(&m, &field) && m.at == (const unsigned char *)bad[i].bytes);
+		MUST(!protobuf_whole(m) && !protobuf_next(&m, &field) && m.at == (const unsigned char *)bad[i].bytes);
 	}
-	m = (struct pb){(const unsigned char *)"\0\0\0\0\2a", NULL};
+	m = (struct bytes){(const unsigned char *)"\0\0\0\0\2a", NULL};
 	m.end = m.at + 6;
-	MUST(!pb_unwrap(&m, &message)); /* incomplete */
+	MUST(!protobuf_unwrap(&m, &message)); /* incomplete */
 	m.end = m.at + 4;
-	MUST(!pb_unwrap(&m, &message));
-	m = (struct pb){(const unsigned char *)"\1\0\0\0\0", NULL};
+	MUST(!protobuf_unwrap(&m, &message));
+	m = (struct bytes){(const unsigned char *)"\1\0\0\0\0", NULL};
 	m.end = m.at + 5;
-	MUST(!pb_unwrap(&m, &message)); /* compressed */
+	MUST(!protobuf_unwrap(&m, &message)); /* compressed */
 	puts("ok bad messages");
 }
 
@@ -296,43 +296,43 @@ static void noise(void)
 		ftplist_modify(text, &s);
 		if (url_parse(text, &u, &error) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
-		pb_whole((struct pb){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
+		protobuf_whole((struct bytes){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
 	}
 	puts("ok noise");
 }
 
 /* Adds a response with one key, or with none if key is NULL. */
-static void respond(struct pb_out *m, const char *key, const char *value, int revision, int version)
+static void respond(struct protobuf_out *m, const char *key, const char *value, int revision, int version)
 {
-	size_t response = pb_open(m, 3), range = pb_open(m, 1), kv;
+	size_t response = protobuf_open(m, 3), range = protobuf_open(m, 1), kv;
 
 	if (key != NULL) {
-		kv = pb_open(m, 2);
-		pb_text(m, 1, key);
-		pb_int(m, 2, revision);
-		pb_int(m, 4, version);
-		pb_text(m, 5, value);
-		pb_close(m, kv);
+		kv = protobuf_open(m, 2);
+		protobuf_text(m, 1, key);
+		protobuf_int(m, 2, revision);
+		protobuf_int(m, 4, version);
+		protobuf_text(m, 5, value);
+		protobuf_close(m, kv);
 	}
-	pb_close(m, range);
-	pb_close(m, response);
+	protobuf_close(m, range);
+	protobuf_close(m, response);
 }
 
-static struct pb_out responses;
+static struct protobuf_out responses;
 
 static struct etcd_place place_of(enum lease_mode mode)
 {
 	struct options o = {.mode = mode, .slots = 1};
 	struct etcd_place p = {.found = true};
-	static struct pb_out questions;
+	static struct protobuf_out questions;
 	struct etcd_queue q;
 
 	etcd_queue_init(&q, "L", &o);
-	pb_start(&questions);
+	protobuf_start(&questions);
 	MUST(etcd_queue_ask(&q, &questions, TXN_SUCCESS, 7) == (mode == LEASE_SLOTS ? 5 : 3));
-	MUST(pb_whole(message_of(&questions)));
+	MUST(protobuf_whole(message_of(&questions)));
 	etcd_queue_place(&q, message_of(&responses), &p);
-	pb_start(&responses);
+	protobuf_start(&responses);
 	MUST(p.found);
 	return p;
 }
@@ -346,7 +346,7 @@ static void queues(void)
 {
 	struct etcd_place p;
 
-	pb_start(&responses);
+	protobuf_start(&responses);
 	p = place_of(LEASE_EXCLUSIVE);
 	MUST(!p.blocked && p.who[0] == '\0');
 	/* The nearer one of two is watched, the oldest is named. */

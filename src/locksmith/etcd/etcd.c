@@ -3,11 +3,12 @@
 
 
 #include "locksmith/common/moment.h"
-#include "locksmith/etcd/etcd_env.h"
 #include "locksmith/etcd/etcd_lock.h"
 #include "locksmith/common/protocol.h"
+#include "locksmith/common/renewal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_TTL (15 * SECOND)
@@ -15,11 +16,63 @@
 #define MOST_ENDPOINT_TIMEOUT (5 * SECOND) /* with a long lease, too, a silent endpoint is soon passed over */
 #define FIRST_TIMEOUT (5 * SECOND / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * SECOND)
+#define PAUSE (SECOND / 5)
+#define LONG_LEASE (60 * SECOND)
+#define LONGEST_URL 6000
+
+/* The hosts of "http://a:1,http://b:1", of which all or none are https, into hosts. */
+static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
+{
+	unsigned int with = 0, all = 0;
+	size_t used = 0;
+
+	for (const char *at = list; *at != '\0'; all++) {
+		size_t length;
+
+		with += strncmp(at, "https://", 8) == 0;
+		if (strncmp(at, "http://", 7) == 0 || strncmp(at, "https://", 8) == 0)
+			at = strstr(at, "://") + 3;
+		length = strcspn(at, ",");
+		if (used + length + 2 > size || memchr(at, '/', length) != NULL)
+			return -1;
+		used += (size_t)snprintf(
+		    hosts + used, size - used, "%s%.*s", all > 0 ? "," : "", (int)length, at);
+		at += length + (at[length] == ',');
+	}
+	*tls = with > 0;
+	return with == 0 || with == all ? 0 : -1;
+}
+
+/* url_parse; etcd:///NAME has the hosts of ETCDCTL_ENDPOINTS, or 127.0.0.1:2379. */
+static int etcd_parse(const char *text, struct url *url, struct error *error)
+{
+	const char *list = getenv("ETCDCTL_ENDPOINTS"), *from = strstr(text, "://"), *path;
+	char hosts[LONGEST_URL / 2], whole[LONGEST_URL];
+	bool tls;
+
+	if (from == NULL)
+		return url_parse(text, url, error);
+	from += 3;
+	path = from + strcspn(from, "/");
+	if (path > from && path[-1] != '@')
+		return url_parse(text, url, error);
+	if (list == NULL || list[0] == '\0')
+		list = "127.0.0.1:2379";
+	if (take_endpoints(list, hosts, sizeof hosts, &tls) != 0)
+		return error_plain(error, ERROR_USAGE,
+		    "ETCDCTL_ENDPOINTS is to be [http://]HOST:PORT,..., or https:// for all");
+	if (strlen(text) >= sizeof whole - sizeof hosts - 10)
+		return error_plain(error, ERROR_USAGE, "the URL is too long");
+	snprintf(whole, sizeof whole, "%s%.*s%s%s",
+	    tls ? "etcds://" : "", (int)(tls ? path - from : path - text), tls ? from : text, hosts,
+	    path);
+	return url_parse(whole, url, error);
+}
 
 static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 {
 	struct etcd_kv key;
-	struct pb keys;
+	struct bytes keys;
 	bool busy = false;
 
 	if (etcd_lock_all(lock, clock_boottime() + FIRST_ANSWER, &keys) != ETCD_OK) {
@@ -37,6 +90,129 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 		say("WHO state=%s %s", etcd_queue_holds(&key, first) ? "holds" : "waits", text);
 	}
 	return busy ? BUSY : RELEASED;
+}
+
+struct etcd_holding {
+	struct etcd_lock *lock;
+	int64_t short_until; /* a short command needs no renewal, though half of the lease may be over, */
+	int64_t watch_at;    /* and no watch; later, when the next watch may begin */
+	int64_t pause;	     /* between two watches: longer after each that was dropped soon */
+	struct error refusal; /* of a renewal, since the last that was done */
+};
+
+/* Watches our own key from when it was last seen: a loss is noticed before the next renewal. */
+static void watch_own(struct etcd_holding *holding)
+{
+	struct etcd_lock *lock = holding->lock;
+	struct etcd_span own = {.end = ""};
+
+	holding->watch_at = clock_boottime() + holding->pause;
+	strcpy(own.first, lock->key);
+	etcd_watch_start(&lock->watch, &lock->rpc, &own, false, lock->seen + 1);
+}
+
+static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
+{
+	struct etcd_holding *holding = renewal->lock;
+	struct etcd_lock *lock = holding->lock;
+	int64_t now = clock_boottime();
+
+	if (now < holding->short_until)
+		return RENEW_AGAIN;
+	switch (etcd_lock_renew(lock, earlier(until, now + lock->ttl / 3))) {
+	case ETCD_OK:
+		renewal->lease = lock->ttl;
+		renewal->deadline = lock->lease.end;
+		holding->refusal.text[0] = '\0';
+		return RENEWED;
+	case ETCD_GONE:
+		error_plain(error, ERROR_LOST, "its lease expired or was revoked");
+		return RENEW_GONE;
+	case ETCD_FATAL:
+		holding->refusal = lock->rpc.error;
+		break;
+	default:
+		break;
+	}
+	*error = holding->refusal;
+	if (error->text[0] == '\0')
+		error_plain(error, ERROR_LOST, "no endpoint answered in time");
+	return RENEW_AGAIN;
+}
+
+/* The server has dropped the watch, mostly because lock->seen is compacted: look at the key, for a later revision. */
+static void see_later(struct etcd_holding *holding)
+{
+	struct etcd_lock *lock = holding->lock;
+
+	if (etcd_lock_look(lock, lock->revision, clock_boottime() + lock->ttl / 6) == ETCD_OK && !lock->place.found)
+		lock->watch.deleted = true;
+}
+
+static int rest(struct renewal *renewal, int64_t until, struct error *error)
+{
+	struct etcd_holding *holding = renewal->lock;
+	struct etcd_lock *lock = holding->lock;
+	struct etcd_watch *watch = &lock->watch;
+
+	if (!watch->deleted && (etcd_watch_over(watch) || watch->endpoint != lock->rpc.current)) {
+		bool cancelled = watch->cancelled;
+		int64_t now = clock_boottime();
+
+		if (cancelled && now < holding->watch_at + lock->ttl / 3)
+			holding->watch_at = now + (holding->pause = earlier(2 * holding->pause, lock->ttl / 3));
+		else if (watch->stirred || watch->call.transfer.ended)
+			holding->pause = PAUSE;
+		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
+			etcd_rpc_rotate(&lock->rpc);
+		etcd_watch_stop(watch);
+		if (cancelled)
+			see_later(holding);
+		if (clock_boottime() >= holding->watch_at && !watch->deleted)
+			watch_own(holding);
+		else
+			until = earlier(until, holding->watch_at);
+	}
+	if (!watch->deleted)
+		transfer_wait(until, &watch->stirred, &watch->call.transfer.ended);
+	return watch->deleted ? error_plain(error, ERROR_LOST, "its key was deleted") : 0;
+}
+
+static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *error)
+{
+	etcd_watch_stop(&lock->watch);
+	switch (etcd_lock_release(lock, clock_boottime() + lock->ttl)) {
+	case ETCD_OK:
+		say(SAYS_FREE);
+		/* A lease without keys ends by itself, which costs the server less than a revoke at the end. */
+		if (lock->ttl <= LONG_LEASE)
+			lock->lease.id = lock->next.id = 0;
+		return RELEASED;
+	case ETCD_GONE:
+		error_plain(error, ERROR_LOST, "the lease had ended before it was released");
+		return FAILED;
+	default:
+		error_plain(error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		    lock->rpc.error.text);
+		return FAILED;
+	}
+}
+
+static enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error)
+{
+	int64_t begin = clock_boottime() + PAUSE;
+	struct etcd_holding holding = {.lock = lock, .short_until = begin, .watch_at = begin, .pause = PAUSE};
+	struct renewal renewal = {.lock = &holding, .lease = lock->ttl, .deadline = lock->lease.end, .at = LEASE_RENEW,
+	    .retry = PAUSE, .renew = renew, .rest = rest};
+	int held;
+
+	etcd_watch_stop(&lock->watch); /* that of our predecessor */
+	lock->rpc.abort = &lock->watch.deleted;
+	held = renewal_hold(&renewal, lock->token, lock->slot, error);
+	lock->rpc.abort = NULL;
+	if (held == 0 && lock->watch.deleted)
+		held = error_plain(error, ERROR_LOST, "its key was deleted");
+	return held == 0 ? etcd_release(lock, error) : FAILED;
 }
 
 static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error)
@@ -100,7 +276,7 @@ const struct engine engine = {
     .name = "etcd",
     .schemes = "etcd etcds",
     .words = "shared slots order token queue-max",
-    .parse = etcd_env_url,
+    .parse = etcd_parse,
     .run = etcd_run,
     .end = etcd_end,
 };

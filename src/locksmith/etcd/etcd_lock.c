@@ -19,12 +19,12 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	enum etcd_reply reply;
 
 	*lease = (struct etcd_lease){.id = 0};
-	pb_int(etcd_rpc_begin(&lock->rpc), GRANT_SECONDS, asked);
+	protobuf_int(etcd_rpc_begin(&lock->rpc), GRANT_SECONDS, asked);
 	reply = etcd_rpc_call(&lock->rpc, ETCD_GRANT, until);
 	if (reply != ETCD_OK)
 		return reply;
-	seconds = pb_number(lock->rpc.answer, GRANTED_SECONDS);
-	lease->id = pb_number(lock->rpc.answer, GRANTED_ID);
+	seconds = protobuf_number(lock->rpc.answer, GRANTED_SECONDS);
+	lease->id = protobuf_number(lock->rpc.answer, GRANTED_ID);
 	if (seconds < asked || seconds > LONGEST_SECONDS || lease->id == 0) {
 		lease->id = 0;
 		error_plain(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
@@ -60,12 +60,12 @@ enum etcd_reply etcd_lock_keep(struct etcd_lock *lock, int64_t until)
 	enum etcd_reply reply;
 
 	lock->lease.renewed = true;
-	pb_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lock->lease.id);
+	protobuf_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lock->lease.id);
 	reply = etcd_rpc_call(&lock->rpc, ETCD_KEEPALIVE, until);
 	if (reply != ETCD_OK)
 		return reply;
 	/* The reply about an ended lease has no TTL. */
-	seconds = pb_number(lock->rpc.answer, KEPT_SECONDS);
+	seconds = protobuf_number(lock->rpc.answer, KEPT_SECONDS);
 	if (seconds <= 0)
 		return ETCD_GONE;
 	lock->lease.end = sent + (seconds < lock->ttl / SECOND ? seconds * SECOND : lock->ttl);
@@ -76,7 +76,7 @@ static void revoke_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64
 {
 	if (lease->id == 0)
 		return;
-	pb_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lease->id);
+	protobuf_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lease->id);
 	etcd_rpc_call(&lock->rpc, ETCD_REVOKE, until);
 	lease->id = 0;
 }
@@ -89,7 +89,7 @@ void etcd_lock_revoke(struct etcd_lock *lock, int64_t until)
 
 enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t until)
 {
-	struct pb_out *request = etcd_rpc_begin(&lock->rpc);
+	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
 	struct etcd_kv own;
 	enum etcd_reply reply;
 	size_t questions;
@@ -108,7 +108,7 @@ enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t
 }
 
 /* The look comes before the put: the keys that it finds are before ours. */
-static void look_and_put(const struct etcd_lock *lock, struct pb_out *request, enum txn_branch branch)
+static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *request, enum txn_branch branch)
 {
 	char value[ETCD_KEY];
 
@@ -118,7 +118,7 @@ static void look_and_put(const struct etcd_lock *lock, struct pb_out *request, e
 }
 
 /* If the lock is free: the holder's key at once. A slot has no number before the look. */
-static void enter_or_queue(struct etcd_lock *lock, struct pb_out *request)
+static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 {
 	struct etcd_txn_opened inner;
 
@@ -137,7 +137,7 @@ static void enter_or_queue(struct etcd_lock *lock, struct pb_out *request)
 /* The answer to enter_or_queue. */
 static void note_queued(struct etcd_lock *lock)
 {
-	struct pb answer = lock->rpc.answer, inner = etcd_txn_inner(answer, 0);
+	struct bytes answer = lock->rpc.answer, inner = etcd_txn_inner(answer, 0);
 
 	lock->revision = lock->seen = etcd_txn_revision(answer);
 	lock->place = (struct etcd_place){.found = true};
@@ -162,7 +162,7 @@ static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made)
 {
 	const struct etcd_span *all = &lock->queue.all;
-	struct pb_out *request = etcd_rpc_begin(&lock->rpc);
+	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
 	enum etcd_reply reply;
 	bool done;
 
@@ -184,7 +184,7 @@ enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, in
 	return done || !*made ? ETCD_OK : etcd_lock_look(lock, lock->revision, until);
 }
 
-enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct pb *keys)
+enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct bytes *keys)
 {
 	const struct etcd_span *all = &lock->queue.all;
 	enum etcd_reply reply;
@@ -198,7 +198,7 @@ enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct pb *
 
 /* Puts our key, if it is there still, and the number of its slot under LEASE. The request is begun, and may have
    conditions of its own. */
-static enum etcd_reply put_under(struct etcd_lock *lock, struct pb_out *request, struct etcd_lease lease, int64_t until)
+static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request, struct etcd_lease lease, int64_t until)
 {
 	enum etcd_reply reply;
 
@@ -242,7 +242,7 @@ static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease 
 enum etcd_reply etcd_lock_enter(struct etcd_lock *lock, int64_t until)
 {
 	struct etcd_lease lease;
-	struct pb_out *request;
+	struct protobuf_out *request;
 	enum etcd_reply reply = lease_to_enter(lock, &lease, until);
 
 	if (reply != ETCD_OK)
@@ -286,7 +286,7 @@ enum etcd_reply etcd_lock_renew(struct etcd_lock *lock, int64_t until)
 
 enum etcd_reply etcd_lock_release(struct etcd_lock *lock, int64_t until)
 {
-	struct pb_out *request = etcd_rpc_begin(&lock->rpc);
+	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
 	enum etcd_reply reply;
 
 	etcd_txn_made_at(request, lock->key, lock->revision);

@@ -28,7 +28,6 @@
 
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/etcd_rpc.h"
-#include "locksmith/etcd/etcd_watch.h"
 #include "locksmith/common/engine.h"
 
 struct etcd_lease {
@@ -84,12 +83,9 @@ enum etcd_reply etcd_lock_release(struct etcd_lock *lock, int64_t until);
 void etcd_lock_revoke(struct etcd_lock *lock, int64_t until);
 
 /* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next call. */
-enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct pb *keys);
+enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct bytes *keys);
 
 /* etcd_acquire.c: waits for the lock.  With TAKEN, lock->token is set. */
 enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error);
-
-/* etcd_hold.c: keeps the lock until protocol_released() or its loss. RELEASED or FAILED. */
-enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error);
 
 #endif

@@ -45,7 +45,7 @@ void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct op
 	}
 }
 
-static void ask(struct pb_out *request, enum txn_branch branch, struct etcd_txn_range range, const char *first,
+static void ask(struct protobuf_out *request, enum txn_branch branch, struct etcd_txn_range range, const char *first,
     const char *end)
 {
 	range.key = first;
@@ -53,7 +53,7 @@ static void ask(struct pb_out *request, enum txn_branch branch, struct etcd_txn_
 	etcd_txn_range(request, branch, &range);
 }
 
-size_t etcd_queue_ask(const struct etcd_queue *queue, struct pb_out *request, enum txn_branch branch, int64_t before)
+size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request, enum txn_branch branch, int64_t before)
 {
 	struct etcd_txn_range nearest = {
 	    .limit = 1, .before = before, .order = TXN_NEWEST_FIRST, .keys_only = true};
@@ -72,12 +72,12 @@ size_t etcd_queue_ask(const struct etcd_queue *queue, struct pb_out *request, en
 }
 
 /* etcd compares a range without keys as a key that was made at 0. */
-static void require_none(struct pb_out *request, const char *first, const char *end)
+static void require_none(struct protobuf_out *request, const char *first, const char *end)
 {
 	etcd_txn_condition(request, first, end, TXN_EQUAL, 0);
 }
 
-void etcd_queue_require_free(const struct etcd_queue *queue, struct pb_out *request, int64_t revision)
+void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request, int64_t revision)
 {
 	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
 
@@ -90,12 +90,12 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct pb_out *requ
 		require_none(request, queue->peers.end, queue->all.end);
 }
 
-static size_t length_of(struct pb text)
+static size_t length_of(struct bytes text)
 {
 	return (size_t)(text.end - text.at);
 }
 
-static bool begins_with(struct pb text, const char *word)
+static bool begins_with(struct bytes text, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -105,20 +105,20 @@ static bool begins_with(struct pb text, const char *word)
 /* If another program's key is no string, or too long for one, all keys of its range are watched. */
 static void watch_key(struct etcd_place *place, const struct etcd_kv *key, const struct etcd_span *range)
 {
-	pb_string(key->key, place->watch.first, sizeof place->watch.first);
+	protobuf_string(key->key, place->watch.first, sizeof place->watch.first);
 	place->watch.end[0] = '\0';
 	if (strlen(place->watch.first) != length_of(key->key))
 		place->watch = *range;
 }
 
-static bool is_taken(struct pb numbers, unsigned int n)
+static bool is_taken(struct bytes numbers, unsigned int n)
 {
 	char name[ETCD_KEY];
 	const char *slash;
 	struct etcd_kv key;
 
 	while (etcd_txn_next(&numbers, &key)) {
-		pb_string(key.key, name, sizeof name);
+		protobuf_string(key.key, name, sizeof name);
 		slash = strrchr(name, '/');
 		if (slash != NULL && strtoul(slash + 1, NULL, 10) == n)
 			return true;
@@ -126,7 +126,7 @@ static bool is_taken(struct pb numbers, unsigned int n)
 	return false;
 }
 
-static unsigned int count_keys(struct pb keys)
+static unsigned int count_keys(struct bytes keys)
 {
 	struct etcd_kv key;
 	unsigned int n = 0;
@@ -138,10 +138,10 @@ static unsigned int count_keys(struct pb keys)
 
 /* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
    which puts its key again (etcd_lock.h), or has gone: so a free number wakes one waiter. */
-static void place_among_slots(const struct etcd_queue *queue, struct pb answer, struct etcd_place *place)
+static void place_among_slots(const struct etcd_queue *queue, struct bytes answer, struct etcd_place *place)
 {
 	unsigned int n = queue->options->slots;
-	struct pb taken = etcd_txn_kvs(answer, NUMBERS);
+	struct bytes taken = etcd_txn_kvs(answer, NUMBERS);
 	bool first = count_keys(etcd_txn_kvs(answer, SLOT_KEYS)) < n;
 	struct etcd_kv predecessor;
 
@@ -159,7 +159,7 @@ static void place_among_slots(const struct etcd_queue *queue, struct pb answer, 
 		place->watch = first ? queue->numbers : queue->slots;
 }
 
-void etcd_queue_place(const struct etcd_queue *queue, struct pb answer, struct etcd_place *place)
+void etcd_queue_place(const struct etcd_queue *queue, struct bytes answer, struct etcd_place *place)
 {
 	struct etcd_kv below, key, holder;
 	bool has_below = etcd_txn_first(answer, KEYS_BELOW, &below);
@@ -193,7 +193,7 @@ bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *
 	return begins_with(key->key, queue->numbers.first);
 }
 
-unsigned int etcd_queue_waiting(struct pb keys, int64_t revision)
+unsigned int etcd_queue_waiting(struct bytes keys, int64_t revision)
 {
 	unsigned int n = 0;
 	struct etcd_kv key;
@@ -209,9 +209,9 @@ void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size)
 	char name[ETCD_KEY], value[350];
 	const char *fields = value;
 
-	pb_string(key->value, value, sizeof value);
+	protobuf_string(key->value, value, sizeof value);
 	if (value[0] == '\0') {
-		pb_string(key->key, name, sizeof name);
+		protobuf_string(key->key, name, sizeof name);
 		snprintf(text, size, "mode=exclusive note=another program's key %.200s", name);
 		return;
 	}

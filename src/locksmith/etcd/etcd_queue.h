@@ -14,11 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The keys from first up to, but without, end. */
-struct etcd_span {
-	char first[ETCD_KEY], end[ETCD_KEY];
-};
-
 /* The queue of a lock, for a mode. */
 struct etcd_queue {
 	const struct options *options;
@@ -42,14 +37,14 @@ void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct op
 
 /* Adds the requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer) to a
    transaction. Returns how many. */
-size_t etcd_queue_ask(const struct etcd_queue *queue, struct pb_out *request, enum txn_branch branch, int64_t before);
+size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request, enum txn_branch branch, int64_t before);
 
 /* Adds the conditions under which a key made at that revision (INT64_MAX: of a newcomer) has nothing to wait for.
    Not for slots. For a shared key: sufficient, not necessary. */
-void etcd_queue_require_free(const struct etcd_queue *queue, struct pb_out *request, int64_t revision);
+void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request, int64_t revision);
 
 /* Fills *place, except place->found, from the answer to the requests. */
-void etcd_queue_place(const struct etcd_queue *queue, struct pb answer, struct etcd_place *place);
+void etcd_queue_place(const struct etcd_queue *queue, struct bytes answer, struct etcd_place *place);
 
 /* True if a key holds the lock: its value says so, or it is the FIRST and another program's. */
 bool etcd_queue_holds(const struct etcd_kv *key, bool first);
@@ -58,7 +53,7 @@ bool etcd_queue_holds(const struct etcd_kv *key, bool first);
 bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *key);
 
 /* How many keys made before that revision wait; KEYS has all in order. */
-unsigned int etcd_queue_waiting(struct pb keys, int64_t revision);
+unsigned int etcd_queue_waiting(struct bytes keys, int64_t revision);
 
 /* The value of a key, as the fields of a WAIT line. */
 void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size);

@@ -4,19 +4,24 @@
 #include "locksmith/etcd/etcd_rpc.h"
 
 #include "locksmith/common/moment.h"
-#include "locksmith/etcd/etcd_env.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
+#define LONGEST_EVENT ((size_t)1024 * 1024)
 #define NO_MESSAGE "the answer is no gRPC message, or is too long"
 #define PAUSE (150 * MILLISECOND) /* when all endpoints have been tried */
 
+/* The numbers of the fields: etcd's rpc.proto and kv.proto. */
+enum watch_request { CREATE = 1, WATCH_KEY = 1, WATCH_END = 2, WATCH_SINCE = 3, WATCH_FILTER = 5 };
+enum watch_filter { NO_PUT = 0 };
+enum watch_response { WATCH_CANCELED = 4, WATCH_EVENT = 11 };
+enum event { EVENT_TYPE = 1, DELETED = 1 };
 enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of the request, and of the response */
-
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
 static enum etcd_reply etcd_fatal(struct etcd_rpc *rpc, enum kind kind, const char *text)
@@ -137,13 +142,19 @@ static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 	return found;
 }
 
+/* Prepares a call of the endpoint that is asked first. */
+static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const char *method, struct protobuf_out *request)
+{
+	call->stream = strcmp(method, ETCD_WATCH) == 0 || (rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
+	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
+}
+
 /* One endpoint, once. */
-static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method, struct pb_out *request, int64_t until)
+static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method, struct protobuf_out *request, int64_t until)
 {
 	int http;
 
-	etcd_rpc_prepare(rpc, &rpc->call, method, request);
-	rpc->sent++;
+	prepare(rpc, &rpc->call, method, request);
 	grpc_run(&rpc->call, until, rpc->abort);
 	http = grpc_http(&rpc->call);
 	if (http == 0)
@@ -169,13 +180,12 @@ static bool must_log_in(const struct etcd_rpc *rpc)
 	       strstr(rpc->call.message, "user name is empty") != NULL;
 }
 
-static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct pb_out *request, int64_t until)
+static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct protobuf_out *request, int64_t until)
 {
 	bool may_log_in = strcmp(method, ETCD_LOGIN) != 0;
 	enum etcd_reply reply;
 
-	rpc->answer = (struct pb){NULL, NULL};
-	rpc->sent = 0;
+	rpc->answer = (struct bytes){NULL, NULL};
 	rpc->away = false;
 	memset(rpc->failed, 0, sizeof rpc->failed);
 	for (unsigned int tries = 1;; tries++) {
@@ -202,21 +212,15 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct 
 	}
 }
 
-struct pb_out *etcd_rpc_begin(struct etcd_rpc *rpc)
+struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc)
 {
-	pb_start(&rpc->request);
+	protobuf_start(&rpc->request);
 	return &rpc->request;
 }
 
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until)
 {
 	return ask_all(rpc, method, &rpc->request, until);
-}
-
-void etcd_rpc_prepare(struct etcd_rpc *rpc, struct grpc_call *call, const char *method, struct pb_out *request)
-{
-	call->stream = strcmp(method, ETCD_WATCH) == 0 || (rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
-	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
 }
 
 void etcd_rpc_rotate(struct etcd_rpc *rpc)
@@ -226,27 +230,92 @@ void etcd_rpc_rotate(struct etcd_rpc *rpc)
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 {
-	unsigned int sent = rpc->sent;
 	enum etcd_reply reply;
-	struct pb_out request; /* the other one is that of the call which needs the login */
+	struct protobuf_out request; /* the other one is that of the call which needs the login */
 
-	pb_start(&request);
-	pb_text(&request, LOGIN_NAME, rpc->login.user);
-	pb_text(&request, LOGIN_PASSWORD, rpc->login.password);
+	protobuf_start(&request);
+	protobuf_text(&request, LOGIN_NAME, rpc->login.user);
+	protobuf_text(&request, LOGIN_PASSWORD, rpc->login.password);
 	rpc->token[0] = '\0';
 	reply = ask_all(rpc, ETCD_LOGIN, &request, until);
 	explicit_bzero(request.bytes, request.used);
-	rpc->sent = sent;
 	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
 	if (reply != ETCD_OK && strstr(rpc->error.text, "authentication is not enabled") != NULL)
 		return ETCD_OK;
 	if (reply != ETCD_OK)
 		return reply;
-	pb_string(pb_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
+	protobuf_string(protobuf_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
 	/* A header that this program makes must stay one line. */
 	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 || strpbrk(rpc->token, "\r\n") != NULL)
 		return etcd_fatal(rpc, ERROR_PERMISSION, "the login gave no token");
 	return ETCD_OK;
+}
+
+/* The variable ETCDCTL_NAME of etcdctl(1), else SEMLOCK_NAME, else NULL. */
+static const char *variable_of(const char *name)
+{
+	char variable[40];
+	const char *value;
+
+	snprintf(variable, sizeof variable, "ETCDCTL_%s", name);
+	value = getenv(variable);
+	if (value != NULL && value[0] != '\0')
+		return value;
+	snprintf(variable, sizeof variable, "SEMLOCK_%s", name);
+	value = getenv(variable);
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* Makes a call with the certificates of the user. -1: no memory. */
+static int open_call(struct grpc_call *call, size_t limit)
+{
+	const char *ca = variable_of("CACERT");
+	const char *cert = variable_of("CERT"), *key = variable_of("KEY");
+
+	if (grpc_open(call, limit) != 0)
+		return -1;
+	if (ca != NULL)
+		curl_easy_setopt(call->transfer.easy, CURLOPT_CAINFO, ca);
+	if (cert != NULL)
+		curl_easy_setopt(call->transfer.easy, CURLOPT_SSLCERT, cert);
+	if (key != NULL)
+		curl_easy_setopt(call->transfer.easy, CURLOPT_SSLKEY, key);
+	return 0;
+}
+
+/* The password of ETCDCTL_USER is that user's alone. */
+static int take_user(const char *value, const struct url *url, struct login *login, struct error *error)
+{
+	size_t length = strcspn(value, ":");
+	bool same = url->user[0] == '\0' ||
+		    (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
+
+	if (length >= sizeof login->user || strlen(value) - length > sizeof login->password)
+		return error_plain(error, ERROR_USAGE, "ETCDCTL_USER is too long");
+	if (!same)
+		return 0;
+	snprintf(login->user, sizeof login->user, "%.*s", (int)length, value);
+	if (value[length] == ':') {
+		snprintf(login->password, sizeof login->password, "%s", value + length + 1);
+		login->has_password = true;
+	}
+	return 0;
+}
+
+/* login_find, but ETCDCTL_USER (USER[:PASSWORD]) and ETCDCTL_PASSWORD come first. */
+static int find_login(const struct url *url, struct login *login, struct error *error)
+{
+	const char *user = getenv("ETCDCTL_USER"), *password = getenv("ETCDCTL_PASSWORD");
+
+	if (login_find(url, login, error) != 0)
+		return -1;
+	if (password != NULL && strlen(password) >= sizeof login->password)
+		return error_plain(error, ERROR_USAGE, "ETCDCTL_PASSWORD is too long");
+	if (password != NULL) {
+		snprintf(login->password, sizeof login->password, "%s", password);
+		login->has_password = true;
+	}
+	return user != NULL ? take_user(user, url, login, error) : 0;
 }
 
 static void make_endpoints(struct etcd_rpc *rpc)
@@ -273,9 +342,9 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 	make_endpoints(rpc);
 	if (!grpc_possible())
 		return etcd_fatal(rpc, ERROR_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
-	if (grpc_open(&rpc->call, LONGEST_ANSWER) != 0)
+	if (open_call(&rpc->call, LONGEST_ANSWER) != 0)
 		return etcd_fatal(rpc, ERROR_SYSTEM, "out of memory");
-	if (etcd_env_login(url, &rpc->login, &rpc->error) != 0)
+	if (find_login(url, &rpc->login, &rpc->error) != 0)
 		return ETCD_FATAL;
 	if (rpc->login.user[0] != '\0' && !rpc->login.has_password) {
 		error_plain(&rpc->error, ERROR_PERMISSION,
@@ -292,4 +361,58 @@ void etcd_rpc_close(struct etcd_rpc *rpc)
 {
 	grpc_close(&rpc->call);
 	explicit_bzero(rpc->login.password, sizeof rpc->login.password);
+}
+
+static void watch_hear(void *data, struct bytes message)
+{
+	struct etcd_watch *watch = data;
+	struct protobuf_field field;
+
+	watch->cancelled = watch->cancelled || !protobuf_whole(message) || protobuf_number(message, WATCH_CANCELED) != 0;
+	watch->stirred = watch->stirred || watch->cancelled;
+	while (protobuf_next(&message, &field)) {
+		if (field.number != WATCH_EVENT)
+			continue;
+		watch->stirred = true;
+		if (protobuf_number(field.bytes, EVENT_TYPE) == DELETED)
+			watch->deleted = true;
+	}
+}
+
+void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
+    bool puts, int64_t revision)
+{
+	struct protobuf_out request;
+	size_t create;
+
+	etcd_watch_stop(watch);
+	watch->endpoint = rpc->current;
+	strcpy(watch->key, keys->first);
+	protobuf_start(&request);
+	create = protobuf_open(&request, CREATE);
+	protobuf_text(&request, WATCH_KEY, keys->first);
+	protobuf_text(&request, WATCH_END, keys->end);
+	protobuf_int(&request, WATCH_SINCE, revision);
+	if (!puts)
+		protobuf_int(&request, WATCH_FILTER, NO_PUT);
+	protobuf_close(&request, create);
+	if (open_call(&watch->call, LONGEST_EVENT) != 0)
+		return;
+	prepare(rpc, &watch->call, ETCD_WATCH, &request);
+	watch->call.hear = watch_hear;
+	watch->call.data = watch;
+	curl_easy_setopt(
+	    watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(rpc->endpoint_timeout / 1000000));
+	grpc_start(&watch->call);
+}
+
+bool etcd_watch_over(const struct etcd_watch *watch)
+{
+	return watch->stirred || watch->call.transfer.easy == NULL || watch->call.transfer.ended;
+}
+
+void etcd_watch_stop(struct etcd_watch *watch)
+{
+	grpc_close(&watch->call);
+	*watch = (struct etcd_watch){.deleted = false};
 }

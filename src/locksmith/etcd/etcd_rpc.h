@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_rpc.h - calls to an etcd cluster: endpoints in turn, login, errors. */
+/* locksmith/etcd/etcd_rpc.h - calls to an etcd cluster, and watches of its keys: endpoints in turn, login, errors. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 
+#include "locksmith/etcd/etcd_txn.h"
 #include "locksmith/etcd/grpc.h"
 #include "locksmith/common/url.h"
 #include "report/error.h"
@@ -35,12 +36,11 @@ struct etcd_rpc {
 	char token[2000]; /* of the login; "": none */
 	struct login login;
 	int64_t first_timeout, endpoint_timeout; /* with one endpoint, before and after the first answer; nanoseconds */
-	unsigned int sent; /* requests of the last call; above 1, an earlier one may have been done */
 	bool reached;      /* an endpoint has answered */
 	bool proxy;	   /* one of them is etcd's grpc-proxy: a keepalive's request stays open until its answer */
 	const bool *abort; /* set by a watch: break the call off; may be NULL */
-	struct pb_out request; /* of the next call */
-	struct pb answer;      /* of the last call that was OK; valid until the next one */
+	struct protobuf_out request; /* of the next call */
+	struct bytes answer;      /* of the last call that was OK; valid until the next one */
 	struct error error;
 };
 
@@ -50,18 +50,35 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
     int64_t until);
 
 /* Begins the request of the next call, and returns it. */
-struct pb_out *etcd_rpc_begin(struct etcd_rpc *rpc);
+struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);
 
 /* Calls a method with the request that was begun; on OK rpc->answer is set. Goes through the endpoints again
    and again until that moment. */
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
-/* Prepares a call of the endpoint that is asked first, to be made beside the others. */
-void etcd_rpc_prepare(struct etcd_rpc *rpc, struct grpc_call *call, const char *method, struct pb_out *request);
-
 /* Takes the next endpoint. */
 void etcd_rpc_rotate(struct etcd_rpc *rpc);
 
 void etcd_rpc_close(struct etcd_rpc *rpc);
+
+/* Learns at once of a change of keys. */
+struct etcd_watch {
+	struct grpc_call call; /* call.transfer.ended: the stream is over */
+	bool deleted; /* a watched key went away */
+	bool stirred; /* there was a change, or the watch was cancelled */
+	bool cancelled; /* by the server, mostly because it has compacted that revision */
+	char key[ETCD_KEY];    /* the first that is watched */
+	unsigned int endpoint; /* that is asked */
+};
+
+/* Watches those keys for deletions, and with puts for all changes, since revision. An earlier watch
+   ends. Without memory there is none. */
+void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
+    bool puts, int64_t revision);
+
+/* True if the watch has ended or has an event: start a new one. */
+bool etcd_watch_over(const struct etcd_watch *watch);
+
+void etcd_watch_stop(struct etcd_watch *watch);
 
 #endif

@@ -25,127 +25,127 @@ enum delete_request { DELETE_KEY = 1 };
 enum key_value { KV_KEY = 1, KV_MADE = 2, KV_PUT = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };
 
 void etcd_txn_condition(
-    struct pb_out *m, const char *key, const char *end, enum txn_result result, int64_t revision)
+    struct protobuf_out *m, const char *key, const char *end, enum txn_result result, int64_t revision)
 {
-	size_t compare = pb_open(m, COMPARE);
+	size_t compare = protobuf_open(m, COMPARE);
 
-	pb_int(m, COMPARE_RESULT, result);
-	pb_int(m, COMPARE_TARGET, COMPARE_MADE);
-	pb_text(m, COMPARE_KEY, key);
-	pb_int(m, COMPARE_REVISION, revision);
+	protobuf_int(m, COMPARE_RESULT, result);
+	protobuf_int(m, COMPARE_TARGET, COMPARE_MADE);
+	protobuf_text(m, COMPARE_KEY, key);
+	protobuf_int(m, COMPARE_REVISION, revision);
 	if (end != NULL)
-		pb_text(m, COMPARE_END, end);
-	pb_close(m, compare);
+		protobuf_text(m, COMPARE_END, end);
+	protobuf_close(m, compare);
 }
 
-void etcd_txn_made_at(struct pb_out *m, const char *key, int64_t revision)
+void etcd_txn_made_at(struct protobuf_out *m, const char *key, int64_t revision)
 {
 	etcd_txn_condition(m, key, NULL, TXN_EQUAL, revision);
 }
 
-static struct etcd_txn_opened open_op(struct pb_out *m, enum txn_branch branch, enum request_op op)
+static struct etcd_txn_opened open_op(struct protobuf_out *m, enum txn_branch branch, enum request_op op)
 {
-	size_t request = pb_open(m, branch);
+	size_t request = protobuf_open(m, branch);
 
-	return (struct etcd_txn_opened){request, pb_open(m, op)};
+	return (struct etcd_txn_opened){request, protobuf_open(m, op)};
 }
 
-struct etcd_txn_opened etcd_txn_open(struct pb_out *m, enum txn_branch branch)
+struct etcd_txn_opened etcd_txn_open(struct protobuf_out *m, enum txn_branch branch)
 {
 	return open_op(m, branch, OP_TXN);
 }
 
-void etcd_txn_close(struct pb_out *m, struct etcd_txn_opened opened)
+void etcd_txn_close(struct protobuf_out *m, struct etcd_txn_opened opened)
 {
-	pb_close(m, opened.txn);
-	pb_close(m, opened.request);
+	protobuf_close(m, opened.txn);
+	protobuf_close(m, opened.request);
 }
 
-void etcd_txn_range(struct pb_out *m, enum txn_branch branch, const struct etcd_txn_range *r)
+void etcd_txn_range(struct protobuf_out *m, enum txn_branch branch, const struct etcd_txn_range *r)
 {
 	struct etcd_txn_opened op = open_op(m, branch, OP_RANGE);
 
-	pb_text(m, RANGE_KEY, r->key);
+	protobuf_text(m, RANGE_KEY, r->key);
 	if (r->end != NULL)
-		pb_text(m, RANGE_END, r->end);
+		protobuf_text(m, RANGE_END, r->end);
 	if (r->limit > 0)
-		pb_int(m, RANGE_LIMIT, r->limit);
+		protobuf_int(m, RANGE_LIMIT, r->limit);
 	if (r->before > 0 && r->before != INT64_MAX)
-		pb_int(m, RANGE_LAST_MADE, r->before - 1);
+		protobuf_int(m, RANGE_LAST_MADE, r->before - 1);
 	if (r->order != TXN_BY_KEY) {
-		pb_int(m, RANGE_ORDER, r->order);
-		pb_int(m, RANGE_TARGET, BY_CREATION);
+		protobuf_int(m, RANGE_ORDER, r->order);
+		protobuf_int(m, RANGE_TARGET, BY_CREATION);
 	}
 	if (r->keys_only)
-		pb_int(m, RANGE_KEYS_ONLY, true);
+		protobuf_int(m, RANGE_KEYS_ONLY, true);
 	etcd_txn_close(m, op);
 }
 
-void etcd_txn_get(struct pb_out *m, enum txn_branch branch, const char *key)
+void etcd_txn_get(struct protobuf_out *m, enum txn_branch branch, const char *key)
 {
 	etcd_txn_range(m, branch, &(struct etcd_txn_range){.key = key});
 }
 
-void etcd_txn_delete(struct pb_out *m, enum txn_branch branch, const char *key)
+void etcd_txn_delete(struct protobuf_out *m, enum txn_branch branch, const char *key)
 {
 	struct etcd_txn_opened op = open_op(m, branch, OP_DELETE);
 
-	pb_text(m, DELETE_KEY, key);
+	protobuf_text(m, DELETE_KEY, key);
 	etcd_txn_close(m, op);
 }
 
-void etcd_txn_put(struct pb_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease)
+void etcd_txn_put(struct protobuf_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease)
 {
 	struct etcd_txn_opened op = open_op(m, branch, OP_PUT);
 
-	pb_text(m, PUT_KEY, key);
-	pb_text(m, PUT_VALUE, value);
-	pb_int(m, PUT_LEASE, lease);
+	protobuf_text(m, PUT_KEY, key);
+	protobuf_text(m, PUT_VALUE, value);
+	protobuf_int(m, PUT_LEASE, lease);
 	etcd_txn_close(m, op);
 }
 
-int64_t etcd_txn_revision(struct pb answer)
+int64_t etcd_txn_revision(struct bytes answer)
 {
-	return pb_number(pb_bytes(answer, TXN_HEADER, 0), HEADER_REVISION);
+	return protobuf_number(protobuf_bytes(answer, TXN_HEADER, 0), HEADER_REVISION);
 }
 
-bool etcd_txn_succeeded(struct pb answer)
+bool etcd_txn_succeeded(struct bytes answer)
 {
-	return pb_number(answer, TXN_SUCCEEDED) != 0;
+	return protobuf_number(answer, TXN_SUCCEEDED) != 0;
 }
 
-struct pb etcd_txn_kvs(struct pb answer, size_t i)
+struct bytes etcd_txn_kvs(struct bytes answer, size_t i)
 {
-	return pb_bytes(pb_bytes(answer, TXN_RESPONSES, i), OP_RANGE, 0);
+	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_RANGE, 0);
 }
 
-struct pb etcd_txn_inner(struct pb answer, size_t i)
+struct bytes etcd_txn_inner(struct bytes answer, size_t i)
 {
-	return pb_bytes(pb_bytes(answer, TXN_RESPONSES, i), OP_TXN, 0);
+	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_TXN, 0);
 }
 
-bool etcd_txn_next(struct pb *kvs, struct etcd_kv *kv)
+bool etcd_txn_next(struct bytes *kvs, struct etcd_kv *kv)
 {
-	struct pb_field field;
+	struct protobuf_field field;
 
 	*kv = (struct etcd_kv){.made = 0};
-	while (pb_next(kvs, &field)) {
+	while (protobuf_next(kvs, &field)) {
 		if (field.number != RANGE_KVS)
 			continue;
-		kv->key = pb_bytes(field.bytes, KV_KEY, 0);
-		kv->value = pb_bytes(field.bytes, KV_VALUE, 0);
-		kv->made = pb_number(field.bytes, KV_MADE);
-		kv->put = pb_number(field.bytes, KV_PUT);
-		kv->version = pb_number(field.bytes, KV_VERSION);
-		kv->lease = pb_number(field.bytes, KV_LEASE);
+		kv->key = protobuf_bytes(field.bytes, KV_KEY, 0);
+		kv->value = protobuf_bytes(field.bytes, KV_VALUE, 0);
+		kv->made = protobuf_number(field.bytes, KV_MADE);
+		kv->put = protobuf_number(field.bytes, KV_PUT);
+		kv->version = protobuf_number(field.bytes, KV_VERSION);
+		kv->lease = protobuf_number(field.bytes, KV_LEASE);
 		return true;
 	}
 	return false;
 }
 
-bool etcd_txn_first(struct pb answer, size_t i, struct etcd_kv *kv)
+bool etcd_txn_first(struct bytes answer, size_t i, struct etcd_kv *kv)
 {
-	struct pb kvs = etcd_txn_kvs(answer, i);
+	struct bytes kvs = etcd_txn_kvs(answer, i);
 
 	return etcd_txn_next(&kvs, kv);
 }

@@ -7,6 +7,11 @@
 
 #define ETCD_KEY 700 /* room for a key, and for a value */
 
+/* The keys from first up to, but without, end. */
+struct etcd_span {
+	char first[ETCD_KEY], end[ETCD_KEY];
+};
+
 /* Where a request stands in a transaction: carried out if all conditions are met, or if one is not. */
 enum txn_branch { TXN_SUCCESS = 2, TXN_FAILURE = 3 };
 
@@ -26,26 +31,26 @@ enum txn_result { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 };
 /* The condition that the revision at which each key from KEY up to, but without, END was made compares so with
    `revision`; a range without keys is one that was made at 0. */
 void etcd_txn_condition(
-    struct pb_out *m, const char *key, const char *end, enum txn_result result, int64_t revision);
+    struct protobuf_out *m, const char *key, const char *end, enum txn_result result, int64_t revision);
 
 /* The condition that KEY was made at that revision; 0: that there is no KEY. */
-void etcd_txn_made_at(struct pb_out *m, const char *key, int64_t revision);
+void etcd_txn_made_at(struct protobuf_out *m, const char *key, int64_t revision);
 
-void etcd_txn_range(struct pb_out *m, enum txn_branch branch, const struct etcd_txn_range *r);
-void etcd_txn_get(struct pb_out *m, enum txn_branch branch, const char *key);
-void etcd_txn_put(struct pb_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease);
-void etcd_txn_delete(struct pb_out *m, enum txn_branch branch, const char *key);
+void etcd_txn_range(struct protobuf_out *m, enum txn_branch branch, const struct etcd_txn_range *r);
+void etcd_txn_get(struct protobuf_out *m, enum txn_branch branch, const char *key);
+void etcd_txn_put(struct protobuf_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease);
+void etcd_txn_delete(struct protobuf_out *m, enum txn_branch branch, const char *key);
 
 /* A transaction in a transaction: what is added up to etcd_txn_close is in it. */
 struct etcd_txn_opened {
 	size_t request, txn;
 };
-struct etcd_txn_opened etcd_txn_open(struct pb_out *m, enum txn_branch branch);
-void etcd_txn_close(struct pb_out *m, struct etcd_txn_opened opened);
+struct etcd_txn_opened etcd_txn_open(struct protobuf_out *m, enum txn_branch branch);
+void etcd_txn_close(struct protobuf_out *m, struct etcd_txn_opened opened);
 
 /* A key, as it is read. */
 struct etcd_kv {
-	struct pb key, value;
+	struct bytes key, value;
 	int64_t made;	 /* its create_revision; 0: there is no key */
 	int64_t put;	 /* its mod_revision */
 	int64_t version; /* how often it was put */
@@ -53,21 +58,21 @@ struct etcd_kv {
 };
 
 /* The revision of the store at which an answer was given. */
-int64_t etcd_txn_revision(struct pb answer);
+int64_t etcd_txn_revision(struct bytes answer);
 
 /* True if all conditions were met. */
-bool etcd_txn_succeeded(struct pb answer);
+bool etcd_txn_succeeded(struct bytes answer);
 
 /* The keys in the i-th response, counted from 0. */
-struct pb etcd_txn_kvs(struct pb answer, size_t i);
+struct bytes etcd_txn_kvs(struct bytes answer, size_t i);
 
 /* The answer to a transaction in this one. */
-struct pb etcd_txn_inner(struct pb answer, size_t i);
+struct bytes etcd_txn_inner(struct bytes answer, size_t i);
 
 /* Takes the next key off *kvs. False: there is none. */
-bool etcd_txn_next(struct pb *kvs, struct etcd_kv *kv);
+bool etcd_txn_next(struct bytes *kvs, struct etcd_kv *kv);
 
 /* The first key in the i-th response; *kv is all 0 if there is none. */
-bool etcd_txn_first(struct pb answer, size_t i, struct etcd_kv *kv);
+bool etcd_txn_first(struct bytes answer, size_t i, struct etcd_kv *kv);
 
 #endif

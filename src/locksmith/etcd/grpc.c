@@ -3,8 +3,6 @@
 
 #include "locksmith/etcd/grpc.h"
 
-#include "locksmith/etcd/etcd_env.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,11 +111,11 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	return size;
 }
 
-static struct pb received(const struct grpc_call *call)
+static struct bytes received(const struct grpc_call *call)
 {
 	const unsigned char *bytes = (const unsigned char *)call->received.bytes;
 
-	return (struct pb){bytes, bytes + call->received.used};
+	return (struct bytes){bytes, bytes + call->received.used};
 }
 
 /* The answer is there: the request ends, and with it the call. */
@@ -131,7 +129,7 @@ static void end_stream(struct grpc_call *call)
 static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
-	struct pb rest, message;
+	struct bytes rest, message;
 	bool complete, refused;
 
 	size *= one;
@@ -139,18 +137,18 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 		return 0;
 	rest = received(call);
 	if (call->hear == NULL) {
-		complete = pb_unwrap(&rest, &message);
+		complete = protobuf_unwrap(&rest, &message);
 		if (complete && call->stream && !call->answered)
 			end_stream(call);
 		/* An answer is one message. */
-		refused = complete ? rest.at != rest.end : !pb_may_unwrap(rest, call->received.limit);
+		refused = complete ? rest.at != rest.end : !protobuf_may_unwrap(rest, call->received.limit);
 		return refused ? 0 : size;
 	}
-	while (pb_unwrap(&rest, &message))
+	while (protobuf_unwrap(&rest, &message))
 		call->hear(call->data, message);
 	/* A watch is over with its first event: a stream that goes on and on is none of etcd's. */
 	call->heard += size;
-	refused = call->heard > call->received.limit || !pb_may_unwrap(rest, call->received.limit);
+	refused = call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
 	call->received.used = (size_t)(rest.end - rest.at);
 	memmove(call->received.bytes, rest.at, call->received.used);
 	return refused ? 0 : size;
@@ -187,24 +185,11 @@ bool grpc_possible(void)
 	return (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
 }
 
-static void set_certificates(CURL *easy)
-{
-	const char *ca = etcd_env_variable("CACERT");
-	const char *cert = etcd_env_variable("CERT"), *key = etcd_env_variable("KEY");
-
-	if (ca != NULL)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
-	if (cert != NULL)
-		curl_easy_setopt(easy, CURLOPT_SSLCERT, cert);
-	if (key != NULL)
-		curl_easy_setopt(easy, CURLOPT_SSLKEY, key);
-}
-
 int grpc_open(struct grpc_call *call, size_t limit)
 {
 	CURL *easy;
 
-	*call = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PB_LONGEST};
+	*call = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PROTOBUF_LONGEST};
 	if (transfer_open(&call->transfer) != 0)
 		return -1;
 	easy = call->transfer.easy;
@@ -227,17 +212,16 @@ int grpc_open(struct grpc_call *call, size_t limit)
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 15L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
-	set_certificates(easy);
 	return 0;
 }
 
 void grpc_prepare(
-    struct grpc_call *call, const char *base, const char *method, const char *token, struct pb_out *request)
+    struct grpc_call *call, const char *base, const char *method, const char *token, struct protobuf_out *request)
 {
 	char text[2100];
 
 	call->base = base;
-	pb_finish(request);
+	protobuf_finish(request);
 	snprintf(text, sizeof text, "%s%s", base, method);
 	curl_easy_setopt(call->transfer.easy, CURLOPT_URL, text);
 	buffer_clear(&call->request);
@@ -314,12 +298,12 @@ int grpc_http(const struct grpc_call *call)
 	return (int)status;
 }
 
-bool grpc_answer(const struct grpc_call *call, struct pb *message)
+bool grpc_answer(const struct grpc_call *call, struct bytes *message)
 {
-	struct pb rest = received(call);
+	struct bytes rest = received(call);
 
 	return call->transfer.ended && call->transfer.result == CURLE_OK && call->status == GRPC_OK &&
-	       pb_unwrap(&rest, message) && pb_whole(*message);
+	       protobuf_unwrap(&rest, message) && protobuf_whole(*message);
 }
 
 void grpc_close(struct grpc_call *call)

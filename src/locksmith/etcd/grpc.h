@@ -37,7 +37,7 @@ struct grpc_call {
 	size_t headers_size, heard; /* bytes of headers, and of a stream that is heard, so far */
 	int status;	   /* enum grpc_status, or another number of gRPC's */
 	char message[200]; /* the server's message; "" if it sent none */
-	void (*hear)(void *data, struct pb message); /* called with each message as it comes; NULL: messages are kept */
+	void (*hear)(void *data, struct bytes message); /* called with each message as it comes; NULL: messages are kept */
 	void *data;
 };
 
@@ -51,7 +51,7 @@ int grpc_open(struct grpc_call *call, size_t limit);
    method "/package.Service/Method"; token what the login gave, "" without one. A copy of the request is kept. Set
    call->stream before. */
 void grpc_prepare(
-    struct grpc_call *call, const char *base, const char *method, const char *token, struct pb_out *request);
+    struct grpc_call *call, const char *base, const char *method, const char *token, struct protobuf_out *request);
 
 /* Begins what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *call);
@@ -64,7 +64,7 @@ void grpc_run(struct grpc_call *call, int64_t until, const bool *abort);
 int grpc_http(const struct grpc_call *call);
 
 /* The message of a call that has ended with GRPC_OK; it is valid until the next one. False: there is none. */
-bool grpc_answer(const struct grpc_call *call, struct pb *message);
+bool grpc_answer(const struct grpc_call *call, struct bytes *message);
 
 /* Ends the call if it runs, and frees all of it. Does nothing on one never opened. */
 void grpc_close(struct grpc_call *call);

@@ -10,7 +10,7 @@ enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5 };
 
 #define LONGEST_VARINT 10
 
-static void add_bytes(struct pb_out *m, const void *bytes, size_t size)
+static void add_bytes(struct protobuf_out *m, const void *bytes, size_t size)
 {
 	if (size > sizeof m->bytes - m->used)
 		abort();
@@ -29,7 +29,7 @@ static size_t encode_varint(uint64_t value, unsigned char *out)
 	return n;
 }
 
-static void add_varint(struct pb_out *m, uint64_t value)
+static void add_varint(struct protobuf_out *m, uint64_t value)
 {
 	unsigned char bytes[LONGEST_VARINT];
 	size_t size = encode_varint(value, bytes);
@@ -37,31 +37,31 @@ static void add_varint(struct pb_out *m, uint64_t value)
 	add_bytes(m, bytes, size);
 }
 
-void pb_start(struct pb_out *m)
+void protobuf_start(struct protobuf_out *m)
 {
-	m->used = PB_PREFIX;
+	m->used = PROTOBUF_PREFIX;
 }
 
-void pb_int(struct pb_out *m, unsigned int field, int64_t value)
+void protobuf_int(struct protobuf_out *m, unsigned int field, int64_t value)
 {
 	add_varint(m, field << 3 | VARINT);
 	add_varint(m, (uint64_t)value);
 }
 
-void pb_text(struct pb_out *m, unsigned int field, const char *text)
+void protobuf_text(struct protobuf_out *m, unsigned int field, const char *text)
 {
 	add_varint(m, field << 3 | LENGTH_DELIMITED);
 	add_varint(m, strlen(text));
 	add_bytes(m, text, strlen(text));
 }
 
-size_t pb_open(struct pb_out *m, unsigned int field)
+size_t protobuf_open(struct protobuf_out *m, unsigned int field)
 {
 	add_varint(m, field << 3 | LENGTH_DELIMITED);
 	return m->used;
 }
 
-void pb_close(struct pb_out *m, size_t opened)
+void protobuf_close(struct protobuf_out *m, size_t opened)
 {
 	unsigned char length[LONGEST_VARINT];
 	size_t inside = m->used - opened, n = encode_varint(inside, length);
@@ -71,16 +71,16 @@ void pb_close(struct pb_out *m, size_t opened)
 	memcpy(m->bytes + opened, length, n);
 }
 
-void pb_finish(struct pb_out *m)
+void protobuf_finish(struct protobuf_out *m)
 {
-	size_t size = m->used - PB_PREFIX;
+	size_t size = m->used - PROTOBUF_PREFIX;
 
 	m->bytes[0] = 0; /* not compressed */
-	for (size_t i = 1; i < PB_PREFIX; i++)
-		m->bytes[i] = (unsigned char)(size >> 8 * (PB_PREFIX - 1 - i));
+	for (size_t i = 1; i < PROTOBUF_PREFIX; i++)
+		m->bytes[i] = (unsigned char)(size >> 8 * (PROTOBUF_PREFIX - 1 - i));
 }
 
-static bool take_varint(struct pb *m, uint64_t *value)
+static bool take_varint(struct bytes *m, uint64_t *value)
 {
 	*value = 0;
 	for (unsigned int i = 0; i < LONGEST_VARINT && m->at + i < m->end; i++) {
@@ -93,16 +93,16 @@ static bool take_varint(struct pb *m, uint64_t *value)
 	return false;
 }
 
-static bool take_bytes(struct pb *m, uint64_t size, struct pb *bytes)
+static bool take_bytes(struct bytes *m, uint64_t size, struct bytes *bytes)
 {
 	if (size > (uint64_t)(m->end - m->at))
 		return false;
-	*bytes = (struct pb){m->at, m->at + size};
+	*bytes = (struct bytes){m->at, m->at + size};
 	m->at += size;
 	return true;
 }
 
-static bool take_value(struct pb *m, enum wire_type type, struct pb_field *field)
+static bool take_value(struct bytes *m, enum wire_type type, struct protobuf_field *field)
 {
 	uint64_t number = 0;
 
@@ -122,12 +122,12 @@ static bool take_value(struct pb *m, enum wire_type type, struct pb_field *field
 	return false;
 }
 
-bool pb_next(struct pb *m, struct pb_field *field)
+bool protobuf_next(struct bytes *m, struct protobuf_field *field)
 {
-	struct pb rest = *m;
+	struct bytes rest = *m;
 	uint64_t tag;
 
-	*field = (struct pb_field){.number = 0};
+	*field = (struct protobuf_field){.number = 0};
 	if (rest.at == rest.end || !take_varint(&rest, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
 		return false;
 	field->number = (unsigned int)(tag >> 3);
@@ -137,36 +137,36 @@ bool pb_next(struct pb *m, struct pb_field *field)
 	return true;
 }
 
-bool pb_whole(struct pb m)
+bool protobuf_whole(struct bytes m)
 {
-	struct pb_field field;
+	struct protobuf_field field;
 
-	while (pb_next(&m, &field))
+	while (protobuf_next(&m, &field))
 		;
 	return m.at == m.end;
 }
 
-int64_t pb_number(struct pb m, unsigned int number)
+int64_t protobuf_number(struct bytes m, unsigned int number)
 {
-	struct pb_field field;
+	struct protobuf_field field;
 
-	while (pb_next(&m, &field))
+	while (protobuf_next(&m, &field))
 		if (field.number == number)
 			return field.value;
 	return 0;
 }
 
-struct pb pb_bytes(struct pb m, unsigned int number, size_t i)
+struct bytes protobuf_bytes(struct bytes m, unsigned int number, size_t i)
 {
-	struct pb_field field;
+	struct protobuf_field field;
 
-	while (pb_next(&m, &field))
+	while (protobuf_next(&m, &field))
 		if (field.number == number && i-- == 0)
 			return field.bytes;
-	return (struct pb){NULL, NULL};
+	return (struct bytes){NULL, NULL};
 }
 
-void pb_string(struct pb text, char *out, size_t size)
+void protobuf_string(struct bytes text, char *out, size_t size)
 {
 	size_t length = (size_t)(text.end - text.at);
 
@@ -178,30 +178,30 @@ void pb_string(struct pb text, char *out, size_t size)
 }
 
 /* The size in the prefix; 0 as long as that is not complete. */
-static uint64_t message_size(struct pb received)
+static uint64_t message_size(struct bytes received)
 {
 	uint64_t size = 0;
 
-	if (received.end - received.at >= PB_PREFIX)
-		for (size_t i = 1; i < PB_PREFIX; i++)
+	if (received.end - received.at >= PROTOBUF_PREFIX)
+		for (size_t i = 1; i < PROTOBUF_PREFIX; i++)
 			size = size << 8 | received.at[i];
 	return size;
 }
 
-bool pb_unwrap(struct pb *received, struct pb *message)
+bool protobuf_unwrap(struct bytes *received, struct bytes *message)
 {
-	struct pb rest = *received;
+	struct bytes rest = *received;
 
-	if (rest.end - rest.at < PB_PREFIX || rest.at[0] != 0)
+	if (rest.end - rest.at < PROTOBUF_PREFIX || rest.at[0] != 0)
 		return false;
-	rest.at += PB_PREFIX;
+	rest.at += PROTOBUF_PREFIX;
 	if (!take_bytes(&rest, message_size(*received), message))
 		return false;
 	*received = rest;
 	return true;
 }
 
-bool pb_may_unwrap(struct pb received, size_t limit)
+bool protobuf_may_unwrap(struct bytes received, size_t limit)
 {
 	return received.at == received.end || (received.at[0] == 0 && message_size(received) <= limit);
 }
