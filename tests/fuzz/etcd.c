@@ -8,7 +8,7 @@
 #include "locksmith/etcd/etcd_rpc.c" /* for its parser of the stream: no connection here */
 #include "locksmith/etcd/grpc.c"
 
-static void places(struct bytes answer)
+static void places(struct protobuf answer)
 {
 	static const enum lease_mode modes[] = {LEASE_EXCLUSIVE, LEASE_SHARED, LEASE_SLOTS};
 	struct etcd_place place = {.found = true};
@@ -24,16 +24,16 @@ static void places(struct bytes answer)
 		MUST(strlen(place.who) < sizeof place.who);
 		/* A blocked place names a holder; any other has a slot number. */
 		MUST(place.blocked ? place.who[0] != '\0' : place.slot < 2);
-		etcd_queue_place(&queue, (struct bytes){NULL, NULL}, &place);
+		etcd_queue_place(&queue, (struct protobuf){NULL, NULL}, &place);
 		MUST(!place.blocked);
 	}
 }
 
-static void keys_of_all(struct bytes keys)
+static void keys_of_all(struct protobuf keys)
 {
 	static const struct options o = {.mode = LEASE_SLOTS, .slots = 2};
 	struct etcd_queue queue;
-	struct bytes rest = keys;
+	struct protobuf rest = keys;
 	struct etcd_kv key;
 	char text[600];
 
@@ -47,10 +47,10 @@ static void keys_of_all(struct bytes keys)
 	etcd_queue_waiting(keys, 7);
 }
 
-static void answer(struct bytes message)
+static void answer(struct protobuf message)
 {
 	struct protobuf_field field;
-	struct bytes rest = message;
+	struct protobuf rest = message;
 
 	while (protobuf_next(&rest, &field))
 		MUST(field.number > 0 && rest.at <= message.end &&
@@ -84,7 +84,7 @@ static void keepalive(char *text, size_t size)
 	struct grpc_call call = {.received.limit = LONGEST_EVENT, .stream = true, .status = GRPC_NONE,
 	    .transfer = {.ended = true}};
 	char header[600];
-	struct bytes message;
+	struct protobuf message;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		size_t name = strlen(names[i]), length = size < sizeof header - name ? size : sizeof header - name;
@@ -109,9 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		exit(EXIT_FAILURE);
 	if (size > 0)
 		memcpy(text, data, size);
-	answer((struct bytes){(unsigned char *)text, (unsigned char *)text + size});
+	answer((struct protobuf){(unsigned char *)text, (unsigned char *)text + size});
 	if (size > PROTOBUF_PREFIX)
-		answer((struct bytes){(unsigned char *)text + PROTOBUF_PREFIX, (unsigned char *)text + size});
+		answer((struct protobuf){(unsigned char *)text + PROTOBUF_PREFIX, (unsigned char *)text + size});
 	if (size > 0) {
 		MUST(heard(text, size, size) == heard(text, size, 3));
 		keepalive(text, size);

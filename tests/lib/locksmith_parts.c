@@ -199,9 +199,9 @@ static void small_things(void)
 }
 
 /* What protobuf_* wrote, read back. */
-static struct bytes message_of(struct protobuf_out *m)
+static struct protobuf message_of(struct protobuf_out *m)
 {
-	struct bytes sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
+	struct protobuf sent = {m->bytes, m->bytes + m->used}, message = {NULL, NULL};
 
 	protobuf_finish(m);
 	MUST(protobuf_unwrap(&sent, &message) && sent.at == sent.end);
@@ -213,7 +213,7 @@ static void messages(void)
 	static const int64_t numbers[] = {0, 1, 127, 128, 16384, INT64_MAX, -1, INT64_MIN};
 	static struct protobuf_out m;
 	char text[1000], back[1000];
-	struct bytes message, inner;
+	struct protobuf message, inner;
 	size_t outer;
 
 	memset(text, 'x', sizeof text - 1);
@@ -249,19 +249,19 @@ static void bad_messages(void)
 	    {"\x09\1\2\3", 4}, {"\x0d\1\2\3", 4}, {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 12},
 	    {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11}, {"\xff\xff\xff\xff\xff\1\1", 7}};
 	struct protobuf_field field;
-	struct bytes m, message;
+	struct protobuf m, message;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		m.at = (const unsigned char *)bad[i].bytes;
 		m.end = m.at + bad[i].size;
 		MUST(!protobuf_whole(m) && !protobuf_next(&m, &field) && m.at == (const unsigned char *)bad[i].bytes);
 	}
-	m = (struct bytes){(const unsigned char *)"\0\0\0\0\2a", NULL};
+	m = (struct protobuf){(const unsigned char *)"\0\0\0\0\2a", NULL};
 	m.end = m.at + 6;
 	MUST(!protobuf_unwrap(&m, &message)); /* incomplete */
 	m.end = m.at + 4;
 	MUST(!protobuf_unwrap(&m, &message));
-	m = (struct bytes){(const unsigned char *)"\1\0\0\0\0", NULL};
+	m = (struct protobuf){(const unsigned char *)"\1\0\0\0\0", NULL};
 	m.end = m.at + 5;
 	MUST(!protobuf_unwrap(&m, &message)); /* compressed */
 	puts("ok bad messages");
@@ -296,7 +296,7 @@ static void noise(void)
 		ftplist_modify(text, &s);
 		if (url_parse(text, &u, &error) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
-		protobuf_whole((struct bytes){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
+		protobuf_whole((struct protobuf){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
 	}
 	puts("ok noise");
 }

@@ -34,22 +34,22 @@ static void outlive_signals(void)
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
  * name would be waited for without end. */
-static enum engine_outcome run_engine(const struct options *o, struct error *error)
+static enum engine_outcome run_engine(const struct options *options, struct error *error)
 {
 	for (;;) {
 		char text[sizeof error->text + 32];
 		enum engine_outcome outcome;
 
 		*error = (struct error){.kind = ERROR_NONE};
-		outcome = engine.run(o, error);
-		if (outcome != FAILED || error->kind != ERROR_AWAY || o->action != ACTION_LOCK || o->no_wait ||
-		    o->wait == NEVER || protocol_released() || clock_boottime() >= o->until)
+		outcome = engine.run(options, error);
+		if (outcome != FAILED || error->kind != ERROR_AWAY || options->action != ACTION_LOCK || options->no_wait ||
+		    options->wait == NEVER || protocol_released() || clock_boottime() >= options->until)
 			return outcome;
 		if (engine.end != NULL)
 			engine.end(true);
 		snprintf(text, sizeof text, "note=for the server: %s", error->text);
 		say_wait(text);
-		loop_wait(earlier(clock_boottime() + spread(AGAIN), o->until));
+		loop_wait(earlier(clock_boottime() + spread(AGAIN), options->until));
 		if (protocol_released())
 			return RELEASED;
 	}
@@ -80,39 +80,37 @@ static int print_for_people(enum action action)
 	return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
 }
 
-static bool is_scheme_of_engine(const char *text)
+/* Are the LENGTH bytes at TEXT one of WORDS, in any case? */
+static bool is_among(const char *text, size_t length, const char *words)
 {
-	size_t length = strcspn(text, ":"), word;
+	size_t word;
 
-	for (const char *at = engine.schemes; *at != '\0'; at += word + strspn(at + word, " ")) {
-		word = strcspn(at, " ");
-		if (word == length && strncasecmp(at, text, length) == 0)
-			return strncmp(text + length, "://", 3) == 0;
+	for (; *words != '\0'; words += word + strspn(words + word, " ")) {
+		word = strcspn(words, " ");
+		if (word == length && strncasecmp(words, text, length) == 0)
+			return true;
 	}
 	return false;
 }
 
-/* Is WORD one of engine.words? */
 static bool offers(const char *word)
 {
-	const char *at = strstr(engine.words, word);
-	size_t length = strlen(word);
-
-	return at != NULL && (at == engine.words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
+	return is_among(word, strlen(word), engine.words);
 }
 
-static int parse_url(struct options *o, struct error *error)
+static int parse_url(struct options *options, struct error *error)
 {
-	const char *missing = o->mode == LEASE_SHARED && !offers(OFFER_SHARED) ? "--mode=shared"
-			      : o->mode == LEASE_SLOTS && !offers(OFFER_SLOTS) ? "--slots"
-			      : o->queue_max > 0 && !offers(OFFER_QUEUE_MAX)	 ? "--queue-max"
+	const char *missing = options->mode == LEASE_SHARED && !offers(OFFER_SHARED) ? "--mode=shared"
+			      : options->mode == LEASE_SLOTS && !offers(OFFER_SLOTS) ? "--slots"
+			      : options->queue_max > 0 && !offers(OFFER_QUEUE_MAX)	 ? "--queue-max"
 										 : NULL;
+	size_t scheme = strcspn(options->url_text, ":");
 
 	if (missing != NULL)
 		return error_plain(error, ERROR_USAGE, "%s is not for this kind of server", missing);
-	if (!is_scheme_of_engine(o->url_text))
-		return error_plain(error, ERROR_USAGE, "this is no URL of %s: %.100s", engine.schemes, o->url_text);
-	return engine.parse(o->url_text, &o->url, error);
+	if (!is_among(options->url_text, scheme, engine.schemes) || strncmp(options->url_text + scheme, "://", 3) != 0)
+		return error_plain(error, ERROR_USAGE, "this is no URL of %s: %.100s", engine.schemes, options->url_text);
+	return engine.parse(options->url_text, &options->url, error);
 }
 
 int main(int argc, char **argv)

@@ -78,24 +78,24 @@ const char *lease_mode_name(enum lease_mode mode)
 	return mode == LEASE_SHARED ? "shared" : mode == LEASE_SLOTS ? "slots" : "exclusive";
 }
 
-long options_pid(const struct options *o)
+long options_pid(const struct options *options)
 {
-	return protocol_command() > 0 ? protocol_command() : o->pid;
+	return protocol_command() > 0 ? protocol_command() : options->pid;
 }
 
-void options_holder(const struct options *o, char *text, size_t size)
+void options_holder(const struct options *options, char *text, size_t size)
 {
 	char host[65] = "";
 
 	gethostname(host, sizeof host - 1);
-	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", options_pid(o), host, (long long)time(NULL),
-	    o->note[0] != '\0' ? " note=" : "", o->note);
+	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", options_pid(options), host, (long long)time(NULL),
+	    options->note[0] != '\0' ? " note=" : "", options->note);
 }
 
-static int parse_mode(struct options *o, const char *text)
+static int parse_mode(struct options *options, const char *text)
 {
-	o->mode = strcmp(text, "shared") == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;
-	return o->mode == LEASE_SHARED || strcmp(text, "exclusive") == 0 ? 0 : -1;
+	options->mode = strcmp(text, "shared") == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;
+	return options->mode == LEASE_SHARED || strcmp(text, "exclusive") == 0 ? 0 : -1;
 }
 
 /* USUAL, a time in ns; for the tests, the one in the variable NAME. */
@@ -112,44 +112,44 @@ static int64_t unless_tested(const char *name, int64_t usual)
 	return usual;
 }
 
-static int parse_option(struct options *o, int option, const char *argument)
+static int parse_option(struct options *options, int option, const char *argument)
 {
 	switch (option) {
 	case OPT_MODE:
-		return parse_mode(o, argument);
+		return parse_mode(options, argument);
 	case OPT_SLOTS:
-		return parse_count(argument, 100000, &o->slots);
+		return parse_count(argument, 100000, &options->slots);
 	case OPT_TTL:
 		/* A lease shorter than two seconds could not be kept over any network. */
-		return bounded_duration(argument, &o->ttl) != 0 || o->ttl < 2 * SECOND ? -1 : 0;
+		return bounded_duration(argument, &options->ttl) != 0 || options->ttl < 2 * SECOND ? -1 : 0;
 	case OPT_STALE:
-		o->stale_given = true;
-		return bounded_duration(argument, &o->stale);
+		options->stale_given = true;
+		return bounded_duration(argument, &options->stale);
 	case OPT_WAIT:
-		o->no_wait = false;
-		o->wait = NEVER;
-		return argument != NULL ? bounded_duration(argument, &o->wait) : 0;
+		options->no_wait = false;
+		options->wait = NEVER;
+		return argument != NULL ? bounded_duration(argument, &options->wait) : 0;
 	case OPT_NO_WAIT:
-		o->no_wait = true;
+		options->no_wait = true;
 		return 0;
 	case OPT_QUEUE_MAX:
-		return parse_count(argument, INT32_MAX, &o->queue_max);
+		return parse_count(argument, INT32_MAX, &options->queue_max);
 	case OPT_PID:
-		return parse_number(argument, 1, INT32_MAX, &o->pid);
+		return parse_number(argument, 1, INT32_MAX, &options->pid);
 	case OPT_NOTE:
-		o->note = argument;
+		options->note = argument;
 		return 0;
 	default: /* an ACTION_... */
 		return 0;
 	}
 }
 
-int options_parse(int argc, char **argv, struct options *o, struct error *error)
+int options_parse(int argc, char **argv, struct options *options, struct error *error)
 {
 	int64_t now = clock_boottime(), no_wait = unless_tested("SEMLOCK_ANSWER_WITHIN", NO_WAIT);
 	int option, which = 0;
 
-	*o = (struct options){.mode = LEASE_EXCLUSIVE,
+	*options = (struct options){.mode = LEASE_EXCLUSIVE,
 	    .stale = 600 * SECOND,
 	    .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL),
 	    .wait = NEVER,
@@ -160,23 +160,23 @@ int options_parse(int argc, char **argv, struct options *o, struct error *error)
 		if (option == '?')
 			return error_plain(
 			    error, ERROR_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
-		if (parse_option(o, option, optarg) != 0)
+		if (parse_option(options, option, optarg) != 0)
 			return error_plain(error, ERROR_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
 	}
-	o->action = (enum action)action;
-	if (o->action == ACTION_HELP || o->action == ACTION_VERSION)
+	options->action = (enum action)action;
+	if (options->action == ACTION_HELP || options->action == ACTION_VERSION)
 		return 0;
 	if (optind + 1 != argc)
 		return error_plain(error, ERROR_USAGE, "one URL is needed");
-	if (o->slots > 0 && o->mode == LEASE_SHARED)
+	if (options->slots > 0 && options->mode == LEASE_SHARED)
 		return error_plain(error, ERROR_USAGE, "--slots and --mode=shared exclude each other");
-	if (o->slots > 0)
-		o->mode = LEASE_SLOTS;
-	o->until = o->no_wait ? now + no_wait : o->wait == NEVER ? NEVER : now + o->wait;
-	o->answer_by = o->no_wait || o->wait == NEVER	   ? o->until
-		       : o->wait + LAST_ANSWER < no_wait ? now + no_wait
-							     : o->until + LAST_ANSWER;
-	o->url_text = argv[optind];
+	if (options->slots > 0)
+		options->mode = LEASE_SLOTS;
+	options->until = options->no_wait ? now + no_wait : options->wait == NEVER ? NEVER : now + options->wait;
+	options->answer_by = options->no_wait || options->wait == NEVER	   ? options->until
+		       : options->wait + LAST_ANSWER < no_wait ? now + no_wait
+							     : options->until + LAST_ANSWER;
+	options->url_text = argv[optind];
 	return 0;
 }

@@ -37,13 +37,13 @@ struct options {
 const char *lease_mode_name(enum lease_mode mode);
 
 /* The process that others see as the holder or waiter: semlock, and from START on the command. */
-long options_pid(const struct options *o);
+long options_pid(const struct options *options);
 
 /* The holder, as others see it: the fields of a WAIT line from pid= on. */
-void options_holder(const struct options *o, char *text, size_t size);
+void options_holder(const struct options *options, char *text, size_t size);
 
 /* Reads argv. 0, or -1 with *error filled (ERROR_USAGE). */
-int options_parse(int argc, char **argv, struct options *o, struct error *error);
+int options_parse(int argc, char **argv, struct options *options, struct error *error);
 
 /* The text of --help. */
 extern const char options_help[];

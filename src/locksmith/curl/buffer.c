@@ -6,33 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-int buffer_add(struct buffer *b, const char *bytes, size_t size)
+int buffer_add(struct buffer *buffer, const char *bytes, size_t size)
 {
-	bool fits = size <= b->limit && b->used <= b->limit - size;
-	char *grown = fits ? realloc(b->bytes, b->used + size + 1) : NULL;
+	bool fits = size <= buffer->limit && buffer->used <= buffer->limit - size;
+	char *grown = fits ? realloc(buffer->bytes, buffer->used + size + 1) : NULL;
 
 	if (grown == NULL) {
-		b->overflow = true;
+		buffer->overflow = true;
 		return -1;
 	}
-	memcpy(grown + b->used, bytes, size);
-	b->bytes = grown;
-	b->used += size;
-	b->bytes[b->used] = '\0';
+	memcpy(grown + buffer->used, bytes, size);
+	buffer->bytes = grown;
+	buffer->used += size;
+	buffer->bytes[buffer->used] = '\0';
 	return 0;
 }
 
-void buffer_clear(struct buffer *b)
+void buffer_clear(struct buffer *buffer)
 {
-	free(b->bytes);
-	b->bytes = NULL;
-	b->used = 0;
-	b->overflow = false;
+	free(buffer->bytes);
+	buffer->bytes = NULL;
+	buffer->used = 0;
+	buffer->overflow = false;
 }
 
-const char *buffer_text(const struct buffer *b)
+const char *buffer_text(const struct buffer *buffer)
 {
-	return b->bytes != NULL ? b->bytes : "";
+	return buffer->bytes != NULL ? buffer->bytes : "";
 }
 
 size_t buffer_receive(char *bytes, size_t one, size_t size, void *data)

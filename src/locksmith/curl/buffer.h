@@ -14,13 +14,13 @@ struct buffer {
 };
 
 /* Adds size bytes. 0, or -1 when the limit is passed or memory is short; then overflow is set. */
-int buffer_add(struct buffer *b, const char *bytes, size_t size);
+int buffer_add(struct buffer *buffer, const char *bytes, size_t size);
 
 /* Forgets the contents, keeps the limit. */
-void buffer_clear(struct buffer *b);
+void buffer_clear(struct buffer *buffer);
 
 /* The contents as a string, "" when there are none. */
-const char *buffer_text(const struct buffer *b);
+const char *buffer_text(const struct buffer *buffer);
 
 /* libcurl's write and header callback: data points to a struct buffer. */
 size_t buffer_receive(char *bytes, size_t one, size_t size, void *data);

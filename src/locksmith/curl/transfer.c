@@ -16,20 +16,20 @@
 
 static CURLM *multi;
 
-int transfer_open(struct transfer *t)
+int transfer_open(struct transfer *transfer)
 {
-	*t = (struct transfer){.easy = curl_easy_init()};
+	*transfer = (struct transfer){.easy = curl_easy_init()};
 	if (multi == NULL)
 		multi = curl_multi_init();
-	if (t->easy == NULL || multi == NULL)
+	if (transfer->easy == NULL || multi == NULL)
 		return -1;
-	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
-	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
-	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(transfer->easy, CURLOPT_PRIVATE, transfer);
+	curl_easy_setopt(transfer->easy, CURLOPT_ERRORBUFFER, transfer->error);
+	curl_easy_setopt(transfer->easy, CURLOPT_NOSIGNAL, 1L);
 	/* Otherwise the end of a transfer waits for the resolver, while the lease is due. */
-	curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(transfer->easy, CURLOPT_QUICK_EXIT, 1L);
 	/* No proxy: it could answer in the server's place. */
-	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(transfer->easy, CURLOPT_PROXY, "");
 	return 0;
 }
 
@@ -52,29 +52,29 @@ static bool cut_off(CURL *easy)
 
 static int note_and_close(void *context, curl_socket_t connection)
 {
-	struct transfer *t = context;
+	struct transfer *transfer = context;
 
-	t->server_hung_up = t->server_hung_up || hung_up(connection);
+	transfer->server_hung_up = transfer->server_hung_up || hung_up(connection);
 	return close(connection);
 }
 
-void transfer_note_hang_up(struct transfer *t)
+void transfer_note_hang_up(struct transfer *transfer)
 {
-	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, note_and_close);
-	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t);
+	curl_easy_setopt(transfer->easy, CURLOPT_CLOSESOCKETFUNCTION, note_and_close);
+	curl_easy_setopt(transfer->easy, CURLOPT_CLOSESOCKETDATA, transfer);
 }
 
 /* What may help, behind the words of libcurl and of its TLS library. */
-static const char *advice(const struct transfer *t)
+static const char *advice(const struct transfer *transfer)
 {
 	long verified = 0; /* OpenSSL's reason, or 0 */
 
-	curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &verified);
-	if (t->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0)
+	curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &verified);
+	if (transfer->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0)
 		return "; SEMLOCK_CACERT names its authority";
-	if (strstr(t->error, "alert") != NULL && strstr(t->error, "certificate") != NULL)
+	if (strstr(transfer->error, "alert") != NULL && strstr(transfer->error, "certificate") != NULL)
 		return "; the server may want a certificate: SEMLOCK_CERT, SEMLOCK_KEY";
-	if (t->result == CURLE_SSL_CONNECT_ERROR)
+	if (transfer->result == CURLE_SSL_CONNECT_ERROR)
 		return "; is there TLS at this port?";
 	return "";
 }
@@ -83,7 +83,7 @@ static void collect(void)
 {
 	size_t used;
 
-	struct transfer *t = NULL;
+	struct transfer *transfer = NULL;
 	CURLMsg *message;
 	int left;
 
@@ -93,19 +93,19 @@ static void collect(void)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		result = message->data.result; /* the message is gone once its handle is removed */
-		if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) != CURLE_OK ||
-		    t == NULL)
+		if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) != CURLE_OK ||
+		    transfer == NULL)
 			continue;
-		t->result = result;
-		t->ended = true;
-		t->running = false;
-		t->cut_off = cut_off(t->easy);
-		curl_multi_remove_handle(multi, t->easy);
-		if (result != CURLE_OK && t->error[0] == '\0')
-			snprintf(t->error, sizeof t->error, "%s", curl_easy_strerror(result));
-		used = strlen(t->error);
+		transfer->result = result;
+		transfer->ended = true;
+		transfer->running = false;
+		transfer->cut_off = cut_off(transfer->easy);
+		curl_multi_remove_handle(multi, transfer->easy);
+		if (result != CURLE_OK && transfer->error[0] == '\0')
+			snprintf(transfer->error, sizeof transfer->error, "%s", curl_easy_strerror(result));
+		used = strlen(transfer->error);
 		if (result != CURLE_OK)
-			snprintf(t->error + used, sizeof t->error - used, "%s", advice(t));
+			snprintf(transfer->error + used, sizeof transfer->error - used, "%s", advice(transfer));
 	}
 }
 
@@ -134,36 +134,36 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 	protocol_pump();
 }
 
-void transfer_start(struct transfer *t)
+void transfer_start(struct transfer *transfer)
 {
-	t->ended = false;
-	t->server_hung_up = false;
-	t->running = true;
-	t->error[0] = '\0';
-	curl_multi_add_handle(multi, t->easy);
+	transfer->ended = false;
+	transfer->server_hung_up = false;
+	transfer->running = true;
+	transfer->error[0] = '\0';
+	curl_multi_add_handle(multi, transfer->easy);
 }
 
-CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
+CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort)
 {
-	transfer_start(t);
-	while (clock_boottime() < until && !either(&t->ended, abort))
-		turn(until, &t->ended, abort);
-	if (t->ended)
-		return t->result;
-	curl_multi_remove_handle(multi, t->easy);
-	t->running = false;
-	snprintf(t->error, sizeof t->error, "no answer in time");
+	transfer_start(transfer);
+	while (clock_boottime() < until && !either(&transfer->ended, abort))
+		turn(until, &transfer->ended, abort);
+	if (transfer->ended)
+		return transfer->result;
+	curl_multi_remove_handle(multi, transfer->easy);
+	transfer->running = false;
+	snprintf(transfer->error, sizeof transfer->error, "no answer in time");
 	return CURLE_OPERATION_TIMEDOUT;
 }
 
-void transfer_close(struct transfer *t)
+void transfer_close(struct transfer *transfer)
 {
-	if (t->easy == NULL)
+	if (transfer->easy == NULL)
 		return;
-	if (t->running)
-		curl_multi_remove_handle(multi, t->easy);
-	curl_easy_cleanup(t->easy);
-	*t = (struct transfer){.easy = NULL};
+	if (transfer->running)
+		curl_multi_remove_handle(multi, transfer->easy);
+	curl_easy_cleanup(transfer->easy);
+	*transfer = (struct transfer){.easy = NULL};
 }
 
 void transfer_wait(int64_t until, const bool *flag, const bool *other)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-
 #include "locksmith/common/moment.h"
 #include "locksmith/etcd/etcd_lock.h"
 #include "locksmith/common/protocol.h"
@@ -72,7 +71,7 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 {
 	struct etcd_kv key;
-	struct bytes keys;
+	struct protobuf keys;
 	bool busy = false;
 
 	if (etcd_lock_all(lock, clock_boottime() + FIRST_ANSWER, &keys) != ETCD_OK) {
@@ -87,7 +86,7 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 		if (etcd_queue_is_number(&lock->queue, &key) && etcd_queue_holds(&key, false))
 			continue;
 		etcd_queue_describe(&key, text, sizeof text);
-		say("WHO state=%s %s", etcd_queue_holds(&key, first) ? "holds" : "waits", text);
+		say(SAYS_WHO " " FIELD_STATE "%s %s", etcd_queue_holds(&key, first) ? "holds" : "waits", text);
 	}
 	return busy ? BUSY : RELEASED;
 }
@@ -220,7 +219,7 @@ static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error
 	enum engine_outcome outcome = etcd_acquire(lock, error);
 
 	if (outcome == BUSY)
-		say("BUSY %s", lock->place.who);
+		say(SAYS_BUSY " %s", lock->place.who);
 	if (outcome != TAKEN)
 		return outcome;
 	outcome = etcd_hold(lock, error);
@@ -230,31 +229,31 @@ static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error
 
 static struct etcd_lock the_lock; /* too large for the stack */
 
-static enum engine_outcome etcd_run(const struct options *o, struct error *error)
+static enum engine_outcome etcd_run(const struct options *options, struct error *error)
 {
 	struct etcd_lock *lock = &the_lock;
 	int64_t endpoint_timeout, first_timeout;
 
-	*lock = (struct etcd_lock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
-	if (o->stale_given) {
+	*lock = (struct etcd_lock){.options = options, .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL, .slot = -1};
+	if (options->stale_given) {
 		error_plain(error, ERROR_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
 		return FAILED;
 	}
 	endpoint_timeout = lock->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT)
 							       : LEAST_ENDPOINT_TIMEOUT;
-	snprintf(lock->name, sizeof lock->name, "%s", o->url.path);
+	snprintf(lock->name, sizeof lock->name, "%s", options->url.path);
 	etcd_queue_init(&lock->queue, lock->name, lock->options);
 	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
-	if (o->no_wait) { /* a silent endpoint leaves time for the others */
-		first_timeout = earlier(first_timeout, (o->answer_by - clock_boottime()) / o->url.hosts);
+	if (options->no_wait) { /* a silent endpoint leaves time for the others */
+		first_timeout = earlier(first_timeout, (options->answer_by - clock_boottime()) / options->url.hosts);
 		endpoint_timeout = earlier(endpoint_timeout, first_timeout);
 	}
-	if (etcd_rpc_open(&lock->rpc, &o->url, first_timeout, endpoint_timeout,
-		earlier(clock_boottime() + FIRST_ANSWER, o->answer_by)) != ETCD_OK) {
+	if (etcd_rpc_open(&lock->rpc, &options->url, first_timeout, endpoint_timeout,
+		earlier(clock_boottime() + FIRST_ANSWER, options->answer_by)) != ETCD_OK) {
 		*error = lock->rpc.error;
 		return FAILED;
 	}
-	if (o->action == ACTION_WHO)
+	if (options->action == ACTION_WHO)
 		return etcd_who(lock, error);
 	return etcd_take(lock, error);
 }

@@ -147,7 +147,7 @@ static enum wait enter(struct etcd_lock *lock)
 static enum wait count_waiters(struct etcd_lock *lock)
 {
 	enum etcd_reply reply;
-	struct bytes keys;
+	struct protobuf keys;
 
 	if (lock->options->queue_max == 0 || !lock->place.blocked)
 		return WAIT_HELD;

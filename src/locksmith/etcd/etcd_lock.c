@@ -27,8 +27,7 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	lease->id = protobuf_number(lock->rpc.answer, GRANTED_ID);
 	if (seconds < asked || seconds > LONGEST_SECONDS || lease->id == 0) {
 		lease->id = 0;
-		error_plain(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
-		return ETCD_FATAL;
+		return error_plain(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
 	}
 	lock->ttl = seconds * SECOND;
 	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from the first. */
@@ -137,7 +136,7 @@ static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 /* The answer to enter_or_queue. */
 static void note_queued(struct etcd_lock *lock)
 {
-	struct bytes answer = lock->rpc.answer, inner = etcd_txn_inner(answer, 0);
+	struct protobuf answer = lock->rpc.answer, inner = etcd_txn_inner(answer, 0);
 
 	lock->revision = lock->seen = etcd_txn_revision(answer);
 	lock->place = (struct etcd_place){.found = true};
@@ -184,7 +183,7 @@ enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, in
 	return done || !*made ? ETCD_OK : etcd_lock_look(lock, lock->revision, until);
 }
 
-enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct bytes *keys)
+enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys)
 {
 	const struct etcd_span *all = &lock->queue.all;
 	enum etcd_reply reply;

@@ -83,7 +83,7 @@ enum etcd_reply etcd_lock_release(struct etcd_lock *lock, int64_t until);
 void etcd_lock_revoke(struct etcd_lock *lock, int64_t until);
 
 /* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next call. */
-enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct bytes *keys);
+enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
 
 /* etcd_acquire.c: waits for the lock.  With TAKEN, lock->token is set. */
 enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error);

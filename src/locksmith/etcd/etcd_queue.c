@@ -27,15 +27,15 @@ static void fill_span(struct etcd_span *span, const char *name, const char *part
 	snprintf(span->end, sizeof span->end, "%.*s0", (int)strlen(span->first) - 1, span->first);
 }
 
-void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *o)
+void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *options)
 {
-	queue->options = o;
+	queue->options = options;
 	fill_span(&queue->all, name, "");
 	fill_span(&queue->slots, name, "#slots/");
 	fill_span(&queue->numbers, name, "#slots#/");
-	if (o->mode == LEASE_SHARED) {
+	if (options->mode == LEASE_SHARED) {
 		fill_span(&queue->peers, name, "#shared/");
-	} else if (o->mode == LEASE_SLOTS) {
+	} else if (options->mode == LEASE_SLOTS) {
 		/* The numbers come right before the keys. */
 		strcpy(queue->peers.first, queue->numbers.first);
 		strcpy(queue->peers.end, queue->slots.end);
@@ -90,12 +90,12 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 		require_none(request, queue->peers.end, queue->all.end);
 }
 
-static size_t length_of(struct bytes text)
+static size_t length_of(struct protobuf text)
 {
 	return (size_t)(text.end - text.at);
 }
 
-static bool begins_with(struct bytes text, const char *word)
+static bool begins_with(struct protobuf text, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -111,7 +111,7 @@ static void watch_key(struct etcd_place *place, const struct etcd_kv *key, const
 		place->watch = *range;
 }
 
-static bool is_taken(struct bytes numbers, unsigned int n)
+static bool is_taken(struct protobuf numbers, unsigned int n)
 {
 	char name[ETCD_KEY];
 	const char *slash;
@@ -126,7 +126,7 @@ static bool is_taken(struct bytes numbers, unsigned int n)
 	return false;
 }
 
-static unsigned int count_keys(struct bytes keys)
+static unsigned int count_keys(struct protobuf keys)
 {
 	struct etcd_kv key;
 	unsigned int n = 0;
@@ -138,10 +138,10 @@ static unsigned int count_keys(struct bytes keys)
 
 /* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
    which puts its key again (etcd_lock.h), or has gone: so a free number wakes one waiter. */
-static void place_among_slots(const struct etcd_queue *queue, struct bytes answer, struct etcd_place *place)
+static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
 	unsigned int n = queue->options->slots;
-	struct bytes taken = etcd_txn_kvs(answer, NUMBERS);
+	struct protobuf taken = etcd_txn_kvs(answer, NUMBERS);
 	bool first = count_keys(etcd_txn_kvs(answer, SLOT_KEYS)) < n;
 	struct etcd_kv predecessor;
 
@@ -159,7 +159,7 @@ static void place_among_slots(const struct etcd_queue *queue, struct bytes answe
 		place->watch = first ? queue->numbers : queue->slots;
 }
 
-void etcd_queue_place(const struct etcd_queue *queue, struct bytes answer, struct etcd_place *place)
+void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
 	struct etcd_kv below, key, holder;
 	bool has_below = etcd_txn_first(answer, KEYS_BELOW, &below);
@@ -193,7 +193,7 @@ bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *
 	return begins_with(key->key, queue->numbers.first);
 }
 
-unsigned int etcd_queue_waiting(struct bytes keys, int64_t revision)
+unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision)
 {
 	unsigned int n = 0;
 	struct etcd_kv key;
@@ -220,14 +220,14 @@ void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size)
 	snprintf(text, size, "mode=%s%s", strncmp(fields, "slots=", 6) == 0 ? "slots " : "", fields);
 }
 
-void etcd_queue_value(const struct options *o, bool holds, int slot, char *value, size_t size)
+void etcd_queue_value(const struct options *options, bool holds, int slot, char *value, size_t size)
 {
 	char holder[350], slots[24] = "", number[24] = "";
 
-	if (o->mode == LEASE_SLOTS)
-		snprintf(slots, sizeof slots, "=%u", o->slots);
+	if (options->mode == LEASE_SLOTS)
+		snprintf(slots, sizeof slots, "=%u", options->slots);
 	if (slot >= 0)
 		snprintf(number, sizeof number, " slot=%d", slot);
-	options_holder(o, holder, sizeof holder);
-	snprintf(value, size, "%s%s%s%s %s", holds ? holds_mark : "", lease_mode_name(o->mode), slots, number, holder);
+	options_holder(options, holder, sizeof holder);
+	snprintf(value, size, "%s%s%s%s %s", holds ? holds_mark : "", lease_mode_name(options->mode), slots, number, holder);
 }

@@ -32,8 +32,8 @@ struct etcd_place {
 	char who[400];		/* the holder, if it is known, for messages */
 };
 
-/* Fills in the ranges of the keys of lock NAME, for the mode of o. */
-void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *o);
+/* Fills in the ranges of the keys of lock NAME, for the mode of options. */
+void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *options);
 
 /* Adds the requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer) to a
    transaction. Returns how many. */
@@ -44,7 +44,7 @@ size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *reque
 void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request, int64_t revision);
 
 /* Fills *place, except place->found, from the answer to the requests. */
-void etcd_queue_place(const struct etcd_queue *queue, struct bytes answer, struct etcd_place *place);
+void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place);
 
 /* True if a key holds the lock: its value says so, or it is the FIRST and another program's. */
 bool etcd_queue_holds(const struct etcd_kv *key, bool first);
@@ -53,12 +53,12 @@ bool etcd_queue_holds(const struct etcd_kv *key, bool first);
 bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *key);
 
 /* How many keys made before that revision wait; KEYS has all in order. */
-unsigned int etcd_queue_waiting(struct bytes keys, int64_t revision);
+unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision);
 
 /* The value of a key, as the fields of a WAIT line. */
 void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size);
 
 /* Makes the value of our key while it waits, and once it HOLDS; slot < 0: none. */
-void etcd_queue_value(const struct options *o, bool holds, int slot, char *value, size_t size);
+void etcd_queue_value(const struct options *options, bool holds, int slot, char *value, size_t size);
 
 #endif

@@ -22,13 +22,8 @@ enum watch_filter { NO_PUT = 0 };
 enum watch_response { WATCH_CANCELED = 4, WATCH_EVENT = 11 };
 enum event { EVENT_TYPE = 1, DELETED = 1 };
 enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of the request, and of the response */
-static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
-static enum etcd_reply etcd_fatal(struct etcd_rpc *rpc, enum kind kind, const char *text)
-{
-	error_plain(&rpc->error, kind, "%s", text);
-	return ETCD_FATAL;
-}
+static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
 /* The call to an endpoint failed: the message has the failures of all. MENDS: it may succeed later. */
 static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
@@ -47,7 +42,7 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 	return ETCD_SILENT;
 }
 
-/* Sets the error that etcd's error means. */
+/* Fills in the error that a refusal of etcd's means. */
 static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 {
 	const char *text = rpc->call.message;
@@ -65,26 +60,23 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		return etcd_fatal(rpc, ERROR_PERMISSION,
 		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD");
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
-		return etcd_fatal(rpc, ERROR_PERMISSION, text);
+		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
 	/* The store is full: every member refuses until an administrator makes room; with -w the call is
 	   repeated. */
-	if (strstr(text, "space exceeded") != NULL) {
-		error_plain(&rpc->error, ERROR_AWAY, "%s", text);
-		return ETCD_FATAL;
-	}
+	if (strstr(text, "space exceeded") != NULL)
+		return error_plain(&rpc->error, ERROR_AWAY, "%s", text);
 	switch (rpc->call.status) {
 	case GRPC_DENIED:
-		error_plain(&rpc->error, ERROR_PERMISSION,
+		return error_plain(&rpc->error, ERROR_PERMISSION,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
 		    "readwrite --prefix=true '%s/'", text, rpc->url->path);
-		return ETCD_FATAL;
 	case GRPC_INVALID_ARGUMENT:
 	case GRPC_NOT_FOUND:
 	case GRPC_FAILED_PRECONDITION:
 	case GRPC_OUT_OF_RANGE:
 	case GRPC_UNIMPLEMENTED:
 	case GRPC_UNAUTHENTICATED:
-		return etcd_fatal(rpc, ERROR_UNAVAILABLE, text);
+		return error_plain(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
 	}
 	/* No leader, timed out, overloaded: try the next endpoint, or the same one later. */
 	return etcd_failure(rpc, text, true);
@@ -185,7 +177,7 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct 
 	bool may_log_in = strcmp(method, ETCD_LOGIN) != 0;
 	enum etcd_reply reply;
 
-	rpc->answer = (struct bytes){NULL, NULL};
+	rpc->answer = (struct protobuf){NULL, NULL};
 	rpc->away = false;
 	memset(rpc->failed, 0, sizeof rpc->failed);
 	for (unsigned int tries = 1;; tries++) {
@@ -240,14 +232,12 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	reply = ask_all(rpc, ETCD_LOGIN, &request, until);
 	explicit_bzero(request.bytes, request.used);
 	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
-	if (reply != ETCD_OK && strstr(rpc->error.text, "authentication is not enabled") != NULL)
-		return ETCD_OK;
 	if (reply != ETCD_OK)
-		return reply;
+		return strstr(rpc->error.text, "authentication is not enabled") != NULL ? ETCD_OK : reply;
 	protobuf_string(protobuf_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
 	/* A header that this program makes must stay one line. */
 	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 || strpbrk(rpc->token, "\r\n") != NULL)
-		return etcd_fatal(rpc, ERROR_PERMISSION, "the login gave no token");
+		return error_plain(&rpc->error, ERROR_PERMISSION, "the login gave no token");
 	return ETCD_OK;
 }
 
@@ -341,20 +331,17 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 	    .token = ""};
 	make_endpoints(rpc);
 	if (!grpc_possible())
-		return etcd_fatal(rpc, ERROR_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
+		return error_plain(&rpc->error, ERROR_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
 	if (open_call(&rpc->call, LONGEST_ANSWER) != 0)
-		return etcd_fatal(rpc, ERROR_SYSTEM, "out of memory");
+		return error_plain(&rpc->error, ERROR_SYSTEM, "out of memory");
 	if (find_login(url, &rpc->login, &rpc->error) != 0)
 		return ETCD_FATAL;
-	if (rpc->login.user[0] != '\0' && !rpc->login.has_password) {
-		error_plain(&rpc->error, ERROR_PERMISSION,
-		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD",
-		    rpc->login.user, url->host[0]);
-		return ETCD_FATAL;
-	}
-	if (rpc->login.user[0] != '\0')
-		return log_in(rpc, until);
-	return ETCD_OK;
+	if (rpc->login.user[0] == '\0')
+		return ETCD_OK;
+	if (!rpc->login.has_password)
+		return error_plain(&rpc->error, ERROR_PERMISSION,
+		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD", rpc->login.user, url->host[0]);
+	return log_in(rpc, until);
 }
 
 void etcd_rpc_close(struct etcd_rpc *rpc)
@@ -363,7 +350,7 @@ void etcd_rpc_close(struct etcd_rpc *rpc)
 	explicit_bzero(rpc->login.password, sizeof rpc->login.password);
 }
 
-static void watch_hear(void *data, struct bytes message)
+static void watch_hear(void *data, struct protobuf message)
 {
 	struct etcd_watch *watch = data;
 	struct protobuf_field field;
@@ -402,7 +389,7 @@ void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const stru
 	watch->call.hear = watch_hear;
 	watch->call.data = watch;
 	curl_easy_setopt(
-	    watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(rpc->endpoint_timeout / 1000000));
+	    watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(rpc->endpoint_timeout / MILLISECOND));
 	grpc_start(&watch->call);
 }
 

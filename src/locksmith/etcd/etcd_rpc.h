@@ -23,7 +23,7 @@ enum etcd_reply {
 	ETCD_OK,
 	ETCD_SILENT, /* no endpoint gave an answer that counts; the request may have been done */
 	ETCD_GONE,   /* there is no such lease */
-	ETCD_FATAL   /* no use in trying again: error is filled in */
+	ETCD_FATAL = -1 /* no use in trying again: error is filled in */
 };
 
 struct etcd_rpc {
@@ -31,7 +31,7 @@ struct etcd_rpc {
 	char base[URL_HOSTS][300];
 	char failed[URL_HOSTS][200]; /* each endpoint's error in this call; "": none */
 	bool away;		     /* an endpoint may answer later */
-	unsigned int current; /* the endpoint that is asked first */
+	unsigned int current;	     /* the endpoint that is asked first */
 	struct grpc_call call;
 	char token[2000]; /* of the login; "": none */
 	struct login login;
@@ -40,7 +40,7 @@ struct etcd_rpc {
 	bool proxy;	   /* one of them is etcd's grpc-proxy: a keepalive's request stays open until its answer */
 	const bool *abort; /* set by a watch: break the call off; may be NULL */
 	struct protobuf_out request; /* of the next call */
-	struct bytes answer;      /* of the last call that was OK; valid until the next one */
+	struct protobuf answer;      /* of the last call that was OK; valid until the next one */
 	struct error error;
 };
 

@@ -25,106 +25,106 @@ enum delete_request { DELETE_KEY = 1 };
 enum key_value { KV_KEY = 1, KV_MADE = 2, KV_PUT = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };
 
 void etcd_txn_condition(
-    struct protobuf_out *m, const char *key, const char *end, enum txn_result result, int64_t revision)
+    struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision)
 {
-	size_t compare = protobuf_open(m, COMPARE);
+	size_t compare = protobuf_open(message, COMPARE);
 
-	protobuf_int(m, COMPARE_RESULT, result);
-	protobuf_int(m, COMPARE_TARGET, COMPARE_MADE);
-	protobuf_text(m, COMPARE_KEY, key);
-	protobuf_int(m, COMPARE_REVISION, revision);
+	protobuf_int(message, COMPARE_RESULT, result);
+	protobuf_int(message, COMPARE_TARGET, COMPARE_MADE);
+	protobuf_text(message, COMPARE_KEY, key);
+	protobuf_int(message, COMPARE_REVISION, revision);
 	if (end != NULL)
-		protobuf_text(m, COMPARE_END, end);
-	protobuf_close(m, compare);
+		protobuf_text(message, COMPARE_END, end);
+	protobuf_close(message, compare);
 }
 
-void etcd_txn_made_at(struct protobuf_out *m, const char *key, int64_t revision)
+void etcd_txn_made_at(struct protobuf_out *message, const char *key, int64_t revision)
 {
-	etcd_txn_condition(m, key, NULL, TXN_EQUAL, revision);
+	etcd_txn_condition(message, key, NULL, TXN_EQUAL, revision);
 }
 
-static struct etcd_txn_opened open_op(struct protobuf_out *m, enum txn_branch branch, enum request_op op)
+static struct etcd_txn_opened open_op(struct protobuf_out *message, enum txn_branch branch, enum request_op op)
 {
-	size_t request = protobuf_open(m, branch);
+	size_t request = protobuf_open(message, branch);
 
-	return (struct etcd_txn_opened){request, protobuf_open(m, op)};
+	return (struct etcd_txn_opened){request, protobuf_open(message, op)};
 }
 
-struct etcd_txn_opened etcd_txn_open(struct protobuf_out *m, enum txn_branch branch)
+struct etcd_txn_opened etcd_txn_open(struct protobuf_out *message, enum txn_branch branch)
 {
-	return open_op(m, branch, OP_TXN);
+	return open_op(message, branch, OP_TXN);
 }
 
-void etcd_txn_close(struct protobuf_out *m, struct etcd_txn_opened opened)
+void etcd_txn_close(struct protobuf_out *message, struct etcd_txn_opened opened)
 {
-	protobuf_close(m, opened.txn);
-	protobuf_close(m, opened.request);
+	protobuf_close(message, opened.txn);
+	protobuf_close(message, opened.request);
 }
 
-void etcd_txn_range(struct protobuf_out *m, enum txn_branch branch, const struct etcd_txn_range *r)
+void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_txn_range *range)
 {
-	struct etcd_txn_opened op = open_op(m, branch, OP_RANGE);
+	struct etcd_txn_opened op = open_op(message, branch, OP_RANGE);
 
-	protobuf_text(m, RANGE_KEY, r->key);
-	if (r->end != NULL)
-		protobuf_text(m, RANGE_END, r->end);
-	if (r->limit > 0)
-		protobuf_int(m, RANGE_LIMIT, r->limit);
-	if (r->before > 0 && r->before != INT64_MAX)
-		protobuf_int(m, RANGE_LAST_MADE, r->before - 1);
-	if (r->order != TXN_BY_KEY) {
-		protobuf_int(m, RANGE_ORDER, r->order);
-		protobuf_int(m, RANGE_TARGET, BY_CREATION);
+	protobuf_text(message, RANGE_KEY, range->key);
+	if (range->end != NULL)
+		protobuf_text(message, RANGE_END, range->end);
+	if (range->limit > 0)
+		protobuf_int(message, RANGE_LIMIT, range->limit);
+	if (range->before > 0 && range->before != INT64_MAX)
+		protobuf_int(message, RANGE_LAST_MADE, range->before - 1);
+	if (range->order != TXN_BY_KEY) {
+		protobuf_int(message, RANGE_ORDER, range->order);
+		protobuf_int(message, RANGE_TARGET, BY_CREATION);
 	}
-	if (r->keys_only)
-		protobuf_int(m, RANGE_KEYS_ONLY, true);
-	etcd_txn_close(m, op);
+	if (range->keys_only)
+		protobuf_int(message, RANGE_KEYS_ONLY, true);
+	etcd_txn_close(message, op);
 }
 
-void etcd_txn_get(struct protobuf_out *m, enum txn_branch branch, const char *key)
+void etcd_txn_get(struct protobuf_out *message, enum txn_branch branch, const char *key)
 {
-	etcd_txn_range(m, branch, &(struct etcd_txn_range){.key = key});
+	etcd_txn_range(message, branch, &(struct etcd_txn_range){.key = key});
 }
 
-void etcd_txn_delete(struct protobuf_out *m, enum txn_branch branch, const char *key)
+void etcd_txn_delete(struct protobuf_out *message, enum txn_branch branch, const char *key)
 {
-	struct etcd_txn_opened op = open_op(m, branch, OP_DELETE);
+	struct etcd_txn_opened op = open_op(message, branch, OP_DELETE);
 
-	protobuf_text(m, DELETE_KEY, key);
-	etcd_txn_close(m, op);
+	protobuf_text(message, DELETE_KEY, key);
+	etcd_txn_close(message, op);
 }
 
-void etcd_txn_put(struct protobuf_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease)
+void etcd_txn_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease)
 {
-	struct etcd_txn_opened op = open_op(m, branch, OP_PUT);
+	struct etcd_txn_opened op = open_op(message, branch, OP_PUT);
 
-	protobuf_text(m, PUT_KEY, key);
-	protobuf_text(m, PUT_VALUE, value);
-	protobuf_int(m, PUT_LEASE, lease);
-	etcd_txn_close(m, op);
+	protobuf_text(message, PUT_KEY, key);
+	protobuf_text(message, PUT_VALUE, value);
+	protobuf_int(message, PUT_LEASE, lease);
+	etcd_txn_close(message, op);
 }
 
-int64_t etcd_txn_revision(struct bytes answer)
+int64_t etcd_txn_revision(struct protobuf answer)
 {
 	return protobuf_number(protobuf_bytes(answer, TXN_HEADER, 0), HEADER_REVISION);
 }
 
-bool etcd_txn_succeeded(struct bytes answer)
+bool etcd_txn_succeeded(struct protobuf answer)
 {
 	return protobuf_number(answer, TXN_SUCCEEDED) != 0;
 }
 
-struct bytes etcd_txn_kvs(struct bytes answer, size_t i)
+struct protobuf etcd_txn_kvs(struct protobuf answer, size_t i)
 {
 	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_RANGE, 0);
 }
 
-struct bytes etcd_txn_inner(struct bytes answer, size_t i)
+struct protobuf etcd_txn_inner(struct protobuf answer, size_t i)
 {
 	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_TXN, 0);
 }
 
-bool etcd_txn_next(struct bytes *kvs, struct etcd_kv *kv)
+bool etcd_txn_next(struct protobuf *kvs, struct etcd_kv *kv)
 {
 	struct protobuf_field field;
 
@@ -143,9 +143,9 @@ bool etcd_txn_next(struct bytes *kvs, struct etcd_kv *kv)
 	return false;
 }
 
-bool etcd_txn_first(struct bytes answer, size_t i, struct etcd_kv *kv)
+bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_kv *kv)
 {
-	struct bytes kvs = etcd_txn_kvs(answer, i);
+	struct protobuf kvs = etcd_txn_kvs(answer, i);
 
 	return etcd_txn_next(&kvs, kv);
 }

@@ -31,26 +31,26 @@ enum txn_result { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 };
 /* The condition that the revision at which each key from KEY up to, but without, END was made compares so with
    `revision`; a range without keys is one that was made at 0. */
 void etcd_txn_condition(
-    struct protobuf_out *m, const char *key, const char *end, enum txn_result result, int64_t revision);
+    struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision);
 
 /* The condition that KEY was made at that revision; 0: that there is no KEY. */
-void etcd_txn_made_at(struct protobuf_out *m, const char *key, int64_t revision);
+void etcd_txn_made_at(struct protobuf_out *message, const char *key, int64_t revision);
 
-void etcd_txn_range(struct protobuf_out *m, enum txn_branch branch, const struct etcd_txn_range *r);
-void etcd_txn_get(struct protobuf_out *m, enum txn_branch branch, const char *key);
-void etcd_txn_put(struct protobuf_out *m, enum txn_branch branch, const char *key, const char *value, int64_t lease);
-void etcd_txn_delete(struct protobuf_out *m, enum txn_branch branch, const char *key);
+void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_txn_range *range);
+void etcd_txn_get(struct protobuf_out *message, enum txn_branch branch, const char *key);
+void etcd_txn_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease);
+void etcd_txn_delete(struct protobuf_out *message, enum txn_branch branch, const char *key);
 
 /* A transaction in a transaction: what is added up to etcd_txn_close is in it. */
 struct etcd_txn_opened {
 	size_t request, txn;
 };
-struct etcd_txn_opened etcd_txn_open(struct protobuf_out *m, enum txn_branch branch);
-void etcd_txn_close(struct protobuf_out *m, struct etcd_txn_opened opened);
+struct etcd_txn_opened etcd_txn_open(struct protobuf_out *message, enum txn_branch branch);
+void etcd_txn_close(struct protobuf_out *message, struct etcd_txn_opened opened);
 
 /* A key, as it is read. */
 struct etcd_kv {
-	struct bytes key, value;
+	struct protobuf key, value;
 	int64_t made;	 /* its create_revision; 0: there is no key */
 	int64_t put;	 /* its mod_revision */
 	int64_t version; /* how often it was put */
@@ -58,21 +58,21 @@ struct etcd_kv {
 };
 
 /* The revision of the store at which an answer was given. */
-int64_t etcd_txn_revision(struct bytes answer);
+int64_t etcd_txn_revision(struct protobuf answer);
 
 /* True if all conditions were met. */
-bool etcd_txn_succeeded(struct bytes answer);
+bool etcd_txn_succeeded(struct protobuf answer);
 
 /* The keys in the i-th response, counted from 0. */
-struct bytes etcd_txn_kvs(struct bytes answer, size_t i);
+struct protobuf etcd_txn_kvs(struct protobuf answer, size_t i);
 
 /* The answer to a transaction in this one. */
-struct bytes etcd_txn_inner(struct bytes answer, size_t i);
+struct protobuf etcd_txn_inner(struct protobuf answer, size_t i);
 
 /* Takes the next key off *kvs. False: there is none. */
-bool etcd_txn_next(struct bytes *kvs, struct etcd_kv *kv);
+bool etcd_txn_next(struct protobuf *kvs, struct etcd_kv *kv);
 
 /* The first key in the i-th response; *kv is all 0 if there is none. */
-bool etcd_txn_first(struct bytes answer, size_t i, struct etcd_kv *kv);
+bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_kv *kv);
 
 #endif

@@ -111,11 +111,11 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	return size;
 }
 
-static struct bytes received(const struct grpc_call *call)
+static struct protobuf received(const struct grpc_call *call)
 {
 	const unsigned char *bytes = (const unsigned char *)call->received.bytes;
 
-	return (struct bytes){bytes, bytes + call->received.used};
+	return (struct protobuf){bytes, bytes + call->received.used};
 }
 
 /* The answer is there: the request ends, and with it the call. */
@@ -129,7 +129,7 @@ static void end_stream(struct grpc_call *call)
 static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
-	struct bytes rest, message;
+	struct protobuf rest, message;
 	bool complete, refused;
 
 	size *= one;
@@ -298,9 +298,9 @@ int grpc_http(const struct grpc_call *call)
 	return (int)status;
 }
 
-bool grpc_answer(const struct grpc_call *call, struct bytes *message)
+bool grpc_answer(const struct grpc_call *call, struct protobuf *message)
 {
-	struct bytes rest = received(call);
+	struct protobuf rest = received(call);
 
 	return call->transfer.ended && call->transfer.result == CURLE_OK && call->status == GRPC_OK &&
 	       protobuf_unwrap(&rest, message) && protobuf_whole(*message);

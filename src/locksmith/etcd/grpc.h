@@ -37,7 +37,7 @@ struct grpc_call {
 	size_t headers_size, heard; /* bytes of headers, and of a stream that is heard, so far */
 	int status;	   /* enum grpc_status, or another number of gRPC's */
 	char message[200]; /* the server's message; "" if it sent none */
-	void (*hear)(void *data, struct bytes message); /* called with each message as it comes; NULL: messages are kept */
+	void (*hear)(void *data, struct protobuf message); /* called with each message as it comes; NULL: messages are kept */
 	void *data;
 };
 
@@ -64,7 +64,7 @@ void grpc_run(struct grpc_call *call, int64_t until, const bool *abort);
 int grpc_http(const struct grpc_call *call);
 
 /* The message of a call that has ended with GRPC_OK; it is valid until the next one. False: there is none. */
-bool grpc_answer(const struct grpc_call *call, struct bytes *message);
+bool grpc_answer(const struct grpc_call *call, struct protobuf *message);
 
 /* Ends the call if it runs, and frees all of it. Does nothing on one never opened. */
 void grpc_close(struct grpc_call *call);

@@ -10,12 +10,12 @@ enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5 };
 
 #define LONGEST_VARINT 10
 
-static void add_bytes(struct protobuf_out *m, const void *bytes, size_t size)
+static void add_bytes(struct protobuf_out *message, const void *bytes, size_t size)
 {
-	if (size > sizeof m->bytes - m->used)
+	if (size > sizeof message->bytes - message->used)
 		abort();
-	memcpy(m->bytes + m->used, bytes, size);
-	m->used += size;
+	memcpy(message->bytes + message->used, bytes, size);
+	message->used += size;
 }
 
 /* Seven bits a byte, the lowest first; returns how many bytes. */
@@ -29,102 +29,102 @@ static size_t encode_varint(uint64_t value, unsigned char *out)
 	return n;
 }
 
-static void add_varint(struct protobuf_out *m, uint64_t value)
+static void add_varint(struct protobuf_out *message, uint64_t value)
 {
 	unsigned char bytes[LONGEST_VARINT];
 	size_t size = encode_varint(value, bytes);
 
-	add_bytes(m, bytes, size);
+	add_bytes(message, bytes, size);
 }
 
-void protobuf_start(struct protobuf_out *m)
+void protobuf_start(struct protobuf_out *message)
 {
-	m->used = PROTOBUF_PREFIX;
+	message->used = PROTOBUF_PREFIX;
 }
 
-void protobuf_int(struct protobuf_out *m, unsigned int field, int64_t value)
+void protobuf_int(struct protobuf_out *message, unsigned int field, int64_t value)
 {
-	add_varint(m, field << 3 | VARINT);
-	add_varint(m, (uint64_t)value);
+	add_varint(message, field << 3 | VARINT);
+	add_varint(message, (uint64_t)value);
 }
 
-void protobuf_text(struct protobuf_out *m, unsigned int field, const char *text)
+void protobuf_text(struct protobuf_out *message, unsigned int field, const char *text)
 {
-	add_varint(m, field << 3 | LENGTH_DELIMITED);
-	add_varint(m, strlen(text));
-	add_bytes(m, text, strlen(text));
+	add_varint(message, field << 3 | LENGTH_DELIMITED);
+	add_varint(message, strlen(text));
+	add_bytes(message, text, strlen(text));
 }
 
-size_t protobuf_open(struct protobuf_out *m, unsigned int field)
+size_t protobuf_open(struct protobuf_out *message, unsigned int field)
 {
-	add_varint(m, field << 3 | LENGTH_DELIMITED);
-	return m->used;
+	add_varint(message, field << 3 | LENGTH_DELIMITED);
+	return message->used;
 }
 
-void protobuf_close(struct protobuf_out *m, size_t opened)
+void protobuf_close(struct protobuf_out *message, size_t opened)
 {
 	unsigned char length[LONGEST_VARINT];
-	size_t inside = m->used - opened, n = encode_varint(inside, length);
+	size_t inside = message->used - opened, n = encode_varint(inside, length);
 
-	add_bytes(m, length, n);
-	memmove(m->bytes + opened + n, m->bytes + opened, inside);
-	memcpy(m->bytes + opened, length, n);
+	add_bytes(message, length, n);
+	memmove(message->bytes + opened + n, message->bytes + opened, inside);
+	memcpy(message->bytes + opened, length, n);
 }
 
-void protobuf_finish(struct protobuf_out *m)
+void protobuf_finish(struct protobuf_out *message)
 {
-	size_t size = m->used - PROTOBUF_PREFIX;
+	size_t size = message->used - PROTOBUF_PREFIX;
 
-	m->bytes[0] = 0; /* not compressed */
+	message->bytes[0] = 0; /* not compressed */
 	for (size_t i = 1; i < PROTOBUF_PREFIX; i++)
-		m->bytes[i] = (unsigned char)(size >> 8 * (PROTOBUF_PREFIX - 1 - i));
+		message->bytes[i] = (unsigned char)(size >> 8 * (PROTOBUF_PREFIX - 1 - i));
 }
 
-static bool take_varint(struct bytes *m, uint64_t *value)
+static bool take_varint(struct protobuf *message, uint64_t *value)
 {
 	*value = 0;
-	for (unsigned int i = 0; i < LONGEST_VARINT && m->at + i < m->end; i++) {
-		*value |= (uint64_t)(m->at[i] & 127) << 7 * i;
-		if (m->at[i] < 128) {
-			m->at += i + 1;
+	for (unsigned int i = 0; i < LONGEST_VARINT && message->at + i < message->end; i++) {
+		*value |= (uint64_t)(message->at[i] & 127) << 7 * i;
+		if (message->at[i] < 128) {
+			message->at += i + 1;
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool take_bytes(struct bytes *m, uint64_t size, struct bytes *bytes)
+static bool take_bytes(struct protobuf *message, uint64_t size, struct protobuf *bytes)
 {
-	if (size > (uint64_t)(m->end - m->at))
+	if (size > (uint64_t)(message->end - message->at))
 		return false;
-	*bytes = (struct bytes){m->at, m->at + size};
-	m->at += size;
+	*bytes = (struct protobuf){message->at, message->at + size};
+	message->at += size;
 	return true;
 }
 
-static bool take_value(struct bytes *m, enum wire_type type, struct protobuf_field *field)
+static bool take_value(struct protobuf *message, enum wire_type type, struct protobuf_field *field)
 {
 	uint64_t number = 0;
 
 	switch (type) {
 	case VARINT:
-		if (!take_varint(m, &number))
+		if (!take_varint(message, &number))
 			return false;
 		field->value = (int64_t)number;
 		return true;
 	case LENGTH_DELIMITED:
-		return take_varint(m, &number) && take_bytes(m, number, &field->bytes);
+		return take_varint(message, &number) && take_bytes(message, number, &field->bytes);
 	case FIXED64: /* etcd sends none that matters */
-		return take_bytes(m, 8, &field->bytes);
+		return take_bytes(message, 8, &field->bytes);
 	case FIXED32:
-		return take_bytes(m, 4, &field->bytes);
+		return take_bytes(message, 4, &field->bytes);
 	}
 	return false;
 }
 
-bool protobuf_next(struct bytes *m, struct protobuf_field *field)
+bool protobuf_next(struct protobuf *message, struct protobuf_field *field)
 {
-	struct bytes rest = *m;
+	struct protobuf rest = *message;
 	uint64_t tag;
 
 	*field = (struct protobuf_field){.number = 0};
@@ -133,40 +133,40 @@ bool protobuf_next(struct bytes *m, struct protobuf_field *field)
 	field->number = (unsigned int)(tag >> 3);
 	if (!take_value(&rest, (enum wire_type)(tag & 7), field))
 		return false;
-	*m = rest;
+	*message = rest;
 	return true;
 }
 
-bool protobuf_whole(struct bytes m)
+bool protobuf_whole(struct protobuf message)
 {
 	struct protobuf_field field;
 
-	while (protobuf_next(&m, &field))
+	while (protobuf_next(&message, &field))
 		;
-	return m.at == m.end;
+	return message.at == message.end;
 }
 
-int64_t protobuf_number(struct bytes m, unsigned int number)
+int64_t protobuf_number(struct protobuf message, unsigned int number)
 {
 	struct protobuf_field field;
 
-	while (protobuf_next(&m, &field))
+	while (protobuf_next(&message, &field))
 		if (field.number == number)
 			return field.value;
 	return 0;
 }
 
-struct bytes protobuf_bytes(struct bytes m, unsigned int number, size_t i)
+struct protobuf protobuf_bytes(struct protobuf message, unsigned int number, size_t i)
 {
 	struct protobuf_field field;
 
-	while (protobuf_next(&m, &field))
+	while (protobuf_next(&message, &field))
 		if (field.number == number && i-- == 0)
 			return field.bytes;
-	return (struct bytes){NULL, NULL};
+	return (struct protobuf){NULL, NULL};
 }
 
-void protobuf_string(struct bytes text, char *out, size_t size)
+void protobuf_string(struct protobuf text, char *out, size_t size)
 {
 	size_t length = (size_t)(text.end - text.at);
 
@@ -178,7 +178,7 @@ void protobuf_string(struct bytes text, char *out, size_t size)
 }
 
 /* The size in the prefix; 0 as long as that is not complete. */
-static uint64_t message_size(struct bytes received)
+static uint64_t message_size(struct protobuf received)
 {
 	uint64_t size = 0;
 
@@ -188,9 +188,9 @@ static uint64_t message_size(struct bytes received)
 	return size;
 }
 
-bool protobuf_unwrap(struct bytes *received, struct bytes *message)
+bool protobuf_unwrap(struct protobuf *received, struct protobuf *message)
 {
-	struct bytes rest = *received;
+	struct protobuf rest = *received;
 
 	if (rest.end - rest.at < PROTOBUF_PREFIX || rest.at[0] != 0)
 		return false;
@@ -201,7 +201,7 @@ bool protobuf_unwrap(struct bytes *received, struct bytes *message)
 	return true;
 }
 
-bool protobuf_may_unwrap(struct bytes received, size_t limit)
+bool protobuf_may_unwrap(struct protobuf received, size_t limit)
 {
 	return received.at == received.end || (received.at[0] == 0 && message_size(received) <= limit);
 }

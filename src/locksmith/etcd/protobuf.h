@@ -17,52 +17,52 @@ struct protobuf_out {
 };
 
 /* Begins an empty message. */
-void protobuf_start(struct protobuf_out *m);
+void protobuf_start(struct protobuf_out *message);
 
 /* Adds a number. */
-void protobuf_int(struct protobuf_out *m, unsigned int field, int64_t value);
+void protobuf_int(struct protobuf_out *message, unsigned int field, int64_t value);
 
 /* Adds a text. */
-void protobuf_text(struct protobuf_out *m, unsigned int field, const char *text);
+void protobuf_text(struct protobuf_out *message, unsigned int field, const char *text);
 
 /* Begins a message in that field; what is added up to protobuf_close is in it. Returns what protobuf_close needs. */
-size_t protobuf_open(struct protobuf_out *m, unsigned int field);
-void protobuf_close(struct protobuf_out *m, size_t opened);
+size_t protobuf_open(struct protobuf_out *message, unsigned int field);
+void protobuf_close(struct protobuf_out *message, size_t opened);
 
 /* Fills in the prefix. */
-void protobuf_finish(struct protobuf_out *m);
+void protobuf_finish(struct protobuf_out *message);
 
 /* Bytes that were received: a message, or the rest of one, or a text; {NULL, NULL} is an empty one. */
-struct bytes {
+struct protobuf {
 	const unsigned char *at, *end;
 };
 
 struct protobuf_field {
 	unsigned int number;
 	int64_t value;	 /* of a number */
-	struct bytes bytes; /* of a text or a message */
+	struct protobuf bytes; /* of a text or a message */
 };
 
-/* Takes the next field off *m. False at the end, and at bytes that are no field: then m->at is not m->end. */
-bool protobuf_next(struct bytes *m, struct protobuf_field *field);
+/* Takes the next field off *message. False at the end, and at bytes that are no field: then message->at is not message->end. */
+bool protobuf_next(struct protobuf *message, struct protobuf_field *field);
 
 /* True if all of the message is fields. */
-bool protobuf_whole(struct bytes m);
+bool protobuf_whole(struct protobuf message);
 
 /* The value of the field with that number; 0 if there is none. */
-int64_t protobuf_number(struct bytes m, unsigned int number);
+int64_t protobuf_number(struct protobuf message, unsigned int number);
 
 /* The i-th of the texts or messages with that number, counted from 0; an empty one if there are not so many. */
-struct bytes protobuf_bytes(struct bytes m, unsigned int number, size_t i);
+struct protobuf protobuf_bytes(struct protobuf message, unsigned int number, size_t i);
 
 /* Copies a text into out as a string, cut off to fit size. */
-void protobuf_string(struct bytes text, char *out, size_t size);
+void protobuf_string(struct protobuf text, char *out, size_t size);
 
 /* Takes the first message that gRPC has sent off *received. False: the message is not complete, or is compressed,
    although no call asks for compression. */
-bool protobuf_unwrap(struct bytes *received, struct bytes *message);
+bool protobuf_unwrap(struct protobuf *received, struct protobuf *message);
 
 /* False: received begins with no message of at most limit bytes, whatever may come. */
-bool protobuf_may_unwrap(struct bytes received, size_t limit);
+bool protobuf_may_unwrap(struct protobuf received, size_t limit);
 
 #endif
