@@ -75,7 +75,6 @@ libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
 	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
-	src/locksmith/common/moment.c src/locksmith/common/moment.h \
 	src/locksmith/common/engine.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
 	src/locksmith/common/main.c \

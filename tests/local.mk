@@ -294,7 +294,7 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_par
 check_PROGRAMS += tests/locksmith_parts
 endif
 tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
-	src/locksmith/common/moment.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
+	src/locksmith/common/loop.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
 	src/report/error.c src/report/text.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/ftplist.c src/locksmith/ftp/listing.c \
 	src/locksmith/ftp/owner_sign.c

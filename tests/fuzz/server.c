@@ -6,7 +6,7 @@
 #include <ctype.h>
 
 #include "fuzz.h"
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/url.h"

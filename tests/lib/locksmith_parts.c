@@ -4,7 +4,7 @@
 #include <config.h>
 
 #include "locksmith/curl/buffer.h"
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/protobuf.h"
 #include "locksmith/ftp/ftplist.h"

@@ -1,11 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/loop.h - sleep, and read semlock's lines. */
+/* locksmith/common/loop.h - moments on the clock of the leases, clock_boottime(); sleep until one, and read semlock's
+   lines. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
+#include "sys/deadline.h"
+
 #include <poll.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define NEVER INT64_MAX
+
+/* A hundred days: the longest time that an option takes. */
+#define LONGEST_SECONDS 8640000
+
+/* The earlier of two moments, or the shorter of two times. */
+static inline int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A random time from 3/4 to 5/4 of NS: several pollers spread. */
+int64_t spread(int64_t ns);
+
+/* Fills SIZE bytes, at most 256, at INTO with random bytes of the kernel; aborts if there are none. */
+void random_bytes(void *into, size_t size);
+
+/* Reads a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *NS. 0, or -1: TEXT is none. */
+int bounded_duration(const char *text, int64_t *ns);
 
 /* Fills in what poll(2) is to look at beside other descriptors: semlock's lines, and a timer for that moment, which also
    runs while the machine is suspended; -1: there is none.  Returns the timeout in ms: -1, for ever, if the timer wakes;
@@ -18,10 +41,6 @@ void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
 /* Waits until that moment, or until protocol_released(). */
 void loop_wait(int64_t until);
-
-/* After OK, until the last moment for a renewal: waits for START.  False: it did not come, and the lock is to
-   lapse, or to be released. */
-bool loop_wait_for_start(int64_t until);
 
 /* Waits until that moment, also after protocol_released(). */
 void loop_pause(int64_t until);

@@ -2,9 +2,8 @@
 /* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input ends. */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
-#include "locksmith/common/engine.h"
 #include "locksmith/common/loop.h"
+#include "locksmith/common/engine.h"
 #include "locksmith/common/options.h"
 #include "locksmith/common/protocol.h"
 

@@ -3,7 +3,7 @@
 
 #include "locksmith/common/options.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
 #include <getopt.h>
@@ -150,16 +150,12 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 	int option, which = 0;
 
 	*options = (struct options){.mode = LEASE_EXCLUSIVE,
-	    .stale = 600 * SECOND,
-	    .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL),
-	    .wait = NEVER,
-	    .pid = (long)getppid(),
-	    .note = ""};
+	    .stale = 600 * SECOND, .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL), .wait = NEVER,
+	    .pid = (long)getppid(), .note = ""};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
 		if (option == '?')
-			return error_plain(
-			    error, ERROR_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
+			return error_plain(error, ERROR_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
 		if (parse_option(options, option, optarg) != 0)
 			return error_plain(error, ERROR_USAGE, "--%s=%s makes no sense", table[which].name,
 			    optarg != NULL ? optarg : "");
@@ -175,8 +171,7 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 		options->mode = LEASE_SLOTS;
 	options->until = options->no_wait ? now + no_wait : options->wait == NEVER ? NEVER : now + options->wait;
 	options->answer_by = options->no_wait || options->wait == NEVER	   ? options->until
-		       : options->wait + LAST_ANSWER < no_wait ? now + no_wait
-							     : options->until + LAST_ANSWER;
+		       : options->wait + LAST_ANSWER < no_wait ? now + no_wait : options->until + LAST_ANSWER;
 	options->url_text = argv[optind];
 	return 0;
 }

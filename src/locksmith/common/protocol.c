@@ -6,7 +6,6 @@
 #include "report/error.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -125,22 +124,6 @@ void say_wait(const char *who)
 		return;
 	snprintf(last, sizeof last, "%s", who);
 	say(SAYS_WAIT " %s", who);
-}
-
-void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline)
-{
-	char fence[40] = "", number[24] = "";
-
-	if (fencing_token >= 0)
-		snprintf(fence, sizeof fence, " " FIELD_TOKEN "%" PRId64, fencing_token);
-	if (slot >= 0)
-		snprintf(number, sizeof number, " " FIELD_SLOT "%d", slot);
-	say(SAYS_OK "%s%s " FIELD_LEASE "%" PRId64 " " FIELD_DEADLINE "%" PRId64, fence, number, lease, deadline);
-}
-
-void say_held(int64_t deadline)
-{
-	say(SAYS_HELD " " FIELD_DEADLINE "%" PRId64, deadline);
 }
 
 int protocol_fd(void)

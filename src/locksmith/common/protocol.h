@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on:
-   WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only WHO
-   waits for room. */
+/* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on: WAIT is
+   dropped; other lines, and of HELD the last, are written when there is room. Only WHO waits for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* At the end: waits until all lines are written, or the reader has gone. */
@@ -18,12 +17,6 @@ void protocol_end(void);
 
 /* Writes "WAIT who" if who differs from the last one. */
 void say_wait(const char *who);
-
-/* Writes OK. fencing_token < 0: the engine has none; slot < 0: no slots. Times in nanoseconds. */
-void say_ok(int64_t fencing_token, int slot, int64_t lease, int64_t deadline);
-
-/* Writes HELD. */
-void say_held(int64_t deadline);
 
 /* The descriptor to poll for semlock's lines, or -1 after the end of input. */
 int protocol_fd(void);

@@ -3,9 +3,11 @@
 
 #include "locksmith/common/renewal.h"
 
-#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 static int64_t moment(const struct renewal *renewal, enum lease_part part)
 {
@@ -26,7 +28,7 @@ static int renew(struct renewal *renewal, int64_t *next, struct error *error)
 	*error = (struct error){.kind = ERROR_NONE};
 	switch (renewal->renew(renewal, moment(renewal, LEASE_LAST), error)) {
 	case RENEWED:
-		say_held(renewal->deadline);
+		say(SAYS_HELD " " FIELD_DEADLINE "%" PRId64, renewal->deadline);
 		*next = moment(renewal, renewal->at);
 		return 0;
 	case RENEW_AGAIN:
@@ -43,13 +45,27 @@ static int lost_for_want_of_time(struct error *error)
 	return error->text[0] != '\0' ? -1 : error_plain(error, ERROR_LOST, "the server did not answer in time");
 }
 
+static void say_ok(const struct renewal *renewal, int64_t fencing_token, int slot)
+{
+	char fence[40] = "", number[24] = "";
+
+	if (fencing_token >= 0)
+		snprintf(fence, sizeof fence, " " FIELD_TOKEN "%" PRId64, fencing_token);
+	if (slot >= 0)
+		snprintf(number, sizeof number, " " FIELD_SLOT "%d", slot);
+	say(SAYS_OK "%s%s " FIELD_LEASE "%" PRId64 " " FIELD_DEADLINE "%" PRId64, fence, number,
+	    renewal->lease, renewal->deadline);
+}
+
 int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error)
 {
 	int64_t next = moment(renewal, renewal->at);
 
 	*error = (struct error){.kind = ERROR_NONE};
-	say_ok(fencing_token, slot, renewal->lease, renewal->deadline);
-	if (!loop_wait_for_start(moment(renewal, LEASE_LAST)) && !protocol_released())
+	say_ok(renewal, fencing_token, slot);
+	while (!protocol_started() && !protocol_released() && clock_boottime() < moment(renewal, LEASE_LAST))
+		loop_turn(NULL, 0, moment(renewal, LEASE_LAST));
+	if (!protocol_started() && !protocol_released())
 		return error_plain(error, ERROR_LOST, "semlock stood still, and did not start the command in time");
 	while (!protocol_released()) {
 		int64_t last = moment(renewal, LEASE_LAST), now = clock_boottime();

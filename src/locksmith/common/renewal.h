@@ -29,8 +29,8 @@ struct renewal {
 	int (*rest)(struct renewal *renewal, int64_t until, struct error *error);
 };
 
-/* Says OK (FENCING_TOKEN and SLOT as of say_ok()), and keeps the lock.  0: it is to be released; -1: it is lost, and
-   *error filled. */
+/* Says OK, and keeps the lock.  FENCING_TOKEN < 0: the engine has none; SLOT < 0: no slots.  0: it is to be released;
+   -1: it is lost, and *error filled. */
 int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error);
 
 #endif

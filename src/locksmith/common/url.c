@@ -87,8 +87,7 @@ static int check_host(const char *host, struct error *error)
 	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
 		return error_plain(error, ERROR_USAGE, "the host in the URL makes no sense");
 	if (host[name] == ':' && !is_port(host + name))
-		return error_plain(
-		    error, ERROR_USAGE, "the port in the URL must be a number from 1 to 65535");
+		return error_plain(error, ERROR_USAGE, "the port in the URL must be a number from 1 to 65535");
 	return 0;
 }
 
@@ -124,12 +123,10 @@ static int url_take_path(const char *text, struct url *url, struct error *error)
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';
 	if (n == 0)
-		return error_plain(
-		    error, ERROR_USAGE, "the URL has no path: it must end in the lock's name");
+		return error_plain(error, ERROR_USAGE, "the URL has no path: it must end in the lock's name");
 	/* FTP servers take these for wildcards; on etcd # begins a part of the queue. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
-		return error_plain(
-		    error, ERROR_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
+		return error_plain(error, ERROR_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
 	slash = strrchr(url->path, '/');
 	name = slash == NULL ? url->path : slash + 1;
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -166,8 +163,7 @@ void url_hostname(const char *host, char *name, unsigned int size)
 {
 	size_t n = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
 
-	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n),
-	    host[0] == '[' ? host + 1 : host);
+	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n), host[0] == '[' ? host + 1 : host);
 }
 
 /* CR and LF would end a command of FTP and begin another. */

@@ -3,7 +3,6 @@
 
 #include "locksmith/curl/transfer.h"
 
-#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 

@@ -20,15 +20,14 @@ struct transfer {
 /* Makes the easy handle with the settings of all transfers. 0, or -1: libcurl does not start, or no memory. */
 int transfer_open(struct transfer *transfer);
 
-/* Runs transfer to its end, but not beyond the moment until, nor after a background transfer has set
-   *abort (NULL: none can). Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short, and
-   the connection is closed then. */
+/* Runs TRANSFER to its end, but not beyond the moment until, nor after a background transfer has set *abort (NULL: none
+   can). Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short, and the connection is closed then. */
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort);
 
-/* From now on transfer.server_hung_up is noted. transfer stays where it is until the end of the program. */
+/* From now on transfer.server_hung_up is noted. TRANSFER stays where it is until the end of the program. */
 void transfer_note_hang_up(struct transfer *transfer);
 
-/* Starts transfer in the background; the other calls drive it. */
+/* Starts TRANSFER in the background; the other calls drive it. */
 void transfer_start(struct transfer *transfer);
 
 /* Ends a background transfer, and frees the handle. Does nothing on a handle never opened. */

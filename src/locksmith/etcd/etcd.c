@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/etcd/etcd_lock.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/renewal.h"
@@ -34,8 +34,7 @@ static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 		length = strcspn(at, ",");
 		if (used + length + 2 > size || memchr(at, '/', length) != NULL)
 			return -1;
-		used += (size_t)snprintf(
-		    hosts + used, size - used, "%s%.*s", all > 0 ? "," : "", (int)length, at);
+		used += (size_t)snprintf(hosts + used, size - used, "%s%.*s", all > 0 ? "," : "", (int)length, at);
 		at += length + (at[length] == ',');
 	}
 	*tls = with > 0;
@@ -63,8 +62,7 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 	if (strlen(text) >= sizeof whole - sizeof hosts - 10)
 		return error_plain(error, ERROR_USAGE, "the URL is too long");
 	snprintf(whole, sizeof whole, "%s%.*s%s%s",
-	    tls ? "etcds://" : "", (int)(tls ? path - from : path - text), tls ? from : text, hosts,
-	    path);
+	    tls ? "etcds://" : "", (int)(tls ? path - from : path - text), tls ? from : text, hosts, path);
 	return url_parse(whole, url, error);
 }
 
@@ -272,10 +270,6 @@ static void etcd_end(bool stopped)
 }
 
 const struct engine engine = {
-    .name = "etcd",
-    .schemes = "etcd etcds",
-    .words = "shared slots order token queue-max",
-    .parse = etcd_parse,
-    .run = etcd_run,
-    .end = etcd_end,
+    .name = "etcd", .schemes = "etcd etcds", .words = "shared slots order token queue-max", .parse = etcd_parse,
+    .run = etcd_run, .end = etcd_end,
 };

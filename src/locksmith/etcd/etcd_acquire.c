@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/etcd/etcd_lock.h"
 #include "locksmith/common/protocol.h"
 
@@ -11,15 +11,6 @@
 #define TRIES_NO_WAIT 5
 #define LONG_LEASE (10 * SECOND)
 #define MOST_SILENCE (10 * SECOND) /* a call finds an endpoint that was stopped, whose watch says nothing */
-
-enum wait {
-	WAIT_HELD,
-	WAIT_BUSY,
-	WAIT_SILENT, /* no endpoint answers; our place in the queue is unknown, or lost */
-	WAIT_TAKEN,  /* a key is before ours, or another holder has taken that slot number */
-	WAIT_AGAIN,  /* our place was lost: begin again */
-	WAIT_FAILED
-};
 
 static int64_t answer_by(const struct etcd_lock *lock)
 {
@@ -34,36 +25,19 @@ static int64_t answer_in_lease(const struct etcd_lock *lock)
 	return earlier(answer_by(lock), lock->lease.end);
 }
 
-static enum wait place_verdict(const struct etcd_lock *lock)
+static enum etcd_reply place_reply(const struct etcd_lock *lock)
 {
-	if (!lock->place.found)
-		return WAIT_AGAIN;
-	return lock->place.blocked ? WAIT_BUSY : WAIT_HELD;
+	return !lock->place.found ? ETCD_GONE : lock->place.blocked ? ETCD_BUSY : ETCD_OK;
 }
 
-static enum wait call_verdict(enum etcd_reply reply)
-{
-	switch (reply) {
-	case ETCD_OK:
-		return WAIT_HELD;
-	case ETCD_SILENT:
-		return WAIT_SILENT;
-	case ETCD_FATAL:
-		return WAIT_FAILED;
-	default:
-		return WAIT_AGAIN;
-	}
-}
-
-static enum wait look_again(struct etcd_lock *lock)
+/* ETCD_GONE: our place in the queue was lost. */
+static enum etcd_reply look_again(struct etcd_lock *lock)
 {
 	enum etcd_reply reply = etcd_lock_look(lock, lock->revision, answer_in_lease(lock));
 
-	if (reply == ETCD_OK)
-		return place_verdict(lock);
 	if (reply == ETCD_SILENT)
 		say_wait("note=no endpoint answers");
-	return call_verdict(reply);
+	return reply == ETCD_OK ? place_reply(lock) : reply;
 }
 
 /* The watch of a stopped endpoint stays open and silent. But the endpoint answers no keepalive either:
@@ -98,88 +72,76 @@ static int64_t keep_after(const struct etcd_lock *lock)
 	return earlier(lock->ttl >= LONG_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
-/* Waits in the queue until no key is before ours. */
-static enum wait wait_in_queue(struct etcd_lock *lock)
+/* Waits in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place was lost. */
+static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 {
 	int64_t keep_at = lock->lease.end - lock->ttl + keep_after(lock);
 	int64_t look_at = clock_boottime() + 4 * keep_after(lock); /* in case that a watch is lost silently */
-	enum wait wait = place_verdict(lock);
+	enum etcd_reply reply = place_reply(lock);
 
-	while ((wait == WAIT_BUSY || wait == WAIT_SILENT) && !protocol_released()) {
+	while ((reply == ETCD_BUSY || reply == ETCD_SILENT) && !protocol_released()) {
 		if (lock->options->no_wait || clock_boottime() >= lock->options->until)
-			return wait == WAIT_SILENT ? WAIT_FAILED : WAIT_BUSY;
+			return reply == ETCD_SILENT ? ETCD_FATAL : ETCD_BUSY;
 		if (clock_boottime() >= lock->lease.end)
-			return wait == WAIT_SILENT ? wait : WAIT_AGAIN;
-		if (wait == WAIT_BUSY)
+			return reply == ETCD_SILENT ? reply : ETCD_GONE;
+		if (reply == ETCD_BUSY)
 			say_wait(lock->place.who);
 		watch_place(lock);
 		doze(lock, earlier(earlier(keep_at, look_at), lock->options->until));
 		if (clock_boottime() >= keep_at) {
-			enum etcd_reply reply = etcd_lock_keep(lock, answer_in_lease(lock));
+			enum etcd_reply kept = etcd_lock_keep(lock, answer_in_lease(lock));
 
-			if (reply == ETCD_GONE)
-				return WAIT_AGAIN;
-			keep_at = clock_boottime() + (reply == ETCD_OK ? keep_after(lock) : SECOND / 3);
+			if (kept == ETCD_GONE)
+				return kept;
+			keep_at = clock_boottime() + (kept == ETCD_OK ? keep_after(lock) : SECOND / 3);
 		}
 		/* The predecessor has gone. The transaction of enter also looks at the place; only a slot's number must be
 		   looked up first. */
 		if (lock->watch.deleted && lock->options->mode != LEASE_SLOTS)
-			return WAIT_HELD;
+			return ETCD_OK;
 		if (!watch_is_good(lock) || clock_boottime() >= earlier(look_at, lock->options->until)) {
-			wait = look_again(lock);
+			reply = look_again(lock);
 			look_at = clock_boottime() + 4 * keep_after(lock);
 		}
 	}
-	return wait == WAIT_SILENT ? WAIT_BUSY : wait;
-}
-
-/* No key is before ours, or the nearest one has gone. */
-static enum wait enter(struct etcd_lock *lock)
-{
-	enum etcd_reply reply = etcd_lock_enter(lock, answer_in_lease(lock));
-
-	if (reply != ETCD_OK)
-		return call_verdict(reply);
-	return lock->token != 0 ? WAIT_HELD : WAIT_TAKEN;
+	return reply == ETCD_SILENT ? ETCD_BUSY : reply;
 }
 
 /* Our key has its place: exact, also if many begin at the same time. */
-static enum wait count_waiters(struct etcd_lock *lock)
+static enum etcd_reply count_waiters(struct etcd_lock *lock)
 {
 	enum etcd_reply reply;
 	struct protobuf keys;
 
 	if (lock->options->queue_max == 0 || !lock->place.blocked)
-		return WAIT_HELD;
+		return ETCD_OK;
 	reply = etcd_lock_all(lock, answer_in_lease(lock), &keys);
-	if (reply != ETCD_OK)
-		return call_verdict(reply);
-	return etcd_queue_waiting(keys, lock->revision) < lock->options->queue_max ? WAIT_HELD : WAIT_BUSY;
+	if (reply != ETCD_OK || etcd_queue_waiting(keys, lock->revision) < lock->options->queue_max)
+		return reply;
+	return ETCD_BUSY;
 }
 
-static enum wait take_turn(struct etcd_lock *lock)
+static enum etcd_reply take_turn(struct etcd_lock *lock)
 {
-	enum wait wait = count_waiters(lock);
+	enum etcd_reply reply = count_waiters(lock);
 
-	while (wait == WAIT_HELD && lock->token == 0) {
-		wait = wait_in_queue(lock);
-		if (wait == WAIT_HELD)
-			wait = enter(lock);
-		if (wait == WAIT_TAKEN)
-			wait = WAIT_HELD;
+	while (reply == ETCD_OK && lock->token == 0) {
+		reply = wait_in_queue(lock);
+		if (reply == ETCD_OK)
+			reply = etcd_lock_enter(lock, answer_in_lease(lock));
 	}
-	return wait;
+	return reply;
 }
 
 /* With --no-wait: look first, and make the key only if the lock is free and no key was made since. A busy lock is
  * left without a trace. */
-static enum wait begin(struct etcd_lock *lock)
+static enum etcd_reply begin(struct etcd_lock *lock)
 {
 	bool no_wait = lock->options->no_wait, made = false;
 	enum etcd_reply reply = no_wait ? etcd_lock_look(lock, INT64_MAX, answer_by(lock)) : ETCD_OK;
 
 	if (no_wait && reply == ETCD_OK && lock->place.blocked)
-		return WAIT_BUSY;
+		return ETCD_BUSY;
 	if (reply == ETCD_OK)
 		reply = etcd_lock_grant(lock, answer_by(lock));
 	if (reply == ETCD_OK)
@@ -188,20 +150,20 @@ static enum wait begin(struct etcd_lock *lock)
 		return take_turn(lock);
 	if (reply == ETCD_SILENT && !no_wait)
 		say_wait("note=no endpoint answers");
-	return reply == ETCD_OK ? WAIT_AGAIN : call_verdict(reply);
+	return reply == ETCD_OK ? ETCD_GONE : reply;
 }
 
 enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
 {
 	int tries = 0;
-	enum wait wait;
+	enum etcd_reply reply;
 
 	for (;;) {
-		wait = begin(lock);
-		if (wait == WAIT_HELD && lock->token != 0)
+		reply = begin(lock);
+		if (reply == ETCD_OK && lock->token != 0)
 			return TAKEN;
 		*error = lock->rpc.error;
-		if ((wait != WAIT_AGAIN && (wait != WAIT_SILENT || lock->options->no_wait)) || protocol_released())
+		if ((reply != ETCD_GONE && (reply != ETCD_SILENT || lock->options->no_wait)) || protocol_released())
 			break;
 		if (lock->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= lock->options->until)
 			break;
@@ -210,7 +172,7 @@ enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
 		if (!lock->options->no_wait)
 			transfer_wait(clock_boottime() + SECOND / 5, NULL, NULL);
 	}
-	if (wait != WAIT_FAILED && protocol_released() && !lock->options->no_wait)
+	if (reply != ETCD_FATAL && protocol_released() && !lock->options->no_wait)
 		return RELEASED;
-	return wait == WAIT_FAILED || wait == WAIT_SILENT ? FAILED : BUSY;
+	return reply == ETCD_FATAL || reply == ETCD_SILENT ? FAILED : BUSY;
 }

@@ -3,7 +3,7 @@
 
 #include "locksmith/etcd/etcd_lock.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 
 #include <inttypes.h>
 #include <stdio.h>

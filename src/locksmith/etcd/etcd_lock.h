@@ -60,9 +60,8 @@ enum etcd_reply etcd_lock_grant(struct etcd_lock *lock, int64_t until);
 /* Renews the lease of a waiter: OK, or GONE, or SILENT. */
 enum etcd_reply etcd_lock_keep(struct etcd_lock *lock, int64_t until);
 
-/* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the holder's, and
-   lock->token is set. With unless_newer >= 0 only if no key of the lock was made after that revision; *made is false
-   if one was. */
+/* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the holder's, and lock->token
+   is set. With unless_newer >= 0 only if no key of the lock was made after that revision; *made is false if one was. */
 enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made);
 
 /* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new key. */

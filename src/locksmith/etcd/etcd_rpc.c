@@ -3,7 +3,7 @@
 
 #include "locksmith/etcd/etcd_rpc.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,8 +61,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD");
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
-	/* The store is full: every member refuses until an administrator makes room; with -w the call is
-	   repeated. */
+	/* The store is full: every member refuses until an administrator makes room; with -w the call is repeated. */
 	if (strstr(text, "space exceeded") != NULL)
 		return error_plain(&rpc->error, ERROR_AWAY, "%s", text);
 	switch (rpc->call.status) {
@@ -82,8 +81,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	return etcd_failure(rpc, text, true);
 }
 
-/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many
-   requests. */
+/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many requests. */
 static enum etcd_reply foreign_reply(struct etcd_rpc *rpc, int http)
 {
 	char line[sizeof rpc->failed[0]];
@@ -117,8 +115,7 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
 		error = line;
 	}
-	return etcd_failure(rpc, error,
-	    result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
+	return etcd_failure(rpc, error, result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
 		result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_SSL_CACERT_BADFILE &&
 		result != CURLE_SSL_CERTPROBLEM);
 }
@@ -277,8 +274,7 @@ static int open_call(struct grpc_call *call, size_t limit)
 static int take_user(const char *value, const struct url *url, struct login *login, struct error *error)
 {
 	size_t length = strcspn(value, ":");
-	bool same = url->user[0] == '\0' ||
-		    (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
+	bool same = url->user[0] == '\0' || (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
 
 	if (length >= sizeof login->user || strlen(value) - length > sizeof login->password)
 		return error_plain(error, ERROR_USAGE, "ETCDCTL_USER is too long");
@@ -317,8 +313,7 @@ static void make_endpoints(struct etcd_rpc *rpc)
 		const char *bracket = strrchr(host, ']');
 		bool port = strchr(bracket != NULL ? bracket : host, ':') != NULL;
 
-		snprintf(rpc->base[i], sizeof rpc->base[i], "http%s://%s%s", tls ? "s" : "", host,
-		    port ? "" : ":2379");
+		snprintf(rpc->base[i], sizeof rpc->base[i], "http%s://%s%s", tls ? "s" : "", host, port ? "" : ":2379");
 	}
 	/* Clients spread over the endpoints. */
 	rpc->current = (unsigned int)getpid() % rpc->url->hosts;

@@ -21,6 +21,7 @@
 
 enum etcd_reply {
 	ETCD_OK,
+	ETCD_BUSY,   /* not of a call: another key is before ours */
 	ETCD_SILENT, /* no endpoint gave an answer that counts; the request may have been done */
 	ETCD_GONE,   /* there is no such lease */
 	ETCD_FATAL = -1 /* no use in trying again: error is filled in */

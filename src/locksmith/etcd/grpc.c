@@ -254,10 +254,8 @@ static void make_ready(struct grpc_call *call, bool may_join)
 	call->sent = 0;
 	call->headers_size = call->heard = 0;
 	call->answered = false;
-	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTP_VERSION,
-	    tls	       ? (long)CURL_HTTP_VERSION_2TLS
-	    : call->joins ? (long)CURL_HTTP_VERSION_2_0
-		       : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTP_VERSION, (long)(tls ? CURL_HTTP_VERSION_2TLS
+	    : call->joins ? CURL_HTTP_VERSION_2_0 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
 	if (!call->joins)
 		opener = call;
 }

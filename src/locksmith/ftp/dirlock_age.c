@@ -3,7 +3,6 @@
    its signs from one heartbeat to the next. */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"

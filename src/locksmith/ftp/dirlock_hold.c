@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/dirlock.h"
 #include "locksmith/common/protocol.h"

@@ -4,7 +4,7 @@
 
 #include "locksmith/ftp/dirlock.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
    the server cannot list by STAT. */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/remote_dir.h"
 

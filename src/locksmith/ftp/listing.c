@@ -3,7 +3,7 @@
 
 #include "locksmith/ftp/listing.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 
 #include <string.h>
 #include <strings.h>

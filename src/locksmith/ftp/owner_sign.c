@@ -3,7 +3,7 @@
 
 #include "locksmith/ftp/owner_sign.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 
 #include "locksmith/ftp/remote_dir.h"
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/url.h"
 

@@ -2,7 +2,7 @@
 /* Directories over SFTP. Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 
-#include "locksmith/common/moment.h"
+#include "locksmith/common/loop.h"
 #include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/remote_dir.h"
 
