@@ -71,8 +71,8 @@ static int heard(char *text, size_t length, size_t size)
 
 	for (size_t at = 0; at < length && !refused; at += size)
 		refused = receive(text + at, 1, size < length - at ? size : length - at, &watch.call) == 0;
-	result = refused * 4 + watch.deleted * 2 + watch.stirred;
-	MUST(watch.stirred || !watch.deleted);
+	result = refused * 4 + watch.deleted * 2 + watch.event;
+	MUST(watch.event || !watch.deleted);
 	buffer_clear(&watch.call.received);
 	return result;
 }

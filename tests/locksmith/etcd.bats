@@ -423,6 +423,31 @@ declare -gA smith
 	END
 }
 
+# as_seen LINE: what the server itself tells of a holder; semlock here knows more, from /proc.
+as_seen() { "$LOCKSMITH_DIR/semlock-locksmith-etcd" --who "$URL" </dev/null | grep -Eqx "$1"; }
+
+@test "--who on another host: the command with its words, its PID once the lock was renewed, its slot, and since when" {
+	local began
+	began=$(date +%s)
+	hold_as first -j 3 --ttl=3 "$URL"
+	hold_as second -j 3 --ttl=3 "$URL"
+	eventually as_seen "WHO state=holds mode=slots slots=3 slot=0 pid=${COMMAND[first]} host=[^ ]+ since=[0-9]+ note=$PROBE hold first.up first.down"
+	eventually as_seen "WHO state=holds mode=slots slots=3 slot=1 pid=${COMMAND[second]} host=[^ ]+ since=[0-9]+ note=$PROBE hold second.up second.down"
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out "$began" "$PROBE" "${COMMAND[first]}" "${COMMAND[second]}" <<-'END'
+		import calendar, json, sys, time
+		_, path, began, probe, *pids = sys.argv
+		holders = json.load(open(path))[0]["holders"]
+		now = calendar.timegm(time.gmtime())
+		assert [h["slot"] for h in holders] == [0, 1] and [h["pid"] for h in holders] == [int(pid) for pid in pids], holders
+		assert [h["command"] for h in holders] == [[probe, "hold", n + ".up", n + ".down"] for n in ("first", "second")], holders
+		times = [calendar.timegm(time.strptime(h["since"], "%Y-%m-%dT%H:%M:%SZ")) for h in holders]
+		assert int(began) <= times[0] <= times[1] <= now, holders
+	END
+	let_go first
+	let_go second
+}
+
 # told LINE...: a helper that says these lines, and nothing else
 told() {
 	mkdir helpers

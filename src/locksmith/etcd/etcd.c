@@ -16,10 +16,10 @@
 #define FIRST_TIMEOUT (5 * SECOND / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * SECOND)
 #define PAUSE (SECOND / 5)
-#define LONG_LEASE (60 * SECOND)
+#define LONG_LEASE (60 * SECOND) /* more are revoked at the release */
 #define LONGEST_URL 6000
 
-/* The hosts of "http://a:1,http://b:1", of which all or none are https, into hosts. */
+/* Copies the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  -1: no room, a path, or https:// for some alone. */
 static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 {
 	unsigned int with = 0, all = 0;
@@ -91,13 +91,13 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 
 struct etcd_holding {
 	struct etcd_lock *lock;
-	int64_t short_until; /* a short command needs no renewal, though half of the lease may be over, */
+	int64_t short_until; /* a short command needs no renewal, although a third of the lease may be over, */
 	int64_t watch_at;    /* and no watch; later, when the next watch may begin */
 	int64_t pause;	     /* between two watches: longer after each that was dropped soon */
 	struct error refusal; /* of a renewal, since the last that was done */
 };
 
-/* Watches our own key from when it was last seen: a loss is noticed before the next renewal. */
+/* Watches our own key from the revision at which it was last seen: a loss is noticed before the next renewal. */
 static void watch_own(struct etcd_holding *holding)
 {
 	struct etcd_lock *lock = holding->lock;
@@ -158,7 +158,7 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 
 		if (cancelled && now < holding->watch_at + lock->ttl / 3)
 			holding->watch_at = now + (holding->pause = earlier(2 * holding->pause, lock->ttl / 3));
-		else if (watch->stirred || watch->call.transfer.ended)
+		else if (watch->event || watch->call.transfer.ended)
 			holding->pause = PAUSE;
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
@@ -171,7 +171,7 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 			until = earlier(until, holding->watch_at);
 	}
 	if (!watch->deleted)
-		transfer_wait(until, &watch->stirred, &watch->call.transfer.ended);
+		transfer_wait(until, &watch->event, &watch->call.transfer.ended);
 	return watch->deleted ? error_plain(error, ERROR_LOST, "its key was deleted") : 0;
 }
 
@@ -262,7 +262,7 @@ static void etcd_end(bool stopped)
 
 	lock->rpc.abort = NULL;
 	etcd_watch_stop(&lock->watch);
-	if (lock->token == 0) /* after the answer is said, which may not come late if the server is silent now */
+	if (lock->token == 0) /* here, behind the answer to semlock, which a silent server must not delay */
 		etcd_lock_revoke(lock, clock_boottime() + (protocol_released() ? lock->ttl / 3 : SECOND));
 	else if (stopped)
 		etcd_lock_release(lock, clock_boottime() + lock->ttl);

@@ -9,8 +9,8 @@
 
 #define FIRST_ANSWER (10 * SECOND)
 #define TRIES_NO_WAIT 5
-#define LONG_LEASE (10 * SECOND)
-#define MOST_SILENCE (10 * SECOND) /* a call finds an endpoint that was stopped, whose watch says nothing */
+#define SHORT_LEASE (10 * SECOND)
+#define MOST_SILENCE (10 * SECOND) /* the watch of a stopped endpoint stays silent: a call finds it */
 
 static int64_t answer_by(const struct etcd_lock *lock)
 {
@@ -53,13 +53,13 @@ static void watch_place(struct etcd_lock *lock)
 		etcd_watch_start(&lock->watch, &lock->rpc, &lock->place.watch, lock->place.puts, lock->seen + 1);
 }
 
-/* Waits until that moment, until the watch has an event, or until a moment after the watch's end. */
-static void doze(struct etcd_lock *lock, int64_t until)
+/* Waits until that moment, until the watch has an event, or until 200 ms after the end of the watch. */
+static void wait_for_event(struct etcd_lock *lock, int64_t until)
 {
 	const struct etcd_watch *watch = &lock->watch;
 
-	transfer_wait(until, &watch->stirred, &watch->call.transfer.ended);
-	if (watch->stirred ? !watch->cancelled : !watch->call.transfer.ended)
+	transfer_wait(until, &watch->event, &watch->call.transfer.ended);
+	if (watch->event ? !watch->cancelled : !watch->call.transfer.ended)
 		return;
 	etcd_rpc_rotate(&lock->rpc);
 	transfer_wait(earlier(clock_boottime() + SECOND / 5, lock->options->until), NULL, NULL);
@@ -69,14 +69,14 @@ static void doze(struct etcd_lock *lock, int64_t until)
    keepalives. Two thirds of a short lease could be too much for a slow machine. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
-	return earlier(lock->ttl >= LONG_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
+	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
 /* Waits in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place was lost. */
 static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 {
 	int64_t keep_at = lock->lease.end - lock->ttl + keep_after(lock);
-	int64_t look_at = clock_boottime() + 4 * keep_after(lock); /* in case that a watch is lost silently */
+	int64_t look_at = clock_boottime() + 4 * keep_after(lock); /* finds what a watch has missed */
 	enum etcd_reply reply = place_reply(lock);
 
 	while ((reply == ETCD_BUSY || reply == ETCD_SILENT) && !protocol_released()) {
@@ -87,7 +87,7 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 		if (reply == ETCD_BUSY)
 			say_wait(lock->place.who);
 		watch_place(lock);
-		doze(lock, earlier(earlier(keep_at, look_at), lock->options->until));
+		wait_for_event(lock, earlier(earlier(keep_at, look_at), lock->options->until));
 		if (clock_boottime() >= keep_at) {
 			enum etcd_reply kept = etcd_lock_keep(lock, answer_in_lease(lock));
 
@@ -95,8 +95,8 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 				return kept;
 			keep_at = clock_boottime() + (kept == ETCD_OK ? keep_after(lock) : SECOND / 3);
 		}
-		/* The predecessor has gone. The transaction of enter also looks at the place; only a slot's number must be
-		   looked up first. */
+		/* The predecessor has gone. The transaction that enters also looks at the place; only the number of a slot
+		   must be looked up first. */
 		if (lock->watch.deleted && lock->options->mode != LEASE_SLOTS)
 			return ETCD_OK;
 		if (!watch_is_good(lock) || clock_boottime() >= earlier(look_at, lock->options->until)) {

@@ -8,8 +8,8 @@
 
    The queue is in the order of creation, which etcd makes, and which a key keeps when it is put again.
 
-   A waiter renews the lease of its key. An etcd before 3.5.13 whose leader was stopped, goes on, and forgets
-   renewals may end such a lease early: the waiter has lost its place then. A holder would not know in time
+   A waiter renews the lease of its key. If the leader of an etcd before 3.5.13 is stopped and
+   continued, it forgets renewals and may end such a lease early: the waiter loses its place. A holder would not know in time
    that its lease has ended. So its key is under a lease that was never renewed, which cannot end early. To
    hold the lock for longer, the holder puts the key under another one:
 

@@ -351,11 +351,11 @@ static void watch_hear(void *data, struct protobuf message)
 	struct protobuf_field field;
 
 	watch->cancelled = watch->cancelled || !protobuf_whole(message) || protobuf_number(message, WATCH_CANCELED) != 0;
-	watch->stirred = watch->stirred || watch->cancelled;
+	watch->event = watch->event || watch->cancelled;
 	while (protobuf_next(&message, &field)) {
 		if (field.number != WATCH_EVENT)
 			continue;
-		watch->stirred = true;
+		watch->event = true;
 		if (protobuf_number(field.bytes, EVENT_TYPE) == DELETED)
 			watch->deleted = true;
 	}
@@ -390,7 +390,7 @@ void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const stru
 
 bool etcd_watch_over(const struct etcd_watch *watch)
 {
-	return watch->stirred || watch->call.transfer.easy == NULL || watch->call.transfer.ended;
+	return watch->event || watch->call.transfer.easy == NULL || watch->call.transfer.ended;
 }
 
 void etcd_watch_stop(struct etcd_watch *watch)

@@ -24,13 +24,13 @@ enum etcd_reply {
 	ETCD_BUSY,   /* not of a call: another key is before ours */
 	ETCD_SILENT, /* no endpoint gave an answer that counts; the request may have been done */
 	ETCD_GONE,   /* there is no such lease */
-	ETCD_FATAL = -1 /* no use in trying again: error is filled in */
+	ETCD_FATAL = -1 /* another try is of no use: error is filled */
 };
 
 struct etcd_rpc {
 	const struct url *url;
 	char base[URL_HOSTS][300];
-	char failed[URL_HOSTS][200]; /* each endpoint's error in this call; "": none */
+	char failed[URL_HOSTS][200]; /* what failed at each endpoint in this call; "": nothing */
 	bool away;		     /* an endpoint may answer later */
 	unsigned int current;	     /* the endpoint that is asked first */
 	struct grpc_call call;
@@ -38,8 +38,8 @@ struct etcd_rpc {
 	struct login login;
 	int64_t first_timeout, endpoint_timeout; /* with one endpoint, before and after the first answer; nanoseconds */
 	bool reached;      /* an endpoint has answered */
-	bool proxy;	   /* one of them is etcd's grpc-proxy: a keepalive's request stays open until its answer */
-	const bool *abort; /* set by a watch: break the call off; may be NULL */
+	bool proxy;	   /* an endpoint is etcd's grpc-proxy: the request of a keepalive stays open until its answer */
+	const bool *abort; /* set by a watch: the call is broken off; may be NULL */
 	struct protobuf_out request; /* of the next call */
 	struct protobuf answer;      /* of the last call that was OK; valid until the next one */
 	struct error error;
@@ -57,23 +57,23 @@ struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);
    and again until that moment. */
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
-/* Takes the next endpoint. */
+/* From now on the next endpoint is asked first. */
 void etcd_rpc_rotate(struct etcd_rpc *rpc);
 
 void etcd_rpc_close(struct etcd_rpc *rpc);
 
-/* Learns at once of a change of keys. */
+/* Reports a change of keys at once. */
 struct etcd_watch {
 	struct grpc_call call; /* call.transfer.ended: the stream is over */
 	bool deleted; /* a watched key went away */
-	bool stirred; /* there was a change, or the watch was cancelled */
+	bool event;   /* there was a change, or the watch was cancelled */
 	bool cancelled; /* by the server, mostly because it has compacted that revision */
 	char key[ETCD_KEY];    /* the first that is watched */
 	unsigned int endpoint; /* that is asked */
 };
 
 /* Watches those keys for deletions, and with puts for all changes, since revision. An earlier watch
-   ends. Without memory there is none. */
+   ends. If memory is short there is none, and etcd_watch_over(). */
 void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
     bool puts, int64_t revision);
 

@@ -36,7 +36,7 @@ static void forget_socket(curl_socket_t socket)
 			connections[i].base = NULL;
 }
 
-/* libcurl 7.88 does not say when it closes a socket that was never connected: then its number comes again. */
+/* libcurl 7.88 does not report that it closes a socket that was never connected: forget a number that is used again. */
 static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 {
 	struct grpc_call *call = data;
@@ -60,7 +60,7 @@ static int close_socket(void *data, curl_socket_t socket)
 	return close(socket);
 }
 
-/* libcurl would take a connection on which nothing comes for the next calls as well. */
+/* libcurl would use a connection on which no answer comes for the next calls, too. */
 static void hang_up(const char *base)
 {
 	for (size_t i = 0; i < CONNECTIONS; i++)
@@ -80,7 +80,7 @@ static bool is_header(const char *line, size_t size, const char *name, char *val
 	return true;
 }
 
-/* What is no number of gRPC's is an error, as gRPC has it. */
+/* gRPC: a status that is no number is UNKNOWN. */
 static int grpc_status(const char *text)
 {
 	char *end;
@@ -146,7 +146,7 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	}
 	while (protobuf_unwrap(&rest, &message))
 		call->hear(call->data, message);
-	/* A watch is over with its first event: a stream that goes on and on is none of etcd's. */
+	/* The caller ends a watch at its first event: a stream without end is not etcd's. */
 	call->heard += size;
 	refused = call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
 	call->received.used = (size_t)(rest.end - rest.at);
@@ -169,7 +169,7 @@ static size_t send_stream(char *room, size_t one, size_t size, void *data)
 	return left;
 }
 
-/* libcurl begins a request anew. Where it cannot, libcurl 8.14 frees the connection, which other calls use. */
+/* libcurl sends a request again. Without this callback libcurl 8.14 frees the connection, which other calls use. */
 static int rewind_stream(void *data, curl_off_t offset, int origin)
 {
 	struct grpc_call *call = data;
@@ -278,7 +278,7 @@ void grpc_run(struct grpc_call *call, int64_t until, const bool *abort)
 		hang_up(call->base);
 }
 
-/* What a server that speaks no gRPC has in its answer was refused by receive. */
+/* receive() has refused the body of a server that speaks no gRPC. */
 static bool refused_page(const struct grpc_call *call)
 {
 	const char *type = NULL;
