@@ -57,7 +57,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		return ETCD_GONE;
 	}
 	if (strstr(text, "user name is empty") != NULL && rpc->login.user[0] == '\0')
-		return etcd_fatal(rpc, ERROR_PERMISSION,
+		return error_plain(&rpc->error, ERROR_PERMISSION,
 		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD");
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
