@@ -64,15 +64,6 @@ static bool is_own(const struct lock *lock, int fd)
 	       (lock->spec->name == NULL && open_fds_same_description(getpid(), fd, getpid(), lock->fd) != 0);
 }
 
-/* The slot of a flock is two locks, the shared flock and a byte, through one descriptor. */
-static bool is_half_of_slot(const struct open_fds *open_fds, const struct open_fd *half)
-{
-	for (size_t i = 0; half->lock.kind == KIND_FLOCK && i < open_fds->count; i++)
-		if (open_fds->list[i].fd == half->fd && is_flock_slot(&open_fds->list[i].lock))
-			return true;
-	return false;
-}
-
 static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
@@ -85,8 +76,8 @@ static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 		file = (struct identity){named.st_dev, named.st_ino};
 	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_BESIDE; i++) {
-		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd) ||
-		    is_half_of_slot(&open_fds, &open_fds.list[i]))
+		/* The slot of a flock is two locks, of which the shared flock says no more than the byte. */
+		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd))
 			continue;
 		owner_describe(&holder, &open_fds.list[i].lock);
 		nesting = compare_locks(lock, &holder);

@@ -257,6 +257,14 @@ expect_shared() {
 	[ "$said" = shared ] || complain "$1 is $said instead of shared"
 }
 
+# shows LOCK PID WAITING [PID]: the list of --who in .out has LOCK once, held by PID, with WAITING waiters; the first of them
+# is the second PID
+shows() {
+	[ "$(grep -c "^$1: " .out)" -eq 1 ] || complain "$1 is not there once:" "$out" || return
+	grep -A2 "^$1: held, $3 waiting" .out | grep -q "^held  *$2 " || complain "$1:" "$out" || return
+	[ $# -lt 4 ] || grep -A3 "^$1: held" .out | grep -q "^ *1\. *$4 " || complain "$1:" "$out"
+}
+
 # as_nobody CMD...: as a user without rights.  If the tests do not run as root, their user has none.
 as_nobody() {
 	if [ "$(id -u)" -eq 0 ]; then

@@ -64,6 +64,10 @@ gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc
 	strace -f -qq -o trace -e trace=openat "$SEMLOCK" "$URL" true
 	exec 9>&-
 	[ "$(grep -o '"/proc/[0-9]*/cmdline"' trace | sort -u | wc -l)" -lt 10 ] || complain "$(grep /cmdline trace)"
+	python3 -c 'import os, sys; os.closerange(3, 1000); os.execvp(sys.argv[1], sys.argv[1:])' \
+		strace -f -qq -o trace -e 'trace=openat,/stat' "$SEMLOCK" "$URL" true
+	grep -q /proc/self/fd trace
+	! grep '"/proc/[0-9]*/fd/0"' trace || complain "without a pipe there is nothing to look for"
 }
 
 @test "an engine in shell: what another program says of itself becomes no line of the protocol" {
@@ -147,7 +151,8 @@ killed_with() {
 }
 
 @test "no program for a scheme: 69, which says where it was looked for" {
-	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" odd://h/l touch ran
+	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers or /" "$SEMLOCK" odd://h/l touch ran
+	refused 69 "cannot start semlock-locksmith-odd in /" env -u SEMLOCK_LOCKSMITH_DIR "$SEMLOCK" odd://h/l touch ran
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l
 	engine odd <<<'exit 0'
 	chmod -x helpers/semlock-locksmith-odd

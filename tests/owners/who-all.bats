@@ -7,13 +7,6 @@ tidy() {
 	rm -f "$(name_directory)/bats.$$"
 }
 
-# shows LOCK PID WAITING [PID]: LOCK is listed once, held by PID, with WAITING waiters; the first of them is the second PID
-shows() {
-	[ "$(grep -c "^$1: " .out)" -eq 1 ] || complain "$1 is not there once:" "$out" || return
-	grep -A2 "^$1: held, $3 waiting" .out | grep -q "^held  *$2 " || complain "$1:" "$out" || return
-	[ $# -lt 4 ] || grep -A3 "^$1: held" .out | grep -q "^ *1\. *$4 " || complain "$1:" "$out"
-}
-
 @test "kernel locks, slots, locks made of files, and their waiters" {
 	"$SEMLOCK" --init -m rename rename true
 	for method in flock ofd posix excl link mkdir symlink rename; do

@@ -176,6 +176,11 @@ living_stranger() {
 	done
 	method=symlink
 	living_stranger "$pid" "$pid"
+	method=excl
+	foreign_lock excl 1 # in a container, any daemon's
+	said 1 "l: held, 0 waiting" -m excl l
+	[ "$(column 2 held)" = 1 ]
+	! grep "cannot be seen" .out || complain "process 1 is there for all to see"
 	printf 'pid %s\n' "$pid" >l~pid.lock # git's
 	said 1 "l~pid.lock: held, 0 waiting" -m excl l~pid.lock
 }

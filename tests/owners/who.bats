@@ -43,6 +43,12 @@ json() {
 	expect_out "l: free"
 }
 
+@test "many locks: with few descriptors as well, no look leaves one open" {
+	touch l{1..40}
+	expect_status 0 bash -c 'ulimit -n 16; exec "$0" --who l{1..40}' "$SEMLOCK"
+	[ "$(grep -c '^l[0-9]*: free$' .out)" -eq 40 ] || complain "$out"
+}
+
 @test "several locks: each is shown, and 1 if one is held" {
 	hold_as one a
 	expect_status 1 "$SEMLOCK" --who a b

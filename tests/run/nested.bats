@@ -101,6 +101,7 @@ at_once() {
 	expect_status 0 "$SEMLOCK" -s l true
 	expect_status 0 "$SEMLOCK" -w 60 -s l true
 	expect_status 1 "$SEMLOCK" -n -s l true 8>&-
+	expect_status 1 "$SEMLOCK" -n -s l true 8>&- 7<>l # inherited, and not locked
 	expect_status 0 "$SEMLOCK" --fcntl l true
 	exec 8>&-
 	ready writer
@@ -114,6 +115,15 @@ at_once() {
 	expect_status 0 "$SEMLOCK" -s 9
 	hold_as reader -s l
 	start waiter "$SEMLOCK" 9
+	"$PROBE" blocked "${PID[waiter]}"
+	let_go reader
+	ended waiter 0
+	exec 8>&- 9>&-
+	rm ./*.up ./*.down
+	hold_as reader -m ofd -s m
+	exec 8<>m 9>&8
+	expect_status 0 "$SEMLOCK" -m ofd -s 8
+	start waiter "$SEMLOCK" -m ofd 9 # waits for the reader, and not for what it has itself
 	"$PROBE" blocked "${PID[waiter]}"
 	let_go reader
 	ended waiter 0
