@@ -194,40 +194,32 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 	return is_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
-/* The command has ended: HOLDER becomes the recorded semlock, which is about to release the lock. */
-static bool name_semlock(struct owner *holder, const struct probe *probe)
-{
-	const struct record *record = &probe->info.record;
-
-	if (record->semlock <= 0 || !process_read(record->semlock, &holder->process))
-		return false;
-	holder->since = process_start(holder->process.started);
-	holder->doubt = record_trusted(&probe->info.status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
-	return true;
-}
-
 /* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock under
  * flock(2): a waiter that judges it or takes it from a dead holder, or a foreign program. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
 	const struct lock_info *info = &probe->info;
+	const struct record *record = &info->record;
 	struct owner *holder = owners_add(found);
 
 	if (holder == NULL)
 		return;
 	found->holders = found->count;
 	holder->verdict = flocked && !info->legible ? ALIVE : judge_record(probe);
-	if (holder->verdict == ALIVE && name_command(holder, &info->record)) {
+	if (holder->verdict == ALIVE && name_command(holder, record)) {
 		holder->doubt = record_doubt(probe, ALIVE);
-		owners_join(found, holder, info->record.pid, -1);
-		if (info->record.semlock > 0 && holder->supervisor == info->record.semlock)
+		owners_join(found, holder, record->pid, -1);
+		if (record->semlock > 0 && holder->supervisor == record->semlock)
 			owners_join(found, holder, holder->supervisor, -1);
 		return;
 	}
 	if (holder->verdict == ALIVE && info->legible)
 		holder->verdict = judge_record(probe); /* the process may have ended since */
-	if (holder->verdict == ALIVE && name_semlock(holder, probe)) {
-		owners_join(found, holder, info->record.semlock, -1);
+	if (holder->verdict == ALIVE && record->semlock > 0 && process_read(record->semlock, &holder->process)) {
+		/* The command has ended, and its semlock is about to release the lock. */
+		holder->since = process_start(holder->process.started);
+		holder->doubt = record_trusted(&info->status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
+		owners_join(found, holder, record->semlock, -1);
 		return;
 	}
 	holder->doubt = record_doubt(probe, holder->verdict);
@@ -237,30 +229,24 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 		holder->verdict = UNKNOWN;
 		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
 	}
-	holder->process.pid = info->record.pid;
-	holder->process.user = info->record.kind == RECORD_FULL ? info->record.uid : (uid_t)-1;
+	holder->process.pid = record->pid;
+	holder->process.user = record->kind == RECORD_FULL ? record->uid : (uid_t)-1;
 	if (holder->doubt == DOUBT_HOST)
-		snprintf(holder->host, sizeof holder->host, "%s", info->record.host[0] == '\0' ? "?" : info->record.host);
+		snprintf(holder->host, sizeof holder->host, "%s", record->host[0] == '\0' ? "?" : record->host);
 }
 
-/* Another user's object may be a link to a file that a process has under flock for another purpose, or
- * name a waiter, which has the flock for a moment. */
-static bool is_trusted(const struct owner *holder, const struct stat *object)
-{
-	for (size_t i = 0; i < holder->nmembers; i++)
-		if (owner_trusted(object, holder->members[i].pid))
-			return true;
-	return false;
-}
-
-/* Give the flock's holder the name in the record, if that is the same process.  If the flock's holder
- * is unseen, the record alone tells. */
+/* Give the flock's holder the name in the record, if that is the same process.  If the flock's holder is unseen, the
+ * record alone tells.  Another user's object may be a link to a file that a process has under flock for another purpose,
+ * or name a waiter, which has the flock for a moment. */
 static void name_flocked(struct owners *found, const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
 	struct owner *holder = &found->list[0];
+	bool trusted = holder->nmembers == 0;
 
-	if (holder->nmembers > 0 && !is_trusted(holder, &info->status))
+	for (size_t i = 0; i < holder->nmembers; i++)
+		trusted = trusted || owner_trusted(&info->status, holder->members[i].pid);
+	if (!trusted)
 		holder->doubt = DOUBT_OWNER;
 	if (!record_names(holder, &info->record) || !name_command(holder, &info->record))
 		return;

@@ -22,17 +22,6 @@ static void field_text(const char *answer, const char *key, char *text, size_t s
 		text_printable(text, size, value, strcspn(value, " "), size - 1);
 }
 
-/* What the owner calls itself: the one field that may have blanks, and so the last. */
-static void field_note(struct process *process, const char *answer)
-{
-	const char *note = locksmith_field(answer, FIELD_NOTE);
-
-	if (note == NULL)
-		return;
-	snprintf(process->command, sizeof process->command, "%s", note);
-	process->command_length = strlen(process->command) + 1;
-}
-
 /* The number of the field KEY, from 0 to MOST; -1: none. */
 static long long field_number(const char *answer, const char *key, long long most)
 {
@@ -100,6 +89,7 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	struct owner *owner = owners_add(found);
 	long long slot = field_number(text, FIELD_SLOT, INT_MAX), pid = field_number(text, FIELD_PID, INT32_MAX);
 	long long since = field_number(text, FIELD_SINCE, INT64_MAX / SECOND);
+	const char *note = locksmith_field(text, FIELD_NOTE); /* may have blanks, and so is the last */
 	char mode[16];
 
 	if (owner == NULL)
@@ -121,7 +111,10 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 		snprintf(owner->host, sizeof owner->host, "?");
 	owner->since = since > 0 ? since * SECOND : 0;
 	owner->since_exact = since > 0;
-	field_note(&owner->process, text);
+	if (note != NULL) {
+		snprintf(owner->process.command, sizeof owner->process.command, "%s", note);
+		owner->process.command_length = strlen(owner->process.command) + 1;
+	}
 	if (waits)
 		return;
 	name_command(owner);

@@ -2,25 +2,34 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "lock/take.h"
-#include "sys/crash_points.h"
-#include "owners/owners.h"
 #include "preempt/preempt.h"
-#include "report/status_fd.h"
 #include "preempt/targets.h"
+#include "report/status_fd.h"
+#include "sys/crash_points.h"
+
+/* A process that may be signalled, known by a pidfd: a descriptor of that very process.  Once it has ended, a signal
+ * reaches no process, even if its PID is another process's by then. */
+struct target {
+	pid_t pid;
+	int pidfd;
+	bool signalled;
+	struct deadline kill; /* once SIGNALLED: the time of SIGKILL */
+};
 
 struct preempt_state {
 	const struct request *request;
 	struct lock *lock;
 	const struct wait_options *wait;
 	bool stopped;           /* a process has been signalled */
-	struct targets targets;
-	struct owners first;    /* of --toggle: the holders, as found by the search that signalled them */
+	struct target *targets;
+	size_t count;           /* of them */
 	bool toggles;           /* --toggle */
+	struct owners first;    /* with that: the holders, as found by the search that signalled them */
 	bool said_young;        /* --verbose has named a holder that is left alone */
 	bool doubts, doubted;   /* this search, and the one before it, left a doubt about a holder */
 	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
@@ -28,7 +37,7 @@ struct preempt_state {
 	int64_t yielding_since; /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
 	int64_t nobody_since;   /* since then the lock is busy and no target lives, ns; 0: one does */
 	int64_t young;          /* the last search found a holder that is stopped only in so many ns (--older); 0: none */
-	int searches;              /* searches since NOBODY_SINCE */
+	int searches;           /* searches since NOBODY_SINCE */
 	long pause;             /* ms until the next search */
 	struct error *error;
 };
@@ -40,6 +49,60 @@ static int cannot_signal(struct error *error, pid_t pid)
 		    "cannot stop the holder: process %ld is another user's; run semlock as that user, or as root",
 		    (long)pid);
 	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
+}
+
+/* A zombie still takes signals, and has released its locks. */
+static bool target_lives(const struct target *target)
+{
+	struct pollfd end = {target->pidfd, POLLIN, 0};
+
+	return poll(&end, 1, 0) == 0;
+}
+
+/* The living target PID, or NULL. */
+static struct target *find_target(const struct preempt_state *state, pid_t pid)
+{
+	for (size_t i = 0; i < state->count; i++)
+		if (state->targets[i].pid == pid && target_lives(&state->targets[i]))
+			return &state->targets[i];
+	return NULL;
+}
+
+/* Is a target alive that has been signalled? */
+static bool is_obeying(const struct preempt_state *state)
+{
+	for (size_t i = 0; i < state->count; i++)
+		if (state->targets[i].signalled && target_lives(&state->targets[i]))
+			return true;
+	return false;
+}
+
+/* Returns 0, also when there is no process PID; or -1 with ERROR filled. */
+static int add_target(struct preempt_state *state, pid_t pid)
+{
+	struct target *list;
+	int pidfd;
+
+	if (find_target(state, pid) != NULL)
+		return 0;
+	pidfd = pidfd_of(pid);
+	if (pidfd < 0)
+		return errno == ESRCH ? 0 : cannot_signal(state->error, pid);
+	list = realloc(state->targets, (state->count + 1) * sizeof *list);
+	if (list == NULL) {
+		close(pidfd);
+		errno = ENOMEM;
+		return cannot_signal(state->error, pid);
+	}
+	list[state->count++] = (struct target){.pid = pid, .pidfd = pidfd};
+	state->targets = list;
+	return 0;
+}
+
+/* Returns 0, also when TARGET has ended; -1 with errno set. */
+static int send_signal(const struct target *target, int signo)
+{
+	return pidfd_send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
 }
 
 /* Once a holder has been signalled, the wait has no limit: that holder must not have been ended in vain. */
@@ -60,23 +123,16 @@ static bool proven_holder(const struct preempt_state *state, pid_t pid, pid_t su
 		   owners_verify(state->lock, supervisor));
 }
 
-static void report_stopped(const struct request *request, pid_t pid)
-{
-	if (request->verbose && !request->as_flock)
-		complain("%s: stopped process %ld", request->label, (long)pid);
-	status_fd_event("stopped %ld", (long)pid);
-}
-
 /* Prove that PID holds the lock, then signal it.  The target's pidfd is older than the proof: if PID has ended
  * since, the signal reaches no process. */
 static int signal_holder(struct preempt_state *state, pid_t pid, pid_t supervisor, int signo)
 {
-	struct target *target = targets_find(&state->targets, pid);
+	struct target *target = find_target(state, pid);
 
 	if (target == NULL || too_late(state) || !proven_holder(state, pid, supervisor))
 		return 0;
 	CRASH_POINT("replace.proven");
-	if (targets_signal(target, signo) != 0)
+	if (send_signal(target, signo) != 0)
 		return cannot_signal(state->error, pid);
 	state->stopped = true;
 	if (target->signalled)
@@ -84,7 +140,9 @@ static int signal_holder(struct preempt_state *state, pid_t pid, pid_t superviso
 	target->signalled = true;
 	target->kill = state->request->kill_after > 0 ? deadline_after(state->request->kill_after)
 						      : deadline_never();
-	report_stopped(state->request, pid);
+	if (state->request->verbose && !state->request->as_flock)
+		complain("%s: stopped process %ld", state->request->label, (long)pid);
+	status_fd_event("stopped %ld", (long)pid);
 	return 0;
 }
 
@@ -112,7 +170,7 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 	for (size_t i = 0; i < holder->nmembers; i++)
 		stopped = stopped || (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
 	if (stopped || (process_stat(target->pid, &stat) && stat.state == 'T'))
-		targets_signal(target, SIGCONT);
+		send_signal(target, SIGCONT);
 }
 
 /* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts when two searches in
@@ -121,7 +179,7 @@ static void continue_stopped(const struct target *target, const struct owner *ho
  * again, -1 with ERROR filled. */
 static int check_doubt(struct preempt_state *state, const struct owner *holder, pid_t pid)
 {
-	bool sure = state->doubted && !targets_obeying(&state->targets);
+	bool sure = state->doubted && !is_obeying(state);
 	const char *missing = targets_unproven(holder, pid, state->lock);
 	bool doubtful = holder->doubt != DOUBT_NONE || holder->process.pid == 0 || missing != NULL;
 	struct process process;
@@ -148,13 +206,11 @@ static int check_doubt(struct preempt_state *state, const struct owner *holder, 
 static int add_targets(struct preempt_state *state, const struct owner *holder)
 {
 	for (size_t i = 0; i < holder->nmembers; i++)
-		if (targets_add(&state->targets, holder->members[i].pid) != 0)
-			return cannot_signal(state->error, holder->members[i].pid);
+		if (add_target(state, holder->members[i].pid) != 0)
+			return -1;
 	if (holder->kind == 0 && holder->supervisor != 0)
-		targets_add(&state->targets, holder->supervisor);
-	if (holder->supervisor != 0 && targets_of_flock(holder) && targets_add(&state->targets, holder->process.pid) != 0)
-		return cannot_signal(state->error, holder->process.pid);
-	return 0;
+		add_target(state, holder->supervisor);
+	return holder->supervisor != 0 && targets_of_flock(holder) ? add_target(state, holder->process.pid) : 0;
 }
 
 static int stop_holder(struct preempt_state *state, const struct owner *holder)
@@ -169,7 +225,7 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 	if (refuse_own_caller(state, holder) != 0 || add_targets(state, holder) != 0)
 		return -1;
 	CRASH_POINT("replace.aimed");
-	target = targets_find(&state->targets, pid);
+	target = find_target(state, pid);
 	if (target != NULL && !target->signalled && signal_holder(state, pid, holder->supervisor, signo) != 0)
 		return -1;
 	if (target == NULL || !target->signalled)
@@ -186,7 +242,7 @@ static bool is_concerned(const struct preempt_state *state, const struct owner *
 	bool concerned = state->first.holders == 0;
 
 	for (size_t i = 0; i < holder->nmembers; i++)
-		concerned = concerned || targets_find(&state->targets, holder->members[i].pid) != NULL;
+		concerned = concerned || find_target(state, holder->members[i].pid) != NULL;
 	for (size_t i = 0; i < state->first.holders; i++)
 		concerned = concerned || (holder->taker > 0 && holder->taker == state->first.list[i].taker);
 	return concerned;
@@ -263,9 +319,7 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 		if (may_yield(state, found, holder))
 			continue;
 		left = left_of_youth(state, holder);
-		if (left > 0 && wait_for_age(state, holder, left) == 0)
-			continue;
-		if (stop_holder(state, holder) != 0)
+		if ((left > 0 ? wait_for_age(state, holder, left) : stop_holder(state, holder)) != 0)
 			return -1;
 	}
 	if (!state->yielding || state->yielding_since == 0)
@@ -273,12 +327,31 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	return count;
 }
 
-/* Sleep until a target ends, or for the pause: a process may release a lock and live on. */
+/* Sleep until a target ends or its SIGKILL is due, or for the pause: a process may release a lock and live on.  The pidfd
+ * of an ended process would keep poll(2) from sleeping. */
 static void wait_for_targets(struct preempt_state *state)
 {
 	int64_t left = deadline_left(&state->wait->deadline) / MILLISECOND + 1;
+	int64_t most = left < state->pause && !state->stopped ? left : state->pause;
+	struct pollfd ends[32];
+	struct target target;
+	nfds_t polled = 0;
+	size_t kept = 0;
 
-	targets_wait(&state->targets, left < state->pause && !state->stopped ? left : state->pause);
+	for (size_t i = 0; i < state->count; i++) {
+		target = state->targets[i];
+		if (!target_lives(&target)) {
+			close(target.pidfd);
+			continue;
+		}
+		state->targets[kept++] = target;
+		if (polled < sizeof ends / sizeof *ends)
+			ends[polled++] = (struct pollfd){target.pidfd, POLLIN, 0};
+		left = target.signalled ? deadline_left(&target.kill) / MILLISECOND + 1 : most;
+		most = left < most ? left : most;
+	}
+	state->count = kept;
+	poll(ends, polled, (int)most);
 	if (state->pause < 200 && state->young == 0)
 		state->pause *= 2;
 }
@@ -287,7 +360,7 @@ static void wait_for_targets(struct preempt_state *state)
  * machine, a second may be one search of a lock that changes hands.) */
 static int check_seen(struct preempt_state *state)
 {
-	if (targets_obeying(&state->targets))
+	if (is_obeying(state))
 		state->nobody_since = state->searches = 0;
 	else if (state->nobody_since == 0)
 		state->nobody_since = clock_now();
@@ -339,16 +412,6 @@ static enum outcome stop_and_wait(void *context)
 	return AGAIN;
 }
 
-static enum outcome replace_take(struct preempt_state *state)
-{
-	struct wait_options wait = *state->wait;
-
-	wait.try_once = wait.try_once && state->request->older == 0;
-	wait.preempt = stop_and_wait;
-	wait.preemption = state;
-	return lock_take(state->lock, &wait, state->error);
-}
-
 /* Without a ticket: after the holder's end, the lock is for those that wait. */
 static enum outcome toggle_take(struct preempt_state *state)
 {
@@ -367,11 +430,17 @@ enum outcome preempt_take(const struct request *request, struct lock *lock, cons
     struct error *error)
 {
 	struct preempt_state state = {.request = request, .lock = lock, .wait = wait, .pause = 1, .error = error};
+	struct wait_options replacing = *wait;
 	enum outcome outcome;
 
 	state.toggles = request->preempt == PREEMPT_TOGGLE;
-	outcome = state.toggles ? toggle_take(&state) : replace_take(&state);
-	targets_forget(&state.targets);
+	replacing.try_once = wait->try_once && request->older == 0;
+	replacing.preempt = stop_and_wait;
+	replacing.preemption = &state;
+	outcome = state.toggles ? toggle_take(&state) : lock_take(lock, &replacing, error);
+	for (size_t i = 0; i < state.count; i++)
+		close(state.targets[i].pidfd);
+	free(state.targets);
 	owners_forget(&state.first);
 	return outcome;
 }

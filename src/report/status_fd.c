@@ -93,22 +93,10 @@ const char *status_fd_errno(int errnum)
 		int number;
 		char symbol[sizeof "ENAMETOOLONG"];
 	} names[] = {
-	    {E2BIG, "E2BIG"},
-	    {EACCES, "EACCES"},
-	    {EAGAIN, "EAGAIN"},
-	    {EINVAL, "EINVAL"},
-	    {EIO, "EIO"},
-	    {EISDIR, "EISDIR"},
-	    {ELOOP, "ELOOP"},
-	    {EMFILE, "EMFILE"},
-	    {ENAMETOOLONG, "ENAMETOOLONG"},
-	    {ENFILE, "ENFILE"},
-	    {ENOENT, "ENOENT"},
-	    {ENOEXEC, "ENOEXEC"},
-	    {ENOMEM, "ENOMEM"},
-	    {ENOTDIR, "ENOTDIR"},
-	    {EPERM, "EPERM"},
-	    {ETXTBSY, "ETXTBSY"},
+	    {E2BIG, "E2BIG"}, {EACCES, "EACCES"}, {EAGAIN, "EAGAIN"}, {EINVAL, "EINVAL"}, {EIO, "EIO"},
+	    {EISDIR, "EISDIR"}, {ELOOP, "ELOOP"}, {EMFILE, "EMFILE"}, {ENAMETOOLONG, "ENAMETOOLONG"},
+	    {ENFILE, "ENFILE"}, {ENOENT, "ENOENT"}, {ENOEXEC, "ENOEXEC"}, {ENOMEM, "ENOMEM"}, {ENOTDIR, "ENOTDIR"},
+	    {EPERM, "EPERM"}, {ETXTBSY, "ETXTBSY"},
 	};
 	static char number[16];
 
