@@ -196,8 +196,7 @@ int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int
 
 /* Is the lock in OPEN_FD the one that OWNER has: through the same open file description, or, for a
  * lock of the process (posix), by the same process? */
-static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned,
-    const struct open_fd *open_fd)
+static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned, const struct open_fd *open_fd)
 {
 	const struct procfs_lock *seen = &open_fd->lock;
 	const struct member *member = &owner->members[0];
@@ -252,8 +251,7 @@ static void find_root(struct owner *owner, struct process *root)
 	root->pid = 0;
 	for (size_t i = 0; i < owner->nmembers; i++)
 		if (process_read(owner->members[i].pid, &process) &&
-		    !owner_has(owner, process.parent) &&
-		    (root->pid == 0 || process.started < root->started))
+		    !owner_has(owner, process.parent) && (root->pid == 0 || process.started < root->started))
 			*root = process;
 }
 
@@ -343,26 +341,20 @@ static bool have_ended(const struct owner *owner)
 	return true;
 }
 
-/* A process that ended during the look holds nothing.  One that could not be read, for want of a
- * descriptor, has not ended. */
-static void drop_ended(struct owners *found)
+void kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
 
+	found->failed = snapshot->open_fds.failed;
+	add_seen(found, snapshot, kinds);
 	for (size_t i = found->count; i > 0; i--) {
 		owner = &found->list[i - 1];
+		name_holder(owner);
+		/* A process that ended during the search holds nothing.  One that could not be read, for want of a descriptor, has
+		 * not ended. */
 		if (owner->nmembers > 0 && owner->process.pid == 0 && have_ended(owner))
 			owners_drop(found, i - 1);
 	}
-}
-
-void kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds)
-{
-	found->failed = snapshot->open_fds.failed;
-	add_seen(found, snapshot, kinds);
-	for (size_t i = 0; i < found->count; i++)
-		name_holder(&found->list[i]);
-	drop_ended(found);
 	add_unseen(found, snapshot, kinds);
 	unite_unseen_slots(found);
 	found->holders = found->count;

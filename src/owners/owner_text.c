@@ -41,17 +41,6 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 		snprintf(text + strlen(text), size - strlen(text), " (%.*s)", (int)length, path);
 }
 
-static void unseen_text(const struct owner *owner, char *text, size_t size)
-{
-	if (owner->doubt == DOUBT_MACHINE)
-		snprintf(text, size, "held on another machine");
-	else if (owner->taker > 0)
-		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
-		    (long)owner->taker);
-	else
-		snprintf(text, size, "held by a process that cannot be seen");
-}
-
 /* Of a lock on a server: any part may be unknown. */
 static void server_text(const struct owner *owner, size_t columns, char *text, size_t size)
 {
@@ -128,44 +117,43 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 
 	moment_text(holder->touched, touched, sizeof touched);
 	if (holder->verdict == DEAD) {
-		snprintf(text, size, "left behind by process %ld, which has ended",
-		    (long)holder->process.pid);
+		snprintf(text, size, "left behind by process %ld, which has ended", (long)holder->process.pid);
 		return;
 	}
 	doubt_text(holder, doubt, sizeof doubt);
 	snprintf(text, size, "held, or left behind: %s; last sign of life %s (--stale goes by it)", doubt, touched);
 }
 
-static void process_text(const struct owner *holder, size_t columns, char *text, size_t size)
-{
-	char command[256], since[32];
-
-	process_command(&holder->process, command, sizeof command, columns);
-	moment_text(holder->since, since, sizeof since);
-	snprintf(text, size,
-	    holder->since_exact ? "held by %ld (%s) since %s" : "held by %ld (%s, started %s)",
-	    (long)holder->process.pid, command, since);
-}
-
 bool owner_text(const struct owners *found, size_t columns, char *text, size_t size)
 {
 	const struct owner *first = found->list;
+	char command[256], since[32];
+	bool unseen;
 	size_t used;
 
 	if (found->holders == 0)
 		return false;
-	if (first->verdict != ALIVE)
+	unseen = first->process.pid == 0 || first->process.command_length == 0;
+	if (first->verdict != ALIVE) {
 		record_text(first, text, size);
-	else if (first->host[0] != '\0')
+	} else if (first->host[0] != '\0') {
 		server_text(first, columns, text, size);
-	else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0)
+	} else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0) {
 		snprintf(text, size, "held; the lock names no holder");
-	else if (first->process.pid == 0 || first->process.command_length == 0)
-		unseen_text(first, text, size);
-	else if (first->process.pid == getpid())
+	} else if (unseen && first->doubt == DOUBT_MACHINE) {
+		snprintf(text, size, "held on another machine");
+	} else if (unseen && first->taker > 0) {
+		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)", (long)first->taker);
+	} else if (unseen) {
+		snprintf(text, size, "held by a process that cannot be seen");
+	} else if (first->process.pid == getpid()) {
 		snprintf(text, size, "held by this process, which has inherited the lock");
-	else
-		process_text(first, columns, text, size);
+	} else {
+		process_command(&first->process, command, sizeof command, columns);
+		moment_text(first->since, since, sizeof since);
+		snprintf(text, size, first->since_exact ? "held by %ld (%s) since %s" : "held by %ld (%s, started %s)",
+		    (long)first->process.pid, command, since);
+	}
 	used = strlen(text);
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);
@@ -190,8 +178,7 @@ static pid_t caller_of_hold(const struct owner *holder)
 	    !same_command(&semlock, child))
 		return 0;
 	for (size_t i = 0; i < child->command_length; i += strlen(child->command + i) + 1)
-		if (strncmp(child->command + i, "--ho", 4) == 0 &&
-		    (equals = strchr(child->command + i, '=')) != NULL)
+		if (strncmp(child->command + i, "--ho", 4) == 0 && (equals = strchr(child->command + i, '=')) != NULL)
 			return (pid_t)strtol(equals + 1, NULL, 10);
 	return semlock.parent;
 }

@@ -68,7 +68,7 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 		close(look.fd);
 }
 
-/* Returns 1; 0 if the look missed a lock that was passed on during it, not for want of permission; or -1 with
+/* Returns 1; 0 if the search missed a lock that was passed on during it, not for want of permission; or -1 with
  * ERROR filled. */
 static int add_kernel_owners(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {

@@ -82,8 +82,7 @@ static int64_t drawn_at(const struct ticket *ticket)
 	return clock_realtime() - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
 }
 
-static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
-    const struct procfs_lock *lock)
+static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket, const struct procfs_lock *lock)
 {
 	struct owner *owner = owners_add(found);
 
@@ -128,8 +127,7 @@ static void add_queued(struct owners *found, const struct snapshot *snapshot,
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		lock = &snapshot->listed[i].lock;
-		if (snapshot->listed[i].file != SNAPSHOT_LOCK || !lock->waiting ||
-		    !owners_count_lock(lock, kinds))
+		if (snapshot->listed[i].file != SNAPSHOT_LOCK || !lock->waiting || !owners_count_lock(lock, kinds))
 			continue;
 		if (lock->pid > 0)
 			add_waiter(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);

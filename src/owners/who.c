@@ -60,11 +60,9 @@ static void command_text(const struct owner *owner, size_t columns, char *name, 
 	if (words[0] != '\0')
 		;
 	else if (owner->process.pid == 0 && owner->process.command_length > 0)
-		text_printable(words, sizeof words, owner->process.command,
-		    strlen(owner->process.command), columns);
+		text_printable(words, sizeof words, owner->process.command, strlen(owner->process.command), columns);
 	else if (owner->process.pid == 0 && owner->taker > 0)
-		snprintf(words, sizeof words, "(cannot be seen; %ld took it)",
-		    (long)owner->taker);
+		snprintf(words, sizeof words, "(cannot be seen; %ld took it)", (long)owner->taker);
 	else if (owner->process.pid == 0)
 		snprintf(words, sizeof words, "(cannot be seen)");
 	else
@@ -127,26 +125,7 @@ static void print_table(const char *label, const struct owners *found)
 		printf("     Some holders or waiters are in processes that may not be looked into.\n");
 }
 
-/* A member of an object, with the comma behind it: a number, text, a time in ns after 1970, written as
- * "2026-11-21T01:47:01Z". */
-static void json_number(const char *key, long long number, bool known)
-{
-	if (known)
-		printf("\"%s\": %lld, ", key, number);
-	else
-		printf("\"%s\": null, ", key);
-}
-
-static void json_text(const char *key, const char *text)
-{
-	printf("\"%s\": ", key);
-	if (text == NULL)
-		printf("null");
-	else
-		json_string(stdout, text, strlen(text));
-	printf(", ");
-}
-
+/* MOMENT, ns after 1970, as "2026-11-21T01:47:01Z". */
 static void json_time(const char *key, int64_t moment)
 {
 	time_t seconds = (time_t)(moment / SECOND);
@@ -168,18 +147,18 @@ static void json_owner(const struct owner *owner)
 	gethostname(host, sizeof host - 1);
 	user_text(process, user, sizeof user);
 	printf("{");
-	json_number("pid", process->pid, process->pid != 0);
-	json_number("watcher", owner->supervisor, owner->supervisor != 0);
-	json_number("taker", owner->taker, owner->taker != 0);
-	json_number("uid", (long long)process->user, process->pid != 0 && process->user != (uid_t)-1);
-	json_text("user", strcmp(user, "?") == 0 ? NULL : user);
+	json_number(stdout, "pid", process->pid, process->pid != 0);
+	json_number(stdout, "watcher", owner->supervisor, owner->supervisor != 0);
+	json_number(stdout, "taker", owner->taker, owner->taker != 0);
+	json_number(stdout, "uid", (long long)process->user, process->pid != 0 && process->user != (uid_t)-1);
+	json_text(stdout, "user", strcmp(user, "?") == 0 ? NULL : user);
 	printf("\"alive\": %s, ", alive[owner->verdict]);
-	json_text("host", owner->host[0] == '\0' ? host : owner->host);
-	json_text("method", owner->method);
-	json_text("mode", modes[owner->mode]);
-	json_number("slot", owner->slot, owner->slot >= 0);
-	json_number("start", owner->first, owner->kind != 0);
-	json_number("length", owner->last - owner->first + 1, owner->kind != 0 && owner->last != LLONG_MAX);
+	json_text(stdout, "host", owner->host[0] == '\0' ? host : owner->host);
+	json_text(stdout, "method", owner->method);
+	json_text(stdout, "mode", modes[owner->mode]);
+	json_number(stdout, "slot", owner->slot, owner->slot >= 0);
+	json_number(stdout, "start", owner->first, owner->kind != 0);
+	json_number(stdout, "length", owner->last - owner->first + 1, owner->kind != 0 && owner->last != LLONG_MAX);
 	json_time("since", owner->since_exact ? owner->since : 0);
 	json_time("started", process->pid == 0 || process->started == 0 ? 0 : process_start(process->started));
 	json_time("touched", owner->touched);

@@ -155,8 +155,7 @@ static int refuse_own_caller(struct preempt_state *state, const struct owner *ho
 		if (pid == getpid() || process_descends(getpid(), pid))
 			return error_plain(state->error, ERROR_USAGE,
 			    "cannot stop the holder: process %ld is an ancestor of this command, which would end "
-			    "with it; run the command outside of the lock",
-			    (long)pid);
+			    "with it; run the command outside of the lock", (long)pid);
 	}
 	return 0;
 }
@@ -251,8 +250,7 @@ static bool is_concerned(const struct preempt_state *state, const struct owner *
 /* A lock file that is not filled yet, or a dead holder's that another process is taking over. */
 static bool changes_hands(const struct owner *holder)
 {
-	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) ||
-	       holder->doubt == DOUBT_FLOCK;
+	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) || holder->doubt == DOUBT_FLOCK;
 }
 
 /* May HOLDER give the lock back?  After a second it may not: that is a waiter stopped at this point, and a holder. */
@@ -266,21 +264,15 @@ static bool may_yield(struct preempt_state *state, const struct owners *found, c
 	return state->yielding_since == 0 || clock_now() - state->yielding_since < SECOND;
 }
 
-/* How long is HOLDER to be left alone, in ns?  An unknown age is no reason: the proofs decide. */
-static int64_t left_of_youth(const struct preempt_state *state, const struct owner *holder)
+/* Leave HOLDER alone until it ends, or is old enough; a process that lives on may release the lock.  An unknown age is no
+ * reason: the proofs decide.  Returns 1; 0: it is old enough; -1 with ERROR filled. */
+static int leave_young(struct preempt_state *state, const struct owner *holder)
 {
-	int64_t age = clock_realtime() - holder->since;
-
-	if (holder->since == 0 || age >= state->request->older)
-		return 0;
-	return age < 0 ? state->request->older : state->request->older - age;
-}
-
-/* Sleep until it ends, or is old enough; a process that lives on may release the lock. */
-static int wait_for_age(struct preempt_state *state, const struct owner *holder, int64_t left)
-{
+	int64_t age = clock_realtime() - holder->since, left = state->request->older - (age < 0 ? 0 : age);
 	char since[32];
 
+	if (holder->since == 0 || left <= 0)
+		return 0;
 	moment_text(holder->since, since, sizeof since);
 	if (state->young == 0 && state->request->verbose && !state->said_young)
 		complain("%s: process %ld is left alone until it %s for %lld s (since %s)", state->request->label,
@@ -290,15 +282,14 @@ static int wait_for_age(struct preempt_state *state, const struct owner *holder,
 	state->young = left;
 	state->pause = left < SECOND ? (long)(left / MILLISECOND) + 1 : 1000;
 	state->nobody_since = state->searches = 0;
-	return add_targets(state, holder);
+	return add_targets(state, holder) == 0 ? 1 : -1;
 }
 
 /* Returns the number of holders to wait for, or -1 with ERROR filled. */
 static int stop_holders(struct preempt_state *state, const struct owners *found)
 {
 	const struct owner *holder;
-	int64_t left;
-	int count = 0;
+	int count = 0, young;
 
 	if (state->young > 0)
 		state->pause = 1;
@@ -318,8 +309,8 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 		count++;
 		if (may_yield(state, found, holder))
 			continue;
-		left = left_of_youth(state, holder);
-		if ((left > 0 ? wait_for_age(state, holder, left) : stop_holder(state, holder)) != 0)
+		young = leave_young(state, holder);
+		if (young < 0 || (young == 0 && stop_holder(state, holder) != 0))
 			return -1;
 	}
 	if (!state->yielding || state->yielding_since == 0)
@@ -370,32 +361,24 @@ static int check_seen(struct preempt_state *state)
 	return 0;
 }
 
-static int look_and_stop(struct preempt_state *state)
-{
-	struct owners found;
-	int count;
-
-	if (owners_look(&found, state->lock, owners_kinds(state->lock), state->error) != 0)
-		return -1;
-	CRASH_POINT("replace.looked");
-	count = stop_holders(state, &found);
-	if (state->toggles && state->stopped && state->first.holders == 0)
-		state->first = found;
-	else
-		owners_forget(&found);
-	return count;
-}
-
 static enum outcome stop_and_wait(void *context)
 {
 	struct preempt_state *state = context;
+	struct owners found;
 	int count;
 
 	if (too_late(state)) {
 		state->lock->busy = state->wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 		return BUSY;
 	}
-	count = look_and_stop(state);
+	if (owners_look(&found, state->lock, owners_kinds(state->lock), state->error) != 0)
+		return FAILED;
+	CRASH_POINT("replace.looked");
+	count = stop_holders(state, &found);
+	if (state->toggles && state->stopped && state->first.holders == 0)
+		state->first = found;
+	else
+		owners_forget(&found);
 	if (count < 0 || (state->young == 0 && check_seen(state) != 0))
 		return FAILED;
 	if (state->young > 0 && state->wait->try_once && !state->stopped) {

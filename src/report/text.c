@@ -116,3 +116,16 @@ void json_words(FILE *out, const char *words, size_t length)
 	}
 	putc(']', out);
 }
+
+void json_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, text == NULL ? "\"%s\": null" : "\"%s\": ", key);
+	if (text != NULL)
+		json_string(out, text, strlen(text));
+	fputs(", ", out);
+}
+
+void json_number(FILE *out, const char *key, long long number, bool known)
+{
+	fprintf(out, known ? "\"%s\": %lld, " : "\"%s\": null, ", key, number);
+}

@@ -27,4 +27,8 @@ void json_string(FILE *out, const char *text, size_t length);
 /* The LENGTH bytes at WORDS, strings that each end in a zero, as an array. */
 void json_words(FILE *out, const char *words, size_t length);
 
+/* A member of an object, with the comma behind it.  Text: NULL is null; a number: if it is KNOWN. */
+void json_text(FILE *out, const char *key, const char *text);
+void json_number(FILE *out, const char *key, long long number, bool known);
+
 #endif

@@ -71,28 +71,14 @@ void log_command(const struct job *job)
 		slot = job->locks[i].slot;
 }
 
-static void put_text(FILE *out, const char *key, const char *text)
-{
-	fprintf(out, ", \"%s\": ", key);
-	json_string(out, text, strlen(text));
-}
-
-static void put_number(FILE *out, const char *key, long long number, bool known)
-{
-	if (known)
-		fprintf(out, ", \"%s\": %lld", key, number);
-	else
-		fprintf(out, ", \"%s\": null", key);
-}
-
 static void put_words(FILE *out, char **words)
 {
-	fputs(", \"command\": [", out);
+	fputs("\"command\": [", out);
 	for (size_t i = 0; words != NULL && words[i] != NULL; i++) {
 		fputs(i == 0 ? "" : ", ", out);
 		json_string(out, words[i], strlen(words[i]));
 	}
-	putc(']', out);
+	fputs("], ", out);
 }
 
 static void put_user(FILE *out)
@@ -101,7 +87,7 @@ static void put_user(FILE *out)
 	char number[24];
 
 	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
-	put_text(out, "user", entry == NULL ? number : entry->pw_name);
+	json_text(out, "user", entry == NULL ? number : entry->pw_name);
 }
 
 static void put_line(FILE *out, const struct request *request, const struct job *job)
@@ -112,17 +98,19 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	char moment[32];
 
 	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	fprintf(out, "{\"time\": \"%s\"", moment);
-	put_text(out, "lock", request->label);
-	put_text(out, "method", request->spec.method->name);
-	put_text(out, "mode", request->spec.slots > 0 ? "slot" : modes[request->locks[0].mode]);
-	put_number(out, "slot", slot, slot >= 0);
-	put_number(out, "pid", job == NULL ? 0 : (long long)job->child.pid, job != NULL && job->child.pid > 0);
+	putc('{', out);
+	json_text(out, "time", moment);
+	json_text(out, "lock", request->label);
+	json_text(out, "method", request->spec.method->name);
+	json_text(out, "mode", request->spec.slots > 0 ? "slot" : modes[request->locks[0].mode]);
+	json_number(out, "slot", slot, slot >= 0);
+	json_number(out, "pid", job == NULL ? 0 : (long long)job->child.pid, job != NULL && job->child.pid > 0);
 	put_user(out);
 	put_words(out, request->command);
-	put_number(out, "place", (long long)place, place > 0);
-	fprintf(out, ", \"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS, STATUS_FD_TIME(waited), STATUS_FD_TIME(held));
-	put_text(out, "outcome", status_fd_outcome());
+	json_number(out, "place", (long long)place, place > 0);
+	fprintf(out, "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",
+	    STATUS_FD_TIME(waited), STATUS_FD_TIME(held));
+	json_string(out, status_fd_outcome(), strlen(status_fd_outcome()));
 	fputs("}\n", out);
 }
 
