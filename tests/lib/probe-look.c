@@ -148,17 +148,17 @@ int cmd_state(int argc, char **argv)
 	return within_limit(state_is, argv[1], argv[2]);
 }
 
-/* gone PID: returns 0 when PID has ended. */
+/* gone PID [SECONDS]: returns 0 when PID has ended, within SECONDS (PATIENCE_MS). */
 int cmd_gone(int argc, char **argv)
 {
 	struct pollfd end = { .events = POLLIN };
 
-	if (argc != 2)
-		misuse("gone PID");
+	if (argc != 2 && argc != 3)
+		misuse("gone PID [SECONDS]");
 	end.fd = (int)syscall(SYS_pidfd_open, (pid_t)number(argv[1]), 0);
 	if (end.fd < 0)
 		return errno == ESRCH ? 0 : 71;
-	if (poll(&end, 1, PATIENCE_MS) == 1)
+	if (poll(&end, 1, argc == 3 ? 1000 * (int)number(argv[2]) : PATIENCE_MS) == 1)
 		return 0;
 	fprintf(stderr, "probe: process %s lives on\n", argv[1]);
 	return 1;

@@ -70,6 +70,8 @@ all_of_it() {
 	tls_server --cert="$DIR/server.pem"
 	refused 69 "TLS" "$SEMLOCK" -n "ftpes://127.0.0.1:$PORT/nightly" touch ran
 	[[ $err == *"SEMLOCK_CACERT names its authority"* ]] || complain "$err"
+	SEMLOCK_CACERT=$DIR/none refused 69 "$DIR/none; SEMLOCK_CACERT names its authority" \
+		"$SEMLOCK" -n "ftpes://127.0.0.1:$PORT/nightly" touch ran
 	export SEMLOCK_CACERT=$DIR/ca.pem
 	refused 69 "TLS" "$SEMLOCK" -n "ftpes://127.0.0.2:$PORT/nightly" touch ran ||
 		refused 69 "127.0.0.2" "$SEMLOCK" -n "ftpes://127.0.0.2:$PORT/nightly" touch ran

@@ -69,7 +69,8 @@ static const char *advice(const struct transfer *transfer)
 	long verified = 0; /* OpenSSL's reason, or 0 */
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &verified);
-	if (transfer->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0)
+	if ((transfer->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0) ||
+	    transfer->result == CURLE_SSL_CACERT_BADFILE) /* no such file, as on a machine without ca-certificates */
 		return "; SEMLOCK_CACERT names its authority";
 	if (strstr(transfer->error, "alert") != NULL && strstr(transfer->error, "certificate") != NULL)
 		return "; the server may want a certificate: SEMLOCK_CERT, SEMLOCK_KEY";
