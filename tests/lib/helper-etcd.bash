@@ -1,8 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# For the tests of the helper for etcd: what more than one file of them needs.  Loaded after locksmith and servers/etcd.
+# For the tests of the helper for etcd: what all files of them need.
 
-etcd_setup() {
+load ../lib/locksmith
+load ../lib/servers/etcd
+
+setup() {
+	watch_over
 	have_locksmiths || skip "built without the network methods"
 	export SEMLOCK_ANSWER_WITHIN=60 # --no-wait: a busy machine may need more than two and a half seconds
 	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
@@ -10,7 +14,7 @@ etcd_setup() {
 	unset NETRC SEMLOCK_CACERT SEMLOCK_USER SEMLOCK_PASSWORD ETCDCTL_ENDPOINTS ETCDCTL_USER ETCDCTL_PASSWORD
 }
 
-etcd_teardown() {
+teardown() {
 	smiths_stop_all
 	etcd_stop_all
 	watched

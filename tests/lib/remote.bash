@@ -150,6 +150,71 @@ both_killed() {
 	expect_status 0 "$SEMLOCK" -w 60 "$URL" true
 }
 
+# runs_a_command: it has its input, and its status is semlock's.
+runs_a_command() {
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	expect_silent
+	printf 'some input' >input
+	expect_status 0 "$SEMLOCK" "$URL" cat <input
+	expect_out "some input"
+}
+
+# holds_against_others: the holder's command runs, and another's does not; -v names the holder.
+holds_against_others() {
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_silent
+	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
+	refused 1 "held by ${COMMAND[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
+	[ ! -e ran ]
+}
+
+# waiter_gets_it URL: who waits for the holder that there is has its turn after it.
+waiter_gets_it() {
+	fifos waiter
+	start waiter "$SEMLOCK" -v "$1" "$PROBE" hold waiter.up waiter.down
+	waits_for waiter "waiting: held by ${COMMAND[holder]} on"
+	let_go
+	ready waiter
+	let_go waiter
+}
+
+# who_names_both: the holder and who waits, in the table and in JSON.
+who_names_both() {
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v -s "$URL" true
+	waits_for waiter "waiting: held by"
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	grep -Eq "^held +${COMMAND[holder]} .* exclusive " .out
+	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	/usr/bin/python3 - .out "${COMMAND[holder]}" "${PID[waiter]}" <<-'END'
+		import json, sys
+		lock = json.load(open(sys.argv[1]))[0]
+		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
+		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
+	END
+}
+
+# no_answer_in_time: 69 as fast as promised from a server that says nothing.
+no_answer_in_time() {
+	local wait
+	for wait in -n "-w .1"; do
+		# shellcheck disable=SC2086 # two words
+		refused_within 3000 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
+	done
+	refused_within 4500 "no answer in time" "$SEMLOCK" -w 3 "$URL" touch ran
+}
+
+# in_no_command_line SECRET: of any process.
+in_no_command_line() {
+	local process
+	for process in /proc/[0-9]*/cmdline; do
+		if grep -qa "$1" "$process" 2>/dev/null; then complain "in $process"; fi
+	done
+}
+
 # stopped_waiter SECS: a semlock that waits is stopped (Ctrl-Z) and its turn comes: the next one is in after a lease and
 # at most SECS, and when it goes on it has its turn again.
 stopped_waiter() {

@@ -17,11 +17,7 @@ lease() { ctl get nightly/ --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
 count() { ctl get nightly/ --prefix --keys-only | grep -v "#slots#" | grep -c . || true; }
 
 @test "the command runs, with its input, its status, and what it is told of the lock" {
-	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
-	expect_silent
-	printf 'some input' >input
-	expect_status 0 "$SEMLOCK" "$URL" cat <input
-	expect_out "some input"
+	runs_a_command
 	expect_status 0 "$SEMLOCK" -s "$URL" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
 	expect_out "$URL etcd shared"
 	expect_status 127 "$SEMLOCK" "$URL" ./no-such-command
@@ -45,21 +41,9 @@ count() { ctl get nightly/ --prefix --keys-only | grep -v "#slots#" | grep -c . 
 }
 
 @test "one at a time: -n and -w give up and leave no key behind, a waiter gets it" {
-	hold_lock "$URL"
-	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
-	expect_silent
-	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
-	refused 1 "held by ${COMMAND[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
-	[ ! -e ran ]
+	holds_against_others
 	[ "$(count)" -eq 1 ]
-	fifos waiter
-	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
-	waits_for waiter "waiting: held by ${COMMAND[holder]} on"
-	release holder
-	ended holder 0
-	ready waiter
-	release waiter
-	ended waiter 0
+	waiter_gets_it "$URL"
 	[ "$(count)" -eq 0 ]
 }
 
@@ -399,28 +383,13 @@ declare -gA smith
 	ctl --user root:pw user passwd root --interactive=false <<<"$secret" >/dev/null
 	export SEMLOCK_PASSWORD=$secret
 	hold_lock "etcd://root@$ETCD/nightly"
-	for process in /proc/[0-9]*/cmdline; do
-		if grep -qa "$secret" "$process" 2>/dev/null; then complain "in $process"; fi
-	done
+	in_no_command_line "$secret"
 	release holder
 	ended holder 0
 }
 
 @test "--who names holders and waiters, as a table and as JSON" {
-	expect_status 0 "$SEMLOCK" --who "$URL"
-	hold_lock "$URL"
-	start waiter "$SEMLOCK" -v -s "$URL" true
-	waits_for waiter "waiting: held by"
-	expect_status 1 "$SEMLOCK" --who "$URL"
-	grep -Eq "^held +${COMMAND[holder]} .* exclusive " .out
-	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
-	expect_status 1 "$SEMLOCK" --who --json "$URL"
-	/usr/bin/python3 - .out "${COMMAND[holder]}" "${PID[waiter]}" <<-'END'
-		import json, sys
-		lock = json.load(open(sys.argv[1]))[0]
-		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
-		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
-	END
+	who_names_both
 }
 
 # as_seen LINE: what the server itself tells of a holder; semlock here knows more, from /proc.
@@ -800,11 +769,7 @@ leaderless() {
 
 @test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
 	kill -STOP "${ETCD_PID[s1]}"
-	for wait in -n "-w .1"; do
-		# shellcheck disable=SC2086 # two words
-		refused_within 3000 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
-	done
-	refused_within 4500 "no answer in time" "$SEMLOCK" -w 3 "$URL" touch ran
+	no_answer_in_time
 	kill -CONT "${ETCD_PID[s1]}"
 	[ ! -e ran ]
 }

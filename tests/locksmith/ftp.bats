@@ -23,11 +23,7 @@ tidy() { [ -z "${SERVER:-}" ] || kill -KILL "$SERVER"; }
 plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/dev/null; }
 
 @test "the command runs, with its input, its status, and what it is told of the lock" {
-	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
-	expect_silent
-	printf 'some input' >input
-	expect_status 0 "$SEMLOCK" "$URL" cat <input
-	expect_out "some input"
+	runs_a_command
 	expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo "$SEMLOCK_METHOD $SEMLOCK_MODE ${SEMLOCK_TOKEN-none}"'
 	expect_out "ftp exclusive none"
 	[ -z "$(ls "$ROOT")" ]
@@ -63,20 +59,8 @@ plain() { curl -s -u lock:secret "ftp://127.0.0.1:$PORT/" -Q "$1 nightly" -I >/d
 }
 
 @test "one at a time: -n and -w give up, a waiter gets it" {
-	hold_lock "$URL"
-	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
-	expect_silent
-	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
-	refused 1 "held by ${COMMAND[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
-	[ ! -e ran ]
-	fifos waiter
-	start waiter "$SEMLOCK" -v "$URL" "$PROBE" hold waiter.up waiter.down
-	waits_for waiter "waiting: held by ${COMMAND[holder]} on"
-	release holder
-	ended holder 0
-	ready waiter
-	release waiter
-	ended waiter 0
+	holds_against_others
+	waiter_gets_it "$URL"
 	[ -z "$(ls "$ROOT")" ]
 }
 
@@ -216,11 +200,7 @@ stopped_with_sign() {
 
 @test "a server that accepts and says nothing: 69, and not 1; with -n within three seconds" {
 	kill -STOP "$SERVER"
-	for wait in -n "-w .1"; do
-		# shellcheck disable=SC2086 # two words
-		refused_within 3000 "no answer in time" "$SEMLOCK" $wait "$URL" touch ran
-	done
-	refused_within 4500 "no answer in time" "$SEMLOCK" -w 3 "$URL" touch ran
+	no_answer_in_time
 	kill -CONT "$SERVER"
 	[ ! -e ran ]
 }

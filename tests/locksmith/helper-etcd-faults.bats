@@ -3,12 +3,7 @@
 # An etcd, or what stands before it, that is slow, silent, loses answers, or makes no sense.
 # By semlock-locksmith alone; the servers are started here.
 
-load ../lib/locksmith
-load ../lib/servers/etcd
 load ../lib/helper-etcd
-
-setup() { watch_over; etcd_setup; }
-teardown() { etcd_teardown; }
 
 @test "one who does not wait is stopped until its lease has ended: it gets the free lock all the same" {
 	etcd_single

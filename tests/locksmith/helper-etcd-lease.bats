@@ -3,12 +3,7 @@
 # The lease of a lock on etcd: renewed, revoked, lost; and the servers killed, stopped and emptied.
 # By semlock-locksmith alone; the servers are started here.
 
-load ../lib/locksmith
-load ../lib/servers/etcd
 load ../lib/helper-etcd
-
-setup() { watch_over; etcd_setup; }
-teardown() { etcd_teardown; }
 
 # until_gone PREFIX: waits until no key begins with PREFIX.
 until_gone() {

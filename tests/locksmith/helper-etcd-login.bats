@@ -3,12 +3,7 @@
 # Who may lock on etcd: users, certificates, and the variables of etcdctl.
 # By semlock-locksmith alone; the servers are started here.
 
-load ../lib/locksmith
-load ../lib/servers/etcd
 load ../lib/helper-etcd
-
-setup() { watch_over; etcd_setup; }
-teardown() { etcd_teardown; }
 
 @test "users: wrong password 77, no rights 77, login again after a restart" {
 	etcd_single

@@ -3,12 +3,7 @@
 # The queue of a lock on etcd: order, readers, slots, etcdctl lock beside it, and what a look costs.
 # By semlock-locksmith alone; the servers are started here.
 
-load ../lib/locksmith
-load ../lib/servers/etcd
 load ../lib/helper-etcd
-
-setup() { watch_over; etcd_setup; }
-teardown() { etcd_teardown; }
 
 # key_count LOCK N: waits until the lock has N keys.
 key_count() {
@@ -16,6 +11,20 @@ key_count() {
 	end=$((SECONDS + LINE_SECONDS))
 	until [ "$(ctl get "$1/" --prefix --keys-only | grep -c .)" -eq "$2" ]; do
 		((SECONDS < end)) || { keys >&2; return 1; }
+	done
+}
+
+# queue_of_500 MODE: 500 keys in the queue of L, of 300 bytes each.
+queue_of_500() {
+	local i j value
+	printf -v value '%s pid=1 host=elsewhere since=1 note=%0200d' "$1" 0
+	for i in 1 2 3 4 5; do
+		{
+			echo # no conditions
+			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
+			echo
+			echo
+		} | ctl txn >/dev/null
 	done
 }
 
@@ -252,16 +261,7 @@ foreign() {
 
 @test "--who tells of all, however slowly it is read" {
 	etcd_single
-	local i j value
-	printf -v value 'shared pid=1 host=elsewhere since=1 note=%0200d' 0
-	for i in 1 2 3 4 5; do
-		{
-			echo # no conditions
-			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
-			echo
-			echo
-		} | ctl txn >/dev/null
-	done
+	queue_of_500 shared
 	[ "$("$LOCKSMITH_DIR/semlock-locksmith-etcd" --who "etcd://$ETCD/L" </dev/null | grep -v ^LOCKSMITH | { read -r -t 1 <> <(:) || true; wc -l; })" -eq 500 ]
 }
 
@@ -297,18 +297,10 @@ transactions() { metric 'grpc_server_handled_total{grpc_code="OK",grpc_method="T
 
 @test "a look costs the same however long the queue is" {
 	etcd_single
-	local i j value mode before
-	printf -v value 'exclusive pid=1 host=elsewhere since=1 note=%0200d' 0
+	local mode before
 	smith a --ttl=6 "etcd://$ETCD/L"
 	expect a OK
-	for i in 1 2 3 4 5; do
-		{
-			echo # no conditions
-			for j in {1..100}; do echo "put L/$i.$j \"$value\""; done
-			echo
-			echo
-		} | ctl txn >/dev/null
-	done
+	queue_of_500 exclusive
 	before=$(bytes_sent)
 	expect a HELD
 	expect a HELD

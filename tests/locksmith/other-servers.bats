@@ -31,14 +31,7 @@ all_of_it() {
 	expect_status 1 "$SEMLOCK" -n "$1" touch ran
 	expect_status 1 "$SEMLOCK" --who "$1"
 	grep -Eq "^held +${COMMAND[holder]} " .out
-	fifos waiter
-	start waiter "$SEMLOCK" -v "$1" "$PROBE" hold waiter.up waiter.down
-	waits_for waiter "waiting: held by ${COMMAND[holder]} on"
-	release holder
-	ended holder 0
-	ready waiter
-	release waiter
-	ended waiter 0
+	waiter_gets_it "$1"
 	expect_status 0 "$SEMLOCK" -n "$1" true
 	[ ! -e ran ]
 }

@@ -72,11 +72,7 @@ served() {
 }
 
 @test "the command runs, with its input, its status, and what it is told of the lock" {
-	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
-	expect_silent
-	printf 'some input' >input
-	expect_status 0 "$SEMLOCK" "$URL" cat <input
-	expect_out "some input"
+	runs_a_command
 	expect_status 0 "$SEMLOCK" -s "$URL" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
 	expect_out "$URL postgresql shared"
 	expect_status 127 "$SEMLOCK" "$URL" ./no-such-command
@@ -104,12 +100,7 @@ served() {
 }
 
 @test "one at a time: -n and -w give up and leave nothing behind, a waiter gets it" {
-	hold_lock "$URL"
-	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
-	expect_silent
-	expect_status 9 "$SEMLOCK" -E 9 -w 0.3 "$URL" touch ran
-	refused 1 "held by ${COMMAND[holder]} on " "$SEMLOCK" -v -n "$URL" touch ran
-	[ ! -e ran ]
+	holds_against_others
 	[ "$(rows)" -eq 1 ]
 	waiter one "$URL"
 	waits_for one "waiting: held by ${COMMAND[holder]} on"
@@ -553,9 +544,7 @@ seldom() {
 	SEMLOCK_USER=cron PGPASSFILE=$DIR/pass expect_status 0 "$SEMLOCK" -n "postgresql://$PG/nightly?dbname=locks" true
 	export SEMLOCK_PASSWORD=$secret
 	hold_lock "$url"
-	for process in /proc/[0-9]*/cmdline; do
-		if grep -qa "$secret" "$process" 2>/dev/null; then complain "in $process"; fi
-	done
+	in_no_command_line "$secret"
 }
 
 @test "libpq's own ways to name a server: PGHOST and the like, a service, a socket, several hosts" {
@@ -679,20 +668,7 @@ later() {
 }
 
 @test "--who names holders and waiters, as a table and as JSON" {
-	expect_status 0 "$SEMLOCK" --who "$URL"
-	hold_lock "$URL"
-	start waiter "$SEMLOCK" -v -s "$URL" true
-	waits_for waiter "waiting: held by"
-	expect_status 1 "$SEMLOCK" --who "$URL"
-	grep -Eq "^held +${COMMAND[holder]} .* exclusive " .out
-	grep -Eq "^ +1\. +${PID[waiter]} .* shared " .out
-	expect_status 1 "$SEMLOCK" --who --json "$URL"
-	/usr/bin/python3 - .out "${COMMAND[holder]}" "${PID[waiter]}" <<-'END'
-		import json, sys
-		lock = json.load(open(sys.argv[1]))[0]
-		assert lock["held"] and lock["holders"][0]["pid"] == int(sys.argv[2])
-		assert lock["waiters"][0]["pid"] == int(sys.argv[3])
-	END
+	who_names_both
 	expect_status 1 "$SEMLOCK" --who
 	grep -A3 "^$URL: held, 1 waiting" .out >lines
 	grep -q "^held  *${COMMAND[holder]} " lines

@@ -2,22 +2,9 @@
 # SPDX-License-Identifier: MIT
 # excl, link, mkdir, rename and symlink: what a user sees of a lock that is made of files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/made-of-files
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
-METHODS="excl link mkdir symlink rename"
-
-# each CMD...: runs CMD for each method, which is $method, in a directory of its own
-each() {
-	for method in $METHODS; do
-		mkdir "at.$method"
-		cd "at.$method" || return
-		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
-		echo "method $method:"
-		"$@" # not before "||": any failure inside of the command fails the test
-		cd ..
-	done
-}
-
 # nothing_left: the directory is empty, but for rename's token
 nothing_left() {
 	rm -f ./*.up ./*.down ./*.out ./*.err .out .err order

@@ -2,20 +2,7 @@
 # SPDX-License-Identifier: MIT
 # --who, of locks that are made of files: by their records, and by the flock on the files.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
-
-METHODS="excl link mkdir symlink rename"
-
-# each CMD...: runs CMD for each method, which is $method, in a directory of its own
-each() {
-	for method in $METHODS; do
-		mkdir "at.$method"
-		cd "at.$method" || return
-		[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
-		echo "method $method:"
-		"$@" # and no "||": any failure inside of the command fails the test
-		cd ..
-	done
-}
+load ../lib/made-of-files
 
 # said STATUS LINE ARGS...: --who ARGS ends with STATUS, and LINE is its first line
 said() {
