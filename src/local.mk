@@ -98,22 +98,16 @@ LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/protobuf.c src/locksmith/etcd/protobuf.h
 LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/dirlock.c src/locksmith/ftp/dirlock.h \
-	src/locksmith/ftp/dirlock_acquire.c \
-	src/locksmith/ftp/dirlock_age.c \
-	src/locksmith/ftp/dirlock_hold.c \
 	src/locksmith/ftp/ftp.c \
 	src/locksmith/ftp/ftpconn.c \
-	src/locksmith/ftp/ftplist.c src/locksmith/ftp/ftplist.h \
 	src/locksmith/ftp/listing.c src/locksmith/ftp/listing.h \
 	src/locksmith/ftp/remote_dir.c src/locksmith/ftp/remote_dir.h \
-	src/locksmith/ftp/sftpconn.c \
-	src/locksmith/ftp/owner_sign.c src/locksmith/ftp/owner_sign.h
+	src/locksmith/ftp/sftpconn.c
 LOCKSMITH_POSTGRESQL = \
-	src/locksmith/postgresql/connect.c \
+	src/locksmith/postgresql/session.c \
 	src/locksmith/postgresql/pglock.h \
 	src/locksmith/postgresql/place.c \
-	src/locksmith/postgresql/postgresql.c \
-	src/locksmith/postgresql/statement.c
+	src/locksmith/postgresql/postgresql.c
 
 
 # PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.

@@ -7,7 +7,6 @@
 
 #include "fuzz.h"
 #include "locksmith/common/loop.h"
-#include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/url.h"
 
@@ -72,7 +71,7 @@ static void small_things(const char *text)
 {
 	int64_t seconds, ns;
 
-	MUST(ftplist_modify(text, &seconds) == 0 || ftplist_modify(text, &seconds) == -1);
+	MUST(listing_modified(text, &seconds) == 0 || listing_modified(text, &seconds) == -1);
 	if (bounded_duration(text, &ns) == 0)
 		MUST(ns >= 0 && ns <= 100 * 86400 * SECOND);
 }
@@ -82,10 +81,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = fuzz_text(data, size);
 
 	listing_clear(&listing);
-	ftplist_stat(text, each, NULL);
+	listing_of_stat(text, each, NULL);
 	judge();
 	listing_clear(&listing);
-	ftplist_names(text, each, NULL);
+	listing_of_names(text, each, NULL);
 	judge();
 	owner_sign(text);
 	url(text);

@@ -7,7 +7,6 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/protobuf.h"
-#include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/listing.h"
 #include "locksmith/common/url.h"
 
@@ -120,7 +119,7 @@ static void note(void *data, const char *name)
 static const char *stat_names(const char *reply)
 {
 	names[0] = '\0';
-	ftplist_stat(reply, note, NULL);
+	listing_of_stat(reply, note, NULL);
 	return names;
 }
 
@@ -148,11 +147,11 @@ static void ftp_listings(void)
 			"213-x\r\ntotal 0\r\n-rw-r--r-- 1 u 4096 Nov 20 21:10 f\r\n213 End\r\n"),
 		 "f|") == 0);
 	names[0] = '\0';
-	ftplist_names("L/a\r\nb\n", note, NULL);
+	listing_of_names("L/a\r\nb\n", note, NULL);
 	MUST(strcmp(names, "a|b|") == 0);
-	MUST(ftplist_modify("250-x\r\n modify=20240229235959;type=dir; /L\r\n", &a) == 0);
-	MUST(ftplist_modify("MODIFY=20240301000009.123; x", &b) == 0 && b - a == 10);
-	MUST(ftplist_modify("modify=2024", &a) == -1 && ftplist_modify("", &a) == -1);
+	MUST(listing_modified("250-x\r\n modify=20240229235959;type=dir; /L\r\n", &a) == 0);
+	MUST(listing_modified("MODIFY=20240301000009.123; x", &b) == 0 && b - a == 10);
+	MUST(listing_modified("modify=2024", &a) == -1 && listing_modified("", &a) == -1);
 	puts("ok FTP listings");
 }
 
@@ -292,8 +291,8 @@ static void noise(void)
 			MUST(strpbrk(t.name, "/ \r\n\"") == NULL);
 		stat_names(text);
 		names[0] = '\0';
-		ftplist_names(text, note, NULL);
-		ftplist_modify(text, &s);
+		listing_of_names(text, note, NULL);
+		listing_modified(text, &s);
 		if (url_parse(text, &u, &error) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
 		protobuf_whole((struct protobuf){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});

@@ -305,23 +305,23 @@ held_without_room() {
 	with_lease 2 stopped_waiter 1
 }
 
-@test "failover to a synchronous standby: the command runs on, waiters keep their places" {
+@test "failover to a synchronous standby: the command runs on, ten waiters keep their places" {
 	synchronous_standby
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
 	# A standby cannot lock, and is passed over.
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
 	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
 	hold_lock --ttl=60 "$LOCK"
-	queue_up 4 --ttl=60 "$LOCK"
+	queue_up 10 --ttl=60 "$LOCK"
 	kill -STOP "${PG_PID[one]}" # no client is told that the server is gone
 	pkill -STOP -P "${PG_PID[one]}"
 	export SQL_PORT=${PG_PORT[two]}
 	sql "SELECT pg_promote()"
 	[ "$(rows)" -eq 1 ]
-	eventually sessions 'semlock nightly waits' 4
+	eventually sessions 'semlock nightly waits' 10
 	eventually sessions 'semlock nightly holds' 1
 	let_go
-	served 4
+	served 10
 	pkill -KILL -P "${PG_PID[one]}" || true
 }
 

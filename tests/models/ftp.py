@@ -130,7 +130,7 @@ def steps(case, check, state):
             if c.beats:
                 to("beat", (lock - {mine}) | {(i, c.version + 1)}, version=c.version + 1,
                    beats=c.beats - 1)
-        elif c.step in ("unsure", "overdue"):    # let_go() in dirlock_hold.c
+        elif c.step in ("unsure", "overdue"):    # let_go() in ftp.c
             if lock is not None and mine in lock:
                 to("release-again", lock - {mine}, step="clear")
             elif c.step == "unsure" or case.naive:

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* How a lock directory is taken. */
 #include <config.h>
 
 #include "locksmith/ftp/dirlock.h"
@@ -7,93 +8,374 @@
 #include "locksmith/common/protocol.h"
 
 #include <stdio.h>
+#include <string.h>
 
-const char *dirlock_path(const struct dirlock *k, const char *name)
+/* The server's times are whole seconds, that of the change and that of now. */
+#define MARGIN_SECONDS 2
+#define MISSES_BEFORE_DOUBT 3
+#define MISSES_MOST 30
+#define COLLISIONS_MOST 20 /* tries, with --no-wait */
+#define UNKNOWN_MOST 3
+
+const char *dirlock_path(const struct dirlock *lock, const char *name)
 {
 	static char path[2][1400];
 	static int which;
 
 	which = !which;
-	snprintf(path[which], sizeof path[which], "%s/%s", k->lock, name);
+	snprintf(path[which], sizeof path[which], "%s/%s", lock->path, name);
 	return path[which];
 }
 
-static const char *dirlock_beside(const struct dirlock *k, const char *prefix, const char *nonce)
+/* Makes a directory beside the lock, and removes it. Unless NULL: *seconds becomes its time, which is that of the
+   server's clock. Returns the first reply that is not DONE. */
+static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 {
-	static char path[1200];
-
-	snprintf(path, sizeof path, "%s%s%s%s", k->parent, k->parent[1] == '\0' ? "" : "/", prefix,
-	    nonce);
-	return path;
-}
-
-enum reply dirlock_probe(struct dirlock *k, int64_t *seconds)
-{
-	struct remote_dir *r = &k->remote_dir;
+	struct remote_dir *remote = &lock->remote;
 	struct owner_sign probe;
-	const char *path;
+	char path[1200];
 	enum reply reply;
 
 	/* The name has no dot in front: some servers hide such names. */
-	sign_make(&probe, k->ttl, k->options->pid);
-	path = dirlock_beside(k, "sl-probe-", probe.nonce);
-	reply = r->ops->mkdir(r, path);
+	sign_make(&probe, lock->ttl, lock->options->pid);
+	snprintf(path, sizeof path, "%s%ssl-probe-%s", lock->parent, lock->parent[1] == '\0' ? "" : "/", probe.nonce);
+	reply = remote->ops->mkdir(remote, path);
 	if (reply != REPLY_DONE)
 		return reply;
 	if (seconds != NULL)
-		reply = r->ops->modified(r, path, seconds);
-	r->ops->rmdir(r, path);
+		reply = remote->ops->modified(remote, path, seconds);
+	remote->ops->rmdir(remote, path);
 	return reply;
 }
 
-static void add_entry(void *data, const char *name)
-{
-	listing_add(data, name);
-}
-
-enum reply dirlock_look(struct dirlock *k)
+enum reply dirlock_look(struct dirlock *lock)
 {
 	enum reply reply;
 
-	listing_clear(&k->listing);
-	reply = k->remote_dir.ops->list(&k->remote_dir, k->lock, add_entry, &k->listing);
+	listing_clear(&lock->listing);
+	reply = lock->remote.ops->list(&lock->remote, lock->path, listing_add, &lock->listing);
 	if (reply == REPLY_DONE) {
-		listing_note_ages(&k->listing, &k->seen, clock_boottime());
-		k->seen = k->listing;
+		listing_note_ages(&lock->listing, &lock->seen, clock_boottime());
+		lock->seen = lock->listing;
 	}
 	return reply;
 }
 
-void dirlock_describe(const struct owner_sign *t, char *text, size_t size)
+void dirlock_describe(const struct owner_sign *sign, char *text, size_t size)
 {
-	snprintf(text, size, "pid=%ld host=%s mode=exclusive", t->pid, t->host);
+	snprintf(text, size, "pid=%ld host=%s mode=exclusive", sign->pid, sign->host);
 }
 
-bool dirlock_break(struct dirlock *k, const struct owner_sign *t, int64_t seconds)
+/* Removes the sign of an owner that was silent for so many seconds. True if it was removed, by us. */
+static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
 {
-	struct remote_dir *r = &k->remote_dir;
+	struct remote_dir *remote = &lock->remote;
 
-	if (r->ops->rmdir(r, dirlock_path(k, t->name)) != REPLY_DONE)
+	if (remote->ops->rmdir(remote, dirlock_path(lock, sign->name)) != REPLY_DONE)
 		return false;
-	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", t->pid, t->host, (long long)seconds);
+	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", sign->pid, sign->host, (long long)seconds);
 	/* The server refuses this if another sign is in it. */
-	r->ops->rmdir(r, k->lock);
+	remote->ops->rmdir(remote, lock->path);
 	return true;
 }
 
-bool dirlock_may_be_removed(const struct dirlock *k, int64_t since, int64_t now)
+bool dirlock_may_be_removed(const struct dirlock *lock, int64_t since, int64_t now)
 {
-	return k->options->stale > 0 && now - since >= k->options->stale;
+	return lock->options->stale > 0 && now - since >= lock->options->stale;
 }
 
-void dirlock_give_back(struct dirlock *k)
+/* Removes our sign and, if that was the last, the directory. */
+static void give_back(struct dirlock *lock)
 {
 	enum reply reply = REPLY_UNKNOWN;
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = k->remote_dir.ops->rmdir(&k->remote_dir, dirlock_path(k, k->mine.name));
+		reply = lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, lock->mine.name));
 	/* Only if our sign was surely removed now: else the directory may be a new one of another
 	 * client. */
 	if (reply == REPLY_DONE)
-		k->remote_dir.ops->rmdir(&k->remote_dir, k->lock);
+		lock->remote.ops->rmdir(&lock->remote, lock->path);
+}
+
+/* ---- with --no-wait: the age of a lock by the server's own clock. Only if the lock seems to be stale, its signs are
+   watched from one heartbeat to the next ---- */
+
+/* The server's clock may have been set, or its times be cached: a sign that changes between one
+   heartbeat and the next has a living owner. */
+static bool stand_still(struct dirlock *lock, unsigned int ttl)
+{
+	static struct listing before;
+	int64_t end = clock_boottime() + (int64_t)ttl * SECOND / 3 + SECOND;
+
+	before = lock->listing;
+	say_wait(lock->who); /* with WAIT, semlock -n goes on waiting for us */
+	while (clock_boottime() < end) {
+		loop_pause(earlier(end, clock_boottime() + lock->options->interval));
+		if (protocol_released()) /* semlock has ended: take nothing */
+			return false;
+		if (dirlock_look(lock) != REPLY_DONE || lock->listing.signs != before.signs)
+			return false;
+		for (size_t i = 0; i < lock->listing.signs; i++)
+			if (listing_find(&before, lock->listing.sign[i].name) == NULL)
+				return false;
+	}
+	return true;
+}
+
+/* Breaks the signs if all owners are silent by the server's own clock. True if one was broken. */
+static bool break_by_age(struct dirlock *lock)
+{
+	struct remote_dir *remote = &lock->remote;
+	int64_t changed, now;
+	unsigned int longest = 0;
+	bool broken = false;
+
+	if (lock->listing.signs == 0)
+		return false;
+	/* Every heartbeat renames an entry, which sets the modification time of the directory. */
+	if (remote->ops->modified(remote, lock->path, &changed) != REPLY_DONE || probe_beside(lock, &now) != REPLY_DONE)
+		return false;
+	for (size_t i = 0; i < lock->listing.signs; i++)
+		if (lock->listing.sign[i].ttl > longest)
+			longest = lock->listing.sign[i].ttl;
+	if (now - changed <= (int64_t)longest + MARGIN_SECONDS || !stand_still(lock, longest))
+		return false;
+	for (size_t i = 0; i < lock->listing.signs; i++)
+		broken = break_sign(lock, &lock->listing.sign[i], now - changed) || broken;
+	return broken;
+}
+
+/* ---- A1, A2, A3 ---- */
+
+enum step {
+	STEP_HELD,
+	STEP_AGAIN,   /* at once */
+	STEP_BACK,    /* again after a short random pause: two clients have met */
+	STEP_WAIT,    /* another client holds the lock */
+	STEP_UNKNOWN, /* no answer */
+	STEP_FAILED   /* lock->remote.error is filled */
+};
+
+static enum step no_answer(enum reply reply)
+{
+	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
+}
+
+/* A1, making the directory, was refused, and the lock is not there. Most often it was released in between; if another
+ * name is refused as well, the directory above cannot be written. */
+static enum step lock_missed(struct dirlock *lock, const char *refusal)
+{
+	struct remote_dir *remote = &lock->remote;
+	enum reply reply;
+
+	if (++lock->misses < MISSES_BEFORE_DOUBT)
+		return STEP_AGAIN;
+	reply = probe_beside(lock, NULL);
+	if (reply == REPLY_DONE && lock->misses < MISSES_MOST)
+		return STEP_BACK;
+	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+		return no_answer(reply);
+	reply = remote->ops->enter(remote, lock->parent);
+	error_plain(&remote->error, ERROR_CREATE, "cannot create: %s (the directory above it is %s)",
+	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
+	return STEP_FAILED;
+}
+
+struct entry_search {
+	const char *name;
+	bool found;
+};
+
+static void compare_name(void *data, const char *name)
+{
+	struct entry_search *search = data;
+
+	search->found = search->found || strcmp(search->name, name) == 0;
+}
+
+/* The lock directory has no signs in it, or could not be listed: is it there at all? */
+static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const char *refusal)
+{
+	struct remote_dir *remote = &lock->remote;
+	enum reply reply = remote->ops->enter(remote, lock->path);
+
+	if (reply == REPLY_DONE) {
+		lock->misses = 0;
+		snprintf(lock->who, sizeof lock->who, "mode=exclusive note=a directory %s",
+		    looked == REPLY_DONE ? "without a sign of its holder" : "that we cannot look into");
+		return STEP_WAIT;
+	}
+	listing_clear(&lock->seen);
+	if (reply != REPLY_REFUSED)
+		return no_answer(reply);
+
+	struct entry_search search = {lock->base, false};
+
+	reply = remote->ops->list(remote, lock->parent, compare_name, &search);
+	if (reply == REPLY_DONE && search.found && lock->misses < MISSES_MOST) {
+		/* A file, or a directory made a moment ago. Count a miss: a file must not block us
+		 * for ever. */
+		lock->misses++;
+		snprintf(lock->who, sizeof lock->who, "note=something else of this name is in the way");
+		return STEP_WAIT;
+	}
+	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+		return no_answer(reply);
+	return lock_missed(lock, refusal);
+}
+
+/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between
+   A1 and A2. */
+static enum step bare_lock(struct dirlock *lock)
+{
+	struct remote_dir *remote = &lock->remote;
+	int64_t now = clock_boottime(), stamp = 0;
+
+	/* By its time, a directory made anew is not taken for the one seen before. */
+	if (remote->ops->modified(remote, lock->path, &stamp) != REPLY_DONE)
+		stamp = 0;
+	if (stamp != lock->empty_stamp || lock->seen.empty_since == NEVER) {
+		lock->empty_stamp = stamp;
+		lock->seen.empty_since = now;
+	}
+	if (lock->options->stale == 0 || now - lock->seen.empty_since <= lock->options->stale)
+		return STEP_WAIT;
+	if (remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
+		return STEP_WAIT;
+	say(SAYS_NOTE " %s: removed: it was empty for too long", lock->path);
+	listing_clear(&lock->seen);
+	return STEP_AGAIN;
+}
+
+/* A1, making the directory, was refused: look at the holder. */
+static enum step lock_refused(struct dirlock *lock)
+{
+	int64_t asked = clock_boottime();
+	char refusal[sizeof lock->remote.text];
+	const struct owner_sign *silent;
+	enum reply reply;
+
+	memcpy(refusal, lock->remote.text, sizeof refusal);
+	reply = dirlock_look(lock);
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
+		return no_answer(reply);
+	if (reply == REPLY_REFUSED || listing_empty(&lock->listing)) {
+		enum step step = absent_or_bare(lock, reply, refusal);
+
+		return step == STEP_WAIT && reply == REPLY_DONE && lock->misses == 0 ? bare_lock(lock) : step;
+	}
+	lock->misses = 0;
+	if (lock->listing.signs > 0)
+		dirlock_describe(&lock->listing.sign[0], lock->who, sizeof lock->who);
+	else
+		snprintf(lock->who, sizeof lock->who, "mode=exclusive note=a directory with other things in it");
+	silent = listing_silent(&lock->listing, asked);
+	if (silent != NULL && break_sign(lock, silent, silent->ttl + 1))
+		return STEP_AGAIN;
+	if (lock->options->no_wait && break_by_age(lock))
+		return STEP_AGAIN;
+	return STEP_WAIT;
+}
+
+/* A3: is the lock ours, now that our sign is in?  Only if not too much time has passed since A1, at BEGAN. */
+static enum step alone(struct dirlock *lock, int64_t began)
+{
+	int64_t marked = clock_boottime(), lease = lock->ttl * SECOND;
+	/* A listing that is not atomic (NFS behind the server) can miss a sign that is renamed
+	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
+	   slow A1 and A2 can a holder be old enough to rename. */
+	int listings = marked - began > lease / 8 ? 2 : 1;
+
+	while (listings-- > 0) {
+		enum reply reply = dirlock_look(lock);
+
+		if (reply != REPLY_DONE || !listing_holds(&lock->listing, &lock->mine)) {
+			bool seen = listing_find(&lock->listing, lock->mine.name) != NULL;
+
+			lock->unseen = seen || reply != REPLY_DONE ? 0 : lock->unseen + 1;
+			give_back(lock);
+			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK : no_answer(reply);
+		}
+	}
+	lock->unseen = 0;
+	if (dirlock_may_be_removed(lock, began, marked)) {
+		lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, lock->mine.name));
+		return STEP_BACK;
+	}
+	/* Too little of the lease is left to renew it in time. */
+	if (clock_boottime() > lease_moment(began + lease, lease, LEASE_ENTER)) {
+		give_back(lock);
+		return STEP_BACK;
+	}
+	return STEP_HELD;
+}
+
+static enum step attempt(struct dirlock *lock)
+{
+	struct remote_dir *remote = &lock->remote;
+	char refusal[sizeof remote->text];
+	int64_t began = clock_boottime();
+	enum reply reply = remote->ops->mkdir(remote, lock->path); /* A1: make the directory */
+
+	if (reply == REPLY_REFUSED)
+		return lock_refused(lock);
+	if (reply != REPLY_DONE)
+		/* If the directory was made after all, it has no sign: bare_lock() removes it. */
+		return no_answer(reply);
+	lock->misses = 0;
+	listing_clear(&lock->seen);
+	sign_make(&lock->mine, lock->ttl, lock->options->pid);
+	lock->sent = clock_boottime();
+	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name)); /* A2: put our sign in */
+	if (reply == REPLY_FATAL)
+		return STEP_FAILED;
+	if (reply != REPLY_REFUSED)
+		return alone(lock, began); /* A3: is it alone?  Also finds a sign whose reply was lost */
+	/* If the empty directory of our A1 is still there, the server takes no sign: leave none behind.  If not, another
+	   client has removed it. */
+	memcpy(refusal, remote->text, sizeof refusal);
+	if (dirlock_may_be_removed(lock, began, clock_boottime()) || remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
+		return STEP_BACK;
+	error_plain(&remote->error, ERROR_CREATE, "cannot create a directory in the lock's: %s", refusal);
+	return STEP_FAILED;
+}
+
+enum engine_outcome dirlock_acquire(struct dirlock *lock)
+{
+	const struct options *options = lock->options;
+	int64_t give_up = options->wait == NEVER ? NEVER : clock_boottime() + options->wait, pause;
+
+	for (unsigned int tries = 1;; tries++) {
+		bool last = clock_boottime() >= give_up;
+		enum step step = attempt(lock);
+		unsigned int no_wait_tries = step == STEP_BACK ? COLLISIONS_MOST : step == STEP_UNKNOWN ? UNKNOWN_MOST : 0;
+
+		lock->error = lock->remote.error;
+		if (step == STEP_HELD)
+			return TAKEN;
+		if (step == STEP_FAILED)
+			return FAILED;
+		if (lock->unseen >= 3) {
+			error_plain(&lock->error, ERROR_UNAVAILABLE, "the server does not list what was made there");
+			return FAILED;
+		}
+		if (protocol_released() && !options->no_wait)
+			return RELEASED;
+		if (step != STEP_AGAIN && (options->no_wait ? tries >= no_wait_tries : last))
+			return step == STEP_UNKNOWN && lock->error.kind != ERROR_NONE ? FAILED : BUSY;
+		pause = 0;
+		if (step == STEP_WAIT) {
+			say_wait(lock->who);
+			pause = spread(options->interval);
+		} else if (step == STEP_BACK) {
+			pause = earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND, spread(options->interval));
+		} else if (step == STEP_UNKNOWN) {
+			say_wait("note=the server does not answer");
+			pause = spread(2 * options->interval);
+		}
+		if (pause > 0)
+			loop_wait(earlier(clock_boottime() + pause, give_up));
+		if (protocol_released() && !options->no_wait)
+			return RELEASED;
+	}
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-ftp - the engine: which lock it is, and what is asked of it. */
+/* semlock-locksmith-ftp - the engine: which lock it is, what is asked of it, and how it is kept and released. */
 #include <config.h>
 
 #include "locksmith/ftp/dirlock.h"
 
+#include "locksmith/common/engine.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
 
@@ -11,14 +12,15 @@
 #include <string.h>
 
 #define DEFAULT_TTL 60
+#define RETRY (SECOND / 2)
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
    directory. With sftp:// all are absolute, and /~/ is the login directory. */
-static int set_paths(struct dirlock *k)
+static int set_paths(struct dirlock *lock)
 {
-	const char *path = k->options->url.path;
-	bool sftp = strcmp(k->options->url.scheme, "sftp") == 0;
-	const char *home = k->remote_dir.home;
+	const char *path = lock->options->url.path;
+	bool sftp = strcmp(lock->options->url.scheme, "sftp") == 0;
+	const char *home = lock->remote.home;
 	char *slash;
 
 	if (sftp && strncmp(path, "~/", 2) == 0)
@@ -26,68 +28,158 @@ static int set_paths(struct dirlock *k)
 	else if (sftp || path[0] == '/')
 		home = "/";
 	path += strspn(path, "/");
-	snprintf(k->lock, sizeof k->lock, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/",
+	snprintf(lock->path, sizeof lock->path, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/",
 	    path);
-	snprintf(k->parent, sizeof k->parent, "%.*s", (int)sizeof k->parent - 1, k->lock);
-	slash = strrchr(k->parent, '/');
+	snprintf(lock->parent, sizeof lock->parent, "%.*s", (int)sizeof lock->parent - 1, lock->path);
+	slash = strrchr(lock->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return error_plain(&k->error, ERROR_UNAVAILABLE, "the server names no login directory");
-	k->base = k->lock + (slash - k->parent) + 1;
-	slash[slash == k->parent ? 1 : 0] = '\0';
+		return error_plain(&lock->error, ERROR_UNAVAILABLE, "the server names no login directory");
+	lock->base = lock->path + (slash - lock->parent) + 1;
+	slash[slash == lock->parent ? 1 : 0] = '\0';
 	return 0;
 }
 
-static enum engine_outcome dirlock_who(struct dirlock *k)
+/* The sign of life that was sent at that moment has arrived. */
+static void note_life(struct dirlock *lock, int64_t sent)
 {
-	enum reply reply = dirlock_look(k);
+	lock->renewal.deadline = sent + lock->renewal.lease;
+	lock->tried = 0;
+	lock->remote.until = lease_moment(lock->renewal.deadline, lock->renewal.lease, LEASE_LAST);
+}
+
+/* Gives SIGN the name of the next heartbeat. */
+static void next_sign(const struct dirlock *lock, struct owner_sign *sign)
+{
+	sign->beat++;
+	sign->pid = options_pid(lock->options);
+	sign_name(sign);
+}
+
+/* Renames the sign to its next number. */
+static enum renewed beat(struct renewal *renewal, int64_t until, struct error *error)
+{
+	struct dirlock *lock = renewal->lock;
+	struct owner_sign next = lock->mine;
+
+	(void)until; /* note_life() has set it */
+	next_sign(lock, &next);
+	/* The first request may have been done: waiters count from there. */
+	if (lock->tried == 0)
+		lock->tried = clock_boottime();
+	if (lock->remote.ops->rename(&lock->remote, dirlock_path(lock, lock->mine.name), dirlock_path(lock, next.name)) != REPLY_DONE) {
+		/* The reply was lost, the sign broken, or the request refused for once: look. */
+		if (dirlock_look(lock) != REPLY_DONE || listing_find(&lock->listing, lock->mine.name) != NULL)
+			return RENEW_AGAIN;
+		if (listing_find(&lock->listing, next.name) == NULL) {
+			error_plain(error, ERROR_LOST, "it was taken over by another");
+			return RENEW_GONE;
+		}
+	}
+	lock->mine = next;
+	note_life(lock, lock->tried);
+	return RENEWED;
+}
+
+/* Removes sign and directory. DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
+static enum reply let_go(struct dirlock *lock)
+{
+	struct remote_dir *remote = &lock->remote;
+	int64_t now = clock_boottime();
+	enum reply reply = remote->ops->rmdir(remote, dirlock_path(lock, lock->mine.name));
+
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL) {
+		if (lock->removing == 0)
+			lock->removing = now;
+		return REPLY_UNKNOWN;
+	}
+	if (reply == REPLY_REFUSED) {
+		reply = dirlock_look(lock);
+		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL || listing_find(&lock->listing, lock->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		/* A heartbeat whose reply was lost may have renamed the sign. */
+		next_sign(lock, &lock->mine);
+		if (listing_find(&lock->listing, lock->mine.name) != NULL)
+			return REPLY_UNKNOWN;
+		now = clock_boottime();
+		if (lock->removing == 0 || now >= lock->renewal.deadline)
+			return REPLY_REFUSED;
+		/* Our sign is removed, and another client may have removed the directory since. */
+		if (dirlock_may_be_removed(lock, lock->removing, now))
+			return REPLY_DONE;
+	}
+	/* Only once: a second request could remove the directory of a plain client that came after us. */
+	remote->ops->rmdir(remote, lock->path);
+	return REPLY_DONE;
+}
+
+/* Keeps the lock until semlock wants it no more, or it is lost, and releases it. */
+static enum engine_outcome hold(struct dirlock *lock)
+{
+	int64_t lease = lock->ttl * SECOND, give_up;
+	enum reply reply;
+
+	lock->renewal = (struct renewal){.lock = lock, .lease = lease, .at = LEASE_BEAT, .retry = RETRY, .renew = beat};
+	note_life(lock, lock->sent);
+	if (renewal_hold(&lock->renewal, -1, -1, &lock->error) != 0)
+		return FAILED;
+	give_up = clock_boottime() + lease;
+	lock->remote.until = NEVER;
+	while ((reply = let_go(lock)) == REPLY_UNKNOWN && clock_boottime() < give_up)
+		loop_pause(clock_boottime() + RETRY);
+	if (reply == REPLY_DONE) {
+		say(SAYS_FREE);
+		return RELEASED;
+	}
+	if (reply == REPLY_REFUSED)
+		error_plain(&lock->error, ERROR_LOST, "it had been taken over before it was released");
+	else
+		error_plain(&lock->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
+		    lock->remote.error.text);
+	return FAILED;
+}
+
+static enum engine_outcome who(struct dirlock *lock)
+{
+	enum reply reply = dirlock_look(lock);
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
-		k->error = k->remote_dir.error;
+		lock->error = lock->remote.error;
 		return FAILED;
 	}
-	for (size_t i = 0; i < k->listing.signs; i++) {
-		dirlock_describe(&k->listing.sign[i], text, sizeof text);
-		say(SAYS_WHO " state=holds %s", text);
+	for (size_t i = 0; i < lock->listing.signs; i++) {
+		dirlock_describe(&lock->listing.sign[i], text, sizeof text);
+		say(SAYS_WHO " " FIELD_STATE "holds %s", text);
 	}
-	if (k->listing.signs > 0)
+	if (lock->listing.signs > 0)
 		return BUSY;
-	if (k->remote_dir.ops->enter(&k->remote_dir, k->lock) != REPLY_DONE)
+	if (lock->remote.ops->enter(&lock->remote, lock->path) != REPLY_DONE)
 		return RELEASED;
-	say(SAYS_WHO " state=holds mode=exclusive note=a directory without a sign of its holder");
+	say(SAYS_WHO " " FIELD_STATE "holds mode=exclusive note=a directory without a sign of its holder");
 	return BUSY;
 }
 
-static enum engine_outcome dirlock_lock(struct dirlock *k)
+static enum engine_outcome run(const struct options *options, struct error *error)
 {
-	enum engine_outcome outcome = dirlock_acquire(k);
-
-	if (outcome == BUSY)
-		say(SAYS_BUSY " %s", k->who);
-	return outcome == TAKEN ? dirlock_hold(k) : outcome;
-}
-
-static enum engine_outcome dirlock_run(const struct options *o, struct error *error)
-{
-	static struct dirlock lock_; /* too large for the stack */
-	struct dirlock *k = &lock_;
-	int64_t ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL * SECOND;
+	static struct dirlock the_lock; /* too large for the stack */
+	struct dirlock *lock = &the_lock;
 	enum engine_outcome outcome = FAILED;
 
-	if (o->mode != LEASE_EXCLUSIVE) {
-		error_plain(error, ERROR_USAGE, "a lock on FTP or SFTP is exclusive alone");
-		return FAILED;
-	}
-	*k = (struct dirlock){.options = o, .ttl = (unsigned int)((ttl + SECOND - 1) / SECOND)};
-	listing_clear(&k->seen);
-	if (remote_dir_open(&k->remote_dir, strcmp(o->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &o->url,
-		o->answer_by) != REPLY_DONE) {
-		k->error = k->remote_dir.error;
-	} else if (set_paths(k) == 0) {
-		outcome = o->action == ACTION_WHO ? dirlock_who(k) : dirlock_lock(k);
-	}
-	remote_dir_close(&k->remote_dir);
-	*error = k->error;
+	*lock = (struct dirlock){.options = options, .ttl = DEFAULT_TTL};
+	if (options->ttl > 0)
+		lock->ttl = (unsigned int)((options->ttl + SECOND - 1) / SECOND);
+	listing_clear(&lock->seen);
+	if (remote_dir_open(&lock->remote, strcmp(options->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &options->url,
+		options->answer_by) != REPLY_DONE)
+		lock->error = lock->remote.error;
+	else if (set_paths(lock) == 0)
+		outcome = options->action == ACTION_WHO ? who(lock) : dirlock_acquire(lock);
+	if (outcome == BUSY && options->action != ACTION_WHO)
+		say(SAYS_BUSY " %s", lock->who);
+	if (outcome == TAKEN)
+		outcome = hold(lock);
+	remote_dir_close(&lock->remote);
+	*error = lock->error;
 	return outcome;
 }
 
@@ -96,5 +188,5 @@ const struct engine engine = {
     .schemes = "ftp ftpes ftps sftp",
     .words = "",
     .parse = url_parse,
-    .run = dirlock_run,
+    .run = run,
 };

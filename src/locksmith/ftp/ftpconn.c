@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include "locksmith/common/loop.h"
-#include "locksmith/ftp/ftplist.h"
 #include "locksmith/ftp/remote_dir.h"
 
 #include <stdio.h>
@@ -13,80 +12,70 @@
 
 #define RESPONSE_SECONDS 10L
 
-static void keep_text(struct remote_dir *r)
-{
-	const char *last = buffer_text(&r->reply);
-
-	for (const char *end = strchr(last, '\n'); end != NULL && end[1] != '\0'; end = strchr(last, '\n'))
-		last = end + 1;
-	snprintf(r->text, sizeof r->text, "%.*s", (int)strcspn(last, "\r\n"), last);
-}
-
-static enum reply ftp_fatal(struct remote_dir *r, enum kind kind, const char *what)
+static enum reply ftp_fatal(struct remote_dir *remote, enum kind kind, const char *what)
 {
 	return REMOTE_DIR_FATAL(
-	    r, kind, "%s: %s", what, r->text[0] != '\0' ? r->text : r->transfer.error);
-}
-
-static enum reply ftp_no_user(struct remote_dir *r)
-{
-	char machine[sizeof r->url->host[0]];
-
-	url_hostname(r->url->host[0], machine, sizeof machine);
-	return REMOTE_DIR_FATAL(r, ERROR_PERMISSION,
-	    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
-	    "SEMLOCK_USER and SEMLOCK_PASSWORD", r->url->host[0], machine);
+	    remote, kind, "%s: %s", what, remote->text[0] != '\0' ? remote->text : remote->transfer.error);
 }
 
 /* What an error of libcurl means: UNKNOWN if another try may help. */
-static enum reply ftp_refused(struct remote_dir *r, CURLcode result)
+static enum reply ftp_refused(struct remote_dir *remote, CURLcode result)
 {
-	if (r->nobody)
-		return ftp_no_user(r);
+	char machine[sizeof remote->url->host[0]];
+
+	if (remote->nobody) {
+		url_hostname(remote->url->host[0], machine, sizeof machine);
+		return REMOTE_DIR_FATAL(remote, ERROR_PERMISSION,
+		    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
+		    "SEMLOCK_USER and SEMLOCK_PASSWORD", remote->url->host[0], machine);
+	}
 	/* 421: too many users, or shutting down, also as an answer to USER. */
-	if (r->code == 421 || (r->code == 0 && strncmp(r->text, "421", 3) == 0)) {
-		error_plain(&r->error, ERROR_AWAY, "the server is busy: %s", r->text);
+	if (remote->code == 421 || (remote->code == 0 && strncmp(remote->text, "421", 3) == 0)) {
+		error_plain(&remote->error, ERROR_AWAY, "the server is busy: %s", remote->text);
 		return REPLY_UNKNOWN;
 	}
 	switch (result) {
 	case CURLE_LOGIN_DENIED:
-		return ftp_fatal(r, ERROR_PERMISSION, "login denied");
+		return ftp_fatal(remote, ERROR_PERMISSION, "login denied");
 	case CURLE_USE_SSL_FAILED:
-		return ftp_fatal(r, ERROR_UNAVAILABLE, "the server does not do TLS");
+		return ftp_fatal(remote, ERROR_UNAVAILABLE, "the server does not do TLS");
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SSL_CACERT_BADFILE:
-		r->text[0] = '\0';
-		return ftp_fatal(r, ERROR_UNAVAILABLE, "TLS");
+		remote->text[0] = '\0';
+		return ftp_fatal(remote, ERROR_UNAVAILABLE, "TLS");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_URL_MALFORMAT:
-		return ftp_fatal(r, ERROR_UNAVAILABLE, "not possible");
+		return ftp_fatal(remote, ERROR_UNAVAILABLE, "not possible");
 	case CURLE_FTP_COULDNT_RETR_FILE:
-		if (r->code == 550) { /* NLST of a directory that is not there */
-			r->reached = true;
+		if (remote->code == 550) { /* NLST of a directory that is not there */
+			remote->reached = true;
 			return REPLY_REFUSED;
 		}
 		break;
 	default:
 		break;
 	}
-	error_plain(&r->error, ERROR_AWAY, "%s", r->transfer.error);
-	return r->reached ? REPLY_UNKNOWN : REPLY_FATAL;
+	error_plain(&remote->error, ERROR_AWAY, "%s", remote->transfer.error);
+	return remote->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 
-static enum reply ftp_verdict(struct remote_dir *r, CURLcode result)
+static enum reply ftp_verdict(struct remote_dir *remote, CURLcode result)
 {
+	const char *last = buffer_text(&remote->reply);
 	long code = 0;
 
-	curl_easy_getinfo(r->transfer.easy, CURLINFO_RESPONSE_CODE, &code);
-	r->code = result == CURLE_OPERATION_TIMEDOUT ? 0 : (int)code;
-	keep_text(r);
-	if (result != CURLE_OK || r->code == 421)
-		return ftp_refused(r, result);
-	r->reached = true;
-	if (r->code == 530 || r->code == 332 || r->code == 532)
-		return ftp_fatal(r, ERROR_PERMISSION, "not logged in");
-	return r->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
+	for (const char *end = strchr(last, '\n'); end != NULL && end[1] != '\0'; end = strchr(last, '\n'))
+		last = end + 1;
+	snprintf(remote->text, sizeof remote->text, "%.*s", (int)strcspn(last, "\r\n"), last);
+	curl_easy_getinfo(remote->transfer.easy, CURLINFO_RESPONSE_CODE, &code);
+	remote->code = result == CURLE_OPERATION_TIMEDOUT ? 0 : (int)code;
+	if (result != CURLE_OK || remote->code == 421)
+		return ftp_refused(remote, result);
+	remote->reached = true;
+	if (remote->code == 530 || remote->code == 332 || remote->code == 532)
+		return ftp_fatal(remote, ERROR_PERMISSION, "not logged in");
+	return remote->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
 }
 
 /* With "*" libcurl does not close the connection after a refusal. */
@@ -98,95 +87,95 @@ static struct curl_slist *ftp_command(struct curl_slist *list, const char *verb,
 	return curl_slist_append(list, line);
 }
 
-static bool not_implemented(const struct remote_dir *r)
+static bool not_implemented(const struct remote_dir *remote)
 {
-	return r->code == 500 || r->code == 502 || r->code == 504;
+	return remote->code == 500 || remote->code == 502 || remote->code == 504;
 }
 
-static enum reply ftp_mkdir(struct remote_dir *r, const char *path)
+static enum reply ftp_mkdir(struct remote_dir *remote, const char *path)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MKD", path));
+	enum reply reply = remote_dir_perform(remote, ftp_command(NULL, "MKD", path));
 
-	if (reply == REPLY_REFUSED && not_implemented(r))
-		return ftp_fatal(r, ERROR_UNAVAILABLE, "the server cannot make directories");
+	if (reply == REPLY_REFUSED && not_implemented(remote))
+		return ftp_fatal(remote, ERROR_UNAVAILABLE, "the server cannot make directories");
 	return reply;
 }
 
-static enum reply ftp_rmdir(struct remote_dir *r, const char *path)
+static enum reply ftp_rmdir(struct remote_dir *remote, const char *path)
 {
-	return remote_dir_perform(r, ftp_command(NULL, "RMD", path));
+	return remote_dir_perform(remote, ftp_command(NULL, "RMD", path));
 }
 
-static enum reply ftp_rename(struct remote_dir *r, const char *from, const char *to)
+static enum reply ftp_rename(struct remote_dir *remote, const char *from, const char *to)
 {
 	/* Both in one request: proftpd accepts no other command between them. */
-	return remote_dir_perform(r, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to));
+	return remote_dir_perform(remote, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to));
 }
 
-static enum reply ftp_enter(struct remote_dir *r, const char *path)
+static enum reply ftp_enter(struct remote_dir *remote, const char *path)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "CWD", path));
+	enum reply reply = remote_dir_perform(remote, ftp_command(NULL, "CWD", path));
 
 	if (reply == REPLY_DONE)
-		remote_dir_perform(r, ftp_command(NULL, "CWD", r->home));
+		remote_dir_perform(remote, ftp_command(NULL, "CWD", remote->home));
 	return reply;
 }
 
 /* With NLST over a data connection if the server's STAT takes no path. */
-static enum reply ftp_list(struct remote_dir *r, const char *path, ftplist_name each, void *data)
+static enum reply ftp_list(struct remote_dir *remote, const char *path, listing_name each, void *data)
 {
 	enum reply reply = REPLY_REFUSED;
 
-	if (!r->no_stat) {
-		reply = remote_dir_perform(r, ftp_command(NULL, "STAT", path));
-		r->no_stat = reply == REPLY_REFUSED && not_implemented(r);
+	if (!remote->no_stat) {
+		reply = remote_dir_perform(remote, ftp_command(NULL, "STAT", path));
+		remote->no_stat = reply == REPLY_REFUSED && not_implemented(remote);
 	}
-	if (r->no_stat)
-		return remote_dir_names(r, path, each, data);
+	if (remote->no_stat)
+		return remote_dir_names(remote, path, each, data);
 	/* An incomplete listing must not be taken for a complete one. */
-	if (reply == REPLY_DONE && r->reply.overflow)
+	if (reply == REPLY_DONE && remote->reply.overflow)
 		return REPLY_REFUSED;
 	if (reply == REPLY_DONE)
-		ftplist_stat(buffer_text(&r->reply), each, data);
+		listing_of_stat(buffer_text(&remote->reply), each, data);
 	return reply;
 }
 
-static enum reply ftp_modified(struct remote_dir *r, const char *path, int64_t *seconds)
+static enum reply ftp_modified(struct remote_dir *remote, const char *path, int64_t *seconds)
 {
-	enum reply reply = remote_dir_perform(r, ftp_command(NULL, "MLST", path));
+	enum reply reply = remote_dir_perform(remote, ftp_command(NULL, "MLST", path));
 
 	if (reply != REPLY_DONE)
 		return reply;
-	return ftplist_modify(buffer_text(&r->reply), seconds) == 0 ? REPLY_DONE : REPLY_REFUSED;
+	return listing_modified(buffer_text(&remote->reply), seconds) == 0 ? REPLY_DONE : REPLY_REFUSED;
 }
 
 static size_t hear(char *data, size_t size, size_t count, void *context)
 {
-	struct remote_dir *r = context;
+	struct remote_dir *remote = context;
 
-	return r->nobody ? 0 : buffer_receive(data, size, count, &r->reply); /* 0 ends the login */
+	return remote->nobody ? 0 : buffer_receive(data, size, count, &remote->reply); /* 0 ends the login */
 }
 
-static void ftp_settings(struct remote_dir *r)
+static void ftp_settings(struct remote_dir *remote)
 {
-	CURL *c = r->transfer.easy;
+	CURL *easy = remote->transfer.easy;
 	const char *ca = getenv("SEMLOCK_CACERT");
-	bool explicit_tls = strcmp(r->url->scheme, "ftpes") == 0;
+	bool explicit_tls = strcmp(remote->url->scheme, "ftpes") == 0;
 
-	snprintf(r->base, sizeof r->base, "%s://%s%s/", explicit_tls ? "ftp" : r->url->scheme, r->user,
-	    r->url->host[0]);
-	curl_easy_setopt(c, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
+	snprintf(remote->base, sizeof remote->base, "%s://%s%s/", explicit_tls ? "ftp" : remote->url->scheme, remote->user,
+	    remote->url->host[0]);
+	curl_easy_setopt(easy, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
 	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV, and takes each
 	   reply from then on for that to the next command. */
-	curl_easy_setopt(c, CURLOPT_FTP_USE_EPSV, 0L);
+	curl_easy_setopt(easy, CURLOPT_FTP_USE_EPSV, 0L);
 	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
 	if (explicit_tls)
-		curl_easy_setopt(c, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
+		curl_easy_setopt(easy, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
 	if (ca != NULL)
-		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
-	curl_easy_setopt(c, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_SECONDS);
-	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, hear);
-	curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
+		curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+	curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_SECONDS);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hear);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, remote);
 }
 
 const struct remote_dir_ops ftp_ops = {

@@ -1,12 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/ftp/listing.h - the entries of a lock directory, and the verdict. No I/O, no clock. */
+/* locksmith/ftp/listing.h - what is in a lock directory: names out of a server's answer, signs of owners among them, and
+   the verdict. No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_LISTING_H
 #define SEMLOCK_LOCKSMITH_FTP_LISTING_H
 
-#include "locksmith/ftp/owner_sign.h"
-
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* ---- signs: by the name of an empty directory in it, a holder marks a lock directory as its own ----
+
+     sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>
+
+   All about the holder is in the name: no file is written, and renaming or removing exactly this name
+   is a compare-and-swap. */
+
+#define SIGN_NAME 200 /* longest name, with its '\0' */
+
+struct owner_sign {
+	unsigned int ttl;   /* seconds; the owner renames the sign within them */
+	unsigned long beat; /* counts up with each heartbeat */
+	char nonce[17];	    /* 16 hexadecimal digits */
+	long pid;
+	char host[65];
+	char name[SIGN_NAME];
+	int64_t since;	    /* in a listing: unchanged since then, see listing_note_ages() */
+};
+
+/* Fills in a fresh sign: a new nonce, beat 0, this host, and its name. */
+void sign_make(struct owner_sign *sign, unsigned int ttl, long pid);
+
+/* Sets the name from the other fields, after beat was changed. */
+void sign_name(struct owner_sign *sign);
+
+/* Parses a name. False if it is no sign's: then *sign is undefined. */
+bool sign_parse(const char *name, struct owner_sign *sign);
+
+/* ---- listings ---- */
 
 #define LISTING_MOST 64 /* signs; a directory with more is busy */
 
@@ -17,26 +47,41 @@ struct listing {
 	int64_t empty_since; /* since when the directory has been there and empty; NEVER: it is not */
 };
 
-void listing_clear(struct listing *l);
+void listing_clear(struct listing *listing);
 
-/* Adds an entry's name; "." and ".." are no entries. */
-void listing_add(struct listing *l, const char *name);
+/* A listing_name: adds an entry's name to LISTING, a struct listing; "." and ".." are no entries. */
+void listing_add(void *listing, const char *name);
 
-bool listing_empty(const struct listing *l);
+bool listing_empty(const struct listing *listing);
 
 /* The sign of that name, or NULL; some servers do not keep upper and lower case apart. */
-const struct owner_sign *listing_find(const struct listing *l, const char *name);
+const struct owner_sign *listing_find(const struct listing *listing, const char *name);
 
-/* Fills in since when each sign of l, and its emptiness, has been unchanged; before: the listing of the look
-   before, now: the moment when l had arrived. By our own clock: a silent owner is found without the clocks of
+/* Fills in since when each sign of LISTING, and its emptiness, has been unchanged; before: the listing of the look
+   before, now: the moment when LISTING had arrived. By our own clock: a silent owner is found without the clocks of
    the server and the owner. */
-void listing_note_ages(struct listing *l, const struct listing *before, int64_t now);
+void listing_note_ages(struct listing *listing, const struct listing *before, int64_t now);
 
-/* The first sign that was unchanged for longer than its ttl when l was requested, at the moment asked;
+/* The first sign that was unchanged for longer than its ttl when LISTING was requested, at the moment asked;
    NULL if none. */
-const struct owner_sign *listing_silent(const struct listing *l, int64_t asked);
+const struct owner_sign *listing_silent(const struct listing *listing, int64_t asked);
 
 /* True if the owner of mine holds the lock: its sign is in the directory, and nothing else. */
-bool listing_holds(const struct listing *l, const struct owner_sign *mine);
+bool listing_holds(const struct listing *listing, const struct owner_sign *mine);
+
+/* ---- the text of a server ---- */
+
+/* Is called with DATA for each name. */
+typedef void (*listing_name)(void *data, const char *name);
+
+/* Calls each with every name in the text of a reply to STAT: a first and a last line that begin
+   with the reply's number, and between them lines as of ls -l, or bare names. */
+void listing_of_stat(const char *reply, listing_name each, void *data);
+
+/* The same for NLST: a name on each line, maybe with its directory before it. */
+void listing_of_names(const char *body, listing_name each, void *data);
+
+/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970. 0, or -1 if there is none. */
+int listing_modified(const char *reply, int64_t *seconds);
 
 #endif

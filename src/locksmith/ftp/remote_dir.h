@@ -5,7 +5,7 @@
 
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"
-#include "locksmith/ftp/ftplist.h"
+#include "locksmith/ftp/listing.h"
 #include "locksmith/common/url.h"
 #include "report/error.h"
 
@@ -25,22 +25,22 @@ struct remote_dir;
 /* All paths are absolute. A request is given up after ten seconds. */
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
-	const char *root;      /* the root directory in a URL, behind r->base */
+	const char *root;      /* the root directory in a URL, behind remote->base */
 	const char *login;     /* the first command, after which libcurl knows the login directory */
-	/* Gives libcurl the settings of this protocol, and the URL without a path in r->base. */
-	void (*settings)(struct remote_dir *r);
+	/* Gives libcurl the settings of this protocol, and the URL without a path in remote->base. */
+	void (*settings)(struct remote_dir *remote);
 	/* What libcurl's result of a request means. */
-	enum reply (*verdict)(struct remote_dir *r, CURLcode result);
-	enum reply (*mkdir)(struct remote_dir *r, const char *path);
-	enum reply (*rmdir)(struct remote_dir *r, const char *path);
-	enum reply (*rename)(struct remote_dir *r, const char *from, const char *to);
+	enum reply (*verdict)(struct remote_dir *remote, CURLcode result);
+	enum reply (*mkdir)(struct remote_dir *remote, const char *path);
+	enum reply (*rmdir)(struct remote_dir *remote, const char *path);
+	enum reply (*rename)(struct remote_dir *remote, const char *from, const char *to);
 	/* Calls each for every entry. DONE also when the directory is absent and the server calls
 	   that empty. */
-	enum reply (*list)(struct remote_dir *r, const char *path, ftplist_name each, void *data);
+	enum reply (*list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
-	enum reply (*enter)(struct remote_dir *r, const char *path);
+	enum reply (*enter)(struct remote_dir *remote, const char *path);
 	/* Last modification by the server's own clock, in seconds. REFUSED if the server tells none. */
-	enum reply (*modified)(struct remote_dir *r, const char *path, int64_t *seconds);
+	enum reply (*modified)(struct remote_dir *remote, const char *path, int64_t *seconds);
 };
 
 struct remote_dir {
@@ -66,22 +66,22 @@ extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
 /* Logs in, and gives up at the moment until. REPLY_DONE or another, error is filled in then (also for
    UNKNOWN: the server is overloaded). */
-enum reply remote_dir_open(struct remote_dir *r, const struct remote_dir_ops *ops, const struct url *url,
+enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops, const struct url *url,
     int64_t until);
 
 /* For the functions of ops: a request of these commands, which are freed; without any, what the URL says. */
-enum reply remote_dir_perform(struct remote_dir *r, struct curl_slist *commands);
+enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *commands);
 
-/* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is r->base again. */
-void remote_dir_aim(struct remote_dir *r, const char *path);
+/* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is remote->base again. */
+void remote_dir_aim(struct remote_dir *remote, const char *path);
 
 /* The operation list, by a transfer of its own. */
-enum reply remote_dir_names(struct remote_dir *r, const char *path, ftplist_name each, void *data);
+enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each, void *data);
 
 /* A error that another try does not mend. Is REPLY_FATAL. */
-#define REMOTE_DIR_FATAL(r, kind, ...) \
-	(error_plain(&(r)->error, kind, __VA_ARGS__), REPLY_FATAL)
+#define REMOTE_DIR_FATAL(remote, kind, ...) \
+	(error_plain(&(remote)->error, kind, __VA_ARGS__), REPLY_FATAL)
 
-void remote_dir_close(struct remote_dir *r);
+void remote_dir_close(struct remote_dir *remote);
 
 #endif

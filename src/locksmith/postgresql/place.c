@@ -15,13 +15,8 @@
 #define SESSION_ENDED                                                                              \
 	"(pid IS NOT NULL AND boot = pg_postmaster_start_time() AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
 
-/* Literals. */
+/* The lock's name, and what others are told about us, as literals of SQL. */
 static char name[1040], client[820];
-
-static const char *mode(const struct pglock *lock)
-{
-	return lease_mode_name(lock->options->mode);
-}
 
 /* Nothing of the user's, the database's or the server's settings may end a query before its time. All settings end
    with the transaction. COMMIT: synchronous_commit. */
@@ -50,7 +45,7 @@ static void add_queue(void)
 	pg_add("SELECT pg_advisory_xact_lock(hashtextextended(%s, 7302)); ", name);
 }
 
-/* Our row. */
+/* Adds BEFORE and the condition that is true for our row alone. */
 static void add_ours(const struct pglock *lock, const char *before)
 {
 	pg_add("%s name = %s AND id = %" PRId64, before, name, lock->id);
@@ -92,8 +87,8 @@ static void add_enter(const struct pglock *lock)
 	pg_add("); ");
 }
 
-/* What has come of it: the columns that take_look reads. A waiter's commit need not be on disk. What outlasts the
-   transaction is for a session of our own. */
+/* What the step has come to, in the columns that take_look() reads. A waiter's commit is not flushed to disk. A setting
+   that outlasts the transaction is made only in a session that no pooler shares. */
 static void add_look(const struct pglock *lock)
 {
 	char waits[64], holds[64], literals[2][128];
@@ -163,7 +158,7 @@ static int step(struct pglock *lock)
 	       ", nextval('semlock.token'), '%s', '%lld ms', clock_timestamp() + '%lld ms',"
 	       " nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), pg_postmaster_start_time(), %s)"
 	       " ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot; ",
-	    name, lock->id, mode(lock), lease, lease, PQbackendPID(lock->db), client);
+	    name, lock->id, lease_mode_name(lock->options->mode), lease, lease, PQbackendPID(lock->db), client);
 	add_enter(lock);
 	if (lock->options->no_wait) {
 		add_ours(lock, "DELETE FROM semlock.place WHERE");
@@ -312,7 +307,7 @@ int pg_confirm(struct pglock *lock, int64_t until)
 	return error_plain(&lock->error, lock->error.kind, "the standby has not confirmed it: %.300s", why);
 }
 
-/* Not yet on disk: if the server forgets it in a crash, the row lapses. */
+/* The commit is not flushed to disk: if the server forgets it in a crash, the row lapses. */
 int pg_remove(struct pglock *lock, int64_t until)
 {
 	if (begin(lock, "off", until) != 0)

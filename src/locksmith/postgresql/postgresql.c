@@ -36,25 +36,6 @@ static void limit_memory(void)
 	fclose(statm);
 }
 
-/* Sleeps until it may be our turn, or until the moment given. */
-static void nap(struct pglock *lock, int64_t until)
-{
-	while (!lock->session.heard && clock_boottime() < until && !protocol_released())
-		if (lock->db == NULL || pg_wait(lock, until) != 0)
-			return;
-}
-
-/* We have entered: the standby has to confirm it. It may take long, and our row may have lapsed meanwhile: then
- * another step tells. 1: we hold, with time left; 0: not yet; -1. */
-static int enter(struct pglock *lock)
-{
-	const struct options *o = lock->options;
-
-	if (pg_confirm(lock, lock->waits || o->wait != NEVER ? o->answer_by : pg_answer_by(lock)) != 0)
-		return -1;
-	return clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER);
-}
-
 /* Between two signs of life, with each of which comes a look: at most six a minute, if the lease leaves five seconds for
  * a second and a third try; else two in a lease.  Several waiters spread. */
 static int64_t between_signs(int64_t lease)
@@ -77,7 +58,11 @@ static enum engine_outcome acquire(struct pglock *lock)
 
 		if (got == 0 && !(far && lock->before > 1))
 			got = pg_step(lock);
-		if (got > 0 && (got = enter(lock)) > 0)
+		/* We have entered: the standby has to confirm it.  It may take long, and our row may have lapsed meanwhile: then
+		 * another step tells. */
+		if (got > 0 && pg_confirm(lock, lock->waits || o->wait != NEVER ? o->answer_by : pg_answer_by(lock)) != 0)
+			got = -1;
+		else if (got > 0 && clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
 			return TAKEN;
 		now = clock_boottime();
 		if (got < 0) {
@@ -102,7 +87,10 @@ static enum engine_outcome acquire(struct pglock *lock)
 		next = now + between_signs(lock->ttl);
 		if (lock->before <= 1)
 			next = earlier(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
-		nap(lock, earlier(next, o->until));
+		next = earlier(next, o->until);
+		while (!lock->session.heard && clock_boottime() < next && !protocol_released())
+			if (lock->db == NULL || pg_wait(lock, next) != 0)
+				break;
 		if (clock_boottime() >= o->until)
 			return BUSY;
 	}
@@ -184,20 +172,6 @@ static enum engine_outcome hold(struct pglock *lock)
 	return outcome;
 }
 
-static enum engine_outcome take(struct pglock *lock)
-{
-	enum engine_outcome outcome = acquire(lock);
-
-	/* A standby that is away is in everybody's way, and no holder is. */
-	if (outcome == BUSY && pg_confirm(lock, pg_answer_by(lock)) != 0)
-		outcome = FAILED;
-	if (outcome == BUSY)
-		say(SAYS_BUSY " %s", lock->who);
-	if (outcome == TAKEN)
-		return protocol_released() ? RELEASED : hold(lock);
-	return outcome;
-}
-
 static enum engine_outcome run(const struct options *o, struct error *error)
 {
 	struct pglock *lock = &the_lock;
@@ -211,7 +185,16 @@ static enum engine_outcome run(const struct options *o, struct error *error)
 	if (o->stale_given)
 		error_plain(&lock->error, ERROR_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
-		outcome = o->action == ACTION_WHO ? pg_who(lock) : take(lock);
+		outcome = o->action == ACTION_WHO ? pg_who(lock) : acquire(lock);
+	if (outcome == BUSY && o->action == ACTION_LOCK) {
+		/* A standby that is away is in everybody's way, and no holder is. */
+		if (pg_confirm(lock, pg_answer_by(lock)) != 0)
+			outcome = FAILED;
+		else
+			say(SAYS_BUSY " %s", lock->who);
+	}
+	if (outcome == TAKEN)
+		outcome = protocol_released() ? RELEASED : hold(lock);
 	*error = lock->error;
 	return outcome;
 }
