@@ -47,7 +47,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/lock/lockset.c \
 	src/lock/slots.c \
 	src/preempt/targets.c src/preempt/targets.h \
-	src/report/similar.c src/report/similar.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
 	src/cli/usage.c \

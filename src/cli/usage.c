@@ -12,7 +12,7 @@
 #include "lock/method.h"
 #include "methods/server/locksmith.h"
 #include "report/error.h"
-#include "report/similar.h"
+#include "report/text.h"
 
 /* ---- their names ---- */
 

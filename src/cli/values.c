@@ -12,7 +12,7 @@
 
 #include "cli/reading.h"
 #include "report/error.h"
-#include "report/similar.h"
+#include "report/text.h"
 #include "sys/deadline.h"
 
 /* A decimal number from 0 to MOST, or -1.  As for flock(1), blanks and a sign may precede it: " 8" is what the

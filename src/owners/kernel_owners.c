@@ -317,8 +317,7 @@ static void add_unseen(struct owners *found, struct snapshot *snapshot, unsigned
 	}
 }
 
-/* An unseen slot of a flock is two lines, and nothing pairs them: drop as many shared flocks as there are
- * slots. */
+/* An unseen slot of a flock is two lines, and nothing pairs them: drop as many shared flocks as there are slots. */
 static void unite_unseen_slots(struct owners *found)
 {
 	size_t slots = 0;

@@ -60,7 +60,7 @@ unsigned owners_kinds(const struct lock *lock)
 	return (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
 }
 
-bool is_flock_slot(const struct procfs_lock *lock)
+static bool is_flock_slot(const struct procfs_lock *lock)
 {
 	return lock->kind == KIND_OFD && lock->first >= FLOCK_FIRST_SLOT;
 }

@@ -17,10 +17,7 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 
 void owners_drop(struct owners *found, size_t i);
 
-/* Is LOCK a slot of a flock?  That is a record lock, and counts as a flock. */
-bool is_flock_slot(const struct procfs_lock *lock);
-
-/* Is LOCK one of KINDS? */
+/* Is LOCK one of KINDS?  A slot of a flock is a record lock, and counts as a flock. */
 bool owners_count_lock(const struct procfs_lock *lock, unsigned kinds);
 
 /* Set OWNER's method, mode, slot and bytes from LOCK, a line of /proc. */

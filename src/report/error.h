@@ -50,8 +50,7 @@ static inline int exit_status_of(enum kind kind)
 	return kind == ERROR_NONE ? EXIT_INTERNAL : kind == ERROR_AWAY ? EXIT_UNAVAILABLE : (int)kind;
 }
 
-/* Filled at the failing call, where the reason is known; printed by the module that chooses the exit
- * status. */
+/* Filled at the failing call, where the reason is known; printed by the module that chooses the exit status. */
 struct error {
 	enum kind kind;
 	int errnum;     /* errno of the system call; 0: no call failed */

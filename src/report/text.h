@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* report/text.h - foreign text (file names, command lines) made safe for a terminal, and for JSON. */
+/* report/text.h - foreign text made safe for a terminal, and for JSON; "did you mean ...?" for an unknown word. */
 #ifndef SEMLOCK_REPORT_TEXT_H
 #define SEMLOCK_REPORT_TEXT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /* The length in bytes of the character at TEXT, of which LEFT bytes are there: 1 to 4 for
@@ -30,5 +29,21 @@ void json_words(FILE *out, const char *words, size_t length);
 /* A member of an object, with the comma behind it.  Text: NULL is null; a number: if it is KNOWN. */
 void json_text(FILE *out, const char *key, const char *text);
 void json_number(FILE *out, const char *key, long long number, bool known);
+
+/* Begin with {.word = WORD, .length = its bytes}. */
+struct similar {
+	const char *word; /* what was typed; its first LENGTH bytes count */
+	size_t length;
+	char best[48];    /* the candidate with the fewest edits, and their number */
+	unsigned edits;
+	char hint[96];
+};
+
+/* Compares the word with CANDIDATE.  An edit is a letter more or less, another letter, or two that changed places;
+ * a candidate is near if it takes one edit in three letters at most. */
+void similar_try(struct similar *similar, const char *candidate);
+
+/* "; did you mean PREFIXbestSUFFIX?", or "" if no candidate was near.  The text lives as long as SIMILAR. */
+const char *similar_hint(struct similar *similar, const char *prefix, const char *suffix);
 
 #endif

@@ -11,7 +11,7 @@ FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/sys/
 FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/open_fds.c src/sys/file_system.c src/sys/crash_points.c src/report/text.c \
 	src/sys/deadline.c
 FUZZ_words_FILES = tests/fuzz/words.c src/report/text.c
-FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/report/similar.c src/sys/deadline.c src/sys/files.c \
+FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/files.c \
 	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=user_lock_path,--wrap=status_fd_use,--wrap=memory_lasting

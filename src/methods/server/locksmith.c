@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "sys/files.h"
-#include "report/similar.h"
+#include "report/text.h"
 #include "methods/server/locksmith.h"
 
 /* So many reads empty a full pipe, of 64 KiB. */

@@ -19,7 +19,7 @@
 #include "sys/deadline.h"
 #include "sys/locksmith_words.h"
 #include "report/error.h"
-#include "report/similar.h"
+#include "report/text.h"
 
 /* What a helper offers in its first line. */
 enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8, OFFERS_QUEUE_MAX = 16 };
