@@ -218,7 +218,8 @@ refused_soon() {
 	engine mute <<<'cat'
 	engine slow <<<'echo LOCKSMITH 2 shared; cat'
 	engine loud <<<"echo LOCKSMITH 2; exec yes 'NOTE not yet'"
-	for scheme in mute slow loud; do
+	engine deaf <<<'echo LOCKSMITH 2; exec sleep 1000' # nor does it see that semlock gives up
+	for scheme in mute slow loud deaf; do
 		for wait in -n "-w .1"; do
 			# shellcheck disable=SC2086 # two words
 			eventually refused_soon $wait $scheme://h/l touch ran
