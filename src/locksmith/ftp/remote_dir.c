@@ -41,31 +41,14 @@ static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, vo
 	return 0;
 }
 
-static void look_into_netrc(struct remote_dir *remote)
-{
-	const char *file = getenv("NETRC"), *home = getenv("HOME");
-	CURL *easy = remote->transfer.easy;
-	char path[512];
-	struct stat st;
-
-	if (file == NULL || *file == '\0') {
-		snprintf(path, sizeof path, "%s/.netrc", home != NULL ? home : "");
-		file = path;
-	}
-	if (stat(file, &st) == 0 && (st.st_mode & 077) != 0)
-		say(SAYS_NOTE " %s: others can read it: chmod 600 it", file);
-	curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
-	curl_easy_setopt(easy, CURLOPT_NETRC_FILE, file);
-	curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
-	curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, note_user);
-	curl_easy_setopt(easy, CURLOPT_DEBUGDATA, remote);
-}
-
 /* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with remote->error. */
 static int give_login(struct remote_dir *remote)
 {
+	const char *file = getenv("NETRC"), *home = getenv("HOME");
 	CURL *easy = remote->transfer.easy;
 	struct login login;
+	char path[512];
+	struct stat st;
 
 	if (login_find(remote->url, &login, &remote->error) != 0)
 		return -1;
@@ -78,7 +61,17 @@ static int give_login(struct remote_dir *remote)
 		curl_easy_setopt(easy, CURLOPT_USERNAME, login.user);
 		curl_easy_setopt(easy, CURLOPT_PASSWORD, login.has_password ? login.password : "semlock@");
 	} else {
-		look_into_netrc(remote);
+		if (file == NULL || *file == '\0') {
+			snprintf(path, sizeof path, "%s/.netrc", home != NULL ? home : "");
+			file = path;
+		}
+		if (stat(file, &st) == 0 && (st.st_mode & 077) != 0)
+			say(SAYS_NOTE " %s: others can read it: chmod 600 it", file);
+		curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+		curl_easy_setopt(easy, CURLOPT_NETRC_FILE, file);
+		curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+		curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, note_user);
+		curl_easy_setopt(easy, CURLOPT_DEBUGDATA, remote);
 		/* CURLOPT_USERNAME would switch netrc off: give the user in the URL. */
 		if (!remote->unnamed) {
 			append_encoded(remote->user, sizeof remote->user - 1, login.user);
