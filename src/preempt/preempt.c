@@ -152,7 +152,7 @@ static int refuse_own_caller(struct preempt_state *state, const struct owner *ho
 
 	for (size_t i = 0; i < holder->nmembers; i++) {
 		pid = holder->members[i].pid;
-		if (pid == getpid() || process_descends(getpid(), pid))
+		if (pid == getpid() || process_descends(getpid(), pid, 0, 0))
 			return error_plain(state->error, ERROR_USAGE,
 			    "cannot stop the holder: process %ld is an ancestor of this command, which would end "
 			    "with it; run the command outside of the lock", (long)pid);

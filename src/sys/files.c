@@ -110,35 +110,11 @@ int call_unlink(int directory, const char *name, int flags)
 	return result;
 }
 
-int call_rename(int directory, const char *from, const char *to)
-{
-	int result;
-
-	UNINTERRUPTED(result, renameat(directory, from, directory, to));
-	return result;
-}
-
 int rename_noreplace(int directory, const char *from, const char *to)
 {
 	const unsigned noreplace = 1; /* RENAME_NOREPLACE, which older headers lack */
 
 	return (int)syscall(SYS_renameat2, directory, from, directory, to, noreplace);
-}
-
-int call_mkdir(int directory, const char *name, mode_t mode)
-{
-	int result;
-
-	UNINTERRUPTED(result, mkdirat(directory, name, mode));
-	return result;
-}
-
-int call_truncate(int fd, off_t length)
-{
-	int result;
-
-	UNINTERRUPTED(result, ftruncate(fd, length));
-	return result;
 }
 
 int call_try_flock(int fd)

@@ -40,9 +40,6 @@ const char *path_directory(const char *path, char space[PATH_MAX]);
 
 int call_open(int directory, const char *name, int flags, mode_t mode);
 int call_unlink(int directory, const char *name, int flags);
-int call_rename(int directory, const char *from, const char *to);
-int call_mkdir(int directory, const char *name, mode_t mode);
-int call_truncate(int fd, off_t length);
 
 /* flock(2), exclusive, with LOCK_NB alone: one that sleeps must return when a signal comes. */
 int call_try_flock(int fd);

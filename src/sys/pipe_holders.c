@@ -23,23 +23,12 @@ struct holder_search {
 	size_t count;
 };
 
-static bool descends(pid_t pid, const struct pipe_holders *holders)
-{
-	struct procfs_stat stat;
-
-	while (pid > 0 && pid != holders->except && process_stat(pid, &stat)) {
-		if (stat.parent == holders->ancestor)
-			return stat.started >= holders->since;
-		pid = stat.parent;
-	}
-	return false;
-}
-
 static bool has_pipe(pid_t pid, const char *pipe)
 {
 	char path[64], link[64];
 	struct dirent *entry;
 	bool found = false;
+	ssize_t n;
 	DIR *fds;
 
 	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
@@ -47,11 +36,8 @@ static bool has_pipe(pid_t pid, const char *pipe)
 	if (fds == NULL)
 		return false;
 	while (!found && (entry = readdir(fds)) != NULL) {
-		ssize_t n = readlinkat(dirfd(fds), entry->d_name, link, sizeof link - 1);
-
-		if (n <= 0)
-			continue;
-		link[n] = '\0';
+		n = readlinkat(dirfd(fds), entry->d_name, link, sizeof link - 1);
+		link[n > 0 ? n : 0] = '\0';
 		found = strcmp(link, pipe) == 0;
 	}
 	closedir(fds);
@@ -62,8 +48,8 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 {
 	struct pipe_holders *holders = search->holders;
 
-	if (!process_lives(pid) || !((holders->ancestor > 0 && descends(pid, holders)) ||
-				       (search->pipe[0] != '\0' && has_pipe(pid, search->pipe))))
+	if (!process_lives(pid) || (!process_descends(pid, holders->ancestor, holders->since, holders->except) &&
+				       (search->pipe[0] == '\0' || !has_pipe(pid, search->pipe))))
 		return false;
 	if (kill(pid, 0) != 0 && errno == EPERM)
 		holders->refused = pid;
@@ -101,28 +87,20 @@ static bool note_pid(pid_t pid, void *context)
 	return search->count < MOST_PIDS;
 }
 
-static void find_pipe(struct holder_search *search)
-{
-	char self[32];
-	ssize_t length;
-
-	snprintf(self, sizeof self, "/proc/self/fd/%d", search->holders->pipe);
-	length = readlink(self, search->pipe, sizeof search->pipe - 1);
-	/* Only an anonymous pipe is private to the lock; every process may have a terminal or a file open. */
-	if (length <= 0 || strncmp(search->pipe, "pipe:[", 6) != 0)
-		search->pipe[0] = '\0';
-}
-
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 {
 	struct holder_search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
+	char self[32];
 	size_t found = 0;
 
 	if (search.pids == NULL || !process_numbers_ours()) {
 		free(search.pids);
 		return 0;
 	}
-	find_pipe(&search);
+	snprintf(self, sizeof self, "/proc/self/fd/%d", holders->pipe);
+	/* Only an anonymous pipe is private to the lock; every process may have a terminal or a file open. */
+	if (readlink(self, search.pipe, sizeof search.pipe - 1) <= 0 || strncmp(search.pipe, "pipe:[", 6) != 0)
+		search.pipe[0] = '\0';
 	process_each(note_pid, &search);
 	/* Youngest first: a process that forks and ends is gone when its turn comes. */
 	while (search.count-- > 0)

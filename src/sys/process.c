@@ -225,61 +225,48 @@ bool process_numbers_ours(void)
 	return length > 0 && strtol(self, NULL, 10) == (long)getpid();
 }
 
-bool process_descends(pid_t pid, pid_t ancestor)
+bool process_descends(pid_t pid, pid_t ancestor, unsigned long long since, pid_t except)
 {
 	struct procfs_stat stat;
 
 	if (!process_numbers_ours())
 		return false;
-	while (pid > 0 && process_stat(pid, &stat)) {
+	while (pid > 0 && pid != except && process_stat(pid, &stat)) {
 		if (stat.parent == ancestor)
-			return ancestor > 0;
+			return ancestor > 0 && stat.started >= since;
 		pid = stat.parent;
 	}
 	return false;
 }
 
-/* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or two runs would report
- * starts a second apart. */
-static void read_clocks(int64_t *up, int64_t *now)
-{
-	int tries = 0;
-
-	do {
-		*up = clock_boottime();
-		*now = clock_realtime();
-	} while (clock_boottime() - *up > MILLISECOND / 10 && ++tries < 10);
-}
-
 int64_t process_start(unsigned long long started)
 {
 	int64_t up, now, age;
+	int tries = 0;
 
-	read_clocks(&up, &now);
+	/* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or two runs would
+	 * report starts a second apart. */
+	do {
+		up = clock_boottime();
+		now = clock_realtime();
+	} while (clock_boottime() - up > MILLISECOND / 10 && ++tries < 10);
 	age = up - boottime_offset() - (int64_t)started * tick_ns();
 	return now - (age > 0 ? age : 0);
 }
 
-static size_t directory_length(const char *command, size_t length)
-{
-	size_t start = 0;
-
-	for (size_t i = 0; i + 1 < length && command[i] != '\0'; i++)
-		if (command[i] == '/' && command[i + 1] != '\0')
-			start = i + 1;
-	return start;
-}
-
 void process_command(const struct process *process, char *text, size_t size, size_t columns)
 {
+	const char *command = process->command;
 	char line[PROCESS_COMMAND];
-	size_t length = process->command_length, start;
+	size_t length = process->command_length, start = 0;
 
-	while (length > 0 && process->command[length - 1] == '\0')
+	while (length > 0 && command[length - 1] == '\0')
 		length--;
-	start = directory_length(process->command, length);
+	for (size_t i = 0; i + 1 < length && command[i] != '\0'; i++)
+		if (command[i] == '/' && command[i + 1] != '\0')
+			start = i + 1; /* behind the program's directory */
 	for (size_t i = start; i < length; i++)
-		line[i - start] = process->command[i] == '\0' ? ' ' : process->command[i];
+		line[i - start] = command[i] == '\0' ? ' ' : command[i];
 	text_printable(text, size, line, length - start, columns);
 }
 

@@ -57,8 +57,9 @@ pid_t process_youngest_child(pid_t pid);
  * its PID 5 is another process than kill(2)'s. */
 bool process_numbers_ours(void);
 
-/* Does the process PID descend from ANCESTOR? */
-bool process_descends(pid_t pid, pid_t ancestor);
+/* Does the process PID descend from ANCESTOR, by a child of it that started at SINCE (ticks after boot) or later, and
+ * neither is nor descends from EXCEPT (0: none)? */
+bool process_descends(pid_t pid, pid_t ancestor, unsigned long long since, pid_t except);
 
 /* Call SEE with each PID, until it returns false. */
 void process_each(bool (*see)(pid_t pid, void *context), void *context);

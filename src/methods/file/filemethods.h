@@ -45,10 +45,12 @@ struct object {
 
 	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
 	int (*make)(struct lock *lock, struct error *error);
-	/* Write LOCK->file->record into it.  Returns 0, or -1 with ERROR filled. */
-	int (*write)(struct lock *lock, struct error *error);
+	/* Write LOCK->file->record into it, which is open as FD.  Returns 0, or -1 with ERROR filled. */
+	int (*write)(const struct lock *lock, int fd, struct error *error);
 	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
+	/* The same where publish_renamed() cannot: make another under that name, empty for a moment; publish_empty(). */
+	enum outcome (*make_empty)(struct lock *lock, struct error *error);
 	/* When the name is taken: takeover_attempt(), or its like. */
 	enum outcome (*attempt)(struct lock *lock, enum wait wait, struct error *error);
 	/* Read the record of the object that is open as FD. */
@@ -193,15 +195,13 @@ int publish_flock(int fd);
 int publish_describe(struct lock *lock, struct error *error);
 
 /* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR filled. */
-int publish_record(struct lock *lock, int fd, struct error *error);
+int publish_record(const struct lock *lock, int fd, struct error *error);
 
 /* Is errno that of a file system that cannot do what was asked of it? */
 bool publish_unsupported(void);
 
-/* An object's publish: give ours, which has a temporary name, the lock's, replacing nothing.  Where the file system
- * cannot, as MAKE_EMPTY does it. */
-enum outcome publish_renamed(struct lock *lock, enum outcome (*make_empty)(struct lock *lock, struct error *error),
-    struct error *error);
+/* An object's publish, of one that has a temporary name: rename it, replacing nothing, or else make_empty(). */
+enum outcome publish_renamed(struct lock *lock, struct error *error);
 
 /* FD has been made under the lock's own name, and is empty: give it MODE, if that is exact, flock and write it, in our
  * object's place; -1: open it.  TAKEN; AGAIN: the name means another object by now; FAILED, with ERROR filled. */

@@ -37,8 +37,8 @@ static int mkdir_make(struct lock *lock, struct error *error)
 
 	do {
 		lockdir_temporary_name(lock, "", file->temporary);
-		made = call_mkdir(lock->directory, file->temporary, mkdir_mode(lock));
-	} while (made != 0 && errno == EEXIST);
+		made = mkdirat(lock->directory, file->temporary, mkdir_mode(lock));
+	} while (made != 0 && (errno == EEXIST || errno == EINTR));
 	if (made != 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
 	CRASH_POINT("mkdir.made");
@@ -47,9 +47,9 @@ static int mkdir_make(struct lock *lock, struct error *error)
 	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 }
 
-static int mkdir_write(struct lock *lock, struct error *error)
+static int mkdir_write(const struct lock *lock, int directory, struct error *error)
 {
-	int fd = call_open(lock->fd, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	int fd = call_open(directory, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    lock->spec->create_mode);
 	int result;
 
@@ -58,25 +58,22 @@ static int mkdir_write(struct lock *lock, struct error *error)
 	CRASH_POINT("mkdir.record");
 	result = publish_record(lock, fd, error);
 	if (result != 0)
-		call_unlink(lock->fd, RECORD_NAME, 0);
+		call_unlink(directory, RECORD_NAME, 0);
 	close(fd);
 	return result;
 }
 
 /* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
  * we are killed then, it stays so. */
-static enum outcome mkdir_publish_empty(struct lock *lock, struct error *error)
+static enum outcome mkdir_make_empty(struct lock *lock, struct error *error)
 {
-	if (call_mkdir(lock->directory, lock->id.entry, mkdir_mode(lock)) != 0)
+	int made;
+
+	UNINTERRUPTED(made, mkdirat(lock->directory, lock->id.entry, mkdir_mode(lock)));
+	if (made != 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
 	return publish_empty(lock, -1, mkdir_mode(lock), error);
-}
-
-/* D2: give it the lock's name, replacing nothing. */
-static enum outcome mkdir_publish(struct lock *lock, struct error *error)
-{
-	return publish_renamed(lock, mkdir_publish_empty, error);
 }
 
 /* Count the files beside the record, up to MOST_FILES + 1; a directory counts as that many.  -1: FD
@@ -147,6 +144,7 @@ static int mkdir_remove(struct lock *lock, int fd)
 {
 	const bool held = lock->file->held;
 	char gone[NAME_SIZE];
+	int result;
 
 	/* In a takeover: the directory holds other files, and is left alone. */
 	if (!held && other_files(fd) != 0) {
@@ -154,7 +152,8 @@ static int mkdir_remove(struct lock *lock, int fd)
 		return -1;
 	}
 	lockdir_temporary_name(lock, "gone.", gone);
-	if (call_rename(lock->directory, lock->id.entry, gone) != 0)
+	UNINTERRUPTED(result, renameat(lock->directory, lock->id.entry, lock->directory, gone));
+	if (result != 0)
 		return errno == EXDEV || errno == ENOSPC || errno == EDQUOT ? remove_in_place(lock, fd) : -1;
 	if (!lockdir_same(lock, gone, fd)) {
 		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
@@ -176,7 +175,8 @@ static const struct object mkdir_object = {
     .type = S_IFDIR,
     .make = mkdir_make,
     .write = mkdir_write,
-    .publish = mkdir_publish,
+    .publish = publish_renamed,
+    .make_empty = mkdir_make_empty,
     .attempt = takeover_attempt,
     .read = mkdir_read,
     .is_ours = lockdir_is_ours,

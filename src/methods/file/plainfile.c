@@ -41,11 +41,6 @@ static int plainfile_make(struct lock *lock, struct error *error)
 	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot create a file in its directory");
 }
 
-static int plainfile_write(struct lock *lock, struct error *error)
-{
-	return publish_record(lock, lock->fd, error);
-}
-
 static int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
@@ -68,7 +63,7 @@ static bool is_linked(const struct lock *lock)
 }
 
 /* The fourth way. */
-static enum outcome plainfile_publish_empty(struct lock *lock, struct error *error)
+static enum outcome plainfile_make_empty(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
 	int fd = call_open(lock->directory, lock->id.entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -94,7 +89,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 		return TAKEN;
 	}
 	errno = errnum;
-	return publish_unsupported() ? publish_renamed(lock, plainfile_publish_empty, error) : lockdir_not_named(error);
+	return publish_unsupported() ? publish_renamed(lock, error) : lockdir_not_named(error);
 }
 
 /* A4: give it the lock's name, replacing nothing. */
@@ -118,7 +113,7 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 
 #define PLAIN_FILE \
 	.what = "a regular file with its holder's PID", .type = S_IFREG, .make = plainfile_make, \
-	.write = plainfile_write, .publish = plainfile_publish, .attempt = takeover_attempt, \
+	.write = publish_record, .publish = plainfile_publish, .make_empty = plainfile_make_empty, .attempt = takeover_attempt, \
 	.read = lockdir_read_record, .is_ours = lockdir_is_ours, .remove = plainfile_remove, \
 	.beat = object_beat
 

@@ -77,7 +77,7 @@ int publish_describe(struct lock *lock, struct error *error)
 	return 0;
 }
 
-int publish_record(struct lock *lock, int fd, struct error *error)
+int publish_record(const struct lock *lock, int fd, struct error *error)
 {
 	char text[RECORD_LONGEST];
 	const char *method = lock->file->object->pid_only ? NULL : lock->spec->method->name;
@@ -92,47 +92,40 @@ int publish_record(struct lock *lock, int fd, struct error *error)
 	return error_set(error, ERROR_CREATE, "cannot write the lock file");
 }
 
-/* No other process can have it flocked, unless a temporary name let it open the object.  Off local file
- * systems there may be no flock: then the record alone has to prove life. */
-static int fill_object(struct lock *lock, struct error *error)
+static int make_ready(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->file;
 
-	if (file->object->write(lock, error) != 0) /* A2 and D1: write the record */
-		return -1;
-	CRASH_POINT("publish.written");
-	if (!file->by_age && publish_flock(lock->fd) != 0 && file->local) /* A3 and D1: flock it */
-		return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
-	CRASH_POINT("publish.flocked");
-	return 0;
-}
-
-static int make_ready(struct lock *lock, struct error *error)
-{
-	if (lock->file->ready)
+	if (file->ready)
 		return 0;
-	if (publish_prepare(lock, error) != 0 || publish_describe(lock, error) != 0 ||
-	    (lock->fd >= 0 && fill_object(lock, error) != 0))
+	if (publish_prepare(lock, error) != 0 || publish_describe(lock, error) != 0)
 		return -1;
-	lock->file->ready = true;
+	if (lock->fd >= 0) {
+		if (file->object->write(lock, lock->fd, error) != 0) /* A2 and D1: write the record */
+			return -1;
+		CRASH_POINT("publish.written");
+		/* A3 and D1: flock it.  No other process can have it flocked, unless a temporary name let it open the
+		 * object.  Off local file systems there may be no flock: then the record alone has to prove life. */
+		if (!file->by_age && publish_flock(lock->fd) != 0 && file->local)
+			return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
+		CRASH_POINT("publish.flocked");
+	}
+	file->ready = true;
 	return 0;
 }
 
-/* Remove NAME, which means our object, open as LOCK->fd; unless it has the lock's name by now. */
-static void remove_name(const struct lock *lock, const char *name)
+/* Remove our object's temporary name; unless it has the lock's name by now. */
+static void discard_temporary(struct lock *lock)
 {
+	char *name = lock->file->temporary;
 	bool directory = lock->file->object->type == S_IFDIR;
 
+	if (*name == '\0')
+		return;
 	if (directory && lockdir_same(lock, name, lock->fd))
 		call_unlink(lock->fd, "pid", 0);
 	call_unlink(lock->directory, name, directory ? AT_REMOVEDIR : 0);
-}
-
-static void discard_temporary(struct lock *lock)
-{
-	if (lock->file->temporary[0] != '\0')
-		remove_name(lock, lock->file->temporary);
-	lock->file->temporary[0] = '\0';
+	*name = '\0';
 }
 
 /* ---- publishing it ---- */
@@ -179,7 +172,7 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	if (outcome == TAKEN && lock->spec->exact_mode && fchmod(lock->fd, mode) != 0)
 		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
 	if (outcome == TAKEN)
-		outcome = lock->file->object->write(lock, error) == 0 ? TAKEN : FAILED;
+		outcome = lock->file->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
 	/* The name may mean another process's lock by now, as a directory with a record in it always does: that lock
 	 * is not removed. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
@@ -203,15 +196,15 @@ bool publish_unsupported(void)
 	return false;
 }
 
-enum outcome publish_renamed(struct lock *lock, enum outcome (*make_empty)(struct lock *lock, struct error *error),
-    struct error *error)
+/* D2: give a directory the lock's name. */
+enum outcome publish_renamed(struct lock *lock, struct error *error)
 {
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("publish.rename") ? -1
 		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
 	if (result != 0)
-		return publish_unsupported() ? make_empty(lock, error) : lockdir_not_named(error);
+		return publish_unsupported() ? lock->file->object->make_empty(lock, error) : lockdir_not_named(error);
 	lock->file->temporary[0] = '\0';
 	return TAKEN;
 }
@@ -297,22 +290,18 @@ void object_beat(struct lock *lock)
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
 
-/* By age, a process that has found our lock old may be about to remove whatever has its name: the release
- * waits for it, for a second at most. */
-static bool is_guarded(const struct lock *lock)
-{
-	return !lock->file->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
-}
-
 /* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3: LOCK_UN releases
  * the flock for all processes that share it, because waiters sleep in it, and a process that the command left behind
  * may have inherited it. */
 static void remove_object(struct lock *lock)
 {
 	const struct object *object = lock->file->object;
+	/* By age, a process that has found our lock old may be about to remove whatever has its name: the release
+	 * waits for it, for a second at most. */
+	bool guarded = !lock->file->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
 	int removed = -1;
 
-	if (is_guarded(lock) && object->is_ours(lock)) {
+	if (guarded && object->is_ours(lock)) {
 		CRASH_POINT("publish.release");
 		removed = object->remove(lock, lock->fd);
 	}

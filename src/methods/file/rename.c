@@ -97,7 +97,8 @@ static int move_file(const struct lock *lock, const char *from, const char *to)
 		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT; /* a script was faster */
 		return -1;
 	}
-	return call_rename(lock->directory, from, to);
+	UNINTERRUPTED(result, renameat(lock->directory, from, lock->directory, to));
+	return result;
 }
 
 /* Is LOCK->fd, which is at home, the file of such a lock?  Our record will be written over its contents: they must be
@@ -175,7 +176,10 @@ static void rename_close(struct lock *lock)
 
 static int rename_write(struct lock *lock, struct error *error)
 {
-	if (call_truncate(lock->fd, 0) != 0) /* another's, or one that was not erased */
+	int result;
+
+	UNINTERRUPTED(result, ftruncate(lock->fd, 0)); /* another's, or one that was not erased */
+	if (result != 0)
 		return error_set(error, ERROR_CREATE, "cannot write the lock file");
 	return publish_record(lock, lock->fd, error);
 }
@@ -198,9 +202,10 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 /* Our record must not stay in a file that is not ours. */
 static void rename_erase(struct lock *lock)
 {
-	int errnum = errno;
+	int errnum = errno, result;
 
-	if (call_truncate(lock->fd, 0) != 0)
+	UNINTERRUPTED(result, ftruncate(lock->fd, 0));
+	if (result != 0)
 		CRASH_POINT("rename.not-erased"); /* no harm: the next holder writes over it */
 	errno = errnum;
 }
