@@ -19,12 +19,10 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/file/heartbeat.c \
 	src/methods/server/lease.c \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
-	src/methods/file/process_alive.c src/methods/file/process_alive.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
 	src/methods/kernel/lockfile.c \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
-	src/sys/pipe_holders.c src/sys/pipe_holders.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/user_lock.c \

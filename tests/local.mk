@@ -14,7 +14,7 @@ tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c t
 	tests/lib/crowd-loops.c
 
 check_PROGRAMS += tests/liveness-check
-tests_liveness_check_SOURCES = tests/lib/liveness-check.c src/methods/file/process_alive.c src/methods/file/process_alive.h \
+tests_liveness_check_SOURCES = tests/lib/liveness-check.c \
 	src/sys/process.c src/sys/deadline.c src/report/text.c \
 	src/methods/file/owner_record.c src/methods/file/owner_record.h
 

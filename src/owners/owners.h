@@ -7,7 +7,7 @@
 #define SEMLOCK_OWNERS_OWNERS_H
 
 #include "cli/request.h"
-#include "methods/file/process_alive.h"
+#include "methods/file/owner_record.h"
 #include "sys/process.h"
 
 /* A process through which a lock is held: most often semlock or its command, which share it. */

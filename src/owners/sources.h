@@ -71,7 +71,7 @@ void waiters_add(struct owners *found, const struct snapshot *snapshot, unsigned
 /* ---- record_owners.c: locks made of files ---- */
 
 /* Add to FOUND, which is empty, the owners of LOCK: at most one holder, dead or alive, and the waiters.  /proc shows the
- * flock that semlock keeps on a held lock; the record in the lock is any user's word, judged as process_alive.h says.
+ * flock that semlock keeps on a held lock; the record in the lock is any user's word, judged as owner_record.h says.
  * Returns 1; 0 if an owner may have been missed, so that the search is to be repeated; or -1 with ERROR filled. */
 int record_owners_add(struct owners *found, const struct lock *lock, struct error *error);
 

@@ -14,7 +14,7 @@
 
 #include "sys/deadline.h"
 #include "sys/files.h"
-#include "sys/pipe_holders.h"
+#include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 #include "run/relay.h"

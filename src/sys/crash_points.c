@@ -13,13 +13,20 @@
 #include "sys/crash_points.h"
 
 #ifdef ENABLE_CRASH_POINTS
-/* The action at NAME: "kill", "stop", "wait" (a tenth of a second) or "fail=95", followed by the rest of the list;
- * NULL: none. */
-static const char *action_at(const char *name)
+/* Log that NAME was passed.  Returns the action there: "kill", "stop", "wait" (a tenth of a second) or "fail=95", followed
+ * by the rest of the list; NULL: none. */
+static const char *pass(const char *name)
 {
-	const char *place = getenv("SEMLOCK_CRASH");
+	const char *file = getenv("SEMLOCK_CRASH_LOG"), *place = getenv("SEMLOCK_CRASH");
 	size_t length = strlen(name);
+	int errnum = errno;
+	int fd = file == NULL ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
+	if (fd >= 0) {
+		dprintf(fd, "%s\n", name);
+		close(fd);
+	}
+	errno = errnum;
 	while (place != NULL && *place != '\0') {
 		if (strncmp(place, name, length) == 0 && place[length] == ':')
 			return place + length + 1;
@@ -29,24 +36,10 @@ static const char *action_at(const char *name)
 	return NULL;
 }
 
-static void log_passed(const char *name)
-{
-	const char *file = getenv("SEMLOCK_CRASH_LOG");
-	int errnum = errno;
-	int fd = file == NULL ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-
-	if (fd >= 0) {
-		dprintf(fd, "%s\n", name);
-		close(fd);
-	}
-	errno = errnum;
-}
-
 void crash_point(const char *name)
 {
-	const char *action = action_at(name);
+	const char *action = pass(name);
 
-	log_passed(name);
 	if (action == NULL)
 		return;
 	if (strncmp(action, "wait", 4) == 0)
@@ -59,9 +52,8 @@ void crash_point(const char *name)
 bool fault_point(const char *name)
 {
 	static bool interrupted;
-	const char *action = action_at(name);
+	const char *action = pass(name);
 
-	log_passed(name);
 	if (action == NULL || strncmp(action, "fail=", 5) != 0)
 		return false;
 	errno = atoi(action + 5);

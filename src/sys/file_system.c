@@ -2,8 +2,6 @@
 #include <config.h>
 
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <stdalign.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "sys/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/open_fds.h - which processes have a file open, and what they have locked of it.
+/* sys/open_fds.h - which processes have a file open, and what they have locked of it; and which must not outlive a lock.
  *
  * /proc/locks names the process that took a lock.  That may have ended, while the lock lives on in a
  * descriptor that another process inherited: so each process's descriptors are read. */
@@ -80,5 +80,24 @@ void open_fds_forget(struct open_fds *open_fds);
 /* Do descriptor A of process P and B of Q share one open file description?  1: yes; 0: no; -1: the
  * kernel does not tell. */
 int open_fds_same_description(pid_t p, int a, pid_t q, int b);
+
+/* ---- the processes that must not outlive a lock: those that have its pipe open, and the descendants of the process that
+ * started the command ---- */
+
+struct pipe_holders {
+	int pipe;                 /* a descriptor of the pipe; -1: no pipe */
+	pid_t ancestor;           /* the descendants of this process; 0: none */
+	unsigned long long since; /* no child of ANCESTOR that started earlier: process_stat()'s ticks */
+	pid_t except;             /* never this process, nor its descendants; 0: no exception */
+	pid_t unreaped;           /* this child stays a zombie, and all others are waited for; 0: no child is */
+	pid_t refused;            /* filled: a process that this one may not signal */
+};
+
+/* Send SIGNO to all holders but this process; 0: only count.  Returns how many live, or have been reaped.  A process
+ * that is forked during the search may be missed: call again until no process is left, and none has been reaped. */
+size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
+
+/* Reap all children that have ended.  Returns whether there was one. */
+bool pipe_holders_reap(void);
 
 #endif

@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "methods/file/process_alive.h"
+#include "methods/file/owner_record.h"
 #include "sys/process.h"
 
 static int count, failed;

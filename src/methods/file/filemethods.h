@@ -14,7 +14,6 @@
 
 #include "lock/take.h"
 #include "methods/file/owner_record.h"
-#include "methods/file/process_alive.h"
 
 enum { NAME_SIZE = 256 };
 

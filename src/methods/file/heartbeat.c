@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "report/error.h"
 #include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/process.h"

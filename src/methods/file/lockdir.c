@@ -4,7 +4,6 @@
  * these are the same.  Only a killed semlock leaves such a name behind. */
 #include <config.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -5,13 +5,11 @@
  * steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"

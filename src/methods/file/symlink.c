@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
@@ -60,32 +59,22 @@ static bool is_ours(const struct lock *lock)
 
 /* ---- the guard ---- */
 
-static int guard_open(const struct lock *lock, const char *name)
-{
-	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-	int fd;
-
-	flags |= lock->file->local ? O_RDONLY : O_RDWR; /* NFS: see takeover.c */
-
-	do { /* without O_CREAT first: see fs.protected_regular */
-		fd = openat(lock->directory, name, flags);
-		if (fd < 0 && errno == ENOENT)
-			fd = openat(lock->directory, name, flags | O_CREAT | O_EXCL,
-			    lock->file->local ? 0444 : 0666);
-	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
-	return fd;
-}
-
 /* Take LOCK's guard by FLOCK_FILE, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
  * EWOULDBLOCK if another process has it.  The process that had the guard before us removes it, perhaps
  * before we have flocked it: then it is opened afresh. */
 static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock_file)(int fd))
 {
+	/* NFS: see takeover.c */
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (lock->file->local ? O_RDONLY : O_RDWR);
 	int fd, errnum;
 
 	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->id.entry);
 	for (;;) {
-		fd = guard_open(lock, name);
+		do { /* without O_CREAT first: see fs.protected_regular */
+			fd = openat(lock->directory, name, flags);
+			if (fd < 0 && errno == ENOENT)
+				fd = openat(lock->directory, name, flags | O_CREAT | O_EXCL, lock->file->local ? 0444 : 0666);
+		} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 		if (fd < 0)
 			return -1;
 		if (flock_file(fd) != 0)

@@ -144,11 +144,10 @@ static int64_t age_of(const struct lock *lock, const struct stat *status, int64_
 
 void takeover_note_naming(struct stat *status)
 {
-	const struct timespec *changed = &status->st_ctim, *modified = &status->st_mtim;
+	const struct timespec changed = status->st_ctim;
 
-	if (changed->tv_sec > modified->tv_sec ||
-	    (changed->tv_sec == modified->tv_sec && changed->tv_nsec > modified->tv_nsec))
-		status->st_mtim = status->st_ctim;
+	if ((int64_t)changed.tv_sec * SECOND + changed.tv_nsec > lockdir_mtime(status))
+		status->st_mtim = changed;
 }
 
 /* The same for a regular file with a second name alone: ln(1) of a file that stays is a lock. */

@@ -14,7 +14,7 @@
 #include "sys/files.h"
 #include "methods/server/locksmith.h"
 #include "sys/lease_schedule.h"
-#include "sys/pipe_holders.h"
+#include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 #include "report/error.h"
