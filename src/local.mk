@@ -12,7 +12,6 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/result.c src/run/result.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/lock/held_mode.c \
-	src/sys/start_barrier.c src/sys/start_barrier.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
 	src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \

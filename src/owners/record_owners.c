@@ -3,6 +3,8 @@
  * lock itself. */
 #include <config.h>
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +18,29 @@ struct probe {
 	struct lock_info info;
 	struct child no_child;
 };
+
+/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
+ * no process signal PID, nor run a command under its lock: any user can name any process.  (A
+ * daemon that switches the effective user for a moment does not change whose it is.)  True as well once
+ * PID has ended. */
+static bool owner_trusted(const struct stat *object, pid_t pid)
+{
+	struct process process, parent;
+
+	if (object->st_uid == 0)
+		return true;
+	if (!process_read(pid, &process)) /* once it has ended, no process is signalled by its PID */
+		return kill(pid, 0) != 0 && errno == ESRCH;
+	return object->st_uid == process.real_user ||
+	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);
+}
+
+/* The same, for what is written in OBJECT: no other user may write to it either. */
+static bool record_trusted(const struct stat *object, pid_t pid)
+{
+	return (S_ISLNK(object->st_mode) || (object->st_mode & (S_IWGRP | S_IWOTH)) == 0) &&
+	       owner_trusted(object, pid);
+}
 
 /* Returns 0, or -1 with ERROR filled; PROBE is to be closed in either case. */
 static int probe_open(struct probe *probe, const struct lock_spec *spec, struct error *error)

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lock/attempt.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
+#include "sys/files.h"
 #include "sys/memory.h"
 #include "sys/process.h"
 #include "sys/signals.h"
@@ -170,36 +172,88 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	 * tells semlock that the placeholder runs. */
 	for (unsigned i = 0; i < command->nlocks && !command->inherit; i++)
 		close(command->locks[i].fd);
-	close(command->start_barrier.socket);
+	close(command->barrier);
 	command->placeholder();
 	return 0;
 }
 
-/* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */
-static void remove_prepared(void *context)
-{
-	const struct command *command = context;
+/* ---- the start barrier ----
+ *
+ * A lock's record names the command's process before the lock is taken, and the command must not run before: it is forked
+ * then, and waits for a byte from a socket.  If semlock dies first, or cancels it, it reads the end of the socket. */
 
+/* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its timer
+ * changed them. */
+static void await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
+{
+	ssize_t got;
+	char word;
+
+	sigprocmask(SIG_SETMASK, before, NULL);
+	wakeup_off();
+	signals_block_all(mask);
+	UNINTERRUPTED(got, recv(command->barrier, &word, 1, 0));
+	if (got == 1)
+		return;
+	/* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if ((command->locks[i].spec->method->can & LEAVES_RECORD) != 0)
 			command->locks[i].spec->method->release(&command->locks[i]);
+	_exit(EXIT_FAILURE);
 }
 
 pid_t command_prepare(struct command *command, struct error *error)
 {
 	struct inheritance given = {0};
+	int ends[2], failure;
+	sigset_t before;
 	pid_t pid;
 
 	if (command->tie)
 		note_parent(&given);
-	command->start_barrier.abandoned = remove_prepared;
-	command->start_barrier.context = command;
-	pid = start_barrier_start(&command->start_barrier, &given.mask);
-	if (pid == 0)
-		start_barrier_fail(&command->start_barrier, exec_in_child(command, &given));
-	if (pid < 0)
+	if (descriptor_socket_pair(ends) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+	signals_block_all(&before);
+	pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		command->barrier = ends[1];
+		await_release(command, &before, &given.mask);
+		failure = exec_in_child(command, &given);
+		send(command->barrier, &failure, sizeof failure, MSG_NOSIGNAL);
+		_exit(EXIT_FAILURE);
+	}
+	close(ends[1]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid < 0) {
 		error_set(error, ERROR_SYSTEM, "cannot start a process");
+		close(ends[0]);
+		return -1;
+	}
+	command->prepared = pid;
+	command->barrier = ends[0];
+	CRASH_POINT("start_barrier.started");
 	return pid;
+}
+
+/* Release the child and wait for its exec.  Returns 0, the errno of the exec, or -1: the child was killed before. */
+static int release_prepared(struct command *command)
+{
+	int errnum = 0;
+	ssize_t bytes;
+
+	command->prepared = 0;
+	UNINTERRUPTED(bytes, send(command->barrier, "", 1, MSG_NOSIGNAL));
+	if (bytes != 1) {
+		close(command->barrier); /* else the child, still at the barrier, and this process would wait for each other */
+		return -1;
+	}
+	CRASH_POINT("start_barrier.opened");
+	UNINTERRUPTED(bytes, recv(command->barrier, &errnum, sizeof errnum, 0));
+	if (bytes != (ssize_t)sizeof errnum)
+		errnum = 0; /* closed by the exec */
+	close(command->barrier);
+	return errnum;
 }
 
 /* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno of a
@@ -208,7 +262,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
-	volatile pid_t pid = command->start_barrier.pid;
+	volatile pid_t pid = command->prepared;
 	volatile bool shared = false;
 	volatile int failure = 0;
 
@@ -218,8 +272,7 @@ pid_t command_start(struct command *command, struct result *result, struct error
 	 * the command. */
 	signals_block_all(&given.mask);
 	if (pid > 0) {
-		failure = start_barrier_open(&command->start_barrier);
-		command->start_barrier.pid = 0;
+		failure = release_prepared(command);
 	} else if ((pid = vfork()) == 0) {
 		shared = true;
 		failure = exec_in_child(command, &given);
@@ -242,7 +295,11 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 void command_reap(struct command *command)
 {
-	start_barrier_cancel(&command->start_barrier);
+	if (command->prepared > 0) {
+		close(command->barrier);
+		command->unreaped = command->prepared;
+		command->prepared = 0;
+	}
 	while (command->unreaped > 0 && waitpid(command->unreaped, NULL, 0) < 0 && errno == EINTR)
 		;
 	command->unreaped = 0;

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "lock/lock.h"
-#include "sys/start_barrier.h"
 #include "report/error.h"
 
 /* How long the command may run. */
@@ -31,8 +30,8 @@ struct command {
 	bool named;        /* a lock names its PID: command_reap() after the release, and not before */
 	pid_t unreaped;    /* filled: it has ended, and command_reap() has to wait for it; else 0 */
 	bool apart;        /* filled: the child has memory of its own; SIGCHLD brings the errno of its exec */
-	struct start_barrier start_barrier; /* after command_prepare(), the command waits there for its start or
-					       for start_barrier_cancel() */
+	pid_t prepared;    /* filled: the child, which waits for command_start() or command_reap(); else 0 */
+	int barrier;       /* filled: a socket; one byte releases the child, and from it comes the errno of a failed exec */
 };
 
 /* How the command ended. */

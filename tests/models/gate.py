@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The start barrier (src/sys/start_barrier.h): the record of a lock made of files names the command before it runs.
+"""The start barrier (src/run/start.c): the record of a lock made of files names the command before it runs.
 
 semlock starts the command's process, which waits at the barrier (here: the gate); writes its PID into
 the record; publishes the record under the lock's name; and opens the barrier. Any process may be

@@ -439,21 +439,3 @@ pid_t record_awaited(const struct record *record)
 	read_life(record->pid, &holder);
 	return life_lasts(&holder) || record->semlock <= 0 ? record->pid : record->semlock;
 }
-
-bool owner_trusted(const struct stat *object, pid_t pid)
-{
-	struct process process, parent;
-
-	if (object->st_uid == 0)
-		return true;
-	if (!process_read(pid, &process)) /* once it has ended, no process is signalled by its PID */
-		return kill(pid, 0) != 0 && errno == ESRCH;
-	return object->st_uid == process.real_user ||
-	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);
-}
-
-bool record_trusted(const struct stat *object, pid_t pid)
-{
-	return (S_ISLNK(object->st_mode) || (object->st_mode & (S_IWGRP | S_IWOTH)) == 0) &&
-	       owner_trusted(object, pid);
-}

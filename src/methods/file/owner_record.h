@@ -114,13 +114,4 @@ void record_verdict_ask(const struct record *record, struct facts *facts, pid_t 
 /* Whose end a waiter awaits while RECORD's holder is ALIVE: the holder, or its semlock once the holder has ended. */
 pid_t record_awaited(const struct record *record);
 
-/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
- * no process signal PID, nor run a command under its lock: any user can name any process.  (A
- * daemon that switches the effective user for a moment does not change whose it is.)  True as well once
- * PID has ended. */
-bool owner_trusted(const struct stat *object, pid_t pid);
-
-/* The same, for what is written in OBJECT: no other user may write to it either. */
-bool record_trusted(const struct stat *object, pid_t pid);
-
 #endif
