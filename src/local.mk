@@ -9,7 +9,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
 	src/sys/files.c src/sys/files.h \
-	src/run/result.c src/run/result.h \
+	src/run/result.c \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/lock/held_mode.c \
 	src/sys/open_fds.c src/sys/open_fds.h \

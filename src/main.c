@@ -10,7 +10,6 @@
 
 #include "run/run.h"
 #include "run/relay.h"
-#include "run/result.h"
 #include "owners/owners.h"
 #include "cli/request.h"
 #include "lock/take.h"
@@ -62,7 +61,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
 	if (request.who)
 		who(&request);
-	log_open(&request);
+	if (request.log != NULL)
+		log_open(&request);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
 	if (request.dies_with_parent && !parent_watch()) {
 		complain("--die-with-parent: the process that started it has ended");
@@ -89,9 +89,10 @@ int main(int argc, char **argv)
 	if (acquired.how == ACQUIRED_BY_INHERITANCE)
 		job.command.nlocks = 0;
 	status = run(&job);
-	log_command(&job);
 	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(&request, job.locks, status);
 	command_reap(&job.command); /* after the release: until then the command's PID, which a lock may name, is its own */
-	return result_die_of(log_write(&request, &job, status), job.died_of);
+	if (request.log != NULL)
+		log_write(&request, &job, status);
+	return result_die_of(status, job.died_of);
 }

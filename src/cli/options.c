@@ -245,8 +245,7 @@ static void operands_read(struct request *request, const struct reading *reading
 		}
 		first->name = *words++;
 	}
-	if (!is_shell && words[0] != NULL &&
-	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
+	if (!is_shell && words[0] != NULL && (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
 		is_shell = true;
 		words++;
 	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {

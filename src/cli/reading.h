@@ -76,8 +76,7 @@ mode_t value_mode(const char *text);
 /* --fd, --status-fd, FD: a descriptor's number, open or not. */
 int value_fd(const char *option, const char *text);
 
-/* --start, --length: bytes, up to MOST, with the suffixes of flock(1) (K, KiB: 1024; KB: 1000; up to
- * E). */
+/* --start, --length: bytes, up to MOST, with the suffixes of flock(1) (K, KiB: 1024; KB: 1000; up to E). */
 off_t value_size(const char *option, const char *text, off_t most);
 
 /* ---- --name: a lock in the user's own directory ---- */

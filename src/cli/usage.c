@@ -138,8 +138,7 @@ noreturn void usage_refuse(int argc, char **argv)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')
 		die(EXIT_USAGE, "%s: this option takes no value", word);
-	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word,
-	    option_hint(word + 2, length));
+	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word, option_hint(word + 2, length));
 }
 
 /* ---- the help ---- */

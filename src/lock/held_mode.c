@@ -34,19 +34,12 @@ static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 	return held->last < bytes.first || (held->first > bytes.last && !of_slots);
 }
 
-/* The slot of LOCK that HELD is; -1: none. */
-static int slot_of(const struct lock *lock, const struct procfs_lock *held)
-{
-	long long slot = held->first - (has_range(lock) ? (long long)lock->spec->range.start : (long long)FLOCK_FIRST_SLOT);
-
-	return held->kind == KIND_OFD && held->exclusive && slot >= 0 && slot < (long long)lock->spec->slots ? (int)slot : -1;
-}
-
 struct held held_read(const struct lock *lock)
 {
 	struct held held = {.mode = HELD_NONE, .slot = -1};
 	char path[64], text[4096], *rest = text, *line;
 	struct procfs_lock one;
+	long long slot;
 
 	if (lock->spec->name != NULL)
 		return held;
@@ -58,8 +51,9 @@ struct held held_read(const struct lock *lock)
 			continue;
 		if (held.mode == HELD_NONE)
 			held.mode = mode_of(lock, &one);
-		if (held.slot < 0)
-			held.slot = slot_of(lock, &one);
+		slot = one.first - (has_range(lock) ? (long long)lock->spec->range.start : (long long)FLOCK_FIRST_SLOT);
+		if (held.slot < 0 && one.kind == KIND_OFD && one.exclusive && slot >= 0 && slot < (long long)lock->spec->slots)
+			held.slot = (int)slot;
 		held.more = held.more || is_more(lock, &one);
 	}
 	return held;

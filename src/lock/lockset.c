@@ -51,8 +51,7 @@ static enum outcome open_all(struct lock *locks, unsigned count, const struct wa
 	return outcome;
 }
 
-/* A lock that cannot be flocked may have become stale while we waited for the later ones, and been
- * taken over. */
+/* A lock that cannot be flocked may have become stale while we waited for the later ones, and been taken over. */
 static bool is_still_ours(struct lock *lock)
 {
 	return lock->spec->method->current(lock) && lock->spec->method->owned(lock);

@@ -144,11 +144,10 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	return !queue->hostile;
 }
 
-/* The process that removes the file locks the whole of it, which takes no time, unless that process is
- * stopped right there: then we give up after two seconds, and lose the order.  (Giving up earlier would
- * lose the order whenever the machine is busy, and readers could starve a writer.  For the same reason one
- * draw and two seconds in which we did not run are not enough.)
- * Tickets are even: between any two there is room for one more. */
+/* The process that removes the file locks the whole of it, which takes no time, unless that process is stopped right
+ * there: then we give up after two seconds, and lose the order.  (Giving up earlier would lose the order whenever the
+ * machine is busy, and readers could starve a writer.  For the same reason one draw and two seconds in which we did
+ * not run are not enough.)  Tickets are even: between any two there is room for one more. */
 static int draw_ticket(struct queue *queue, const struct lock *lock, bool front, const struct deadline *deadline)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/queue.h - tickets: waiters are served in the order in which they came.
  *
- * The kernel's own lock queues lose their order when a process overtakes, dies or times out.  So a
- * waiter draws a ticket: a write lock on one byte of a queue file, at an offset that CLOCK_MONOTONIC
- * gives.  While an earlier ticket is locked, the waiter sleeps on the nearest earlier one; then it takes
- * the lock itself, and gives its ticket up.  Nothing ever needs repair: the kernel drops the ticket of a
- * process that dies.  The file's content is only a hint, the last ticket drawn, which saves a search.
+ * The kernel's own lock queues lose their order when a process overtakes, dies or times out.  So a waiter draws a
+ * ticket: a write lock on one byte of a queue file, at an offset that CLOCK_MONOTONIC gives.  While an earlier ticket
+ * is locked, the waiter sleeps on the nearest earlier one; then it takes the lock itself, and gives its ticket up.
+ * Nothing ever needs repair: the kernel drops the ticket of a process that dies.  The file's content is only a hint,
+ * the last ticket drawn, which saves a search.
  *
- * The queue file is shared memory named after the lock's device and inode.  The first waiter makes it,
- * the last one to leave removes it.  It decides order, never exclusion nor progress: whether a lock is
- * deserted is asked of the lock itself (attempt.h), at times that no ticket can move.  A fault of the
- * queue costs order, and nothing else. */
+ * The queue file is shared memory named after the lock's device and inode.  The first waiter makes it, the last one
+ * to leave removes it.  It decides order, never exclusion nor progress: whether a lock is deserted is asked of the
+ * lock itself (attempt.h), at times that no ticket can move.  A fault of the queue costs order, and nothing else. */
 #ifndef SEMLOCK_LOCK_QUEUE_H
 #define SEMLOCK_LOCK_QUEUE_H
 
@@ -89,8 +88,7 @@ void queue_open(struct queue *queue, const struct lock *lock);
 /* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
  * none.  FRONT: a ticket before all ordinary ones.  Returns false when DEADLINE passes, or the queue
  * cannot be used or trusted. */
-bool queue_join(struct queue *queue, const struct lock *lock, bool front,
-    const struct deadline *deadline);
+bool queue_join(struct queue *queue, const struct lock *lock, bool front, const struct deadline *deadline);
 
 /* Does a process wait in the open queue?  If it may not be used, it is closed, and removed where that is permitted. */
 bool queue_waited(struct queue *queue, const struct lock *lock);

@@ -16,8 +16,7 @@
 #include "sys/memory.h"
 #include "sys/signals.h"
 
-/* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty milliseconds to close
- * it. */
+/* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty milliseconds to close it. */
 static int closes = -1;
 
 static bool is_held(const struct lock *lock, unsigned slot)

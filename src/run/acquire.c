@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "run/result.h"
 #include "report/status_fd.h"
 #include "owners/owners.h"
 #include "run/run.h"

@@ -17,14 +17,12 @@
 #include "report/status_fd.h"
 #include "report/text.h"
 #include "run/run.h"
-#include "run/result.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
 
 static int log_fd = -1;
 static int64_t opened; /* ns on clock_now()'s clock */
 static size_t place;   /* 0: did not wait */
-static int slot = -1;
 
 /* Not with O_CREAT alone: with fs.protected_regular even root may not open another user's file so.  O_NONBLOCK: a FIFO
  * may have no reader. */
@@ -45,8 +43,6 @@ void log_open(const struct request *request)
 	struct error error;
 	int flags;
 
-	if (request->log == NULL)
-		return;
 	opened = clock_now();
 	status_fd_note_outcome();
 	flags = safe_open_follow(request->log, path, &error);
@@ -65,12 +61,6 @@ void log_place(size_t now)
 	place = now;
 }
 
-void log_command(const struct job *job)
-{
-	for (unsigned i = 0; i < job->request->nlocks && slot < 0; i++)
-		slot = job->locks[i].slot;
-}
-
 static void put_words(FILE *out, char **words)
 {
 	fputs("\"command\": [", out);
@@ -81,21 +71,13 @@ static void put_words(FILE *out, char **words)
 	fputs("], ", out);
 }
 
-static void put_user(FILE *out)
-{
-	const struct passwd *entry = getpwuid(geteuid());
-	char number[24];
-
-	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
-	json_text(out, "user", entry == NULL ? number : entry->pw_name);
-}
-
 static void put_line(FILE *out, const struct request *request, const struct job *job)
 {
 	static const char *const modes[] = {[EXCLUSIVE] = "exclusive", [SHARED] = "shared"};
 	int64_t held = held_time(), waited = clock_now() - opened - held;
+	const struct passwd *user = getpwuid(geteuid());
 	time_t now = time(NULL);
-	char moment[32];
+	char moment[32], number[24];
 
 	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	putc('{', out);
@@ -103,9 +85,10 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	json_text(out, "lock", request->label);
 	json_text(out, "method", request->spec.method->name);
 	json_text(out, "mode", request->spec.slots > 0 ? "slot" : modes[request->locks[0].mode]);
-	json_number(out, "slot", slot, slot >= 0);
+	json_number(out, "slot", job == NULL ? 0 : job->slot, job != NULL && job->slot >= 0);
 	json_number(out, "pid", job == NULL ? 0 : (long long)job->child.pid, job != NULL && job->child.pid > 0);
-	put_user(out);
+	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
+	json_text(out, "user", user == NULL ? number : user->pw_name);
 	put_words(out, request->command);
 	json_number(out, "place", (long long)place, place > 0);
 	fprintf(out, "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",

@@ -85,22 +85,17 @@ static size_t queue_place(const struct owners *found)
 	return 0;
 }
 
-static const char *ordinal_suffix(size_t number)
-{
-	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
-
-	return number % 100 / 10 == 1 || number % 10 > 3 ? "th" : suffixes[number % 10];
-}
-
 /* "; 2nd of 5; until 12:02:07" */
 static void place_text(const struct progress *progress, const struct owners *found, char *text, size_t size)
 {
+	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
 	size_t place = queue_place(found), used = 0;
+	const char *suffix = place % 100 / 10 == 1 || place % 10 > 3 ? "th" : suffixes[place % 10];
 	char until[32];
 
 	text[0] = '\0';
 	if (place > 0)
-		used = (size_t)snprintf(text, size, "; %zu%s of %zu", place, ordinal_suffix(place),
+		used = (size_t)snprintf(text, size, "; %zu%s of %zu", place, suffix,
 		    found->count - found->holders);
 	if (!progress->deadline.never) {
 		moment_text(progress->until, until, sizeof until);

@@ -13,7 +13,7 @@
 #include "report/error.h"
 #include "report/status_fd.h"
 #include "run/relay.h"
-#include "run/result.h"
+#include "run/run.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"
 #include "sys/signals.h"

@@ -10,7 +10,6 @@
 #include "run/start.h"
 #include "run/run.h"
 #include "run/relay.h"
-#include "run/result.h"
 #include "methods/server/locksmith.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
@@ -38,6 +37,7 @@ static int tell_locks(struct job *job, struct error *error)
 		first++;
 	while (first->place.covered)
 		first--;
+	job->slot = first->slot;
 	return environment_set(first, job->request->label, error);
 }
 
@@ -55,7 +55,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 {
 	bool held_by_semlock = request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
 
-	*job = (struct job){.request = request};
+	*job = (struct job){.request = request, .slot = -1};
 	job->command = (struct command){
 	    .argv = request->command,
 	    .nlocks = request->nlocks,

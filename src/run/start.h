@@ -52,14 +52,12 @@ struct result {
  * remove SEMLOCK_PASSWORD for a lock on a server.  Changes environ of this process.  Returns 0, or -1 with ERROR filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
-/* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process
- * before.  It inherits the descriptors that are open now.  Returns the PID, or -1 with
- * ERROR filled. */
+/* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process before.  It
+ * inherits the descriptors that are open now.  Returns the PID, or -1 with ERROR filled. */
 pid_t command_prepare(struct command *command, struct error *error);
 
 /* Start COMMAND, or let the prepared one run.  From here on all signals are blocked.  Returns its PID, to be
- * supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled when there can be no
- * process. */
+ * supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled when there can be no process. */
 pid_t command_start(struct command *command, struct result *result, struct error *error);
 
 /* Wait for COMMAND, if no call has done so yet: it has ended, or waits at its start barrier and ends there.  Its locks

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* fcntl(2) record locks, in their two kinds, which exclude each other.
  *
- * "posix": the lock belongs to the process.  A child does not inherit it; it is gone as soon as the
- * process closes any descriptor of that file, even one that a library opened for a moment; and threads
- * of one process do not exclude each other.  So semlock opens the file once, keeps that descriptor to
- * itself, and ties the command's life to its own.  Programs such as dpkg use this kind.
+ * "posix": the lock belongs to the process.  A child does not inherit it; it is gone as soon as the process closes
+ * any descriptor of that file, even one that a library opened for a moment; and threads of one process do not exclude
+ * each other.  So semlock opens the file once, keeps that descriptor to itself, and ties the command's life to its
+ * own.  Programs such as dpkg use this kind.
  *
  * "ofd": the lock belongs to the open file description, like that of flock(2).
  *
- * A write lock needs a descriptor open for writing, a read lock one open for reading, and neither works
- * on a directory.  With -j, slot N is a write lock on byte N of the range: a lock of the whole range
- * waits for all slots. */
+ * A write lock needs a descriptor open for writing, a read lock one open for reading, and neither works on a
+ * directory.  With -j, slot N is a write lock on byte N of the range: a lock of the whole range waits for all slots. */
 #include <config.h>
 
 #include <errno.h>
@@ -60,31 +59,24 @@ static int fcntl_access(const struct lock *lock)
 	return lock->spec->mode == EXCLUSIVE || lock->spec->slots > 0 ? O_WRONLY : O_RDONLY;
 }
 
-static void explain_failed_fcntl(const struct lock *lock, struct error *error)
+static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, struct range range, struct error *error)
 {
 	const char *failed = lock->spec->slots > 0 ? "cannot lock a slot" : "cannot lock";
+	enum outcome outcome = lock_bytes(lock, wait, type, range);
 
+	if (outcome != FAILED)
+		return outcome;
 	if (errno == ENOLCK || errno == ENOMEM)
-		error_set(error, ERROR_SYSTEM, "%s", failed);
-	else if (errno == EBADF && S_ISDIR(lock->id.permissions))
-		error_plain(error, ERROR_LOCKABLE, "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
-	else if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
-		error_plain(error, ERROR_LOCKABLE,
+		return error_set(error, ERROR_SYSTEM, "%s", failed);
+	if (errno == EBADF && S_ISDIR(lock->id.permissions))
+		return error_plain(error, ERROR_LOCKABLE,
+		    "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
+	if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
+		return error_plain(error, ERROR_LOCKABLE,
 		    fcntl_access(lock) == O_RDONLY
 			? "a shared fcntl lock needs a descriptor open for reading"
 			: "an exclusive fcntl lock, or a slot, needs a descriptor open for writing");
-	else
-		error_set(error, ERROR_LOCKABLE, "%s", failed);
-}
-
-static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, struct range range,
-    struct error *error)
-{
-	enum outcome outcome = lock_bytes(lock, wait, type, range);
-
-	if (outcome == FAILED)
-		explain_failed_fcntl(lock, error);
-	return outcome;
+	return error_set(error, ERROR_LOCKABLE, "%s", failed);
 }
 
 static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *error)

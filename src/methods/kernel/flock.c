@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* flock(2).
  *
- * The lock belongs to the open file description: a child that inherits the descriptor holds it, too,
- * and it is free when the last copy is closed, however its process ended.  A slot (-j) is a shared
- * flock, which excludes plain exclusive holders, and a record lock of the same description on a byte
- * beyond any program's data. */
+ * The lock belongs to the open file description: a child that inherits the descriptor holds it, too, and it is free
+ * when the last copy is closed, however its process ended.  A slot (-j) is a shared flock, which excludes plain
+ * exclusive holders, and a record lock of the same description on a byte beyond any program's data. */
 #include <config.h>
 
 #include <errno.h>
@@ -30,7 +29,7 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 	case EINTR:
 		return BUSY;
 	case EACCES: /* on CIFS: the lock is held; elsewhere: a security module refuses */
-		if (wait == TRY && limits_of_network(lock))
+		if (wait == TRY && lockfile_on_network(lock))
 			return BUSY;
 		errno = errnum;
 		break;

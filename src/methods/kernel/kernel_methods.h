@@ -32,14 +32,13 @@ int lockfile_identify(struct lock *lock);
  * opens the name meets our lock.  Of a caller's descriptor: does its file still have a name? */
 bool lockfile_current(const struct lock *lock);
 
-/* Remove the file of LOCK, which we have unlocked already, unless a process holds it, or the name means
- * another file by now; a failure is no error.  Returns false if the file is not empty: then it is
- * somebody's data, and stays. */
+/* Remove the file of LOCK, which we have unlocked already, unless a process holds it, or the name means another file
+ * by now; a failure is no error.  Returns false if the file is not empty: then it is somebody's data, and stays. */
 bool lockfile_remove(struct lock *lock);
 
 /* Is LOCK->fd on a file system where flock(2) of a file locks its bytes at a server, and flock(2) of a directory
  * excludes only this machine?  */
-bool limits_of_network(const struct lock *lock);
+bool lockfile_on_network(const struct lock *lock);
 
 /* A method's open, idle and release. */
 int kernel_open(struct lock *lock, struct error *error);

@@ -117,7 +117,7 @@ static int open_through_link(const struct lock *lock, struct error *error)
 
 /* ---- what it cannot promise on its file system ---- */
 
-bool limits_of_network(const struct lock *lock)
+bool lockfile_on_network(const struct lock *lock)
 {
 	enum file_system kind = file_system_of(lock->fd);
 
@@ -142,10 +142,10 @@ static int check_limits(const struct lock *lock, struct error *error)
 	if (lock->spec->to_be_removed && file_system_of(lock->fd) != FS_LOCAL)
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--rm: other machines may use this file system, and may see a removed file for a while: leave out --rm");
-	if (is_flock && S_ISDIR(lock->id.permissions) && limits_of_network(lock))
+	if (is_flock && S_ISDIR(lock->id.permissions) && lockfile_on_network(lock))
 		return error_plain(error, ERROR_LOCKABLE,
 		    "on a network file system a directory is locked for this machine alone: lock a file");
-	if (is_flock && lock->spec->slots > 0 && limits_of_network(lock))
+	if (is_flock && lock->spec->slots > 0 && lockfile_on_network(lock))
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "-j: on a network file system the slots of flock exclude each other: use -m ofd");
 	return 0;

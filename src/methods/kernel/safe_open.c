@@ -15,8 +15,7 @@
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
-/* The directory is sticky: only the users named here can replace the link between this check and the
- * open. */
+/* The directory is sticky: only the users named here can replace the link between this check and the open. */
 static bool is_planted(const struct stat *link, const char *directory)
 {
 	struct stat parent;
