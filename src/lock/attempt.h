@@ -38,7 +38,7 @@ struct held {
 	int slot;            /* of LOCK, from 0; -1: none */
 };
 
-/* What LOCK->fd carries. */
+/* What LOCK->fd, the caller's, carries; nothing, if we have opened it ourselves. */
 struct held held_read(const struct lock *lock);
 
 /* ---- slots (-j): up to N holders of one lock, each in a slot ----

@@ -219,7 +219,7 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 	return false;
 }
 
-bool queue_waited(struct queue *queue, const struct lock *lock)
+bool queue_has_waiter(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust = queuefile_check(queue->fd, lock, &queue->open);
 

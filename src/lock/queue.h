@@ -91,7 +91,7 @@ void queue_open(struct queue *queue, const struct lock *lock);
 bool queue_join(struct queue *queue, const struct lock *lock, bool front, const struct deadline *deadline);
 
 /* Does a process wait in the open queue?  If it may not be used, it is closed, and removed where that is permitted. */
-bool queue_waited(struct queue *queue, const struct lock *lock);
+bool queue_has_waiter(struct queue *queue, const struct lock *lock);
 
 /* Is there a ticket before ours? */
 bool queue_preceded(struct queue *queue);

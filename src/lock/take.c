@@ -225,7 +225,7 @@ static enum outcome take_without_waiting(struct lock *lock, struct queue *queue,
 {
 	enum outcome outcome;
 
-	if (wait->first || !queue_waited(queue, lock) || skips_queue(lock, wait))
+	if (wait->first || !queue_has_waiter(queue, lock) || skips_queue(lock, wait))
 		return attempt_try(lock, error);
 	outcome = take_again(lock, error);
 	return outcome == BUSY ? take_at_once(lock, error) : outcome;
