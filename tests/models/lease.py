@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Locks on etcd (src/locksmith/etcd/etcd_lock.h), and the timer on the lease (src/methods/server/lease.c).
+"""Locks on etcd (src/locksmith/etcd/etcd_lock.h), and the timer on the lease (src/methods/server/lease.h).
 
 Keys in the order of their creation, each under a lease. A client whose key has nothing before it puts it as the
 holder's, under a lease that was never renewed, and may then run its command until its own clock says that the lease
@@ -16,6 +16,8 @@ Times are counted from now, and no state is told from another by what cannot mat
 time, and all states are seen.
 """
 import collections
+import functools
+
 import explore
 
 LEASE = 2   # moments that the server grants
@@ -35,31 +37,59 @@ IDLE = Client("idle", None, "", 0, 0, False, 0)
 OVER = Client("over", None, "", 0, 0, False, 0)
 
 
+def normal(kinds, keys, clients, highest, forgets=None):
+    """Tokens by their rank, where they are compared; clients of a kind, which are alike, in order."""
+    if not set(kinds) & set("xe"):
+        clients, highest = [c._replace(token=0) for c in clients], 0
+    ranks = {t: i for i, t in enumerate(sorted({0, highest} | {c.token for c in clients}))}
+    order = sorted(range(len(clients)), key=lambda i: (
+        kinds[i], clients[i].step, repr(clients[i]), [(p, k[1:]) for p, k in enumerate(keys) if k.client == i]))
+    # The clients of a kind stand together in kinds: a kind keeps its places.
+    place = {old: new for new, old in enumerate(order)}
+    return State(tuple(k._replace(client=place[k.client]) for k in keys),
+                 tuple(clients[i]._replace(token=ranks[clients[i].token]) for i in order), ranks[highest], forgets)
+
+
+def place_of(kinds, s, i):
+    """The number of the slot, or 1, that is free for the key of i or a new one; 0: it is to wait."""
+    place = next((p for p, k in enumerate(s.keys) if k.client == i), len(s.keys))
+    before = [kinds[k.client] for k in s.keys[:place]]
+    kind = kinds[i]
+    if kind in "xe" and before or any(b != kind for b in before):
+        return 0
+    if kind != "n":
+        return 1
+    taken = {k.holds for k in s.keys if kinds[k.client] == "n"}
+    free = [n for n in range(1, SLOTS + 1) if n not in taken]
+    return free[0] if len(before) < SLOTS and free else 0
+
+
+def fault(kinds, s):
+    inside = [i for i, c in enumerate(s.clients) if c.step == "inside" and (c.left > 0 or kinds[i] == "e")]
+    held = [next((k.holds for k in s.keys if k.client == i), 0) for i in inside]
+    if len(inside) > 1 and "".join(kinds[i] for i in inside) not in ("ss", "nn"):
+        return "two inside"
+    if all(kinds[i] == "n" for i in inside) and len(set(held)) < len(held):
+        return "two with one number"
+    if len(inside) == 1 and kinds[inside[0]] in "xe" and s.clients[inside[0]].token < s.highest:
+        return "an older token after a newer one"
+    return None
+
+
+def etcdctl(to, s, i, free, new_token):
+    """The steps of etcdctl lock, whose lease is renewed in time."""
+    c, rest = s.clients[i], tuple(k for k in s.keys if k.client != i)
+    if c.step == "idle":
+        to("put", keys=s.keys + (Key(i, None, False, 0),), step="look")
+    if c.step == "look" and free:
+        to("enter", keys=tuple(k._replace(holds=1) if k.client == i else k for k in s.keys), step="inside",
+           token=new_token, highest=new_token)
+    if c.step == "inside":
+        to("delete", keys=rest, step="over")
+
+
 def model(kinds, naive=""):
     """kinds: one per client: x exclusive, s shared, n of the slots, e etcdctl lock."""
-
-    def normal(keys, clients, highest, forgets):
-        """Tokens by their rank; clients of a kind, which are alike, in order."""
-        ranks = {t: i for i, t in enumerate(sorted({0, highest} | {c.token for c in clients}))}
-        order = sorted(range(len(clients)), key=lambda i: (
-            kinds[i], clients[i].step, repr(clients[i]), [(p, k[1:]) for p, k in enumerate(keys) if k.client == i]))
-        # The clients of a kind stand together in kinds: a kind keeps its places.
-        place = {old: new for new, old in enumerate(order)}
-        return State(tuple(k._replace(client=place[k.client]) for k in keys),
-                     tuple(clients[i]._replace(token=ranks[clients[i].token]) for i in order), ranks[highest], forgets)
-
-    def place_of(s, i):
-        """The number of the slot, or 1, that is free for the key of i or a new one; 0: it is to wait."""
-        place = next((p for p, k in enumerate(s.keys) if k.client == i), len(s.keys))
-        before = [kinds[k.client] for k in s.keys[:place]]
-        kind = kinds[i]
-        if kind in "xe" and before or any(b != kind for b in before):
-            return 0
-        if kind != "n":
-            return 1
-        taken = {k.holds for k in s.keys if kinds[k.client] == "n"}
-        free = [n for n in range(1, SLOTS + 1) if n not in taken]
-        return free[0] if len(before) < SLOTS and free else 0
 
     def steps(s):
         out = []
@@ -67,7 +97,7 @@ def model(kinds, naive=""):
         for i, c in enumerate(s.clients):
             def to(name, i=i, c=c, keys=None, highest=None, forgets=None, **changes):
                 now = OVER if changes.get("step") == "over" else c._replace(**changes)
-                out.append(("%s %d" % (name, i), normal(s.keys if keys is None else keys,
+                out.append(("%s %d" % (name, i), normal(kinds, s.keys if keys is None else keys,
                             s.clients[:i] + (now,) + s.clients[i + 1:],
                             s.highest if highest is None else highest, s.forgets)))
 
@@ -79,14 +109,9 @@ def model(kinds, naive=""):
             def without():
                 return tuple(k for k in s.keys if k != mine)
 
-            free = place_of(s, i)
+            free = place_of(kinds, s, i)
             if kinds[i] == "e":
-                if c.step == "idle":
-                    to("put", keys=s.keys + (Key(i, None, False, 0),), step="look")
-                if c.step == "look" and free:
-                    to("enter", keys=put(holds=1), step="inside", token=new_token, highest=new_token)
-                if c.step == "inside":
-                    to("delete", keys=without(), step="over")
+                etcdctl(to, s, i, free, new_token)
                 continue
             if c.step == "idle":
                 to("ask", step="asked", age=0)
@@ -139,6 +164,7 @@ def model(kinds, naive=""):
                 to("delete", step="over", keys=without())
         if not any(c.step == "inside" and kinds[i] != "e" and c.left == 0 for i, c in enumerate(s.clients)):
             out.append(("tick", normal(
+                kinds,
                 tuple(k if k.left is None else k._replace(left=max(0, k.left - 1)) for k in s.keys),
                 tuple(c._replace(age=None if c.age is None else min(LEASE, c.age + 1),
                                  granted=max(0, c.granted - 1), left=max(0, c.left - 1)) for c in s.clients),
@@ -146,28 +172,121 @@ def model(kinds, naive=""):
         for k in s.keys:
             rest = tuple(x for x in s.keys if x != k)
             if s.forgets and k.renewed:
-                out.append(("forget %d" % k.client, normal(rest, s.clients, s.highest, s.forgets - 1)))
+                out.append(("forget %d" % k.client, normal(kinds, rest, s.clients, s.highest, s.forgets - 1)))
             if k.left == 0:
-                out.append(("expire %d" % k.client, normal(rest, s.clients, s.highest, s.forgets)))
+                out.append(("expire %d" % k.client, normal(kinds, rest, s.clients, s.highest, s.forgets)))
         return out
 
+    return steps, lambda s, following: fault(kinds, s)
+
+
+def without_times(kinds, keys, clients, highest):
+    """A state of reduced(), from one of it or of model()."""
+    with_key = {k.client for k in keys}
+    clients = list(clients)
+    for i, c in enumerate(clients):
+        step, left, kept = c.step, c.left, c.kept
+        if step in ("asked", "enter"):      # done by the server, or not yet
+            step = "put" if c.stage == "put" else "idle" if step == "asked" else "look"
+        if step in ("put", "look") and i not in with_key:
+            step = "over"
+        if step == "look" and kept or step == "put":
+            left = 0
+        kept = kept and step == "look"
+        clients[i] = OVER if step in ("over", "release") else Client(step, None, "", 0, left, kept, c.token)
+    keys = [k._replace(left=LEASE, renewed=True) if clients[k.client].step == "over" or clients[k.client].kept else k
+            for k in keys]
+    return normal(kinds, keys, clients, highest)
+
+
+def reduced(kinds, naive=""):
+    """model() with fewer states, for three clients. It has all the behaviours of model() and more; covered() shows
+    that for two. A request has no age: it is done at any moment, a lease that is granted for it has any time left, and
+    its answer leaves the client any time up to the end of its key's lease. A lease that is renewed, or whose owner does
+    nothing any more, has no time: it may end at any moment."""
+
+    def steps(s):
+        out = []
+        new_token = max([s.highest] + [c.token for c in s.clients]) + 1
+        for i, c in enumerate(s.clients):
+            def to(name, i=i, c=c, keys=None, highest=None, **changes):
+                out.append(("%s %d" % (name, i), without_times(
+                    kinds, s.keys if keys is None else keys, s.clients[:i] + (c._replace(**changes),) + s.clients[i + 1:],
+                    s.highest if highest is None else highest)))
+
+            mine = next((k for k in s.keys if k.client == i), None)
+
+            def put(**changes):
+                return tuple(k._replace(**changes) if k == mine else k for k in s.keys)
+
+            free = place_of(kinds, s, i)
+            if kinds[i] == "e":
+                etcdctl(to, s, i, free, new_token)
+                continue
+            if c.step not in ("idle", "over"):
+                to("end", step="over")
+            if c.step == "idle":
+                for granted in range(1, LEASE + 1):
+                    holds = free if kinds[i] != "n" else 0
+                    to("put", step="asked", stage="put", keys=s.keys + (Key(i, granted, False, holds),),
+                       token=new_token if holds or naive == "the key's token" else 0)
+            if c.step == "put":
+                for left in [LEASE] if naive == "from the answer" else range(mine.left + 1):
+                    to("answer", step="start" if mine.holds else "look", left=left)
+            if c.step == "look" and not c.kept:
+                to("keep", kept=True)
+            if c.step == "look" and free and not c.kept:
+                to("enter at once", step="start", keys=put(holds=free), token=c.token or new_token)
+            elif c.step == "look" and free and naive == "enter under the renewed lease":
+                to("enter at once", step="start", left=LEASE, keys=put(holds=free), token=c.token or new_token)
+            elif c.step == "look" and free:
+                for granted in range(1, LEASE + 1):
+                    to("put as holder", step="enter", stage="put", token=c.token or new_token,
+                       keys=put(left=granted, renewed=False, holds=free))
+            if c.step == "start" and c.left > 0:
+                to("run", step="inside", highest=max(s.highest, c.token))
+            if c.step == "inside" and naive == "keepalives renew a holder's lease":
+                if mine:
+                    to("prolong", keys=put(left=LEASE, renewed=True))
+                to("answer", left=LEASE)
+            elif c.step == "inside":
+                for granted in range(max(1, mine.left), LEASE + 1) if mine else []:
+                    to("put again", keys=put(left=granted, renewed=False))
+                end = LEASE if naive == "from the answer" or naive == "a renewal without a key" and not mine \
+                    else mine.left if mine else 0
+                for left in range(c.left + 1, end + 1):
+                    to("answer", left=left)
+        if not any(c.step == "inside" and kinds[i] != "e" and c.left == 0 for i, c in enumerate(s.clients)):
+            out.append(("tick", without_times(
+                kinds, [k if k.left is None or k.renewed else k._replace(left=max(0, k.left - 1)) for k in s.keys],
+                [c._replace(left=max(0, c.left - 1)) for c in s.clients], s.highest)))
+        for k in s.keys:
+            if k.renewed or k.left == 0:
+                out.append(("expire %d" % k.client, without_times(
+                    kinds, tuple(x for x in s.keys if x != k), s.clients, s.highest)))
+        return out
+
+    return steps, lambda s, following: fault(kinds, s)
+
+
+def covered(kinds):
+    """Is each step of model() one of reduced(), or two, or none that it tells apart?"""
+    few = functools.lru_cache(None)(lambda s: {after for _, after in reduced(kinds)[0](s)})
+
     def wrong(s, following):
-        inside = [i for i, c in enumerate(s.clients) if c.step == "inside" and (c.left > 0 or kinds[i] == "e")]
-        held = [next((k.holds for k in s.keys if k.client == i), 0) for i in inside]
-        if len(inside) > 1 and "".join(kinds[i] for i in inside) not in ("ss", "nn"):
-            return "two inside"
-        if all(kinds[i] == "n" for i in inside) and len(set(held)) < len(held):
-            return "two with one number"
-        if len(inside) == 1 and kinds[inside[0]] in "xe" and s.clients[inside[0]].token < s.highest:
-            return "an older token after a newer one"
+        start = without_times(kinds, s.keys, s.clients, s.highest)
+        for name, after in following:
+            end = without_times(kinds, after.keys, after.clients, after.highest)
+            if end != start and end not in few(start) and not any(end in few(middle) for middle in few(start)):
+                return "%s is not in the reduced model: %s -> %s" % (name, start, end)
         return None
 
-    return steps, wrong
+    return model(kinds)[0], wrong
 
 
-def case(name, holds, kinds, forgets=None, naive=""):
+def case(name, holds, kinds, forgets=None, naive="", of=model):
     assert "".join(sorted(kinds)) == kinds
-    return (name, holds, State((), (IDLE,) * len(kinds), 0, forgets)) + model(kinds, naive)
+    return (name, holds, State((), (IDLE,) * len(kinds), 0, forgets)) + (of(kinds, naive) if naive else of(kinds))
 
 
 CASES = [
@@ -178,6 +297,16 @@ CASES = [
     case("slots, two", True, "nn", forgets=1),
     case("three", True, "xxx"),
     case("three, forgetful", True, "xxx", forgets=2),
+    case("covered: two", True, "xx", forgets=2, of=covered),
+    case("covered: a reader, a writer", True, "sx", forgets=1, of=covered),
+    case("covered: slots", True, "nn", forgets=1, of=covered),
+    case("covered: etcdctl lock and one", True, "ex", forgets=1, of=covered),
+    case("reduced: three", True, "xxx", of=reduced),
+    case("reduced: etcdctl lock between two", True, "exx", of=reduced),
+    case("reduced: two readers, a writer", True, "ssx", of=reduced),
+    case("reduced: a reader, two writers", True, "sxx", of=reduced),
+    case("reduced: three for two slots", True, "nnn", of=reduced),
+    case("reduced: two for the slots, a writer", True, "nnx", of=reduced),
     case("naive: counted from the answer", False, "xx", naive="from the answer"),
     case("naive: the token is the revision of the key", False, "exx", naive="the key's token"),
     case("naive: forgetful, a waiter enters under its renewed lease", False, "exx", forgets=1,
@@ -185,6 +314,11 @@ CASES = [
     case("naive: forgetful, keepalives renew a holder's lease", False, "xx", forgets=1,
          naive="keepalives renew a holder's lease"),
     case("naive: forgetful, a renewal counts without the key", False, "xx", forgets=1, naive="a renewal without a key"),
+] + [
+    case("reduced, naive: %s, %s" % (clients, naive), False, kinds, naive=naive, of=reduced)
+    for clients, kinds in (("slots", "nnn"), ("two readers, a writer", "ssx"))
+    for naive in ("from the answer", "enter under the renewed lease", "keepalives renew a holder's lease",
+                  "a renewal without a key")
 ]
 
 if __name__ == "__main__":

@@ -69,10 +69,13 @@ in_python() {
 }
 
 @test "locks on etcd: a lease that was never renewed holds; each naive way fails" {
-	in_python lease "two" 4 0
+	in_python lease "covered: two" 1 0
+	in_python lease "reduced: three" 2 0
+	in_python lease "reduced: two readers" 1 0
 	in_python lease "naive: counted" 0 1
-	in_python lease "naive: forgetful, keepalives" 0 1
-	[ -z "${THOROUGH-}" ] || in_python lease "" 7 5
+	in_python lease "naive: slots, keepalives" 0 1
+	in_python lease "naive: two readers, a writer, enter under" 0 1
+	[ -z "${THOROUGH-}" ] || in_python lease "" 17 13
 }
 
 @test "rows with leases: with any of the rules taken out two are inside" {
