@@ -34,7 +34,7 @@ static void keys_of_all(struct protobuf keys)
 	static const struct options o = {.mode = LEASE_SLOTS, .slots = 2};
 	struct etcd_queue queue;
 	struct protobuf rest = keys;
-	struct etcd_kv key;
+	struct etcd_key key;
 	char text[600];
 
 	etcd_queue_init(&queue, "L", &o);
@@ -58,7 +58,7 @@ static void answer(struct protobuf message)
 	MUST(protobuf_whole(message) == (rest.at == message.end));
 	places(message);
 	keys_of_all(message);
-	keys_of_all(etcd_txn_kvs(message, 0));
+	keys_of_all(etcd_txn_keys(message, 0));
 	places(etcd_txn_inner(message, 0));
 }
 

@@ -303,15 +303,15 @@ static void noise(void)
 /* Adds a response with one key, or with none if key is NULL. */
 static void respond(struct protobuf_out *m, const char *key, const char *value, int revision, int version)
 {
-	size_t response = protobuf_open(m, 3), range = protobuf_open(m, 1), kv;
+	size_t response = protobuf_open(m, 3), range = protobuf_open(m, 1), opened;
 
 	if (key != NULL) {
-		kv = protobuf_open(m, 2);
+		opened = protobuf_open(m, 2);
 		protobuf_text(m, 1, key);
 		protobuf_int(m, 2, revision);
 		protobuf_int(m, 4, version);
 		protobuf_text(m, 5, value);
-		protobuf_close(m, kv);
+		protobuf_close(m, opened);
 	}
 	protobuf_close(m, range);
 	protobuf_close(m, response);

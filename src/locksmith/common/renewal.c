@@ -14,14 +14,6 @@ static int64_t moment(const struct renewal *renewal, enum lease_part part)
 	return lease_moment(renewal->deadline, renewal->lease, part);
 }
 
-static int rest(struct renewal *renewal, int64_t until, struct error *error)
-{
-	if (renewal->rest != NULL)
-		return renewal->rest(renewal, until, error);
-	loop_wait(until);
-	return 0;
-}
-
 /* Tries to renew, and sets *next, the moment of the next try.  -1: the lock is lost. */
 static int renew(struct renewal *renewal, int64_t *next, struct error *error)
 {
@@ -72,7 +64,9 @@ int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struc
 
 		if (now >= last)
 			return lost_for_want_of_time(error);
-		if ((now < next ? rest(renewal, earlier(next, last), error) : renew(renewal, &next, error)) != 0)
+		if (now < next && renewal->rest == NULL)
+			loop_wait(earlier(next, last));
+		else if ((now < next ? renewal->rest(renewal, earlier(next, last), error) : renew(renewal, &next, error)) != 0)
 			return -1;
 	}
 	return 0;

@@ -81,31 +81,28 @@ static const char *advice(const struct transfer *transfer)
 
 static void collect(void)
 {
-	size_t used;
-
-	struct transfer *transfer = NULL;
 	CURLMsg *message;
 	int left;
 
 	while ((message = curl_multi_info_read(multi, &left)) != NULL) {
-		CURLcode result;
+		CURLcode result = message->data.result; /* the message is gone once its handle is removed */
+		struct transfer *transfer = NULL;
+		size_t used;
 
-		if (message->msg != CURLMSG_DONE)
-			continue;
-		result = message->data.result; /* the message is gone once its handle is removed */
-		if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) != CURLE_OK ||
-		    transfer == NULL)
+		if (message->msg != CURLMSG_DONE ||
+		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) != CURLE_OK || transfer == NULL)
 			continue;
 		transfer->result = result;
 		transfer->ended = true;
 		transfer->running = false;
 		transfer->cut_off = cut_off(transfer->easy);
 		curl_multi_remove_handle(multi, transfer->easy);
-		if (result != CURLE_OK && transfer->error[0] == '\0')
+		if (result == CURLE_OK)
+			continue;
+		if (transfer->error[0] == '\0')
 			snprintf(transfer->error, sizeof transfer->error, "%s", curl_easy_strerror(result));
 		used = strlen(transfer->error);
-		if (result != CURLE_OK)
-			snprintf(transfer->error + used, sizeof transfer->error - used, "%s", advice(transfer));
+		snprintf(transfer->error + used, sizeof transfer->error - used, "%s", advice(transfer));
 	}
 }
 

@@ -68,7 +68,7 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 
 static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 {
-	struct etcd_kv key;
+	struct etcd_key key;
 	struct protobuf keys;
 	bool busy = false;
 

@@ -89,7 +89,7 @@ void etcd_lock_revoke(struct etcd_lock *lock, int64_t until)
 enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t until)
 {
 	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
-	struct etcd_kv own;
+	struct etcd_key own;
 	enum etcd_reply reply;
 	size_t questions;
 
@@ -150,7 +150,7 @@ static void note_queued(struct etcd_lock *lock)
    holder's, under that lease. Returns the revision at which our key was made, 0: there is none. */
 static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 {
-	struct etcd_kv key;
+	struct etcd_key key;
 
 	etcd_txn_first(lock->rpc.answer, 0, &key);
 	if (key.lease == lease && etcd_queue_holds(&key, false))
@@ -170,7 +170,7 @@ enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, in
 	else
 		etcd_txn_made_at(request, lock->key, 0);
 	enter_or_queue(lock, request);
-	etcd_txn_get(request, TXN_FAILURE, lock->key);
+	etcd_txn_range(request, TXN_FAILURE, &(struct etcd_txn_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
@@ -191,7 +191,7 @@ enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct prot
 	etcd_txn_range(etcd_rpc_begin(&lock->rpc), TXN_SUCCESS,
 	    &(struct etcd_txn_range){.key = all->first, .end = all->end, .order = TXN_OLDEST_FIRST});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
-	*keys = etcd_txn_kvs(lock->rpc.answer, 0);
+	*keys = etcd_txn_keys(lock->rpc.answer, 0);
 	return reply;
 }
 
@@ -205,7 +205,7 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 	etcd_txn_put(request, TXN_SUCCESS, lock->key, lock->value, lease.id);
 	if (lock->number[0] != '\0')
 		etcd_txn_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
-	etcd_txn_get(request, TXN_FAILURE, lock->key);
+	etcd_txn_range(request, TXN_FAILURE, &(struct etcd_txn_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;

@@ -103,7 +103,7 @@ static bool begins_with(struct protobuf text, const char *word)
 }
 
 /* If another program's key is no string, or too long for one, all keys of its range are watched. */
-static void watch_key(struct etcd_place *place, const struct etcd_kv *key, const struct etcd_span *range)
+static void watch_key(struct etcd_place *place, const struct etcd_key *key, const struct etcd_span *range)
 {
 	protobuf_string(key->key, place->watch.first, sizeof place->watch.first);
 	place->watch.end[0] = '\0';
@@ -115,7 +115,7 @@ static bool is_taken(struct protobuf numbers, unsigned int n)
 {
 	char name[ETCD_KEY];
 	const char *slash;
-	struct etcd_kv key;
+	struct etcd_key key;
 
 	while (etcd_txn_next(&numbers, &key)) {
 		protobuf_string(key.key, name, sizeof name);
@@ -128,7 +128,7 @@ static bool is_taken(struct protobuf numbers, unsigned int n)
 
 static unsigned int count_keys(struct protobuf keys)
 {
-	struct etcd_kv key;
+	struct etcd_key key;
 	unsigned int n = 0;
 
 	while (etcd_txn_next(&keys, &key))
@@ -141,9 +141,9 @@ static unsigned int count_keys(struct protobuf keys)
 static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
 	unsigned int n = queue->options->slots;
-	struct protobuf taken = etcd_txn_kvs(answer, NUMBERS);
-	bool first = count_keys(etcd_txn_kvs(answer, SLOT_KEYS)) < n;
-	struct etcd_kv predecessor;
+	struct protobuf taken = etcd_txn_keys(answer, NUMBERS);
+	bool first = count_keys(etcd_txn_keys(answer, SLOT_KEYS)) < n;
+	struct etcd_key predecessor;
 
 	place->blocked = !first || count_keys(taken) >= n;
 	if (!place->blocked) {
@@ -161,7 +161,7 @@ static void place_among_slots(const struct etcd_queue *queue, struct protobuf an
 
 void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
-	struct etcd_kv below, key, holder;
+	struct etcd_key below, key, holder;
 	bool has_below = etcd_txn_first(answer, KEYS_BELOW, &below);
 	bool has_key = etcd_txn_first(answer, KEYS_ABOVE, &key) || has_below;
 
@@ -183,12 +183,12 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, st
 		snprintf(place->who, sizeof place->who, "mode=%s", lease_mode_name(queue->options->mode));
 }
 
-bool etcd_queue_holds(const struct etcd_kv *key, bool first)
+bool etcd_queue_holds(const struct etcd_key *key, bool first)
 {
 	return length_of(key->value) == 0 ? first : begins_with(key->value, holds_mark);
 }
 
-bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *key)
+bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_key *key)
 {
 	return begins_with(key->key, queue->numbers.first);
 }
@@ -196,7 +196,7 @@ bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *
 unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision)
 {
 	unsigned int n = 0;
-	struct etcd_kv key;
+	struct etcd_key key;
 
 	for (bool first = true; etcd_txn_next(&keys, &key); first = false)
 		if (key.made < revision && !etcd_queue_holds(&key, first))
@@ -204,7 +204,7 @@ unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision)
 	return n;
 }
 
-void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size)
+void etcd_queue_describe(const struct etcd_key *key, char *text, size_t size)
 {
 	char name[ETCD_KEY], value[350];
 	const char *fields = value;

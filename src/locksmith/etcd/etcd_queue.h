@@ -47,16 +47,16 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place);
 
 /* True if a key holds the lock: its value says so, or it is the FIRST and another program's. */
-bool etcd_queue_holds(const struct etcd_kv *key, bool first);
+bool etcd_queue_holds(const struct etcd_key *key, bool first);
 
 /* True if it is the key of a slot's number, beside its holder's key. */
-bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_kv *key);
+bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_key *key);
 
 /* How many keys made before that revision wait; KEYS has all in order. */
 unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision);
 
 /* The value of a key, as the fields of a WAIT line. */
-void etcd_queue_describe(const struct etcd_kv *key, char *text, size_t size);
+void etcd_queue_describe(const struct etcd_key *key, char *text, size_t size);
 
 /* Makes the value of our key while it waits, and once it HOLDS; slot < 0: none. */
 void etcd_queue_value(const struct options *options, bool holds, int slot, char *value, size_t size);

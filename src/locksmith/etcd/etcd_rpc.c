@@ -241,15 +241,15 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 /* The variable ETCDCTL_NAME of etcdctl(1), else SEMLOCK_NAME, else NULL. */
 static const char *variable_of(const char *name)
 {
-	char variable[40];
-	const char *value;
+	static const char *const prefixes[] = {"ETCDCTL_", "SEMLOCK_"};
+	const char *value = NULL;
 
-	snprintf(variable, sizeof variable, "ETCDCTL_%s", name);
-	value = getenv(variable);
-	if (value != NULL && value[0] != '\0')
-		return value;
-	snprintf(variable, sizeof variable, "SEMLOCK_%s", name);
-	value = getenv(variable);
+	for (size_t i = 0; i < 2 && (value == NULL || value[0] == '\0'); i++) {
+		char variable[40];
+
+		snprintf(variable, sizeof variable, "%s%s", prefixes[i], name);
+		value = getenv(variable);
+	}
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
@@ -325,7 +325,7 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 	*rpc = (struct etcd_rpc){.url = url, .first_timeout = first_timeout, .endpoint_timeout = endpoint_timeout,
 	    .token = ""};
 	make_endpoints(rpc);
-	if (!grpc_possible())
+	if ((curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) == 0)
 		return error_plain(&rpc->error, ERROR_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
 	if (open_call(&rpc->call, LONGEST_ANSWER) != 0)
 		return error_plain(&rpc->error, ERROR_SYSTEM, "out of memory");

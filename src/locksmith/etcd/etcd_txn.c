@@ -81,11 +81,6 @@ void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const 
 	etcd_txn_close(message, op);
 }
 
-void etcd_txn_get(struct protobuf_out *message, enum txn_branch branch, const char *key)
-{
-	etcd_txn_range(message, branch, &(struct etcd_txn_range){.key = key});
-}
-
 void etcd_txn_delete(struct protobuf_out *message, enum txn_branch branch, const char *key)
 {
 	struct etcd_txn_opened op = open_op(message, branch, OP_DELETE);
@@ -114,7 +109,7 @@ bool etcd_txn_succeeded(struct protobuf answer)
 	return protobuf_number(answer, TXN_SUCCEEDED) != 0;
 }
 
-struct protobuf etcd_txn_kvs(struct protobuf answer, size_t i)
+struct protobuf etcd_txn_keys(struct protobuf answer, size_t i)
 {
 	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_RANGE, 0);
 }
@@ -124,28 +119,28 @@ struct protobuf etcd_txn_inner(struct protobuf answer, size_t i)
 	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_TXN, 0);
 }
 
-bool etcd_txn_next(struct protobuf *kvs, struct etcd_kv *kv)
+bool etcd_txn_next(struct protobuf *keys, struct etcd_key *key)
 {
 	struct protobuf_field field;
 
-	*kv = (struct etcd_kv){.made = 0};
-	while (protobuf_next(kvs, &field)) {
+	*key = (struct etcd_key){.made = 0};
+	while (protobuf_next(keys, &field)) {
 		if (field.number != RANGE_KVS)
 			continue;
-		kv->key = protobuf_bytes(field.bytes, KV_KEY, 0);
-		kv->value = protobuf_bytes(field.bytes, KV_VALUE, 0);
-		kv->made = protobuf_number(field.bytes, KV_MADE);
-		kv->put = protobuf_number(field.bytes, KV_PUT);
-		kv->version = protobuf_number(field.bytes, KV_VERSION);
-		kv->lease = protobuf_number(field.bytes, KV_LEASE);
+		key->key = protobuf_bytes(field.bytes, KV_KEY, 0);
+		key->value = protobuf_bytes(field.bytes, KV_VALUE, 0);
+		key->made = protobuf_number(field.bytes, KV_MADE);
+		key->put = protobuf_number(field.bytes, KV_PUT);
+		key->version = protobuf_number(field.bytes, KV_VERSION);
+		key->lease = protobuf_number(field.bytes, KV_LEASE);
 		return true;
 	}
 	return false;
 }
 
-bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_kv *kv)
+bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_key *key)
 {
-	struct protobuf kvs = etcd_txn_kvs(answer, i);
+	struct protobuf keys = etcd_txn_keys(answer, i);
 
-	return etcd_txn_next(&kvs, kv);
+	return etcd_txn_next(&keys, key);
 }

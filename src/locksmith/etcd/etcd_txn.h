@@ -37,7 +37,6 @@ void etcd_txn_condition(
 void etcd_txn_made_at(struct protobuf_out *message, const char *key, int64_t revision);
 
 void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_txn_range *range);
-void etcd_txn_get(struct protobuf_out *message, enum txn_branch branch, const char *key);
 void etcd_txn_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease);
 void etcd_txn_delete(struct protobuf_out *message, enum txn_branch branch, const char *key);
 
@@ -49,7 +48,7 @@ struct etcd_txn_opened etcd_txn_open(struct protobuf_out *message, enum txn_bran
 void etcd_txn_close(struct protobuf_out *message, struct etcd_txn_opened opened);
 
 /* A key, as it is read. */
-struct etcd_kv {
+struct etcd_key {
 	struct protobuf key, value;
 	int64_t made;	 /* its create_revision; 0: there is no key */
 	int64_t put;	 /* its mod_revision */
@@ -64,15 +63,15 @@ int64_t etcd_txn_revision(struct protobuf answer);
 bool etcd_txn_succeeded(struct protobuf answer);
 
 /* The keys in the i-th response, counted from 0. */
-struct protobuf etcd_txn_kvs(struct protobuf answer, size_t i);
+struct protobuf etcd_txn_keys(struct protobuf answer, size_t i);
 
 /* The answer to a transaction in this one. */
 struct protobuf etcd_txn_inner(struct protobuf answer, size_t i);
 
-/* Takes the next key off *kvs. False: there is none. */
-bool etcd_txn_next(struct protobuf *kvs, struct etcd_kv *kv);
+/* Takes the next key off *keys. False: there is none. */
+bool etcd_txn_next(struct protobuf *keys, struct etcd_key *key);
 
-/* The first key in the i-th response; *kv is all 0 if there is none. */
-bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_kv *kv);
+/* The first key in the i-th response; *key is all 0 if there is none. */
+bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_key *key);
 
 #endif

@@ -180,11 +180,6 @@ static int rewind_stream(void *data, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-bool grpc_possible(void)
-{
-	return (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
-}
-
 int grpc_open(struct grpc_call *call, size_t limit)
 {
 	CURL *easy;

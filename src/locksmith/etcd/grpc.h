@@ -41,9 +41,6 @@ struct grpc_call {
 	void *data;
 };
 
-/* False: this libcurl has no HTTP/2, and every call would fail. */
-bool grpc_possible(void);
-
 /* Makes a call that takes at most limit bytes. 0 or -1 (no memory). *call stays where it is until grpc_close. */
 int grpc_open(struct grpc_call *call, size_t limit);
 
