@@ -97,7 +97,7 @@ auth_enabled() {
 	expect b WAIT
 	auth_enabled
 	until_line a LOST
-	[ "$LINE" = "LOST etcdserver: user name is empty" ] || complain "$LINE"
+	[ "$LINE" = "LOST the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD" ] || complain "$LINE"
 	smith_ended b
 	[ "$STATUS" -eq 77 ]
 	expect b ERR
