@@ -62,6 +62,16 @@ def a_start(entrant, _):
     return time.monotonic() - began
 
 
+def let_go(holder, gate):
+    """Ends the input of the holder's command, unless the holder has ended, having lost the lock."""
+    while holder.poll() is None:
+        try:
+            os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+            break
+        except OSError:    # the command has not opened it yet
+            time.sleep(.005)
+
+
 def crowd(entrant, count, idle):
     """One process holds, COUNT wait, the holder releases. (processor seconds of the server in that many seconds
     without change; seconds until all have been served; the median between two; how many were lost)"""
@@ -81,12 +91,11 @@ def crowd(entrant, count, idle):
     time.sleep(idle)
     used = metric("process_cpu_seconds_total") - used
     began = time.monotonic()
-    with open(gate, "w") as opened:
-        opened.write("\n")
+    let_go(holder, gate)
     times = [c.communicate()[0] for c in crowd]
     took = time.monotonic() - began
-    lost = sum(c.returncode != 0 for c in crowd)
     holder.wait()
+    lost = sum(c.returncode != 0 for c in crowd + [holder])
     times = sorted(float(t) for t in times if t.strip())
     return used / (idle or 1), took, statistics.median(b - a for a, b in zip(times, times[1:])), lost
 
