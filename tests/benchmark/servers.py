@@ -31,6 +31,7 @@ ENTRANTS = {
 }
 COMMAND = "date +%s.%N"
 missed = 0
+started = time.monotonic()
 
 
 def metric(name):
@@ -81,11 +82,14 @@ def crowd(entrant, count, idle):
     holder = run(ENTRANTS[entrant]("cat " + gate))
     while present(entrant) < 1:
         time.sleep(.05)
-    crowd = [run(ENTRANTS[entrant](COMMAND)) for _ in range(count)]
-    while present(entrant) < count + 1:
-        time.sleep(.2)
-        if any(c.poll() not in (None, 0) for c in crowd):
-            break
+    crowd = []
+    # No more than 50 come at once: a busy server may let a lease end. Who has ended by now has lost the lock, or its place.
+    while present(entrant) < count + 1 and all(c.poll() is None for c in crowd + [holder]):
+        if len(crowd) < min(count, present(entrant) + 50):
+            crowd.append(run(ENTRANTS[entrant](COMMAND)))
+        else:
+            time.sleep(.05)
+    early = sum(c.poll() is not None for c in crowd + [holder]) + count - len(crowd)
     time.sleep(min(idle, 3))
     used = metric("process_cpu_seconds_total")
     time.sleep(idle)
@@ -95,9 +99,10 @@ def crowd(entrant, count, idle):
     times = [c.communicate()[0] for c in crowd]
     took = time.monotonic() - began
     holder.wait()
-    lost = sum(c.returncode != 0 for c in crowd + [holder])
+    lost = max(early, sum(c.returncode != 0 for c in crowd + [holder]))
     times = sorted(float(t) for t in times if t.strip())
-    return used / (idle or 1), took, statistics.median(b - a for a, b in zip(times, times[1:])), lost
+    between = [b - a for a, b in zip(times, times[1:])] or [float("nan")]
+    return used / (idle or 1), took, statistics.median(between), lost
 
 
 def in_turns(pair, measure, count):
@@ -131,7 +136,10 @@ if postgresql and os.path.exists(os.environ["SEMLOCK_LOCKSMITH_DIR"] + "/semlock
     start_and_ten(("semlock postgresql", "psql"), 1.3)
 pair = ("semlock", "etcdctl")
 ten = start_and_ten(pair, 1.0)
-many = in_turns(pair, lambda name, _: crowd(name, waiters, 20), 2)
+many = in_turns(pair, lambda name, _: crowd(name, waiters, 20), 1)
+if time.monotonic() - started < 240:    # so that all of it takes less than eight minutes
+    for name in pair:
+        many[name].append(crowd(name, waiters, 20))
 tell("%d waiters: the idle server's processor" % waiters, {n: [r[0] for r in many[n]] for n in many}, "% ", 100, 1.3)
 tell("%d waiters: until all are through" % waiters, {n: [r[1] for r in many[n]] for n in many}, "s ", 1, 1.3)
 os.unlink("bench.gate")
