@@ -91,7 +91,7 @@ static bool find_path(pid_t pid, char path[PATH_MAX], const struct identity *fil
 	return true;
 }
 
-/* Has descriptor FD of process PID a lock on it?  A record lock of a process (posix) is any program's: it does not count. */
+/* Has descriptor FD of process PID a lock on it?  A posix lock may be any program's, and does not count. */
 static bool is_locked(pid_t pid, const char *fd)
 {
 	char path[64], text[8192], *rest = text, *line;

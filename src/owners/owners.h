@@ -119,8 +119,8 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
  * the holder's command, the process that supervises it.  For display alone. */
 void owners_name_callers(struct owners *found);
 
-/* Fill FOUND with the owners of LOCK that owner_text() is to name: of the holders, those that it may have to wait for.  Returns false when they cannot be found; else
- * owners_forget() has to follow. */
+/* Fill FOUND with the owners of LOCK that owner_text() is to name: of the holders, those that it may have to wait for.
+ * Returns false when they cannot be found; else owners_forget() has to follow. */
 bool owners_for_text(struct owners *found, const struct lock *lock);
 
 /* Both: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */

@@ -150,7 +150,7 @@ bool record_is_link(const char *name, const struct owner *holder)
 	return probe_record(name, method_named("link"), &record) == RECORD_PID && record_names(holder, &record);
 }
 
-/* As far as it says. */
+/* Is RECORD another host's, as far as it says? */
 static bool is_other_host(const struct record *record)
 {
 	return (record->host[0] != '\0' && strcmp(record->host, host_id()->host) != 0) ||

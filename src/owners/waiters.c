@@ -6,7 +6,6 @@
 
 #include "lock/queue.h"
 #include "owners/sources.h"
-#include "sys/deadline.h"
 
 struct ticket {
 	long long number;
@@ -58,8 +57,7 @@ static void collect_tickets(struct tickets *tickets, const struct snapshot *snap
 	const struct open_fds *open_fds = &snapshot->open_fds;
 	const struct procfs_lock *lock;
 
-	*tickets = (struct tickets){calloc(open_fds->count + snapshot->nlisted + 1,
-					sizeof(struct ticket)), 0};
+	*tickets = (struct tickets){calloc(open_fds->count + snapshot->nlisted + 1, sizeof(struct ticket)), 0};
 	if (tickets->list == NULL)
 		return;
 	for (size_t i = 0; i < open_fds->count; i++) {
@@ -76,15 +74,10 @@ static void collect_tickets(struct tickets *tickets, const struct snapshot *snap
 	qsort(tickets->list, tickets->count, sizeof *tickets->list, by_number);
 }
 
-/* A ticket's number is twice the time at which it was drawn, in one of two ranges. */
-static int64_t drawn_at(const struct ticket *ticket)
-{
-	return clock_realtime() - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
-}
-
 static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket, const struct procfs_lock *lock)
 {
 	struct owner *owner = owners_add(found);
+	int64_t drawn;
 
 	if (owner == NULL)
 		return;
@@ -98,10 +91,12 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket, c
 	if (ticket == NULL)
 		return;
 	ticket->used = true;
-	/* In a time namespace, the clock of tickets may be another. */
-	owner->since_exact = drawn_at(ticket) >= owner->since && drawn_at(ticket) <= clock_realtime();
+	/* A ticket's number is twice the time at which it was drawn, in one of two ranges.  In a time namespace, the clock of
+	 * tickets may be another. */
+	drawn = clock_realtime() - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
+	owner->since_exact = drawn >= owner->since && drawn <= clock_realtime();
 	if (owner->since_exact)
-		owner->since = drawn_at(ticket);
+		owner->since = drawn;
 }
 
 /* The ticket of PID, which is in the kernel's queue; or NULL.  The owner of the first ticket blocks there, too: if
@@ -118,30 +113,24 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 		       strcmp(stat.name, "semlock") == 0 ? first : NULL;
 }
 
-/* Add the waiters in the kernel's queue.  It does not name those for an OFD lock: in semlock's queue, their tickets
- * do; outside of it, a process that has the file open is not known to be one. */
-static void add_queued(struct owners *found, const struct snapshot *snapshot,
-    const struct tickets *tickets, unsigned kinds)
+/* The kernel's queue does not name those that wait for an OFD lock: in semlock's queue, their tickets do; outside of it, a
+ * process that has the file open is not known to be one. */
+void waiters_add(struct owners *found, const struct snapshot *snapshot, unsigned kinds)
 {
 	const struct procfs_lock *lock;
+	struct tickets tickets;
 
+	collect_tickets(&tickets, snapshot);
+	found->failed = found->failed || tickets.list == NULL;
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		lock = &snapshot->listed[i].lock;
 		if (snapshot->listed[i].file != SNAPSHOT_LOCK || !lock->waiting || !owners_count_lock(lock, kinds))
 			continue;
 		if (lock->pid > 0)
-			add_waiter(found, (pid_t)lock->pid, ticket_for(tickets, (pid_t)lock->pid), lock);
-		else if (tickets->count == 0)
+			add_waiter(found, (pid_t)lock->pid, ticket_for(&tickets, (pid_t)lock->pid), lock);
+		else if (tickets.count == 0)
 			add_waiter(found, 0, NULL, lock);
 	}
-}
-
-void waiters_add(struct owners *found, const struct snapshot *snapshot, unsigned kinds)
-{
-	struct tickets tickets;
-
-	collect_tickets(&tickets, snapshot);
-	add_queued(found, snapshot, &tickets, kinds);
 	for (size_t i = 0; i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
