@@ -193,6 +193,7 @@ between() {
 @test "waiters for the outer lock do not stand before other bytes, a slot, or a lock of another kind" {
 	between "--fcntl --start 0 --length 1" "--fcntl --start 0 --length 1" "--fcntl --start 1 --length 1"
 	between -s "" "-j 2"
+	between "-m ofd -s --start 10 --length 10" "-m ofd" "-m ofd -s --start 0"
 	between "" "" --fcntl
 	between --fcntl --fcntl ""
 }
