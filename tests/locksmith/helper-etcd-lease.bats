@@ -31,6 +31,20 @@ lease_of() { printf %x "$(ctl get "$1/" --prefix -w fields | awk '$1 == "\"Lease
 	[ "$STATUS" -eq 76 ]
 }
 
+@test "a waiter whose lease was renewed enters under another: a renewed one may end early" {
+	etcd_single
+	smith a --ttl=15 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=4 "etcd://$ETCD/L"
+	expect b WAIT
+	read -r -t 6 <> <(:) || true # the lease of the first moment is over by now
+	unlock a
+	until_line b OK
+	[ "$(keys | sed 's,.*/0*,,')" != "$(lease_of L)" ] || complain "under the lease that it waited with"
+	unlock b
+	[ "$STATUS" -eq 0 ]
+}
+
 @test "the key deleted behind its back: LOST" {
 	etcd_single
 	smith a --ttl=60 "etcd://$ETCD/L"
