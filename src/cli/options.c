@@ -218,7 +218,7 @@ static void check_command(const char *lock, const char *word, bool behind_lock)
 		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
 	if (behind_lock && strcmp(word, "--") == 0)
 		die(EXIT_USAGE, "--: COMMAND is missing behind it");
-	if (behind_lock && usage_knows(word))
+	if (behind_lock && *word == '-' && usage_knows(word))
 		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
 	if (behind_lock && *word == '-')
 		die(EXIT_USAGE, "%s: COMMAND begins with a dash: is LOCK missing before %s? To run what is called so: -- %s",

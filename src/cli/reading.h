@@ -36,7 +36,7 @@ extern const struct option usage_options[];
 extern const char usage_letters[];
 noreturn void usage_refuse(int argc, char **argv);
 
-/* Is WORD one of the options, alone: "-n", "--wait", "--wait=5"? */
+/* Is WORD, which begins with a dash, one of the options, alone: "-n", "--wait", "--wait=5"? */
 bool usage_knows(const char *word);
 
 /* Print the help, or the version, on standard output, and end the program with EXIT_SUCCESS, or with

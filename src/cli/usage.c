@@ -107,7 +107,7 @@ bool usage_knows(const char *word)
 {
 	size_t length = strcspn(word, "=");
 
-	if (word[0] != '-' || word[1] == '\0')
+	if (word[1] == '\0')
 		return false;
 	if (word[1] != '-')
 		return word[2] == '\0' && strchr(usage_letters, word[1]) != NULL;

@@ -12,7 +12,6 @@
 #include "lock/queue.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
-#include "sys/memory.h"
 
 /* Not inherited: a ticket must end with its owner. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -20,16 +19,21 @@
 /* In the directory of shm_open(), which itself makes more system calls. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
-	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock-");
-	unsigned long long hash = 14695981039346656037ull;
+	unsigned long long parts[] = {lock->id.device, lock->id.inode, 14695981039346656037ull};
+	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock");
+	int shift;
 
-	at = stpcpy(text_hex(at, (unsigned long long)lock->id.device), "-");
-	at = text_hex(at, (unsigned long long)lock->id.inode);
 	/* Two locks made of files whose names have one hash share a queue, which costs order only. */
 	for (const char *byte = lock->id.entry; byte != NULL && *byte != '\0'; byte++)
-		hash = (hash ^ (unsigned char)*byte) * 1099511628211ull;
-	if (lock->id.entry != NULL)
-		text_hex(stpcpy(at, "-"), hash);
+		parts[2] = (parts[2] ^ (unsigned char)*byte) * 1099511628211ull;
+	for (int i = 0; i < (lock->id.entry == NULL ? 2 : 3); i++) { /* in hexadecimal, without stdio */
+		*at++ = '-';
+		for (shift = 60; shift > 0 && parts[i] >> shift == 0;)
+			shift -= 4;
+		for (; shift >= 0; shift -= 4)
+			*at++ = "0123456789abcdef"[parts[i] >> shift & 15];
+	}
+	*at = '\0';
 }
 
 /* Reduce OPEN to the processes that can pass DIRECTORY. */

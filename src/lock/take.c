@@ -10,14 +10,6 @@
 #include "sys/crash_points.h"
 #include "sys/signals.h"
 
-static int open_lock(struct lock *lock, struct error *error)
-{
-	lock->slot = -1;
-	lock->held.count = 0;
-	lock->end = (struct lock_end){0};
-	return lock->spec->method->open(lock, error);
-}
-
 /* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
  * others up.  On a busy machine, a living queue of short commands has its lock free most of the time,
  * while the next waiter wakes up: so there are many checks, over a time that is long enough for it. */
@@ -267,7 +259,10 @@ enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wai
 {
 	static const struct timespec pause = {0, 20 * MILLISECOND};
 
-	while (open_lock(lock, error) != 0) {
+	lock->slot = -1;
+	lock->held.count = 0;
+	lock->end = (struct lock_end){0};
+	while (lock->spec->method->open(lock, error) != 0) {
 		if (error->errnum != EWOULDBLOCK)
 			return FAILED;
 		lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
@@ -299,7 +294,7 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 
 int lock_undo(struct lock *lock, struct error *error)
 {
-	if (open_lock(lock, error) != 0)
+	if (lock->spec->method->open(lock, error) != 0)
 		return -1;
 	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
 }

@@ -38,7 +38,7 @@ static int open_on_nfs(const struct lock *lock)
 	int path = open(lock->spec->name, O_PATH | O_CLOEXEC), fd = -1;
 	struct stat file;
 
-	if (path >= 0 && fstat(path, &file) == 0 && S_ISREG(file.st_mode) && file_system_nfs(path, file.st_dev))
+	if (path >= 0 && fstat(path, &file) == 0 && S_ISREG(file.st_mode) && file_system_nfs(path))
 		fd = open(lock->spec->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (path >= 0)
 		close(path);

@@ -157,7 +157,8 @@ int run(struct job *job)
 	if ((job->command.tie &&
 		relay_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, &error) != 0) ||
 	    (guarded && guard_locks(job, &error) != 0)) {
-		relay_command_ended();
+		if (job->command.tie)
+			relay_command_ended();
 		return result_of_error(request, NULL, &error);
 	}
 	pid = command_start(&job->command, &result, &error);
@@ -169,7 +170,8 @@ int run(struct job *job)
 	}
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
-	relay_command_ended();
+	if (job->command.tie)
+		relay_command_ended();
 	if (guarded)
 		request->spec.method->unguard();
 	if (pid < 0)

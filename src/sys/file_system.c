@@ -127,13 +127,12 @@ enum file_system file_system_of(int fd)
 	return FS_SHARED;
 }
 
-bool file_system_nfs(int fd, dev_t device)
+bool file_system_nfs(int fd)
 {
 	struct statfs status;
 
 	return FAULT_POINT("file_system.nfs") ||
-	       (major(device) == 0 && fstatfs(fd, &status) == 0 &&
-		((unsigned long)status.f_type & 0xFFFFFFFF) == NFS);
+	       (fstatfs(fd, &status) == 0 && ((unsigned long)status.f_type & 0xFFFFFFFF) == NFS);
 }
 
 void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number)

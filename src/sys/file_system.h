@@ -18,8 +18,8 @@ enum file_system {
  * system: FS_SHARED. */
 enum file_system file_system_of(int fd);
 
-/* Is FD's file, on DEVICE, on NFS?  One system call, and none for a disk. */
-bool file_system_nfs(int fd, dev_t device);
+/* Is FD's file on NFS?  A file whose device has a major number is on a disk: no need to ask. */
+bool file_system_nfs(int fd);
 
 struct procfs_mount {
 	int id;

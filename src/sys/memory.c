@@ -22,15 +22,3 @@ void *memory_lasting(size_t size)
 	used += (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
 	return memory;
 }
-
-char *text_hex(char *at, unsigned long long number)
-{
-	int shift = 0;
-
-	while (shift < 60 && number >> (shift + 4) != 0)
-		shift += 4;
-	for (; shift >= 0; shift -= 4)
-		*at++ = "0123456789abcdef"[number >> shift & 15];
-	*at = '\0';
-	return at;
-}

@@ -9,8 +9,4 @@
  * NULL: no memory. */
 void *memory_lasting(size_t size);
 
-/* Write NUMBER at AT in hexadecimal, with a zero behind it, in at most 17 bytes.  Returns the address
- * of that zero.  Used at every start, where loading stdio would cost time. */
-char *text_hex(char *at, unsigned long long number);
-
 #endif

@@ -46,9 +46,9 @@ static int open_failed(struct error *error, const char *what)
 	return error_set(error, ERROR_OPEN, "%s", what);
 }
 
-static int create_file(const struct lock *lock, const char *path, struct error *error)
+static int create_file(const struct lock *lock, const char *path, int flags, struct error *error)
 {
-	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_CREAT | O_EXCL | O_NOFOLLOW, lock->spec->create_mode);
+	int fd = openat(AT_FDCWD, path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, lock->spec->create_mode);
 	const char *directory;
 	char space[PATH_MAX];
 
@@ -78,16 +78,16 @@ static int create_file(const struct lock *lock, const char *path, struct error *
  * root may not open another user's file in a sticky directory with O_CREAT.  *IS_LINK: PATH is a symbolic link, which
  * must be checked first.  -1 without an error: try again. (openat: the open of musl makes a second system call for
  * O_CLOEXEC.) */
-static int open_or_create(const struct lock *lock, const char *path, bool *is_link,
+static int open_or_create(const struct lock *lock, const char *path, int flags, bool *is_link,
     struct error *error)
 {
-	int fd = openat(AT_FDCWD, path, open_flags(lock) | O_NOFOLLOW);
+	int fd = openat(AT_FDCWD, path, flags | O_NOFOLLOW);
 
 	*is_link = fd < 0 && (errno == ELOOP || errno == EMLINK);
 	if (fd >= 0 || *is_link)
 		return fd;
 	if (errno == ENOENT)
-		return create_file(lock, path, error);
+		return create_file(lock, path, flags, error);
 	if (errno == EACCES && lock->access != O_RDONLY)
 		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
 	else if (errno == EISDIR)
@@ -98,18 +98,18 @@ static int open_or_create(const struct lock *lock, const char *path, bool *is_li
 }
 
 /* The last component of the name is a symbolic link. */
-static int open_through_link(const struct lock *lock, struct error *error)
+static int open_through_link(const struct lock *lock, int flags, struct error *error)
 {
 	char path[PATH_MAX];
-	int flags, fd;
+	int how, fd;
 	bool is_link;
 
-	flags = safe_open_follow(lock->spec->name, path, error);
-	if (flags < 0)
+	how = safe_open_follow(lock->spec->name, path, error);
+	if (how < 0)
 		return -1;
-	if (flags == O_NOFOLLOW)
-		return open_or_create(lock, path, &is_link, error);
-	fd = open(path, open_flags(lock));
+	if (how == O_NOFOLLOW)
+		return open_or_create(lock, path, flags, &is_link, error);
+	fd = open(path, flags);
 	if (fd < 0)
 		open_failed(error, "cannot open");
 	return fd;
@@ -169,6 +169,11 @@ int lockfile_identify(struct lock *lock)
 
 #define IS_INODE(lock, file) ((file)->st_dev == (lock)->id.device && (file)->st_ino == (lock)->id.inode)
 
+static bool is_on_nfs(const struct lock *lock)
+{
+	return FAULT_POINT("file_system.nfs") || (major(lock->id.device) == 0 && file_system_nfs(lock->fd));
+}
+
 /* On NFS a name in the cache can mean a file that another machine has removed.  If the server says that the directory
  * has changed, its names are looked up anew. */
 static void ask_for_name(const struct lock *lock)
@@ -189,7 +194,7 @@ bool lockfile_current(const struct lock *lock)
 
 	if (lock->spec->name == NULL)
 		return lock->spec->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
-	if (file_system_nfs(lock->fd, lock->id.device))
+	if (is_on_nfs(lock))
 		ask_for_name(lock);
 	return stat(lock->spec->name, &now) == 0 && IS_INODE(lock, &now);
 }
@@ -249,15 +254,16 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 static int open_by_name(struct lock *lock, struct error *error)
 {
 	bool is_link;
-	int fd;
+	int flags, fd;
 
 	if (lock->access == O_RDONLY)
 		lock->access = lock->spec->method->access(lock);
+	flags = open_flags(lock);
 	error->kind = ERROR_NONE;
 	do {
-		fd = open_or_create(lock, lock->spec->name, &is_link, error);
+		fd = open_or_create(lock, lock->spec->name, flags, &is_link, error);
 		if (is_link)
-			fd = open_through_link(lock, error);
+			fd = open_through_link(lock, flags, error);
 	} while (fd < 0 && error->kind == ERROR_NONE);
 	if (fd < 0)
 		return -1;
@@ -345,7 +351,7 @@ bool kernel_lock_owned(struct lock *lock)
 	bool is_flock = (lock->spec->method->can & CAN_RANGE) == 0;
 	struct procfs_mount mount;
 
-	if (lock->fd < 0 || lock->place.covered || !file_system_nfs(lock->fd, lock->id.device))
+	if (lock->fd < 0 || lock->place.covered || !is_on_nfs(lock))
 		return true;
 	if (file_system_mount(lock->fd, &mount) && file_system_hides_locks(&mount, is_flock))
 		return true; /* no lease */
