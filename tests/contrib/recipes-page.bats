@@ -152,7 +152,8 @@ in_turn() {
 	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
 	holding make
 	in_turn "$build"
-	begin hung "${build/2h/.2}"
+	begin hung "${build/2h/1}"
+	ready hung
 	begin next "$build"
 	ended hung 124
 	ready next
