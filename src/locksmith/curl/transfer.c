@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static CURLM *multi;
+static int64_t last_event; /* on clock_boottime()'s clock */
 
 int transfer_open(struct transfer *transfer)
 {
@@ -111,13 +112,14 @@ static bool either(const bool *flag, const bool *other)
 	return (flag != NULL && *flag) || (other != NULL && *other);
 }
 
-/* One turn of the loop: drive all transfers, then wait for an event. */
-static void turn(int64_t until, const bool *flag, const bool *other)
+/* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most: libcurl 7.88 can keep what
+ * it has read of an answer over HTTP/2 until it is called again, and no descriptor tells of that. */
+static void turn(int64_t until, int longest, const bool *flag, const bool *other)
 {
 	struct curl_waitfd also[2];
 	struct pollfd own[2];
 	unsigned int n = 0;
-	int running, milliseconds;
+	int running, milliseconds, ready = 0;
 
 	curl_multi_perform(multi, &running);
 	collect();
@@ -127,8 +129,16 @@ static void turn(int64_t until, const bool *flag, const bool *other)
 	for (int i = 0; i < 2; i++)
 		if (own[i].fd >= 0)
 			also[n++] = (struct curl_waitfd){own[i].fd, CURL_WAIT_POLLIN, 0};
-	curl_multi_poll(multi, also, n, milliseconds < 0 ? INT_MAX : milliseconds, NULL);
+	curl_multi_poll(multi, also, n, milliseconds < 0 || milliseconds > longest ? longest : milliseconds, &ready);
+	if (ready > 0)
+		last_event = clock_boottime();
 	protocol_pump();
+}
+
+/* Between answers: one more turn a second after each event, and then none until something is due. */
+static void idle_turn(int64_t until, const bool *flag, const bool *other)
+{
+	turn(until, clock_boottime() - last_event < SECOND ? 1000 : INT_MAX, flag, other);
 }
 
 void transfer_start(struct transfer *transfer)
@@ -144,7 +154,7 @@ CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abor
 {
 	transfer_start(transfer);
 	while (clock_boottime() < until && !either(&transfer->ended, abort))
-		turn(until, &transfer->ended, abort);
+		turn(until, 20, &transfer->ended, abort);
 	if (transfer->ended)
 		return transfer->result;
 	curl_multi_remove_handle(multi, transfer->easy);
@@ -166,11 +176,11 @@ void transfer_close(struct transfer *transfer)
 void transfer_wait(int64_t until, const bool *flag, const bool *other)
 {
 	while (clock_boottime() < until && !protocol_released() && !either(flag, other))
-		turn(until, flag, other);
+		idle_turn(until, flag, other);
 }
 
 void transfer_pause(int64_t until)
 {
 	while (clock_boottime() < until)
-		turn(until, NULL, NULL);
+		idle_turn(until, NULL, NULL);
 }
