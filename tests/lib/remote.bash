@@ -140,7 +140,7 @@ both_killed() {
 	PID[child]=${PID[holder]}
 	ready holder
 	ready child
-	both=("${PID[holder]}" "$(inner holder)")
+	both=("$(inner holder)" "${PID[holder]}") # its parent's end would let the inner one go on
 	kill -STOP "${both[@]}" # else one could see the other's end
 	kill -KILL "${both[@]}"
 	gone "${COMMAND[holder]}"

@@ -305,6 +305,8 @@ held_without_room() {
 	with_lease 2 stopped_waiter 1
 }
 
+standby_has() { [ "$(SQL_PORT=${PG_PORT[two]} sql "SELECT count(*) FROM semlock.place")" -eq "$1" ]; }
+
 @test "failover to a synchronous standby: the command runs on, ten waiters keep their places" {
 	synchronous_standby
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
@@ -313,6 +315,7 @@ held_without_room() {
 	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
 	hold_lock --ttl=60 "$LOCK"
 	queue_up 10 --ttl=60 "$LOCK"
+	eventually standby_has 11 # a place is sent on with the next flush, within a second
 	kill -STOP "${PG_PID[one]}" # no client is told that the server is gone
 	pkill -STOP -P "${PG_PID[one]}"
 	export SQL_PORT=${PG_PORT[two]}
