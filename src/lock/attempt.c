@@ -105,16 +105,15 @@ static bool is_shared_unlisted(const struct lock *lock)
 static bool has_sleeper(const struct lock *lock, bool held)
 {
 	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
-	FILE *locks = fopen("/proc/locks", "re");
+	char line[256], page[PROCFS_PAGE];
+	FILE *locks = procfs_locks(page);
 	struct procfs_lock entry;
 	struct effort effort = effort_begins();
 	unsigned major, minor;
 	bool found = false;
-	char line[256], page[4096];
 
 	if (locks == NULL)
 		return false;
-	setvbuf(locks, page, _IOFBF, sizeof page); /* a read keeps all locks of the machine still: a page, the most that it gives */
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
 	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) && fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||

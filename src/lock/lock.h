@@ -103,7 +103,7 @@ struct lock_end {
 /* The slots that we hold. */
 struct slots {
 	unsigned count;
-	unsigned char *bits; /* one for each that there is; NULL: none has been tried */
+	unsigned char *bits; /* one bit for each slot that there is; NULL: none has been tried */
 };
 
 /* What has come of it. */

@@ -50,7 +50,7 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 	enum outcome outcome;
 
 	if (lock->held.bits == NULL && (lock->held.bits = memory_lasting(bits_size(lock))) == NULL)
-		return error_set(error, ERROR_SYSTEM, "no memory for %u slots", lock->spec->slots), FAILED;
+		return error_set(error, ERROR_SYSTEM, "no memory for %u slots", lock->spec->slots);
 	for (unsigned slot = 0; slot < lock->spec->slots && lock->held.count < wanted; slot++) {
 		if (is_held(lock, slot))
 			continue;

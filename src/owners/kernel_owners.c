@@ -64,15 +64,14 @@ static bool append_line(struct snapshot *snapshot, const struct listed_lock *ent
 /* Returns the number of lines about the lock itself, or -1 with ERROR filled. */
 static int read_list_once(struct snapshot *snapshot, struct error *error)
 {
-	FILE *locks = fopen("/proc/locks", "re");
+	char line[256], page[PROCFS_PAGE];
+	FILE *locks = procfs_locks(page);
 	struct listed_lock entry = {0};
-	char line[256], page[4096];
 	int count = 0;
 
 	snapshot->nlisted = 0;
 	if (locks == NULL)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot find the holder: cannot read /proc/locks");
-	setvbuf(locks, page, _IOFBF, sizeof page); /* between two reads the list may change */
 	while (fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;

@@ -172,9 +172,8 @@ void progress_begins(struct progress *progress)
 		return;
 	progress->begun = true;
 	progress->since = progress->verbose ? clock_now() : 0;
-	if (progress->live && isatty(STDERR_FILENO) && terminal != NULL && *terminal != '\0' && strcmp(terminal, "dumb") != 0)
-		line = memory_lasting(LINE);
-	progress->live = line != NULL;
+	progress->live = progress->live && isatty(STDERR_FILENO) && terminal != NULL && *terminal != '\0' &&
+			 strcmp(terminal, "dumb") != 0 && (line = memory_lasting(LINE)) != NULL;
 	progress->due = progress->verbose || progress->live || progress->notes_place ? clock_now() + progress->delay
 									 : INT64_MAX;
 	if (!progress->deadline.never)

@@ -35,6 +35,15 @@ static unsigned kind_named(const char *name)
 	return strcmp(name, "POSIX") == 0 ? KIND_POSIX : 0;
 }
 
+FILE *procfs_locks(char page[PROCFS_PAGE])
+{
+	FILE *locks = fopen("/proc/locks", "re");
+
+	if (locks != NULL)
+		setvbuf(locks, page, _IOFBF, PROCFS_PAGE);
+	return locks;
+}
+
 bool procfs_lock_line(const char *line, struct procfs_lock *lock)
 {
 	char kind[16], mode[16], last[24];

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -23,6 +24,12 @@ struct procfs_lock {
 	unsigned long long inode;
 	long long first, last; /* LLONG_MAX: to the end of the file */
 };
+
+enum { PROCFS_PAGE = 4096 };
+
+/* Open /proc/locks, buffered by PAGE, which must last until it is closed: as much as the kernel gives in a read.  A read
+ * keeps all locks of the machine still, and between two the list may change.  NULL, with errno set: it cannot be read. */
+FILE *procfs_locks(char page[PROCFS_PAGE]);
 
 /* A line of /proc/locks, or of /proc/PID/fdinfo/N with "lock:" before it.  Returns false for
  * anything else, such as a lease. */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -23,10 +24,12 @@ static int rename_open(struct lock *lock, struct error *error)
 {
 	if (lockdir_open(lock, error) != 0)
 		return -1;
-	if (snprintf(lock->file->away, 246, "%s.held", lock->id.entry) < 246) /* room for what scripts put beside it */
-		return 0;
-	errno = ENAMETOOLONG;
-	return error_set(error, ERROR_OPEN, "cannot have a name beside it");
+	if (strlen(lock->id.entry) > 240) {
+		errno = ENAMETOOLONG;
+		return error_set(error, ERROR_OPEN, "cannot have a name beside it");
+	}
+	snprintf(lock->file->away, NAME_SIZE, "%s.held", lock->id.entry);
+	return 0;
 }
 
 /* ---- the file ---- */
