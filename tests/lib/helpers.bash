@@ -265,6 +265,34 @@ shows() {
 	[ $# -lt 4 ] || grep -A3 "^$1: held" .out | grep -q "^ *1\. *$4 " || complain "$1:" "$out"
 }
 
+# held_by_four: the locks become (by -F), descriptor (by a script's own), hold (by --hold, until descriptor 9 is closed) and
+# orphan (its semlock was killed)
+held_by_four() {
+	hold_as become -F become
+	fifos script
+	start script bash -c 'exec 8>descriptor; "$0" 8 && exec "$1" hold script.up script.down' "$SEMLOCK" "$PROBE"
+	ready script
+	mkfifo in
+	start hold sh -c 'exec "$0" --hold hold <in' "$SEMLOCK"
+	exec 9>in
+	eventually grep -q OK hold.out
+	hold_as orphan orphan
+	kill -KILL "${PID[orphan]}"
+	ended orphan 137
+}
+
+wait_for_four() {
+	local lock
+	for lock in become descriptor hold orphan; do queue_as "waits-$lock" $lock 9>&-; done
+}
+
+shows_four() {
+	shows "$PWD/become" "${COMMAND[become]}" 1 "${PID[waits-become]}" &&
+	shows "$PWD/descriptor" "${COMMAND[script]}" 1 "${PID[waits-descriptor]}" &&
+	shows "$PWD/hold" "$$" 1 "${PID[waits-hold]}" &&
+	shows "$PWD/orphan" "${COMMAND[orphan]}" 1 "${PID[waits-orphan]}"
+}
+
 # as_nobody CMD...: as a user without rights.  If the tests do not run as root, their user has none.
 as_nobody() {
 	if [ "$(id -u)" -eq 0 ]; then

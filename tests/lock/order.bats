@@ -280,12 +280,23 @@ has_run_or_stopped() {
 	[ -e ran ] || [[ $(cat "/proc/${PID[waiter]}/stat") == *") T "* ]]
 }
 
-@test "twenty thousand tickets of another process: -n has a free lock within a second, -w within three" {
+# hostile_tickets COUNT: another process has as many tickets for the lock l, until end_hostile.
+hostile_tickets() {
 	: >l
 	(umask 077 && : >"$(queue_of l)") # as open as the directories above the lock: else it is not trusted, and removed
 	fifos hostile
-	start hostile "$PROBE" tickets "$(queue_of l)" 20000 hostile.up
+	start hostile "$PROBE" tickets "$(queue_of l)" "$1" hostile.up
 	ready hostile
+}
+
+end_hostile() {
+	kill -KILL "${PID[hostile]}"
+	ended hostile 137
+	rm -f "$(queue_of l)"
+}
+
+@test "twenty thousand tickets of another process: -n has a free lock within a second, -w within three" {
+	hostile_tickets 20000
 	for _ in 1 2 3; do
 		passed 1 "$SEMLOCK" -n l true
 		passed 3 "$SEMLOCK" -w 60 l true
@@ -293,28 +304,20 @@ has_run_or_stopped() {
 		passed 3 "$SEMLOCK" --queue-max=1000000 l true # to count them all would take a minute
 	done
 	[ -e "$(queue_of l)" ]
-	kill -KILL "${PID[hostile]}"
-	ended hostile 137
-	rm -f "$(queue_of l)"
+	end_hostile
 }
 
 @test "the list of all locks is read in as few pieces as the kernel gives" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
-	: >l
-	(umask 077 && : >"$(queue_of l)") # as open as the directories above the lock: else it is not trusted, and removed
-	fifos hostile
-	start hostile "$PROBE" tickets "$(queue_of l)" 1000 hostile.up
-	ready hostile
+	hostile_tickets 1000
 	for way in "-n l true" "--who l"; do
 		# shellcheck disable=SC2086 # words
 		expect_status 0 strace -y -e trace=read -o calls "$SEMLOCK" $way
 		grep -q '/proc/locks>' calls
 		[ "$(sed -n 's,^read(.*/proc/locks>.*\, \([0-9]*\)) .*,\1,p' calls | sort -un | head -1)" -ge 4096 ] || complain "$way: $(cat calls)"
 	done
-	kill -KILL "${PID[hostile]}"
-	ended hostile 137
-	rm -f "$(queue_of l)"
+	end_hostile
 }
 
 @test "a waiter draws its ticket before it looks at anything else" {

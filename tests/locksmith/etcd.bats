@@ -628,26 +628,13 @@ leaves() {
 }
 
 @test "--who without LOCK: -F, a descriptor, --hold, an orphaned command and a lock on a server in one list, with a waiter each" {
-	hold_as become -F become
-	fifos script
-	start script bash -c 'exec 8>descriptor; "$0" 8 && exec "$1" hold script.up script.down' "$SEMLOCK" "$PROBE"
-	ready script
-	mkfifo in
-	start hold sh -c 'exec "$0" --hold hold <in' "$SEMLOCK"
-	exec 9>in
-	eventually grep -q OK hold.out
-	hold_as orphan orphan
-	kill -KILL "${PID[orphan]}"
-	ended orphan 137
+	held_by_four
 	hold_as server "$URL"
-	for lock in become descriptor hold orphan; do queue_as "waits-$lock" $lock 9>&-; done
+	wait_for_four
 	start waits-server "$SEMLOCK" "$URL" true 9>&-
 	eventually has_key 2
 	expect_status 1 "$SEMLOCK" --who
-	shows "$PWD/become" "${COMMAND[become]}" 1 "${PID[waits-become]}"
-	shows "$PWD/descriptor" "${COMMAND[script]}" 1 "${PID[waits-descriptor]}"
-	shows "$PWD/hold" "$$" 1 "${PID[waits-hold]}"
-	shows "$PWD/orphan" "${COMMAND[orphan]}" 1 "${PID[waits-orphan]}"
+	shows_four
 	shows "$URL" "${COMMAND[server]}" 1 "$(inner waits-server)"
 	exec 9>&-
 }

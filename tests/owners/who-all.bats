@@ -36,28 +36,15 @@ has_two() {
 }
 
 @test "a lock of -F, of a script's descriptor, of --hold, of a command whose semlock was killed; and a waiter for each" {
-	hold_as become -F become
-	fifos script
-	start script bash -c 'exec 8>descriptor; "$0" 8 && exec "$1" hold script.up script.down' "$SEMLOCK" "$PROBE"
-	ready script
-	mkfifo in
-	start hold sh -c 'exec "$0" --hold hold <in' "$SEMLOCK"
-	exec 9>in
-	eventually grep -q OK hold.out
-	hold_as orphan orphan
-	kill -KILL "${PID[orphan]}"
-	ended orphan 137
+	held_by_four
 	hold_as link-orphan -m excl link-orphan
 	kill -KILL "${PID[link-orphan]}"
 	ended link-orphan 137
-	for lock in become descriptor hold orphan; do queue_as "waits-$lock" $lock 9>&-; done
+	wait_for_four
 	start waits-excl "$SEMLOCK" -m excl link-orphan true
 	eventually has_two link-orphan
 	expect_status 1 "$SEMLOCK" --who
-	shows "$PWD/become" "${COMMAND[become]}" 1 "${PID[waits-become]}"
-	shows "$PWD/descriptor" "${COMMAND[script]}" 1 "${PID[waits-descriptor]}"
-	shows "$PWD/hold" "$$" 1 "${PID[waits-hold]}"
-	shows "$PWD/orphan" "${COMMAND[orphan]}" 1 "${PID[waits-orphan]}"
+	shows_four
 	shows "$PWD/link-orphan" "${COMMAND[link-orphan]}" 1 "${PID[waits-excl]}"
 	exec 9>&-
 }
