@@ -306,11 +306,22 @@ static bool note_pid(pid_t pid, void *context)
 	return search->count < MOST_PIDS;
 }
 
+/* The PID that the kernel gave last; 0: not told. */
+static pid_t youngest_pid(void)
+{
+	char text[128], *last;
+
+	if (process_file("/proc/loadavg", text, sizeof text) <= 0 || (last = strrchr(text, ' ')) == NULL)
+		return 0;
+	return (pid_t)strtol(last, NULL, 10);
+}
+
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 {
 	struct holder_search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
 	char self[32];
-	size_t found = 0;
+	size_t found = 0, young = 0, next;
+	pid_t youngest, pid;
 
 	if (search.pids == NULL || !process_numbers_ours()) {
 		free(search.pids);
@@ -321,9 +332,16 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 	if (readlink(self, search.pipe, sizeof search.pipe - 1) <= 0 || strncmp(search.pipe, "pipe:[", 6) != 0)
 		search.pipe[0] = '\0';
 	process_each(note_pid, &search);
-	/* Youngest first: a process that forks and ends is gone when its turn comes. */
-	while (search.count-- > 0)
-		found += has_reaped(search.pids[search.count], holders) || signal_holder(&search, search.pids[search.count], signo);
+	/* Youngest first, or a process that forks and ends is gone when its turn comes; PIDs above the last one that was
+	 * given are from before they began anew. */
+	youngest = youngest_pid();
+	while (young < search.count && search.pids[young] <= youngest)
+		young++;
+	for (size_t i = 0; i < search.count; i++) {
+		next = i < young ? young - 1 - i : search.count - 1 - (i - young);
+		pid = search.pids[next];
+		found += has_reaped(pid, holders) || signal_holder(&search, pid, signo);
+	}
 	free(search.pids);
 	return found;
 }

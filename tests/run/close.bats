@@ -95,7 +95,8 @@ none_lives() {
 	done
 }
 
-@test "semlock killed: processes that fork faster than semlock looks are gone before the next begins" {
+# A program that ends as soon as it has forked, again and again, for a minute; while it does, the file "alive" comes back.
+write_hopper() {
 	cat >hopper <<-'END'
 		import os, signal, time
 		signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -107,6 +108,10 @@ none_lives() {
 		    if os.fork(): os._exit(0)
 		    os.close(os.open("alive", os.O_WRONLY | os.O_CREAT))
 	END
+}
+
+@test "semlock killed: processes that fork faster than semlock looks are gone before the next begins" {
+	write_hopper
 	for way in -o "-m posix"; do
 		# shellcheck disable=SC2086 # words
 		start holder "$SEMLOCK" $way l sh -c '/usr/bin/python3 hopper; exec sleep 1000'
@@ -117,6 +122,21 @@ none_lives() {
 		expect_status 0 "$SEMLOCK" ${way#-o} -w 60 l sh -c 'rm -f alive; "$0" pause 300; [ ! -e alive ]' "$PROBE"
 		rm -f alive l
 	done
+}
+
+@test "semlock killed: likewise when PIDs have begun anew, and those of older processes are higher" {
+	without_leak_check
+	namespaces --pid --fork --mount-proc
+	write_hopper
+	expect_status 0 unshare --pid --fork --kill-child --mount-proc bash -ec '
+		echo 30000 >/proc/sys/kernel/ns_last_pid
+		for _ in {1..400}; do "$1" pause 1000000 & done
+		echo 300 >/proc/sys/kernel/ns_last_pid
+		"$0" -o l sh -c "/usr/bin/python3 hopper; exec sleep 1000" &
+		until [ -e alive ]; do :; done
+		kill -KILL $!
+		"$0" l cut -d " " -f 5 /proc/loadavg >last' "$SEMLOCK" "$PROBE"
+	[ "$(cat last)" -lt 20000 ] || complain "it went on to PID $(cat last)"
 }
 
 @test "semlock killed while it is stopped: likewise" {
