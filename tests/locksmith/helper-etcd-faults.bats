@@ -183,6 +183,18 @@ $ends"]=$no_message # no protocol buffer
 	[ "$status" -eq 0 ]
 }
 
+@test "an endpoint that has refused and then says nothing: the error is the refusal" {
+	etcd_single
+	etcd_between
+	says txn "1 5 88$(header content-type application/grpc)$(header grpc-status 14)"
+	echo 2 >"$DIR/faults/stop-txn"
+	SEMLOCK_ANSWER_WITHIN=3 run_smith --no-wait "etcd://$BETWEEN/L"
+	rm "$DIR/faults/stop-txn"
+	[ "$status" -eq 69 ]
+	[ "$output" = "ERR 69 an error without a message (gRPC status 14)" ] || complain "$output"
+	grep -q "stop txn" "$DIR/between.log"
+}
+
 # flood CALL FRAME...: from now on the server answers CALL with these frames, the last one without end.
 flood() {
 	printf '%s\n' "${@:2}" >"$DIR/says"

@@ -111,6 +111,11 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 	if (was_ended(result) && !rpc->reached && strncmp(rpc->base[0], "http:", 5) == 0)
 		error = "the connection was ended without an answer: it was cut, or the server wants TLS (etcds://), "
 			"or has no gRPC (HTTP/2)";
+	/* The end of the time may have cut the last try off: what the endpoint has answered before says more. */
+	if (!transfer->ended && rpc->failed[rpc->current][0] != '\0') {
+		memcpy(line, rpc->failed[rpc->current], sizeof line);
+		error = line;
+	}
 	if (result == CURLE_SSL_CONNECT_ERROR) {
 		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
 		error = line;
