@@ -32,10 +32,10 @@ static int begin(struct pglock *lock, const char *commit, int64_t until)
 		if (*p >= 0x80)
 			*p = '?';
 	pg_literal(text, client, sizeof client);
-	pg_add("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT pg_catalog.set_config(name, value, true) FROM (VALUES"
-	       " ('search_path', 'pg_catalog, pg_temp'), ('synchronous_commit', '%s'), ('statement_timeout', '5s'),"
-	       " ('lock_timeout', '2s'), ('client_min_messages', 'warning')%s) AS setting(name, value); ",
-	    commit, PQserverVersion(lock->db) >= 170000 ? ", ('transaction_timeout', '0')" : "");
+	pg_add("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO pg_catalog, pg_temp;"
+	       " SET LOCAL synchronous_commit TO %s; SET LOCAL statement_timeout TO '5s'; SET LOCAL lock_timeout TO '2s';"
+	       " SET LOCAL client_min_messages TO warning; %s",
+	    commit, PQserverVersion(lock->db) >= 170000 ? "SET LOCAL transaction_timeout TO 0; " : "");
 	return 0;
 }
 
@@ -62,15 +62,27 @@ static void add_in_the_way(const struct pglock *lock)
 /* The first that waits hears of it at commit; not one whose place has lapsed, which may stand still. */
 static void add_wake(const struct pglock *lock)
 {
-	pg_add("SELECT pg_notify('semlock_' || id, '') FROM (SELECT id FROM semlock.place WHERE name = %s AND token IS NULL"
+	pg_add("SELECT pg_notify(concat('semlock_', id), '') FROM (SELECT id FROM semlock.place WHERE name = %s AND token IS NULL"
 	       " AND id <> %" PRId64 " AND until > clock_timestamp() AND NOT " SESSION_ENDED " ORDER BY ticket LIMIT 1) AS next", name, lock->id);
+}
+
+/* Adds the INSERT of our row; COLUMNS and VALUES are of those that hold. */
+static void add_row(const struct pglock *lock, const char *columns, const char *values)
+{
+	long long lease = lock->ttl / MILLISECOND;
+
+	pg_add("INSERT INTO semlock.place AS p (name, id, ticket, mode, lease, until, pid, boot, client%s) SELECT %s, %" PRId64
+	       ", nextval('semlock.token'), '%s', '%lld ms', clock_timestamp() + '%lld ms',"
+	       " nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), pg_postmaster_start_time(), %s%s",
+	    columns, name, lock->id, lease_mode_name(lock->options->mode), lease, lease, PQbackendPID(lock->db), client, values);
 }
 
 static void add_enter(const struct pglock *lock)
 {
 	const struct options *o = lock->options;
 
-	pg_add("UPDATE semlock.place AS p SET token = nextval('semlock.token'), client = %s, slot = ", client);
+	pg_add("UPDATE semlock.place AS p SET token = nextval('semlock.token'), until = clock_timestamp() + lease, client = %s, slot = ",
+	    client);
 	if (o->mode == LEASE_SLOTS)
 		pg_add("(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS (SELECT FROM semlock.place AS u"
 		       " WHERE u.name = %s AND u.token IS NOT NULL AND u.slot = n))", o->slots - 1, name);
@@ -84,28 +96,19 @@ static void add_enter(const struct pglock *lock)
 	else
 		pg_add("NOT EXISTS (SELECT ");
 	add_in_the_way(lock);
-	pg_add("); ");
+	pg_add(")");
 }
 
-/* What the step has come to, in the columns that take_look() reads. A waiter's commit is not flushed to disk. A setting
-   that outlasts the transaction is made only in a session that no pooler shares. */
-static void add_look(const struct pglock *lock)
+/* Adds the columns of p that take_entry() reads. A setting that outlasts the transaction is made only in a session that
+   no pooler shares. */
+static void add_entry(const struct pglock *lock)
 {
 	char waits[64], holds[64], literals[2][128];
 	int pid = PQbackendPID(lock->db);
 
-	pg_add("SELECT p.token, p.slot, pg_backend_pid() = %d, current_setting('synchronous_standby_names') <> '',"
-	       " (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket),"
-	       " (SELECT ceil(extract(epoch FROM %s(o.until) - clock_timestamp()) * 1000)::bigint ", pid, name,
-	    lock->options->mode == LEASE_SLOTS ? "min" : "max");
-	add_in_the_way(lock);
-	pg_add("), (SELECT CASE WHEN o.token IS NULL THEN 'note=for the waiters in front' ELSE"
-	       " 'mode=' || o.mode || coalesce(' slot=' || o.slot, '') || ' ' || o.client END ");
-	add_in_the_way(lock);
-	pg_add(" ORDER BY o.token IS NULL, o.ticket LIMIT 1),"
-	       " set_config('synchronous_commit', CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true),"
+	pg_add(" p.token, p.slot, pg_backend_pid() = %d, current_setting('synchronous_standby_names') <> '',"
 	       " set_config('idle_session_timeout', '%lld ms', pg_backend_pid() <> %d)",
-	    (long long)(2 * lock->ttl / MILLISECOND), pid);
+	    pid, (long long)(2 * lock->ttl / MILLISECOND), pid);
 	pg_application(lock, "waits", waits, sizeof waits);
 	pg_application(lock, "holds", holds, sizeof holds);
 	pg_literal(waits, literals[0], sizeof literals[0]);
@@ -115,37 +118,97 @@ static void add_look(const struct pglock *lock)
 		       " WHEN p.token IS NULL THEN %s ELSE %s END, pg_backend_pid() <> %d)", pid, literals[0], literals[1], pid);
 	else
 		pg_add(", NULL");
+}
+
+/* What the step has come to, in the columns that take_look() reads. A waiter's commit is not flushed to disk. */
+static void add_look(const struct pglock *lock)
+{
+	pg_add("SELECT");
+	add_entry(lock);
+	pg_add(", (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket),"
+	       " (SELECT ceil(extract(epoch FROM %s(o.until) - clock_timestamp()) * 1000)::bigint ",
+	    name, lock->options->mode == LEASE_SLOTS ? "min" : "max");
+	add_in_the_way(lock);
+	pg_add("), (SELECT CASE WHEN o.token IS NULL THEN 'note=for the waiters in front' ELSE"
+	       " concat('mode=', o.mode, ' slot=' || o.slot, ' ', o.client) END ");
+	add_in_the_way(lock);
+	pg_add(" ORDER BY o.token IS NULL, o.ticket LIMIT 1),"
+	       " set_config('synchronous_commit', CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true)");
 	add_ours(lock, " FROM (SELECT) AS us LEFT JOIN semlock.place AS p ON");
 }
 
-enum { LOOK_COLUMNS = 10 };
+enum { ENTRY_COLUMNS = 6, LOOK_COLUMNS = 10 };
+
+/* 1: we have entered, by a query that was sent then. 0: not yet. */
+static int take_entry(struct pglock *lock, const PGresult *entry, int64_t sent)
+{
+	if (PQntuples(entry) != 1 || PQgetisnull(entry, 0, 2))
+		return pg_nonsense(lock);
+	lock->session.ours = PQgetvalue(entry, 0, 2)[0] == 't';
+	lock->standby = PQgetvalue(entry, 0, 3)[0] == 't';
+	snprintf(lock->token, sizeof lock->token, "%s", PQgetvalue(entry, 0, 0));
+	if (lock->token[0] == '\0')
+		return 0;
+	lock->slot = PQgetisnull(entry, 0, 1) ? -1 : atoi(PQgetvalue(entry, 0, 1));
+	lock->deadline = sent + lock->ttl;
+	return 1;
+}
 
 static int take_look(struct pglock *lock, const PGresult *look, int64_t sent)
 {
+	int got = take_entry(lock, look, sent);
 	double lapse; /* ms */
 
-	if (PQntuples(look) != 1 || PQgetisnull(look, 0, 2))
-		return pg_nonsense(lock);
-	lock->session.ours = PQgetvalue(look, 0, 2)[0] == 't';
-	lock->standby = PQgetvalue(look, 0, 3)[0] == 't';
-	lock->before = atoi(PQgetvalue(look, 0, 4));
-	lapse = strtod(PQgetvalue(look, 0, 5), NULL);
-	lock->lapses = PQgetisnull(look, 0, 5) || lapse > 1e9 ? NEVER
+	if (got < 0)
+		return -1;
+	lock->before = atoi(PQgetvalue(look, 0, 6));
+	lapse = strtod(PQgetvalue(look, 0, 7), NULL);
+	lock->lapses = PQgetisnull(look, 0, 7) || lapse > 1e9 ? NEVER
 		       : clock_boottime() + (lapse < 10 ? 10 : (int64_t)lapse) * MILLISECOND;
 	snprintf(lock->who, sizeof lock->who, "%s",
-	    PQgetisnull(look, 0, 6) ? "note=for the waiters in front" : PQgetvalue(look, 0, 6));
-	snprintf(lock->token, sizeof lock->token, "%s", PQgetvalue(look, 0, 0));
-	if (lock->token[0] == '\0')
-		return 0;
-	lock->slot = PQgetisnull(look, 0, 1) ? -1 : atoi(PQgetvalue(look, 0, 1));
-	lock->deadline = sent + lock->ttl;
-	return 1;
+	    PQgetisnull(look, 0, 8) ? "note=for the waiters in front" : PQgetvalue(look, 0, 8));
+	return got;
+}
+
+/* Sends what was added. Returns NULL with lock->error filled, or the result, and *sent. */
+static PGresult *ask_step(struct pglock *lock, int columns, int64_t until, int64_t *sent)
+{
+	lock->has_row = true;
+	lock->session.heard = false;
+	*sent = clock_boottime();
+	return pg_ask(lock, columns, until);
+}
+
+/* A step in few statements, each of which a new session has to plan, for a lock that nobody else has a row of, not even
+   one whose time has passed, and for a waiter that has heard of its turn. 0: a whole step is needed. */
+static int quick_step(struct pglock *lock)
+{
+	int64_t until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock), sent;
+	PGresult *entry;
+	int got;
+
+	if (begin(lock, "local", until) != 0)
+		return -1;
+	add_queue();
+	if (lock->has_row) {
+		add_enter(lock);
+	} else {
+		add_row(lock, ", token, slot", lock->options->mode == LEASE_SLOTS ? ", nextval('semlock.token'), 0" : ", nextval('semlock.token'), NULL");
+		pg_add(" WHERE NOT EXISTS (SELECT FROM semlock.place WHERE name = %s)", name);
+	}
+	pg_add(" RETURNING");
+	add_entry(lock);
+	entry = ask_step(lock, ENTRY_COLUMNS, until, &sent);
+	if (entry == NULL)
+		return -1;
+	got = PQntuples(entry) > 0 ? take_entry(lock, entry, sent) : 0;
+	PQclear(entry);
+	return got;
 }
 
 static int step(struct pglock *lock)
 {
 	int64_t until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock), sent;
-	long long lease = lock->ttl / MILLISECOND;
 	bool listens = lock->waits && lock->session.ours;
 	PGresult *look;
 	int got;
@@ -154,12 +217,10 @@ static int step(struct pglock *lock)
 		return -1;
 	add_queue();
 	pg_add("DELETE FROM semlock.place WHERE name = %s AND id <> %" PRId64 " AND until <= clock_timestamp(); ", name, lock->id);
-	pg_add("INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client) VALUES (%s, %" PRId64
-	       ", nextval('semlock.token'), '%s', '%lld ms', clock_timestamp() + '%lld ms',"
-	       " nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), pg_postmaster_start_time(), %s)"
-	       " ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot; ",
-	    name, lock->id, lease_mode_name(lock->options->mode), lease, lease, PQbackendPID(lock->db), client);
+	add_row(lock, "", "");
+	pg_add(" ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot; ");
 	add_enter(lock);
+	pg_add("; ");
 	if (lock->options->no_wait) {
 		add_ours(lock, "DELETE FROM semlock.place WHERE");
 		pg_add(" AND token IS NULL; ");
@@ -167,7 +228,7 @@ static int step(struct pglock *lock)
 	/* A clock that was set back makes no lease longer. A waiter whose session has ended comes back soon, or never. */
 	if (lock->waits)
 		pg_add("UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest FROM (SELECT id, CASE WHEN token IS NULL AND "
-		       SESSION_ENDED " THEN least(lease, '2 s') ELSE lease END AS rest FROM semlock.place WHERE name = %s) AS n"
+		       SESSION_ENDED " THEN least(lease, '5 s') ELSE lease END AS rest FROM semlock.place WHERE name = %s) AS n"
 		       " WHERE o.name = %s AND o.id = n.id AND o.until > clock_timestamp() + n.rest + '10 ms'; ", name, name);
 	if (lock->options->mode != LEASE_EXCLUSIVE) { /* if we hold, the next perhaps may, too */
 		add_wake(lock);
@@ -177,10 +238,7 @@ static int step(struct pglock *lock)
 	if (listens && !lock->session.listening)
 		pg_add("LISTEN semlock_%" PRId64 "; ", lock->id);
 	add_look(lock);
-	lock->has_row = true;
-	lock->session.heard = false;
-	sent = clock_boottime();
-	look = pg_ask(lock, LOOK_COLUMNS, until);
+	look = ask_step(lock, LOOK_COLUMNS, until, &sent);
 	if (look == NULL)
 		return -1;
 	lock->session.listening = listens;
@@ -229,8 +287,11 @@ static int make_table(struct pglock *lock)
 int pg_step(struct pglock *lock)
 {
 	for (;;) {
-		int got = step(lock);
+		bool quick = !lock->has_row || (lock->session.heard && lock->options->mode == LEASE_EXCLUSIVE);
+		int got = quick ? quick_step(lock) : 0;
 
+		if (got == 0)
+			got = step(lock);
 		if (got >= 0)
 			return got;
 		if (strcmp(lock->session.state, "42501") == 0 && lock->db != NULL)

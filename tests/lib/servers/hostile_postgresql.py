@@ -37,7 +37,8 @@ def row(values):
 
 DONE = message(b"C", b"SELECT 1\0")
 READY = message(b"Z", b"I")
-TAKEN = [b"5", None, b"t", b"f", b"0", None, None, b"", b"", b""]
+TAKEN = [b"5", None, b"t", b"f", b"", b""]
+WIDTH = len(TAKEN)
 MEGABYTE = b"x" * (1 << 20)
 
 
@@ -48,14 +49,14 @@ def nonsense():
     elif mode == "shape":
         yield columns(2) + row([b"1", b"2"]) + DONE + READY
     elif mode == "null":
-        yield columns(10) + row([None] * 10) + DONE + READY
+        yield columns(WIDTH) + row([None] * WIDTH) + DONE + READY
     elif mode == "nothing":
         yield READY
     elif mode == "rows":
-        yield columns(10)
-        yield from itertools.repeat(row([b"1" * 90] * 10) * 99)
+        yield columns(WIDTH)
+        yield from itertools.repeat(row([b"1" * 90] * WIDTH) * 99)
     elif mode == "row":
-        yield columns(10) + b"D" + struct.pack("!ihi", 1 << 30, 10, (1 << 30) - 99)
+        yield columns(WIDTH) + b"D" + struct.pack("!ihi", 1 << 30, WIDTH, (1 << 30) - 99)
         yield from itertools.repeat(MEGABYTE)
     elif mode == "notify":
         yield from itertools.repeat(message(b"A", struct.pack("!i", 1) + b"semlock\0" + b"x" * 7000 + b"\0") * 9)
@@ -92,7 +93,7 @@ def session(client):
             _, size = struct.unpack("!ci", read(client, 5))
             read(client, size - 4)
             if n < sensible:
-                client.sendall(columns(10) + row(TAKEN) + DONE + READY)
+                client.sendall(columns(WIDTH) + row(TAKEN) + DONE + READY)
                 continue
             for piece in nonsense():
                 client.sendall(piece)
