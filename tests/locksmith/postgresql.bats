@@ -255,6 +255,18 @@ kept_without_session() {
 	with_lease 3 lost_by holder crash
 }
 
+@test "a server that is away at the release, and comes back: the lock is released then" {
+	without_leak_check
+	hold_lock --ttl=600 "$URL"
+	postgresql_crash one
+	release holder
+	"$PROBE" gone "${COMMAND[holder]}"
+	"$PROBE" pause 700 # the first tries
+	postgresql_start one
+	ended holder 0
+	[ "$(rows)" -eq 0 ]
+}
+
 @test "the helper is killed, or stopped: the command is ended before the next begins, 76" {
 	LOCK=$URL
 	kill_helper() { kill -KILL "$(helper_of "$name")"; }
@@ -397,6 +409,19 @@ pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_POR
 	served 3
 	expect_status 0 "$SEMLOCK" -n "$POOLED" true
 	[ ! -e ran ]
+	rm holder.up holder.down
+	hold_lock --ttl=600 "$POOLED"
+	start 1 "$SEMLOCK" --ttl=600 "$POOLED" true
+	eventually waiting 1
+	: >"$PG_HOME/one.log"
+	asked_thrice() { [ "$(grep -c 'statement: SET TRANSACTION' "$PG_HOME/one.log")" -ge 3 ]; } # each second
+	sql "ALTER SYSTEM SET log_statement = 'all'"
+	sql "SELECT pg_reload_conf()"
+	PATIENCE=30 eventually asked_thrice
+	sql "ALTER SYSTEM RESET log_statement"
+	sql "SELECT pg_reload_conf()"
+	let_go
+	ended 1 0
 	pooled_session >after
 	cmp before after || complain "$(diff before after)"
 }
@@ -434,6 +459,16 @@ pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_POR
 	kill -KILL "$(helper_of one)" "$(inner one)" "${PID[one]}"
 	let_go
 	ended two 0
+}
+
+@test "the lease of a waiter is a whole one from when it enters" {
+	hold_lock "$URL"
+	waiter one --ttl=600 "$URL"
+	freed=$(sql "SELECT clock_timestamp()")
+	let_go
+	ready one
+	[ "$(sql "SELECT until - lease >= '$freed' FROM semlock.place WHERE token IS NOT NULL")" = t ]
+	let_go one
 }
 
 # seldom: in this time none of the six waiters asks twice.
