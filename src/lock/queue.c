@@ -233,6 +233,11 @@ bool queue_preceded(struct queue *queue)
 	return has_ticket(queue, 0, queue->ticket);
 }
 
+bool queue_led_from_front(struct queue *queue)
+{
+	return has_ticket(queue, 0, QUEUE_ORDINARY);
+}
+
 /* The number of tickets in [FROM, TO), or MOST if there are more.  A range is one, however long. */
 static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, unsigned most)
 {

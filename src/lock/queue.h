@@ -96,6 +96,9 @@ bool queue_has_waiter(struct queue *queue, const struct lock *lock);
 /* Is there a ticket before ours? */
 bool queue_preceded(struct queue *queue);
 
+/* Has another process a ticket at the front (--first, --replace)? */
+bool queue_led_from_front(struct queue *queue);
+
 /* Are MOST tickets before ours, or more?  QUEUE is counted. */
 bool queue_full(struct queue *queue, unsigned most);
 

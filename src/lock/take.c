@@ -18,7 +18,9 @@ static enum outcome take_deserted(struct lock *lock, struct queue *queue, const 
 {
 	static const struct checks first = {50, SECOND / 5, 20 * MILLISECOND};
 	static const struct checks next = {25, SECOND / 10, 20 * MILLISECOND};
-	const struct checks *checks = queue->lost_race ? &next : &first;
+	/* A replacer (--replace) leaves a lock free for as long as it looks who holds it. */
+	static const struct checks behind_replacer = {50, 6 * SECOND / 10, 20 * MILLISECOND};
+	const struct checks *checks = queue->lost_race ? &next : queue_led_from_front(queue) ? &behind_replacer : &first;
 	enum outcome outcome = BUSY;
 	int seen = 0;
 

@@ -240,6 +240,31 @@ killed_after_the_limit() {
 	ended new 0
 }
 
+# slow_search: the search for the holder takes 300 ms, and meanwhile the holder ends; is the waiter still behind?
+slow_search() {
+	rm -f order ./*.up ./*.down
+	hold_lock l
+	start waiter "$SEMLOCK" l sh -c 'echo waiter >>order'
+	"$PROBE" blocked "${PID[waiter]}"
+	"$PROBE" pause 1100 # it has looked at the lock before, and is due to look again
+	SEMLOCK_CRASH=replace.looked:stop start new "$SEMLOCK" --replace l sh -c 'echo new >>order'
+	"$PROBE" state "${PID[new]}" T
+	let_go
+	"$PROBE" pause 300
+	kill -CONT "${PID[new]}"
+	ended new 0
+	ended waiter 0
+	[ "$(head -n 1 order)" = new ]
+}
+
+@test "while a replacer looks for the holder, no waiter passes it" {
+	crashable
+	for tries in {1..5}; do # a busy machine may be late
+		if slow_search; then return; fi
+	done
+	complain "$(cat order)"
+}
+
 @test "a holder outside of our PID namespace: 69, and it lives on" {
 	namespaces --pid --fork --mount-proc
 	hold_lock l
