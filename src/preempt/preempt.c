@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "preempt/preempt.h"
 #include "preempt/targets.h"
 #include "report/status_fd.h"
 #include "sys/crash_points.h"
+#include "sys/signals.h"
 
 /* A process that may be signalled, known by a pidfd: a descriptor of that very process.  Once it has ended, a signal
  * reaches no process, even if its PID is another process's by then. */
@@ -318,12 +320,17 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	return count;
 }
 
-/* Sleep until a target ends or its SIGKILL is due, or for the pause: a process may release a lock and live on.  The pidfd
- * of an ended process would keep poll(2) from sleeping. */
-static void wait_for_targets(struct preempt_state *state)
+/* Sleep until a target's SIGKILL is due, or for the pause: in the kernel's queue for the lock, which would else be free
+ * while we search, for so long that a waiter takes it for deserted.  Where the kernel has no queue, and with --toggle,
+ * until a target ends: a process may release a lock and live on.  The pidfd of an ended process would keep poll(2) from
+ * sleeping. */
+static enum outcome wait_for_targets(struct preempt_state *state)
 {
+	bool sleeps = !state->toggles && (state->lock->spec->method->can & FREED_BY_KERNEL) != 0;
+	struct wait_options until = {.try_once = false};
 	int64_t left = deadline_left(&state->wait->deadline) / MILLISECOND + 1;
 	int64_t most = left < state->pause && !state->stopped ? left : state->pause;
+	enum outcome outcome = BUSY;
 	struct pollfd ends[32];
 	struct target target;
 	nfds_t polled = 0;
@@ -342,9 +349,15 @@ static void wait_for_targets(struct preempt_state *state)
 		most = left < most ? left : most;
 	}
 	state->count = kept;
-	poll(ends, polled, (int)most);
+	until.deadline = deadline_after(most * MILLISECOND);
+	if (sleeps && wakeup_set(most * MILLISECOND, state->error) == 0)
+		outcome = attempt_sleep(state->lock, &until, state->error);
+	else
+		poll(ends, polled, (int)most);
+	wakeup_off();
 	if (state->pause < 200 && state->young == 0)
 		state->pause *= 2;
+	return outcome == BUSY ? AGAIN : outcome;
 }
 
 /* No holder seen for a second and ten searches: it is on another host or in another container.  (On a busy
@@ -364,6 +377,7 @@ static int check_seen(struct preempt_state *state)
 static enum outcome stop_and_wait(void *context)
 {
 	struct preempt_state *state = context;
+	int64_t began = clock_now(), took;
 	struct owners found;
 	int count;
 
@@ -391,8 +405,10 @@ static enum outcome stop_and_wait(void *context)
 	}
 	state->wait->waits(state->lock, state->wait->context);
 	wait_left(state->lock, state->wait);
-	wait_for_targets(state);
-	return AGAIN;
+	took = (clock_now() - began) / MILLISECOND;
+	if (state->young == 0 && state->pause < took) /* so that a holder that ends soon ends while we sleep */
+		state->pause = (long)took;
+	return wait_for_targets(state);
 }
 
 /* Without a ticket: after the holder's end, the lock is for those that wait. */

@@ -154,7 +154,7 @@ killed_after_the_limit() {
 	report_as old l
 	start new strace -o trace "$SEMLOCK" --replace l true
 	reports old TERM
-	eventually grep -Eq 'poll\(\[\{fd=.*\], [0-9]+, [1-9]' trace # semlock sleeps, and does not only look
+	eventually grep -Eq '^flock\([0-9]+, LOCK_EX(\)|$)' trace # semlock sleeps, and does not only look
 	kill -KILL "${COMMAND[old]}"
 	ended old 137
 	ended new 0
