@@ -320,7 +320,7 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 {
 	struct holder_search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
 	char self[32];
-	size_t found = 0, young = 0, next;
+	size_t found = 0, young = 0;
 	pid_t youngest, pid;
 
 	if (search.pids == NULL || !process_numbers_ours()) {
@@ -338,8 +338,7 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 	while (young < search.count && search.pids[young] <= youngest)
 		young++;
 	for (size_t i = 0; i < search.count; i++) {
-		next = i < young ? young - 1 - i : search.count - 1 - (i - young);
-		pid = search.pids[next];
+		pid = search.pids[(young + search.count - 1 - i) % search.count];
 		found += has_reaped(pid, holders) || signal_holder(&search, pid, signo);
 	}
 	free(search.pids);
