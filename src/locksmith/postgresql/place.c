@@ -170,6 +170,16 @@ static int take_look(struct pglock *lock, const PGresult *look, int64_t sent)
 	return got;
 }
 
+/* What a decision begins with, whose answer is waited for until *UNTIL. */
+static int begin_step(struct pglock *lock, int64_t *until)
+{
+	*until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock);
+	if (begin(lock, "local", *until) != 0)
+		return -1;
+	add_queue();
+	return 0;
+}
+
 /* Sends what was added. Returns NULL with lock->error filled, or the result, and *sent. */
 static PGresult *ask_step(struct pglock *lock, int columns, int64_t until, int64_t *sent)
 {
@@ -183,13 +193,12 @@ static PGresult *ask_step(struct pglock *lock, int columns, int64_t until, int64
    one whose time has passed, and for a waiter that has heard of its turn. 0: a whole step is needed. */
 static int quick_step(struct pglock *lock)
 {
-	int64_t until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock), sent;
+	int64_t until, sent;
 	PGresult *entry;
 	int got;
 
-	if (begin(lock, "local", until) != 0)
+	if (begin_step(lock, &until) != 0)
 		return -1;
-	add_queue();
 	if (lock->has_row) {
 		add_enter(lock);
 	} else {
@@ -208,14 +217,13 @@ static int quick_step(struct pglock *lock)
 
 static int step(struct pglock *lock)
 {
-	int64_t until = lock->waits ? pg_try_by(lock) : pg_answer_by(lock), sent;
+	int64_t until, sent;
 	bool listens = lock->waits && lock->session.ours;
 	PGresult *look;
 	int got;
 
-	if (begin(lock, "local", until) != 0)
+	if (begin_step(lock, &until) != 0)
 		return -1;
-	add_queue();
 	pg_add("DELETE FROM semlock.place WHERE name = %s AND id <> %" PRId64 " AND until <= clock_timestamp(); ", name, lock->id);
 	add_row(lock, "", "");
 	pg_add(" ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot; ");
