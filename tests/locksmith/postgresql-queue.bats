@@ -32,6 +32,7 @@ load ../lib/remote-postgresql
 	[ "$(tr '\n' ' ' <order)" = "1 3 4 5 reader " ] || complain "$(cat order)"
 }
 
+# handed_over_soon COMMAND...: so are five waiters, after COMMAND was run while they wait.
 handed_over_soon() {
 	rm -f holder.up holder.down
 	hold_lock "$URL" || return
@@ -39,6 +40,7 @@ handed_over_soon() {
 		start "$i" "$SEMLOCK" "$URL" sleep 0.3
 		eventually waiting "$i" || return
 	done
+	"$@" || return
 	before=$(now)
 	let_go holder || return
 	for i in {1..5}; do ended "$i" 0 || return; done
@@ -46,7 +48,12 @@ handed_over_soon() {
 }
 
 @test "the first in the queue hears of a release at once, and does not look once a second" {
-	eventually handed_over_soon
+	eventually handed_over_soon true
+}
+
+@test "waiters hear of their turn at once after their sessions have ended, too" {
+	lost() { end_sessions && eventually sessions 'semlock nightly waits' 5; }
+	eventually handed_over_soon lost
 }
 
 @test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {

@@ -324,11 +324,15 @@ int pg_beat(struct pglock *lock)
 	       " pid = nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), boot = pg_postmaster_start_time()", PQbackendPID(lock->db));
 	add_ours(lock, " WHERE");
 	pg_add(" RETURNING (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket"
-	       " AND until > clock_timestamp())", name);
-	result = pg_ask(lock, 1, until);
+	       " AND until > clock_timestamp()), pg_backend_pid() = %d", name, PQbackendPID(lock->db));
+	result = pg_ask(lock, 2, until);
 	if (result == NULL)
 		return -1;
-	lock->before = PQntuples(result) > 0 ? atoi(PQgetvalue(result, 0, 0)) : 0;
+	lock->before = 0;
+	if (PQntuples(result) > 0) {
+		lock->before = atoi(PQgetvalue(result, 0, 0));
+		lock->session.ours = PQgetvalue(result, 0, 1)[0] == 't';
+	}
 	PQclear(result);
 	return 0;
 }

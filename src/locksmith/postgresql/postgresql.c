@@ -45,18 +45,23 @@ static int64_t between_signs(int64_t lease)
 	return time + spread(time / 10);
 }
 
+/* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to be decided. After a
+   lost session the first sign of life finds out whether the new one is ours, and is to listen again. */
+static bool far_from_turn(const struct pglock *lock)
+{
+	return lock->waits && lock->before > 1 && !lock->session.heard && (lock->session.listening || !lock->session.ours);
+}
+
 /* In the queue, until we hold (lock->token is set) or the wait is over. */
 static enum engine_outcome acquire(struct pglock *lock)
 {
 	const struct options *o = lock->options;
 
 	while (!protocol_released()) {
-		bool unheard = lock->session.ours && !lock->session.listening;
-		bool far = lock->waits && lock->before > 1 && !lock->session.heard && !unheard;
-		int got = far ? pg_beat(lock) : 0;
+		int got = far_from_turn(lock) ? pg_beat(lock) : 0;
 		int64_t now, next;
 
-		if (got == 0 && !(far && lock->before > 1))
+		if (got == 0 && !far_from_turn(lock))
 			got = pg_step(lock);
 		/* We have entered: the standby has to confirm it.  It may take long, and our row may have lapsed meanwhile: then
 		 * another step tells. */
