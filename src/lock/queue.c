@@ -279,8 +279,10 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 		check = queue->check_at - clock_now();
 		if (deadline_left(&wait->deadline) == 0)
 			return TURN_EXPIRED;
-		if (check <= 0)
+		if (check <= 0) {
+			queue->last = before; /* a search by thousands each second would use up the CPU */
 			return TURN_CHECK;
+		}
 		if (woken % 64 == 0)
 			nanosleep(&a_moment, NULL);
 		/* If the system has no timer left, a waiter without a deadline only misses its check. */
@@ -290,7 +292,7 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 			continue;
 		if (errno != EINTR)
 			return TURN_BROKEN;
-		queue->last = before; /* a search by thousands each second would use up the CPU */
+		queue->last = before;
 	}
 	return TURN_OURS;
 }
