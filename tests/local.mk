@@ -83,11 +83,13 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 
 # Each takes a minute or more: run first, or the last one would run alone at the end.
 LONG_BATS = \
+	tests/torture/found-out.bats \
 	tests/methods/crash.bats \
 	tests/lock/order.bats \
+	tests/models/models.bats \
+	tests/torture/torture.bats \
 	tests/torture/faults.bats \
 	tests/cli/completion.bats \
-	tests/torture/torture.bats \
 	tests/methods/file-systems.bats \
 	tests/owners/who-files.bats \
 	tests/preempt/replace.bats \
@@ -123,7 +125,6 @@ LOCAL_BATS = \
 	tests/locksmith/helper-model.bats \
 	tests/cli/manual.bats \
 	tests/methods/network-file-systems.bats \
-	tests/models/models.bats \
 	tests/mutants.bats \
 	tests/cli/name.bats \
 	tests/run/log.bats \
@@ -156,6 +157,8 @@ LOCAL_BATS = \
 
 # These start servers and need the helpers for etcd and FTP: not run in a build without them.
 NETWORK_BATS = \
+	tests/locksmith/conformance.bats \
+	tests/locksmith/conformance-ours.bats \
 	tests/locksmith/helper-ftp.bats \
 	tests/locksmith/helper-etcd-queue.bats \
 	tests/locksmith/helper-etcd-lease.bats \
@@ -167,7 +170,6 @@ NETWORK_BATS = \
 	tests/locksmith/stress.bats \
 	tests/locksmith/vanished.bats \
 	tests/locksmith/other-servers.bats \
-	tests/locksmith/conformance.bats \
 	tests/locksmith/redis.bats \
 	tests/locksmith/helper-fuzz.bats \
 	tests/locksmith/helper-parts.bats \

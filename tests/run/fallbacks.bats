@@ -226,6 +226,7 @@ refusing() {
 }
 
 @test "without process descriptors --toggle stops no process; a limit, a lost lock and --hold work" {
+	mkfifo never
 	hold_as on l
 	for error in ENOSYS EPERM; do
 		refusing $error pidfd_open,pidfd_send_signal
@@ -233,7 +234,7 @@ refusing() {
 		[ "$status" -eq 69 ] || [ "$error $status" = "EPERM 77" ] || complain "$error: $status, $err"
 		kill -0 "${COMMAND[on]}"
 		expect_status 124 "$SEMLOCK" --run-timeout .1 other sleep 60
-		expect_status 76 "$SEMLOCK" -m mkdir --on-lost=term d sh -c 'rm -r d; sleep 60; touch ran'
+		expect_status 76 "$SEMLOCK" -m mkdir --on-lost=term d sh -c 'rm -r d; read -r line <>never; touch ran'
 		expect_status 0 sh -c '"$0" --hold h </dev/null' "$SEMLOCK"
 		expect_out OK
 	done

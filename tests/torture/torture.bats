@@ -53,35 +53,6 @@ beside() {
 	beside link
 }
 
-# finds_what_is BROKEN METHOD ACQUISITIONS KILLS: the torture finds the hole BROKEN, and its log shows the overlap
-finds_what_is() {
-	local room=room.$1.$2
-	mkdir "$room"
-	SEMLOCK_BROKEN=$1 TORTURE_SECONDS=240 capture sh -c 'cd "$0" && exec "$@"' "$room" \
-		"$TORTURE" "$2" "$BROKEN" "$3" "$4" 8 7
-	[ "$status" -eq 1 ] || complain "$1 $2: ended with $status: $out" "$err" || return
-	[[ $out == *"came in while"*"FINDS ANOTHER INSIDE"* ]] || complain "$1 $2: no log of an overlap: $out"
-}
-
-@test "a semlock that does not look at the name again is found out, with the log that shows it" {
-	for method in flock ofd posix; do finds_what_is unchecked $method 30000 300; done
-}
-
-@test "a semlock that breaks stale locks by looking, and then unlinking, is found out" {
-	finds_what_is uncompared excl 30000 3000
-	finds_what_is unguarded link 30000 3000
-	if [ -z "${THOROUGH-}" ]; then return; fi
-	finds_what_is unguarded excl 30000 3000
-	finds_what_is uncompared link 30000 3000 # the rarest
-}
-
-@test "a semlock that goes by tickets alone is found out: a hostile one keeps it out for ever" {
-	mkdir room
-	SEMLOCK_BROKEN=obedient TORTURE_STUCK=10 TORTURE_SECONDS=400 \
-		capture sh -c 'cd room && exec "$@"' "" "$TORTURE" flock "$BROKEN" 1000000 1000 8 7
-	[ "$status" -eq 1 ] && [[ $out == *STUCK* ]] || complain "ended with $status: $out" "$err"
-}
-
 # The other user must be able to reach this directory, and the build.
 prepare() {
 	place=$(mktemp -d /tmp/semlock-torture.XXXXXX)
