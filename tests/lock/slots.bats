@@ -307,11 +307,15 @@ those_who_disagree() {
 	hold_as second -j2 l
 	start waiter strace -f -qq -e 'trace=/^(timer_settime(64)?|execve)$' -e signal=none -o calls "$SEMLOCK" -j2 l true
 	eventually grep -qs 'tv_sec=1,' calls
-	before=$(grep -c 'tv_sec=1,' calls)
 	fifos never
-	! read -r -t 4 <>never.up || complain never
-	[ $(($(grep -c 'tv_sec=1,' calls) - before)) -le 8 ] || complain "$(cat calls)"
-	[ "$(wc -l <calls)" -le 60 ] || complain "$(cat calls)"
+	# Each wake-up is two calls. Another process that looks at the file (--who) may close it meanwhile: then not now.
+	seldom_woken() {
+		local before
+		before=$(wc -l <calls)
+		! read -r -t 4 <>never.up || complain never
+		[ $(($(wc -l <calls) - before)) -le 16 ]
+	}
+	eventually seldom_woken || complain "$(cat calls)"
 	let_go second
 	ended waiter 0
 	let_go first
