@@ -160,15 +160,17 @@ held_for_a_program() {
 }
 
 relay_killed_while_held() {
-	local holder
+	local inner
 	fifos holder
 	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
 		"$CRASHABLE_SEMLOCK" -o -m "$method" l sh -c '"$0" hold 8.up 8.down & "$@"' "$PROBE" \
 		"$PROBE" hold holder.up holder.down
 	ready holder
 	look_on
+	inner=$(pgrep -P "${PID[holder]}")
 	kill -KILL "${PID[holder]}"
 	ended holder 137
+	"$PROBE" gone "$inner" # it releases the lock
 	looked_on
 }
 
