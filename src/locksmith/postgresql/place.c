@@ -383,23 +383,28 @@ int pg_confirm(struct pglock *lock, int64_t until)
 /* The commit is not flushed to disk: if the server forgets it in a crash, the row lapses. */
 int pg_remove(struct pglock *lock, int64_t until)
 {
+	bool woken = lock->waits;
 	PGresult *result;
-	bool alone;
 	int rows;
 
 	if (begin(lock, "off", until) != 0)
 		return -1;
 	add_queue();
+	/* Who has waited mostly has others behind it. Who has not, mostly has none, and spares the plan. */
+	if (woken) {
+		add_wake(lock);
+		pg_add("; ");
+	}
 	add_ours(lock, "DELETE FROM semlock.place WHERE");
 	pg_add(" RETURNING EXISTS (SELECT FROM semlock.place WHERE name = %s AND token IS NULL AND id <> %" PRId64 ")", name, lock->id);
 	result = pg_ask(lock, 1, until);
 	if (result == NULL)
 		return -1;
 	rows = PQntuples(result);
-	alone = rows > 0 && PQgetvalue(result, 0, 0)[0] == 'f';
+	woken = woken || (rows > 0 && PQgetvalue(result, 0, 0)[0] == 'f'); /* there is none to wake */
 	PQclear(result);
-	/* Mostly nobody waits, and a query that nobody needs would still be planned. A waiter that is not told looks. */
-	if (!alone && begin(lock, "off", until) == 0) {
+	/* If we end before this, the next one enters at its next sign of life. */
+	if (!woken && begin(lock, "off", until) == 0) {
 		add_wake(lock);
 		pg_do(lock, 1, until);
 	}
