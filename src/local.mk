@@ -86,7 +86,7 @@ LOCKSMITH_CURL = \
 LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd.c \
 	src/locksmith/etcd/etcd_acquire.c \
-	src/locksmith/etcd/etcd_lock.c src/locksmith/etcd/etcd_lock.h \
+	src/locksmith/etcd/etcd_key.c src/locksmith/etcd/etcd_key.h \
 	src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_queue.h \
 	src/locksmith/etcd/etcd_rpc.c src/locksmith/etcd/etcd_rpc.h \
 	src/locksmith/etcd/etcd_txn.c src/locksmith/etcd/etcd_txn.h \

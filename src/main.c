@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	if (holder > 0)
 		return run_relay(holder);
 	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
-	    (request.unlock && lock_undo(job.locks, &error) != 0))
+	    (request.unlock && job_unlock(&job, &error) != 0))
 		return log_write(&request, NULL, result_of_error(&request, NULL, &error));
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;

@@ -293,10 +293,3 @@ enum outcome lock_take(struct lock *lock, const struct wait_options *wait, struc
 	} while (outcome == AGAIN);
 	return outcome;
 }
-
-int lock_undo(struct lock *lock, struct error *error)
-{
-	if (lock->spec->method->open(lock, error) != 0)
-		return -1;
-	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
-}

@@ -29,9 +29,6 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 /* The acquire of every method that is not on a server: open LOCK, and lock_take_open(). */
 enum outcome lock_take_in_turn(struct lock *lock, const struct wait_options *wait, struct error *error);
 
-/* Unlock the caller's descriptor (-u), or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
-int lock_undo(struct lock *lock, struct error *error);
-
 /* ---- more than one lock at once (-f): all or none, and without deadlock ---- */
 
 /* Take the COUNT locks at LOCKS, sorted for it into another order, under one WAIT.  On BUSY or FAILED

@@ -18,6 +18,11 @@ void report_as(const char *name)
 	program = name;
 }
 
+int exit_status_of(enum kind kind)
+{
+	return kind == ERROR_NONE ? EXIT_INTERNAL : kind == ERROR_AWAY ? EXIT_UNAVAILABLE : (int)kind;
+}
+
 int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
 {
 	va_list args;

@@ -45,10 +45,7 @@ enum kind {
 };
 
 /* The exit status for an error of KIND; a failure that no error describes is a bug. */
-static inline int exit_status_of(enum kind kind)
-{
-	return kind == ERROR_NONE ? EXIT_INTERNAL : kind == ERROR_AWAY ? EXIT_UNAVAILABLE : (int)kind;
-}
+int exit_status_of(enum kind kind);
 
 /* Filled at the failing call, where the reason is known; printed by the module that chooses the exit status. */
 struct error {

@@ -22,6 +22,9 @@ struct job {
 /* Make JOB of REQUEST; both must stay where they are.  Returns 0, or -1 with ERROR filled when there is no memory. */
 int job_make(struct job *job, const struct request *request, struct error *error);
 
+/* -u: unlock the caller's descriptor, or open the file (-u FILE COMMAND, as flock).  Returns 0, or -1 with ERROR filled. */
+int job_unlock(struct job *job, struct error *error);
+
 struct acquired {
 	enum {
 		ACQUIRED_LOCKS,

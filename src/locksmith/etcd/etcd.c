@@ -2,7 +2,7 @@
 #include <config.h>
 
 #include "locksmith/common/loop.h"
-#include "locksmith/etcd/etcd_lock.h"
+#include "locksmith/etcd/etcd_key.h"
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/renewal.h"
 
@@ -72,7 +72,7 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 	struct protobuf keys;
 	bool busy = false;
 
-	if (etcd_lock_all(lock, clock_boottime() + FIRST_ANSWER, &keys) != ETCD_OK) {
+	if (etcd_key_all(lock, clock_boottime() + FIRST_ANSWER, &keys) != ETCD_OK) {
 		*error = lock->rpc.error;
 		return FAILED;
 	}
@@ -116,7 +116,7 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 
 	if (now < holding->short_until)
 		return RENEW_AGAIN;
-	switch (etcd_lock_renew(lock, earlier(until, now + lock->ttl / 3))) {
+	switch (etcd_key_renew(lock, earlier(until, now + lock->ttl / 3))) {
 	case ETCD_OK:
 		renewal->lease = lock->ttl;
 		renewal->deadline = lock->lease.end;
@@ -142,7 +142,7 @@ static void see_later(struct etcd_holding *holding)
 {
 	struct etcd_lock *lock = holding->lock;
 
-	if (etcd_lock_look(lock, lock->revision, clock_boottime() + lock->ttl / 6) == ETCD_OK && !lock->place.found)
+	if (etcd_key_look(lock, lock->revision, clock_boottime() + lock->ttl / 6) == ETCD_OK && !lock->place.found)
 		lock->watch.deleted = true;
 }
 
@@ -178,7 +178,7 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *error)
 {
 	etcd_watch_stop(&lock->watch);
-	switch (etcd_lock_release(lock, clock_boottime() + lock->ttl)) {
+	switch (etcd_key_release(lock, clock_boottime() + lock->ttl)) {
 	case ETCD_OK:
 		say(SAYS_FREE);
 		/* A lease without keys ends by itself, which costs the server less than a revoke at the end. */
@@ -263,9 +263,9 @@ static void etcd_end(bool stopped)
 	lock->rpc.abort = NULL;
 	etcd_watch_stop(&lock->watch);
 	if (lock->token == 0) /* here, behind the answer to semlock, which a silent server must not delay */
-		etcd_lock_revoke(lock, clock_boottime() + (protocol_released() ? lock->ttl / 3 : SECOND));
+		etcd_key_revoke(lock, clock_boottime() + (protocol_released() ? lock->ttl / 3 : SECOND));
 	else if (stopped)
-		etcd_lock_release(lock, clock_boottime() + lock->ttl);
+		etcd_key_release(lock, clock_boottime() + lock->ttl);
 	etcd_rpc_close(&lock->rpc);
 }
 

@@ -2,7 +2,7 @@
 #include <config.h>
 
 #include "locksmith/common/loop.h"
-#include "locksmith/etcd/etcd_lock.h"
+#include "locksmith/etcd/etcd_key.h"
 #include "locksmith/common/protocol.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static enum etcd_reply place_reply(const struct etcd_lock *lock)
 /* ETCD_GONE: our place in the queue was lost. */
 static enum etcd_reply look_again(struct etcd_lock *lock)
 {
-	enum etcd_reply reply = etcd_lock_look(lock, lock->revision, answer_in_lease(lock));
+	enum etcd_reply reply = etcd_key_look(lock, lock->revision, answer_in_lease(lock));
 
 	if (reply == ETCD_SILENT)
 		say_wait("note=no endpoint answers");
@@ -89,7 +89,7 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 		watch_place(lock);
 		wait_for_event(lock, earlier(earlier(keep_at, look_at), lock->options->until));
 		if (clock_boottime() >= keep_at) {
-			enum etcd_reply kept = etcd_lock_keep(lock, answer_in_lease(lock));
+			enum etcd_reply kept = etcd_key_keep(lock, answer_in_lease(lock));
 
 			if (kept == ETCD_GONE)
 				return kept;
@@ -115,7 +115,7 @@ static enum etcd_reply count_waiters(struct etcd_lock *lock)
 
 	if (lock->options->queue_max == 0 || !lock->place.blocked)
 		return ETCD_OK;
-	reply = etcd_lock_all(lock, answer_in_lease(lock), &keys);
+	reply = etcd_key_all(lock, answer_in_lease(lock), &keys);
 	if (reply != ETCD_OK || etcd_queue_waiting(keys, lock->revision) < lock->options->queue_max)
 		return reply;
 	return ETCD_BUSY;
@@ -128,7 +128,7 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 	while (reply == ETCD_OK && lock->token == 0) {
 		reply = wait_in_queue(lock);
 		if (reply == ETCD_OK)
-			reply = etcd_lock_enter(lock, answer_in_lease(lock));
+			reply = etcd_key_enter(lock, answer_in_lease(lock));
 	}
 	return reply;
 }
@@ -138,14 +138,14 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 static enum etcd_reply begin(struct etcd_lock *lock)
 {
 	bool no_wait = lock->options->no_wait, made = false;
-	enum etcd_reply reply = no_wait ? etcd_lock_look(lock, INT64_MAX, answer_by(lock)) : ETCD_OK;
+	enum etcd_reply reply = no_wait ? etcd_key_look(lock, INT64_MAX, answer_by(lock)) : ETCD_OK;
 
 	if (no_wait && reply == ETCD_OK && lock->place.blocked)
 		return ETCD_BUSY;
 	if (reply == ETCD_OK)
-		reply = etcd_lock_grant(lock, answer_by(lock));
+		reply = etcd_key_grant(lock, answer_by(lock));
 	if (reply == ETCD_OK)
-		reply = etcd_lock_queue(lock, no_wait ? lock->seen : -1, answer_in_lease(lock), &made);
+		reply = etcd_key_queue(lock, no_wait ? lock->seen : -1, answer_in_lease(lock), &made);
 	if (reply == ETCD_OK && made)
 		return take_turn(lock);
 	if (reply == ETCD_SILENT && !no_wait)
@@ -168,7 +168,7 @@ enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
 		if (lock->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= lock->options->until)
 			break;
 		etcd_watch_stop(&lock->watch);
-		etcd_lock_revoke(lock, answer_by(lock));
+		etcd_key_revoke(lock, answer_by(lock));
 		if (!lock->options->no_wait)
 			transfer_wait(clock_boottime() + SECOND / 5, NULL, NULL);
 	}

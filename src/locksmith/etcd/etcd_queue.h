@@ -20,7 +20,7 @@ struct etcd_queue {
 	struct etcd_span all;
 	struct etcd_span peers;	  /* what belongs to locks of our mode, which is not waited for; may be empty */
 	struct etcd_span slots;	  /* the keys of locks with slots, */
-	struct etcd_span numbers; /* and of the numbers that are taken (etcd_lock.h) */
+	struct etcd_span numbers; /* and of the numbers that are taken (etcd_key.h) */
 };
 
 struct etcd_place {

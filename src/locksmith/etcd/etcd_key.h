@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_lock.h - a lock that is a key under a lease, and its calls.
+/* locksmith/etcd/etcd_key.h - a lock that is a key under a lease, and its calls.
 
      NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
      NAME/#shared/<lease id>    the same of a shared lock,
@@ -23,8 +23,8 @@
    never renewed. The revision of the put is the fencing token: a key that was made early may be held late.
    A crash of all clients leaves keys that go one ttl after the last renewal.
    tests/models/lease.py has these steps. */
-#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_LOCK_H
-#define SEMLOCK_LOCKSMITH_ETCD_ETCD_LOCK_H
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/etcd_rpc.h"
@@ -55,34 +55,34 @@ struct etcd_lock {
 };
 
 /* Gets a lease for a new key of ours. */
-enum etcd_reply etcd_lock_grant(struct etcd_lock *lock, int64_t until);
+enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 
 /* Renews the lease of a waiter: OK, or GONE, or SILENT. */
-enum etcd_reply etcd_lock_keep(struct etcd_lock *lock, int64_t until);
+enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
 /* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the holder's, and lock->token
    is set. With unless_newer >= 0 only if no key of the lock was made after that revision; *made is false if one was. */
-enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made);
+enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made);
 
 /* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new key. */
-enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t until);
+enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
 /* Puts our key as the holder's; with slots takes number place.slot. If lock->place is blocked, only if nothing is
    before our key any more. lock->token stays 0 if something is, or if another holder has that number; lock->place is
    new then. GONE: our key is not there any more. */
-enum etcd_reply etcd_lock_enter(struct etcd_lock *lock, int64_t until);
+enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
 /* Puts the holder's key under another lease. GONE: it is not there any more. */
-enum etcd_reply etcd_lock_renew(struct etcd_lock *lock, int64_t until);
+enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 
 /* Removes the holder's key; lock->token is 0 then. GONE: the key went before. */
-enum etcd_reply etcd_lock_release(struct etcd_lock *lock, int64_t until);
+enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);
 
 /* Revokes our leases, which removes the keys that are under them. */
-void etcd_lock_revoke(struct etcd_lock *lock, int64_t until);
+void etcd_key_revoke(struct etcd_lock *lock, int64_t until);
 
 /* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next call. */
-enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
+enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
 
 /* etcd_acquire.c: waits for the lock.  With TAKEN, lock->token is set. */
 enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error);

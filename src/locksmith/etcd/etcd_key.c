@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcd_lock.h"
+#include "locksmith/etcd/etcd_key.h"
 
 #include "locksmith/common/loop.h"
 
@@ -35,7 +35,7 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	return ETCD_OK;
 }
 
-enum etcd_reply etcd_lock_grant(struct etcd_lock *lock, int64_t until)
+enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
 {
 	const char *part = lock->options->mode == LEASE_SHARED	? "#shared/"
 			   : lock->options->mode == LEASE_SLOTS ? "#slots/"
@@ -53,7 +53,7 @@ enum etcd_reply etcd_lock_grant(struct etcd_lock *lock, int64_t until)
 	return reply;
 }
 
-enum etcd_reply etcd_lock_keep(struct etcd_lock *lock, int64_t until)
+enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until)
 {
 	int64_t sent = clock_boottime(), seconds;
 	enum etcd_reply reply;
@@ -80,13 +80,13 @@ static void revoke_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64
 	lease->id = 0;
 }
 
-void etcd_lock_revoke(struct etcd_lock *lock, int64_t until)
+void etcd_key_revoke(struct etcd_lock *lock, int64_t until)
 {
 	revoke_lease(lock, &lock->next, until);
 	revoke_lease(lock, &lock->lease, until);
 }
 
-enum etcd_reply etcd_lock_look(struct etcd_lock *lock, int64_t revision, int64_t until)
+enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until)
 {
 	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
 	struct etcd_key own;
@@ -158,7 +158,7 @@ static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 	return key.made;
 }
 
-enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made)
+enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made)
 {
 	const struct etcd_span *all = &lock->queue.all;
 	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
@@ -180,10 +180,10 @@ enum etcd_reply etcd_lock_queue(struct etcd_lock *lock, int64_t unless_newer, in
 	else
 		lock->revision = note_found(lock, lock->lease.id);
 	*made = lock->revision > 0;
-	return done || !*made ? ETCD_OK : etcd_lock_look(lock, lock->revision, until);
+	return done || !*made ? ETCD_OK : etcd_key_look(lock, lock->revision, until);
 }
 
-enum etcd_reply etcd_lock_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys)
+enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys)
 {
 	const struct etcd_span *all = &lock->queue.all;
 	enum etcd_reply reply;
@@ -238,7 +238,7 @@ static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease 
 	return reply;
 }
 
-enum etcd_reply etcd_lock_enter(struct etcd_lock *lock, int64_t until)
+enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 {
 	struct etcd_lease lease;
 	struct protobuf_out *request;
@@ -258,7 +258,7 @@ enum etcd_reply etcd_lock_enter(struct etcd_lock *lock, int64_t until)
 	etcd_queue_value(lock->options, true, lock->slot, lock->value, sizeof lock->value);
 	reply = put_under(lock, request, lease, until);
 	/* A separate look: the first transaction mostly succeeds, with a shorter answer. */
-	return reply != ETCD_OK || lock->token != 0 ? reply : etcd_lock_look(lock, lock->revision, until);
+	return reply != ETCD_OK || lock->token != 0 ? reply : etcd_key_look(lock, lock->revision, until);
 }
 
 /* From START on others are told of the command, whose PID is known now. */
@@ -275,7 +275,7 @@ static void name_command(struct etcd_lock *lock)
 	memcpy(lock->value, value, sizeof value);
 }
 
-enum etcd_reply etcd_lock_renew(struct etcd_lock *lock, int64_t until)
+enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until)
 {
 	enum etcd_reply reply = get_lease(lock, &lock->next, until);
 
@@ -283,7 +283,7 @@ enum etcd_reply etcd_lock_renew(struct etcd_lock *lock, int64_t until)
 	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until) : reply;
 }
 
-enum etcd_reply etcd_lock_release(struct etcd_lock *lock, int64_t until)
+enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)
 {
 	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
 	enum etcd_reply reply;
