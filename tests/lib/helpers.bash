@@ -107,12 +107,13 @@ start() {
 	PID[$name]=$!
 }
 
-# eventually CMD...: repeats CMD until it succeeds.
+# eventually CMD...: repeats CMD until it succeeds, after pauses (ms) of a tenth of the time that it has waited.
 eventually() {
-	local end=$((SECONDS + PATIENCE))
+	local end=$((SECONDS + PATIENCE)) pause=5
 	until "$@"; do
 		[ $SECONDS -lt $end ] || complain "this never came true: $*" || return
-		"$PROBE" pause 5
+		"$PROBE" pause $pause
+		[ $pause -ge 200 ] || pause=$((pause + 1 + pause / 10))
 	done
 }
 
