@@ -280,23 +280,25 @@ hostile() {
 	FAKE=postgresql://lock@127.0.0.1:$(sed 's/READY //' hostile)/nightly
 }
 
-# memory CMD...: its status, and "KB", the most that it had; it has no input.
-memory() {
+# costs CMD...: its status; KB, the most memory that it had; and CPU, the whole seconds of processor time.  It has no input.
+costs() {
 	/usr/bin/python3 -c 'import resource, subprocess, sys
-print(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL),
-      resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' "$@" >measured
-	read -r status KB <measured
+status = subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(status, used.ru_maxrss, int(used.ru_utime + used.ru_stime))' "$@" >measured
+	read -r status KB CPU <measured
 }
 
-@test "a server that answers nonsense, or without end: 69 in time, and little memory" {
+@test "a server that answers nonsense, or without end: 69 in time, and little memory and processor time" {
 	local mode helper=$LOCKSMITH_DIR/semlock-locksmith-postgresql usual
-	memory "$helper" --no-wait postgresql://127.0.0.1:1/nightly
+	costs "$helper" --no-wait postgresql://127.0.0.1:1/nightly
 	usual=$KB
 	for mode in copy-in copy-out copy-both shape null nothing rows row notify notice settings results; do
 		hostile "$mode"
 		refused_within 3000 "" "$SEMLOCK" -n "$FAKE" touch ran || complain "$mode"
-		memory "$helper" --who "$FAKE"
-		[ "$status" -eq 69 ] && [ "$KB" -lt $((usual + 20000)) ] || complain "$mode: $status, $KB kB; $usual at least"
+		costs "$helper" --who "$FAKE"
+		[ "$status" -eq 69 ] && [ "$KB" -lt $((usual + 20000)) ] && [ "$CPU" -lt 4 ] ||
+			complain "$mode: $status, $KB kB, $CPU s; $usual kB at least"
 	done
 	[ ! -e ran ]
 }

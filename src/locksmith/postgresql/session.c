@@ -14,6 +14,8 @@
 #define FIRST_ANSWER (10 * SECOND)
 /* After the end of input a query that is under way may still be answered: broken off, it would leave a row. */
 #define LAST_ANSWER (SECOND / 2)
+/* The processor time of the longest answer is a few milliseconds: one that takes more has no end. */
+#define ANSWER_EFFORT (SECOND / 2)
 
 /* The longest query has the lock's name, of 511 bytes and twice that as a literal, a dozen times. */
 static struct {
@@ -346,8 +348,8 @@ static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 	return NULL;
 }
 
-/* 1: *LAST is the last result. 0: not all is here yet. -1: the server wants to copy a table, which never ends. */
-static int take_results(struct pglock *lock, PGresult **last, int64_t until)
+/* 1: *LAST is the last result. 0: not all is here yet. -1: it never will be, as where the server wants to copy a table. */
+static int take_results(struct pglock *lock, PGresult **last, struct effort *effort, int64_t until)
 {
 	while (!PQisBusy(lock->db) && clock_boottime() < until) {
 		PGresult *next = PQgetResult(lock->db);
@@ -358,15 +360,16 @@ static int take_results(struct pglock *lock, PGresult **last, int64_t until)
 		PQclear(*last);
 		*last = next;
 		if (PQresultStatus(next) == PGRES_COPY_IN || PQresultStatus(next) == PGRES_COPY_OUT ||
-		    PQresultStatus(next) == PGRES_COPY_BOTH)
+		    PQresultStatus(next) == PGRES_COPY_BOTH || effort_exceeds(effort, ANSWER_EFFORT))
 			return -1;
 	}
-	return 0;
+	return effort_exceeds(effort, ANSWER_EFFORT) ? -1 : 0;
 }
 
 PGresult *pg_ask(struct pglock *lock, int columns, int64_t until)
 {
 	PGresult *last = NULL;
+	struct effort effort = effort_begins();
 	int got;
 
 	lock->session.warned = false;
@@ -376,7 +379,7 @@ PGresult *pg_ask(struct pglock *lock, int columns, int64_t until)
 		pg_close(lock);
 		return NULL;
 	}
-	while ((got = take_results(lock, &last, until)) == 0) {
+	while ((got = take_results(lock, &last, &effort, until)) == 0) {
 		int64_t now = clock_boottime();
 
 		if (lock->acquiring && protocol_released()) {
