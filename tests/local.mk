@@ -81,8 +81,10 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
-# Each takes a minute or more: run first, or the last one would run alone at the end.
+# Each takes a minute or more: run first, or the last one would run alone at the end.  Those of PostgreSQL, which
+# mostly wait, come before them.
 LONG_BATS = \
+	tests/run/waiting-line.bats \
 	tests/torture/found-out.bats \
 	tests/methods/crash.bats \
 	tests/lock/order.bats \
@@ -151,7 +153,6 @@ LOCAL_BATS = \
 	tests/lock/timeout.bats \
 	tests/preempt/proof.bats \
 	tests/preempt/toggle.bats \
-	tests/run/waiting-line.bats \
 	tests/owners/who-all.bats \
 	tests/owners/who.bats
 
@@ -202,15 +203,15 @@ AM_TESTS_ENVIRONMENT = \
 	CRASHABLE='$(CRASHABLE)'; export CRASHABLE;
 
 TESTS =
-if HAVE_BATS
-TESTS += $(LONG_BATS)
-endif
 if HAVE_POSTGRESQL
 if HAVE_BATS
 TESTS += $(POSTGRESQL_BATS)
 endif
 else
 check-local: say-no-postgresql
+endif
+if HAVE_BATS
+TESTS += $(LONG_BATS)
 endif
 if HAVE_NETWORK
 if HAVE_BATS
