@@ -17,8 +17,8 @@ enum lock_mode { EXCLUSIVE, SHARED };
 /* The most slots of one lock (-j). */
 enum { SLOTS_MOST = 4096 };
 
-/* Whoever collects several slots (--take) holds this one meanwhile: two that each had a part of what they need would
- * wait for each other for ever. */
+/* A process that collects several slots (--take) holds this one meanwhile: two processes that each had a part of what
+ * they need would wait for each other for ever. */
 #define SLOT_OF_COLLECTOR ((unsigned)SLOTS_MOST + 1)
 
 /* The bytes from here on are semlock's own: no other program has data there. */

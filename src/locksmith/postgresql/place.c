@@ -390,7 +390,8 @@ int pg_remove(struct pglock *lock, int64_t until)
 	if (begin(lock, "off", until) != 0)
 		return -1;
 	add_queue();
-	/* Who has waited mostly has others behind it. Who has not, mostly has none, and spares the plan. */
+	/* A client that has waited mostly has others behind it. One that has not waited mostly has none: it wakes in a
+	   query of its own, and only if there is one, because a new session plans each query anew. */
 	if (woken) {
 		add_wake(lock);
 		pg_add("; ");
