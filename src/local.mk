@@ -35,7 +35,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/log.c \
 	src/run/progress.c src/run/progress.h \
 	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c \
-	src/run/relay.c src/run/relay.h \
+	src/run/subreaper.c src/run/subreaper.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
@@ -85,7 +85,7 @@ LOCKSMITH_CURL = \
 	src/locksmith/curl/transfer.c src/locksmith/curl/transfer.h
 LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd.c \
-	src/locksmith/etcd/etcd_acquire.c \
+	src/locksmith/etcd/etcd_wait.c \
 	src/locksmith/etcd/etcd_key.c src/locksmith/etcd/etcd_key.h \
 	src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_queue.h \
 	src/locksmith/etcd/etcd_rpc.c src/locksmith/etcd/etcd_rpc.h \

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 
 #include "run/run.h"
-#include "run/relay.h"
+#include "run/subreaper.h"
 #include "owners/owners.h"
 #include "cli/request.h"
 #include "lock/take.h"
@@ -68,9 +68,9 @@ int main(int argc, char **argv)
 		complain("--die-with-parent: the process that started it has ended");
 		return result_die_of(128 + SIGTERM, SIGTERM);
 	}
-	holder = dies_with_semlock(&request) ? relay_start(&error) : 0;
+	holder = dies_with_semlock(&request) ? subreaper_start(&error) : 0;
 	if (holder > 0)
-		return run_relay(holder);
+		return run_subreaper(holder);
 	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
 	    (request.unlock && job_unlock(&job, &error) != 0))
 		return log_write(&request, NULL, result_of_error(&request, NULL, &error));

@@ -40,7 +40,7 @@ struct child {
 	/* Start it, up to its start barrier.  Returns its PID, or -1 with ERROR filled. */
 	pid_t (*start)(struct child *child, struct error *error);
 	void *context;
-	pid_t semlock; /* the process that semlock's caller knows: this one, or the relay above it */
+	pid_t semlock; /* the process that semlock's caller knows: this one, or the subreaper above it */
 };
 
 struct file_lock;

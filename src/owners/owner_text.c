@@ -183,7 +183,7 @@ static pid_t caller_of_hold(const struct owner *holder)
 	return semlock.parent;
 }
 
-/* This process, or its relay: with -o, semlock is two processes. */
+/* This process, or its subreaper: with -o, semlock is two processes. */
 static bool is_this_semlock(const struct process *process)
 {
 	struct process this;

@@ -46,7 +46,7 @@ static bool see_child(pid_t pid, void *context)
 	return search->found == 0;
 }
 
-/* The child of SEMLOCK that is no helper: its command, or that of a relay, semlock; 0: none. */
+/* The child of SEMLOCK that is no helper: its command, or that of a subreaper, semlock; 0: none. */
 static pid_t child_of(pid_t semlock)
 {
 	struct child_search search = {.parent = semlock};

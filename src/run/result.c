@@ -12,7 +12,7 @@
 #include "owners/owners.h"
 #include "report/error.h"
 #include "report/status_fd.h"
-#include "run/relay.h"
+#include "run/subreaper.h"
 #include "run/run.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"
@@ -71,7 +71,7 @@ int64_t held_time(void)
 void held_at_least(int64_t duration)
 {
 	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP); /* SIGCONT: the relay has been killed */
+	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP); /* SIGCONT: the subreaper has been killed */
 	int64_t left;
 	int signo = 0;
 
@@ -82,7 +82,7 @@ void held_at_least(int64_t duration)
 	/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command, which has ended. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	while ((left = duration - held_time()) > 0 &&
-	       (signo <= 0 || signo == SIGCONT || (signo == PARENT_SIGNAL && !parent_ended())) && !relay_killed()) {
+	       (signo <= 0 || signo == SIGCONT || (signo == PARENT_SIGNAL && !parent_ended())) && !subreaper_killed()) {
 		left = left > SECOND ? SECOND : left;
 		signo = signals_wait(&signals, NULL, left);
 		if (signo < 0 && errno != EAGAIN && errno != EINTR)

@@ -9,7 +9,7 @@
 
 #include "run/start.h"
 #include "run/run.h"
-#include "run/relay.h"
+#include "run/subreaper.h"
 #include "methods/server/locksmith.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
@@ -72,7 +72,7 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .start = start_child,
 	    .context = job,
 	    .inherits = job->command.inherit,
-	    .semlock = job->command.named ? relay_or_self() : 0,
+	    .semlock = job->command.named ? subreaper_or_self() : 0,
 	};
 	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
 	if (job->locks == NULL)
@@ -161,13 +161,13 @@ int run(struct job *job)
 		complain("%s: running %s", request->label, request->command[0]);
 	if (request->become)
 		return become(job);
-	/* The relay, too, keeps the helper's input open: the helper lets go only after all that the relay has to end.
+	/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that the subreaper has to end.
 	 * Before the guard, which tells a helper that the command may run. */
 	if ((job->command.tie &&
-		relay_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, &error) != 0) ||
+		subreaper_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, &error) != 0) ||
 	    (guarded && guard_locks(job, &error) != 0)) {
 		if (job->command.tie)
-			relay_command_ended();
+			subreaper_command_ended();
 		return result_of_error(request, NULL, &error);
 	}
 	pid = command_start(&job->command, &result, &error);
@@ -180,7 +180,7 @@ int run(struct job *job)
 	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
 		held_at_least(request->min_hold);
 	if (job->command.tie)
-		relay_command_ended();
+		subreaper_command_ended();
 	if (guarded)
 		request->spec.method->unguard();
 	if (pid < 0)
@@ -189,7 +189,7 @@ int run(struct job *job)
 	return result_status(request, &result);
 }
 
-int run_relay(pid_t holder)
+int run_subreaper(pid_t holder)
 {
 	static const struct command not_tied;
 	struct result result = supervise(&not_tied, holder);
@@ -197,6 +197,6 @@ int run_relay(pid_t holder)
 	if (result.how == ENDED_EXIT)
 		return result.code;
 	if (result.code == SIGKILL)
-		relay_end_all(0);
+		subreaper_end_all(0);
 	return result_die_of(128 + result.code, result.code);
 }

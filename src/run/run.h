@@ -41,8 +41,8 @@ struct acquired acquire(const struct request *request, struct lock *locks);
  * exit status; every message has been printed. */
 int run(struct job *job);
 
-/* As the relay: wait for HOLDER to end, passing signals to it.  Returns its exit status, or dies as it did. */
-int run_relay(pid_t holder);
+/* As the subreaper: wait for HOLDER to end, passing signals to it.  Returns its exit status, or dies as it did. */
+int run_subreaper(pid_t holder);
 
 /* ---- what came of it: messages, events and exit statuses; how long the lock has been held ---- */
 

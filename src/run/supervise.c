@@ -10,7 +10,7 @@
 #include "sys/deadline.h"
 #include "sys/process.h"
 #include "sys/signals.h"
-#include "run/relay.h"
+#include "run/subreaper.h"
 #include "run/start.h"
 
 struct supervised {
@@ -28,7 +28,7 @@ struct supervised {
 };
 
 enum event {
-	EVENT_RELAY_KILLED,
+	EVENT_SUBREAPER_KILLED,
 	EVENT_PARENT_ENDED, /* --die-with-parent */
 	EVENT_EXEC_FAILED,
 	EVENT_CHILD,     /* a child may have changed its state */
@@ -185,7 +185,7 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		start_countdown(supervised);
 }
 
-/* Not the relay, nor an outer semlock, which pass a signal on. */
+/* Not the subreaper, nor an outer semlock, which pass a signal on. */
 static bool is_from_semlock(const siginfo_t *info)
 {
 	struct procfs_stat sender;
@@ -200,8 +200,8 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 	sigset_t all;
 	int signo;
 
-	if (command->tie && relay_killed())
-		return EVENT_RELAY_KILLED;
+	if (command->tie && subreaper_killed())
+		return EVENT_SUBREAPER_KILLED;
 	sigfillset(&all);
 	signo = signals_wait(&all, info, deadline_left(&supervised->next));
 	if (signo < 0 && errno != EINTR && errno != EAGAIN)
@@ -242,8 +242,8 @@ struct result supervise(const struct command *command, pid_t pid)
 		supervised.next = deadline_after(command->limit.time);
 	while (!supervised.over)
 		switch (next_event(&supervised, &info)) {
-		case EVENT_RELAY_KILLED:
-			relay_end_all(pid); /* leaves it a zombie, for command_reap() */
+		case EVENT_SUBREAPER_KILLED:
+			subreaper_end_all(pid); /* leaves it a zombie, for command_reap() */
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
 		case EVENT_PARENT_ENDED:
 			sigaddset(&supervised.got, SIGTERM);

@@ -147,7 +147,7 @@ installed() {
 	[[ $err == *"lock"* ]] || complain "$err"
 	capture env LC_ALL=C apt-get -y install ./sample.deb
 	[ "$status" -ne 0 ]
-	inner=$(pgrep -P "${PID[mine]}" semlock) # see src/run/relay.h
+	inner=$(pgrep -P "${PID[mine]}" semlock) # see src/run/subreaper.h
 	[[ $err == *"dpkg/lock-frontend. It is held by process $inner (semlock)"* ]] || complain "$err"
 	capture installed
 	[ "$status" -ne 0 ]

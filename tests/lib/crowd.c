@@ -132,7 +132,7 @@ static void read_of(pid_t pid, const char *what, char *text, size_t size)
 	text[got > 0 ? got : 0] = '\0';
 }
 
-/* With -m posix the child of the started semlock waits: src/run/relay.h. */
+/* With -m posix the child of the started semlock waits: src/run/subreaper.h. */
 static bool is_asleep(pid_t pid)
 {
 	char text[256], children[64];

@@ -115,7 +115,7 @@ static int one_sleeps_in_lock(pid_t pid)
 	return found;
 }
 
-/* With -o and -m posix the child of the started semlock waits: src/run/relay.h. */
+/* With -o and -m posix the child of the started semlock waits: src/run/subreaper.h. */
 int sleeps_in_lock(pid_t pid)
 {
 	char path[300], children[300];

@@ -73,7 +73,7 @@ all_gone() {
 }
 
 # inner NAME: sets $inner to the semlock that does the work: with -m posix, the child of the one that was started
-# (src/run/relay.h).
+# (src/run/subreaper.h).
 inner() {
 	inner=${PID[$1]}
 	[ "$METHOD" != posix ] || inner=$(pgrep -P "$inner" -f '^[^ ]*semlock[^ ]* .*-m posix') || inner=${PID[$1]}

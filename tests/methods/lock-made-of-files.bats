@@ -159,7 +159,7 @@ held_for_a_program() {
 	each held_for_a_program
 }
 
-relay_killed_while_held() {
+subreaper_killed_while_held() {
 	local inner
 	fifos holder
 	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
@@ -175,7 +175,7 @@ relay_killed_while_held() {
 }
 
 @test "it finds the command with -o, whose outer semlock was killed, until the lock is released" {
-	each relay_killed_while_held
+	each subreaper_killed_while_held
 }
 
 as_process_1() {

@@ -41,7 +41,7 @@ holder_and_waiters() {
 	json l
 	grep -qx "\[0\].holders\[0\].method string $method" .flat
 	watcher=${PID[holder]}
-	if [ "${1-}" = -o ]; then watcher=$(pgrep -P "$watcher"); fi # see src/run/relay.h
+	if [ "${1-}" = -o ]; then watcher=$(pgrep -P "$watcher"); fi # see src/run/subreaper.h
 	grep -qx "\[0\].holders\[0\].watcher number $watcher" .flat
 	[ "$(grep -c "waiters\[.\].method string $method" .flat)" -eq 3 ]
 	let_go

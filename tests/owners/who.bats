@@ -88,7 +88,7 @@ json() {
 		table -m "$method" l
 		[ "$(column 2 held | sort)" = "$(printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" | sort)" ]
 		waiter=${PID[three]}
-		if [ "$method" = posix ]; then waiter=$(pgrep -P "$waiter"); fi # see src/run/relay.h
+		if [ "$method" = posix ]; then waiter=$(pgrep -P "$waiter"); fi # see src/run/subreaper.h
 		[ "$(column 2 1.)" = "$waiter" ]
 		if [ "$method" = flock ]; then grep -q "^held *${COMMAND[two]} .* slot 1 " .out; fi
 		let_go one

@@ -81,7 +81,7 @@ class Scenario:
         self.before, self.ends, self.child, self.far = before, ends, child, far
         self.looks = "--who" in args
         self.runs = not self.looks and args not in (["20"], ["--hold"])
-        # the semlock that takes the lock is a child (src/run/relay.h); the first process only waits
+        # the semlock that takes the lock is a child (src/run/subreaper.h); the first process only waits
         self.child |= self.runs and "-F" not in args and (method == "posix" or "-o" in args)
 
     def argv(self, semlock, torture):

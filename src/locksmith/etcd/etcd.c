@@ -214,7 +214,7 @@ static enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error
 
 static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error)
 {
-	enum engine_outcome outcome = etcd_acquire(lock, error);
+	enum engine_outcome outcome = etcd_wait(lock, error);
 
 	if (outcome == BUSY)
 		say(SAYS_BUSY " %s", lock->place.who);

@@ -84,7 +84,7 @@ void etcd_key_revoke(struct etcd_lock *lock, int64_t until);
 /* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next call. */
 enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
 
-/* etcd_acquire.c: waits for the lock.  With TAKEN, lock->token is set. */
-enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error);
+/* etcd_wait.c: waits for the lock.  With TAKEN, lock->token is set. */
+enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error);
 
 #endif

@@ -6,7 +6,7 @@
  *	in  ------------> START, then the end ---> standard input: end of file releases the lock
  *	out <------------ WAIT, OK, HELD, LOST <-- standard output: end of file: the helper has ended
  *
- * The command inherits IN, and the relay keeps it open: the lock is not released under a command that still runs. */
+ * The command inherits IN, and the subreaper keeps it open: the lock is not released under a command that still runs. */
 #ifndef SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 #define SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 

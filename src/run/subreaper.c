@@ -17,12 +17,12 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"
-#include "run/relay.h"
+#include "run/subreaper.h"
 
-static pid_t relay; /* in the holder: the relay's PID; 0: no relay */
+static pid_t subreaper; /* in the holder: the subreaper's PID; 0: no subreaper */
 static int kept[2] = {-1, -1}; /* sockets, open in both: what was sent to the first can be received from the second */
-static pid_t spared; /* a child that relay_end_all() leaves alone; 0: none */
-static unsigned long long since; /* in the relay: a child that started earlier is spared; clock ticks after boot */
+static pid_t spared; /* a child that subreaper_end_all() leaves alone; 0: none */
+static unsigned long long since; /* in the subreaper: a child that started earlier is spared; clock ticks after boot */
 
 /* After unshare --pid, the first child is process 1 of its PID namespace, and its death ends all processes
  * there.  The command has to be that child: a holder in its place would not receive signals.  Until there is
@@ -36,7 +36,7 @@ static bool child_begins_namespace(void)
 	       (stat(children, &theirs) != 0 || own.st_ino != theirs.st_ino);
 }
 
-pid_t relay_start(struct error *error)
+pid_t subreaper_start(struct error *error)
 {
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
 	sigset_t only_child = signals_only(SIGCHLD), before;
@@ -50,7 +50,7 @@ pid_t relay_start(struct error *error)
 		return 0;
 	if (descriptor_socket_pair(kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
-	/* Block no other signal: one from the keyboard between here and the fork would reach the relay alone,
+	/* Block no other signal: one from the keyboard between here and the fork would reach the subreaper alone,
 	 * which does not pass it on. */
 	sigprocmask(SIG_BLOCK, &only_child, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
@@ -71,8 +71,8 @@ pid_t relay_start(struct error *error)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
-	relay = parent;
-	/* Until the relay has blocked its signals.  Once there is a command, a signal to the relay is the command's; until
+	subreaper = parent;
+	/* Until the subreaper has blocked its signals.  Once there is a command, a signal to the subreaper is the command's; until
 	 * then it ends both. */
 	while (recv(kept[1], &byte, 1, 0) < 0 && errno == EINTR)
 		;
@@ -81,13 +81,13 @@ pid_t relay_start(struct error *error)
 	return 0;
 }
 
-pid_t relay_or_self(void)
+pid_t subreaper_or_self(void)
 {
-	return relay != 0 ? relay : getpid();
+	return subreaper != 0 ? subreaper : getpid();
 }
 
-/* A descriptor on its way through a socket stays open as long as the socket, here or in the relay, and the holder can
- * take it back without the relay's doing. */
+/* A descriptor on its way through a socket stays open as long as the socket, here or in the subreaper, and the holder can
+ * take it back without the subreaper's doing. */
 static int keep(int fd, pid_t except)
 {
 	union {
@@ -125,27 +125,27 @@ static int take_back(void)
 	return fd;
 }
 
-/* SIGCONT: a stopped holder has to run to see that the relay is gone. */
-int relay_command_starts(int fd, pid_t except, struct error *error)
+/* SIGCONT: a stopped holder has to run to see that the subreaper is gone. */
+int subreaper_command_starts(int fd, pid_t except, struct error *error)
 {
 	spared = except;
-	if (relay == 0)
+	if (subreaper == 0)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	return fd < 0 || keep(fd, except) == 0 ? 0 : error_set(error, ERROR_SYSTEM, "cannot have it watched");
 }
 
-void relay_command_ended(void)
+void subreaper_command_ended(void)
 {
-	int fd = relay != 0 ? take_back() : -1;
+	int fd = subreaper != 0 ? take_back() : -1;
 
 	if (fd >= 0)
 		close(fd);
 }
 
-bool relay_killed(void)
+bool subreaper_killed(void)
 {
-	return relay != 0 && getppid() != relay;
+	return subreaper != 0 && getppid() != subreaper;
 }
 
 static bool has_ended(pid_t child)
@@ -156,13 +156,13 @@ static bool has_ended(pid_t child)
 }
 
 /* A process that may not be signalled is waited for. */
-void relay_end_all(pid_t command)
+void subreaper_end_all(pid_t command)
 {
 	struct pipe_holders all = {.pipe = -1, .ancestor = getpid(), .since = since, .unreaped = command};
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
-	if (relay == 0) /* in the relay: what the holder had kept stays open until this process ends */
+	if (subreaper == 0) /* in the subreaper: what the holder had kept stays open until this process ends */
 		take_back();
 	all.except = spared;
 	if (command > 0)

@@ -153,7 +153,7 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	return reply == ETCD_OK ? ETCD_GONE : reply;
 }
 
-enum engine_outcome etcd_acquire(struct etcd_lock *lock, struct error *error)
+enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 {
 	int tries = 0;
 	enum etcd_reply reply;
