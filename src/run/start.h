@@ -14,7 +14,7 @@ struct limit {
 	int64_t time;       /* ns; 0: no limit */
 	int signal;         /* sent when TIME is up */
 	int64_t kill_after; /* ns from SIGNAL, or from a SIGTERM, SIGINT, SIGHUP or SIGQUIT to semlock, to
-			       SIGKILL; 0: no SIGKILL */
+			 *     SIGKILL; 0: no SIGKILL */
 };
 
 struct command {
@@ -49,7 +49,8 @@ struct result {
 };
 
 /* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the one named first;
- * remove SEMLOCK_PASSWORD for a lock on a server.  Changes environ of this process.  Returns 0, or -1 with ERROR filled when there is no memory. */
+ * remove SEMLOCK_PASSWORD for a lock on a server.  Changes environ of this process.  Returns 0, or -1 with ERROR filled
+ * when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its process before.  It

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text. Prints "ok NAME"
-   or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
+/* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text.  Prints "ok NAME"
+ * or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
 #include <config.h>
 
 #include "locksmith/curl/buffer.h"

@@ -28,12 +28,12 @@ struct engine {
 	int (*parse)(const char *text, struct url *url, struct error *error);
 
 	/* The whole life of a lock, or of ACTION_WHO: RELEASED or BUSY with everything said (OK, HELD, FREE, BUSY, WHO),
-	   or FAILED with *error filled, which main says (LOST, ERR).  With ERROR_AWAY in it nothing is held and nothing is
-	   left to run: main may call run() again, as long as the user waits. */
+	 * or FAILED with *error filled, which main says (LOST, ERR).  With ERROR_AWAY in it nothing is held and nothing is
+	 * left to run: main may call run() again, as long as the user waits. */
 	enum engine_outcome (*run)(const struct options *options, struct error *error);
 
 	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process
-	   runs under the lock any more.  NULL: nothing to do. */
+	 * runs under the lock any more.  NULL: nothing to do. */
 	void (*end)(bool stopped);
 };
 

@@ -16,8 +16,8 @@
 
 #define AGAIN SECOND /* between two tries of a server that is not there */
 
-/* When the command ends, the input ends, and the lock is released. If a signal ended the helper before,
-   the lock would lapse under a running command: ignore them all. */
+/* When the command ends, the input ends, and the lock is released.  If a signal ended the helper before,
+ * the lock would lapse under a running command: ignore them all. */
 static void outlive_signals(void)
 {
 	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Writes one line to standard output. If the pipe is full, never blocks, so that the heartbeat goes on: WAIT is
-   dropped; other lines, and of HELD the last, are written when there is room. Only WHO waits for room. */
+/* Writes one line to standard output.  If the pipe is full, never blocks, so that the heartbeat goes on: WAIT is
+ * dropped; other lines, and of HELD the last, are written when there is room.  Only WHO waits for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* At the end: waits until all lines are written, or the reader has gone. */
@@ -25,7 +25,7 @@ int protocol_fd(void);
 void protocol_pump(void);
 
 /* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand still, and nothing
-   is held for it beyond one lease. */
+ * is held for it beyond one lease. */
 bool protocol_started(void);
 
 /* The PID in START, of the process to name as the holder; 0: none yet. */

@@ -25,12 +25,12 @@ struct renewal {
 	/* Tries once, at most until that moment.  With RENEW_AGAIN, *error may be filled with the reason. */
 	enum renewed (*renew)(struct renewal *renewal, int64_t until, struct error *error);
 	/* Waits until that moment, protocol_released(), or an event of the engine's own.  0, or -1 with *error filled:
-	   the lock is lost.  NULL: there are no such events. */
+	 * the lock is lost.  NULL: there are no such events. */
 	int (*rest)(struct renewal *renewal, int64_t until, struct error *error);
 };
 
 /* Says OK, and keeps the lock.  FENCING_TOKEN < 0: the engine has none; SLOT < 0: no slots.  0: it is to be released;
-   -1: it is lost, and *error filled. */
+ * -1: it is lost, and *error filled. */
 int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error);
 
 #endif

@@ -18,7 +18,7 @@ struct url {
 };
 
 /* Parses text. 0, or -1 with *error filled (ERROR_USAGE): no host, no port behind a colon, no path,
-   a password in it, control characters, wildcards, or something too long. */
+ * a password in it, control characters, wildcards, or something too long. */
 int url_parse(const char *text, struct url *url, struct error *error);
 
 /* The host without its port, into name (size bytes). */
@@ -31,7 +31,7 @@ struct login {
 };
 
 /* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *error
-   filled (ERROR_USAGE): too long, or a control character. */
+ * filled (ERROR_USAGE): too long, or a control character. */
 int login_find(const struct url *url, struct login *login, struct error *error);
 
 #endif

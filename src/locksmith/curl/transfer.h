@@ -21,16 +21,16 @@ struct transfer {
 int transfer_open(struct transfer *transfer);
 
 /* Runs TRANSFER to its end, but not beyond the moment until, nor after a background transfer has set *abort (NULL: none
-   can). Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short, and the connection is closed then. */
+ * can).  Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short, and the connection is closed then. */
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort);
 
-/* From now on transfer.server_hung_up is noted. TRANSFER stays where it is until the end of the program. */
+/* From now on transfer.server_hung_up is noted.  TRANSFER stays where it is until the end of the program. */
 void transfer_note_hang_up(struct transfer *transfer);
 
 /* Starts TRANSFER in the background; the other calls drive it. */
 void transfer_start(struct transfer *transfer);
 
-/* Ends a background transfer, and frees the handle. Does nothing on a handle never opened. */
+/* Ends a background transfer, and frees the handle.  Does nothing on a handle never opened. */
 void transfer_close(struct transfer *transfer);
 
 /* Waits until that moment, until protocol_released(), or until a background transfer has set *flag or

@@ -116,7 +116,7 @@ static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *requ
 	etcd_txn_put(request, branch, lock->key, value, lock->lease.id);
 }
 
-/* If the lock is free: the holder's key at once. A slot has no number before the look. */
+/* If the lock is free: the holder's key at once.  A slot has no number before the look. */
 static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 {
 	struct etcd_txn_opened inner;
@@ -147,7 +147,7 @@ static void note_queued(struct etcd_lock *lock)
 }
 
 /* Where a request was not carried out, an earlier one may have been, whose reply was lost: then our key is the
-   holder's, under that lease. Returns the revision at which our key was made, 0: there is none. */
+ * holder's, under that lease.  Returns the revision at which our key was made, 0: there is none. */
 static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 {
 	struct etcd_key key;
@@ -195,8 +195,8 @@ enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct proto
 	return reply;
 }
 
-/* Puts our key, if it is there still, and the number of its slot under LEASE. The request is begun, and may have
-   conditions of its own. */
+/* Puts our key, if it is there still, and the number of its slot under LEASE.  The request is begun, and may have
+ * conditions of its own. */
 static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request, struct etcd_lease lease, int64_t until)
 {
 	enum etcd_reply reply;
@@ -296,7 +296,7 @@ enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	/* A key that has gone before its lease can have ended was removed by an earlier request, whose reply was lost:
-	   of ours, or of libcurl's, which repeats one when a connection ends. */
+	 * of ours, or of libcurl's, which repeats one when a connection ends. */
 	if (!etcd_txn_succeeded(lock->rpc.answer) && clock_boottime() >= lock->lease.end)
 		return ETCD_GONE;
 	lock->token = 0;

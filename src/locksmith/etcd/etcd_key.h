@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcd_key.h - a lock that is a key under a lease, and its calls.
-
-     NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
-     NAME/#shared/<lease id>    the same of a shared lock,
-     NAME/#slots/<lease id>     and with slots (etcd_queue.h)
-     NAME/#slots#/<n>           the number of a slot that is held, under the lease of its holder's key
-
-   The queue is in the order of creation, which etcd makes, and which a key keeps when it is put again.
-
-   A waiter renews the lease of its key. If the leader of an etcd before 3.5.13 is stopped and
-   continued, it forgets renewals and may end such a lease early: the waiter loses its place. A holder would not know in time
-   that its lease has ended. So its key is under a lease that was never renewed, which cannot end early. To
-   hold the lock for longer, the holder puts the key under another one:
-
-     holder H                                  waiter W
-     a new lease is granted, asked for at t
-     the key is put under that lease,
-       if it is there still
-     HELD, deadline = t + ttl                  the key goes, not before t + ttl: W enters
-
-   To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do if it was
-   never renewed. The revision of the put is the fencing token: a key that was made early may be held late.
-   A crash of all clients leaves keys that go one ttl after the last renewal.
-   tests/models/lease.py has these steps. */
+ *
+ *   NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
+ *   NAME/#shared/<lease id>    the same of a shared lock,
+ *   NAME/#slots/<lease id>     and with slots (etcd_queue.h)
+ *   NAME/#slots#/<n>           the number of a slot that is held, under the lease of its holder's key
+ *
+ * The queue is in the order of creation, which etcd makes, and which a key keeps when it is put again.
+ *
+ * A waiter renews the lease of its key.  If the leader of an etcd before 3.5.13 is stopped and
+ * continued, it forgets renewals and may end such a lease early: the waiter loses its place.  A holder would not know
+ * in time that its lease has ended.  So its key is under a lease that was never renewed, which cannot end early.  To
+ * hold the lock for longer, the holder puts the key under another one:
+ *
+ *   holder H                                  waiter W
+ *   a new lease is granted, asked for at t
+ *   the key is put under that lease,
+ *     if it is there still
+ *   HELD, deadline = t + ttl                  the key goes, not before t + ttl: W enters
+ *
+ * To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do if it was
+ * never renewed.  The revision of the put is the fencing token: a key that was made early may be held late.
+ * A crash of all clients leaves keys that go one ttl after the last renewal.
+ * tests/models/lease.py has these steps. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 
@@ -61,21 +61,21 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
 /* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the holder's, and lock->token
-   is set. With unless_newer >= 0 only if no key of the lock was made after that revision; *made is false if one was. */
+ * is set.  With unless_newer >= 0 only if no key of the lock was made after that revision; *made is false if one was. */
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made);
 
 /* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new key. */
 enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
-/* Puts our key as the holder's; with slots takes number place.slot. If lock->place is blocked, only if nothing is
-   before our key any more. lock->token stays 0 if something is, or if another holder has that number; lock->place is
-   new then. GONE: our key is not there any more. */
+/* Puts our key as the holder's; with slots takes number place.slot.  If lock->place is blocked, only if nothing is
+ * before our key any more. lock->token stays 0 if something is, or if another holder has that number; lock->place is
+ * new then.  GONE: our key is not there any more. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
-/* Puts the holder's key under another lease. GONE: it is not there any more. */
+/* Puts the holder's key under another lease.  GONE: it is not there any more. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 
-/* Removes the holder's key; lock->token is 0 then. GONE: the key went before. */
+/* Removes the holder's key; lock->token is 0 then.  GONE: the key went before. */
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);
 
 /* Revokes our leases, which removes the keys that are under them. */

@@ -136,8 +136,8 @@ static unsigned int count_keys(struct protobuf keys)
 	return n;
 }
 
-/* The first waiter waits for a free slot number. Each other one waits until its predecessor has entered,
-   which puts its key again (etcd_key.h), or has gone: so a free number wakes one waiter. */
+/* The first waiter waits for a free slot number.  Each other one waits until its predecessor has entered,
+ * which puts its key again (etcd_key.h), or has gone: so a free number wakes one waiter. */
 static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
 	unsigned int n = queue->options->slots;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_queue.h - our place in the queue of a lock: the requests for it, and what the responses mean. No I/O.
-
-   An exclusive key waits for every key made before it; a shared one for those that are not shared; a
-   slot for those that are not slots, and until fewer than N slots are before it. Shared keys have a
-   part of the range of their own, and so have slots: the nearest key to wait for is found by its
-   revision, and no value is read, however long the queue is. */
+/* locksmith/etcd/etcd_queue.h - our place in the queue of a lock: the requests for it, and the meaning of responses.  No I/O.
+ *
+ * An exclusive key waits for every key made before it; a shared one for those that are not shared; a
+ * slot for those that are not slots, and until fewer than N slots are before it.  Shared keys have a
+ * part of the range of their own, and so have slots: the nearest key to wait for is found by its
+ * revision, and no value is read, however long the queue is. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 
@@ -36,11 +36,11 @@ struct etcd_place {
 void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *options);
 
 /* Adds the requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer) to a
-   transaction. Returns how many. */
+ * transaction.  Returns how many. */
 size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request, enum txn_branch branch, int64_t before);
 
 /* Adds the conditions under which a key made at that revision (INT64_MAX: of a newcomer) has nothing to wait for.
-   Not for slots. For a shared key: sufficient, not necessary. */
+ * Not for slots.  For a shared key: sufficient, not necessary. */
 void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request, int64_t revision);
 
 /* Fills *place, except place->found, from the answer to the requests. */

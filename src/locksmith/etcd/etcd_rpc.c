@@ -25,7 +25,7 @@ enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of 
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
-/* The call to an endpoint failed: the message has the failures of all. MENDS: it may succeed later. */
+/* The call to an endpoint failed: the message has the failures of all.  MENDS: it may succeed later. */
 static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
 {
 	char all[sizeof rpc->error.text] = "";
@@ -81,7 +81,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	return etcd_failure(rpc, text, true);
 }
 
-/* An answer without gRPC. A proxy answers 502 to 504 if its server is unreachable, and 429 to too many requests. */
+/* An answer without gRPC.  A proxy answers 502 to 504 if its server is unreachable, and 429 to too many requests. */
 static enum etcd_reply foreign_reply(struct etcd_rpc *rpc, int http)
 {
 	char line[sizeof rpc->failed[0]];
@@ -98,7 +98,7 @@ static bool was_ended(CURLcode result)
 	       result == CURLE_WEIRD_SERVER_REPLY;
 }
 
-/* No answer came. A TLS error is no temporary one. */
+/* No answer came.  A TLS error is no temporary one. */
 static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 {
 	const struct transfer *transfer = &rpc->call.transfer;
@@ -126,7 +126,7 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 }
 
 /* True for the first keepalive that etcd's grpc-proxy has ended together with its request, before it has asked etcd.
-   There the request stays open from now on; etcd itself has less to do if the request ends at once. */
+ * There the request stays open from now on; etcd itself has less to do if the request ends at once. */
 static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 {
 	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
@@ -164,7 +164,7 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method, st
 }
 
 /* A login lapses with a restart of the server, or after some minutes without use; one that was not answered leaves
-   none. */
+ * none. */
 static bool must_log_in(const struct etcd_rpc *rpc)
 {
 	if (rpc->login.user[0] == '\0')

@@ -45,16 +45,16 @@ struct etcd_rpc {
 	struct error error;
 };
 
-/* Prepares, and logs in until that moment if a user is named. OK, or error is filled in. An endpoint may take
-   first_timeout for its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
+/* Prepares, and logs in until that moment if a user is named.  OK, or error is filled in.  An endpoint may take
+ * first_timeout for its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
 enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
     int64_t until);
 
 /* Begins the request of the next call, and returns it. */
 struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);
 
-/* Calls a method with the request that was begun; on OK rpc->answer is set. Goes through the endpoints again
-   and again until that moment. */
+/* Calls a method with the request that was begun; on OK rpc->answer is set.  Goes through the endpoints again
+ * and again until that moment. */
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
 /* From now on the next endpoint is asked first. */
@@ -72,8 +72,8 @@ struct etcd_watch {
 	unsigned int endpoint; /* that is asked */
 };
 
-/* Watches those keys for deletions, and with puts for all changes, since revision. An earlier watch
-   ends. If memory is short there is none, and etcd_watch_over(). */
+/* Watches those keys for deletions, and with puts for all changes, since revision.  An earlier watch
+ * ends.  If memory is short there is none, and etcd_watch_over(). */
 void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
     bool puts, int64_t revision);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_txn.h - etcd's transactions: the conditions and requests of one, and the keys in its responses. No I/O. */
+/* locksmith/etcd/etcd_txn.h - a transaction of etcd: its conditions and requests, and the keys in its responses.  No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_TXN_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_TXN_H
 
@@ -29,7 +29,7 @@ struct etcd_txn_range {
 enum txn_result { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 };
 
 /* The condition that the revision at which each key from KEY up to, but without, END was made compares so with
-   `revision`; a range without keys is one that was made at 0. */
+ * `revision`; a range without keys is one that was made at 0. */
 void etcd_txn_condition(
     struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision);
 
@@ -68,7 +68,7 @@ struct protobuf etcd_txn_keys(struct protobuf answer, size_t i);
 /* The answer to a transaction in this one. */
 struct protobuf etcd_txn_inner(struct protobuf answer, size_t i);
 
-/* Takes the next key off *keys. False: there is none. */
+/* Takes the next key off *keys.  False: there is none. */
 bool etcd_txn_next(struct protobuf *keys, struct etcd_key *key);
 
 /* The first key in the i-th response; *key is all 0 if there is none. */

@@ -40,8 +40,8 @@ static enum etcd_reply look_again(struct etcd_lock *lock)
 	return reply == ETCD_OK ? place_reply(lock) : reply;
 }
 
-/* The watch of a stopped endpoint stays open and silent. But the endpoint answers no keepalive either:
-   then the calls go to the next endpoint, and the watch follows. */
+/* The watch of a stopped endpoint stays open and silent.  But the endpoint answers no keepalive either:
+ * then the calls go to the next endpoint, and the watch follows. */
 static bool watch_is_good(const struct etcd_lock *lock)
 {
 	return !etcd_watch_over(&lock->watch) && lock->watch.endpoint == lock->rpc.current;
@@ -66,7 +66,7 @@ static void wait_for_event(struct etcd_lock *lock, int64_t until)
 }
 
 /* Time between two keepalives of a waiter's lease: most of what a queue costs the server, and a waiter's machine, is
-   keepalives. Two thirds of a short lease could be too much for a slow machine. */
+ * keepalives.  Two thirds of a short lease could be too much for a slow machine. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
@@ -95,8 +95,8 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 				return kept;
 			keep_at = clock_boottime() + (kept == ETCD_OK ? keep_after(lock) : SECOND / 3);
 		}
-		/* The predecessor has gone. The transaction that enters also looks at the place; only the number of a slot
-		   must be looked up first. */
+		/* The predecessor has gone.  The transaction that enters also looks at the place; only the number of a slot
+		 * must be looked up first. */
 		if (lock->watch.deleted && lock->options->mode != LEASE_SLOTS)
 			return ETCD_OK;
 		if (!watch_is_good(lock) || clock_boottime() >= earlier(look_at, lock->options->until)) {
@@ -133,7 +133,7 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 	return reply;
 }
 
-/* With --no-wait: look first, and make the key only if the lock is free and no key was made since. A busy lock is
+/* With --no-wait: look first, and make the key only if the lock is free and no key was made since.  A busy lock is
  * left without a trace. */
 static enum etcd_reply begin(struct etcd_lock *lock)
 {

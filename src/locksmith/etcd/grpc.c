@@ -169,7 +169,7 @@ static size_t send_stream(char *room, size_t one, size_t size, void *data)
 	return left;
 }
 
-/* libcurl sends a request again. Without this callback libcurl 8.14 frees the connection, which other calls use. */
+/* libcurl sends a request again.  Without this callback libcurl 8.14 frees the connection, which other calls use. */
 static int rewind_stream(void *data, curl_off_t offset, int origin)
 {
 	struct grpc_call *call = data;
@@ -234,8 +234,8 @@ void grpc_prepare(
 }
 
 /* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once more on a connection
-   that has it already, and the call fails. So there a call that MAY_JOIN a connection is made without; it may open
-   none (note_socket), which would begin with HTTP/1.1, and is made again if the connection has gone. */
+ * that has it already, and the call fails.  So there a call that MAY_JOIN a connection is made without; it may open
+ * none (note_socket), which would begin with HTTP/1.1, and is made again if the connection has gone. */
 static void make_ready(struct grpc_call *call, bool may_join)
 {
 	bool tls = strncmp(call->base, "https:", 6) == 0;

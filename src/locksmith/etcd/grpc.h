@@ -45,25 +45,25 @@ struct grpc_call {
 int grpc_open(struct grpc_call *call, size_t limit);
 
 /* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end of the program;
-   method "/package.Service/Method"; token what the login gave, "" without one. A copy of the request is kept. Set
-   call->stream before. */
+ * method "/package.Service/Method"; token what the login gave, "" without one.  A copy of the request is kept.  Set
+ * call->stream before. */
 void grpc_prepare(
     struct grpc_call *call, const char *base, const char *method, const char *token, struct protobuf_out *request);
 
 /* Begins what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *call);
 
-/* Makes the prepared call; returns at `until`, or when *abort is set (NULL: never). If no answer comes in
-   time, all connections to that base are ended, and all calls on them. */
+/* Makes the prepared call; returns at `until`, or when *abort is set (NULL: never).  If no answer comes in
+ * time, all connections to that base are ended, and all calls on them. */
 void grpc_run(struct grpc_call *call, int64_t until, const bool *abort);
 
 /* HTTP's status of a call; 0: there was no answer. */
 int grpc_http(const struct grpc_call *call);
 
-/* The message of a call that has ended with GRPC_OK; it is valid until the next one. False: there is none. */
+/* The message of a call that has ended with GRPC_OK; it is valid until the next one.  False: there is none. */
 bool grpc_answer(const struct grpc_call *call, struct protobuf *message);
 
-/* Ends the call if it runs, and frees all of it. Does nothing on one never opened. */
+/* Ends the call if it runs, and frees all of it.  Does nothing on one never opened. */
 void grpc_close(struct grpc_call *call);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/protobuf.h - messages as protocol buffers encode them: written for gRPC, and read out of any bytes. No I/O. */
+/* locksmith/etcd/protobuf.h - protocol buffers, the encoding of gRPC: written, and read out of any bytes.  No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_PROTOBUF_H
 #define SEMLOCK_LOCKSMITH_ETCD_PROTOBUF_H
 
@@ -9,8 +9,8 @@
 
 enum { PROTOBUF_PREFIX = 5, PROTOBUF_LONGEST = 32 * 1024 };
 
-/* A message that is being written, behind the prefix with which gRPC sends it. There is room for all requests of
-   a lock, since its name, which is in each key, is of limited length. A message without room ends the program. */
+/* A message that is being written, behind the prefix with which gRPC sends it.  There is room for all requests of
+ * a lock, since its name, which is in each key, is of limited length.  A message without room ends the program. */
 struct protobuf_out {
 	unsigned char bytes[PROTOBUF_LONGEST];
 	size_t used;
@@ -25,7 +25,7 @@ void protobuf_int(struct protobuf_out *message, unsigned int field, int64_t valu
 /* Adds a text. */
 void protobuf_text(struct protobuf_out *message, unsigned int field, const char *text);
 
-/* Begins a message in that field; what is added up to protobuf_close is in it. Returns what protobuf_close needs. */
+/* Begins a message in that field; what is added up to protobuf_close is in it.  Returns what protobuf_close needs. */
 size_t protobuf_open(struct protobuf_out *message, unsigned int field);
 void protobuf_close(struct protobuf_out *message, size_t opened);
 
@@ -43,7 +43,8 @@ struct protobuf_field {
 	struct protobuf bytes; /* of a text or a message */
 };
 
-/* Takes the next field off *message. False at the end, and at bytes that are no field: then message->at is not message->end. */
+/* Takes the next field off *message.  False at the end, and at bytes that are no field, with which message->at is not
+ * message->end. */
 bool protobuf_next(struct protobuf *message, struct protobuf_field *field);
 
 /* True if all of the message is fields. */
@@ -58,8 +59,8 @@ struct protobuf protobuf_bytes(struct protobuf message, unsigned int number, siz
 /* Copies a text into out as a string, cut off to fit size. */
 void protobuf_string(struct protobuf text, char *out, size_t size);
 
-/* Takes the first message that gRPC has sent off *received. False: the message is not complete, or is compressed,
-   although no call asks for compression. */
+/* Takes the first message that gRPC has sent off *received.  False: the message is not complete, or is compressed,
+ * although no call asks for compression. */
 bool protobuf_unwrap(struct protobuf *received, struct protobuf *message);
 
 /* False: received begins with no message of at most limit bytes, whatever may come. */

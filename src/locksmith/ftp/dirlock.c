@@ -27,8 +27,8 @@ const char *dirlock_path(const struct dirlock *lock, const char *name)
 	return path[which];
 }
 
-/* Makes a directory beside the lock, and removes it. Unless NULL: *seconds becomes its time, which is that of the
-   server's clock. Returns the first reply that is not DONE. */
+/* Makes a directory beside the lock, and removes it.  Unless NULL: *seconds becomes its time, which is that of the
+ * server's clock.  Returns the first reply that is not DONE. */
 static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -66,7 +66,7 @@ void dirlock_describe(const struct owner_sign *sign, char *text, size_t size)
 	snprintf(text, size, "pid=%ld host=%s mode=exclusive", sign->pid, sign->host);
 }
 
-/* Removes the sign of an owner that was silent for so many seconds. True if it was removed, by us. */
+/* Removes the sign of an owner that was silent for so many seconds.  True if it was removed, by us. */
 static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -97,11 +97,11 @@ static void give_back(struct dirlock *lock)
 		lock->remote.ops->rmdir(&lock->remote, lock->path);
 }
 
-/* ---- with --no-wait: the age of a lock by the server's own clock. Only if the lock seems to be stale, its signs are
-   watched from one heartbeat to the next ---- */
+/* ---- with --no-wait: the age of a lock by the server's own clock.  Only if the lock seems to be stale, its signs are
+ * watched from one heartbeat to the next ---- */
 
 /* The server's clock may have been set, or its times be cached: a sign that changes between one
-   heartbeat and the next has a living owner. */
+ * heartbeat and the next has a living owner. */
 static bool stand_still(struct dirlock *lock, unsigned int ttl)
 {
 	static struct listing before;
@@ -122,7 +122,7 @@ static bool stand_still(struct dirlock *lock, unsigned int ttl)
 	return true;
 }
 
-/* Breaks the signs if all owners are silent by the server's own clock. True if one was broken. */
+/* Breaks the signs if all owners are silent by the server's own clock.  True if one was broken. */
 static bool break_by_age(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -161,7 +161,7 @@ static enum step no_answer(enum reply reply)
 	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
 }
 
-/* A1, making the directory, was refused, and the lock is not there. Most often it was released in between; if another
+/* A1, making the directory, was refused, and the lock is not there.  Most often it was released in between; if another
  * name is refused as well, the directory above cannot be written. */
 static enum step lock_missed(struct dirlock *lock, const char *refusal)
 {
@@ -213,7 +213,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 
 	reply = remote->ops->list(remote, lock->parent, compare_name, &search);
 	if (reply == REPLY_DONE && search.found && lock->misses < MISSES_MOST) {
-		/* A file, or a directory made a moment ago. Count a miss: a file must not block us
+		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us
 		 * for ever. */
 		lock->misses++;
 		snprintf(lock->who, sizeof lock->who, "note=something else of this name is in the way");
@@ -225,7 +225,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 }
 
 /* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between
-   A1 and A2. */
+ * A1 and A2. */
 static enum step bare_lock(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -282,8 +282,8 @@ static enum step alone(struct dirlock *lock, int64_t began)
 {
 	int64_t marked = clock_boottime(), lease = lock->ttl * SECOND;
 	/* A listing that is not atomic (NFS behind the server) can miss a sign that is renamed
-	   meanwhile. No holder renames twice so soon, so a second listing finds it. Only after a
-	   slow A1 and A2 can a holder be old enough to rename. */
+	 * meanwhile.  No holder renames twice so soon, so a second listing finds it.  Only after a
+	 * slow A1 and A2 can a holder be old enough to rename. */
 	int listings = marked - began > lease / 8 ? 2 : 1;
 
 	while (listings-- > 0) {
@@ -332,7 +332,7 @@ static enum step attempt(struct dirlock *lock)
 	if (reply != REPLY_REFUSED)
 		return alone(lock, began); /* A3: is it alone?  Also finds a sign whose reply was lost */
 	/* If the empty directory of our A1 is still there, the server takes no sign: leave none behind.  If not, another
-	   client has removed it. */
+	 * client has removed it. */
 	memcpy(refusal, remote->text, sizeof refusal);
 	if (dirlock_may_be_removed(lock, began, clock_boottime()) || remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
 		return STEP_BACK;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/dirlock.h - a lock made of directories on a server.
-
-     lock/                                        making it decides; absent = free
-     lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's sign (listing.h)
-
-   Acquire:  A1 make lock   A2 make lock/T0   A3 list lock: ours only if no other sign conflicts;
-             else remove T0, and begin again after a random pause
-   Hold:     rename Tn to Tn+1 at every quarter of the ttl
-   Release:  remove Tn, then lock
-   Break:    remove lock/<the exact name> of a sign that was unchanged for longer than its ttl: a
-             compare-and-swap, which fails if the owner has renamed the sign, and makes the owner's
-             next rename fail if not
-
-   A3 makes it safe: tests/models/ftp.py, which has these steps, tries every interleaving with and
-   without it. */
+ *
+ *   lock/                                        making it decides; absent = free
+ *   lock/sl1.x.60.17.3c25951782f8c905.15496.web1 the owner's sign (listing.h)
+ *
+ * Acquire:  A1 make lock   A2 make lock/T0   A3 list lock: ours only if no other sign conflicts;
+ *           else remove T0, and begin again after a random pause
+ * Hold:     rename Tn to Tn+1 at every quarter of the ttl
+ * Release:  remove Tn, then lock
+ * Break:    remove lock/<the exact name> of a sign that was unchanged for longer than its ttl: a
+ *           compare-and-swap, which fails if the owner has renamed the sign, and makes the owner's
+ *           next rename fail if not
+ *
+ * A3 makes it safe: tests/models/ftp.py, which has these steps, tries every interleaving with and
+ * without it. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 #define SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 
@@ -52,11 +52,11 @@ enum reply dirlock_look(struct dirlock *lock);
 void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
 
 /* Takes the lock.  With FAILED, lock->error is filled.
-   protocol_released() may have become true meanwhile. */
+ * protocol_released() may have become true meanwhile. */
 enum engine_outcome dirlock_acquire(struct dirlock *lock);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is there
-   now may be a plain client's. */
+ * now may be a plain client's. */
 bool dirlock_may_be_removed(const struct dirlock *lock, int64_t since, int64_t now);
 
 #endif

@@ -15,7 +15,7 @@
 #define RETRY (SECOND / 2)
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
-   directory. With sftp:// all are absolute, and /~/ is the login directory. */
+ * directory.  With sftp:// all are absolute, and /~/ is the login directory. */
 static int set_paths(struct dirlock *lock)
 {
 	const char *path = lock->options->url.path;
@@ -80,7 +80,7 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 	return RENEWED;
 }
 
-/* Removes sign and directory. DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
+/* Removes sign and directory.  DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
 static enum reply let_go(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An FTP control connection: single commands and their replies. No data connection is needed unless
-   the server cannot list by STAT. */
+/* An FTP control connection: single commands and their replies.  No data connection is needed unless
+ * the server cannot list by STAT. */
 #include <config.h>
 
 #include "locksmith/common/loop.h"
@@ -166,7 +166,7 @@ static void ftp_settings(struct remote_dir *remote)
 	    remote->url->host[0]);
 	curl_easy_setopt(easy, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
 	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV, and takes each
-	   reply from then on for that to the next command. */
+	 * reply from then on for that to the next command. */
 	curl_easy_setopt(easy, CURLOPT_FTP_USE_EPSV, 0L);
 	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
 	if (explicit_tls)

@@ -117,7 +117,7 @@ bool listing_holds(const struct listing *listing, const struct owner_sign *mine)
 /* ---- the text of a server ---- */
 
 /* The fields in front of the name: eight, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS has it three,
-   11-20-26 09:10PM <DIR> name. */
+ * 11-20-26 09:10PM <DIR> name. */
 static int fields_of(const char *line)
 {
 	if (strchr("-dlbcps", line[0]) != NULL && strspn(line + 1, "rwxsStT-") >= 9)

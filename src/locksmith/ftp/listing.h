@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/ftp/listing.h - what is in a lock directory: names out of a server's answer, signs of owners among them, and
-   the verdict. No I/O. */
+ * the verdict.  No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_LISTING_H
 #define SEMLOCK_LOCKSMITH_FTP_LISTING_H
 
@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 /* ---- signs: by the name of an empty directory in it, a holder marks a lock directory as its own ----
-
-     sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>
-
-   All about the holder is in the name: no file is written, and renaming or removing exactly this name
-   is a compare-and-swap. */
+ *
+ *   sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>
+ *
+ * All about the holder is in the name: no file is written, and renaming or removing exactly this name
+ * is a compare-and-swap. */
 
 #define SIGN_NAME 200 /* longest name, with its '\0' */
 
@@ -33,7 +33,7 @@ void sign_make(struct owner_sign *sign, unsigned int ttl, long pid);
 /* Sets the name from the other fields, after beat was changed. */
 void sign_name(struct owner_sign *sign);
 
-/* Parses a name. False if it is no sign's: then *sign is undefined. */
+/* Parses a name.  False if it is no sign's: then *sign is undefined. */
 bool sign_parse(const char *name, struct owner_sign *sign);
 
 /* ---- listings ---- */
@@ -58,12 +58,12 @@ bool listing_empty(const struct listing *listing);
 const struct owner_sign *listing_find(const struct listing *listing, const char *name);
 
 /* Fills in since when each sign of LISTING, and its emptiness, has been unchanged; before: the listing of the look
-   before, now: the moment when LISTING had arrived. By our own clock: a silent owner is found without the clocks of
-   the server and the owner. */
+ * before, now: the moment when LISTING had arrived.  By our own clock: a silent owner is found without the clocks of
+ * the server and the owner. */
 void listing_note_ages(struct listing *listing, const struct listing *before, int64_t now);
 
 /* The first sign that was unchanged for longer than its ttl when LISTING was requested, at the moment asked;
-   NULL if none. */
+ * NULL if none. */
 const struct owner_sign *listing_silent(const struct listing *listing, int64_t asked);
 
 /* True if the owner of mine holds the lock: its sign is in the directory, and nothing else. */
@@ -75,7 +75,7 @@ bool listing_holds(const struct listing *listing, const struct owner_sign *mine)
 typedef void (*listing_name)(void *data, const char *name);
 
 /* Calls each with every name in the text of a reply to STAT: a first and a last line that begin
-   with the reply's number, and between them lines as of ls -l, or bare names. */
+ * with the reply's number, and between them lines as of ls -l, or bare names. */
 void listing_of_stat(const char *reply, listing_name each, void *data);
 
 /* The same for NLST: a name on each line, maybe with its directory before it. */

@@ -128,8 +128,8 @@ enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *comm
 	buffer_clear(&remote->body);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, commands);
 	result = transfer_run(&remote->transfer, until, NULL);
-	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try again. A server
-	   that hangs up after a refusal refuses again. */
+	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try again.  A server
+	 * that hangs up after a refusal refuses again. */
 	if (result == CURLE_LOGIN_DENIED && remote->transfer.server_hung_up)
 		result = transfer_run(&remote->transfer, until, NULL);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, NULL);

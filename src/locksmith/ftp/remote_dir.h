@@ -22,7 +22,7 @@ enum reply {
 
 struct remote_dir;
 
-/* All paths are absolute. A request is given up after ten seconds. */
+/* All paths are absolute.  A request is given up after ten seconds. */
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
 	const char *root;      /* the root directory in a URL, behind remote->base */
@@ -34,12 +34,12 @@ struct remote_dir_ops {
 	enum reply (*mkdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rmdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rename)(struct remote_dir *remote, const char *from, const char *to);
-	/* Calls each for every entry. DONE also when the directory is absent and the server calls
-	   that empty. */
+	/* Calls each for every entry.  DONE also when the directory is absent and the server calls
+	 * that empty. */
 	enum reply (*list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote_dir *remote, const char *path);
-	/* Last modification by the server's own clock, in seconds. REFUSED if the server tells none. */
+	/* Last modification by the server's own clock, in seconds.  REFUSED if the server tells none. */
 	enum reply (*modified)(struct remote_dir *remote, const char *path, int64_t *seconds);
 };
 
@@ -64,8 +64,8 @@ struct remote_dir {
 
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
-/* Logs in, and gives up at the moment until. REPLY_DONE or another, error is filled in then (also for
-   UNKNOWN: the server is overloaded). */
+/* Logs in, and gives up at the moment until.  REPLY_DONE or another, error is filled in then (also for
+ * UNKNOWN: the server is overloaded). */
 enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops, const struct url *url,
     int64_t until);
 
@@ -78,7 +78,7 @@ void remote_dir_aim(struct remote_dir *remote, const char *path);
 /* The operation list, by a transfer of its own. */
 enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each, void *data);
 
-/* A error that another try does not mend. Is REPLY_FATAL. */
+/* A error that another try does not mend.  Is REPLY_FATAL. */
 #define REMOTE_DIR_FATAL(remote, kind, ...) \
 	(error_plain(&(remote)->error, kind, __VA_ARGS__), REPLY_FATAL)
 

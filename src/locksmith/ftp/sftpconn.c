@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories over SFTP. Errors are more precise than over FTP, a listing needs a transfer. */
+/* Directories over SFTP.  Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 
 #include "locksmith/common/loop.h"

@@ -11,15 +11,15 @@
 #include <string.h>
 
 /* The session of row PID has ended, and the server has not been started since: the row's client is gone, or will be
-   back in a moment. (The number may be another session's by now: then the row lapses.) */
+ * back in a moment. (The number may be another session's by now: then the row lapses.) */
 #define SESSION_ENDED                                                                              \
 	"(pid IS NOT NULL AND boot = pg_postmaster_start_time() AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
 
 /* The lock's name, and what others are told about us, as literals of SQL. */
 static char name[1040], client[820];
 
-/* Nothing of the user's, the database's or the server's settings may end a query before its time. All settings end
-   with the transaction. COMMIT: synchronous_commit. */
+/* Nothing of the user's, the database's or the server's settings may end a query before its time.  All settings end
+ * with the transaction.  COMMIT: synchronous_commit. */
 static int begin(struct pglock *lock, const char *commit, int64_t until)
 {
 	char text[400];
@@ -51,7 +51,7 @@ static void add_ours(const struct pglock *lock, const char *before)
 	pg_add("%s name = %s AND id = %" PRId64, before, name, lock->id);
 }
 
-/* The rows of others that are in the way of ours, which is p: FROM and WHERE. A ticket only makes the order. */
+/* The rows of others that are in the way of ours, which is p: FROM and WHERE.  A ticket only makes the order. */
 static void add_in_the_way(const struct pglock *lock)
 {
 	pg_add("FROM semlock.place AS o WHERE o.name = %s AND o.id <> %" PRId64
@@ -79,28 +79,28 @@ static void add_row(const struct pglock *lock, const char *columns, const char *
 
 static void add_enter(const struct pglock *lock)
 {
-	const struct options *o = lock->options;
+	const struct options *options = lock->options;
 
 	pg_add("UPDATE semlock.place AS p SET token = nextval('semlock.token'), until = clock_timestamp() + lease, client = %s, slot = ",
 	    client);
-	if (o->mode == LEASE_SLOTS)
+	if (options->mode == LEASE_SLOTS)
 		pg_add("(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS (SELECT FROM semlock.place AS u"
-		       " WHERE u.name = %s AND u.token IS NOT NULL AND u.slot = n))", o->slots - 1, name);
+		       " WHERE u.name = %s AND u.token IS NOT NULL AND u.slot = n))", options->slots - 1, name);
 	else
 		pg_add("NULL");
 	add_ours(lock, " WHERE");
 	pg_add(" AND token IS NULL AND ");
-	if (o->mode == LEASE_SLOTS)
+	if (options->mode == LEASE_SLOTS)
 		pg_add("(SELECT count(*) FILTER (WHERE o.token IS NOT NULL) < %u"
-		       " AND coalesce(bool_and(o.token IS NOT NULL AND o.mode = 'slots'), true) ", o->slots);
+		       " AND coalesce(bool_and(o.token IS NOT NULL AND o.mode = 'slots'), true) ", options->slots);
 	else
 		pg_add("NOT EXISTS (SELECT ");
 	add_in_the_way(lock);
 	pg_add(")");
 }
 
-/* Adds the columns of p that take_entry() reads. A setting that outlasts the transaction is made only in a session that
-   no pooler shares. */
+/* Adds the columns of p that take_entry() reads.  A setting that outlasts the transaction is made only in a session that
+ * no pooler shares. */
 static void add_entry(const struct pglock *lock)
 {
 	char waits[64], holds[64], literals[2][128];
@@ -120,7 +120,7 @@ static void add_entry(const struct pglock *lock)
 		pg_add(", NULL");
 }
 
-/* What the step has come to, in the columns that take_look() reads. A waiter's commit is not flushed to disk. */
+/* What the step has come to, in the columns that take_look() reads.  A waiter's commit is not flushed to disk. */
 static void add_look(const struct pglock *lock)
 {
 	pg_add("SELECT");
@@ -180,7 +180,7 @@ static int begin_step(struct pglock *lock, int64_t *until)
 	return 0;
 }
 
-/* Sends what was added. Returns NULL with lock->error filled, or the result, and *sent. */
+/* Sends what was added.  Returns NULL with lock->error filled, or the result, and *sent. */
 static PGresult *ask_step(struct pglock *lock, int columns, int64_t until, int64_t *sent)
 {
 	lock->has_row = true;
@@ -190,7 +190,7 @@ static PGresult *ask_step(struct pglock *lock, int columns, int64_t until, int64
 }
 
 /* A step in few statements, each of which a new session has to plan, for a lock that nobody else has a row of, not even
-   one whose time has passed, and for a waiter that has heard of its turn. 0: a whole step is needed. */
+ * one whose time has passed, and for a waiter that has heard of its turn. 0: a whole step is needed. */
 static int quick_step(struct pglock *lock)
 {
 	int64_t until, sent;
@@ -233,7 +233,7 @@ static int step(struct pglock *lock)
 		add_ours(lock, "DELETE FROM semlock.place WHERE");
 		pg_add(" AND token IS NULL; ");
 	}
-	/* A clock that was set back makes no lease longer. A waiter whose session has ended comes back soon, or never. */
+	/* A clock that was set back makes no lease longer.  A waiter whose session has ended comes back soon, or never. */
 	if (lock->waits)
 		pg_add("UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest FROM (SELECT id, CASE WHEN token IS NULL AND "
 		       SESSION_ENDED " THEN least(lease, '5 s') ELSE lease END AS rest FROM semlock.place WHERE name = %s) AS n"
@@ -272,8 +272,8 @@ static bool no_table(const struct pglock *lock)
 	return strcmp(lock->session.state, "42P01") == 0 || strcmp(lock->session.state, "3F000") == 0;
 }
 
-/* The first lock makes the table. Two sessions that create at once would both fail: one waits for the other. A page
-   has room for a second version of each row, and until has no index, so a renewal writes one page (HOT). */
+/* The first lock makes the table.  Two sessions that create at once would both fail: one waits for the other.  A page
+ * has room for a second version of each row, and until has no index, so a renewal writes one page (HOT). */
 static int make_table(struct pglock *lock)
 {
 	int64_t until = pg_answer_by(lock);
@@ -390,8 +390,8 @@ int pg_remove(struct pglock *lock, int64_t until)
 	if (begin(lock, "off", until) != 0)
 		return -1;
 	add_queue();
-	/* A client that has waited mostly has others behind it. One that has not waited mostly has none: it wakes in a
-	   query of its own, and only if there is one, because a new session plans each query anew. */
+	/* A client that has waited mostly has others behind it.  One that has not waited mostly has none: it wakes in a
+	 * query of its own, and only if there is one, because a new session plans each query anew. */
 	if (woken) {
 		add_wake(lock);
 		pg_add("; ");

@@ -45,8 +45,8 @@ static int64_t between_signs(int64_t lease)
 	return time + spread(time / 10);
 }
 
-/* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to be decided. After a
-   lost session the first sign of life finds out whether the new one is ours, and is to listen again. */
+/* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to be decided.  After a
+ * lost session the first sign of life finds out whether the new one is ours, and is to listen again. */
 static bool far_from_turn(const struct pglock *lock)
 {
 	return lock->waits && lock->before > 1 && !lock->session.heard && (lock->session.listening || !lock->session.ours);
@@ -55,7 +55,7 @@ static bool far_from_turn(const struct pglock *lock)
 /* In the queue, until we hold (lock->token is set) or the wait is over. */
 static enum engine_outcome acquire(struct pglock *lock)
 {
-	const struct options *o = lock->options;
+	const struct options *options = lock->options;
 
 	while (!protocol_released()) {
 		int got = far_from_turn(lock) ? pg_beat(lock) : 0;
@@ -65,7 +65,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 			got = pg_step(lock);
 		/* We have entered: the standby has to confirm it.  It may take long, and our row may have lapsed meanwhile: then
 		 * another step tells. */
-		if (got > 0 && pg_confirm(lock, lock->waits || o->wait != NEVER ? o->answer_by : pg_answer_by(lock)) != 0)
+		if (got > 0 && pg_confirm(lock, lock->waits || options->wait != NEVER ? options->answer_by : pg_answer_by(lock)) != 0)
 			got = -1;
 		else if (got > 0 && clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
 			return TAKEN;
@@ -73,36 +73,36 @@ static enum engine_outcome acquire(struct pglock *lock)
 		if (got < 0) {
 			char text[sizeof lock->error.text + 32];
 
-			if (lock->error.kind != ERROR_AWAY || o->no_wait || now >= o->until ||
-			    (!lock->waits && o->wait == NEVER && strcmp(lock->session.state, "55P03") != 0))
+			if (lock->error.kind != ERROR_AWAY || options->no_wait || now >= options->until ||
+			    (!lock->waits && options->wait == NEVER && strcmp(lock->session.state, "55P03") != 0))
 				return protocol_released() ? RELEASED : FAILED;
 			snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
 			say_wait(text);
-			loop_wait(earlier(now + spread(AGAIN), o->until));
+			loop_wait(earlier(now + spread(AGAIN), options->until));
 			continue;
 		}
 		if (lock->token[0] != '\0')
 			continue;
-		if (o->no_wait)
+		if (options->no_wait)
 			return BUSY;
 		lock->waits = true;
 		say_wait(lock->who);
-		if (now < o->until && lock->session.ours && !lock->session.listening)
+		if (now < options->until && lock->session.ours && !lock->session.listening)
 			continue;
 		next = now + between_signs(lock->ttl);
 		if (lock->before <= 1)
 			next = earlier(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
-		next = earlier(next, o->until);
+		next = earlier(next, options->until);
 		while (!lock->session.heard && clock_boottime() < next && !protocol_released())
 			if (lock->db == NULL || pg_wait(lock, next) != 0)
 				break;
-		if (clock_boottime() >= o->until)
+		if (clock_boottime() >= options->until)
 			return BUSY;
 	}
 	return RELEASED;
 }
 
-/* Removes our row, over a new session if need be. The removal of a lock is tried for longer, because others wait for
+/* Removes our row, over a new session if need be.  The removal of a lock is tried for longer, because others wait for
  * it. */
 static enum engine_outcome leave(struct pglock *lock)
 {
@@ -177,21 +177,21 @@ static enum engine_outcome hold(struct pglock *lock)
 	return outcome;
 }
 
-static enum engine_outcome run(const struct options *o, struct error *error)
+static enum engine_outcome run(const struct options *options, struct error *error)
 {
 	struct pglock *lock = &the_lock;
 	enum engine_outcome outcome = FAILED;
 
-	*lock = (struct pglock){.options = o, .ttl = o->ttl > 0 ? o->ttl : DEFAULT_TTL, .slot = -1};
-	lock->acquiring = o->action == ACTION_LOCK;
+	*lock = (struct pglock){.options = options, .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL, .slot = -1};
+	lock->acquiring = options->action == ACTION_LOCK;
 	random_bytes(&lock->id, sizeof lock->id);
 	lock->id &= INT64_MAX;
 	limit_memory();
-	if (o->stale_given)
+	if (options->stale_given)
 		error_plain(&lock->error, ERROR_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
-		outcome = o->action == ACTION_WHO ? pg_who(lock) : acquire(lock);
-	if (outcome == BUSY && o->action == ACTION_LOCK) {
+		outcome = options->action == ACTION_WHO ? pg_who(lock) : acquire(lock);
+	if (outcome == BUSY && options->action == ACTION_LOCK) {
 		/* A standby that is away is in everybody's way, and no holder is. */
 		if (pg_confirm(lock, pg_answer_by(lock)) != 0)
 			outcome = FAILED;

@@ -34,7 +34,7 @@ static const char *option(const char *keyword)
 	return "";
 }
 
-/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST. NULL with *error filled. */
+/* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST.  NULL with *error filled. */
 static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct error *error)
 {
 	char url[2048], *reason = NULL;
@@ -50,7 +50,7 @@ static PQconninfoOption *conninfo(const char *first, size_t length, const char *
 }
 
 /* "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": a URL of libpq's, with the lock's name where
-   libpq has the database's; that is ?dbname=. */
+ * libpq has the database's; that is ?dbname=. */
 int pg_parse(const char *text, struct url *url, struct error *error)
 {
 	const char *server = strstr(text, "://"), *parameters, *name, *sessions;
@@ -88,7 +88,7 @@ int pg_parse(const char *text, struct url *url, struct error *error)
 	return 0;
 }
 
-/* The I-th element, from 0, of LIST ("a,b,c"); the only element of a list is that of every host. False: LIST is shorter. */
+/* The I-th element, from 0, of LIST ("a,b,c"); the only element of a list is that of every host.  False: LIST is shorter. */
 static bool element(const char *list, unsigned int i, char *out, size_t size)
 {
 	bool alone = strchr(list, ',') == NULL;
@@ -130,7 +130,7 @@ void pg_application(const struct pglock *lock, const char *what, char *text, siz
 		snprintf(text, size, "semlock %.48s %s", lock->options->url.path, what); /* PostgreSQL keeps 63 bytes */
 }
 
-/* Begins to connect to the I-th host, from 0. False: the URL has fewer. */
+/* Begins to connect to the I-th host, from 0.  False: the URL has fewer. */
 static bool start(struct pglock *lock, unsigned int i)
 {
 	const char *keywords[MOST_OPTIONS + 1], *values[MOST_OPTIONS + 1];
@@ -159,7 +159,7 @@ static bool start(struct pglock *lock, unsigned int i)
 	return true;
 }
 
-/* Fills lock->error from what the server or libpq says. Returns -1. */
+/* Fills lock->error from what the server or libpq says.  Returns -1. */
 static int fail(struct pglock *lock, const char *message)
 {
 	const char *text = strstr(message, ":  ");
@@ -168,7 +168,7 @@ static int fail(struct pglock *lock, const char *message)
 	bool away;
 
 	/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
-	   nothing else tells the SQLSTATE. */
+	 * nothing else tells the SQLSTATE. */
 	state[0] = '\0';
 	if (text == NULL || strspn(text + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 || text[8] != ':') {
 		text = message;
@@ -287,7 +287,7 @@ void pg_add(const char *format, ...)
 }
 
 /* E'...' has one meaning, whatever standard_conforming_strings says; the encoding is UTF-8, in which no byte of a
-   longer character is a quote. */
+ * longer character is a quote. */
 void pg_literal(const char *text, char *literal, size_t size)
 {
 	size_t n = 2;
@@ -327,8 +327,8 @@ int pg_wait(struct pglock *lock, int64_t until)
 	return 0;
 }
 
-/* The last result, or NULL if that is an error or makes no sense. A warning is an error, too: "canceling wait for
-   synchronous replication" means that a standby may not know what is committed here. */
+/* The last result, or NULL if that is an error or makes no sense.  A warning is an error, too: "canceling wait for
+ * synchronous replication" means that a standby may not know what is committed here. */
 static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 {
 	ExecStatusType status = PQresultStatus(result);
