@@ -287,11 +287,17 @@ wait_for_four() {
 	for lock in become descriptor hold orphan; do queue_as "waits-$lock" $lock 9>&-; done
 }
 
+# shows_four N: --who has shown each of them, with N waiters (0, or 1 after wait_for_four)
 shows_four() {
-	shows "$PWD/become" "${COMMAND[become]}" 1 "${PID[waits-become]}" &&
-	shows "$PWD/descriptor" "${COMMAND[script]}" 1 "${PID[waits-descriptor]}" &&
-	shows "$PWD/hold" "$$" 1 "${PID[waits-hold]}" &&
-	shows "$PWD/orphan" "${COMMAND[orphan]}" 1 "${PID[waits-orphan]}"
+	local lock holder
+	for lock in become descriptor hold orphan; do
+		case $lock in
+		descriptor) holder=${COMMAND[script]} ;;
+		hold) holder=$$ ;;
+		*) holder=${COMMAND[$lock]} ;;
+		esac
+		shows "$PWD/$lock" "$holder" "$1" ${PID[waits-$lock]+"${PID[waits-$lock]}"} || return
+	done
 }
 
 # as_nobody CMD...: as a user without rights.  If the tests do not run as root, their user has none.

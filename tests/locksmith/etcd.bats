@@ -634,7 +634,7 @@ leaves() {
 	start waits-server "$SEMLOCK" "$URL" true 9>&-
 	eventually has_key 2
 	expect_status 1 "$SEMLOCK" --who
-	shows_four
+	shows_four 1
 	shows "$URL" "${COMMAND[server]}" 1 "$(inner waits-server)"
 	exec 9>&-
 }

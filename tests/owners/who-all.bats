@@ -40,11 +40,13 @@ has_two() {
 	hold_as link-orphan -m excl link-orphan
 	kill -KILL "${PID[link-orphan]}"
 	ended link-orphan 137
+	expect_status 1 "$SEMLOCK" --who
+	shows_four 0
 	wait_for_four
 	start waits-excl "$SEMLOCK" -m excl link-orphan true
 	eventually has_two link-orphan
 	expect_status 1 "$SEMLOCK" --who
-	shows_four
+	shows_four 1
 	shows "$PWD/link-orphan" "${COMMAND[link-orphan]}" 1 "${PID[waits-excl]}"
 	exec 9>&-
 }
