@@ -134,6 +134,16 @@ killed_with() {
 	[ ! -e nightly ]
 }
 
+@test "--who of an engine that ends as if by a fault, without a reason: 69, not free" {
+	local end
+	for end in 'kill -KILL $$' 'exit 3' 'exit 1' 'echo WHO state=holds pid=1; exit 3'; do
+		engine frail <<<"echo LOCKSMITH 2; $end"
+		refused 69 "has ended without an answer" "$SEMLOCK" --who frail://h/l
+	done
+	engine sound <<<'echo LOCKSMITH 2; echo WHO state=holds mode=exclusive; exit 1'
+	expect_status 1 "$SEMLOCK" --who sound://h/l
+}
+
 @test "an engine is told all that was asked for" {
 	engine odd <<<"echo LOCKSMITH 2 shared slots queue-max; echo \"\$*\" >told; $OK; read -r start; cat; echo FREE"
 	expect_status 0 "$SEMLOCK" -n -j 3 --ttl 5 --stale 90 odd://h/l true -x

@@ -327,21 +327,24 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 	struct locksmith helper;
 	const char *line, *text;
 	int result = locksmith_start(&helper, lock->spec->method->name, argv, error);
-	bool started = result == 0;
+	bool started = result == 0, heard = false;
+	int status;
 
 	if (started)
 		result = locksmith_greet(&helper, &never, error);
-
 	while (result == 0 && locksmith_line(&helper, &never, &line) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			result = locksmith_refused(text, error);
-		else if (locksmith_says(line, SAYS_WHO) != NULL)
+		else if (locksmith_says(line, SAYS_WHO) != NULL) {
 			hear(line, context);
-		else
+			heard = true;
+		} else
 			result = locksmith_unknown(&helper, line, error);
 	}
-	if (locksmith_forget(&helper, true) < 0 && started && result == 0)
-		return locksmith_silent(&helper, LINE_END, error); /* the answer may be incomplete */
+	status = locksmith_forget(&helper, true);
+	/* Of a helper that has failed in silence, the answer may be incomplete: a lock must not be called free for it. */
+	if (started && result == 0 && status != 0 && (status != EXIT_BUSY || !heard))
+		return locksmith_silent(&helper, LINE_END, error);
 	return result;
 }
 
