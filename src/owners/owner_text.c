@@ -166,21 +166,29 @@ static bool same_command(const struct process *one, const struct process *other)
 	       memcmp(one->command, other->command, one->command_length) == 0;
 }
 
-/* The process for which a semlock --hold holds the lock, or 0.  Its child runs no program and so has
- * semlock's arguments: --hold=PID names the process; else it is semlock's parent. */
-static pid_t caller_of_hold(const struct owner *holder)
+/* "--hold", "--hold=PID", or a part of that name, in the command line of PROCESS; or NULL. */
+static const char *hold_option(const struct process *process)
+{
+	for (size_t i = 0; i < process->command_length; i += strlen(process->command + i) + 1)
+		if (strncmp(process->command + i, "--ho", 4) == 0)
+			return process->command + i;
+	return NULL;
+}
+
+/* The placeholder runs no program and so has semlock's name and arguments: --hold=PID names the process; else it is
+ * semlock's parent. */
+pid_t owner_caller_of_hold(const struct owner *holder)
 {
 	const struct process *child = &holder->process;
+	const char *option = hold_option(child), *equals;
 	struct process semlock;
-	const char *equals;
 
-	if (holder->supervisor == 0 || holder->supervisor == child->pid || !process_read(holder->supervisor, &semlock) ||
-	    !same_command(&semlock, child))
+	if (option == NULL || holder->supervisor == child->pid ||
+	    (holder->supervisor == 0 ? strcmp(child->name, "semlock") != 0
+				     : !process_read(holder->supervisor, &semlock) || !same_command(&semlock, child)))
 		return 0;
-	for (size_t i = 0; i < child->command_length; i += strlen(child->command + i) + 1)
-		if (strncmp(child->command + i, "--ho", 4) == 0 && (equals = strchr(child->command + i, '=')) != NULL)
-			return (pid_t)strtol(equals + 1, NULL, 10);
-	return semlock.parent;
+	equals = strchr(option, '=');
+	return equals != NULL ? (pid_t)strtol(equals + 1, NULL, 10) : holder->supervisor == 0 ? 1 : semlock.parent;
 }
 
 /* This process, or its subreaper: with -o, semlock is two processes. */
@@ -200,7 +208,7 @@ void owners_name_callers(struct owners *found)
 
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
-		pid = is_this_semlock(&holder->process) ? holder->supervisor : caller_of_hold(holder);
+		pid = is_this_semlock(&holder->process) ? holder->supervisor : owner_caller_of_hold(holder);
 		if (pid <= 1 || !process_read(pid, &caller))
 			continue;
 		holder->process = caller;

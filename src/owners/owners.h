@@ -115,6 +115,10 @@ void doubt_text(const struct owner *holder, char *text, size_t size);
  * Returns false when there is no holder. */
 bool owner_text(const struct owners *found, size_t columns, char *text, size_t size);
 
+/* The process for which HOLDER, a placeholder of semlock --hold, holds the lock; 1: one that is not known; 0: HOLDER is
+ * none. */
+pid_t owner_caller_of_hold(const struct owner *holder);
+
 /* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is this process, which is
  * the holder's command, the process that supervises it.  For display alone. */
 void owners_name_callers(struct owners *found);

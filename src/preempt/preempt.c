@@ -20,6 +20,7 @@ struct target {
 	pid_t pid;
 	int pidfd;
 	bool signalled;
+	bool proven;          /* a part of the job: see targets_is_of_job() */
 	struct deadline kill; /* once SIGNALLED: the time of SIGKILL */
 };
 
@@ -148,6 +149,24 @@ static int signal_holder(struct preempt_state *state, pid_t pid, pid_t superviso
 	return 0;
 }
 
+/* A program that holds the lock by semlock --hold would go on without it. */
+static int refuse_placeholder(struct preempt_state *state, const struct owner *holder)
+{
+	pid_t pid = owner_caller_of_hold(holder);
+	struct process caller;
+	char command[80];
+
+	if (pid == 0)
+		return 0;
+	if (pid == 1 || !process_read(pid, &caller))
+		return error_plain(state->error, ERROR_UNAVAILABLE,
+		    "cannot stop the holder: a program has it by semlock --hold, and would run on without the lock");
+	process_command(&caller, command, sizeof command, 40);
+	return error_plain(state->error, ERROR_UNAVAILABLE,
+	    "cannot stop the holder: process %ld (%s) has it by semlock --hold, and would run on without the lock: end that "
+	    "process", (long)pid, command);
+}
+
 static int refuse_own_caller(struct preempt_state *state, const struct owner *holder)
 {
 	pid_t pid;
@@ -181,7 +200,8 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 static int check_doubt(struct preempt_state *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !is_obeying(state);
-	const char *missing = targets_unproven(holder, pid, state->lock);
+	const struct target *known = find_target(state, pid);
+	const char *missing = known != NULL && known->proven ? NULL : targets_unproven(holder, pid, state->lock);
 	bool doubtful = holder->doubt != DOUBT_NONE || holder->process.pid == 0 || missing != NULL;
 	struct process process;
 	char doubt[200], command[80];
@@ -206,9 +226,15 @@ static int check_doubt(struct preempt_state *state, const struct owner *holder, 
 /* All processes through which the lock is held; also a semlock that only the record names, to wait for its end. */
 static int add_targets(struct preempt_state *state, const struct owner *holder)
 {
-	for (size_t i = 0; i < holder->nmembers; i++)
+	struct target *target;
+
+	for (size_t i = 0; i < holder->nmembers; i++) {
 		if (add_target(state, holder->members[i].pid) != 0)
 			return -1;
+		target = find_target(state, holder->members[i].pid);
+		if (target != NULL && !target->proven)
+			target->proven = targets_is_of_job(holder, target->pid);
+	}
 	if (holder->kind == 0 && holder->supervisor != 0)
 		add_target(state, holder->supervisor);
 	return holder->supervisor != 0 && targets_of_flock(holder) ? add_target(state, holder->process.pid) : 0;
@@ -223,7 +249,7 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 
 	if (sure <= 0)
 		return sure;
-	if (refuse_own_caller(state, holder) != 0 || add_targets(state, holder) != 0)
+	if (refuse_placeholder(state, holder) != 0 || refuse_own_caller(state, holder) != 0 || add_targets(state, holder) != 0)
 		return -1;
 	CRASH_POINT("replace.aimed");
 	target = find_target(state, pid);
@@ -385,6 +411,9 @@ static enum outcome stop_and_wait(void *context)
 		state->lock->busy = state->wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 		return BUSY;
 	}
+	if (!process_numbers_ours() && access("/proc/stat", F_OK) == 0) /* its numbers are those of other processes here */
+		return error_plain(state->error, ERROR_UNAVAILABLE,
+		    "cannot stop the holder: /proc shows another PID namespace; mount that of this one");
 	if (owners_look(&found, state->lock, owners_kinds(state->lock), state->error) != 0)
 		return FAILED;
 	CRASH_POINT("replace.looked");

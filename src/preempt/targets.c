@@ -55,15 +55,33 @@ static bool is_roots_alone(const struct lock *lock)
 	return alone;
 }
 
-const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock)
+/* The taker of HOLDER's kernel lock, if it lives and has the lock; else 0. */
+static pid_t living_taker(const struct owner *holder)
 {
 	pid_t taker = holder->kind == KIND_OFD && holder->taker <= 0 ? holder->supervisor : holder->taker;
+
+	return taker > 0 && owner_has(holder, taker) ? taker : 0;
+}
+
+bool targets_is_of_job(const struct owner *holder, pid_t pid)
+{
+	pid_t taker = living_taker(holder);
+	struct process process, of_taker;
+
+	if (holder->kind == 0 || taker == 0 || !process_read(taker, &of_taker) || !process_read(pid, &process))
+		return false;
+	return pid == taker || ((of_taker.real_user == getuid() || of_taker.real_user == process.real_user) &&
+				   process_descends(pid, taker, 0, 0));
+}
+
+const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock)
+{
+	pid_t taker = living_taker(holder);
 	struct process process;
 
 	if (holder->kind == 0 || !process_read(pid, &process))
 		return NULL;
-	if (taker > 0 && owner_has(holder, taker) &&
-	    (pid == taker || (taker == holder->supervisor && process.parent == taker)))
+	if (taker > 0 && (pid == taker || (taker == holder->supervisor && process.parent == taker)))
 		return NULL;
 	if (process.real_user != getuid())
 		return "is another user's, and has the lock's descriptor, but has not taken the lock itself";

@@ -23,6 +23,11 @@ pid_t targets_choose(const struct owner *holder, int signo);
  * other user can open. */
 const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock);
 
+/* Has the living taker of HOLDER's kernel lock started PID, as itself, or as a user that the caller is; or is PID the
+ * taker?  Such a process has the lock as a part of the job, and is proven to after the taker's end, too: a job that has
+ * been signalled leaves it behind. */
+bool targets_is_of_job(const struct owner *holder, pid_t pid);
+
 /* May HOLDER, among those FOUND, still give LOCK back?  A waiter that takes the lock looks for an earlier ticket while it
  * has its own, and releases the lock if there is one; then it gives up its ticket and starts its command.  So a holder
  * with a ticket only waits, and must not be signalled.  Returns true, too, if a ticket cannot be seen and other processes

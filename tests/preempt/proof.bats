@@ -119,3 +119,54 @@ taken() {
 	end_daemon
 	[ ! -e ran ]
 }
+
+@test "what a job leaves behind when it is ended is a part of the job, and is ended: also where other users can open the lock" {
+	: >"$place/every/l"
+	chmod 666 "$place/every/l"
+	for way in "$SEMLOCK" "$FLOCK" "$SEMLOCK -m ofd"; do
+		# shellcheck disable=SC2086 # words
+		start old $way "$place/every/l" sh -c 'sleep 100 & echo $! >left; wait'
+		eventually [ -s left ]
+		# shellcheck disable=SC2086 # words
+		expect_status 0 "$SEMLOCK" ${way#"${way%% *}"} --replace "$place/every/l" echo new
+		expect_out new
+		"$PROBE" gone "$(cat left)"
+		ended old 143
+		rm left
+	done
+}
+
+@test "a lock that semlock --hold holds is not taken from its program, which would run on without it: 69, and which that is" {
+	mkfifo in
+	for method in flock ofd posix excl link symlink; do
+		start hold sh -c '"$0" --hold -m "$1" "l.$1" <in; echo $?' "$SEMLOCK" $method
+		exec 9>in
+		eventually grep -q OK hold.out
+		for way in --replace --replace=KILL --toggle; do
+			refused 69 "process ${PID[hold]} (sh " "$SEMLOCK" -m $method $way l.$method touch ran
+			[[ $err == *"has it by semlock --hold"*"end that process" ]] || complain "$err"
+		done
+		expect_status 1 "$SEMLOCK" -n -m $method l.$method true
+		exec 9>&-
+		ended hold 0
+		[ "$(tail -n 1 hold.out)" = 0 ]
+	done
+	[ ! -e ran ]
+}
+
+@test "where /proc numbers the processes of another PID namespace, none is signalled: 69" {
+	namespaces --pid --fork
+	cat >inside <<-'END'
+		"$1" l sleep 100 &
+		while "$1" -n l true; do :; done
+		"$1" --replace l touch ran
+		echo $?
+		"$1" --toggle l touch ran
+		echo $?
+		kill -0 %1 && echo lives
+	END
+	capture unshare --pid --fork --kill-child bash inside "$SEMLOCK"
+	expect_out $'69\n69\nlives'
+	[[ $err == *"/proc shows another PID namespace"* ]] || complain "$err"
+	[ ! -e ran ]
+}
