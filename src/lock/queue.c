@@ -157,10 +157,9 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
 		if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, queue->ticket, 1) == 0) {
 			CRASH_POINT("queue.drawn");
-			/* Two replacers that read the same time could both take themselves for the first, and two counted
-			 * waiters for the one that gets the last place: if there is a later ticket of its kind, each of
-			 * them draws again. */
-			if ((!front && !queue->counted) || !has_ticket(queue, queue->ticket + 1, front ? QUEUE_ORDINARY : INT64_MAX))
+			/* Two replacers that read the same time could both take themselves for the first: if there is a later
+			 * ticket of their kind, each of them draws again. */
+			if (!front || !has_ticket(queue, queue->ticket + 1, QUEUE_ORDINARY))
 				return 0;
 			lock_tickets(queue, F_OFD_SETLK, F_UNLCK, queue->ticket, 1);
 		} else if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0 ||
@@ -187,6 +186,49 @@ static void exchange_hint(struct queue *queue)
 		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
+/* The number of tickets in [FROM, TO), or MOST if there are more.  A range is one, however long. */
+static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, unsigned most)
+{
+	struct found found;
+	unsigned before;
+
+	if (most == 0 || !find_ticket(queue, from, to, &found))
+		return 0;
+	before = count_tickets(queue, from, found.first, most - 1);
+	return before + 1 + count_tickets(queue, found.last + 1, to, most - 1 - before);
+}
+
+/* Draw a ticket as one of at most queue->places.  Those that are counted draw and count one after the other: if two
+ * did so at once, each could count the ticket of the other, which is then refused, and a place would stay empty.
+ * Others may be stopped right there: then go on without the byte after two seconds, in which a place may be lost. */
+static bool draw_place(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
+{
+	const struct deadline patience = deadline_after(2 * SECOND);
+	struct error ignored;
+	bool asleep = false, drawn;
+	int64_t left;
+
+	while (lock_tickets(queue, asleep ? F_OFD_SETLKW : F_OFD_SETLK, F_WRLCK, QUEUE_ADMISSION, 1) != 0 &&
+	       (errno == EINTR || !asleep)) {
+		left = deadline_left(deadline) < deadline_left(&patience) ? deadline_left(deadline) : deadline_left(&patience);
+		asleep = left > 0 && wakeup_set(left, &ignored) == 0;
+		if (!asleep)
+			break;
+	}
+	if (asleep)
+		wakeup_off();
+	CRASH_POINT("queue.admitting");
+	drawn = draw_ticket(queue, lock, false, deadline) == 0;
+	queue->search = effort_begins();
+	queue->full = drawn && count_tickets(queue, 0, queue->ticket, queue->places) +
+					count_tickets(queue, queue->ticket + 1, INT64_MAX, queue->places) >= queue->places &&
+		      !queue->hostile;
+	if (queue->full)
+		lock_tickets(queue, F_OFD_SETLK, F_UNLCK, queue->ticket, 1);
+	lock_tickets(queue, F_OFD_SETLK, F_UNLCK, QUEUE_ADMISSION, 1);
+	return drawn;
+}
+
 /* Q1: draw a ticket.  Nothing that can wait stands between the open and the ticket, which makes the order.  Whether
  * the file may be used is looked at afterwards: and the last process to leave may have removed it before we had our
  * ticket.  Then draw from another one, which newcomers will find. */
@@ -207,8 +249,10 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 			continue;
 		}
 		CRASH_POINT("queue.opened");
-		drawn = draw_ticket(queue, lock, front, deadline) == 0;
+		drawn = queue->places > 0 && !front ? draw_place(queue, lock, deadline) : draw_ticket(queue, lock, front, deadline) == 0;
 		trust = queuefile_check(queue->fd, lock, &queue->open);
+		if (trust == TRUSTED && queue->full)
+			return false;
 		if (trust == TRUSTED && drawn) {
 			exchange_hint(queue);
 			queue->check_at = clock_now() + SECOND;
@@ -236,31 +280,6 @@ bool queue_preceded(struct queue *queue)
 bool queue_led_from_front(struct queue *queue)
 {
 	return has_ticket(queue, 0, QUEUE_ORDINARY);
-}
-
-/* The number of tickets in [FROM, TO), or MOST if there are more.  A range is one, however long. */
-static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, unsigned most)
-{
-	struct found found;
-	unsigned before;
-
-	if (most == 0 || !find_ticket(queue, from, to, &found))
-		return 0;
-	before = count_tickets(queue, from, found.first, most - 1);
-	return before + 1 + count_tickets(queue, found.last + 1, to, most - 1 - before);
-}
-
-/* A process that draws again has, for a moment, an earlier ticket than its last one: look twice. */
-bool queue_full(struct queue *queue, unsigned most)
-{
-	static const struct timespec a_moment = {0, MILLISECOND};
-
-	queue->search = effort_begins();
-	if (count_tickets(queue, 0, queue->ticket, most) < most)
-		return false;
-	nanosleep(&a_moment, NULL);
-	queue->search = effort_begins();
-	return count_tickets(queue, 0, queue->ticket, most) >= most && !queue->hostile;
 }
 
 /* Q2: sleep on the nearest earlier ticket.  The clock decides when to check the lock itself: a hostile process that

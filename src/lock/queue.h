@@ -66,6 +66,8 @@ int queuefile_clear(const struct lock *lock);
 
 /* Ordinary tickets begin here; those of --first and --replace, in front, at 0. */
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
+/* No ticket: the byte of the one process that draws a ticket and counts those of the others (--queue-max). */
+#define QUEUE_ADMISSION INT64_MAX
 
 struct queue {
 	int fd;          /* of its file; -1: not open */
@@ -74,7 +76,8 @@ struct queue {
 	int64_t last;    /* the hint at the ticket drawn before ours; 0: search */
 	int64_t check_at; /* when to check whether the lock is deserted: ns, on clock_now()'s clock */
 	bool lost_race;  /* a check found it deserted, and then another process took it first */
-	bool counted;    /* draw only the last ticket of all: queue_full() will count those before it */
+	unsigned places; /* draw no ticket where so many others have one; 0: no limit */
+	bool full;       /* so many others have one */
 	bool cleared;    /* what had its name and cannot be trusted has been removed */
 	bool hostile;    /* a search took too long: no ticket counts any more */
 	struct effort search;
@@ -86,8 +89,8 @@ struct queue {
 void queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
- * none.  FRONT: a ticket before all ordinary ones.  Returns false when DEADLINE passes, or the queue
- * cannot be used or trusted. */
+ * none.  FRONT: a ticket before all ordinary ones, and not counted.  Returns false when DEADLINE passes, when QUEUE->full,
+ * or when the queue cannot be used or trusted. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front, const struct deadline *deadline);
 
 /* Does a process wait in the open queue?  If it may not be used, it is closed, and removed where that is permitted. */
@@ -98,9 +101,6 @@ bool queue_preceded(struct queue *queue);
 
 /* Has another process a ticket at the front (--first, --replace)? */
 bool queue_led_from_front(struct queue *queue);
-
-/* Are MOST tickets before ours, or more?  QUEUE is counted. */
-bool queue_full(struct queue *queue, unsigned most);
 
 enum turn {
 	TURN_OURS,    /* no ticket is before ours any more */

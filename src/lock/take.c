@@ -175,6 +175,19 @@ static enum outcome take_unless_preceded(struct lock *lock, struct queue *queue,
 	return outcome == TAKEN && yield_to_earlier(lock, queue) ? BUSY : outcome;
 }
 
+/* Without tickets we may just try.  With tickets, too, in case their processes are stopped, or wait for other parts of
+ * the file. */
+static enum outcome take_without_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
+    struct error *error)
+{
+	enum outcome outcome;
+
+	if (wait->first || !queue_has_waiter(queue, lock) || skips_queue(lock, wait))
+		return attempt_try(lock, error);
+	outcome = take_again(lock, error);
+	return outcome == BUSY ? take_at_once(lock, error) : outcome;
+}
+
 /* The ticket first: all that may take time, or that only a wait needs, comes after it.  A caller that skips the queue
  * still draws a ticket, so that later waiters queue behind it, and a writer gets in among readers. */
 static enum outcome take_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
@@ -185,16 +198,16 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 	enum when_busy when_busy;
 	enum outcome outcome = BUSY;
 
+	if (queue->full) { /* as with -n: a deserted lock is free */
+		CRASH_POINT("queue.full");
+		lock->busy = BUSY_CROWDED;
+		return take_without_waiting(lock, queue, wait, error);
+	}
 	skips = skips_queue(lock, wait); /* before a conversion drops a part of what is held */
 	if (!tried)
 		outcome = take_unless_preceded(lock, queue, skips, error);
 	if (outcome != BUSY)
 		return outcome;
-	/* Are all places taken?  A lock that is opened again keeps the place that it has had. */
-	if (joined && wait->places > 0 && !lock->place.admitted && queue_full(queue, wait->places)) {
-		lock->busy = BUSY_CROWDED;
-		return take_at_once(lock, error); /* as with -n: a deserted lock is free */
-	}
 	lock->place.admitted = lock->place.admitted || joined;
 	lock->place.unordered = !joined || queue->hostile;
 	when_busy = wait->waits == NULL ? WAIT : wait->waits(lock, wait->context);
@@ -212,22 +225,10 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 	return wait_in_queue(lock, queue, wait, error);
 }
 
-/* Without tickets we may just try.  With tickets, too, in case their processes are stopped, or wait for other parts of
- * the file. */
-static enum outcome take_without_waiting(struct lock *lock, struct queue *queue, const struct wait_options *wait,
-    struct error *error)
-{
-	enum outcome outcome;
-
-	if (wait->first || !queue_has_waiter(queue, lock) || skips_queue(lock, wait))
-		return attempt_try(lock, error);
-	outcome = take_again(lock, error);
-	return outcome == BUSY ? take_at_once(lock, error) : outcome;
-}
-
 enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	struct queue queue = {.fd = -1, .counted = wait->places > 0};
+	/* A lock that is opened again keeps the place that it has had. */
+	struct queue queue = {.fd = -1, .places = lock->place.admitted ? 0 : wait->places};
 	enum outcome outcome = BUSY;
 
 	lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;

@@ -27,7 +27,7 @@ static int by_number(const void *left, const void *right)
 
 static bool is_ticket(const struct procfs_lock *lock)
 {
-	return lock->kind == KIND_OFD && lock->exclusive && !lock->waiting;
+	return lock->kind == KIND_OFD && lock->exclusive && !lock->waiting && lock->first != QUEUE_ADMISSION;
 }
 
 static struct ticket *ticket_numbered(const struct tickets *tickets, long long number)

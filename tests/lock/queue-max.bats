@@ -137,22 +137,44 @@ leaves() {
 	let_go waiter
 }
 
-@test "a waiter that is stopped while it draws its ticket draws another one when it goes on" {
+@test "a waiter that is stopped while it counts the others holds them up for two seconds, and counts them when it goes on" {
 	hold_lock l
-	fifos late
-	SEMLOCK_CRASH=queue.drawn:stop start late "$CRASHABLE_SEMLOCK" --queue-max=2 l "$PROBE" hold late.up late.down
+	SEMLOCK_CRASH=queue.admitting:stop start late "$CRASHABLE_SEMLOCK" --queue-max=1 l touch ran
 	"$PROBE" state "${PID[late]}" T
-	queue_as waiter l
-	"$PROBE" pause 2100 # a waiter tries to draw for two seconds
+	expect_status 1 patiently "$SEMLOCK" --queue-max=1 -w .2 l true
+	fifos waiter
+	start waiter "$SEMLOCK" --queue-max=1 l "$PROBE" hold waiter.up waiter.down
+	"$PROBE" blocked "${PID[waiter]}"
+	eventually has_ticket
 	kill -CONT "${PID[late]}"
-	"$PROBE" state "${PID[late]}" T
-	kill -CONT "${PID[late]}"
-	"$PROBE" blocked "${PID[late]}"
+	ended late 1
 	let_go
 	ready waiter
 	let_go waiter
-	ready late
-	let_go late
+	[ ! -e ran ]
+	[ ! -e "$(queue_of l)" ]
+}
+
+has_ticket() {
+	"$SEMLOCK" --who l | grep -qx "l: held, 1 waiting"
+}
+
+@test "one that is refused has no place: no other is refused for its sake" {
+	hold_lock l
+	queue_as first l
+	SEMLOCK_CRASH=queue.full:stop start refused "$CRASHABLE_SEMLOCK" --queue-max=1 l touch ran
+	"$PROBE" state "${PID[refused]}" T
+	kill -TERM "${PID[first]}"
+	ended first 143
+	fifos second
+	start second "$SEMLOCK" --queue-max=1 l "$PROBE" hold second.up second.down
+	"$PROBE" blocked "${PID[second]}"
+	kill -CONT "${PID[refused]}"
+	ended refused 1
+	let_go
+	ready second
+	let_go second
+	[ ! -e ran ]
 }
 
 @test "refused where there is no queue to count" {
