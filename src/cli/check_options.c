@@ -45,7 +45,7 @@ static void refuse_for_preemption(const struct request *request)
 	    "--replace and --toggle stop the holder of one lock: leave out -f and -j");
 	refuse_if(request->preempt == PREEMPT_TOGGLE && request->command == NULL,
 	    "--toggle: there is no command to switch on");
-	refuse_if(request->unlock, "-u with --replace or --toggle makes no sense");
+	refuse_if(request->unlock || request->nested, "--replace and --toggle go with neither -u nor --nested");
 }
 
 static void refuse_for_hold(const struct request *request, const struct reading *reading)

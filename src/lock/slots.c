@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lock/attempt.h"
+#include "sys/files.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
 
@@ -112,7 +113,7 @@ static int watch_closes(const struct lock *lock)
 	char path[40];
 
 	if (closes < 0)
-		closes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		closes = descriptor_above_standard(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->fd);
 	if (closes < 0 || fcntl(closes, F_SETOWN, getpid()) != 0)
 		return -1;
@@ -150,17 +151,20 @@ static enum outcome become_collector(struct lock *lock, const struct wait_option
 }
 
 /* As long as it tells, a descriptor that is closed ends the sleep.  A holder that ends otherwise (-u), or on another
- * machine, is found by the timer, in steps that double up to a second.  What has been collected is kept meanwhile. */
+ * machine, is found by the timer, in steps that double up to a second.  What has been collected is kept meanwhile, but
+ * for half a second at most: a holder's child may wait for a slot, past the queue, and the holder for its child. */
 static enum outcome await_slots(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	const int watch = watch_closes(lock);
 	const int64_t longest = watch >= 0 ? SECOND : SECOND / 10;
-	int64_t step = MILLISECOND, left;
+	const struct deadline rest = collects(lock) ? deadline_after(SECOND / 2) : deadline_never();
+	int64_t step = collects(lock) ? SECOND / 8 : MILLISECOND, left;
 	enum outcome outcome = BUSY;
 
-	for (unsigned slot = 0; outcome == BUSY && deadline_left(&wait->deadline) > 0;
+	for (unsigned slot = 0; outcome == BUSY && deadline_left(&wait->deadline) > 0 && deadline_left(&rest) > 0;
 	     slot = (slot + 1) % lock->spec->slots) {
 		left = wait_left(lock, wait);
+		left = left < deadline_left(&rest) ? left : deadline_left(&rest);
 		if (wakeup_set(left < step ? left : step, error) != 0) {
 			outcome = FAILED;
 			break;

@@ -62,12 +62,34 @@ static enum outcome take_by_preemption(struct lock *lock, const struct wait_opti
 	return outcome;
 }
 
+/* LOCK is busy.  After a while a collector of slots (--take) gives back what it has: true after a pause in which a holder's
+ * child may take one, and which is too short for -n to find the lock deserted. */
+static bool collects_again(const struct lock *lock, const struct wait_options *wait)
+{
+	static const struct timespec a_moment = {0, 3 * MILLISECOND / 2};
+
+	if (lock->spec->take <= 1 || deadline_left(&wait->deadline) == 0)
+		return false;
+	nanosleep(&a_moment, NULL);
+	return true;
+}
+
 /* No ticket is before ours, or there is no queue. */
 static enum outcome take_as_head(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	if (wait->preempt != NULL)
 		return take_by_preemption(lock, wait, error);
 	return attempt_sleep(lock, wait, error);
+}
+
+static enum outcome take_without_queue(struct lock *lock, const struct wait_options *wait, struct error *error)
+{
+	enum outcome outcome;
+
+	do
+		outcome = take_as_head(lock, wait, error);
+	while (outcome == BUSY && collects_again(lock, wait));
+	return outcome;
 }
 
 /* Q3: is there an earlier ticket?  With the lock and the ticket in hand: if an earlier ticket has been drawn
@@ -107,10 +129,12 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 			CRASH_POINT("lock.head");
 			break;
 		case TURN_BROKEN:
-			return take_as_head(lock, wait, error);
+			return take_without_queue(lock, wait, error);
 		}
 		outcome = take_as_head(lock, wait, error);
-		if (outcome != TAKEN || !yield_to_earlier(lock, queue))
+		if (outcome == BUSY && collects_again(lock, wait))
+			queue->check_at = clock_now() + SECOND;
+		else if (outcome != TAKEN || !yield_to_earlier(lock, queue))
 			return outcome;
 	}
 }
@@ -216,12 +240,12 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 		return BUSY;
 	}
 	if (!joined)
-		return take_as_head(lock, wait, error);
+		return take_without_queue(lock, wait, error);
 	outcome = convert(lock, wait, error);
 	if (outcome != BUSY)
 		return outcome;
 	if (skips || when_busy == WAIT_PAST_QUEUE)
-		return attempt_sleep(lock, wait, error);
+		return take_without_queue(lock, wait, error);
 	return wait_in_queue(lock, queue, wait, error);
 }
 

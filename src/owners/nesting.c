@@ -64,27 +64,55 @@ static bool is_own(const struct lock *lock, int fd)
 	       (lock->spec->name == NULL && open_fds_same_description(getpid(), fd, getpid(), lock->fd) != 0);
 }
 
+/* Mark in MINE the slots of LOCK among the bytes of HELD. */
+static void note_slots(const struct lock *lock, const struct procfs_lock *held, bool *mine)
+{
+	bool ranged = (lock->spec->method->can & CAN_RANGE) != 0;
+	long long first = ranged ? bytes_of(lock).first : FLOCK_FIRST_SLOT;
+
+	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
+		mine[slot] = mine[slot] || (held->first <= first + slot && held->last >= first + slot);
+}
+
+/* Slots are inherited: are they as many as LOCK takes, and may as many be had beside them? */
+static enum nesting compare_slots(const struct lock *lock, const bool *mine)
+{
+	unsigned take = lock->spec->take > 1 ? lock->spec->take : 1, count = 0;
+
+	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
+		count += mine[slot];
+	if (lock->spec->slots - count < take)
+		return count < take ? NESTING_LESS : NESTING_COVERS;
+	return count < take ? NESTING_BESIDE : NESTING_AGAIN;
+}
+
 static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
 	struct stat named;
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
-	enum nesting nesting = NESTING_NONE;
+	enum nesting nesting = NESTING_NONE, one;
+	bool mine[SLOTS_MOST] = {false};
 	struct owner holder;
 
 	if (file.inode == 0 && lock->spec->name != NULL && stat(lock->spec->name, &named) == 0) /* not opened yet */
 		file = (struct identity){named.st_dev, named.st_ino};
 	open_fds_of(&open_fds, getpid());
-	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_BESIDE; i++) {
+	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_AGAIN; i++) {
 		/* The slot of a flock is two locks, of which the shared flock says no more than the byte. */
 		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd))
 			continue;
 		owner_describe(&holder, &open_fds.list[i].lock);
-		nesting = compare_locks(lock, &holder);
-		*fd = open_fds.list[i].fd;
+		one = compare_locks(lock, &holder);
+		if (one == NESTING_AGAIN)
+			note_slots(lock, &open_fds.list[i].lock, mine);
+		if (one > nesting) {
+			nesting = one;
+			*fd = open_fds.list[i].fd;
+		}
 	}
 	open_fds_forget(&open_fds);
-	return nesting;
+	return nesting == NESTING_AGAIN ? compare_slots(lock, mine) : nesting;
 }
 
 static enum nesting nesting_on_server(const struct lock *lock, int *fd)

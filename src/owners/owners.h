@@ -37,7 +37,7 @@ struct owner {
 	const char *method;   /* "flock", "ofd", "posix" ... */
 	unsigned kind;        /* KIND_* of sys/open_fds.h; 0: no kernel lock */
 	enum { MODE_UNKNOWN, MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOT } mode;
-	int slot;              /* with MODE_SLOT; -1: not known */
+	int slot, last_slot;   /* with MODE_SLOT: --take may have several in a row; -1: not known */
 	long long first, last; /* the bytes of an fcntl lock; LLONG_MAX: to the end */
 
 	/* If the holder is semlock or flock(1): the command that it runs.  pid 0: the process cannot be seen; then TAKER, if

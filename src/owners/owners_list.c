@@ -19,7 +19,7 @@ struct owner *owners_add(struct owners *found)
 		return NULL;
 	}
 	found->list = list;
-	list[found->count] = (struct owner){.slot = -1};
+	list[found->count] = (struct owner){.slot = -1, .last_slot = -1};
 	return &list[found->count++];
 }
 
@@ -80,6 +80,7 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 	owner->method = owner->kind == KIND_FLOCK ? "flock" : owner->kind == KIND_OFD ? "ofd" : "posix";
 	owner->mode = slot ? MODE_SLOT : lock->exclusive ? MODE_EXCLUSIVE : MODE_SHARED;
 	owner->slot = slot ? (int)(lock->first - FLOCK_FIRST_SLOT) : -1;
+	owner->last_slot = slot ? (int)(lock->last - FLOCK_FIRST_SLOT) : -1;
 	owner->first = slot ? 0 : lock->first;
 	owner->last = slot ? LLONG_MAX : lock->last;
 }

@@ -37,7 +37,7 @@ static void mode_text(const struct owner *owner, char *name, size_t size)
 	static const char *const names[] = {"-", "exclusive", "shared", "slot"};
 
 	if (owner->mode == MODE_SLOT && owner->slot >= 0)
-		snprintf(name, size, "slot %d", owner->slot);
+		snprintf(name, size, owner->last_slot > owner->slot ? "slot %d-%d" : "slot %d", owner->slot, owner->last_slot);
 	else
 		snprintf(name, size, "%s", names[owner->mode]);
 }

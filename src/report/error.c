@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,12 +41,26 @@ int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt,
 	return -1;
 }
 
+/* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is ignored: to
+ * ignore it again takes it from the queue. */
+void write_without_sigpipe(int fd, const char *line, size_t length)
+{
+	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
+	int saved = errno;
+
+	sigaction(SIGPIPE, &ignored, &before);
+	while (write(fd, line, length) < 0 && errno == EINTR)
+		;
+	sigaction(SIGPIPE, &ignored, NULL);
+	sigaction(SIGPIPE, &before, NULL);
+	errno = saved;
+}
+
 /* A lock's name is foreign data: it must not steer a terminal, nor make two lines of one. */
 static void PRINTF_LIKE(2, 0)
 write_message(int fd, const char *fmt, va_list args)
 {
 	char text[5120], line[5120];
-	int saved = errno;
 	size_t used;
 
 	snprintf(text, sizeof text, "%s: ", program);
@@ -54,9 +69,7 @@ write_message(int fd, const char *fmt, va_list args)
 	text_printable(line, sizeof line - 1, text, strlen(text), sizeof line);
 	used = strlen(line);
 	line[used++] = '\n';
-	while (write(fd, line, used) < 0 && errno == EINTR)
-		;
-	errno = saved;
+	write_without_sigpipe(fd, line, used);
 }
 
 void print_line(const char *fmt, ...)

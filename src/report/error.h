@@ -66,6 +66,9 @@ COLD int error_fill(struct error *error, enum kind kind, int errnum, const char 
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 
+/* Write LINE, of LENGTH bytes, on FD.  A pipe that nobody reads, or another failure, is ignored; errno stays. */
+void write_without_sigpipe(int fd, const char *line, size_t length);
+
 /* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several processes do not
  * mix.  Control characters are replaced.  errno stays, and a failure is ignored. */
 COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);

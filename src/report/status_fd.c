@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "report/error.h"
 #include "report/status_fd.h"
 
 int status_fd = -1;
@@ -54,21 +54,6 @@ static void note(const char *line)
 		snprintf(outcome, sizeof outcome, "%.*s", (int)(end == NULL ? strlen(line) : (size_t)(end - line)), line);
 }
 
-/* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is ignored: to
- * ignore it again takes it from the queue. */
-static void write_without_sigpipe(const char *line, size_t length)
-{
-	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
-	int saved = errno;
-
-	sigaction(SIGPIPE, &ignored, &before);
-	while (write(status_fd, line, length) < 0 && errno == EINTR)
-		;
-	sigaction(SIGPIPE, &ignored, NULL);
-	sigaction(SIGPIPE, &before, NULL);
-	errno = saved;
-}
-
 void status_fd_write(const char *fmt, ...)
 {
 	char line[128];
@@ -84,7 +69,7 @@ void status_fd_write(const char *fmt, ...)
 		return;
 	used = strlen(line);
 	line[used++] = '\n';
-	write_without_sigpipe(line, used);
+	write_without_sigpipe(status_fd, line, used);
 }
 
 const char *status_fd_errno(int errnum)

@@ -58,8 +58,10 @@ static void *end_wait(void *unused)
 
 	(void)unused;
 	if (wait_for_event(ends, POLLRDHUP) && ((ends[0].revents & POLLNVAL) == 0 || !owner_lives()) &&
-	    !atomic_load(&taken))
+	    !atomic_load(&taken)) {
+		signal(SIGTERM, SIG_DFL); /* it may have been ignored */
 		kill(getpid(), SIGTERM);
+	}
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lock/attempt.h"
 #include "methods/kernel/safe_open.h"
 #include "report/error.h"
 #include "report/status_fd.h"
@@ -52,6 +53,10 @@ void log_open(const struct request *request)
 	}
 	log_fd = open_plainly(path, flags);
 	log_fd = descriptor_above_standard(log_fd);
+	if (log_fd >= 0 && log_fd == request->locks[0].fd) { /* the caller's is closed: not this file is meant */
+		log_fd = fcntl(log_fd, F_DUPFD_CLOEXEC, log_fd + 1);
+		close(request->locks[0].fd);
+	}
 	if (log_fd < 0)
 		complain("--log %s: cannot open: %s; this run is not logged", request->log, strerror(errno));
 }
@@ -76,6 +81,8 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	static const char *const modes[] = {[EXCLUSIVE] = "exclusive", [SHARED] = "shared"};
 	int64_t held = held_time(), waited = clock_now() - opened - held;
 	const struct passwd *user = getpwuid(geteuid());
+	const char *outcome = status_fd_outcome();
+	bool ran = job != NULL && job->child.pid > 0 && strncmp(outcome, "not-run", strlen("not-run")) != 0;
 	time_t now = time(NULL);
 	char moment[32], number[24];
 
@@ -85,15 +92,18 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	json_text(out, "lock", request->label);
 	json_text(out, "method", request->spec.method->name);
 	json_text(out, "mode", request->spec.slots > 0 ? "slot" : modes[request->locks[0].mode]);
-	json_number(out, "slot", job == NULL ? 0 : job->slot, job != NULL && job->slot >= 0);
-	json_number(out, "pid", job == NULL ? 0 : (long long)job->child.pid, job != NULL && job->child.pid > 0);
+	if (job != NULL && job->slot >= 0 && request->spec.take > 1)
+		json_text(out, "slot", slots_text(job->locks));
+	else
+		json_number(out, "slot", job == NULL ? 0 : job->slot, job != NULL && job->slot >= 0);
+	json_number(out, "pid", ran ? (long long)job->child.pid : 0, ran);
 	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
 	json_text(out, "user", user == NULL ? number : user->pw_name);
 	put_words(out, request->command);
 	json_number(out, "place", (long long)place, place > 0);
 	fprintf(out, "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",
 	    STATUS_FD_TIME(waited), STATUS_FD_TIME(held));
-	json_string(out, status_fd_outcome(), strlen(status_fd_outcome()));
+	json_string(out, outcome, strlen(outcome));
 	fputs("}\n", out);
 }
 

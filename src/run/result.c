@@ -43,8 +43,10 @@ int result_of_busy(const struct request *request, const struct lock *lock, enum 
 	};
 	char text[400];
 
-	if (reason == BUSY_TOGGLED)
+	if (reason == BUSY_TOGGLED) {
+		status_fd_set_outcome("toggled");
 		return EXIT_SUCCESS;
+	}
 	if (request->as_flock) {
 		if (request->verbose)
 			complain("%s", words[reason].as_flock);
@@ -71,18 +73,17 @@ int64_t held_time(void)
 void held_at_least(int64_t duration)
 {
 	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP); /* SIGCONT: the subreaper has been killed */
+	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP); /* SIGCONT: the subreaper or the parent is gone */
 	int64_t left;
 	int signo = 0;
 
-	sigaddset(&signals, PARENT_SIGNAL);
 	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
 		if (!signals_ignored(enough[i])) /* as HUP is under nohup(1) */
 			sigaddset(&signals, enough[i]);
 	/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command, which has ended. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	while ((left = duration - held_time()) > 0 &&
-	       (signo <= 0 || signo == SIGCONT || (signo == PARENT_SIGNAL && !parent_ended())) && !subreaper_killed()) {
+	       (signo <= 0 || signo == SIGCONT) && !parent_ended() && !subreaper_killed()) {
 		left = left > SECOND ? SECOND : left;
 		signo = signals_wait(&signals, NULL, left);
 		if (signo < 0 && errno != EAGAIN && errno != EINTR)

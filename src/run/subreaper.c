@@ -44,6 +44,7 @@ pid_t subreaper_start(struct error *error)
 	struct procfs_stat holder;
 	siginfo_t info;
 	bool elders = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+	struct timespec tick = {0, SECOND / sysconf(_SC_CLK_TCK) + MILLISECOND};
 	char byte;
 
 	if (child_begins_namespace())
@@ -54,6 +55,10 @@ pid_t subreaper_start(struct error *error)
 	 * which does not pass it on. */
 	sigprocmask(SIG_BLOCK, &only_child, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
+	/* A shell may have started jobs, and then have become semlock (exec).  They are spared: only a child that is no
+	 * older than the holder counts as the holder's.  A start time is in clock ticks. */
+	while (elders && nanosleep(&tick, &tick) != 0)
+		;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
 	if (pid < 0)
@@ -61,10 +66,8 @@ pid_t subreaper_start(struct error *error)
 	if (pid > 0) {
 		signals_block_all(NULL);
 		send(kept[0], "", 1, MSG_NOSIGNAL);
-		/* A shell may have started jobs, and then have become semlock (exec): only a child that is younger than
-		 * the holder counts as the holder's.  A start time is in clock ticks. */
 		if (elders && process_stat(pid, &holder))
-			since = holder.started + 1;
+			since = holder.started;
 		return pid;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -72,6 +72,8 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	supervised->resumed = signals_wait(&cont, NULL, 0) == SIGCONT;
+	if (parent_ended())
+		raise(PARENT_SIGNAL);
 }
 
 /* See to all children that have changed state.  Other children than the command were semlock's before it was
@@ -190,7 +192,7 @@ static bool is_from_semlock(const siginfo_t *info)
 {
 	struct procfs_stat sender;
 
-	return info->si_code == SI_USER && info->si_pid > 0 && info->si_pid != getppid() &&
+	return info->si_code == SI_USER && info->si_pid > 0 && !process_descends(getpid(), info->si_pid, 0, 0) &&
 	       process_stat(info->si_pid, &sender) && strcmp(sender.name, "semlock") == 0;
 }
 
@@ -208,8 +210,8 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 		signo = poll_signal(info);
 	if (signo < 0)
 		return EVENT_TIME;
-	if (signo == PARENT_SIGNAL && parent_is_watched())
-		return parent_ended() ? EVENT_PARENT_ENDED : EVENT_CHILD;
+	if (signo == PARENT_SIGNAL && parent_ended())
+		return EVENT_PARENT_ENDED;
 	sigaddset(&supervised->got, signo);
 	supervised->result.replaced = supervised->result.replaced || (asks_to_end(signo) && is_from_semlock(info));
 	supervised->result.asked = supervised->result.asked || asks_to_end(signo);

@@ -128,14 +128,9 @@ void wakeup_off(void)
 static pid_t parent;   /* 0: in another PID namespace: its end cannot be seen otherwise */
 static pid_t watching; /* this process; 0: parent_watch() has not been called */
 
-bool parent_is_watched(void)
-{
-	return watching != 0 && watching == getpid();
-}
-
 bool parent_ended(void)
 {
-	return parent_is_watched() && (parent == 0 || getppid() != parent);
+	return watching != 0 && watching == getpid() && (parent == 0 || getppid() != parent);
 }
 
 static void end_with_parent(int signo)

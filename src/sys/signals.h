@@ -44,19 +44,16 @@ void wakeup_off(void);
 
 /* ---- the end of the process that started this one ---- */
 
-/* No program but init uses it.  A SIGTERM could come from anybody, and the kernel sends this one also when only the thread
- * of the parent ends that started this process: ask parent_ended(). */
-enum { PARENT_SIGNAL = SIGPWR };
+/* A stopped process acts on no other signal but KILL.  It comes from others, too, and from the kernel also when only the
+ * thread of the parent ends that started this process: ask parent_ended(). */
+enum { PARENT_SIGNAL = SIGCONT };
 
 /* From now on the end of the parent ends this process, as SIGTERM does, or, where all signals are blocked, is received
  * as a signal: parent_ended().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.  Returns
  * false if the parent has ended already. */
 bool parent_watch(void);
 
-/* Does PARENT_SIGNAL tell this process of its parent? */
-bool parent_is_watched(void);
-
-/* This process has received PARENT_SIGNAL: has its parent ended? */
+/* Has parent_watch() been called by this process, and its parent ended since? */
 bool parent_ended(void);
 
 #endif

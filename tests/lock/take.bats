@@ -48,6 +48,22 @@ slots_of() {
 	[ ! -e ran ]
 }
 
+@test "a collector keeps neither a child of a holder from its slot, nor one that comes first from a free one" {
+	for method in flock ofd; do
+		fifos parent
+		start parent "$SEMLOCK" -m $method -j 2 "l.$method" sh -c \
+			'"$1" hold parent.up parent.down; "$0" -m "$2" -j 2 "l.$2" touch ran' "$SEMLOCK" "$PROBE" $method
+		ready parent
+		queue_as collector -m $method -j 2 --take=2 "l.$method"
+		expect_status 0 "$SEMLOCK" -w "$PATIENCE" --first -m $method -j 2 "l.$method" true
+		let_go parent
+		ready collector
+		[ -e ran ]
+		let_go collector
+		rm ran ./*.up ./*.down
+	done
+}
+
 @test "a killed holder, and a killed collector, free all their slots" {
 	hold_as big -j 4 --take=3 l
 	kill -KILL "${PID[big]}" "${COMMAND[big]}"

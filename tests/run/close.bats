@@ -167,6 +167,22 @@ write_hopper() {
 	done
 }
 
+@test "the inner one killed: also what the command has started at once is ended, beside a job of the shell that was execed" {
+	for way in -o "-m posix"; do
+		# shellcheck disable=SC2086 # words
+		start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" $way l \
+			sh -c 'sleep 1000 & echo $! >stray; echo $$ >command; wait'
+		eventually [ -s command ]
+		kill -KILL "$(pgrep -P "${PID[holder]}" -f "semlock $way")"
+		ended holder 137
+		! kill -0 "$(cat stray)" || complain "the stray one lives"
+		! kill -0 "$(cat command)" || complain "the command lives"
+		kill "$(cat elder)"
+		expect_free l
+		rm l stray command
+	done
+}
+
 @test "killed while it waits, semlock -o leaves no process behind" {
 	hold_lock l
 	start waiter "$SEMLOCK" -o l touch ran

@@ -110,6 +110,17 @@ killed() {
 	killed parent
 }
 
+@test "a stopped semlock ends, holding or waiting" {
+	holds parent l
+	kill -STOP "$(cat parent.pid)"
+	child_of waiter "$SEMLOCK" --die-with-parent l true
+	"$PROBE" blocked "$(cat waiter.pid)"
+	kill -STOP "$(cat waiter.pid)"
+	killed waiter
+	killed parent
+	expect_status 0 "$SEMLOCK" -w 60 l true
+}
+
 @test "the wait of --min-hold ends" {
 	child_of parent "$SEMLOCK" --die-with-parent --min-hold 1h l sh -c ': >ran'
 	eventually [ -e ran ]

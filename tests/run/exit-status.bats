@@ -78,6 +78,13 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	let_go
 }
 
+@test "messages that nobody reads do not end it" {
+	mkfifo pipe
+	# shellcheck disable=SC2016 # by that shell
+	expect_status 3 bash -c 'exec 7<>pipe 8>pipe 7<&-; "$0" -v -m excl l sh -c "exit 3" 2>&8' "$SEMLOCK"
+	[ ! -e l ]
+}
+
 @test "output that semlock itself cannot write: 71" {
 	hold_lock busy
 	for words in --help --version "--who busy" "--who --json busy"; do

@@ -153,6 +153,17 @@ holding() {
 }
 
 # The test's shell keeps the pipe open.
+@test "--hold gives up its place also where TERM is ignored" {
+	hold_lock l
+	mkfifo in
+	start waiter "$PROBE" with-ignored TERM -- sh -c 'exec "$0" --hold l <in' "$SEMLOCK"
+	exec 9>in
+	"$PROBE" blocked "${PID[waiter]}"
+	exec 9>&-
+	ended waiter 143
+	let_go
+}
+
 @test "--hold=PID: the end of the owner is the end of the lock, whichever process has the pipe" {
 	fifos owner
 	start owner "$PROBE" hold owner.up owner.down

@@ -56,6 +56,30 @@ logs() {
 	logs .outcome lost
 }
 
+@test "what came of it, where no command ran, or an outer semlock ended it; several slots" {
+	hold_lock l
+	expect_status 0 "$SEMLOCK" --log=log --toggle l true
+	ended holder 143
+	logs .outcome toggled
+	expect_status 126 "$SEMLOCK" --log=log -m excl x ./l
+	logs .outcome "not-run EACCES"
+	logs .pid null
+	mkfifo never
+	expect_status 124 "$SEMLOCK" --run-timeout .1 outer sh -c '"$0" --log=log l sh -c "read -r _ <>never"; exit' "$SEMLOCK"
+	eventually logs .outcome "signal 15"
+	expect_status 0 "$SEMLOCK" --log=log -j 4 --take=2 slots true
+	logs .slot 0,1
+}
+
+# The log's descriptor gets the lowest number that is free.
+@test "a descriptor that the caller has closed is not the log: nothing is locked, 65" {
+	# shellcheck disable=SC2016 # by the shell that has closed it
+	expect_status 65 bash -c 'exec 3>&-; "$0" --log=log -n --fd=3 touch ran' "$SEMLOCK"
+	[[ $err == *"descriptor 3: this descriptor is not open"* ]] || complain "$err"
+	[ ! -e ran ]
+	expect_free log
+}
+
 @test "places in the queue, and locks made of files, -o and --hold" {
 	hold_lock l
 	for i in 1 2 3; do

@@ -255,6 +255,20 @@ between() {
 	done
 }
 
+@test "--take: slots that are inherited stand for as many with --nested, and more are waited for only if there are as many" {
+	for method in flock ofd; do
+		expect_status 0 "$SEMLOCK" -m $method -j 4 --take=3 l "$SEMLOCK" -m $method --nested -j 4 --take=3 l echo inherited
+		expect_out inherited
+		refused 64 "waiting for it in this mode" "$SEMLOCK" -m $method -j 4 l "$SEMLOCK" -m $method --nested -j 4 --take=4 l touch ran
+		expect_status 0 "$SEMLOCK" -m $method -j 4 l "$SEMLOCK" -m $method --nested -j 4 --take=3 l sh -c 'echo $SEMLOCK_SLOT'
+		expect_out 1,2,3
+		refused 64 "" "$SEMLOCK" -m $method -j 4 --take=4 l "$SEMLOCK" -m $method -j 4 l touch ran
+		expect_status 64 "$SEMLOCK" -m $method -j 2 l "$SEMLOCK" -m $method -j 2 l "$SEMLOCK" -m $method -j 2 l touch ran
+		rm l
+	done
+	[ ! -e ran ]
+}
+
 @test "a slot covers no exclusive lock: 64, with --nested as well" {
 	for method in flock ofd; do
 		refused 64 "as a slot" "$SEMLOCK" -m "$method" -j 2 l "$SEMLOCK" -m "$method" --nested l touch ran
