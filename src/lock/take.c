@@ -293,8 +293,10 @@ enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wai
 		if (error->errnum != EWOULDBLOCK)
 			return FAILED;
 		lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
-		if (wait->try_once || deadline_left(&wait->deadline) == 0)
+		if (wait->try_once || deadline_left(&wait->deadline) == 0) {
+			error->kind = ERROR_NONE; /* for longer it might have been had */
 			return BUSY;
+		}
 		nanosleep(&pause, NULL);
 	}
 	return TAKEN;

@@ -182,16 +182,19 @@ void progress_begins(struct progress *progress)
 		set_handlers(SIG_DFL, erase_and_obey);
 }
 
-/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it. */
+/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it; processor time,
+ * or on a busy machine the line would be a minute old. */
 int64_t progress_tick(struct progress *progress, const struct lock *lock)
 {
 	const int64_t began = clock_now();
+	int64_t used;
 	struct owners found = {.count = 0};
 
 	if (!progress->begun || progress->due == INT64_MAX)
 		return INT64_MAX;
 	if (began < progress->due)
 		return progress->due - began;
+	used = clock_processor();
 	wakeup_off(); /* its signal would interrupt the search */
 	if ((progress->verbose || progress->notes_place || is_in_front()) && owners_for_text(&found, lock)) {
 		if (progress->notes_place)
@@ -204,7 +207,7 @@ int64_t progress_tick(struct progress *progress, const struct lock *lock)
 		say_waiting(progress, lock, &found);
 	owners_forget(&found);
 	if (progress->live)
-		progress->due = clock_now() + 20 * (clock_now() - began);
+		progress->due = clock_now() + 20 * (clock_processor() - used);
 	else
 		progress->due = progress->verbose ? next_message(progress) : INT64_MAX;
 	return progress->verbose ? progress->due - clock_now() : INT64_MAX;

@@ -192,7 +192,7 @@ static bool is_from_semlock(const siginfo_t *info)
 {
 	struct procfs_stat sender;
 
-	return info->si_code == SI_USER && info->si_pid > 0 && !process_descends(getpid(), info->si_pid, 0, 0) &&
+	return info->si_code == SI_USER && info->si_pid > 0 && info->si_pid != getppid() &&
 	       process_stat(info->si_pid, &sender) && strcmp(sender.name, "semlock") == 0;
 }
 

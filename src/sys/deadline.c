@@ -32,6 +32,11 @@ int64_t clock_realtime(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+int64_t clock_processor(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static bool apply_suffix(const char *p, double *value)
 {
 	static const struct {
@@ -95,8 +100,8 @@ struct effort effort_begins(void)
 bool effort_exceeds(struct effort *effort, int64_t limit)
 {
 	if (effort->used >= 0)
-		return read_clock(CLOCK_THREAD_CPUTIME_ID) - effort->used > limit;
+		return clock_processor() - effort->used > limit;
 	if (clock_now() - effort->began > limit)
-		effort->used = read_clock(CLOCK_THREAD_CPUTIME_ID);
+		effort->used = clock_processor();
 	return false;
 }

@@ -34,6 +34,9 @@ bool duration_parse(const char *text, int64_t *duration);
 struct deadline deadline_after(int64_t duration);
 struct deadline deadline_never(void);
 
+/* The processor time that this thread has used, in ns. */
+int64_t clock_processor(void);
+
 /* The processor time that this thread uses from a moment on: it does not grow while other processes keep the machine
  * busy. */
 struct effort {

@@ -182,6 +182,7 @@ leased() {
 	ended lease 143
 	leased 60
 	expect_status 1 "$SEMLOCK" -n l touch ran
+	expect_silent
 	expect_status 1 "$SEMLOCK" -w .1 l touch ran
 	expect_status 1 "$SEMLOCK" -w .1 -f k l touch ran
 	start waiter "$SEMLOCK" -w 60 -f k l touch ran
