@@ -64,13 +64,15 @@ static enum outcome take_by_preemption(struct lock *lock, const struct wait_opti
 
 /* LOCK is busy.  After a while a collector of slots (--take) gives back what it has: true after a pause in which a holder's
  * child may take one, and which is too short for -n to find the lock deserted. */
-static bool collects_again(const struct lock *lock, const struct wait_options *wait)
+static bool collects_again(const struct lock *lock, struct queue *queue, const struct wait_options *wait)
 {
 	static const struct timespec a_moment = {0, 3 * MILLISECOND / 2};
 
 	if (lock->spec->take <= 1 || deadline_left(&wait->deadline) == 0)
 		return false;
 	nanosleep(&a_moment, NULL);
+	if (queue != NULL)
+		queue->check_at = clock_now() + SECOND;
 	return true;
 }
 
@@ -80,16 +82,6 @@ static enum outcome take_as_head(struct lock *lock, const struct wait_options *w
 	if (wait->preempt != NULL)
 		return take_by_preemption(lock, wait, error);
 	return attempt_sleep(lock, wait, error);
-}
-
-static enum outcome take_without_queue(struct lock *lock, const struct wait_options *wait, struct error *error)
-{
-	enum outcome outcome;
-
-	do
-		outcome = take_as_head(lock, wait, error);
-	while (outcome == BUSY && collects_again(lock, wait));
-	return outcome;
 }
 
 /* Q3: is there an earlier ticket?  With the lock and the ticket in hand: if an earlier ticket has been drawn
@@ -107,6 +99,7 @@ static bool yield_to_earlier(struct lock *lock, struct queue *queue)
 	return true;
 }
 
+/* QUEUE is NULL for one that waits for no earlier ticket. */
 static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const struct wait_options *wait,
     struct error *error)
 {
@@ -114,7 +107,7 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 	int rounds = 0;
 
 	for (;;) {
-		switch (queue_await(queue, lock, wait)) {
+		switch (queue == NULL ? TURN_OURS : queue_await(queue, lock, wait)) {
 		case TURN_EXPIRED:
 			return take_at_once(lock, error);
 		case TURN_CHECK:
@@ -129,12 +122,11 @@ static enum outcome wait_in_queue(struct lock *lock, struct queue *queue, const 
 			CRASH_POINT("lock.head");
 			break;
 		case TURN_BROKEN:
-			return take_without_queue(lock, wait, error);
+			queue = NULL;
 		}
 		outcome = take_as_head(lock, wait, error);
-		if (outcome == BUSY && collects_again(lock, wait))
-			queue->check_at = clock_now() + SECOND;
-		else if (outcome != TAKEN || !yield_to_earlier(lock, queue))
+		if (outcome == BUSY ? !collects_again(lock, queue, wait)
+				    : outcome != TAKEN || queue == NULL || !yield_to_earlier(lock, queue))
 			return outcome;
 	}
 }
@@ -239,14 +231,10 @@ static enum outcome take_waiting(struct lock *lock, struct queue *queue, const s
 		lock->busy = BUSY_INHERITED;
 		return BUSY;
 	}
-	if (!joined)
-		return take_without_queue(lock, wait, error);
-	outcome = convert(lock, wait, error);
+	outcome = joined ? convert(lock, wait, error) : BUSY;
 	if (outcome != BUSY)
 		return outcome;
-	if (skips || when_busy == WAIT_PAST_QUEUE)
-		return take_without_queue(lock, wait, error);
-	return wait_in_queue(lock, queue, wait, error);
+	return wait_in_queue(lock, joined && !skips && when_busy != WAIT_PAST_QUEUE ? queue : NULL, wait, error);
 }
 
 enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, struct error *error)
