@@ -24,7 +24,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/sys/file_system.c src/sys/file_system.h \
-	src/cli/user_lock.c \
+	src/cli/named_lock.c \
 	src/owners/nesting.c \
 	src/run/acquire.c \
 	src/owners/owners_list.c src/owners/owners.h src/owners/owners_look.c src/owners/sources.h \

@@ -189,10 +189,10 @@ static char **shell_command(char **words)
 	return argv;
 }
 
-static const char *user_lock(const char *name, bool create)
+static const char *named_lock(const char *name, bool create)
 {
 	struct error error;
-	const char *path = user_lock_path(name, create, &error);
+	const char *path = named_lock_path(name, create, &error);
 
 	if (path == NULL)
 		die(exit_status_of(error.kind), "--name %s: %s", name, error.text);
@@ -233,7 +233,7 @@ static void operands_read(struct request *request, const struct reading *reading
 
 	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
-		request->label = first->name = user_lock(reading->name, true);
+		request->label = first->name = named_lock(reading->name, true);
 		first->of_user = true;
 	} else if (!reading->fd_given) {
 		if (words[0] == NULL)
@@ -266,7 +266,7 @@ static void operands_locks(struct request *request, const struct reading *readin
 {
 	request->nlocks = 0;
 	if (reading->name != NULL)
-		request->locks[request->nlocks++] = (struct lock_spec){.name = user_lock(reading->name, false), .of_user = true};
+		request->locks[request->nlocks++] = (struct lock_spec){.name = named_lock(reading->name, false), .of_user = true};
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",

@@ -84,6 +84,6 @@ off_t value_size(const char *option, const char *text, off_t most);
 /* The path of the lock called NAME: root's is in /run/semlock (0755), another user's in .local/state/semlock (0700) in
  * the home directory of the password database, whatever the environment says.  With CREATE, the directory is made
  * if it is not there.  Returns a string for free(3), or NULL with ERROR filled. */
-char *user_lock_path(const char *name, bool create, struct error *error);
+char *named_lock_path(const char *name, bool create, struct error *error);
 
 #endif

@@ -14,7 +14,7 @@ FUZZ_words_FILES = tests/fuzz/words.c src/report/text.c
 FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/files.c \
 	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
-FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=user_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
+FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=named_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/loop.c src/locksmith/common/protocol.c src/sys/deadline.c \
 	src/locksmith/ftp/listing.c src/locksmith/common/url.c src/report/error.c src/report/text.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c \

@@ -3,7 +3,7 @@
  * error.h; or every value is in range, and no two contradict each other.
  *
  * The linker replaces the functions that would end the program or touch the system:
- * die, usage_help, usage_version, user_lock_path, status_fd_use and memory_lasting. */
+ * die, usage_help, usage_version, named_lock_path, status_fd_use and memory_lasting. */
 #include <config.h>
 
 #include <getopt.h>
@@ -23,7 +23,7 @@ enum { MOST_WORDS = 40 };
 noreturn void __wrap_die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 noreturn void __wrap_usage_help(void);
 noreturn void __wrap_usage_version(bool as_flock);
-char *__wrap_user_lock_path(const char *name, bool create, struct error *error);
+char *__wrap_named_lock_path(const char *name, bool create, struct error *error);
 int __wrap_status_fd_use(int fd);
 void *__wrap_memory_lasting(size_t size);
 
@@ -55,7 +55,7 @@ void __wrap_usage_version(bool as_flock)
 	longjmp(ended, 1);
 }
 
-char *__wrap_user_lock_path(const char *name, bool create, struct error *error)
+char *__wrap_named_lock_path(const char *name, bool create, struct error *error)
 {
 	static char path[] = "/run/user/0/semlock/name";
 

@@ -87,7 +87,7 @@ static int find_directory(char directory[PATH_MAX], bool create, struct error *e
 	return 0;
 }
 
-char *user_lock_path(const char *name, bool create, struct error *error)
+char *named_lock_path(const char *name, bool create, struct error *error)
 {
 	mode_t forbidden = geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IRWXG | S_IRWXO;
 	char directory[PATH_MAX], *path;
