@@ -53,7 +53,7 @@ in_python() {
 }
 
 @test "several slots for one holder: never too many, no overtaking, no deadlock; the naive ones fail" {
-	in_python take "" 4 2
+	in_python take "" 5 3
 }
 
 @test "--replace: no waiter is started or stopped for it, and the naive ways fail" {
