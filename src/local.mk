@@ -34,7 +34,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/process.c src/sys/process.h \
 	src/run/log.c \
 	src/run/progress.c src/run/progress.h \
-	src/lock/queue.c src/lock/queue.h src/lock/queuefile.c \
+	src/lock/queue.c src/lock/queue.h src/lock/queue_trust.c \
 	src/run/subreaper.c src/run/subreaper.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \

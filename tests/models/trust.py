@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The queue's file (src/lock/queuefile.c): its allowed owners and modes, in a directory open to all.
+"""The queue's file (src/lock/queue_trust.c): its allowed owners and modes, in a directory open to all.
 
 For each mode, owner and group of a lock and of two directories above it, and for four users in any order:
 a user that cannot open the lock, and does not own it, cannot open a queue that a waiter has trusted; all
