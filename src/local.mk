@@ -50,6 +50,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/values.c \
 	src/owners/waiters.c \
 	src/run/supervise.c \
+	src/run/unlock.c \
 	src/owners/who.c \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \

@@ -71,8 +71,7 @@ int main(int argc, char **argv)
 	holder = dies_with_semlock(&request) ? subreaper_start(&error) : 0;
 	if (holder > 0)
 		return run_subreaper(holder);
-	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
-	    (request.unlock && job_unlock(&job, &error) != 0))
+	if (holder < 0 || job_make(&job, &request, &error) != 0 || (request.unlock && job_unlock(&job, &error) != 0))
 		return log_write(&request, NULL, result_of_error(&request, NULL, &error));
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;

@@ -232,8 +232,7 @@ static bool draw_place(struct queue *queue, const struct lock *lock, const struc
 /* Q1: draw a ticket.  Nothing that can wait, but for --queue-max, stands between the open and the ticket, which makes the
  * order.  Whether the file may be used is looked at afterwards: and the last process to leave may have removed it before
  * we had our ticket.  Then draw from another one, which newcomers will find. */
-bool queue_join(struct queue *queue, const struct lock *lock, bool front,
-    const struct deadline *deadline)
+bool queue_join(struct queue *queue, const struct lock *lock, bool front, const struct deadline *deadline)
 {
 	enum trust trust = REMOVED;
 	bool drawn;

@@ -85,15 +85,6 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	return 0;
 }
 
-int job_unlock(struct job *job, struct error *error)
-{
-	struct lock *lock = job->locks;
-
-	if (lock->spec->method->open(lock, error) != 0)
-		return -1;
-	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
-}
-
 static void report_loss(const struct lock *lock)
 {
 	complain("%s: another process has removed the lock while the command runs", lock->spec->name);

@@ -33,8 +33,7 @@ ssize_t process_file(const char *path, char *text, size_t size)
 
 	if (fd < 0)
 		return -1;
-	while ((size_t)used < size - 1 &&
-	       (got = read(fd, text + used, size - 1 - (size_t)used)) > 0)
+	while ((size_t)used < size - 1 && (got = read(fd, text + used, size - 1 - (size_t)used)) > 0)
 		used += got;
 	errnum = errno;
 	close(fd);

@@ -7,14 +7,16 @@ TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
 BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 without_leak_check
 
-# finds_what_is BROKEN METHOD ACQUISITIONS KILLS: the torture finds the hole BROKEN, and its log shows the overlap
+# finds_what_is BROKEN METHOD ACQUISITIONS KILLS [LOSS]: the torture finds the hole BROKEN: its log shows the overlap, or, with
+# LOSS, holders have lost the lock to one that broke it.  (On a slow machine none comes in while they are inside.)
 finds_what_is() {
 	local room=room.$1.$2
 	mkdir "$room"
 	SEMLOCK_BROKEN=$1 TORTURE_SECONDS=240 capture sh -c 'cd "$0" && exec "$@"' "$room" \
 		"$TORTURE" "$2" "$BROKEN" "$3" "$4" 8 7
 	[ "$status" -eq 1 ] || complain "$1 $2: ended with $status: $out" "$err" || return
-	[[ $out == *"came in while"*"FINDS ANOTHER INSIDE"* ]] || complain "$1 $2: no log of an overlap: $out"
+	[[ $out == *"came in while"*"FINDS ANOTHER INSIDE"* ]] || [[ -n ${5-} && $out =~ \ [1-9][0-9]*\ lost, ]] ||
+		complain "$1 $2: no log of an overlap: $out"
 }
 
 @test "a semlock that does not look at the name again is found out, with the log that shows it" {
@@ -22,11 +24,11 @@ finds_what_is() {
 }
 
 @test "a semlock that breaks stale locks by looking, and then unlinking, is found out" {
-	finds_what_is uncompared excl 30000 3000
-	finds_what_is unguarded link 30000 3000
+	finds_what_is uncompared excl 30000 3000 loss
+	finds_what_is unguarded link 30000 3000 loss
 	if [ -z "${THOROUGH-}" ]; then return; fi
-	finds_what_is unguarded excl 30000 3000
-	finds_what_is uncompared link 30000 3000 # the rarest
+	finds_what_is unguarded excl 30000 3000 loss
+	finds_what_is uncompared link 30000 3000 loss # the rarest
 }
 
 @test "a semlock that goes by tickets alone is found out: a hostile one keeps it out for ever" {

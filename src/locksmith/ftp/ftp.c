@@ -28,8 +28,7 @@ static int set_paths(struct dirlock *lock)
 	else if (sftp || path[0] == '/')
 		home = "/";
 	path += strspn(path, "/");
-	snprintf(lock->path, sizeof lock->path, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/",
-	    path);
+	snprintf(lock->path, sizeof lock->path, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/", path);
 	snprintf(lock->parent, sizeof lock->parent, "%.*s", (int)sizeof lock->parent - 1, lock->path);
 	slash = strrchr(lock->parent, '/');
 	if (slash == NULL || slash[1] == '\0')

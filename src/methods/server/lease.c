@@ -163,8 +163,7 @@ static void *lease_thread(void *argument)
 		lease_act(lease);
 		if (lease->helper_exited)
 			sources[1].fd = -1;
-	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) &&
-		 sources[0].revents == 0);
+	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) && sources[0].revents == 0);
 	return NULL;
 }
 

@@ -152,8 +152,7 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 		if ((reads++ >= PIPE_READS && left == 0) ||
 		    poll(&answer, 1, until->never ? -1 : left < INT_MAX ? (int)left : INT_MAX) == 0)
 			return LINE_LATE;
-		got = read(helper->out, helper->buffer + helper->used,
-		    sizeof helper->buffer - helper->used);
+		got = read(helper->out, helper->buffer + helper->used, sizeof helper->buffer - helper->used);
 		if (got > 0)
 			helper->used += (size_t)got;
 		else if (got == 0 || (errno != EINTR && errno != EAGAIN))

@@ -180,8 +180,7 @@ static void note_owner(struct lock *lock, const char *text)
 	lock->server_text = *text == '\0' ? NULL : strdup(text);
 }
 
-static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
-    struct error *error)
+static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	struct deadline *until = &lock->helper->answer_by;
 	const char *line, *text;

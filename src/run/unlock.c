@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include "lock/method.h"
+#include "run/run.h"
+
+int job_unlock(struct job *job, struct error *error)
+{
+	struct lock *lock = job->locks;
+
+	if (lock->spec->method->open(lock, error) != 0)
+		return -1;
+	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
+}
