@@ -44,7 +44,7 @@ pid_t subreaper_start(struct error *error)
 	struct procfs_stat holder;
 	siginfo_t info;
 	bool elders = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-	struct timespec tick = {0, SECOND / sysconf(_SC_CLK_TCK) + MILLISECOND};
+	struct timespec tick = {0, (long)(SECOND / sysconf(_SC_CLK_TCK) + MILLISECOND)};
 	char byte;
 
 	if (child_begins_namespace())
