@@ -205,18 +205,16 @@ static bool draw_place(struct queue *queue, const struct lock *lock, const struc
 {
 	const struct deadline patience = deadline_after(2 * SECOND);
 	struct error ignored;
-	bool asleep = false, drawn;
+	bool drawn;
 	int64_t left;
 
-	while (lock_tickets(queue, asleep ? F_OFD_SETLKW : F_OFD_SETLK, F_WRLCK, QUEUE_ADMISSION, 1) != 0 &&
-	       (errno == EINTR || !asleep)) {
-		left = deadline_left(deadline) < deadline_left(&patience) ? deadline_left(deadline) : deadline_left(&patience);
-		asleep = left > 0 && wakeup_set(left, &ignored) == 0;
-		if (!asleep)
-			break;
-	}
-	if (asleep)
+	if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, QUEUE_ADMISSION, 1) != 0) {
+		do
+			left = deadline_left(deadline) < deadline_left(&patience) ? deadline_left(deadline) : deadline_left(&patience);
+		while (left > 0 && wakeup_set(left, &ignored) == 0 &&
+		       lock_tickets(queue, F_OFD_SETLKW, F_WRLCK, QUEUE_ADMISSION, 1) != 0 && errno == EINTR);
 		wakeup_off();
+	}
 	CRASH_POINT("queue.admitting");
 	drawn = draw_ticket(queue, lock, false, deadline) == 0;
 	queue->search = effort_begins();
