@@ -77,13 +77,14 @@ void held_at_least(int64_t duration)
 	int64_t left;
 	int signo = 0;
 
+	sigaddset(&signals, SIGPWR); /* likewise, of process 1 of a container */
 	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
 		if (!signals_ignored(enough[i])) /* as HUP is under nohup(1) */
 			sigaddset(&signals, enough[i]);
 	/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command, which has ended. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	while ((left = duration - held_time()) > 0 &&
-	       (signo <= 0 || signo == SIGCONT) && !parent_ended() && !subreaper_killed()) {
+	       (signo <= 0 || signo == SIGCONT || signo == SIGPWR) && !parent_ended_by(signo) && !subreaper_killed()) {
 		left = left > SECOND ? SECOND : left;
 		signo = signals_wait(&signals, NULL, left);
 		if (signo < 0 && errno != EAGAIN && errno != EINTR)

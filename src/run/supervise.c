@@ -72,8 +72,8 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	supervised->resumed = signals_wait(&cont, NULL, 0) == SIGCONT;
-	if (parent_ended())
-		raise(PARENT_SIGNAL);
+	if (supervised->resumed && parent_ended_by(SIGCONT))
+		raise(SIGCONT); /* for next_event() */
 }
 
 /* See to all children that have changed state.  Other children than the command were semlock's before it was
@@ -210,7 +210,7 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 		signo = poll_signal(info);
 	if (signo < 0)
 		return EVENT_TIME;
-	if (signo == PARENT_SIGNAL && parent_ended())
+	if (parent_ended_by(signo))
 		return EVENT_PARENT_ENDED;
 	sigaddset(&supervised->got, signo);
 	supervised->result.replaced = supervised->result.replaced || (asks_to_end(signo) && is_from_semlock(info));

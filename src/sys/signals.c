@@ -127,16 +127,19 @@ void wakeup_off(void)
 
 static pid_t parent;   /* 0: in another PID namespace: its end cannot be seen otherwise */
 static pid_t watching; /* this process; 0: parent_watch() has not been called */
+/* A stopped process acts on SIGCONT, and on no other signal but KILL.  It comes from others, too, and from the kernel also
+ * when only the thread of the parent ends that started this process: the parent's PID tells.  Where that cannot be seen,
+ * it has to be a signal that nobody else sends. */
+#define PARENT_SIGNAL (parent == 0 ? SIGPWR : SIGCONT)
 
-bool parent_ended(void)
+bool parent_ended_by(int signo)
 {
-	return watching != 0 && watching == getpid() && (parent == 0 || getppid() != parent);
+	return watching != 0 && watching == getpid() && signo == PARENT_SIGNAL && (parent == 0 || getppid() != parent);
 }
 
 static void end_with_parent(int signo)
 {
-	(void)signo;
-	if (!parent_ended())
+	if (!parent_ended_by(signo))
 		return;
 	raise(SIGTERM);
 	_exit(128 + SIGTERM); /* process 1 of a container */

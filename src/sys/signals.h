@@ -44,16 +44,12 @@ void wakeup_off(void);
 
 /* ---- the end of the process that started this one ---- */
 
-/* A stopped process acts on no other signal but KILL.  It comes from others, too, and from the kernel also when only the
- * thread of the parent ends that started this process: ask parent_ended(). */
-enum { PARENT_SIGNAL = SIGCONT };
-
 /* From now on the end of the parent ends this process, as SIGTERM does, or, where all signals are blocked, is received
- * as a signal: parent_ended().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.  Returns
+ * as a signal: parent_ended_by().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.  Returns
  * false if the parent has ended already. */
 bool parent_watch(void);
 
-/* Has parent_watch() been called by this process, and its parent ended since? */
-bool parent_ended(void);
+/* SIGNO has been received, SIGCONT or SIGPWR among others: has parent_watch() asked for it, and the parent ended? */
+bool parent_ended_by(int signo);
 
 #endif

@@ -200,6 +200,26 @@ while True:
 	expect_status 0 "$SEMLOCK" -w $SOON l true
 }
 
+@test "as process 1 of a container: SIGCONT is no parent's end, for a command, its --min-hold, and a waiter" {
+	namespaces --pid --fork
+	cat >inside <<-'END'
+		kill -CONT $PPID
+		: >continued
+	END
+	began=$(date +%s%N)
+	expect_status 0 unshare --pid --fork "$SEMLOCK" --die-with-parent --min-hold .5 l sh inside
+	[ $((($(date +%s%N) - began) / 1000000)) -ge 500 ] || complain "the lock was not kept"
+	[ -e continued ]
+	hold_lock l
+	start waiter unshare --pid --fork "$SEMLOCK" --die-with-parent l touch ran
+	eventually pgrep -P "${PID[waiter]}" >inner
+	"$PROBE" blocked "$(cat inner)"
+	kill -CONT "$(cat inner)"
+	let_go
+	ended waiter 0
+	[ -e ran ]
+}
+
 @test "-F is refused" {
 	refused 64 "-F and --die-with-parent" "$SEMLOCK" -F --die-with-parent l touch ran
 	[ ! -e ran ]
