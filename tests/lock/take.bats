@@ -114,6 +114,13 @@ slots_of() {
 	expect_status 0 "$SEMLOCK" -w 60 -j 4 --take=4 d/l true
 }
 
+@test "--who shows all the slots of a holder that has several in a row" {
+	hold_as big -j 4 --take=3 l
+	expect_status 1 "$SEMLOCK" --who l
+	[[ $out == *"slot 0-2"* ]] || complain "$out"
+	let_go big
+}
+
 @test "--hold says all the slots" {
 	expect_status 0 "$SEMLOCK" --hold -j 4 --take=3 l </dev/null
 	expect_out "OK slot=0,1,2"

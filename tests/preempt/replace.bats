@@ -729,6 +729,7 @@ unproven() {
 	refused 64 --replace "$SEMLOCK" --replace -f a b true
 	refused 64 --replace "$SEMLOCK" --replace=NOSUCH l true
 	refused 64 -u "$SEMLOCK" --replace -u 8
+	refused 64 --nested "$SEMLOCK" --replace --nested l true
 }
 
 @test "--older: a younger holder is waited for until it has that age, and then stopped, before all waiters" {
