@@ -203,16 +203,15 @@ static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, uns
  * Others may be stopped right there: then go on without the byte after two seconds, in which a place may be lost. */
 static bool draw_place(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
-	const struct deadline patience = deadline_after(2 * SECOND);
+	int64_t left = deadline_left(deadline);
+	const struct deadline patience = deadline_after(left < 2 * SECOND ? left : 2 * SECOND);
 	struct error ignored;
 	bool drawn;
-	int64_t left;
 
 	if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, QUEUE_ADMISSION, 1) != 0) {
-		do
-			left = deadline_left(deadline) < deadline_left(&patience) ? deadline_left(deadline) : deadline_left(&patience);
-		while (left > 0 && wakeup_set(left, &ignored) == 0 &&
-		       lock_tickets(queue, F_OFD_SETLKW, F_WRLCK, QUEUE_ADMISSION, 1) != 0 && errno == EINTR);
+		while ((left = deadline_left(&patience)) > 0 && wakeup_set(left, &ignored) == 0 &&
+		       lock_tickets(queue, F_OFD_SETLKW, F_WRLCK, QUEUE_ADMISSION, 1) != 0 && errno == EINTR)
+			;
 		wakeup_off();
 	}
 	CRASH_POINT("queue.admitting");

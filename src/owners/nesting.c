@@ -75,7 +75,7 @@ static void note_slots(const struct lock *lock, const struct procfs_lock *held, 
 }
 
 /* Slots are inherited: are they as many as LOCK takes, and may as many be had beside them? */
-static enum nesting compare_slots(const struct lock *lock, const bool *mine)
+static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 {
 	unsigned take = lock->spec->take > 1 ? lock->spec->take : 1, count = 0;
 
@@ -112,7 +112,7 @@ static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 		}
 	}
 	open_fds_forget(&open_fds);
-	return nesting == NESTING_AGAIN ? compare_slots(lock, mine) : nesting;
+	return nesting == NESTING_AGAIN ? nesting_of_slots(lock, mine) : nesting;
 }
 
 static enum nesting nesting_on_server(const struct lock *lock, int *fd)
