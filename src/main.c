@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS; /* the caller's descriptor stays locked */
 	if (acquired.how == ACQUIRED_BY_INHERITANCE)
 		job.command.nlocks = 0;
-	status = run(&job);
+	status = run(&job, &error);
 	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(&request, job.locks, status);
 	command_reap(&job.command); /* after the release: until then the command's PID, which a lock may name, is its own */

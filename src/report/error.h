@@ -9,7 +9,8 @@
 
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* A function that runs at failure only: kept apart from those that every start calls, so that these share few pages. */
+/* A function that few starts call: kept apart from those that every start calls, so that these share few pages of
+ * code and of stack. */
 #define COLD __attribute__((cold, noinline))
 
 /* Every exit status of semlock's own.  The command's status is passed through unchanged, and may be the same number:

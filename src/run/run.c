@@ -135,17 +135,16 @@ static int become(const struct job *job)
 	return result_status(job->request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
 }
 
-int run(struct job *job)
+int run(struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
 	const struct locksmith *helper = job->locks->helper;
 	const bool guarded = (request->spec.method->can & FREED_BY_KERNEL) == 0 && job->command.nlocks > 0;
 	struct result result;
-	struct error error;
 	pid_t pid;
 
-	if (prepare_command(job, &error) != 0)
-		return result_of_error(request, NULL, &error);
+	if (prepare_command(job, error) != 0)
+		return result_of_error(request, NULL, error);
 	if (request->verbose && request->as_flock)
 		tell(STDOUT_FILENO, "executing %s", request->command[0]);
 	else if (request->verbose && !request->hold)
@@ -155,13 +154,13 @@ int run(struct job *job)
 	/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that the subreaper has to end.
 	 * Before the guard, which tells a helper that the command may run. */
 	if ((job->command.tie &&
-		subreaper_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, &error) != 0) ||
-	    (guarded && guard_locks(job, &error) != 0)) {
+		subreaper_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, error) != 0) ||
+	    (guarded && guard_locks(job, error) != 0)) {
 		if (job->command.tie)
 			subreaper_command_ended();
-		return result_of_error(request, NULL, &error);
+		return result_of_error(request, NULL, error);
 	}
-	pid = command_start(&job->command, &result, &error);
+	pid = command_start(&job->command, &result, error);
 	if (pid > 0) {
 		job->child.pid = pid;
 		result = supervise(&job->command, pid);
@@ -175,7 +174,7 @@ int run(struct job *job)
 	if (guarded)
 		request->spec.method->unguard();
 	if (pid < 0)
-		return result_of_error(request, NULL, &error);
+		return result_of_error(request, NULL, error);
 	job->died_of = result.received ? result.code : 0;
 	return result_status(request, &result);
 }

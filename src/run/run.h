@@ -38,8 +38,8 @@ struct acquired {
 struct acquired acquire(const struct request *request, struct lock *locks);
 
 /* Run JOB's command, execute it in this process (-F), or hold the locks without one (--hold).  Returns the
- * exit status; every message has been printed. */
-int run(struct job *job);
+ * exit status; every message has been printed, ERROR's as well. */
+int run(struct job *job, struct error *error);
 
 /* As the subreaper: wait for HOLDER to end, passing signals to it.  Returns its exit status, or dies as it did. */
 int run_subreaper(pid_t holder);

@@ -56,7 +56,7 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 	return false;
 }
 
-static void stop_like_it(struct supervised *supervised, int signo)
+COLD static void stop_like_it(struct supervised *supervised, int signo)
 {
 	sigset_t set, cont = signals_only(SIGCONT);
 
@@ -154,7 +154,7 @@ static void start_countdown(struct supervised *supervised)
 
 /* sigtimedwait(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for a moment
  * takes it from the queue, and its origin with it.  Returns -1 if none is pending; the command may have ended. */
-static int poll_signal(siginfo_t *info)
+COLD static int poll_signal(siginfo_t *info)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
 	sigset_t pending;
@@ -188,7 +188,7 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 }
 
 /* Not the subreaper, nor an outer semlock, which pass a signal on. */
-static bool is_from_semlock(const siginfo_t *info)
+COLD static bool is_from_semlock(const siginfo_t *info)
 {
 	struct procfs_stat sender;
 
@@ -222,7 +222,7 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 }
 
 /* Has semlock received the signal that ended the command, or is that signal still pending for it? */
-static bool semlock_got_it(const struct supervised *supervised)
+COLD static bool semlock_got_it(const struct supervised *supervised)
 {
 	const struct result *result = &supervised->result;
 	sigset_t pending;

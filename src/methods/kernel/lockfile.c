@@ -346,14 +346,18 @@ static bool is_anothers(const struct lock *lock)
 	return result == 0 && bytes.l_type != F_UNLCK;
 }
 
-bool kernel_lock_owned(struct lock *lock)
+/* Can the server give the lock to another machine? */
+COLD static bool is_leased(const struct lock *lock)
 {
 	bool is_flock = (lock->spec->method->can & CAN_RANGE) == 0;
 	struct procfs_mount mount;
 
-	if (lock->fd < 0 || lock->place.covered || !is_on_nfs(lock))
+	return !file_system_mount(lock->fd, &mount) || !file_system_hides_locks(&mount, is_flock);
+}
+
+bool kernel_lock_owned(struct lock *lock)
+{
+	if (lock->fd < 0 || lock->place.covered || !is_on_nfs(lock) || !is_leased(lock))
 		return true;
-	if (file_system_mount(lock->fd, &mount) && file_system_hides_locks(&mount, is_flock))
-		return true; /* no lease */
 	return !is_unreadable(lock->fd) && !is_anothers(lock);
 }
