@@ -90,7 +90,7 @@ LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd_key.c src/locksmith/etcd/etcd_key.h \
 	src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_queue.h \
 	src/locksmith/etcd/etcd_rpc.c src/locksmith/etcd/etcd_rpc.h \
-	src/locksmith/etcd/etcd_txn.c src/locksmith/etcd/etcd_txn.h \
+	src/locksmith/etcd/etcd_wire.c src/locksmith/etcd/etcd_wire.h \
 	src/locksmith/etcd/grpc.c src/locksmith/etcd/grpc.h \
 	src/locksmith/etcd/protobuf.c src/locksmith/etcd/protobuf.h
 LOCKSMITH_FTP = $(LOCKSMITH_CURL) \

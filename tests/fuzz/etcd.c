@@ -38,7 +38,7 @@ static void keys_of_all(struct protobuf keys)
 	char text[600];
 
 	etcd_queue_init(&queue, "L", &o);
-	for (bool first = true; etcd_txn_next(&rest, &key); first = false) {
+	for (bool first = true; etcd_wire_next(&rest, &key); first = false) {
 		etcd_queue_holds(&key, first);
 		etcd_queue_is_number(&queue, &key);
 		etcd_queue_describe(&key, text, sizeof text);
@@ -58,8 +58,8 @@ static void answer(struct protobuf message)
 	MUST(protobuf_whole(message) == (rest.at == message.end));
 	places(message);
 	keys_of_all(message);
-	keys_of_all(etcd_txn_keys(message, 0));
-	places(etcd_txn_inner(message, 0));
+	keys_of_all(etcd_wire_keys(message, 0));
+	places(etcd_wire_inner(message, 0));
 }
 
 /* The events of a watch that has been given TEXT, SIZE bytes at a time, up to the first refused message. */

@@ -17,7 +17,7 @@ FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=named_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
 FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/loop.c src/locksmith/common/protocol.c src/sys/deadline.c \
 	src/locksmith/ftp/listing.c src/locksmith/common/url.c src/report/error.c src/report/text.c
-FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_txn.c \
+FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_wire.c \
 	src/locksmith/etcd/protobuf.c src/locksmith/curl/buffer.c \
 	src/locksmith/common/url.c \
 	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/report/error.c \

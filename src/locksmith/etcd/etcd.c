@@ -76,7 +76,7 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 		*error = lock->rpc.error;
 		return FAILED;
 	}
-	for (bool first = true; etcd_txn_next(&keys, &key); first = false) {
+	for (bool first = true; etcd_wire_next(&keys, &key); first = false) {
 		char text[600];
 
 		busy = true;

@@ -95,13 +95,13 @@ enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t 
 
 	questions = etcd_queue_ask(&lock->queue, request, TXN_SUCCESS, revision);
 	if (revision != INT64_MAX)
-		etcd_txn_range(request, TXN_SUCCESS, &(struct etcd_txn_range){.key = lock->key, .keys_only = true});
+		etcd_wire_range(request, TXN_SUCCESS, &(struct etcd_wire_range){.key = lock->key, .keys_only = true});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	lock->place.found = etcd_txn_first(lock->rpc.answer, questions, &own) && lock->revision > 0 &&
+	lock->place.found = etcd_wire_first(lock->rpc.answer, questions, &own) && lock->revision > 0 &&
 			    own.made == lock->revision;
-	lock->seen = etcd_txn_revision(lock->rpc.answer);
+	lock->seen = etcd_wire_revision(lock->rpc.answer);
 	etcd_queue_place(&lock->queue, lock->rpc.answer, &lock->place);
 	return ETCD_OK;
 }
@@ -113,34 +113,34 @@ static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *requ
 
 	etcd_queue_ask(&lock->queue, request, branch, INT64_MAX);
 	etcd_queue_value(lock->options, false, -1, value, sizeof value);
-	etcd_txn_put(request, branch, lock->key, value, lock->lease.id);
+	etcd_wire_put(request, branch, lock->key, value, lock->lease.id);
 }
 
 /* If the lock is free: the holder's key at once.  A slot has no number before the look. */
 static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 {
-	struct etcd_txn_opened inner;
+	struct etcd_wire_opened inner;
 
 	if (lock->options->mode == LEASE_SLOTS) {
 		look_and_put(lock, request, TXN_SUCCESS);
 		return;
 	}
 	etcd_queue_value(lock->options, true, -1, lock->value, sizeof lock->value);
-	inner = etcd_txn_open(request, TXN_SUCCESS);
+	inner = etcd_wire_open(request, TXN_SUCCESS);
 	etcd_queue_require_free(&lock->queue, request, INT64_MAX);
-	etcd_txn_put(request, TXN_SUCCESS, lock->key, lock->value, lock->lease.id);
+	etcd_wire_put(request, TXN_SUCCESS, lock->key, lock->value, lock->lease.id);
 	look_and_put(lock, request, TXN_FAILURE);
-	etcd_txn_close(request, inner);
+	etcd_wire_close(request, inner);
 }
 
 /* The answer to enter_or_queue. */
 static void note_queued(struct etcd_lock *lock)
 {
-	struct protobuf answer = lock->rpc.answer, inner = etcd_txn_inner(answer, 0);
+	struct protobuf answer = lock->rpc.answer, inner = etcd_wire_inner(answer, 0);
 
-	lock->revision = lock->seen = etcd_txn_revision(answer);
+	lock->revision = lock->seen = etcd_wire_revision(answer);
 	lock->place = (struct etcd_place){.found = true};
-	if (etcd_txn_succeeded(inner))
+	if (etcd_wire_succeeded(inner))
 		lock->token = lock->revision;
 	else
 		etcd_queue_place(&lock->queue, inner.at != NULL ? inner : answer, &lock->place);
@@ -152,7 +152,7 @@ static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 {
 	struct etcd_key key;
 
-	etcd_txn_first(lock->rpc.answer, 0, &key);
+	etcd_wire_first(lock->rpc.answer, 0, &key);
 	if (key.lease == lease && etcd_queue_holds(&key, false))
 		lock->token = key.put;
 	return key.made;
@@ -166,15 +166,15 @@ enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int
 	bool done;
 
 	if (unless_newer >= 0)
-		etcd_txn_condition(request, all->first, all->end, TXN_LESS, unless_newer + 1);
+		etcd_wire_condition(request, all->first, all->end, TXN_LESS, unless_newer + 1);
 	else
-		etcd_txn_made_at(request, lock->key, 0);
+		etcd_wire_made_at(request, lock->key, 0);
 	enter_or_queue(lock, request);
-	etcd_txn_range(request, TXN_FAILURE, &(struct etcd_txn_range){.key = lock->key});
+	etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	done = etcd_txn_succeeded(lock->rpc.answer);
+	done = etcd_wire_succeeded(lock->rpc.answer);
 	if (done)
 		note_queued(lock);
 	else
@@ -188,10 +188,10 @@ enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct proto
 	const struct etcd_span *all = &lock->queue.all;
 	enum etcd_reply reply;
 
-	etcd_txn_range(etcd_rpc_begin(&lock->rpc), TXN_SUCCESS,
-	    &(struct etcd_txn_range){.key = all->first, .end = all->end, .order = TXN_OLDEST_FIRST});
+	etcd_wire_range(etcd_rpc_begin(&lock->rpc), TXN_SUCCESS,
+	    &(struct etcd_wire_range){.key = all->first, .end = all->end, .order = TXN_OLDEST_FIRST});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
-	*keys = etcd_txn_keys(lock->rpc.answer, 0);
+	*keys = etcd_wire_keys(lock->rpc.answer, 0);
 	return reply;
 }
 
@@ -201,16 +201,16 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 {
 	enum etcd_reply reply;
 
-	etcd_txn_made_at(request, lock->key, lock->revision);
-	etcd_txn_put(request, TXN_SUCCESS, lock->key, lock->value, lease.id);
+	etcd_wire_made_at(request, lock->key, lock->revision);
+	etcd_wire_put(request, TXN_SUCCESS, lock->key, lock->value, lease.id);
 	if (lock->number[0] != '\0')
-		etcd_txn_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
-	etcd_txn_range(request, TXN_FAILURE, &(struct etcd_txn_range){.key = lock->key});
+		etcd_wire_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
+	etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	lock->seen = etcd_txn_revision(lock->rpc.answer);
-	if (!etcd_txn_succeeded(lock->rpc.answer)) {
+	lock->seen = etcd_wire_revision(lock->rpc.answer);
+	if (!etcd_wire_succeeded(lock->rpc.answer)) {
 		if (note_found(lock, lease.id) != lock->revision)
 			return ETCD_GONE;
 	} else if (lock->token == 0) {
@@ -251,7 +251,7 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 		lock->slot = (int)lock->place.slot;
 		snprintf(lock->number, sizeof lock->number, "%.*s%d", ETCD_KEY - 24, lock->queue.numbers.first,
 		    lock->slot);
-		etcd_txn_made_at(request, lock->number, 0);
+		etcd_wire_made_at(request, lock->number, 0);
 	}
 	if (lock->place.blocked)
 		etcd_queue_require_free(&lock->queue, request, lock->revision);
@@ -288,16 +288,16 @@ enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)
 	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
 	enum etcd_reply reply;
 
-	etcd_txn_made_at(request, lock->key, lock->revision);
-	etcd_txn_delete(request, TXN_SUCCESS, lock->key);
+	etcd_wire_made_at(request, lock->key, lock->revision);
+	etcd_wire_delete(request, TXN_SUCCESS, lock->key);
 	if (lock->number[0] != '\0')
-		etcd_txn_delete(request, TXN_SUCCESS, lock->number);
+		etcd_wire_delete(request, TXN_SUCCESS, lock->number);
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
 	/* A key that has gone before its lease can have ended was removed by an earlier request, whose reply was lost:
 	 * of ours, or of libcurl's, which repeats one when a connection ends. */
-	if (!etcd_txn_succeeded(lock->rpc.answer) && clock_boottime() >= lock->lease.end)
+	if (!etcd_wire_succeeded(lock->rpc.answer) && clock_boottime() >= lock->lease.end)
 		return ETCD_GONE;
 	lock->token = 0;
 	return ETCD_OK;

@@ -45,20 +45,20 @@ void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct op
 	}
 }
 
-static void ask(struct protobuf_out *request, enum txn_branch branch, struct etcd_txn_range range, const char *first,
+static void ask(struct protobuf_out *request, enum txn_branch branch, struct etcd_wire_range range, const char *first,
     const char *end)
 {
 	range.key = first;
 	range.end = end;
-	etcd_txn_range(request, branch, &range);
+	etcd_wire_range(request, branch, &range);
 }
 
 size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request, enum txn_branch branch, int64_t before)
 {
-	struct etcd_txn_range nearest = {
+	struct etcd_wire_range nearest = {
 	    .limit = 1, .before = before, .order = TXN_NEWEST_FIRST, .keys_only = true};
-	struct etcd_txn_range oldest = {.limit = 1, .before = before, .order = TXN_OLDEST_FIRST};
-	struct etcd_txn_range numbers = {.limit = queue->options->slots, .keys_only = true};
+	struct etcd_wire_range oldest = {.limit = 1, .before = before, .order = TXN_OLDEST_FIRST};
+	struct etcd_wire_range numbers = {.limit = queue->options->slots, .keys_only = true};
 
 	ask(request, branch, nearest, queue->all.first, queue->peers.first);
 	ask(request, branch, nearest, queue->peers.end, queue->all.end);
@@ -74,7 +74,7 @@ size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *reque
 /* etcd compares a range without keys as a key that was made at 0. */
 static void require_none(struct protobuf_out *request, const char *first, const char *end)
 {
-	etcd_txn_condition(request, first, end, TXN_EQUAL, 0);
+	etcd_wire_condition(request, first, end, TXN_EQUAL, 0);
 }
 
 void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request, int64_t revision)
@@ -85,7 +85,7 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 	if (!exclusive)
 		require_none(request, queue->all.first, queue->peers.first);
 	if (exclusive && revision != INT64_MAX)
-		etcd_txn_condition(request, queue->all.first, queue->all.end, TXN_GREATER, revision - 1);
+		etcd_wire_condition(request, queue->all.first, queue->all.end, TXN_GREATER, revision - 1);
 	else
 		require_none(request, queue->peers.end, queue->all.end);
 }
@@ -117,7 +117,7 @@ static bool is_taken(struct protobuf numbers, unsigned int n)
 	const char *slash;
 	struct etcd_key key;
 
-	while (etcd_txn_next(&numbers, &key)) {
+	while (etcd_wire_next(&numbers, &key)) {
 		protobuf_string(key.key, name, sizeof name);
 		slash = strrchr(name, '/');
 		if (slash != NULL && strtoul(slash + 1, NULL, 10) == n)
@@ -131,7 +131,7 @@ static unsigned int count_keys(struct protobuf keys)
 	struct etcd_key key;
 	unsigned int n = 0;
 
-	while (etcd_txn_next(&keys, &key))
+	while (etcd_wire_next(&keys, &key))
 		n++;
 	return n;
 }
@@ -141,8 +141,8 @@ static unsigned int count_keys(struct protobuf keys)
 static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
 	unsigned int n = queue->options->slots;
-	struct protobuf taken = etcd_txn_keys(answer, NUMBERS);
-	bool first = count_keys(etcd_txn_keys(answer, SLOT_KEYS)) < n;
+	struct protobuf taken = etcd_wire_keys(answer, NUMBERS);
+	bool first = count_keys(etcd_wire_keys(answer, SLOT_KEYS)) < n;
 	struct etcd_key predecessor;
 
 	place->blocked = !first || count_keys(taken) >= n;
@@ -151,7 +151,7 @@ static void place_among_slots(const struct etcd_queue *queue, struct protobuf an
 			place->slot++;
 		return;
 	}
-	etcd_txn_first(answer, SLOT_KEYS, &predecessor);
+	etcd_wire_first(answer, SLOT_KEYS, &predecessor);
 	place->puts = !first && predecessor.version < 2;
 	if (place->puts)
 		watch_key(place, &predecessor, &queue->slots);
@@ -162,8 +162,8 @@ static void place_among_slots(const struct etcd_queue *queue, struct protobuf an
 void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
 {
 	struct etcd_key below, key, holder;
-	bool has_below = etcd_txn_first(answer, KEYS_BELOW, &below);
-	bool has_key = etcd_txn_first(answer, KEYS_ABOVE, &key) || has_below;
+	bool has_below = etcd_wire_first(answer, KEYS_BELOW, &below);
+	bool has_key = etcd_wire_first(answer, KEYS_ABOVE, &key) || has_below;
 
 	if (has_below && below.made >= key.made)
 		key = below;
@@ -177,7 +177,7 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, st
 	if (!place->blocked)
 		return;
 	/* A number that another program has put is newer than our key, perhaps. */
-	if (etcd_txn_first(answer, OLDEST, &holder) || etcd_txn_first(answer, NUMBERS, &holder))
+	if (etcd_wire_first(answer, OLDEST, &holder) || etcd_wire_first(answer, NUMBERS, &holder))
 		etcd_queue_describe(&holder, place->who, sizeof place->who);
 	else
 		snprintf(place->who, sizeof place->who, "mode=%s", lease_mode_name(queue->options->mode));
@@ -198,7 +198,7 @@ unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision)
 	unsigned int n = 0;
 	struct etcd_key key;
 
-	for (bool first = true; etcd_txn_next(&keys, &key); first = false)
+	for (bool first = true; etcd_wire_next(&keys, &key); first = false)
 		if (key.made < revision && !etcd_queue_holds(&key, first))
 			n++;
 	return n;

@@ -9,7 +9,7 @@
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 
 #include "locksmith/common/options.h"
-#include "locksmith/etcd/etcd_txn.h"
+#include "locksmith/etcd/etcd_wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>

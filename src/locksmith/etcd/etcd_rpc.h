@@ -3,7 +3,7 @@
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 
-#include "locksmith/etcd/etcd_txn.h"
+#include "locksmith/etcd/etcd_wire.h"
 #include "locksmith/etcd/grpc.h"
 #include "locksmith/common/url.h"
 #include "report/error.h"

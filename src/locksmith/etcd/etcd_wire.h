@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_txn.h - a transaction of etcd: its conditions and requests, and the keys in its responses.  No I/O. */
-#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_TXN_H
-#define SEMLOCK_LOCKSMITH_ETCD_ETCD_TXN_H
+/* locksmith/etcd/etcd_wire.h - a transaction of etcd as bytes: its conditions and requests, and the keys in its responses. */
+#ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_WIRE_H
+#define SEMLOCK_LOCKSMITH_ETCD_ETCD_WIRE_H
 
 #include "locksmith/etcd/protobuf.h"
 
@@ -18,7 +18,7 @@ enum txn_branch { TXN_SUCCESS = 2, TXN_FAILURE = 3 };
 enum txn_order { TXN_BY_KEY = 0, TXN_OLDEST_FIRST = 1, TXN_NEWEST_FIRST = 2 };
 
 /* Keys that are asked for. */
-struct etcd_txn_range {
+struct etcd_wire_range {
 	const char *key, *end; /* from key up to, but without, end; end NULL or "": that key alone */
 	unsigned int limit;    /* at most this many; 0: all */
 	int64_t before;	       /* made before that revision; 0 or INT64_MAX: at any */
@@ -30,22 +30,22 @@ enum txn_result { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 };
 
 /* The condition that the revision at which each key from KEY up to, but without, END was made compares so with
  * `revision`; a range without keys is one that was made at 0. */
-void etcd_txn_condition(
+void etcd_wire_condition(
     struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision);
 
 /* The condition that KEY was made at that revision; 0: that there is no KEY. */
-void etcd_txn_made_at(struct protobuf_out *message, const char *key, int64_t revision);
+void etcd_wire_made_at(struct protobuf_out *message, const char *key, int64_t revision);
 
-void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_txn_range *range);
-void etcd_txn_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease);
-void etcd_txn_delete(struct protobuf_out *message, enum txn_branch branch, const char *key);
+void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_wire_range *range);
+void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease);
+void etcd_wire_delete(struct protobuf_out *message, enum txn_branch branch, const char *key);
 
-/* A transaction in a transaction: what is added up to etcd_txn_close is in it. */
-struct etcd_txn_opened {
+/* A transaction in a transaction: what is added up to etcd_wire_close is in it. */
+struct etcd_wire_opened {
 	size_t request, txn;
 };
-struct etcd_txn_opened etcd_txn_open(struct protobuf_out *message, enum txn_branch branch);
-void etcd_txn_close(struct protobuf_out *message, struct etcd_txn_opened opened);
+struct etcd_wire_opened etcd_wire_open(struct protobuf_out *message, enum txn_branch branch);
+void etcd_wire_close(struct protobuf_out *message, struct etcd_wire_opened opened);
 
 /* A key, as it is read. */
 struct etcd_key {
@@ -57,21 +57,21 @@ struct etcd_key {
 };
 
 /* The revision of the store at which an answer was given. */
-int64_t etcd_txn_revision(struct protobuf answer);
+int64_t etcd_wire_revision(struct protobuf answer);
 
 /* True if all conditions were met. */
-bool etcd_txn_succeeded(struct protobuf answer);
+bool etcd_wire_succeeded(struct protobuf answer);
 
 /* The keys in the i-th response, counted from 0. */
-struct protobuf etcd_txn_keys(struct protobuf answer, size_t i);
+struct protobuf etcd_wire_keys(struct protobuf answer, size_t i);
 
 /* The answer to a transaction in this one. */
-struct protobuf etcd_txn_inner(struct protobuf answer, size_t i);
+struct protobuf etcd_wire_inner(struct protobuf answer, size_t i);
 
 /* Takes the next key off *keys.  False: there is none. */
-bool etcd_txn_next(struct protobuf *keys, struct etcd_key *key);
+bool etcd_wire_next(struct protobuf *keys, struct etcd_key *key);
 
 /* The first key in the i-th response; *key is all 0 if there is none. */
-bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_key *key);
+bool etcd_wire_first(struct protobuf answer, size_t i, struct etcd_key *key);
 
 #endif

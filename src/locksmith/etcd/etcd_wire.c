@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcd_txn.h"
+#include "locksmith/etcd/etcd_wire.h"
 
 /* The numbers of the fields: etcd's rpc.proto and kv.proto. */
 enum txn_request { COMPARE = 1 };
@@ -24,7 +24,7 @@ enum put_request { PUT_KEY = 1, PUT_VALUE = 2, PUT_LEASE = 3 };
 enum delete_request { DELETE_KEY = 1 };
 enum key_value { KV_KEY = 1, KV_MADE = 2, KV_PUT = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };
 
-void etcd_txn_condition(
+void etcd_wire_condition(
     struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision)
 {
 	size_t compare = protobuf_open(message, COMPARE);
@@ -38,32 +38,32 @@ void etcd_txn_condition(
 	protobuf_close(message, compare);
 }
 
-void etcd_txn_made_at(struct protobuf_out *message, const char *key, int64_t revision)
+void etcd_wire_made_at(struct protobuf_out *message, const char *key, int64_t revision)
 {
-	etcd_txn_condition(message, key, NULL, TXN_EQUAL, revision);
+	etcd_wire_condition(message, key, NULL, TXN_EQUAL, revision);
 }
 
-static struct etcd_txn_opened open_op(struct protobuf_out *message, enum txn_branch branch, enum request_op op)
+static struct etcd_wire_opened open_op(struct protobuf_out *message, enum txn_branch branch, enum request_op op)
 {
 	size_t request = protobuf_open(message, branch);
 
-	return (struct etcd_txn_opened){request, protobuf_open(message, op)};
+	return (struct etcd_wire_opened){request, protobuf_open(message, op)};
 }
 
-struct etcd_txn_opened etcd_txn_open(struct protobuf_out *message, enum txn_branch branch)
+struct etcd_wire_opened etcd_wire_open(struct protobuf_out *message, enum txn_branch branch)
 {
 	return open_op(message, branch, OP_TXN);
 }
 
-void etcd_txn_close(struct protobuf_out *message, struct etcd_txn_opened opened)
+void etcd_wire_close(struct protobuf_out *message, struct etcd_wire_opened opened)
 {
 	protobuf_close(message, opened.txn);
 	protobuf_close(message, opened.request);
 }
 
-void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_txn_range *range)
+void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_wire_range *range)
 {
-	struct etcd_txn_opened op = open_op(message, branch, OP_RANGE);
+	struct etcd_wire_opened op = open_op(message, branch, OP_RANGE);
 
 	protobuf_text(message, RANGE_KEY, range->key);
 	if (range->end != NULL)
@@ -78,48 +78,48 @@ void etcd_txn_range(struct protobuf_out *message, enum txn_branch branch, const 
 	}
 	if (range->keys_only)
 		protobuf_int(message, RANGE_KEYS_ONLY, true);
-	etcd_txn_close(message, op);
+	etcd_wire_close(message, op);
 }
 
-void etcd_txn_delete(struct protobuf_out *message, enum txn_branch branch, const char *key)
+void etcd_wire_delete(struct protobuf_out *message, enum txn_branch branch, const char *key)
 {
-	struct etcd_txn_opened op = open_op(message, branch, OP_DELETE);
+	struct etcd_wire_opened op = open_op(message, branch, OP_DELETE);
 
 	protobuf_text(message, DELETE_KEY, key);
-	etcd_txn_close(message, op);
+	etcd_wire_close(message, op);
 }
 
-void etcd_txn_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease)
+void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease)
 {
-	struct etcd_txn_opened op = open_op(message, branch, OP_PUT);
+	struct etcd_wire_opened op = open_op(message, branch, OP_PUT);
 
 	protobuf_text(message, PUT_KEY, key);
 	protobuf_text(message, PUT_VALUE, value);
 	protobuf_int(message, PUT_LEASE, lease);
-	etcd_txn_close(message, op);
+	etcd_wire_close(message, op);
 }
 
-int64_t etcd_txn_revision(struct protobuf answer)
+int64_t etcd_wire_revision(struct protobuf answer)
 {
 	return protobuf_number(protobuf_bytes(answer, TXN_HEADER, 0), HEADER_REVISION);
 }
 
-bool etcd_txn_succeeded(struct protobuf answer)
+bool etcd_wire_succeeded(struct protobuf answer)
 {
 	return protobuf_number(answer, TXN_SUCCEEDED) != 0;
 }
 
-struct protobuf etcd_txn_keys(struct protobuf answer, size_t i)
+struct protobuf etcd_wire_keys(struct protobuf answer, size_t i)
 {
 	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_RANGE, 0);
 }
 
-struct protobuf etcd_txn_inner(struct protobuf answer, size_t i)
+struct protobuf etcd_wire_inner(struct protobuf answer, size_t i)
 {
 	return protobuf_bytes(protobuf_bytes(answer, TXN_RESPONSES, i), OP_TXN, 0);
 }
 
-bool etcd_txn_next(struct protobuf *keys, struct etcd_key *key)
+bool etcd_wire_next(struct protobuf *keys, struct etcd_key *key)
 {
 	struct protobuf_field field;
 
@@ -138,9 +138,9 @@ bool etcd_txn_next(struct protobuf *keys, struct etcd_key *key)
 	return false;
 }
 
-bool etcd_txn_first(struct protobuf answer, size_t i, struct etcd_key *key)
+bool etcd_wire_first(struct protobuf answer, size_t i, struct etcd_key *key)
 {
-	struct protobuf keys = etcd_txn_keys(answer, i);
+	struct protobuf keys = etcd_wire_keys(answer, i);
 
-	return etcd_txn_next(&keys, key);
+	return etcd_wire_next(&keys, key);
 }
