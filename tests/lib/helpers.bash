@@ -117,6 +117,13 @@ eventually() {
 	done
 }
 
+# none_runs PID...: a condition in the words of sh(1): none of these processes runs.  A zombie does not: it has ended,
+# and has closed its files; kill -0 finds it until its parent has waited for it.
+none_runs() {
+	printf "! grep -qs '^State:.[^Z]' /proc/%s/status && " "$@"
+	echo true
+}
+
 # with_room CMD...: tries CMD with a $room of 200 milliseconds, and if it fails with more and more.
 # For what has to happen before a time limit of semlock's has passed: a busy machine may be late for a
 # short one, and a fault of semlock fails with any.  (In CMD, "||" is needed.)

@@ -25,7 +25,7 @@ OK='read -r up _ </proc/uptime; echo "OK token=7 lease=60000000000 deadline=$(($
 
 helper_of() { pgrep -P "$(pgrep -P "${PID[$1]}")" -f semlock-locksmith; }
 
-gone() { eventually sh -c "! kill -0 $1 2>/dev/null || grep -q '^State:.Z' /proc/$1/status"; }
+gone() { eventually sh -c "$(none_runs "$1")"; }
 
 @test "an engine in shell: the command runs under the lock, and the lock is free when semlock has ended" {
 	echo input >input
@@ -89,7 +89,7 @@ killed_with() {
 	pid=${PID[holder]}
 	[ "$1" = outer ] || pid=$(pgrep -P "$pid")
 	kill -KILL "$pid"
-	expect_status 0 "$SEMLOCK" -w 20 "$URL" sh -c "! kill -0 ${COMMAND[holder]} && ! kill -0 $(cat stray)"
+	expect_status 0 "$SEMLOCK" -w 20 "$URL" sh -c "$(none_runs "${COMMAND[holder]}" "$(cat stray)")"
 	ended holder 137
 }
 

@@ -16,10 +16,6 @@ prepare() {
 	export SEMLOCK
 }
 
-gone_or_zombie() {
-	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
-}
-
 # robbed ARGS...: semlock ARGS loses the lock while its command runs
 robbed() {
 	[ "$method" != rename ] || "$SEMLOCK" -m rename --init l true
@@ -46,7 +42,7 @@ robbed() {
 	start holder sh -c 'exec "$@" 2>unread' sh "$SEMLOCK" -m link --on-lost=kill l "$PROBE" hold holder.up holder.down
 	ready holder
 	rm l
-	eventually gone_or_zombie "${COMMAND[holder]}"
+	eventually sh -c "$(none_runs "${COMMAND[holder]}")"
 	head -c 65536 <&"$unread" >/dev/null
 	ended holder 76
 	exec {unread}>&-
