@@ -30,7 +30,7 @@ import warnings
 import weakref
 
 __all__ = ["Busy", "Error", "Lost", "NetLock", "Sem"]
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _FILES = ("excl", "link", "mkdir", "rename", "symlink")
 _living = weakref.WeakSet()

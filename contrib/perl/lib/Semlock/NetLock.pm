@@ -7,7 +7,7 @@ use warnings;
 use Carp qw(croak);
 use parent 'Semlock::Sem';
 
-our $VERSION = '0.1.0';
+our $VERSION = '1.0.0';
 
 sub new {
 	my ($class, $url, @options) = @_;

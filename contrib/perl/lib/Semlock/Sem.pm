@@ -10,7 +10,7 @@ use Fcntl qw(F_DUPFD F_SETFD FD_CLOEXEC);
 use POSIX ();
 use Socket qw(AF_UNIX MSG_DONTWAIT MSG_PEEK PF_UNSPEC SHUT_WR SOCK_STREAM);
 
-our $VERSION = '0.1.0';
+our $VERSION = '1.0.0';
 
 # The options of new(), and semlock's argument for each: a switch, or an option with a value.
 my %SWITCH = (shared => '--shared', nonblock => '--nonblock', init => '--init');
