@@ -131,6 +131,7 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		reading->limited = true;
 		break;
 	case OPT_SIGNAL:
+		request->signal_text = optarg;
 		request->signal = value_signal("--signal", optarg);
 		break;
 	case OPT_KILL_AFTER:

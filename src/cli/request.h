@@ -38,6 +38,7 @@ struct request {
 	int64_t min_hold;      /* ns; 0: none */
 	int64_t kill_after;    /* ns; 0: never */
 	int signal;            /* of --run-timeout; 0: TERM */
+	const char *signal_text; /* as it was named */
 	bool who, json; /* only look */
 };
 

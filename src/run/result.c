@@ -125,7 +125,7 @@ int result_status(const struct request *request, const struct result *result)
 		if (!request->quiet)
 			complain("%s: the command has run for longer than --run-timeout, and was sent %s", request->label,
 			    result->limit == LIMIT_KILLS && request->signal != SIGKILL && request->kill_after > 0
-				? "a signal, and then KILL" : request->signal == 0 ? "TERM" : strsignal(request->signal));
+				? "a signal, and then KILL" : request->signal == 0 ? "TERM" : request->signal_text);
 	}
 	status_fd_event("%s %d held=" STATUS_FD_SECONDS, result->how == ENDED_SIGNAL ? "signal" : "exit",
 	    result->code, STATUS_FD_TIME(held));

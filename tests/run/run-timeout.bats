@@ -165,6 +165,7 @@ waits_longer() {
 	mkfifo never
 	refused 124 "l: the command has run for longer than --run-timeout, and was sent TERM" \
 		"$SEMLOCK" --run-timeout .1 l sh -c 'read -r _ <>never'
+	refused 137 "and was sent KILL" "$SEMLOCK" --run-timeout .1 --signal KILL l sh -c 'read -r _ <>never'
 	refused 137 "and was sent a signal, and then KILL" \
 		"$SEMLOCK" --run-timeout .1 --kill-after .1 l sh -c 'trap "" TERM; read -r _ <>never'
 	expect_status 124 "$SEMLOCK" -q --run-timeout .1 l sh -c 'read -r _ <>never'
