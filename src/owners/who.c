@@ -157,6 +157,7 @@ static void json_owner(const struct owner *owner)
 	json_text(stdout, "method", owner->method);
 	json_text(stdout, "mode", modes[owner->mode]);
 	json_number(stdout, "slot", owner->slot, owner->slot >= 0);
+	json_number(stdout, "last_slot", owner->last_slot, owner->last_slot >= 0);
 	json_number(stdout, "start", owner->first, owner->kind != 0);
 	json_number(stdout, "length", owner->last - owner->first + 1, owner->kind != 0 && owner->last != LLONG_MAX);
 	json_time("since", owner->since_exact ? owner->since : 0);

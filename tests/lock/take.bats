@@ -118,6 +118,8 @@ slots_of() {
 	hold_as big -j 4 --take=3 l
 	expect_status 1 "$SEMLOCK" --who l
 	[[ $out == *"slot 0-2"* ]] || complain "$out"
+	expect_status 1 "$SEMLOCK" --who --json l
+	jq -e '.[0].holders | map([.slot, .last_slot]) == [[0, 2]]' <.out >/dev/null || complain "$out"
 	let_go big
 }
 

@@ -420,6 +420,7 @@ json() {
 		L.holders[].command array
 		L.holders[].command[] string
 		L.holders[].host string
+		L.holders[].last_slot null
 		L.holders[].length null
 		L.holders[].method string
 		L.holders[].mode string
@@ -440,6 +441,7 @@ json() {
 		L.waiters[].command array
 		L.waiters[].command[] string
 		L.waiters[].host string
+		L.waiters[].last_slot null
 		L.waiters[].length null
 		L.waiters[].method string
 		L.waiters[].mode string
