@@ -138,9 +138,11 @@ static void hear_owner(const char *line, void *context)
 int server_owners_ask(struct owners *found, const struct lock *lock, struct error *error)
 {
 	struct question question = {found, lock->spec->method->name};
+	int result = server_ask(lock, hear_owner, &question, error);
 
-	*found = (struct owners){0};
-	return server_ask(lock, hear_owner, &question, error);
+	if (result != 0)
+		owners_forget(found);
+	return result;
 }
 
 /* While a lock is held, its lease has a timer, also after the command has ended (--min-hold). */

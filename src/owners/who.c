@@ -159,7 +159,8 @@ static void json_owner(const struct owner *owner)
 	json_number(stdout, "slot", owner->slot, owner->slot >= 0);
 	json_number(stdout, "last_slot", owner->last_slot, owner->last_slot >= 0);
 	json_number(stdout, "start", owner->first, owner->kind != 0);
-	json_number(stdout, "length", owner->last - owner->first + 1, owner->kind != 0 && owner->last != LLONG_MAX);
+	json_number(stdout, "length", owner->last == LLONG_MAX ? 0 : owner->last - owner->first + 1,
+	    owner->kind != 0 && owner->last != LLONG_MAX);
 	json_time("since", owner->since_exact ? owner->since : 0);
 	json_time("started", process->pid == 0 || process->started == 0 ? 0 : process_start(process->started));
 	json_time("touched", owner->touched);

@@ -50,8 +50,7 @@ bool same_file(const struct identity *one, const struct identity *other);
  * AT_SYMLINK_NOFOLLOW.  Returns false if it is not there. */
 bool open_fds_identify(int directory, const char *name, int flags, struct identity *file);
 
-/* A descriptor on one of the files, and one lock that it carries; a descriptor that carries
- * two is there twice. */
+/* A descriptor on one of the files, and one lock that it carries; a descriptor that carries two is there twice. */
 struct open_fd {
 	pid_t pid;
 	int fd;

@@ -91,8 +91,7 @@ static void give_back(struct dirlock *lock)
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
 		reply = lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, lock->mine.name));
-	/* Only if our sign was surely removed now: else the directory may be a new one of another
-	 * client. */
+	/* Only if our sign was surely removed now: else the directory may be a new one of another client. */
 	if (reply == REPLY_DONE)
 		lock->remote.ops->rmdir(&lock->remote, lock->path);
 }
@@ -213,8 +212,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 
 	reply = remote->ops->list(remote, lock->parent, compare_name, &search);
 	if (reply == REPLY_DONE && search.found && lock->misses < MISSES_MOST) {
-		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us
-		 * for ever. */
+		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us for ever. */
 		lock->misses++;
 		snprintf(lock->who, sizeof lock->who, "note=something else of this name is in the way");
 		return STEP_WAIT;
@@ -224,8 +222,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	return lock_missed(lock, refusal);
 }
 
-/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between
- * A1 and A2. */
+/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between A1 and A2. */
 static enum step bare_lock(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;

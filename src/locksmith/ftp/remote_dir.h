@@ -34,8 +34,7 @@ struct remote_dir_ops {
 	enum reply (*mkdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rmdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rename)(struct remote_dir *remote, const char *from, const char *to);
-	/* Calls each for every entry.  DONE also when the directory is absent and the server calls
-	 * that empty. */
+	/* Calls each for every entry.  DONE also when the directory is absent and the server calls that empty. */
 	enum reply (*list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote_dir *remote, const char *path);

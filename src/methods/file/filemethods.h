@@ -138,8 +138,7 @@ enum outcome takeover_idle(struct lock *lock, struct error *error);
 enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
-/* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for
- * LOCK->stale ns. */
+/* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for LOCK->stale ns. */
 bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status);
 
 /* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait for its release.
@@ -181,8 +180,7 @@ void object_beat(struct lock *lock);
  * its number; or -1 with errno set, and FD, which may be -1, is closed. */
 int publish_set_up(const struct lock *lock, int fd, mode_t mode);
 
-/* Link the file that lockdir_create_file() has made as FD under the lock's name.  Returns 0, or -1 with errno
- * set. */
+/* Link the file that lockdir_create_file() has made as FD under the lock's name.  Returns 0, or -1 with errno set. */
 int publish_link(const struct lock *lock, int fd);
 
 /* Flock FD, signals notwithstanding.  Returns 0, or -1 with errno set: EWOULDBLOCK if another process has

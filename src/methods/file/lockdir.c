@@ -19,8 +19,7 @@
 #include "sys/files.h"
 #include "methods/file/filemethods.h"
 
-/* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
- * elsewhere. */
+/* A temporary name whose PID means nothing here is swept at this age: on a local file system, and elsewhere. */
 #define SWEEP_AGE_LOCAL (60 * SECOND)
 #define SWEEP_AGE_SHARED (86400 * SECOND)
 

@@ -242,8 +242,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	return takeover_wait(lock, lock->fd, wait, 0);
 }
 
-/* May the lock, whose file is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is
- * known. */
+/* May the lock, whose file is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is known. */
 static bool rename_is_left(struct lock *lock, pid_t *holder)
 {
 	struct stat status;

@@ -250,8 +250,7 @@ enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid)
 	return wait == TRY ? BUSY : foreign_holder_await(lock, pid, false);
 }
 
-/* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be alive
- * there. */
+/* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be alive there. */
 static bool has_record_lock(int fd)
 {
 	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

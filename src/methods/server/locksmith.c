@@ -42,12 +42,15 @@ void locksmith_schemes(char *text, size_t size, struct similar *similar)
 
 	*text = '\0';
 	for (unsigned n = 0; (directory = locksmith_directory(n)) != NULL; n++) {
+		found = NULL;
 		count = scandir(directory, &found, is_locksmith, alphasort);
 		for (int i = 0; i < count; i++) {
 			scheme = found[i]->d_name + strlen(LOCKSMITH_PREFIX);
 			similar_try(similar, scheme);
 			snprintf(text + strlen(text), size - strlen(text), " %s", scheme);
+			free(found[i]);
 		}
+		free(found);
 	}
 	if (*text == '\0')
 		snprintf(text, size, " (none)");
