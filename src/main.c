@@ -41,6 +41,9 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 		if (locks[i].end.stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
 			complain("%s: cannot release the lock: %s", messages_label(request, &locks[i]),
 			    method->stuck_reason(&locks[i]));
+		if (locks[i].end.littered)
+			complain("%s: files were put into it: they are left beside it, in a directory .*.semlock.gone.*",
+			    messages_label(request, &locks[i]));
 		if (request->spec.to_be_removed && (method->can & FREED_BY_KERNEL) != 0 && !method->remove(&locks[i]))
 			complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
 	}

@@ -97,6 +97,7 @@ enum busy_reason {
 struct lock_end {
 	bool lost;      /* taken away from us ... */
 	bool lost_said; /* ... and the user has been told */
+	bool littered;  /* released, but files that the command has put into it (mkdir) are left beside it */
 	int stuck;      /* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
 };
 

@@ -19,10 +19,9 @@ struct probe {
 	struct child no_child;
 };
 
-/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets
- * no process signal PID, nor run a command under its lock: any user can name any process.  (A
- * daemon that switches the effective user for a moment does not change whose it is.)  True as well once
- * PID has ended. */
+/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets no process
+ * signal PID, nor run a command under its lock: any user can name any process.  (A daemon that switches the effective
+ * user for a moment does not change whose it is.)  True as well once PID has ended. */
 static bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;

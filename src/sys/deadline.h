@@ -23,10 +23,9 @@ int64_t clock_boottime(void);
 /* CLOCK_REALTIME, now: nanoseconds after 1970. */
 int64_t clock_realtime(void);
 
-/* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5", "1e1", "500ms", "2m", "1h",
- * "1d"), into *DURATION; in any locale, as semlock calls no setlocale(3).  Returns false, and leaves *DURATION
- * alone, when TEXT is anything else.  Blanks and a sign may precede it; a longer duration than a century becomes a
- * century. */
+/* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5", "1e1", "500ms", "2m", "1h", "1d"),
+ * into *DURATION; in any locale, as semlock calls no setlocale(3).  Returns false, and leaves *DURATION alone, when
+ * TEXT is anything else.  Blanks and a sign may precede it; a longer duration than a century becomes a century. */
 bool duration_parse(const char *text, int64_t *duration);
 
 /* DURATION from now. */

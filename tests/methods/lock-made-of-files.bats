@@ -460,6 +460,14 @@ not_released() {
 	each not_released
 }
 
+@test "mkdir: what the command has put into the lock is left beside it, which is said, and the lock is free" {
+	expect_status 3 "$SEMLOCK" -m mkdir l sh -c 'echo data >l/notes; exit 3'
+	[ "$err" = "semlock: l: files were put into it: they are left beside it, in a directory .*.semlock.gone.*" ] || complain "$err"
+	[ "$(cat .l.semlock.gone.*/notes)" = data ]
+	expect_status 0 "$SEMLOCK" -n -m mkdir l true
+	expect_silent
+}
+
 @test "mkdir: a lock that was taken away at the last moment, and taken by another process, stays that one's" {
 	SEMLOCK_CRASH=publish.release:stop start holder "$CRASHABLE_SEMLOCK" -m mkdir l true
 	"$PROBE" state "${PID[holder]}" T

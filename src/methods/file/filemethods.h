@@ -79,9 +79,8 @@ int lockdir_open(struct lock *lock, struct error *error);
 bool lockdir_current(const struct lock *lock);
 const char *lockdir_stuck_reason(const struct lock *lock);
 
-/* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age may count.
- * With --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1 with
- * errno set. */
+/* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age may count.  With
+ * --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1 with errno set. */
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status);
 
 /* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means something

@@ -118,14 +118,17 @@ static void mkdir_read(int fd, struct record *record)
 }
 
 /* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
- * closed it.  The lock is free already: this delays nobody. */
-static void remove_emptied(const struct lock *lock, const char *name)
+ * closed it.  The lock is free already: this delays nobody.  Returns false if it cannot be removed. */
+static bool remove_emptied(const struct lock *lock, const char *name)
 {
 	int tries = 100;
 
-	while (call_unlink(lock->directory, name, AT_REMOVEDIR) < 0 &&
-	       (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) && tries-- > 0)
+	while (call_unlink(lock->directory, name, AT_REMOVEDIR) < 0) {
+		if ((errno != ENOTEMPTY && errno != EEXIST && errno != EBUSY) || tries-- == 0)
+			return false;
 		lockdir_nap(MILLISECOND);
+	}
+	return true;
 }
 
 /* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a full disk, no
@@ -164,7 +167,7 @@ static int mkdir_remove(struct lock *lock, int fd)
 		flock(fd, LOCK_UN); /* R3, unflock, right after R2, the name's removal: the next holder need not wait */
 	call_unlink(fd, RECORD_NAME, 0);
 	CRASH_POINT("mkdir.emptied");
-	remove_emptied(lock, gone);
+	lock->end.littered = !remove_emptied(lock, gone) && other_files(fd) > 0;
 	return 0;
 }
 

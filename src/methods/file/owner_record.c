@@ -78,9 +78,8 @@ static void look_up(void)
 	this_system.booted = booted();
 }
 
-/* A thread that asks while another is reading waits for it: half of a name would go into a record.  The
- * structure is not a thread's own, because with that much for each thread musl starts with one more system
- * call. */
+/* A thread that asks while another is reading waits for it: half of a name would go into a record.  The structure is
+ * not a thread's own, because with that much for each thread musl starts with one more system call. */
 const struct host_id *host_id(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

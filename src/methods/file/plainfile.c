@@ -46,10 +46,9 @@ static int plainfile_remove(struct lock *lock, int fd)
 	return call_unlink(lock->directory, lock->id.entry, 0);
 }
 
-/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
- * stat(2) says of the name can be old there, and on CIFS wrong, if a removed file still has it: open(2)
- * asks the server.  (A link count of two proves nothing: somebody may just have copied the directory with
- * hard links.) */
+/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What stat(2) says of
+ * the name can be old there, and on CIFS wrong, if a removed file still has it: open(2) asks the server.  (A link
+ * count of two proves nothing: somebody may just have copied the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
 	int fd = call_open(lock->directory, lock->id.entry,

@@ -278,10 +278,17 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 
 /* ---- holding it, and letting go ---- */
 
+/* After a look at our lock's name: does errno say that it is another's, or gone?  EEXIST: another file has the name;
+ * EINVAL: no symbolic link has it.  EACCES and EIO say nothing of the lock. */
+static bool is_lost(int errnum)
+{
+	return errnum == ENOENT || errnum == ESTALE || errnum == EEXIST || errnum == EINVAL;
+}
+
 /* A lock that was named twice is held once; the other has nothing to lose. */
 bool object_owned(struct lock *lock)
 {
-	return !lock->file->held || lock->file->object->is_ours(lock);
+	return !lock->file->held || lock->file->object->is_ours(lock) || !is_lost(errno);
 }
 
 void object_beat(struct lock *lock)
@@ -304,8 +311,8 @@ static void remove_object(struct lock *lock)
 		CRASH_POINT("publish.release");
 		removed = object->remove(lock, lock->fd);
 	}
-	if (removed != 0 && (errno == ENOENT || errno == ESTALE || errno == EEXIST || errno == EINVAL))
-		lock->end.lost = true; /* EEXIST: another file has the name; EINVAL: no symbolic link has it */
+	if (removed != 0 && is_lost(errno))
+		lock->end.lost = true;
 	else if (removed != 0)
 		lock->end.stuck = errno;
 	lock->file->held = false;
