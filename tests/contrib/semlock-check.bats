@@ -31,6 +31,19 @@ as_semlock() {
 	export SEMLOCK=$PWD/bin/semlock-odd
 }
 
+@test "a lock with a fencing token" {
+	as_semlock <<<'"$real" "$@" | sed -u "s/^OK$/OK token=7/"; exit "${PIPESTATUS[0]}"'
+	expect_status 0 "$CHECK" -m flock l
+	grep -qE '^flock +excludes$' .out
+}
+
+@test "an answer that is none, without a reason: 69" {
+	as_semlock <<<'[ "$1" != --hold ] || exec echo HELD; exec "$real" "$@"'
+	expect_status 69 "$CHECK" -m flock l
+	grep -q '^flock    cannot tell' .out
+	[ ! -s .err ]
+}
+
 @test "where two processes get in, it says so: 69" {
 	as_semlock <<<'[ "${*: -1}" != true ] || exec true; exec "$real" "$@"'
 	expect_status 69 "$CHECK" -m flock l
