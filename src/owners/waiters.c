@@ -131,7 +131,7 @@ void waiters_add(struct owners *found, const struct snapshot *snapshot, unsigned
 		else if (tickets.count == 0)
 			add_waiter(found, 0, NULL, lock);
 	}
-	for (size_t i = 0; i < tickets.count; i++)
+	for (size_t i = 0; tickets.list != NULL && i < tickets.count; i++)
 		if (!tickets.list[i].used)
 			add_waiter(found, tickets.list[i].pid, &tickets.list[i], NULL);
 	free(tickets.list);

@@ -169,7 +169,7 @@ void similar_try(struct similar *similar, const char *candidate)
 	if (similar->length > LONGEST || length > LONGEST || length < 2)
 		return;
 	edits = distance(similar->word, similar->length, candidate, length);
-	if ((edits == 1 || edits * 3 <= similar->length) && (*similar->best == '\0' || edits < similar->edits)) {
+	if ((edits == 1 || edits <= similar->length / 3) && (*similar->best == '\0' || edits < similar->edits)) {
 		snprintf(similar->best, sizeof similar->best, "%s", candidate);
 		similar->edits = edits;
 	}

@@ -64,6 +64,7 @@ tidy() {
 }
 
 @test "--fcntl: to exclusive, not granted: the shared lock is as it was, with waiters too" {
+	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
 	hold_as reader --fcntl -s l 8>&-
 	for waiters in none one; do
@@ -100,6 +101,7 @@ tidy() {
 }
 
 @test "--fcntl: a part of the file, and more of it" {
+	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
 	expect_status 0 "$SEMLOCK" -s --start 0 --length 10 8
 	hold_as reader -s --start 10 --length 10 l 8>&-
 	expect_status 1 "$SEMLOCK" -n --start 0 --length 20 8
@@ -150,6 +152,7 @@ tidy() {
 }
 
 @test "--fcntl --replace: the other holder is stopped, not the shell whose descriptor it is" {
+	if under_valgrind; then skip "valgrind 3.19 has no process descriptors"; fi
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
 	hold_as reader --fcntl -s l 8>&-
 	expect_status 0 "$SEMLOCK" --fcntl --replace 8

@@ -121,6 +121,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 }
 
 @test "a lock call that fails: 71, and what failed before why; as flock, in flock(1)'s words" {
+	if under_valgrind; then skip "valgrind cannot work under strace"; fi
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	refused 71 "l: cannot lock: No locks available" strace -qq -o trace -e inject=flock:error=ENOLCK "$SEMLOCK" l touch ran

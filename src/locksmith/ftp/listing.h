@@ -49,8 +49,8 @@ struct listing {
 
 void listing_clear(struct listing *listing);
 
-/* A listing_name: adds an entry's name to LISTING, a struct listing; "." and ".." are no entries. */
-void listing_add(void *listing, const char *name);
+/* A listing_name: adds an entry's name to DATA, a struct listing; "." and ".." are no entries. */
+void listing_add(void *data, const char *name);
 
 bool listing_empty(const struct listing *listing);
 

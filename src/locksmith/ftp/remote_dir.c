@@ -139,7 +139,7 @@ enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *comm
 
 void remote_dir_aim(struct remote_dir *remote, const char *path)
 {
-	char url[sizeof remote->base + 3 * LONGEST_PATH];
+	char url[sizeof remote->base + (size_t)3 * LONGEST_PATH];
 
 	snprintf(url, sizeof url, "%s%s", remote->base, remote->ops->root);
 	append_encoded(url, sizeof url - 1, path + 1);
