@@ -70,7 +70,7 @@ robbed() {
 	for lock in "-m link" "-m excl --stale=60" "-m mkdir --on-lost=term" "-m symlink --on-lost=term"; do
 		as_nobody mkdir d/own
 		# shellcheck disable=SC2086 # words
-		expect_status 0 as_nobody "$SEMLOCK" $lock d/own/l sh -c 'chmod 0 d/own; "$0" pause 2500; chmod 755 d/own' "$PROBE"
+		expect_status 0 as_nobody "$SEMLOCK" $lock d/own/l sh -c 'chmod 0 d/own; "$0" pause 1500; chmod 755 d/own' "$PROBE"
 		expect_silent # though the heartbeat has looked, each second
 		[ -z "$(ls -A d/own)" ]
 		rmdir d/own
