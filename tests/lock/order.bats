@@ -286,7 +286,7 @@ hostile_tickets() {
 	(umask 077 && : >"$(queue_of l)") # as open as the directories above the lock: else it is not trusted, and removed
 	fifos hostile
 	start hostile "$PROBE" tickets "$(queue_of l)" "$1" hostile.up
-	ready hostile
+	PATIENCE=$((PATIENCE * 4)) ready hostile # the kernel goes through all tickets for each, in turns with the other tests
 }
 
 end_hostile() {
