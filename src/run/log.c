@@ -61,9 +61,9 @@ void log_open(const struct request *request)
 		complain("--log %s: cannot open: %s; this run is not logged", request->log, strerror(errno));
 }
 
-void log_place(size_t now)
+void log_place(size_t nth)
 {
-	place = now;
+	place = nth;
 }
 
 static void put_words(FILE *out, char **words)

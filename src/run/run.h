@@ -97,8 +97,8 @@ void hold_until_end(void);
 /* Open the log that REQUEST names.  A log that cannot be opened is a message, no failure. */
 void log_open(const struct request *request);
 
-/* This run is NOW the n-th (from 1) of those that wait. */
-void log_place(size_t now);
+/* This run is the NTH (from 1) of those that wait. */
+void log_place(size_t nth);
 
 /* Write the line of JOB, or of a run that has not begun (NULL), in one write(2).  Returns STATUS. */
 int log_write(const struct request *request, const struct job *job, int status);

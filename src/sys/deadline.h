@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/deadline.h - durations, and when to stop waiting, on a clock that cannot be set. All times are nanoseconds. */
+/* sys/deadline.h - durations, and when to stop waiting, on a clock that cannot be set.  All times are nanoseconds. */
 #ifndef SEMLOCK_SYS_DEADLINE_H
 #define SEMLOCK_SYS_DEADLINE_H
 

@@ -47,7 +47,7 @@ helper_of() {
 # gone PID: waits until the process has ended.
 gone() {
 	local end=$((SECONDS + LINE_SECONDS))
-	while kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; do
+	until sh -c "$(none_runs "$1")"; do
 		((SECONDS < end)) || complain "process $1 does not end" || return
 		read -r -t 0.02 <> <(:) || true
 	done

@@ -51,7 +51,7 @@ enum reply dirlock_look(struct dirlock *lock);
 /* The fields of a sign, as those of a WAIT line. */
 void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
 
-/* Takes the lock.  With FAILED, lock->error is filled. protocol_released() may have become true meanwhile. */
+/* Takes the lock.  With FAILED, lock->error is filled.  protocol_released() may have become true meanwhile. */
 enum engine_outcome dirlock_acquire(struct dirlock *lock);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is there

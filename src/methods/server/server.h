@@ -20,7 +20,7 @@ bool server_mistyped(const char *name);
 /* Is called with CONTEXT for each line of an answer. */
 typedef void (*server_line)(const char *line, void *context);
 
-/* Ask the server of LOCK for its holders and waiters, and take nothing. Returns 0, or -1 with ERROR filled. */
+/* Ask the server of LOCK for its holders and waiters, and take nothing.  Returns 0, or -1 with ERROR filled. */
 int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error);
 
 /* How a helper holds a lock. */
