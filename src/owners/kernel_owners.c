@@ -61,12 +61,23 @@ static bool append_line(struct snapshot *snapshot, const struct listed_lock *ent
 	return true;
 }
 
-/* Returns the number of lines about the lock itself, or -1 with ERROR filled. */
+/* Is ENTRY, a lock that is held, in SNAPSHOT already?  Only shared locks can be alike. */
+static bool is_repeated(const struct snapshot *snapshot, const struct listed_lock *entry)
+{
+	for (size_t i = 0; i < snapshot->nlisted && entry->file == SNAPSHOT_LOCK && entry->lock.exclusive; i++)
+		if (snapshot->listed[i].file == SNAPSHOT_LOCK && procfs_same_lock(&snapshot->listed[i].lock, &entry->lock))
+			return true;
+	return false;
+}
+
+/* While /proc/locks changes, a read of it can give a lock twice, each time with the waiters behind it.  Returns the number
+ * of lines about the lock itself, or -1 with ERROR filled. */
 static int read_list_once(struct snapshot *snapshot, struct error *error)
 {
 	char line[256], page[PROCFS_PAGE];
 	FILE *locks = procfs_locks(page);
 	struct listed_lock entry = {0};
+	bool twice = false;
 	int count = 0;
 
 	snapshot->nlisted = 0;
@@ -77,6 +88,10 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 			continue;
 		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++) {
 			if (!is_about(snapshot, entry.file, &entry.lock))
+				continue;
+			if (!entry.lock.waiting)
+				twice = is_repeated(snapshot, &entry);
+			if (twice)
 				continue;
 			count += entry.file == SNAPSHOT_LOCK;
 			if (!append_line(snapshot, &entry)) {
@@ -89,8 +104,8 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 	return count;
 }
 
-/* While /proc/locks changes, a read of it can leave out a line, or give one twice: read it until two reads in
- * a row give as many.  And no lock is free because a read or two have none. */
+/* A read can leave out a lock as well: read until two reads in a row give as many lines.  And no lock is free because a
+ * read or two have none. */
 static int read_list(struct snapshot *snapshot, struct error *error)
 {
 	int reads = snapshot->nfiles == 0 ? 1 : 6, count = read_list_once(snapshot, error);

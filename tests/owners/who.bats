@@ -251,6 +251,21 @@ json() {
 	let_go one
 }
 
+@test "a lock that a read of /proc/locks gives twice, as may happen while others change it, is one, and so is its waiter" {
+	namespaces --mount
+	hold_lock l
+	queue_as waiter l
+	grep ":$(stat -c %i l) 0 EOF" /proc/locks >lines
+	[ "$(wc -l <lines)" -eq 2 ] || complain "$(cat lines)"
+	cat /proc/locks lines >twice
+	expect_status 1 unshare --mount sh -c 'mount --bind twice /proc/locks && exec "$0" --who l' "$SEMLOCK"
+	[ "$(sed 1q .out)" = "l: held, 1 waiting" ] || complain "$out"
+	[ "$(grep -c '^held' .out)" -eq 1 ]
+	[ "$(column 2 1.)" = "${PID[waiter]}" ]
+	let_go
+	next waiter
+}
+
 @test "a holder whose user has no name: by the number" {
 	root_only "to be another user"
 	: >l
