@@ -151,7 +151,8 @@ static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_se
 	size_t length;
 
 	snprintf(link, sizeof link, "/proc/%ld/fd/%.16s", (long)pid, fd);
-	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file) || !find_path(pid, path, &lock.file))
+	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file) || !find_path(pid, path, &lock.file) ||
+	    strstr(path, QUEUES) != NULL)
 		return;
 	if (is_semlock)
 		add_entries(all, path, &lock.file);
@@ -207,8 +208,7 @@ static bool see_process(pid_t pid, void *context)
 		if (length <= 0 || path[0] != '/')
 			continue;
 		path[length] = '\0';
-		if (strncmp(path, QUEUES, strlen(QUEUES)) != 0 &&
-		    ((is_semlock && strtol(entry->d_name, NULL, 10) > STDERR_FILENO) || is_locked(pid, entry->d_name)))
+		if ((is_semlock && strtol(entry->d_name, NULL, 10) > STDERR_FILENO) || is_locked(pid, entry->d_name))
 			add_fd(all, pid, entry->d_name, is_semlock, path);
 	}
 	if (fds != NULL)

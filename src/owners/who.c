@@ -257,6 +257,10 @@ static int show_all(const struct request *request)
 	int worst = EXIT_SUCCESS;
 	bool first = true;
 
+	if (access("/proc/locks", R_OK) != 0) {
+		complain("cannot find the locks: cannot read /proc/locks: %s", strerror(errno));
+		return EXIT_UNAVAILABLE;
+	}
 	open_locks_find(&all);
 	for (size_t i = 0; i < all.count; i++) {
 		if (!is_first(&all, i))

@@ -214,6 +214,23 @@ has_two() {
 	[[ $err == *"cannot be seen"* ]] || complain "$err"
 }
 
+@test "where /proc is missing, that is said, 69: no list without a lock" {
+	[ -z "${SANITIZED-}" ] || skip "AddressSanitizer reads its options in /proc"
+	namespaces --mount
+	hold_as one l
+	refused 69 "cannot read /proc/locks" unshare --mount sh -c 'umount -l /proc && exec "$0" --who' "$SEMLOCK"
+	expect_status 69 unshare --mount sh -c 'umount -l /proc && exec "$0" --who --json' "$SEMLOCK"
+	expect_out "[]"
+}
+
+@test "a queue is no lock, whether its file was made with a name or without" {
+	hold_as one l
+	queue_as waiter l
+	expect_status 1 "$SEMLOCK" --who
+	shows "$PWD/l" "${COMMAND[one]}" 1 "${PID[waiter]}"
+	! grep "/dev/shm/semlock-.*:" .out
+}
+
 @test "-m goes with a LOCK" {
 	refused 64 "-m" "$SEMLOCK" --who -m flock
 }
