@@ -55,10 +55,15 @@ static bool is_roots_alone(const struct lock *lock)
 	return alone;
 }
 
-/* The taker of HOLDER's kernel lock, if it lives and has the lock; else 0. */
+/* The taker of HOLDER's kernel lock, if it lives and has the lock; else 0.  After its command's end, a semlock is the
+ * holder itself (--min-hold). */
 static pid_t living_taker(const struct owner *holder)
 {
-	pid_t taker = holder->kind == KIND_OFD && holder->taker <= 0 ? holder->supervisor : holder->taker;
+	pid_t taker = holder->taker;
+
+	if (holder->kind == KIND_OFD && taker <= 0)
+		taker = holder->supervisor == 0 && strcmp(holder->process.name, "semlock") == 0 ? holder->process.pid
+												 : holder->supervisor;
 
 	return taker > 0 && owner_has(holder, taker) ? taker : 0;
 }

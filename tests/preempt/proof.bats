@@ -107,6 +107,19 @@ taken() {
 	expect_out new
 }
 
+@test "a semlock that keeps an ofd lock after its command's end has taken it itself, and is ended" {
+	: >"$place/every/l"
+	chmod 666 "$place/every/l"
+	for way in --replace --toggle; do
+		start old "$SEMLOCK" -m ofd --min-hold=1h "$place/every/l" sh -c 'echo $$ >command'
+		eventually [ -s command ]
+		"$PROBE" gone "$(cat command)"
+		expect_status 0 "$SEMLOCK" -m ofd $way "$place/every/l" true
+		ended old 0
+		rm command
+	done
+}
+
 @test "a taker that lives is ended, and the daemon to which it has passed the lock is not" {
 	root_only "to be two users"
 	: >"$place/every/l"
