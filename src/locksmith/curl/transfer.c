@@ -41,15 +41,6 @@ static bool hung_up(curl_socket_t connection)
 	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Call it before the handle is removed, which then has no connection. */
-static bool cut_off(CURL *easy)
-{
-	curl_socket_t connection = CURL_SOCKET_BAD;
-
-	return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
-	       connection == CURL_SOCKET_BAD || hung_up(connection);
-}
-
 static int note_and_close(void *context, curl_socket_t connection)
 {
 	struct transfer *transfer = context;
@@ -88,6 +79,7 @@ static void collect(void)
 	while ((message = curl_multi_info_read(multi, &left)) != NULL) {
 		CURLcode result = message->data.result; /* the message is gone once its handle is removed */
 		struct transfer *transfer = NULL;
+		curl_socket_t connection = CURL_SOCKET_BAD; /* none, once the handle is removed */
 		size_t used;
 
 		if (message->msg != CURLMSG_DONE ||
@@ -96,7 +88,8 @@ static void collect(void)
 		transfer->result = result;
 		transfer->ended = true;
 		transfer->running = false;
-		transfer->cut_off = cut_off(transfer->easy);
+		transfer->cut_off = curl_easy_getinfo(transfer->easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
+				    connection == CURL_SOCKET_BAD || hung_up(connection);
 		curl_multi_remove_handle(multi, transfer->easy);
 		if (result == CURLE_OK)
 			continue;

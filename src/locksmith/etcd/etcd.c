@@ -137,15 +137,6 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	return RENEW_AGAIN;
 }
 
-/* The server has dropped the watch, mostly because lock->seen is compacted: look at the key, for a later revision. */
-static void see_later(struct etcd_holding *holding)
-{
-	struct etcd_lock *lock = holding->lock;
-
-	if (etcd_key_look(lock, lock->revision, clock_boottime() + lock->ttl / 6) == ETCD_OK && !lock->place.found)
-		lock->watch.deleted = true;
-}
-
 static int rest(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct etcd_holding *holding = renewal->lock;
@@ -163,8 +154,9 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
 		etcd_watch_stop(watch);
-		if (cancelled)
-			see_later(holding);
+		/* The server has dropped it, mostly because lock->seen is compacted: look at the key, for a later revision. */
+		if (cancelled && etcd_key_look(lock, lock->revision, now + lock->ttl / 6) == ETCD_OK && !lock->place.found)
+			watch->deleted = true;
 		if (clock_boottime() >= holding->watch_at && !watch->deleted)
 			watch_own(holding);
 		else

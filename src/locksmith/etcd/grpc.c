@@ -60,14 +60,6 @@ static int close_socket(void *data, curl_socket_t socket)
 	return close(socket);
 }
 
-/* libcurl would use a connection on which no answer comes for the next calls, too. */
-static void hang_up(const char *base)
-{
-	for (size_t i = 0; i < CONNECTIONS; i++)
-		if (connections[i].base == base)
-			shutdown(connections[i].socket, SHUT_RDWR);
-}
-
 /* True if the header is the one with that name, which ends in ": "; then its value is copied. */
 static bool is_header(const char *line, size_t size, const char *name, char *value, size_t room)
 {
@@ -118,14 +110,6 @@ static struct protobuf received(const struct grpc_call *call)
 	return (struct protobuf){bytes, bytes + call->received.used};
 }
 
-/* The answer is there: the request ends, and with it the call. */
-static void end_stream(struct grpc_call *call)
-{
-	call->answered = true;
-	call->status = GRPC_OK;
-	curl_easy_pause(call->transfer.easy, CURLPAUSE_CONT);
-}
-
 static size_t receive(char *bytes, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
@@ -138,8 +122,11 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	rest = received(call);
 	if (call->hear == NULL) {
 		complete = protobuf_unwrap(&rest, &message);
-		if (complete && call->stream && !call->answered)
-			end_stream(call);
+		if (complete && call->stream && !call->answered) {
+			call->answered = true;
+			call->status = GRPC_OK;
+			curl_easy_pause(call->transfer.easy, CURLPAUSE_CONT); /* the request ends, and with it the call */
+		}
 		/* An answer is one message. */
 		refused = complete ? rest.at != rest.end : !protobuf_may_unwrap(rest, call->received.limit);
 		return refused ? 0 : size;
@@ -269,8 +256,10 @@ void grpc_run(struct grpc_call *call, int64_t until, const bool *abort)
 		make_ready(call, false);
 		transfer_run(&call->transfer, until, abort);
 	}
-	if (!call->transfer.ended && !(abort != NULL && *abort))
-		hang_up(call->base);
+	/* libcurl would use a connection on which no answer comes for the next calls, too. */
+	for (size_t i = 0; i < CONNECTIONS && !call->transfer.ended && !(abort != NULL && *abort); i++)
+		if (connections[i].base == call->base)
+			shutdown(connections[i].socket, SHUT_RDWR);
 }
 
 /* receive() has refused the body of a server that speaks no gRPC. */
