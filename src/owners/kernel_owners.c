@@ -61,17 +61,22 @@ static bool append_line(struct snapshot *snapshot, const struct listed_lock *ent
 	return true;
 }
 
-/* Is ENTRY, a lock that is held, in SNAPSHOT already?  Only shared locks can be alike. */
-static bool is_repeated(const struct snapshot *snapshot, const struct listed_lock *entry)
+/* The line of SNAPSHOT about FILE that has LOCK, and is not accounted for yet; NULL: none. */
+static struct listed_lock *find_line(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
 {
-	for (size_t i = 0; i < snapshot->nlisted && entry->file == SNAPSHOT_LOCK && entry->lock.exclusive; i++)
-		if (snapshot->listed[i].file == SNAPSHOT_LOCK && procfs_same_lock(&snapshot->listed[i].lock, &entry->lock))
-			return true;
-	return false;
+	struct listed_lock *entry;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		if (!entry->accounted && entry->file == file && procfs_same_lock(&entry->lock, lock))
+			return entry;
+	}
+	return NULL;
 }
 
-/* While /proc/locks changes, a read of it can give a lock twice, each time with the waiters behind it.  Returns the number
- * of lines about the lock itself, or -1 with ERROR filled. */
+/* While /proc/locks changes, a read of it can give a lock twice, each time with the waiters behind it: but only shared
+ * locks can be alike.  (A ticket counts once, however often it is listed.)  Returns the number of lines about the lock
+ * itself, or -1 with ERROR filled. */
 static int read_list_once(struct snapshot *snapshot, struct error *error)
 {
 	char line[256], page[PROCFS_PAGE];
@@ -90,7 +95,8 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 			if (!is_about(snapshot, entry.file, &entry.lock))
 				continue;
 			if (!entry.lock.waiting)
-				twice = is_repeated(snapshot, &entry);
+				twice = entry.file == SNAPSHOT_LOCK && entry.lock.exclusive &&
+					find_line(snapshot, SNAPSHOT_LOCK, &entry.lock) != NULL;
 			if (twice)
 				continue;
 			count += entry.file == SNAPSHOT_LOCK;
@@ -120,19 +126,14 @@ static int read_list(struct snapshot *snapshot, struct error *error)
 	return count < 0 ? -1 : 0;
 }
 
-/* Mark a line of SNAPSHOT about FILE that has LOCK, and is not marked yet.  Returns whether there was one. */
+/* Mark the line that find_line() gives as accounted for.  Returns whether there was one. */
 static bool account(struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
 {
-	struct listed_lock *entry;
+	struct listed_lock *entry = find_line(snapshot, file, lock);
 
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		entry = &snapshot->listed[i];
-		if (!entry->accounted && entry->file == file && procfs_same_lock(&entry->lock, lock)) {
-			entry->accounted = true;
-			return true;
-		}
-	}
-	return false;
+	if (entry != NULL)
+		entry->accounted = true;
+	return entry != NULL;
 }
 
 /* Read the list before and after the descriptors, and keep the lines that are in both, each of the first once. */

@@ -257,9 +257,10 @@ void grpc_run(struct grpc_call *call, int64_t until, const bool *abort)
 		transfer_run(&call->transfer, until, abort);
 	}
 	/* libcurl would use a connection on which no answer comes for the next calls, too. */
-	for (size_t i = 0; i < CONNECTIONS && !call->transfer.ended && !(abort != NULL && *abort); i++)
-		if (connections[i].base == call->base)
-			shutdown(connections[i].socket, SHUT_RDWR);
+	if (!call->transfer.ended && !(abort != NULL && *abort))
+		for (size_t i = 0; i < CONNECTIONS; i++)
+			if (connections[i].base == call->base)
+				shutdown(connections[i].socket, SHUT_RDWR);
 }
 
 /* receive() has refused the body of a server that speaks no gRPC. */
