@@ -19,7 +19,8 @@
 /* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease needs semlock. */
 static bool dies_with_semlock(const struct request *request)
 {
-	return (request->close_fd || (request->spec.method->can & (OWNED_BY_PROCESS | HAS_LEASE)) != 0) &&
+	return (request->close_fd || request->spec.method->family == ON_SERVER ||
+		   (request->spec.method->can & OWNED_BY_PROCESS) != 0) &&
 	       request->command != NULL && request->locks[0].name != NULL && !request->become && !request->unlock;
 }
 
@@ -30,10 +31,10 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 
 	if (request->unlock)
 		return status;
-	for (unsigned i = 0; i < request->nlocks && (method->can & FREED_BY_KERNEL) != 0; i++)
+	for (unsigned i = 0; i < request->nlocks && method->family == OF_KERNEL; i++)
 		locks[i].end.lost = !method->owned(&locks[i]); /* on NFS, the server may have given it away */
 	/* The process's end releases a kernel lock, too, before a parent sees that end: that saves a call. */
-	if ((method->can & FREED_BY_KERNEL) != 0 && !request->spec.to_be_removed)
+	if (method->family == OF_KERNEL && !request->spec.to_be_removed)
 		return result_if_lost(request, locks, status);
 	lockset_release(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
@@ -44,7 +45,7 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 		if (locks[i].end.littered)
 			complain("%s: files were put into it: they are left beside it, in a directory .*.semlock.gone.*",
 			    messages_label(request, &locks[i]));
-		if (request->spec.to_be_removed && (method->can & FREED_BY_KERNEL) != 0 && !method->remove(&locks[i]))
+		if (request->spec.to_be_removed && method->family == OF_KERNEL && !method->remove(&locks[i]))
 			complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
 	}
 	return status;

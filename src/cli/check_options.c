@@ -70,7 +70,7 @@ static void refuse_for_slots(const struct request *request, const struct reading
 {
 	refuse_if(reading->mode_given && reading->mode == SHARED, "-j and -s: a slot is held by one; leave one out");
 	refuse_if(request->nlocks > 1, "-j and -f: several locks are whole ones; leave one out");
-	refuse_if(request->spec.take > 1 && ((request->spec.method->can & HAS_LEASE) != 0 || request->locks[0].name == NULL),
+	refuse_if(request->spec.take > 1 && (request->spec.method->family == ON_SERVER || request->locks[0].name == NULL),
 	    "--take: only a lock of the kernel has several slots for one holder, and it is named, no descriptor");
 	refuse_if(reading->range_asked, "-j and --start or --length: the slots are bytes of their own; leave one out");
 }
@@ -89,15 +89,15 @@ void options_check(const struct request *request, const struct reading *reading)
 		return;
 	refuse_if(request->spec.init && (request->spec.method->can & NEEDS_INIT) == 0,
 	    "--init: only -m rename has a lock file that must be there");
-	refuse_if(request->spec.stale > 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
+	refuse_if(request->spec.stale > 0 && request->spec.method->family == OF_KERNEL,
 	    "--stale: the kernel frees this lock when its holder dies; only a lock made of files can be stale");
-	refuse_if(request->on_lost != 0 && (request->spec.method->can & FREED_BY_KERNEL) != 0,
+	refuse_if(request->on_lost != 0 && request->spec.method->family == OF_KERNEL,
 	    "--on-lost: only a lock made of files can be taken away from its holder");
-	refuse_if(request->spec.ttl > 0 && (request->spec.method->can & HAS_LEASE) == 0,
+	refuse_if(request->spec.ttl > 0 && request->spec.method->family != ON_SERVER,
 	    "--ttl: only a lock on a server has a lease");
-	if ((request->spec.method->can & LEAVES_RECORD) != 0)
+	if (request->spec.method->family == OF_FILES)
 		refuse_for_files(request);
-	if ((request->spec.method->can & HAS_LEASE) != 0)
+	if (request->spec.method->family == ON_SERVER)
 		refuse_for_servers(request);
 	if (request->hold)
 		refuse_for_hold(request, reading);

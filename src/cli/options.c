@@ -346,7 +346,8 @@ void request_read(struct request *request, int argc, char **argv)
 	request->method_named = reading.method_named || reading.fcntl_asked;
 	choose_method(request, &reading);
 	options_check(request, &reading);
-	if (request->spec.slots > 0 && (request->spec.method->can & (CAN_RANGE | HAS_LEASE)) == 0)
+	if (request->spec.slots > 0 && request->spec.method->family != ON_SERVER &&
+	    (request->spec.method->can & CAN_RANGE) == 0)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 	request->spec.command = request->command;
 	request->spec.may_be_deleted = request->as_flock || request->unlock;

@@ -216,9 +216,9 @@ void usage_help(void)
 	value_signal_names(names, sizeof names, " ");
 	printf("SIG: %s\nMETHOD:", names);
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
-		if (!of_files && (method->can & LEAVES_RECORD) != 0)
+		if (!of_files && method->family == OF_FILES)
 			fputs("; made of files:", stdout);
-		of_files = (method->can & LEAVES_RECORD) != 0;
+		of_files = method->family == OF_FILES;
 		printf(" %s", method->name);
 	}
 	locksmith_schemes(names, sizeof names, &nothing);

@@ -46,7 +46,7 @@ struct held held_read(const struct lock *lock);
  * A slot is a lock on one byte, which the kernel releases when its holder dies.  Where the method's own
  * lock is of another kind (flock), it is taken first, shared: it excludes plain exclusive holders. */
 
-/* Take the first free slot of LOCK, or as many as it is to take, and set LOCK->slot and LOCK->held.  BUSY: too few are
+/* Take the first free slot of LOCK, or as many as it is to take, and set LOCK->slot and LOCK->kernel.slots.  BUSY: too few are
  * free, and none is taken. */
 enum outcome slots_try(struct lock *lock, struct error *error);
 

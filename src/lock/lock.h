@@ -101,7 +101,7 @@ struct lock_end {
 	int stuck;      /* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
 };
 
-/* The slots that we hold. */
+/* A set of slots. */
 struct slots {
 	unsigned count;
 	unsigned char *bits; /* one bit for each slot that there is; NULL: none has been tried */
@@ -113,20 +113,25 @@ struct lock {
 	struct child *child; /* for methods that leave a record */
 	int fd;              /* the open description that carries the lock, or -1 */
 	int slot;            /* the slot held, from 0, or the first of them; -1: none */
-	struct slots held;   /* FREED_BY_KERNEL */
 	struct lock_id id;
 	struct lock_place place;
 	enum busy_reason busy; /* of the last attempt, if that was BUSY */
 	struct lock_end end;
 
-	int access; /* FREED_BY_KERNEL: how FD is open: O_RDONLY or O_RDWR */
-
-	int directory;          /* LEAVES_RECORD: O_PATH, with ID.entry in it */
-	struct file_lock *file;
-
-	struct locksmith *helper; /* HAS_LEASE: the helper that holds the lock */
-	long long token;         /* the fencing token; -1: none */
-	char *server_text;        /* the helper's last line about the holder; NULL: none */
+	/* One of these, by its method's family; the others stay empty. */
+	struct {
+		int access;         /* how FD is open: O_RDONLY or O_RDWR */
+		struct slots slots; /* the slots that we hold */
+	} kernel;
+	struct {
+		int directory;           /* O_PATH, with ID.entry in it */
+		struct file_lock *state; /* how far it has come (methods/file/filemethods.h) */
+	} files;
+	struct {
+		struct locksmith *helper; /* the helper that holds the lock */
+		long long token;          /* the fencing token; -1: none */
+		char *text;               /* the helper's last line about the holder; NULL: none */
+	} server;
 };
 
 /* A lock that is not open yet. */

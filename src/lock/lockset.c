@@ -69,7 +69,7 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct w
 	 * to inherit. */
 	for (unsigned i = 0; i < count; i++) {
 		*culprit = &locks[i];
-		if ((locks[i].spec->method->can & LEAVES_RECORD) != 0 && locks[i].spec->method->prepare(&locks[i], error) != 0)
+		if (locks[i].spec->method->family == OF_FILES && locks[i].spec->method->prepare(&locks[i], error) != 0)
 			return FAILED;
 	}
 	/* The lock on a file's first name covers its second: for the second name, check only that it still leads to that

@@ -33,16 +33,21 @@ enum {
 	CAN_MODE = 16,         /* --mode */
 	OWNED_BY_PROCESS = 32, /* the lock is semlock's own and dies with it: no child inherits it */
 	NEEDS_INIT = 64,       /* the lock must have been made once, by --init */
-	BEATS = 128,           /* other programs take over a lock that looks old: heartbeat unasked */
-	FREED_BY_KERNEL = 256, /* when the last process that has it open ends: nothing is left to release */
-	LEAVES_RECORD = 512,   /* a name in a directory, which says who made it; it outlives its holder */
-	HAS_LEASE = 1024       /* a server frees it when the helper has been silent for too long */
+	BEATS = 128            /* other programs take over a lock that looks old: heartbeat unasked */
+};
+
+/* What frees the lock when its holder dies, and so how it is searched for, kept alive and inherited. */
+enum family {
+	OF_KERNEL, /* the kernel, once the last process that has it open has ended: nothing is left to release */
+	OF_FILES,  /* the next waiter: a name in a directory outlives its holder, and says who made it */
+	ON_SERVER  /* a server, once the helper has been silent for longer than its lease */
 };
 
 /* One table for every kind of lock.  Functions that return int: 0, or -1 with ERROR filled. */
 struct method {
 	const char *name; /* as typed after -m; a URL's scheme */
-	unsigned can;
+	enum family family;
+	unsigned can; /* CAN_SHARE, ... */
 
 	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which asks for the functions
 	 * below; or a server's own way.  Unless TAKEN, LOCK has to be released. */
@@ -53,7 +58,7 @@ struct method {
 	/* LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
 
-	/* Not FREED_BY_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end, which sets
+	/* Not OF_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end, which sets
 	 * LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not looked after, and need not be; -1 with ERROR
 	 * filled: the command must not run. */
 	int (*guard)(const struct guard *guard, struct error *error);
@@ -77,12 +82,12 @@ struct method {
 	/* CAN_SLOTS: as take and drop, for slot SLOT alone; never AGAIN. */
 	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	void (*drop_slot)(struct lock *lock, unsigned slot);
-	/* FREED_BY_KERNEL: how the file must be opened: O_RDONLY, O_WRONLY or O_RDWR. */
+	/* OF_KERNEL: how the file must be opened: O_RDONLY, O_WRONLY or O_RDWR. */
 	int (*access)(const struct lock *lock);
-	/* FREED_BY_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
+	/* OF_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
 	bool (*remove)(struct lock *lock);
 
-	/* LEAVES_RECORD: what is made (methods/file/filemethods.h); make what the command is to inherit, before it is started
+	/* OF_FILES: what is made (methods/file/filemethods.h); make what the command is to inherit, before it is started
 	 * (may be called again); what the record says of the holder. */
 	const struct object *object;
 	int (*prepare)(struct lock *lock, struct error *error);

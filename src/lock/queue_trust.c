@@ -55,7 +55,7 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	struct stat found;
 	ssize_t length;
 
-	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->id.entry != NULL ? lock->directory : lock->fd);
+	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->id.entry != NULL ? lock->files.directory : lock->fd);
 	length = readlink(self, path, PATH_MAX - 1);
 	if (length <= 0)
 		return false;

@@ -22,7 +22,7 @@ static int closes = -1;
 
 static bool is_held(const struct lock *lock, unsigned slot)
 {
-	return lock->held.count > 0 && (lock->held.bits[slot / 8] >> slot % 8 & 1) != 0;
+	return lock->kernel.slots.count > 0 && (lock->kernel.slots.bits[slot / 8] >> slot % 8 & 1) != 0;
 }
 
 static size_t bits_size(const struct lock *lock)
@@ -32,9 +32,9 @@ static size_t bits_size(const struct lock *lock)
 
 static void note_held(struct lock *lock, unsigned slot)
 {
-	if (lock->held.count++ == 0)
-		memset(lock->held.bits, 0, bits_size(lock));
-	lock->held.bits[slot / 8] |= (unsigned char)(1u << slot % 8);
+	if (lock->kernel.slots.count++ == 0)
+		memset(lock->kernel.slots.bits, 0, bits_size(lock));
+	lock->kernel.slots.bits[slot / 8] |= (unsigned char)(1u << slot % 8);
 	if (lock->slot < 0 || lock->slot > (int)slot)
 		lock->slot = (int)slot;
 }
@@ -50,9 +50,9 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 	const unsigned wanted = collects(lock) ? lock->spec->take : 1;
 	enum outcome outcome;
 
-	if (lock->held.bits == NULL && (lock->held.bits = memory_lasting(bits_size(lock))) == NULL)
+	if (lock->kernel.slots.bits == NULL && (lock->kernel.slots.bits = memory_lasting(bits_size(lock))) == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory for %u slots", lock->spec->slots);
-	for (unsigned slot = 0; slot < lock->spec->slots && lock->held.count < wanted; slot++) {
+	for (unsigned slot = 0; slot < lock->spec->slots && lock->kernel.slots.count < wanted; slot++) {
 		if (is_held(lock, slot))
 			continue;
 		outcome = lock->spec->method->take_slot(lock, slot, TRY, error);
@@ -61,7 +61,7 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 		else if (outcome != BUSY)
 			return outcome;
 	}
-	return lock->held.count == wanted ? TAKEN : BUSY;
+	return lock->kernel.slots.count == wanted ? TAKEN : BUSY;
 }
 
 /* A caller's descriptor gets no second slot.  Of several, all or none. */
@@ -93,12 +93,12 @@ void slots_drop(struct lock *lock)
 		if (all || lock->slot == (int)slot || is_held(lock, slot))
 			lock->spec->method->drop_slot(lock, slot);
 	lock->slot = -1;
-	lock->held.count = 0;
+	lock->kernel.slots.count = 0;
 }
 
 const char *slots_text(const struct lock *lock)
 {
-	size_t size = lock->held.count * sizeof "4095", used = 0;
+	size_t size = lock->kernel.slots.count * sizeof "4095", used = 0;
 	char *text = memory_lasting(size + 1);
 
 	for (unsigned slot = 0; text != NULL && slot < lock->spec->slots; slot++)

@@ -256,7 +256,7 @@ enum outcome lock_take_open(struct lock *lock, const struct wait_options *wait, 
 	}
 	if (queue.fd >= 0)
 		queue_leave(&queue, lock);
-	if (outcome == FAILED && (lock->spec->method->can & LEAVES_RECORD) != 0 && !lock->spec->method->current(lock))
+	if (outcome == FAILED && lock->spec->method->family == OF_FILES && !lock->spec->method->current(lock))
 		return AGAIN; /* its directory was removed: there may be another by now */
 	if (outcome != TAKEN)
 		return outcome;
@@ -275,7 +275,7 @@ enum outcome lock_open_in_time(struct lock *lock, const struct wait_options *wai
 	static const struct timespec pause = {0, 20 * MILLISECOND};
 
 	lock->slot = -1;
-	lock->held.count = 0;
+	lock->kernel.slots.count = 0;
 	lock->end = (struct lock_end){0};
 	while (lock->spec->method->open(lock, error) != 0) {
 		if (error->errnum != EWOULDBLOCK)

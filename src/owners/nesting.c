@@ -129,12 +129,14 @@ static enum nesting nesting_on_server(const struct lock *lock, int *fd)
 
 enum nesting nesting_inherited(const struct lock *lock, int *fd)
 {
-	unsigned can = lock->spec->method->can;
-
-	if ((can & HAS_LEASE) != 0)
+	switch (lock->spec->method->family) {
+	case ON_SERVER:
 		return nesting_on_server(lock, fd);
-	if ((can & LEAVES_RECORD) == 0)
+	case OF_KERNEL:
 		return nesting_in_kernel(lock, fd);
+	case OF_FILES:
+		break;
+	}
 	*fd = record_owner_inherited(lock);
 	return *fd >= 0 ? NESTING_COVERS : NESTING_NONE;
 }

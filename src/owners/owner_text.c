@@ -237,7 +237,7 @@ void holder_text(const struct lock *lock, const char *otherwise, char *text, siz
 	snprintf(text, size, "%s", otherwise);
 	if (!owners_for_text(&found, lock))
 		return;
-	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) && (lock->spec->method->can & FREED_BY_KERNEL) != 0 &&
+	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) && lock->spec->method->family == OF_KERNEL &&
 	    host_id()->pidns != FIRST_PIDNS)
 		snprintf(text, size, "held; its holder cannot be seen from here"); /* outside of this PID namespace */
 	owners_forget(&found);

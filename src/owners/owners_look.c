@@ -91,14 +91,14 @@ static int add_kernel_owners(struct owners *found, const struct lock *lock, unsi
 /* Returns as record_owners_add(). */
 static int look_once(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
 {
-	unsigned can = lock->spec->method->can;
+	const enum family family = lock->spec->method->family;
 
-	if ((can & LEAVES_RECORD) != 0)
+	if (family == OF_FILES)
 		return record_owners_add(found, lock, error);
-	if ((can & HAS_LEASE) == 0)
+	if (family == OF_KERNEL)
 		return add_kernel_owners(found, lock, kinds, error);
-	if (lock->server_text != NULL)
-		server_owners_add(found, lock->spec->method->name, lock->server_text, false);
+	if (lock->server.text != NULL)
+		server_owners_add(found, lock->spec->method->name, lock->server.text, false);
 	return 1;
 }
 
@@ -143,7 +143,7 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 	*found = (struct owners){0};
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
-	if ((spec->method->can & HAS_LEASE) != 0)
+	if (spec->method->family == ON_SERVER)
 		return server_owners_ask(found, &lock, error);
 	kinds = this_method ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX;
 	recorded = this_method ? NULL : record_method(spec->name);
@@ -157,7 +157,7 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 		if (owners_look(found, &lock, 0, error) != 0)
 			return -1;
 	}
-	if ((spec->method->can & FREED_BY_KERNEL) != 0 && !owners_held(found) && spec->name != NULL &&
+	if (spec->method->family == OF_KERNEL && !owners_held(found) && spec->name != NULL &&
 	    kernel_owner_outside(spec->name, kinds))
 		add_outside(found, spec->method);
 	return 0;
@@ -195,5 +195,5 @@ static bool verify_listed(const struct lock *lock, pid_t pid)
 
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
-	return (lock->spec->method->can & LEAVES_RECORD) != 0 ? verify_recorded(lock, pid) : verify_listed(lock, pid);
+	return lock->spec->method->family == OF_FILES ? verify_recorded(lock, pid) : verify_listed(lock, pid);
 }

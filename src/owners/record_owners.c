@@ -78,7 +78,7 @@ const struct method *record_method(const char *name)
 	struct record record;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if ((method->can & LEAVES_RECORD) != 0 && probe_record(name, method, &record) == RECORD_FULL)
+		if (method->family == OF_FILES && probe_record(name, method, &record) == RECORD_FULL)
 			return method;
 	return NULL;
 }
@@ -194,7 +194,7 @@ static bool may_be_outside(const struct probe *probe)
 
 	snprintf(object, sizeof object, "/proc/self/fd/%d", probe->info.object);
 	if (record->pidns == 0)
-		return probe->lock.file->object->pid_only && kernel_owner_outside(object, KIND_FLOCK);
+		return probe->lock.files.state->object->pid_only && kernel_owner_outside(object, KIND_FLOCK);
 	return record->pidns != this->pidns && this->pidns != FIRST_PIDNS && record_of_boot(record, this->boot);
 }
 
@@ -215,7 +215,7 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return is_other_host(record) || !probe->lock.file->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return is_other_host(record) || !probe->lock.files.state->local ? DOUBT_HOST : DOUBT_NAMESPACE;
 }
 
 /* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock under
@@ -288,7 +288,7 @@ static bool has_made_it(const struct owner *owner, const struct probe *probe)
 	char path[64];
 	struct stat link;
 
-	if (!probe->lock.file->object->pid_only || !probe->lock.file->local || owner->nmembers == 0 ||
+	if (!probe->lock.files.state->object->pid_only || !probe->lock.files.state->local || owner->nmembers == 0 ||
 	    process_lives(probe->info.record.pid) || strcmp(owner->process.name, "semlock") != 0)
 		return false;
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid, owner->members[0].fd);

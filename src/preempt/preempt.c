@@ -352,7 +352,7 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
  * sleeping. */
 static enum outcome wait_for_targets(struct preempt_state *state)
 {
-	bool sleeps = !state->toggles && (state->lock->spec->method->can & FREED_BY_KERNEL) != 0;
+	bool sleeps = !state->toggles && state->lock->spec->method->family == OF_KERNEL;
 	struct wait_options until = {.try_once = false};
 	int64_t left = deadline_left(&state->wait->deadline) / MILLISECOND + 1;
 	int64_t most = left < state->pause && !state->stopped ? left : state->pause;

@@ -91,7 +91,7 @@ COLD static struct acquired held_by_us(const struct acquisition *acquisition, co
 
 static bool is_on_server(const struct lock *lock)
 {
-	return (lock->spec->method->can & HAS_LEASE) != 0;
+	return lock->spec->method->family == ON_SERVER;
 }
 
 /* The command has not inherited SEMLOCK_PASSWORD: ask a server only for what this process does not hold: a slot that
@@ -203,7 +203,7 @@ static enum outcome take(struct acquisition *acquisition, struct lock *locks, co
 /* With -n there was no wait, and what is inherited was not looked at: LOCK may be taken past the queue. */
 COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
 {
-	if (!lock->place.queued || lock->busy != BUSY_NOW || (lock->spec->method->can & FREED_BY_KERNEL) == 0 ||
+	if (!lock->place.queued || lock->busy != BUSY_NOW || lock->spec->method->family != OF_KERNEL ||
 	    !may_nest(acquisition->request) || acquisition->wait.past_queue)
 		return false;
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);

@@ -61,9 +61,9 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
 	    .cloexec_is_set = request->locks[0].name != NULL &&
-		      (request->spec.method->can & FREED_BY_KERNEL) != 0,
-	    .tie = held_by_semlock || (request->spec.method->can & HAS_LEASE) != 0,
-	    .named = (request->spec.method->can & FREED_BY_KERNEL) == 0,
+		      request->spec.method->family == OF_KERNEL,
+	    .tie = held_by_semlock || request->spec.method->family == ON_SERVER,
+	    .named = request->spec.method->family != OF_KERNEL,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
 	    .own_group = (request->run_timeout > 0 || request->dies_with_parent) && !in_foreground(),
 	    .placeholder = request->hold ? hold_until_end : NULL,
@@ -138,8 +138,8 @@ static int become(const struct job *job)
 int run(struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
-	const struct locksmith *helper = job->locks->helper;
-	const bool guarded = (request->spec.method->can & FREED_BY_KERNEL) == 0 && job->command.nlocks > 0;
+	const struct locksmith *helper = job->locks->server.helper;
+	const bool guarded = request->spec.method->family != OF_KERNEL && job->command.nlocks > 0;
 	struct result result;
 	pid_t pid;
 

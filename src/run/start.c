@@ -71,13 +71,13 @@ static int set_variables(const struct variable *variables, size_t count)
 int environment_set(const struct lock *lock, const char *label, struct error *error)
 {
 	char slot[16], token[24];
-	const bool leased = (lock->spec->method->can & HAS_LEASE) != 0;
+	const bool leased = lock->spec->method->family == ON_SERVER;
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label},
 	    {"SEMLOCK_METHOD=", lock->spec->method->name},
 	    {"SEMLOCK_MODE=", lock->spec->slots > 0 ? "slot" : lock->spec->mode == SHARED ? "shared" : "exclusive"},
-	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : lock->held.count > 1 ? slots_text(lock) : slot},
-	    {"SEMLOCK_TOKEN=", !leased || lock->token < 0 ? NULL : token},
+	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : lock->kernel.slots.count > 1 ? slots_text(lock) : slot},
+	    {"SEMLOCK_TOKEN=", !leased || lock->server.token < 0 ? NULL : token},
 	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
 	};
 	const size_t all = sizeof variables / sizeof *variables - !leased;
@@ -85,7 +85,7 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	if (lock->slot >= 0)
 		snprintf(slot, sizeof slot, "%d", lock->slot);
 	if (leased)
-		snprintf(token, sizeof token, "%lld", lock->token);
+		snprintf(token, sizeof token, "%lld", lock->server.token);
 	if (set_variables(variables, all) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot set the environment");
 	return 0;
@@ -197,7 +197,7 @@ static void await_release(const struct command *command, const sigset_t *before,
 		return;
 	/* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */
 	for (unsigned i = 0; i < command->nlocks; i++)
-		if ((command->locks[i].spec->method->can & LEAVES_RECORD) != 0)
+		if (command->locks[i].spec->method->family == OF_FILES)
 			command->locks[i].spec->method->release(&command->locks[i]);
 	_exit(EXIT_FAILURE);
 }

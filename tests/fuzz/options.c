@@ -104,7 +104,7 @@ static void values(const struct request *o)
 
 static void locks(const struct request *o, int count)
 {
-	bool on_server = (o->spec.method->can & HAS_LEASE) != 0;
+	bool on_server = o->spec.method->family == ON_SERVER;
 
 	MUST(o->nlocks <= (unsigned)count + 1);
 	MUST(o->who || (o->nlocks > 0 && o->label != NULL)); /* --who alone: all locks */
@@ -125,10 +125,10 @@ static void together(const struct request *o)
 	MUST(!o->become || (!o->spec.to_be_removed && !o->close_fd && o->run_timeout == 0));
 	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0 && o->spec.range.start == 0 && o->spec.range.length == 0));
 	MUST((o->spec.range.start == 0 && o->spec.range.length == 0) || (can & CAN_RANGE) != 0);
-	MUST(o->spec.stale == 0 || (o->spec.method->can & FREED_BY_KERNEL) == 0);
-	MUST(o->spec.ttl == 0 || (o->spec.method->can & HAS_LEASE) != 0);
+	MUST(o->spec.stale == 0 || o->spec.method->family != OF_KERNEL);
+	MUST(o->spec.ttl == 0 || o->spec.method->family == ON_SERVER);
 	MUST(o->locks[0].name != NULL || (can & CAN_FD) != 0);
-	MUST((o->spec.method->can & LEAVES_RECORD) == 0 || (o->locks[0].mode == EXCLUSIVE && o->spec.slots == 0));
+	MUST(o->spec.method->family != OF_FILES || (o->locks[0].mode == EXCLUSIVE && o->spec.slots == 0));
 }
 
 static int cut(char *text, char **words)

@@ -221,6 +221,7 @@ extern const struct method method_symlink;
 
 /* Of every method of locks made of files. */
 #define FILE_METHOD_COMMON \
+	.family = OF_FILES, \
 	.guard = heartbeat_guard, .unguard = heartbeat_unguard, \
 	.acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
 	.current = lockdir_current, .owned = object_owned, .drop = object_drop, .release = object_release

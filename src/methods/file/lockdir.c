@@ -29,8 +29,8 @@
  * this machine alone, nor where that is so of files. */
 static int note_file_system(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
-	enum file_system kind = file_system_of(lock->directory);
+	struct file_lock *file = lock->files.state;
+	enum file_system kind = file_system_of(lock->files.directory);
 	struct procfs_mount mount;
 	bool known;
 
@@ -45,7 +45,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
 		    "safely: use -m excl or link");
-	known = file_system_mount(lock->directory, &mount);
+	known = file_system_mount(lock->files.directory, &mount);
 	if (known && file_system_hides_locks(&mount, true))
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
@@ -70,17 +70,17 @@ int lockdir_open(struct lock *lock, struct error *error)
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
 	*file = (struct file_lock){.object = lock->spec->method->object, .second = -1, .notify = -1};
-	lock->file = file;
+	lock->files.state = file;
 	lock->id.entry = base;
 	path = path_directory(lock->spec->name, space);
 	if (path != NULL)
 		fd = call_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	lock->directory = descriptor_above_standard(fd);
-	if (lock->directory < 0)
+	lock->files.directory = descriptor_above_standard(fd);
+	if (lock->files.directory < 0)
 		return lockdir_failed(error, ERROR_OPEN, "cannot open its directory");
 	if (note_file_system(lock, error) != 0)
 		return -1;
-	if (fstat(lock->directory, &status) != 0)
+	if (fstat(lock->files.directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at its directory");
 	/* The directory and the name identify the lock.  A user who may write and search in the directory may
 	 * take the lock, as a reader may lock a file: the queue goes by these permissions. */
@@ -94,7 +94,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status)
 {
-	if (lock->spec->stale > 0 && !lock->file->local && file_system_ask(directory, name) != 0)
+	if (lock->spec->stale > 0 && !lock->files.state->local && file_system_ask(directory, name) != 0)
 		return -1;
 	return fstatat(directory, name, status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
@@ -114,9 +114,9 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 {
 	struct stat named, open;
 
-	if (!lock->file->local)
-		file_system_ask(lock->directory, ""); /* if it has changed, its names are looked up anew */
-	if (fstat(fd, &open) != 0 || fstatat(lock->directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+	if (!lock->files.state->local)
+		file_system_ask(lock->files.directory, ""); /* if it has changed, its names are looked up anew */
+	if (fstat(fd, &open) != 0 || fstatat(lock->files.directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	errno = ENOENT;
 	return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
@@ -159,7 +159,7 @@ enum outcome lockdir_not_named(struct error *error)
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 {
 	return error_plain(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
-	    lock->spec->method->name, lock->file->object->what);
+	    lock->spec->method->name, lock->files.state->object->what);
 }
 
 /* ---- names of our own ---- */
@@ -196,14 +196,14 @@ int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mo
 	int fd = -1;
 
 	name[0] = '\0';
-	if (!lock->file->named)
+	if (!lock->files.state->named)
 		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
-			: openat(lock->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+			: openat(lock->files.directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
 	if (fd >= 0)
 		return fd;
 	do {
 		lockdir_temporary_name(lock, "", name);
-		fd = openat(lock->directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		fd = openat(lock->files.directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 	return fd;
 }
@@ -222,7 +222,7 @@ int64_t lockdir_now(const struct lock *lock)
 	if (fstat(fd, &status) == 0)
 		now = lockdir_mtime(&status);
 	if (name[0] != '\0')
-		call_unlink(lock->directory, name, 0);
+		call_unlink(lock->files.directory, name, 0);
 	close(fd);
 	return now;
 }
@@ -271,14 +271,14 @@ static bool is_abandoned(const struct lock *lock, const char *rest, int fd, stru
 		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 	now = lockdir_now(lock);
 	return now >= 0 &&
-	       now - lockdir_mtime(status) > (lock->file->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
+	       now - lockdir_mtime(status) > (lock->files.state->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
 }
 
 void lockdir_sweep(const struct lock *lock)
 {
 	char prefix[NAME_SIZE];
 	size_t length = (size_t)temporary_prefix(lock, prefix);
-	DIR *directory = lockdir_list(lock->directory);
+	DIR *directory = lockdir_list(lock->files.directory);
 	const struct dirent *entry;
 	struct stat status;
 	int fd;
@@ -288,13 +288,13 @@ void lockdir_sweep(const struct lock *lock)
 	while ((entry = readdir(directory)) != NULL) {
 		if (strncmp(entry->d_name, prefix, length) != 0)
 			continue;
-		fd = openat(lock->directory, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+		fd = openat(lock->files.directory, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 		if (fd < 0)
 			continue;
 		if (is_abandoned(lock, entry->d_name + length, fd, &status)) {
 			if (S_ISDIR(status.st_mode))
 				call_unlink(fd, "pid", 0);
-			call_unlink(lock->directory, entry->d_name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+			call_unlink(lock->files.directory, entry->d_name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
 		}
 		close(fd);
 	}

@@ -30,17 +30,17 @@ static mode_t mkdir_mode(const struct lock *lock)
 /* D1: make it. */
 static int mkdir_make(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 	int made;
 
 	do {
 		lockdir_temporary_name(lock, "", file->temporary);
-		made = mkdirat(lock->directory, file->temporary, mkdir_mode(lock));
+		made = mkdirat(lock->files.directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && (errno == EEXIST || errno == EINTR));
 	if (made != 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
 	CRASH_POINT("mkdir.made");
-	lock->fd = publish_set_up(lock, call_open(lock->directory, file->temporary,
+	lock->fd = publish_set_up(lock, call_open(lock->files.directory, file->temporary,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), mkdir_mode(lock));
 	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 }
@@ -67,7 +67,7 @@ static enum outcome mkdir_make_empty(struct lock *lock, struct error *error)
 {
 	int made;
 
-	UNINTERRUPTED(made, mkdirat(lock->directory, lock->id.entry, mkdir_mode(lock)));
+	UNINTERRUPTED(made, mkdirat(lock->files.directory, lock->id.entry, mkdir_mode(lock)));
 	if (made != 0)
 		return lockdir_not_named(error);
 	CRASH_POINT("mkdir.empty");
@@ -123,7 +123,7 @@ static bool remove_emptied(const struct lock *lock, const char *name)
 {
 	int tries = 100;
 
-	while (call_unlink(lock->directory, name, AT_REMOVEDIR) < 0) {
+	while (call_unlink(lock->files.directory, name, AT_REMOVEDIR) < 0) {
 		if ((errno != ENOTEMPTY && errno != EEXIST && errno != EBUSY) || tries-- == 0)
 			return false;
 		lockdir_nap(MILLISECOND);
@@ -137,13 +137,13 @@ static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
 		return -1;
-	return call_unlink(lock->directory, lock->id.entry, AT_REMOVEDIR);
+	return call_unlink(lock->files.directory, lock->id.entry, AT_REMOVEDIR);
 }
 
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
-	const bool held = lock->file->held;
+	const bool held = lock->files.state->held;
 	char gone[NAME_SIZE];
 	int result;
 
@@ -153,12 +153,12 @@ static int mkdir_remove(struct lock *lock, int fd)
 		return -1;
 	}
 	lockdir_temporary_name(lock, "gone.", gone);
-	UNINTERRUPTED(result, renameat(lock->directory, lock->id.entry, lock->directory, gone));
+	UNINTERRUPTED(result, renameat(lock->files.directory, lock->id.entry, lock->files.directory, gone));
 	if (result != 0)
 		return errno == EXDEV || errno == ENOSPC || errno == EDQUOT ? remove_in_place(lock, fd) : -1;
 	if (!lockdir_same(lock, gone, fd)) {
 		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
-		rename_noreplace(lock->directory, gone, lock->id.entry);
+		rename_noreplace(lock->files.directory, gone, lock->id.entry);
 		errno = ENOENT;
 		return -1;
 	}
@@ -187,7 +187,7 @@ static const struct object mkdir_object = {
 
 const struct method method_mkdir = {
     .name = "mkdir",
-    .can = CAN_MODE | LEAVES_RECORD,
+    .can = CAN_MODE,
     .object = &mkdir_object,
     FILE_METHOD_FUNCTIONS,
 };

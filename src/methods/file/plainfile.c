@@ -25,9 +25,9 @@
 
 static mode_t plainfile_mode(const struct lock *lock)
 {
-	if (lock->spec->exact_mode || !lock->file->object->pid_only)
+	if (lock->spec->exact_mode || !lock->files.state->object->pid_only)
 		return lock->spec->create_mode;
-	return lock->file->local ? 0444 : 0644; /* NFS: see takeover.c */
+	return lock->files.state->local ? 0444 : 0644; /* NFS: see takeover.c */
 }
 
 /* A1: make the file.  Without --mode the umask applies, in open(2). */
@@ -35,7 +35,7 @@ static int plainfile_make(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
 
-	lock->fd = publish_set_up(lock, lockdir_create_file(lock, lock->file->temporary, mode), mode);
+	lock->fd = publish_set_up(lock, lockdir_create_file(lock, lock->files.state->temporary, mode), mode);
 	CRASH_POINT("plainfile.made");
 	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot create a file in its directory");
 }
@@ -43,7 +43,7 @@ static int plainfile_make(struct lock *lock, struct error *error)
 static int plainfile_remove(struct lock *lock, int fd)
 {
 	(void)fd;
-	return call_unlink(lock->directory, lock->id.entry, 0);
+	return call_unlink(lock->files.directory, lock->id.entry, 0);
 }
 
 /* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What stat(2) says of
@@ -51,7 +51,7 @@ static int plainfile_remove(struct lock *lock, int fd)
  * count of two proves nothing: somebody may just have copied the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
-	int fd = call_open(lock->directory, lock->id.entry,
+	int fd = call_open(lock->files.directory, lock->id.entry,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -64,7 +64,7 @@ static bool is_linked(const struct lock *lock)
 static enum outcome plainfile_make_empty(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
-	int fd = call_open(lock->directory, lock->id.entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	int fd = call_open(lock->files.directory, lock->id.entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return lockdir_not_named(error);
@@ -75,14 +75,14 @@ static enum outcome plainfile_make_empty(struct lock *lock, struct error *error)
 /* The second way, or the third. */
 static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 	int result, errnum;
 
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.link") ? -1 : publish_link(lock, lock->fd));
 	errnum = errno;
 	CRASH_POINT("plainfile.linked");
 	if (result == 0 || is_linked(lock)) {
-		call_unlink(lock->directory, file->temporary, 0);
+		call_unlink(lock->files.directory, file->temporary, 0);
 		file->temporary[0] = '\0';
 		return TAKEN;
 	}
@@ -95,15 +95,15 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	int result;
 
-	if (lock->file->temporary[0] != '\0')
+	if (lock->files.state->temporary[0] != '\0')
 		return plainfile_publish_linked(lock, error);
 	UNINTERRUPTED(result, FAULT_POINT("plainfile.linkat") ? -1 : publish_link(lock, lock->fd));
 	if (result == 0)
 		return TAKEN;
 	if (!publish_unsupported() && errno != ENOENT)
 		return lockdir_not_named(error);
-	lock->file->named = true; /* no /proc, say: try again with a temporary name */
-	lock->file->ready = false;
+	lock->files.state->named = true; /* no /proc, say: try again with a temporary name */
+	lock->files.state->ready = false;
 	close(lock->fd);
 	lock->fd = -1;
 	return AGAIN;
@@ -117,14 +117,14 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 
 const struct method method_excl = {
     .name = "excl",
-    .can = CAN_MODE | LEAVES_RECORD,
+    .can = CAN_MODE,
     .object = &(const struct object){PLAIN_FILE},
     FILE_METHOD_FUNCTIONS,
 };
 
 const struct method method_link = {
     .name = "link",
-    .can = CAN_MODE | LEAVES_RECORD | BEATS,
+    .can = CAN_MODE | BEATS,
     .object = &(const struct object){PLAIN_FILE, .pid_only = true},
     FILE_METHOD_FUNCTIONS,
 };

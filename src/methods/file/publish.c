@@ -26,14 +26,14 @@ int publish_set_up(const struct lock *lock, int fd, mode_t mode)
 
 int publish_link(const struct lock *lock, int fd)
 {
-	const char *temporary = lock->file->temporary;
+	const char *temporary = lock->files.state->temporary;
 	char path[40];
 	int result;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	UNINTERRUPTED(result, *temporary != '\0'
-		? linkat(lock->directory, temporary, lock->directory, lock->id.entry, 0)
-		: linkat(AT_FDCWD, path, lock->directory, lock->id.entry, AT_SYMLINK_FOLLOW));
+		? linkat(lock->files.directory, temporary, lock->files.directory, lock->id.entry, 0)
+		: linkat(AT_FDCWD, path, lock->files.directory, lock->id.entry, AT_SYMLINK_FOLLOW));
 	return result;
 }
 
@@ -51,11 +51,11 @@ int publish_flock(int fd)
  * written after that, because it names the command. */
 int publish_prepare(struct lock *lock, struct error *error)
 {
-	if (lock->fd >= 0 || lock->file->object->make == NULL)
+	if (lock->fd >= 0 || lock->files.state->object->make == NULL)
 		return 0;
-	if (lock->file->object->make(lock, error) != 0)
+	if (lock->files.state->object->make(lock, error) != 0)
 		return -1;
-	lock->file->inherited = lock->child->pid == 0 && lock->child->inherits;
+	lock->files.state->inherited = lock->child->pid == 0 && lock->child->inherits;
 	CRASH_POINT("publish.made");
 	return 0;
 }
@@ -71,16 +71,16 @@ int publish_describe(struct lock *lock, struct error *error)
 			return -1;
 		child->pid = pid;
 	}
-	record_describe(&lock->file->record, child->pid);
-	lock->file->record.flocked = lock->file->local && lock->file->inherited;
+	record_describe(&lock->files.state->record, child->pid);
+	lock->files.state->record.flocked = lock->files.state->local && lock->files.state->inherited;
 	return 0;
 }
 
 int publish_record(const struct lock *lock, int fd, struct error *error)
 {
 	char text[RECORD_LONGEST];
-	const char *method = lock->file->object->pid_only ? NULL : lock->spec->method->name;
-	size_t length = record_write(&lock->file->record, method, text);
+	const char *method = lock->files.state->object->pid_only ? NULL : lock->spec->method->name;
+	size_t length = record_write(&lock->files.state->record, method, text);
 	ssize_t put;
 
 	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
@@ -93,7 +93,7 @@ int publish_record(const struct lock *lock, int fd, struct error *error)
 
 static int make_ready(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 
 	if (file->ready)
 		return 0;
@@ -116,14 +116,14 @@ static int make_ready(struct lock *lock, struct error *error)
 /* Remove our object's temporary name; unless it has the lock's name by now. */
 static void discard_temporary(struct lock *lock)
 {
-	char *name = lock->file->temporary;
-	bool directory = lock->file->object->type == S_IFDIR;
+	char *name = lock->files.state->temporary;
+	bool directory = lock->files.state->object->type == S_IFDIR;
 
 	if (*name == '\0')
 		return;
 	if (directory && lockdir_same(lock, name, lock->fd))
 		call_unlink(lock->fd, "pid", 0);
-	call_unlink(lock->directory, name, directory ? AT_REMOVEDIR : 0);
+	call_unlink(lock->files.directory, name, directory ? AT_REMOVEDIR : 0);
 	*name = '\0';
 }
 
@@ -133,7 +133,7 @@ static void discard_temporary(struct lock *lock)
  * back, another object is made, which the command, at its start barrier, does not inherit. */
 static void close_object(struct lock *lock)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 
 	if (file->second >= 0)
 		close(file->second);
@@ -162,20 +162,20 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	discard_temporary(lock);
 	close_object(lock);
 	if (fd < 0)
-		fd = call_open(lock->directory, lock->id.entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		fd = call_open(lock->files.directory, lock->id.entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	lock->fd = descriptor_above_standard(fd);
 	if (lock->fd < 0)
 		return errno == ENOENT ? AGAIN : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 	outcome = flock_empty(lock, error);
-	lock->file->inherited = lock->file->record.flocked = false;
+	lock->files.state->inherited = lock->files.state->record.flocked = false;
 	if (outcome == TAKEN && lock->spec->exact_mode && fchmod(lock->fd, mode) != 0)
 		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
 	if (outcome == TAKEN)
-		outcome = lock->file->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
+		outcome = lock->files.state->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
 	/* The name may mean another process's lock by now, as a directory with a record in it always does: that lock
 	 * is not removed. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
-		call_unlink(lock->directory, lock->id.entry, lock->file->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+		call_unlink(lock->files.directory, lock->id.entry, lock->files.state->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 	if (outcome == AGAIN)
 		close_object(lock);
 	return outcome;
@@ -201,10 +201,10 @@ enum outcome publish_renamed(struct lock *lock, struct error *error)
 	int result;
 
 	UNINTERRUPTED(result, FAULT_POINT("publish.rename") ? -1
-		: rename_noreplace(lock->directory, lock->file->temporary, lock->id.entry));
+		: rename_noreplace(lock->files.directory, lock->files.state->temporary, lock->id.entry));
 	if (result != 0)
-		return publish_unsupported() ? lock->file->object->make_empty(lock, error) : lockdir_not_named(error);
-	lock->file->temporary[0] = '\0';
+		return publish_unsupported() ? lock->files.state->object->make_empty(lock, error) : lockdir_not_named(error);
+	lock->files.state->temporary[0] = '\0';
 	return TAKEN;
 }
 
@@ -213,12 +213,12 @@ enum outcome publish_renamed(struct lock *lock, struct error *error)
  * name: that flock is what others meet. */
 static void flock_by_name(struct lock *lock)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 	int kind = file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
 
 	if (file->local || file->by_age || lock->fd < 0)
 		return;
-	file->second = call_open(lock->directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
+	file->second = call_open(lock->files.directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
 		return;
 	close(file->second);
@@ -229,31 +229,31 @@ static void flock_by_name(struct lock *lock)
  * a lock that is held. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
-	int fd = call_open(lock->directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int fd = call_open(lock->files.directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	struct record record = {.kind = RECORD_JUNK};
 
 	if (fd < 0)
 		return AGAIN;
-	lock->file->object->read(fd, &record);
+	lock->files.state->object->read(fd, &record);
 	close(fd);
-	if (record.pid != lock->file->record.pid)
+	if (record.pid != lock->files.state->record.pid)
 		return AGAIN; /* another process has removed ours and taken the lock */
-	call_unlink(lock->directory, lock->id.entry, 0);
+	call_unlink(lock->files.directory, lock->id.entry, 0);
 	return error_plain(error, ERROR_UNAVAILABLE,
 	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
 }
 
 static enum outcome publish(struct lock *lock, struct error *error)
 {
-	enum outcome outcome = lock->file->object->publish(lock, error);
+	enum outcome outcome = lock->files.state->object->publish(lock, error);
 
-	if (outcome == TAKEN && !lock->file->local && lock->file->object->type == S_IFREG &&
+	if (outcome == TAKEN && !lock->files.state->local && lock->files.state->object->type == S_IFREG &&
 	    (FAULT_POINT("publish.identity") || !lockdir_is_ours(lock)))
 		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
-		lock->file->held = true;
+		lock->files.state->held = true;
 		CRASH_POINT("publish.published");
-		if (lock->file->by_age && lock->fd >= 0)
+		if (lock->files.state->by_age && lock->fd >= 0)
 			flock(lock->fd, LOCK_UN); /* of flock_empty() */
 		flock_by_name(lock);
 	}
@@ -263,7 +263,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 /* With TRY, the name is looked at first: a refusal costs no process. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	const struct object *object = lock->file->object;
+	const struct object *object = lock->files.state->object;
 	enum outcome outcome = wait == TRY ? object->attempt(lock, TRY, error) : AGAIN;
 
 	while (outcome == AGAIN) {
@@ -288,7 +288,7 @@ static bool is_lost(int errnum)
 /* A lock that was named twice is held once; the other has nothing to lose. */
 bool object_owned(struct lock *lock)
 {
-	return !lock->file->held || lock->file->object->is_ours(lock) || !is_lost(errno);
+	return !lock->files.state->held || lock->files.state->object->is_ours(lock) || !is_lost(errno);
 }
 
 void object_beat(struct lock *lock)
@@ -301,10 +301,10 @@ void object_beat(struct lock *lock)
  * may have inherited it. */
 static void remove_object(struct lock *lock)
 {
-	const struct object *object = lock->file->object;
+	const struct object *object = lock->files.state->object;
 	/* By age, a process that has found our lock old may be about to remove whatever has its name: the release
 	 * waits for it, for a second at most. */
-	bool guarded = !lock->file->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
+	bool guarded = !lock->files.state->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
 	int removed = -1;
 
 	if (guarded && object->is_ours(lock)) {
@@ -315,7 +315,7 @@ static void remove_object(struct lock *lock)
 		lock->end.lost = true;
 	else if (removed != 0)
 		lock->end.stuck = errno;
-	lock->file->held = false;
+	lock->files.state->held = false;
 	CRASH_POINT("publish.released");
 	if (lock->fd >= 0)
 		flock(lock->fd, LOCK_UN);
@@ -324,17 +324,17 @@ static void remove_object(struct lock *lock)
 int object_drop(struct lock *lock, struct error *error)
 {
 	(void)error; /* LOCK->end says why */
-	if (!lock->file->held)
+	if (!lock->files.state->held)
 		return 0;
 	remove_object(lock);
-	if (lock->file->object->make != NULL)
+	if (lock->files.state->object->make != NULL)
 		close_object(lock); /* rename's file is used again */
 	return 0;
 }
 
 void object_release(struct lock *lock)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 
 	if (file == NULL)
 		return;
@@ -342,9 +342,9 @@ void object_release(struct lock *lock)
 	foreign_holder_forget(file);
 	discard_temporary(lock);
 	close_object(lock);
-	if (lock->directory >= 0)
-		close(lock->directory);
+	if (lock->files.directory >= 0)
+		close(lock->files.directory);
 	free(file);
-	lock->file = NULL;
+	lock->files.state = NULL;
 	lock->id.entry = NULL;
 }

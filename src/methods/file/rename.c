@@ -28,7 +28,7 @@ static int rename_open(struct lock *lock, struct error *error)
 		errno = ENAMETOOLONG;
 		return error_set(error, ERROR_OPEN, "cannot have a name beside it");
 	}
-	snprintf(lock->file->away, NAME_SIZE, "%s.held", lock->id.entry);
+	snprintf(lock->files.state->away, NAME_SIZE, "%s.held", lock->id.entry);
 	return 0;
 }
 
@@ -40,7 +40,7 @@ static int open_file(const struct lock *lock)
 	int fd = -1;
 
 	for (int tries = 0; fd < 0 && tries < 1000; tries++) {
-		fd = openat(lock->directory, tries % 2 == 0 ? lock->id.entry : lock->file->away, FILE_FLAGS);
+		fd = openat(lock->files.directory, tries % 2 == 0 ? lock->id.entry : lock->files.state->away, FILE_FLAGS);
 		if (fd < 0 && errno != ENOENT && errno != EINTR)
 			break;
 	}
@@ -61,7 +61,7 @@ static enum outcome flock_file(int fd, enum wait wait, struct error *error)
  * that there is no other file away. */
 static int make_file(struct lock *lock, struct error *error)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 	const mode_t mode = lock->spec->create_mode;
 	int fd = publish_set_up(lock, lockdir_create_file(lock, file->temporary, mode), mode), result = 0;
 	struct stat other;
@@ -71,12 +71,12 @@ static int make_file(struct lock *lock, struct error *error)
 	if (flock_file(fd, TRY, error) == FAILED)
 		result = -1;
 	else if (publish_link(lock, fd) == 0) {
-		if (fstatat(lock->directory, file->away, &other, 0) == 0)
-			call_unlink(lock->directory, lock->id.entry, 0);
+		if (fstatat(lock->files.directory, file->away, &other, 0) == 0)
+			call_unlink(lock->files.directory, lock->id.entry, 0);
 	} else if (errno != EEXIST)
 		result = lockdir_failed(error, ERROR_CREATE, "cannot make the lock file");
 	if (file->temporary[0] != '\0')
-		call_unlink(lock->directory, file->temporary, 0);
+		call_unlink(lock->files.directory, file->temporary, 0);
 	file->temporary[0] = '\0';
 	close(fd);
 	return result;
@@ -89,16 +89,16 @@ static int move_file(const struct lock *lock, const char *from, const char *to)
 	struct stat other;
 	int result;
 
-	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(lock->directory, from, to));
+	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(lock->files.directory, from, to));
 	if (result == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	if (fstatat(lock->directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (fstatat(lock->files.directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
 		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT; /* a script was faster */
 		return -1;
 	}
-	UNINTERRUPTED(result, renameat(lock->directory, from, lock->directory, to));
+	UNINTERRUPTED(result, renameat(lock->files.directory, from, lock->files.directory, to));
 	return result;
 }
 
@@ -110,7 +110,7 @@ static int check_file(const struct lock *lock, struct error *error)
 	struct record record;
 	struct stat status;
 
-	lock->file->object->read(lock->fd, &record);
+	lock->files.state->object->read(lock->fd, &record);
 	if (record.kind == RECORD_EMPTY || record.kind == RECORD_FULL ||
 	    (record.kind == RECORD_PID && record.host[0] == '\0' &&
 		fstat(lock->fd, &status) == 0 && status.st_size <= longest_pid))
@@ -137,7 +137,7 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 /* Is the file that is open as LOCK->fd away? */
 static bool is_away(const struct lock *lock)
 {
-	return lockdir_same(lock, lock->file->away, lock->fd);
+	return lockdir_same(lock, lock->files.state->away, lock->fd);
 }
 
 static int rename_prepare(struct lock *lock, struct error *error)
@@ -161,7 +161,7 @@ static int rename_prepare(struct lock *lock, struct error *error)
 		errno = ENXIO;
 		return rename_cannot_open(lock, error);
 	}
-	lock->file->inherited = lock->child->pid == 0 && lock->child->inherits;
+	lock->files.state->inherited = lock->child->pid == 0 && lock->child->inherits;
 	return 0;
 }
 
@@ -219,11 +219,11 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 		return FAILED;
 	}
 	CRASH_POINT("rename.written");
-	if (move_file(lock, lock->id.entry, lock->file->away) != 0) {
+	if (move_file(lock, lock->id.entry, lock->files.state->away) != 0) {
 		rename_erase(lock);
 		return rename_failed(lock, error);
 	}
-	lock->file->held = true;
+	lock->files.state->held = true;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
 }
@@ -232,7 +232,7 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
  * could not release it either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
-	if (move_file(lock, lock->file->away, lock->id.entry) == 0) {
+	if (move_file(lock, lock->files.state->away, lock->id.entry) == 0) {
 		CRASH_POINT("rename.fetched");
 		return rename_away(lock, error);
 	}
@@ -316,7 +316,7 @@ static enum outcome rename_idle(struct lock *lock, struct error *error)
 static int rename_remove(struct lock *lock, int fd)
 {
 	(void)fd;
-	if (move_file(lock, lock->file->away, lock->id.entry) != 0)
+	if (move_file(lock, lock->files.state->away, lock->id.entry) != 0)
 		return -1;
 	CRASH_POINT("rename.back");
 	rename_erase(lock);
@@ -329,13 +329,13 @@ static int rename_inspect(const struct lock *lock, struct lock_info *info, struc
 	struct stat status;
 
 	for (int tries = 0; tries < 100; tries++) {
-		if (inspect_name(lock, lock->file->away, info, error) != 0)
+		if (inspect_name(lock, lock->files.state->away, info, error) != 0)
 			return -1;
 		if (info->there && info->record.kind != RECORD_FULL)
 			takeover_note_naming(&info->status);
 		if (info->there)
 			return 0;
-		if (fstatat(lock->directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->files.directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) == 0)
 			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_plain(error, ERROR_OPEN,
@@ -353,7 +353,7 @@ static const struct object rename_object = {
 
 const struct method method_rename = {
     .name = "rename",
-    .can = CAN_MODE | LEAVES_RECORD | NEEDS_INIT,
+    .can = CAN_MODE | NEEDS_INIT,
     FILE_METHOD_COMMON,
     .object = &rename_object,
     .open = rename_open,

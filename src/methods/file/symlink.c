@@ -33,7 +33,7 @@ struct existing {
  * link has another target. */
 static bool read_target(const struct lock *lock, struct existing *existing)
 {
-	ssize_t length = readlinkat(lock->directory, lock->id.entry, existing->target, sizeof existing->target);
+	ssize_t length = readlinkat(lock->files.directory, lock->id.entry, existing->target, sizeof existing->target);
 
 	existing->length = length < 0 ? 0 : (size_t)length;
 	return length >= 0;
@@ -53,7 +53,7 @@ static bool is_ours(const struct lock *lock)
 {
 	struct existing ours;
 
-	ours.length = record_write_line(&lock->file->record, ours.target);
+	ours.length = record_write_line(&lock->files.state->record, ours.target);
 	return is_unchanged(lock, &ours);
 }
 
@@ -65,15 +65,15 @@ static bool is_ours(const struct lock *lock)
 static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock_file)(int fd))
 {
 	/* NFS: see takeover.c */
-	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (lock->file->local ? O_RDONLY : O_RDWR);
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (lock->files.state->local ? O_RDONLY : O_RDWR);
 	int fd, errnum;
 
 	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->id.entry);
 	for (;;) {
 		do { /* without O_CREAT first: see fs.protected_regular */
-			fd = openat(lock->directory, name, flags);
+			fd = openat(lock->files.directory, name, flags);
 			if (fd < 0 && errno == ENOENT)
-				fd = openat(lock->directory, name, flags | O_CREAT | O_EXCL, lock->file->local ? 0444 : 0666);
+				fd = openat(lock->files.directory, name, flags | O_CREAT | O_EXCL, lock->files.state->local ? 0444 : 0666);
 		} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 		if (fd < 0)
 			return -1;
@@ -94,7 +94,7 @@ static void guard_leave(const struct lock *lock, int guard, const char *name)
 {
 	if (guard < 0)
 		return;
-	call_unlink(lock->directory, name, 0);
+	call_unlink(lock->files.directory, name, 0);
 	close(guard);
 }
 
@@ -103,7 +103,7 @@ static void guard_leave(const struct lock *lock, int guard, const char *name)
 static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 {
 	record_read(&existing->record, existing->target, existing->length);
-	if (lockdir_status(lock, lock->directory, lock->id.entry, &existing->status) != 0)
+	if (lockdir_status(lock, lock->files.directory, lock->id.entry, &existing->status) != 0)
 		return ALIVE; /* gone, or changed: look again */
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
@@ -131,7 +131,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
 	if (guard >= 0 && still_allowed(lock, existing))
-		result = call_unlink(lock->directory, lock->id.entry, 0); /* S5: remove the link */
+		result = call_unlink(lock->files.directory, lock->id.entry, 0); /* S5: remove the link */
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
 		guard_leave(lock, guard, name);
@@ -192,8 +192,8 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 	char target[RECORD_LONGEST];
 	int made;
 
-	record_write_line(&lock->file->record, target);
-	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->directory, lock->id.entry));
+	record_write_line(&lock->files.state->record, target);
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->files.directory, lock->id.entry));
 	if (made != 0 && errno != EEXIST)
 		return lockdir_not_named(error);
 	return made == 0 || is_ours(lock) ? TAKEN : AGAIN;
@@ -223,7 +223,7 @@ static int symlink_remove(struct lock *lock, int fd)
 	/* If no guard can be made (a full disk), the lock is released without one. */
 	CRASH_POINT("symlink.release");
 	if (is_ours(lock))
-		result = call_unlink(lock->directory, lock->id.entry, 0);
+		result = call_unlink(lock->files.directory, lock->id.entry, 0);
 	errnum = errno;
 	CRASH_POINT("symlink.released");
 	guard_leave(lock, guard, name);
@@ -235,10 +235,10 @@ static int symlink_remove(struct lock *lock, int fd)
 static void symlink_beat(struct lock *lock)
 {
 	char name[NAME_SIZE];
-	int guard = lock->file->held ? guard_take(lock, name, call_try_flock) : -1;
+	int guard = lock->files.state->held ? guard_take(lock, name, call_try_flock) : -1;
 
 	if (guard >= 0 && is_ours(lock))
-		utimensat(lock->directory, lock->id.entry, NULL, AT_SYMLINK_NOFOLLOW);
+		utimensat(lock->files.directory, lock->id.entry, NULL, AT_SYMLINK_NOFOLLOW);
 	guard_leave(lock, guard, name);
 }
 
@@ -247,7 +247,7 @@ static int symlink_inspect(const struct lock *lock, struct lock_info *info, stru
 	struct existing existing;
 
 	if (!read_target(lock, &existing) ||
-	    fstatat(lock->directory, lock->id.entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
+	    fstatat(lock->files.directory, lock->id.entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : symlink_cannot_read(lock, error);
 	info->there = info->legible = true;
 	record_read(&info->record, existing.target, existing.length);
@@ -266,7 +266,6 @@ static const struct object symlink_object = {
 
 const struct method method_symlink = {
     .name = "symlink",
-    .can = LEAVES_RECORD,
     FILE_METHOD_COMMON,
     .object = &symlink_object,
     .open = lockdir_open,

@@ -41,18 +41,18 @@ struct existing {
 int foreign_holder_listen(struct lock *lock)
 {
 	char path[40];
-	int fd = lock->file->notify;
+	int fd = lock->files.state->notify;
 
 	if (fd < 0)
 		fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (fd < 0 || fd == lock->file->notify)
+	if (fd < 0 || fd == lock->files.state->notify)
 		return fd;
-	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->directory);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", lock->files.directory);
 	if (inotify_add_watch(fd, path, IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE) < 0) {
 		close(fd);
 		return -1;
 	}
-	return lock->file->notify = fd;
+	return lock->files.state->notify = fd;
 }
 
 /* Read the events: may one of them be about the lock's name? */
@@ -60,7 +60,7 @@ static bool concerns_us(const struct lock *lock)
 {
 	_Alignas(struct inotify_event) char events[4096];
 	const struct inotify_event *event;
-	ssize_t got = read(lock->file->notify, events, sizeof events);
+	ssize_t got = read(lock->files.state->notify, events, sizeof events);
 	size_t length = strlen(lock->id.entry);
 
 	for (char *p = events; got > 0 && p < events + got; p += sizeof *event + event->len) {
@@ -87,10 +87,10 @@ static int next_pause(struct file_lock *file, bool notified)
 static enum outcome sleep_until_change(struct lock *lock, int process, bool notified)
 {
 	struct pollfd sources[2] = {
-	    {.fd = lock->file->notify, .events = POLLIN},
+	    {.fd = lock->files.state->notify, .events = POLLIN},
 	    {.fd = process, .events = POLLIN},
 	};
-	int left = next_pause(lock->file, notified), ready;
+	int left = next_pause(lock->files.state, notified), ready;
 	struct deadline look_anyway = deadline_after(left * MILLISECOND);
 
 	do {
@@ -106,7 +106,7 @@ static enum outcome sleep_until_change(struct lock *lock, int process, bool noti
 
 enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it)
 {
-	struct file_lock *file = lock->file;
+	struct file_lock *file = lock->files.state;
 	enum outcome outcome = AGAIN;
 	int process = pid > 0 ? pidfd_of(pid) : -1;
 
@@ -161,7 +161,7 @@ enum verdict takeover_judge(const struct lock *lock, const struct record *record
     const struct stat *status, int64_t now)
 {
 	struct facts facts = {
-	    .local = lock->file->local,
+	    .local = lock->files.state->local,
 	    .host_id = host_id(),
 	};
 	int64_t age;
@@ -195,7 +195,7 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 		return AGAIN;
 	case EACCES:
 	case EPERM:
-		if (fstatat(lock->directory, lock->id.entry, &there, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->files.directory, lock->id.entry, &there, AT_SYMLINK_NOFOLLOW) == 0)
 			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
@@ -214,11 +214,11 @@ static int open_name(const struct lock *lock)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
 
-	if (lock->file->object->type == S_IFDIR)
-		return openat(lock->directory, lock->id.entry, O_RDONLY | O_DIRECTORY | flags);
-	if (!lock->file->local)
-		fd = openat(lock->directory, lock->id.entry, O_RDWR | flags);
-	return fd >= 0 ? fd : openat(lock->directory, lock->id.entry, O_RDONLY | flags);
+	if (lock->files.state->object->type == S_IFDIR)
+		return openat(lock->files.directory, lock->id.entry, O_RDONLY | O_DIRECTORY | flags);
+	if (!lock->files.state->local)
+		fd = openat(lock->files.directory, lock->id.entry, O_RDWR | flags);
+	return fd >= 0 ? fd : openat(lock->files.directory, lock->id.entry, O_RDONLY | flags);
 }
 
 /* I1: open what has the lock's name.  TAKEN: it is open as EXISTING->fd. */
@@ -229,14 +229,14 @@ static enum outcome open_existing(struct lock *lock, struct existing *existing, 
 		return takeover_cannot_open(lock, error);
 	if (fstat(existing->fd, &existing->status) != 0)
 		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
-	if ((existing->status.st_mode & S_IFMT) != lock->file->object->type)
+	if ((existing->status.st_mode & S_IFMT) != lock->files.state->object->type)
 		return lockdir_not_a_lock(lock, error);
 	return TAKEN;
 }
 
 static enum verdict judge_existing(struct lock *lock, struct existing *existing)
 {
-	lock->file->object->read(existing->fd, &existing->record);
+	lock->files.state->object->read(existing->fd, &existing->record);
 	if (lockdir_status(lock, existing->fd, "", &existing->status) != 0)
 		return ALIVE; /* its age is not known */
 	note_linking(&existing->status);
@@ -262,9 +262,9 @@ static bool has_record_lock(int fd)
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
-		return lock->file->local && has_record_lock(existing->fd) ? takeover_wait(lock, existing->fd, wait, 0)
+		return lock->files.state->local && has_record_lock(existing->fd) ? takeover_wait(lock, existing->fd, wait, 0)
 									 : TAKEN;
-	if (errno != EWOULDBLOCK || lock->file->by_age)
+	if (errno != EWOULDBLOCK || lock->files.state->by_age)
 		return takeover_wait(lock, existing->fd, wait, 0); /* no flock here: no safe takeover */
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
@@ -275,7 +275,7 @@ static enum outcome flock_existing(struct lock *lock, struct existing *existing,
 static enum outcome remove_existing(struct lock *lock, const struct existing *existing, enum wait wait,
     struct error *error)
 {
-	if (lock->file->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
+	if (lock->files.state->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
 		if (existing->record.pid > 0)
 			error_set(error, ERROR_CREATE, "its holder, process %ld, is dead, but the lock cannot be taken away",
 			    (long)existing->record.pid);
@@ -305,7 +305,7 @@ static enum outcome examine_existing(struct lock *lock, struct existing *existin
 		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return takeover_wait(lock, existing->fd, wait, 0);
-	if ((wait == TRY || lock->file->by_age) && !takeover_allowed(lock, verdict, &existing->status))
+	if ((wait == TRY || lock->files.state->by_age) && !takeover_allowed(lock, verdict, &existing->status))
 		return await_holder(lock, existing, wait, verdict);
 	outcome = flock_existing(lock, existing, wait); /* I3: flock it */
 	if (outcome != TAKEN)
@@ -355,14 +355,14 @@ enum outcome takeover_idle(struct lock *lock, struct error *error)
  * means another object by now. */
 static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
-	int kind = lock->file->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
-	int fd = openat(lock->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
+	int kind = lock->files.state->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
+	int fd = openat(lock->files.directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
 	struct stat status;
 
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM;
 	info->legible = true;
-	lock->file->object->read(fd, &info->record);
+	lock->files.state->object->read(fd, &info->record);
 	if (fstat(fd, &status) != 0)
 		status = (struct stat){0};
 	close(fd);
@@ -373,7 +373,7 @@ int inspect_name(const struct lock *lock, const char *name, struct lock_info *in
 {
 	for (int tries = 0; tries < 100; tries++) {
 		lock_info_forget(info);
-		info->object = openat(lock->directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		info->object = openat(lock->files.directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (info->object < 0 && errno == ENOENT)
 			return 0;
 		if (info->object < 0 || fstat(info->object, &info->status) != 0) {
@@ -381,7 +381,7 @@ int inspect_name(const struct lock *lock, const char *name, struct lock_info *in
 				continue; /* FUSE and NFS: an open file can be gone */
 			return error_set(error, ERROR_OPEN, "cannot look at it");
 		}
-		if ((info->status.st_mode & S_IFMT) != lock->file->object->type)
+		if ((info->status.st_mode & S_IFMT) != lock->files.state->object->type)
 			return lockdir_not_a_lock(lock, error);
 		info->there = true;
 		note_linking(&info->status);

@@ -114,12 +114,12 @@ void kernel_drop_slot(struct lock *lock, unsigned slot)
 
 const struct method method_ofd = {
     .name = "ofd",
-    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD | CAN_MODE | FREED_BY_KERNEL,
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | CAN_FD | CAN_MODE,
     FCNTL_METHOD_FUNCTIONS,
 };
 
 const struct method method_posix = {
     .name = "posix",
-    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS | CAN_MODE | FREED_BY_KERNEL,
+    .can = CAN_SHARE | CAN_SLOTS | CAN_RANGE | OWNED_BY_PROCESS | CAN_MODE,
     FCNTL_METHOD_FUNCTIONS,
 };

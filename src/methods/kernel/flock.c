@@ -36,8 +36,8 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 	case EBADF:
 	case EIO:
 		/* On NFS, flock(2) is a record lock, and an exclusive one needs write access. */
-		if (lock->spec->name != NULL && lock->access == O_RDONLY && lock->spec->mode == EXCLUSIVE) {
-			lock->access = O_RDWR;
+		if (lock->spec->name != NULL && lock->kernel.access == O_RDONLY && lock->spec->mode == EXCLUSIVE) {
+			lock->kernel.access = O_RDWR;
 			return AGAIN;
 		}
 		break;
@@ -71,7 +71,7 @@ static int flock_drop(struct lock *lock, struct error *error)
 
 const struct method method_flock = {
     .name = "flock",
-    .can = CAN_SHARE | CAN_FD | CAN_SLOTS | CAN_MODE | FREED_BY_KERNEL,
+    .can = CAN_SHARE | CAN_FD | CAN_SLOTS | CAN_MODE,
     KERNEL_METHOD_FUNCTIONS,
     .access = flock_access,
     .take = flock_take,

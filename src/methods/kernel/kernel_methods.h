@@ -15,6 +15,7 @@ extern const struct method method_posix;
 
 /* Of every method of kernel locks. */
 #define KERNEL_METHOD_FUNCTIONS \
+	.family = OF_KERNEL, \
 	.acquire = lock_take_in_turn, .open = kernel_open, .idle = kernel_idle, \
 	.current = lockfile_current, .owned = kernel_lock_owned, .release = kernel_release, .remove = lockfile_remove, \
 	.take_slot = kernel_take_slot, .drop_slot = kernel_drop_slot

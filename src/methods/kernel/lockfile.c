@@ -25,7 +25,7 @@ static int open_flags(const struct lock *lock)
 {
 	bool inherited = lock->child != NULL && lock->child->inherits;
 
-	return lock->access | O_NOCTTY | O_NONBLOCK | (inherited ? 0 : O_CLOEXEC);
+	return lock->kernel.access | O_NOCTTY | O_NONBLOCK | (inherited ? 0 : O_CLOEXEC);
 }
 
 static int open_failed(struct error *error, const char *what)
@@ -88,7 +88,7 @@ static int open_or_create(const struct lock *lock, const char *path, int flags, 
 		return fd;
 	if (errno == ENOENT)
 		return create_file(lock, path, flags, error);
-	if (errno == EACCES && lock->access != O_RDONLY)
+	if (errno == EACCES && lock->kernel.access != O_RDONLY)
 		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
 	else if (errno == EISDIR)
 		error_plain(error, ERROR_LOCKABLE, "is a directory, and cannot be opened for writing as this lock needs");
@@ -225,7 +225,7 @@ bool lockfile_remove(struct lock *lock)
 	whole.slots = 0;
 	whole.range = (struct range){0, 0}; /* other parts of the file are others' locks */
 	again.spec = &whole;
-	again.access = again.spec->method->access(&again);
+	again.kernel.access = again.spec->method->access(&again);
 	again.fd = open(again.spec->name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
@@ -256,8 +256,8 @@ static int open_by_name(struct lock *lock, struct error *error)
 	bool is_link;
 	int flags, fd;
 
-	if (lock->access == O_RDONLY)
-		lock->access = lock->spec->method->access(lock);
+	if (lock->kernel.access == O_RDONLY)
+		lock->kernel.access = lock->spec->method->access(lock);
 	flags = open_flags(lock);
 	error->kind = ERROR_NONE;
 	do {

@@ -65,7 +65,7 @@ static void lease_lost(struct lease *lease, const char *reason)
 
 static void follow_deadline(struct lease *lease)
 {
-	const struct locksmith *helper = lease->lock->helper;
+	const struct locksmith *helper = lease->lock->server.helper;
 
 	if (lease->lock->end.lost)
 		return; /* SIGTERM may be sent already: do not extend the deadline */
@@ -91,15 +91,15 @@ static void lease_listen(struct lease *lease)
 	struct error unknown;
 	int got = LINE_END;
 
-	while (!lease->helper_exited && (got = locksmith_line(lease->lock->helper, &now, &line)) == LINE_READ) {
+	while (!lease->helper_exited && (got = locksmith_line(lease->lock->server.helper, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_LOST)) != NULL) {
 			stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
 		} else if (locksmith_says(line, SAYS_HELD) != NULL) {
-			locksmith_note(lease->lock->helper, line);
+			locksmith_note(lease->lock->server.helper, line);
 			follow_deadline(lease);
 		} else {
-			locksmith_unknown(lease->lock->helper, line, &unknown);
+			locksmith_unknown(lease->lock->server.helper, line, &unknown);
 			stop_at_once(lease, (text = locksmith_says(line, SAYS_ERR)) != NULL ? text : unknown.text);
 		}
 	}
@@ -154,7 +154,7 @@ static void *lease_thread(void *argument)
 	struct lease *lease = argument;
 	struct pollfd sources[] = {
 	    {lease->stop[0], POLLIN, 0},
-	    {lease->lock->helper->out, POLLIN, 0},
+	    {lease->lock->server.helper->out, POLLIN, 0},
 	    {lease->timer, POLLIN, 0},
 	};
 
@@ -180,7 +180,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	    .lock = lock,
 	    .label = guard->label,
 	    .command = command,
-	    .pipe_holders = {.pipe = lock->helper->monitor, .ancestor = getpid(), .except = lock->helper->pid},
+	    .pipe_holders = {.pipe = lock->server.helper->monitor, .ancestor = getpid(), .except = lock->server.helper->pid},
 	    .pause = 20 * MILLISECOND,
 	    .process = -1,
 	    .timer = -1,
@@ -203,7 +203,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	lease->running = errno == 0;
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
-	locksmith_begin(lock->helper, command);
+	locksmith_begin(lock->server.helper, command);
 	return 0;
 }
 
@@ -227,7 +227,7 @@ static void stop_leftovers(struct lease *lease)
 		reaped = pipe_holders_reap() || reaped;
 		/* While one of them lives, keep IN open: at the end of its input the helper removes what keeps the
 		 * next holder waiting. */
-		left = reaped || left || !locksmith_let_go(lease->lock->helper);
+		left = reaped || left || !locksmith_let_go(lease->lock->server.helper);
 		now = clock_boottime();
 	}
 	say_refused(lease);
@@ -244,7 +244,7 @@ void lease_unguard(void)
 	close(lease->stop[0]);
 	lease_listen(lease);
 	/* If semlock and the command were stopped for longer than the lease, it ended under the command. */
-	if (clock_boottime() > lease->lock->helper->deadline)
+	if (clock_boottime() > lease->lock->server.helper->deadline)
 		lease->lock->end.lost = true;
 	if (lease->lock->end.lost)
 		stop_leftovers(lease);

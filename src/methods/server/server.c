@@ -88,24 +88,24 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 		add_note(&words, spec->command);
 	add_word(&words, "--"); /* the URL may begin with "-" */
 	words.list[words.count] = spec->name;
-	return locksmith_start(lock->helper, spec->method->name, words.list, error);
+	return locksmith_start(lock->server.helper, spec->method->name, words.list, error);
 }
 
 static void note_taken(struct lock *lock, const char *line)
 {
 	long long number;
 
-	lock->helper->held = true;
-	locksmith_note(lock->helper, line);
+	lock->server.helper->held = true;
+	locksmith_note(lock->server.helper, line);
 	if (locksmith_number(line, FIELD_TOKEN, &number))
-		lock->token = number;
+		lock->server.token = number;
 	if (locksmith_number(line, FIELD_SLOT, &number) && number >= 0 && number < lock->spec->slots)
 		lock->slot = (int)number;
 }
 
 static int check_offers(const struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	unsigned offers = lock->helper->offers;
+	unsigned offers = lock->server.helper->offers;
 	const char *missing = lock->spec->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
 			      : lock->spec->slots == 0 && lock->spec->mode == SHARED && (offers & OFFERS_SHARED) == 0 ? "-s"
 			      : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max" : NULL;
@@ -138,7 +138,7 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 /* OK has been read.  AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and is over. */
 static enum outcome start_command(struct lock *lock, bool try_once, struct error *error)
 {
-	struct locksmith *helper = lock->helper;
+	struct locksmith *helper = lock->server.helper;
 	struct child *child = lock->child;
 	int heard = hear_before_start(helper, error);
 
@@ -169,20 +169,20 @@ static int wait_for_line(struct lock *lock, const struct wait_options *wait, con
 		left = wait_left(lock, wait);
 		if (left > 0 && left < deadline_left(until))
 			slice = deadline_after(left);
-		got = locksmith_line(lock->helper, &slice, line);
+		got = locksmith_line(lock->server.helper, &slice, line);
 	} while (got == LINE_LATE && deadline_left(until) > 0);
 	return got;
 }
 
 static void note_owner(struct lock *lock, const char *text)
 {
-	free(lock->server_text);
-	lock->server_text = *text == '\0' ? NULL : strdup(text);
+	free(lock->server.text);
+	lock->server.text = *text == '\0' ? NULL : strdup(text);
 }
 
 static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
-	struct deadline *until = &lock->helper->answer_by;
+	struct deadline *until = &lock->server.helper->answer_by;
 	const char *line, *text;
 	int got;
 
@@ -190,7 +190,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	until->at += GRACE;
 	if (wait->try_once || (!until->never && deadline_left(until) < TRY_LIMIT))
 		*until = deadline_after(TRY_LIMIT);
-	if (locksmith_greet(lock->helper, until, error) != 0 || check_offers(lock, wait, error) != 0)
+	if (locksmith_greet(lock->server.helper, until, error) != 0 || check_offers(lock, wait, error) != 0)
 		return FAILED;
 	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
 		if (locksmith_says(line, SAYS_OK) != NULL) {
@@ -206,7 +206,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
 		if ((text = locksmith_says(line, SAYS_WAIT)) != NULL) {
-			lock->helper->waited = true;
+			lock->server.helper->waited = true;
 			note_owner(lock, text);
 			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
 				*until = deadline_never();
@@ -216,9 +216,9 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 			}
 			continue;
 		}
-		return locksmith_unknown(lock->helper, line, error);
+		return locksmith_unknown(lock->server.helper, line, error);
 	}
-	return locksmith_silent(lock->helper, got, error);
+	return locksmith_silent(lock->server.helper, got, error);
 }
 
 /* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
@@ -237,7 +237,7 @@ static bool told_to_end(void)
 /* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
-	struct deadline end = deadline_after(lock->helper->deadline - clock_boottime()), slice;
+	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()), slice;
 	const char *line;
 	int got;
 
@@ -245,7 +245,7 @@ static bool wait_until_free(struct lock *lock)
 	do {
 		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
 									: SECOND / 5);
-		got = locksmith_line(lock->helper, &slice, &line);
+		got = locksmith_line(lock->server.helper, &slice, &line);
 		if (got != LINE_READ)
 			continue;
 		if (locksmith_says(line, SAYS_FREE) != NULL)
@@ -278,23 +278,23 @@ static enum outcome server_acquire(struct lock *lock, const struct wait_options 
 	enum outcome outcome = AGAIN;
 
 	lock->fd = -1;
-	lock->token = -1;
-	lock->helper = calloc(1, sizeof *lock->helper);
-	if (lock->helper == NULL)
+	lock->server.token = -1;
+	lock->server.helper = calloc(1, sizeof *lock->server.helper);
+	if (lock->server.helper == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
 	while (outcome == AGAIN) {
 		outcome = start_helper(lock, wait, error) == 0 ? wait_for_word(lock, wait, error) : FAILED;
 		if (outcome != AGAIN)
 			continue;
-		locksmith_let_go(lock->helper);
-		locksmith_forget(lock->helper, wait_until_gone(lock->helper));
+		locksmith_let_go(lock->server.helper);
+		locksmith_forget(lock->server.helper, wait_until_gone(lock->server.helper));
 	}
 	return outcome;
 }
 
 static void server_release(struct lock *lock)
 {
-	struct locksmith *helper = lock->helper;
+	struct locksmith *helper = lock->server.helper;
 	bool ended = false, alone;
 
 	if (helper == NULL)
@@ -309,7 +309,7 @@ static void server_release(struct lock *lock)
 	}
 	locksmith_forget(helper, ended);
 	free(helper);
-	lock->helper = NULL;
+	lock->server.helper = NULL;
 	lock->fd = -1;
 }
 
@@ -349,7 +349,8 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 
 const struct method method_on_server = {
     .name = "server",
-    .can = CAN_SHARE | CAN_SLOTS | HAS_LEASE,
+    .family = ON_SERVER,
+    .can = CAN_SHARE | CAN_SLOTS,
     .guard = lease_guard,
     .unguard = lease_unguard,
     .acquire = server_acquire,
